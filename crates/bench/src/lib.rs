@@ -1,0 +1,1 @@
+//! Workloads that measure Ensilo: TPC-C and YCSB.

@@ -1,0 +1,1 @@
+//! A checker that decides whether a recorded history is serializable.

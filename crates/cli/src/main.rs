@@ -1,0 +1,2 @@
+//! The program `ensilo`.
+fn main() {}

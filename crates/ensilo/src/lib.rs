@@ -1,0 +1,1 @@
+//! An in-memory, serializable transactional database for multicore machines.

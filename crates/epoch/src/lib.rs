@@ -1,0 +1,1 @@
+//! Commit, pin and snapshot epochs, and memory reclamation.

@@ -1,0 +1,1 @@
+//! Masstree: an ordered index from byte strings to one machine word.

@@ -1,0 +1,1 @@
+//! Column types, schemas, the order-preserving key codec and the row format.

@@ -1,0 +1,1 @@
+//! Memory for records and nodes: per-worker size classes on huge pages.

@@ -1,0 +1,57 @@
+//! Atomics, threads and barriers that model checkers can replace.
+//!
+//! Every lock-free file of Ensilo takes its atomics from [`atomic`] and its threads from [`thread`]. In an ordinary
+//! build they are the standard library's; with `--cfg loom` or `--cfg shuttle` they are the model checker's, so that
+//! the code that is checked is the code that runs.
+//!
+//! The crate also holds the two things every lock-free part of Ensilo shares: [`CachePadded`], which keeps the words of
+//! two workers off one cache line, and the asymmetric [`barrier`], which lets a worker publish with a plain store.
+//!
+//! A model checker's atomics are larger than a machine word: code that lays out memory must use
+//! `size_of::<AtomicU64>()` and may assert 8 bytes in ordinary builds only.
+
+mod backoff;
+pub mod barrier;
+mod cache_padded;
+
+pub use backoff::{Backoff, cpu_relax};
+pub use cache_padded::CachePadded;
+
+#[cfg(all(loom, shuttle))]
+compile_error!("choose one model checker: --cfg loom or --cfg shuttle");
+
+/// Atomic types, `Ordering` and `fence`.
+pub mod atomic {
+    #[cfg(loom)]
+    pub use loom::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    #[cfg(shuttle)]
+    pub use shuttle::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    #[cfg(not(any(loom, shuttle)))]
+    pub use std::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+}
+
+/// Locks and shared ownership.
+pub mod sync {
+    #[cfg(loom)]
+    pub use loom::sync::{Arc, Mutex, MutexGuard};
+    #[cfg(shuttle)]
+    pub use shuttle::sync::{Arc, Mutex, MutexGuard};
+    #[cfg(not(any(loom, shuttle)))]
+    pub use std::sync::{Arc, Mutex, MutexGuard};
+}
+
+/// Threads: `spawn`, `yield_now`, `JoinHandle`.
+pub mod thread {
+    #[cfg(loom)]
+    pub use loom::thread::{JoinHandle, spawn, yield_now};
+    #[cfg(shuttle)]
+    pub use shuttle::thread::{JoinHandle, spawn, yield_now};
+    #[cfg(not(any(loom, shuttle)))]
+    pub use std::thread::{JoinHandle, spawn, yield_now};
+}

@@ -1,0 +1,1 @@
+//! Records, TID words, read, write and node sets, and the commit protocols.

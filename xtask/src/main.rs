@@ -1,0 +1,2 @@
+//! Commands for developers of Ensilo.
+fn main() {}
