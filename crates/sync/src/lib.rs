@@ -5,7 +5,8 @@
 //! the code that is checked is the code that runs.
 //!
 //! The crate also holds the two things every lock-free part of Ensilo shares: [`CachePadded`], which keeps the words of
-//! two workers off one cache line, and the asymmetric [`barrier`], which lets a worker publish with a plain store.
+//! two workers off one cache line, the asymmetric [`barrier`], which lets a worker publish with a plain store,
+//! [`prefetch`] and [`Backoff`].
 //!
 //! A model checker's atomics are larger than a machine word: code that lays out memory must use
 //! `size_of::<AtomicU64>()` and may assert 8 bytes in ordinary builds only.
@@ -13,9 +14,11 @@
 mod backoff;
 pub mod barrier;
 mod cache_padded;
+mod prefetch;
 
 pub use backoff::{Backoff, cpu_relax};
 pub use cache_padded::CachePadded;
+pub use prefetch::prefetch;
 
 #[cfg(all(loom, shuttle))]
 compile_error!("choose one model checker: --cfg loom or --cfg shuttle");
