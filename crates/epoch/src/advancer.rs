@@ -1,0 +1,113 @@
+//! The thread that moves the global epoch on.
+//!
+//! It keeps only a weak reference to the epochs, so that it keeps no database alive, and ends when told or when they are gone.
+
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use thread::Advancer;
+#[cfg(any(loom, shuttle))]
+pub(crate) use unclocked::Advancer;
+
+#[cfg(not(any(loom, shuttle)))]
+mod thread {
+    use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+    use std::thread::{self, JoinHandle};
+    use std::time::{Duration, Instant};
+
+    use crate::Epochs;
+
+    /// The advancing thread, if it was started.
+    #[derive(Debug)]
+    pub(crate) struct Advancer {
+        stop: Arc<Stop>,
+        handle: Mutex<Option<JoinHandle<()>>>,
+    }
+
+    impl Advancer {
+        pub(crate) fn new() -> Self {
+            Advancer { stop: Arc::default(), handle: Mutex::new(None) }
+        }
+
+        /// Starts the thread.
+        pub(crate) fn start(&self, interval: Duration, epochs: Weak<Epochs>) {
+            let stop = Arc::clone(&self.stop);
+            let thread = thread::Builder::new().name("ensilo-epoch".into());
+            match thread.spawn(move || tick_until_stopped(interval, &epochs, &stop)) {
+                Ok(handle) => *lock(&self.handle) = Some(handle),
+                Err(error) => panic!("no thread to advance the epochs: {error}"),
+            }
+        }
+
+        /// Tells the thread to end, and waits until it has. Also called on that thread, when its tick held the last
+        /// reference: then it ends by itself.
+        pub(crate) fn stop(&self) {
+            *lock(&self.stop.stopped) = true;
+            self.stop.wake.notify_all();
+            let handle = lock(&self.handle).take();
+            if let Some(handle) = handle
+                && handle.thread().id() != thread::current().id()
+                && let Err(panic) = handle.join()
+                && !thread::panicking()
+            {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+
+    #[derive(Debug, Default)]
+    struct Stop {
+        stopped: Mutex<bool>,
+        wake: Condvar,
+    }
+
+    impl Stop {
+        /// Waits until `deadline`, or until told to stop, which it returns.
+        fn wait_until(&self, deadline: Instant) -> bool {
+            let mut stopped = lock(&self.stopped);
+            loop {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if *stopped || left.is_zero() {
+                    return *stopped;
+                }
+                let (guard, _) =
+                    self.wake.wait_timeout(stopped, left).unwrap_or_else(PoisonError::into_inner);
+                stopped = guard;
+            }
+        }
+    }
+
+    fn tick_until_stopped(interval: Duration, epochs: &Weak<Epochs>, stop: &Stop) {
+        let mut deadline = Instant::now() + interval;
+        while !stop.wait_until(deadline) {
+            let Some(epochs) = epochs.upgrade() else { return };
+            epochs.advance();
+            // A tick that came late does not make the next ones come early.
+            deadline = (deadline + interval).max(Instant::now());
+        }
+    }
+
+    fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(any(loom, shuttle))]
+mod unclocked {
+    use std::sync::Weak;
+    use std::time::Duration;
+
+    use crate::Epochs;
+
+    /// No thread: a model checker has no clock, and its models advance by hand.
+    #[derive(Debug)]
+    pub(crate) struct Advancer;
+
+    impl Advancer {
+        pub(crate) fn new() -> Self {
+            Advancer
+        }
+
+        pub(crate) fn start(&self, _interval: Duration, _epochs: Weak<Epochs>) {}
+
+        pub(crate) fn stop(&self) {}
+    }
+}

@@ -1,0 +1,233 @@
+//! The epochs of one database: the published numbers, and the tick that derives them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ensilo_slab::Pool;
+use ensilo_sync::CachePadded;
+use ensilo_sync::atomic::{AtomicU64, Ordering};
+use ensilo_sync::barrier;
+use ensilo_sync::sync::Mutex;
+
+use crate::advancer::Advancer;
+use crate::epoch::SnapshotInterval;
+use crate::retired::Orphans;
+use crate::slot::{IDLE, Slot, Slots};
+use crate::{Advance, Epoch, EpochCounters, EpochOptions, Participant};
+
+/// The numbers that a tick publishes. All workers read them, nobody writes them in between: they share cache lines.
+#[derive(Debug)]
+struct Published {
+    global: AtomicU64,
+    snapshot: AtomicU64,
+    memory_horizon: AtomicU64,
+    snapshot_horizon: AtomicU64,
+}
+
+/// The epochs of one database.
+pub struct Epochs {
+    published: CachePadded<Published>,
+    interval: SnapshotInterval,
+    first: Epoch,
+    slots: Slots,
+    orphans: Orphans,
+    pool: Arc<Pool>,
+    /// Held during a tick: ticks come one after the other.
+    ticking: Mutex<()>,
+    advancer: Advancer,
+}
+
+impl Epochs {
+    /// The epochs of a database whose records and nodes lie in `pool`.
+    ///
+    /// The first epoch is `4 * epochs_per_snapshot`, which is also the first snapshot epoch: nothing was ever committed before it.
+    ///
+    /// # Panics
+    /// When the system has no thread left to advance the epochs.
+    #[must_use]
+    pub fn new(options: EpochOptions, pool: Arc<Pool>) -> Arc<Epochs> {
+        let interval = SnapshotInterval::new(options.epochs_per_snapshot);
+        let first = 4 * interval.epochs();
+        let epochs = Arc::new(Epochs {
+            published: CachePadded::new(Published {
+                global: AtomicU64::new(first),
+                snapshot: AtomicU64::new(first),
+                memory_horizon: AtomicU64::new(first - 1),
+                snapshot_horizon: AtomicU64::new(first),
+            }),
+            interval,
+            first: Epoch::new(first),
+            slots: Slots::new(),
+            orphans: Orphans::new(),
+            pool,
+            ticking: Mutex::new(()),
+            advancer: Advancer::new(),
+        });
+        if options.advance == Advance::Thread {
+            epochs.advancer.start(options.epoch_interval, Arc::downgrade(&epochs));
+        }
+        epochs
+    }
+
+    /// The global epoch.
+    #[must_use]
+    #[inline]
+    pub fn global_epoch(&self) -> Epoch {
+        // Acquire: [epoch].
+        Epoch::new(self.published.global.load(Ordering::Acquire))
+    }
+
+    /// The epoch that a new snapshot reads at: a multiple of the epochs per snapshot such that every commit with an earlier
+    /// epoch is complete. A snapshot shows the versions with an earlier epoch than its own.
+    #[must_use]
+    #[inline]
+    pub fn snapshot_epoch(&self) -> Epoch {
+        // Acquire: [snapshot] the commits that it covers are visible.
+        Epoch::new(self.published.snapshot.load(Ordering::Acquire))
+    }
+
+    /// The first epoch of the snapshot interval that `epoch` (below 2^40) lies in: `k * floor(epoch / k)`.
+    #[must_use]
+    #[inline]
+    pub fn snapshot_of(&self, epoch: Epoch) -> Epoch {
+        self.interval.start(epoch)
+    }
+
+    /// How many epochs lie between two snapshots: `k`.
+    #[must_use]
+    pub fn epochs_per_snapshot(&self) -> u64 {
+        self.interval.epochs()
+    }
+
+    /// Nobody can reach what was retired with an earlier tag.
+    #[must_use]
+    #[inline]
+    pub fn memory_horizon(&self) -> Epoch {
+        // Acquire: [horizon] the last reads of the memory come before its reuse.
+        Epoch::new(self.published.memory_horizon.load(Ordering::Acquire))
+    }
+
+    /// No snapshot, now or later, is read at an earlier epoch. A version that was superseded in epoch `e` may go when
+    /// `snapshot_of(e)` is earlier.
+    #[must_use]
+    #[inline]
+    pub fn snapshot_horizon(&self) -> Epoch {
+        // Acquire: [horizon] the last reads of the versions come before their reuse.
+        Epoch::new(self.published.snapshot_horizon.load(Ordering::Acquire))
+    }
+
+    /// A new participant, in a slot that another one left or in a new one.
+    #[must_use]
+    pub fn participant(self: &Arc<Self>) -> Participant {
+        Participant::new(Arc::clone(self))
+    }
+
+    /// Moves the global epoch on by one and derives what is over: one tick.
+    ///
+    /// Participants are never waited for. Two ticks at once come one after the other.
+    pub fn advance(&self) {
+        let _ticking = self.ticking.lock();
+        let published = &*self.published;
+        let next = published.global.load(Ordering::Relaxed) + 1;
+        // Release: [epoch] whoever reads this epoch sees what was visible at the barriers of earlier ticks.
+        published.global.store(next, Ordering::Release);
+        barrier::heavy();
+        let oldest = self.oldest();
+        let snapshot_before = published.snapshot.load(Ordering::Relaxed);
+        let complete = Epoch::new(next.min(oldest.commit));
+        raise(&published.memory_horizon, next.min(oldest.pin) - 1);
+        raise(&published.snapshot_horizon, snapshot_before.min(oldest.snapshot));
+        raise(&published.snapshot, self.snapshot_of(complete).get());
+    }
+
+    /// Ends the advancing thread, if there is one, and waits for it. The epochs stay where they are.
+    pub fn close(&self) {
+        self.advancer.stop();
+    }
+
+    /// Where the epochs are and what waits for them.
+    #[must_use]
+    pub fn counters(&self) -> EpochCounters {
+        let known = |epoch: u64| (epoch != IDLE).then(|| Epoch::new(epoch));
+        let oldest = self.oldest();
+        let global_epoch = self.global_epoch();
+        let (mut retired_objects, mut retired_bytes) = self.orphans.waiting();
+        for slot in self.slots.iter() {
+            retired_objects += slot.retired_objects.load(Ordering::Relaxed);
+            retired_bytes += slot.retired_bytes.load(Ordering::Relaxed);
+        }
+        EpochCounters {
+            global_epoch,
+            snapshot_epoch: self.snapshot_epoch(),
+            memory_horizon: self.memory_horizon(),
+            snapshot_horizon: self.snapshot_horizon(),
+            oldest_pin: known(oldest.pin),
+            oldest_commit: known(oldest.commit),
+            oldest_snapshot: known(oldest.snapshot),
+            epochs_advanced: global_epoch.get() - self.first.get(),
+            active_slots: self.slots.iter().filter(|slot| slot.is_in_use()).count() as u64,
+            retired_objects,
+            retired_bytes,
+        }
+    }
+
+    /// The pool that the memory comes from.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    pub(crate) fn claim_slot(&self) -> &Slot {
+        self.slots.claim()
+    }
+
+    pub(crate) fn orphans(&self) -> &Orphans {
+        &self.orphans
+    }
+
+    /// The minima over all slots.
+    fn oldest(&self) -> Oldest {
+        let mut oldest = Oldest { pin: IDLE, commit: IDLE, snapshot: IDLE };
+        for slot in self.slots.iter() {
+            // Acquire: [unpin] what the participant did before it stored this is over and visible.
+            oldest.pin = oldest.pin.min(slot.pin.load(Ordering::Acquire));
+            oldest.commit = oldest.commit.min(slot.commit.load(Ordering::Acquire));
+            oldest.snapshot = oldest.snapshot.min(slot.snapshot.load(Ordering::Acquire));
+        }
+        oldest
+    }
+}
+
+/// The earliest epochs that participants publish.
+struct Oldest {
+    pin: u64,
+    commit: u64,
+    snapshot: u64,
+}
+
+/// Publishes `candidate` unless the number is there already (I3). A participant that read an epoch long ago and publishes it now
+/// gives a candidate behind the number; see the crate's page for why that needs no protection.
+fn raise(number: &AtomicU64, candidate: u64) {
+    if candidate > number.load(Ordering::Relaxed) {
+        // Release: [horizon] and [snapshot], with the Acquire loads of the slots that led here.
+        number.store(candidate, Ordering::Release);
+    }
+}
+
+impl Drop for Epochs {
+    fn drop(&mut self) {
+        self.close();
+        // No participant is left: each holds a reference.
+        let heap = self.pool.heap();
+        self.orphans.collect(Epoch::new(u64::MAX), usize::MAX, |retired| {
+            // SAFETY: there is no participant that could reach it, and the heap is of the pool of these epochs.
+            unsafe { retired.free(&heap) };
+        });
+    }
+}
+
+impl fmt::Debug for Epochs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Epochs").field("published", &*self.published).field("slots", &self.slots).finish()
+    }
+}

@@ -1,0 +1,83 @@
+//! The proof that a participant is pinned.
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+
+use ensilo_slab::{AccountId, OutOfMemory};
+
+use crate::{Epoch, Epochs, Participant};
+
+/// The proof that a participant is pinned: as long as it lives, what its holder can reach is not freed.
+///
+/// Guards nest; the outermost one pins. A guard stays on its thread.
+#[derive(Debug)]
+#[must_use = "the pin ends when the guard is dropped"]
+pub struct Guard<'p> {
+    participant: &'p Participant,
+}
+
+impl<'p> Guard<'p> {
+    /// The participant must have counted the pin that this guard will take back.
+    #[inline]
+    pub(crate) fn new(participant: &'p Participant) -> Self {
+        Guard { participant }
+    }
+
+    /// Takes memory from the participant's heap.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] when that would pass the pool's limit; nothing is changed.
+    #[inline]
+    pub fn allocate(&self, layout: Layout, account: AccountId) -> Result<NonNull<u8>, OutOfMemory> {
+        self.participant.heap().allocate(layout, account)
+    }
+
+    /// Frees memory that was never published, at once.
+    ///
+    /// # Safety
+    /// `block` came from the pool of these epochs, for this layout and account, and nobody else knows it.
+    #[inline]
+    pub unsafe fn free(&self, block: NonNull<u8>, layout: Layout, account: AccountId) {
+        // SAFETY: the caller owns the block alone, which came from this pool with this layout and account.
+        unsafe { self.participant.heap().free(block, layout, account) };
+    }
+
+    /// Frees memory that was unlinked, once nobody can hold a reference to it any more.
+    ///
+    /// # Safety
+    /// `block` came from the pool of these epochs, for this layout and account; who pins from now on cannot find it; it is
+    /// retired only this once.
+    #[inline]
+    pub unsafe fn retire(&self, block: NonNull<u8>, layout: Layout, account: AccountId) {
+        // SAFETY: the caller's promise is the same as that of `Participant::retire`.
+        unsafe { self.participant.retire(block, layout, account) };
+    }
+
+    /// The epoch at which the participant is pinned.
+    #[must_use]
+    #[inline]
+    pub fn epoch(&self) -> Epoch {
+        self.participant.pinned_epoch()
+    }
+
+    /// The epochs of the database.
+    #[must_use]
+    #[inline]
+    pub fn epochs(&self) -> &'p Epochs {
+        self.participant.epochs()
+    }
+
+    /// The participant that is pinned.
+    #[must_use]
+    #[inline]
+    pub fn participant(&self) -> &'p Participant {
+        self.participant
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.participant.unpin();
+    }
+}

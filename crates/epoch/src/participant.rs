@@ -1,0 +1,228 @@
+//! Somebody who works on the database: what it publishes, what it allocates and what it retires.
+
+use std::alloc::Layout;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use ensilo_slab::{AccountId, Heap};
+use ensilo_sync::atomic::Ordering;
+use ensilo_sync::barrier;
+
+use crate::retired::Retired;
+use crate::slot::{IDLE, Slot, add_as_owner};
+use crate::{Epoch, Epochs, Guard, RetireList};
+
+/// Somebody who works on the database, on one thread at a time.
+///
+/// Dropping it leaves its slot to the next participant and its garbage to whoever collects next.
+pub struct Participant {
+    slot: NonNull<Slot>,
+    /// How many guards live.
+    depth: Cell<usize>,
+    /// What the barriers need to know: see [`barrier::light_is_free`].
+    light_is_free: bool,
+    /// The memory horizon at which the last collection left nothing ripe.
+    quiet_at: Cell<Epoch>,
+    epochs: Arc<Epochs>,
+    heap: Heap,
+    retired: RefCell<RetireList<Retired>>,
+}
+
+// SAFETY: the slot belongs to this participant alone, whatever thread it is on, and what others do with it they do with
+// atomics. `epochs` keeps it alive. All other parts are Send.
+unsafe impl Send for Participant {}
+
+impl Participant {
+    pub(crate) fn new(epochs: Arc<Epochs>) -> Self {
+        let light_is_free = barrier::light_is_free();
+        let heap = epochs.pool().heap();
+        Participant {
+            slot: NonNull::from(epochs.claim_slot()),
+            depth: Cell::new(0),
+            light_is_free,
+            quiet_at: Cell::new(Epoch::new(0)),
+            epochs,
+            heap,
+            retired: RefCell::new(RetireList::new()),
+        }
+    }
+
+    /// Pins: from now on, until the guard and all guards made meanwhile are dropped, nothing that can be reached is freed.
+    #[inline]
+    pub fn pin(&self) -> Guard<'_> {
+        let depth = self.depth.get();
+        self.depth.set(depth + 1);
+        if depth == 0 {
+            let epoch = self.epochs.global_epoch();
+            // Release: [unpin] the previous pin may be overwritten before a tick has seen that it ended.
+            self.slot().pin.store(epoch.get(), Ordering::Release);
+            // Light: [pin] a tick that does not see the pin has its barrier before the reads that follow here.
+            barrier::light(self.light_is_free);
+        }
+        Guard::new(self)
+    }
+
+    /// Pins, and keeps the versions that a snapshot at the returned epoch shows: those with an earlier epoch.
+    ///
+    /// The snapshot is held until the outermost guard is dropped. Inside an older snapshot this returns the older one.
+    #[inline]
+    pub fn pin_snapshot(&self) -> (Guard<'_>, Epoch) {
+        let guard = self.pin();
+        let slot = self.slot();
+        // Relaxed: only this participant writes it.
+        let held = slot.snapshot.load(Ordering::Relaxed);
+        if held != IDLE {
+            return (guard, Epoch::new(held));
+        }
+        let mut epoch = self.epochs.snapshot_epoch();
+        loop {
+            // Release: [unpin] as in `pin`.
+            slot.snapshot.store(epoch.get(), Ordering::Release);
+            // Light: a tick that does not see the snapshot has its barrier before the read that follows.
+            barrier::light(self.light_is_free);
+            let now = self.epochs.snapshot_epoch();
+            if now == epoch {
+                return (guard, epoch);
+            }
+            epoch = now;
+        }
+    }
+
+    /// Says that a commit begins: until [`Participant::end_commit`], no snapshot will cover an epoch that the global
+    /// epoch has from now on.
+    #[inline]
+    pub fn begin_commit(&self) {
+        let epoch = self.epochs.global_epoch();
+        // Release: [unpin] as in `pin`.
+        self.slot().commit.store(epoch.get(), Ordering::Release);
+        // Light: a tick that does not see this has its barrier before the commit reads its epoch.
+        barrier::light(self.light_is_free);
+    }
+
+    /// Says that all writes of the commit are installed, or that it was given up.
+    #[inline]
+    pub fn end_commit(&self) {
+        // Release: [unpin] the installed writes are visible to whoever reads a snapshot epoch that covers them.
+        self.slot().commit.store(IDLE, Ordering::Release);
+    }
+
+    /// The global epoch.
+    #[must_use]
+    #[inline]
+    pub fn global_epoch(&self) -> Epoch {
+        self.epochs.global_epoch()
+    }
+
+    /// The epochs of the database.
+    #[must_use]
+    #[inline]
+    pub fn epochs(&self) -> &Arc<Epochs> {
+        &self.epochs
+    }
+
+    /// The heap of this participant.
+    #[must_use]
+    #[inline]
+    pub fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    /// Frees retired memory that nobody can reach any more: its own, and what departed participants left. Frees at most `budget`
+    /// blocks and returns how many. Costs next to nothing while there is nothing to free.
+    #[inline]
+    pub fn collect(&self, budget: usize) -> usize {
+        let horizon = self.epochs.memory_horizon();
+        if horizon == self.quiet_at.get() { 0 } else { self.collect_ripe(horizon, budget) }
+    }
+
+    #[cold]
+    fn collect_ripe(&self, horizon: Epoch, budget: usize) -> usize {
+        let mut freed = 0;
+        while freed < budget
+            && let Some(retired) = self.pop_ripe(horizon)
+        {
+            // SAFETY: the horizon has passed the tag; the heap is of the pool of these epochs.
+            unsafe { retired.free(&self.heap) };
+            freed += 1;
+        }
+        freed += self.epochs.orphans().collect(horizon, budget - freed, |retired| {
+            // SAFETY: as above.
+            unsafe { retired.free(&self.heap) };
+        });
+        if freed < budget {
+            self.quiet_at.set(horizon);
+        }
+        freed
+    }
+
+    fn pop_ripe(&self, horizon: Epoch) -> Option<Retired> {
+        let retired = self.retired.borrow_mut().pop_ripe(horizon)?;
+        add_as_owner(&self.slot().retired_objects, 1u64.wrapping_neg());
+        add_as_owner(&self.slot().retired_bytes, retired.bytes().wrapping_neg());
+        Some(retired)
+    }
+
+    /// # Safety
+    /// As for [`Guard::retire`].
+    pub(crate) unsafe fn retire(&self, block: NonNull<u8>, layout: Layout, account: AccountId) {
+        // SAFETY: the caller's promise.
+        let retired = unsafe { Retired::new(block, layout, account) };
+        add_as_owner(&self.slot().retired_objects, 1);
+        add_as_owner(&self.slot().retired_bytes, retired.bytes());
+        self.retired.borrow_mut().push(self.retire_epoch(), retired);
+    }
+
+    /// The tag for something that was just unlinked: the global epoch, read behind a barrier.
+    ///
+    /// What is kept in a [`RetireList`] of one's own may be freed once [`Epochs::memory_horizon`] is later than this.
+    #[must_use]
+    #[inline]
+    pub fn retire_epoch(&self) -> Epoch {
+        // Light: [pin] a tick whose epoch this does not see has its barrier behind the unlinking.
+        barrier::light(self.light_is_free);
+        self.epochs.global_epoch()
+    }
+
+    #[inline]
+    pub(crate) fn pinned_epoch(&self) -> Epoch {
+        // Relaxed: only this participant writes it.
+        Epoch::new(self.slot().pin.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    pub(crate) fn unpin(&self) {
+        let depth = self.depth.get() - 1;
+        self.depth.set(depth);
+        if depth == 0 {
+            // Release: [unpin] the reads under the guard come before the reuse of what they read.
+            self.slot().snapshot.store(IDLE, Ordering::Release);
+            self.slot().pin.store(IDLE, Ordering::Release);
+        }
+    }
+
+    #[inline]
+    fn slot(&self) -> &Slot {
+        // SAFETY: the slot lies in `epochs`, which this participant keeps alive, and slots never move.
+        unsafe { self.slot.as_ref() }
+    }
+}
+
+impl Drop for Participant {
+    fn drop(&mut self) {
+        self.collect(usize::MAX);
+        let slot = self.slot();
+        let bytes = slot.retired_bytes.load(Ordering::Relaxed);
+        slot.retired_objects.store(0, Ordering::Relaxed);
+        slot.retired_bytes.store(0, Ordering::Relaxed);
+        self.epochs.orphans().leave(self.retired.take(), bytes);
+        slot.release();
+    }
+}
+
+impl fmt::Debug for Participant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Participant").field("slot", self.slot()).field("depth", &self.depth).finish()
+    }
+}

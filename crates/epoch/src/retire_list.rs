@@ -1,0 +1,126 @@
+//! Things that wait for their epoch, first in, first out.
+
+use std::collections::VecDeque;
+
+use crate::Epoch;
+
+/// Slots that an emptied list keeps for the next things; what is beyond goes back to the allocator.
+const KEPT_CAPACITY: usize = 4096;
+
+/// Things that wait for a horizon to pass the epoch they were retired with, first in, first out.
+///
+/// Epochs are expected in rising order. Something pushed with an earlier epoch than its predecessor waits for that one.
+#[derive(Debug)]
+pub struct RetireList<T> {
+    items: VecDeque<T>,
+    /// How many items in a row have which epoch; never with a length of 0.
+    runs: VecDeque<Run>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    epoch: Epoch,
+    len: usize,
+}
+
+impl<T> RetireList<T> {
+    /// An empty list.
+    #[must_use]
+    pub const fn new() -> Self {
+        RetireList { items: VecDeque::new(), runs: VecDeque::new() }
+    }
+
+    /// How many things wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The epoch of the thing that waits longest.
+    #[must_use]
+    #[inline]
+    pub fn oldest(&self) -> Option<Epoch> {
+        self.runs.front().map(|run| run.epoch)
+    }
+
+    /// Lets `item` wait for a horizon later than `epoch`.
+    #[inline]
+    pub fn push(&mut self, epoch: Epoch, item: T) {
+        match self.runs.back_mut() {
+            Some(run) if run.epoch == epoch => run.len += 1,
+            _ => self.runs.push_back(Run { epoch, len: 1 }),
+        }
+        self.items.push_back(item);
+    }
+
+    /// The thing that waits longest, if its epoch lies before `horizon`.
+    #[inline]
+    pub fn pop_ripe(&mut self, horizon: Epoch) -> Option<T> {
+        let run = self.runs.front_mut()?;
+        if run.epoch >= horizon {
+            return None;
+        }
+        run.len -= 1;
+        if run.len == 0 {
+            self.runs.pop_front();
+        }
+        let item = self.items.pop_front();
+        if self.items.is_empty() && self.items.capacity() > KEPT_CAPACITY {
+            self.items.shrink_to(KEPT_CAPACITY);
+        }
+        item
+    }
+}
+
+impl<T> Default for RetireList<T> {
+    fn default() -> Self {
+        RetireList::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_come_out_in_order_once_the_horizon_passed_them() {
+        let mut list = RetireList::new();
+        for (epoch, item) in [(3, 'a'), (3, 'b'), (4, 'c'), (7, 'd')] {
+            list.push(Epoch::new(epoch), item);
+        }
+        assert_eq!(list.pop_ripe(Epoch::new(3)), None, "an epoch equal to the horizon is not over");
+        assert_eq!(list.pop_ripe(Epoch::new(4)), Some('a'));
+        assert_eq!(list.pop_ripe(Epoch::new(4)), Some('b'));
+        assert_eq!(list.pop_ripe(Epoch::new(4)), None);
+        assert_eq!((list.len(), list.oldest()), (2, Some(Epoch::new(4))));
+        assert_eq!(list.pop_ripe(Epoch::new(8)), Some('c'));
+        assert_eq!(list.pop_ripe(Epoch::new(8)), Some('d'));
+        assert_eq!((list.pop_ripe(Epoch::new(9)), list.oldest()), (None, None));
+    }
+
+    #[test]
+    fn a_late_comer_with_an_early_epoch_waits_for_its_predecessor() {
+        let mut list = RetireList::new();
+        list.push(Epoch::new(5), 'a');
+        list.push(Epoch::new(2), 'b');
+        assert_eq!(list.pop_ripe(Epoch::new(4)), None);
+        assert_eq!(list.pop_ripe(Epoch::new(6)), Some('a'));
+        assert_eq!(list.pop_ripe(Epoch::new(6)), Some('b'));
+    }
+
+    #[test]
+    fn a_drained_list_gives_its_memory_back() {
+        let mut list = RetireList::new();
+        for item in 0..100 * KEPT_CAPACITY {
+            list.push(Epoch::new(1), item);
+        }
+        while list.pop_ripe(Epoch::new(2)).is_some() {}
+        assert!(list.is_empty() && list.items.capacity() <= 2 * KEPT_CAPACITY);
+    }
+}
