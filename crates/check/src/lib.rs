@@ -1,1 +1,85 @@
 //! A checker that decides whether a recorded history is serializable.
+//!
+//! A run of the engine in recording mode leaves a [`History`]: for every committed transaction the versions that it
+//! read, the keys and key ranges in which it saw nothing, and the versions that it wrote. Versions carry transaction
+//! IDs whose order per key is the version order, so nothing has to be guessed: [`check`] builds the direct
+//! serialization graph and looks for cycles in it.
+//!
+//! It is not a tester: it neither runs transactions nor depends on the engine. It judges what was recorded, and only
+//! what was recorded: a history that is too small to say anything is [`Verdict::Inconclusive`], never passed.
+//!
+//! # Source
+//! Silo (SOSP 2013) §4.2 to §4.6 and §4.9 for what the history promises; A. Adya, "Weak consistency: a generalized
+//! theory and optimistic implementations" (1999) for the graph and for the names of the anomalies (G1a, G1b, G1c, G2-item,
+//! G2).
+//!
+//! # Terms
+//! - *version*: what one transaction left of one key, a row or an absence (a delete). It is named by the key and the
+//!   writer's TID; TIDs are unique per key and per worker, not globally.
+//! - *version order*: the versions of one key in the order of their TIDs.
+//! - *observation*: a transaction saw the state of a key: one of its versions, or the initial state before all of them.
+//! - *item read*: the transaction names the version seen. *Predicate read*: it says that it saw no record, of one key
+//!   (`missing`) or of every key of a range that is not among its reads.
+//! - *level*: the place of an epoch in the serial order. A snapshot at epoch `s` stands between the transactions of
+//!   epochs before `s` and the others.
+//!
+//! # What a missing record says
+//! A reader that finds no record under a key names no version, but its epoch tells which state it saw:
+//!
+//! **An ordinary transaction of epoch `e` that found no record, or a placeholder that was never written, saw the state
+//! left by the newest version of an epoch before `e`, and this version is a delete; if there is none, it saw the
+//! initial state.**
+//!
+//! Why: let `d` be the last version that was unhooked before the reader looked. A deleted record stays in the tree until
+//! no snapshot needs what it hides, so at the time of the unhooking the global epoch was past the epoch of `d`. The
+//! reader reads its epoch after it looked, hence `epoch(d) < e`. The version `n` that follows `d` was locked after the
+//! reader validated (otherwise the validation of the node, or of the placeholder, would have failed), and its writer
+//! read its epoch after locking, hence `epoch(n) >= e`. So `d` is the newest version before `e`. The same with no `d`.
+//! For a snapshot transaction at epoch `s` the rule holds with `s` in the place of `e` by definition: it sees the newest
+//! version of an epoch before `s`.
+//!
+//! If the newest version before `e` is a row, the transaction overlooked it. The checker then takes the newest absence
+//! before that row for the state seen, and the anti-dependency that follows contradicts the order of the epochs.
+//!
+//! # Limits
+//! A range says nothing about keys that its transaction also read or wrote: the reads of one transaction are not
+//! ordered, so a scan that missed a key which the same transaction read later goes unnoticed.
+//!
+//! # Examples
+//! ```
+//! use ensilo_check::{Anomaly, Epoch, History, Key, Options, TableId, Tid, Transaction, TransactionId, Verdict, check};
+//!
+//! let account = |id: u8| Key::new(TableId(1), &[id]);
+//! let transaction = |worker, tid| Transaction::new(TransactionId { worker, sequence: 1 }, Epoch(1), Tid(tid));
+//! // Each reads what the other writes, and neither sees the other: write skew.
+//! let history = History::of(vec![
+//!     transaction(0, 10).reads(account(1), Tid(1)).reads(account(2), Tid(1)).writes(account(1)),
+//!     transaction(1, 10).reads(account(1), Tid(1)).reads(account(2), Tid(1)).writes(account(2)),
+//! ])
+//! .with_initial(account(1), Tid(1))
+//! .with_initial(account(2), Tid(1));
+//! match check(&history, &Options::default()) {
+//!     Verdict::Violated(report) => assert_eq!(report.anomalies(), [Anomaly::G2Item]),
+//!     other => panic!("{other}"),
+//! }
+//! ```
+#![forbid(unsafe_code)]
+
+mod check;
+mod cycles;
+mod dependency;
+mod graph;
+mod history;
+mod observation;
+mod report;
+mod rules;
+mod versions;
+
+pub use check::{Options, check};
+pub use history::{
+    Epoch, History, InitialVersion, Key, KeyRange, Read, TableId, Tid, Transaction, TransactionId, Write,
+};
+pub use report::{
+    Anomaly, Cycle, Dependency, DependencyKind, Inconclusive, Report, Summary, TransactionName, Verdict,
+    Violation,
+};
