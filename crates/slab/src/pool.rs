@@ -1,55 +1,165 @@
-//! The memory of one database.
+//! The memory of one database: chunks, large blocks, the limit, and the heaps.
 
-use std::collections::BTreeMap;
+use std::alloc::Layout;
+use std::fmt;
+use std::ptr::NonNull;
+// The standard library's also under a model checker: nothing here waits for another thread or orders memory.
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{AccountId, Heap, OutOfMemory, Usage};
+use crate::account::usage;
+use crate::chunk::{CHUNK_BYTES, Chunk};
+use crate::class::{Class, aligned_size};
+use crate::large::LargeBlocks;
+use crate::local::{Local, Shared};
+use crate::{Heap, OutOfMemory, Usage};
 
-/// The memory of one database: the limit and the accounts that its heaps share.
-#[derive(Debug)]
+/// The memory of one database. When it goes, all memory of its heaps goes with it.
+///
+/// Heaps take chunks of 2 MiB, which stay with the pool: freed memory is used again, by the heap that it came from. Up to the
+/// limit, that is: where a new chunk would pass it, blocks are taken from larger free blocks, and from heaps that nobody uses.
 pub struct Pool {
     limit_bytes: Option<u64>,
-    live: Mutex<BTreeMap<AccountId, u64>>,
+    mapped_bytes: AtomicU64,
+    large: LargeBlocks,
+    heaps: Mutex<Heaps>,
+    // Last: unmapped after everything that points into them.
+    chunks: Mutex<Vec<Chunk>>,
+}
+
+#[derive(Default)]
+struct Heaps {
+    /// Heaps that nobody uses now.
+    #[allow(clippy::vec_box, reason = "a heap keeps its box, so that it moves without being copied")]
+    parked: Vec<Box<Local>>,
+    /// The shared parts of all heaps. Chunks point to them.
+    all: Vec<Arc<Shared>>,
 }
 
 impl Pool {
     /// A pool that takes at most `limit_bytes` from the system, or as much as there is.
     #[must_use]
     pub fn new(limit_bytes: Option<u64>) -> Arc<Pool> {
-        Arc::new(Pool { limit_bytes, live: Mutex::new(BTreeMap::new()) })
+        Arc::new(Pool {
+            limit_bytes,
+            mapped_bytes: AtomicU64::new(0),
+            large: LargeBlocks::default(),
+            heaps: Mutex::default(),
+            chunks: Mutex::default(),
+        })
+    }
+
+    /// A heap for one worker: one that another left, or a new one.
+    #[must_use]
+    pub fn heap(self: &Arc<Self>) -> Heap {
+        let mut heaps = self.heaps();
+        let local = heaps.parked.pop().unwrap_or_else(|| {
+            let local = Box::new(Local::new());
+            heaps.all.push(Arc::clone(&local.shared));
+            local
+        });
+        drop(heaps);
+        Heap::new(local, Arc::clone(self))
     }
 
     /// What the pool holds now.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        let live = self.live();
-        let by_account: Vec<_> =
-            live.iter().filter(|(_, bytes)| **bytes > 0).map(|(id, bytes)| (*id, *bytes)).collect();
-        let live_bytes = by_account.iter().map(|(_, bytes)| bytes).sum();
-        Usage { mapped_bytes: live_bytes, live_bytes, by_account }
-    }
-
-    /// A heap for one worker.
-    #[must_use]
-    pub fn heap(self: &Arc<Self>) -> Heap {
-        Heap::new(Arc::clone(self))
-    }
-
-    pub(crate) fn charge(&self, account: AccountId, bytes: u64) -> Result<(), OutOfMemory> {
-        let mut live = self.live();
-        let mapped_bytes: u64 = live.values().sum();
-        if self.limit_bytes.is_some_and(|limit| mapped_bytes + bytes > limit) {
-            return Err(OutOfMemory { asked_bytes: bytes, limit_bytes: self.limit_bytes, mapped_bytes });
+        let mut sum = Vec::new();
+        for shared in &self.heaps().all {
+            shared.accounts.add_to(&mut sum);
         }
-        *live.entry(account).or_insert(0) += bytes;
+        usage(self.mapped_bytes(), &sum)
+    }
+
+    /// Bytes that the pool has taken from the system.
+    #[must_use]
+    pub fn mapped_bytes(&self) -> u64 {
+        self.mapped_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that the pool takes from the system.
+    #[must_use]
+    pub fn limit_bytes(&self) -> Option<u64> {
+        self.limit_bytes
+    }
+
+    /// Gives a heap a new chunk.
+    pub(crate) fn extend(&self, local: &Local) -> Result<(), OutOfMemory> {
+        self.reserve(CHUNK_BYTES)?;
+        let Some(chunk) = Chunk::map(NonNull::from(&*local.shared)) else {
+            self.unreserve(CHUNK_BYTES);
+            return Err(self.system_out_of_memory(CHUNK_BYTES));
+        };
+        local.extend(&chunk);
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner).push(chunk);
         Ok(())
     }
 
-    pub(crate) fn discharge(&self, account: AccountId, bytes: u64) {
-        *self.live().entry(account).or_insert(0) -= bytes;
+    /// A block from a heap that nobody uses now.
+    pub(crate) fn scrape_parked(&self, class: Class) -> Option<NonNull<u8>> {
+        self.heaps().parked.iter().find_map(|local| local.scrape(class))
     }
 
-    fn live(&self) -> MutexGuard<'_, BTreeMap<AccountId, u64>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Leaves a heap for the next worker.
+    pub(crate) fn park(&self, local: Box<Local>) {
+        self.heaps().parked.push(local);
+    }
+
+    pub(crate) fn allocate_large(&self, layout: Layout) -> Result<NonNull<u8>, OutOfMemory> {
+        let bytes = aligned_size(layout);
+        self.reserve(bytes)?;
+        self.large.allocate(layout).ok_or_else(|| {
+            self.unreserve(bytes);
+            self.system_out_of_memory(bytes)
+        })
+    }
+
+    /// # Safety
+    /// As for [`Heap::free`].
+    pub(crate) unsafe fn free_large(&self, block: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { self.large.free(block, layout) };
+        self.unreserve(aligned_size(layout));
+    }
+
+    /// The error for `bytes` more than there are.
+    pub(crate) fn out_of_memory(&self, bytes: usize) -> OutOfMemory {
+        OutOfMemory {
+            asked_bytes: bytes as u64,
+            limit_bytes: self.limit_bytes,
+            mapped_bytes: self.mapped_bytes(),
+        }
+    }
+
+    fn system_out_of_memory(&self, bytes: usize) -> OutOfMemory {
+        OutOfMemory { limit_bytes: None, ..self.out_of_memory(bytes) }
+    }
+
+    fn reserve(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        let limit = self.limit_bytes.unwrap_or(u64::MAX);
+        self.mapped_bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |mapped| {
+                mapped.checked_add(bytes as u64).filter(|&sum| sum <= limit)
+            })
+            .map(drop)
+            .map_err(|_| self.out_of_memory(bytes))
+    }
+
+    fn unreserve(&self, bytes: usize) {
+        self.mapped_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn heaps(&self) -> MutexGuard<'_, Heaps> {
+        self.heaps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("limit_bytes", &self.limit_bytes)
+            .field("mapped_bytes", &self.mapped_bytes())
+            .finish_non_exhaustive()
     }
 }

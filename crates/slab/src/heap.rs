@@ -1,0 +1,129 @@
+//! What one worker allocates from.
+
+use std::alloc::Layout;
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use crate::class::{Class, aligned_size};
+use crate::local::Local;
+use crate::{AccountId, OutOfMemory, Pool, chunk};
+
+/// What one worker allocates from. It belongs to one thread at a time.
+///
+/// Dropping a heap leaves it in the pool, for the next [`Pool::heap`].
+pub struct Heap {
+    local: ManuallyDrop<Box<Local>>,
+    pool: Arc<Pool>,
+}
+
+impl Heap {
+    pub(crate) fn new(local: Box<Local>, pool: Arc<Pool>) -> Heap {
+        Heap { local: ManuallyDrop::new(local), pool }
+    }
+
+    /// Takes a block for `layout`, aligned to at least 16 bytes. Its bytes are not initialized.
+    ///
+    /// A block has [`Heap::usable_size`] bytes, all of which may be used, and lives until it is freed or the pool goes. Blocks whose
+    /// size is a multiple of 64 (or another power of two up to 4096) are aligned to that.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] when the block does not fit under the limit; nothing is changed.
+    #[inline]
+    pub fn allocate(&self, layout: Layout, account: AccountId) -> Result<NonNull<u8>, OutOfMemory> {
+        let Some(class) = Class::of(layout) else {
+            return self.allocate_large(layout, account);
+        };
+        let block = match self.local.take(class) {
+            Some(block) => block,
+            None => self.grow(class)?,
+        };
+        self.local.shared.accounts.add_as_owner(account, class.size as u64);
+        Ok(block)
+    }
+
+    /// Frees a block.
+    ///
+    /// # Safety
+    /// `block` came from a heap of the same pool, for this layout and account, was not freed since, and nobody uses it from now on.
+    #[inline]
+    pub unsafe fn free(&self, block: NonNull<u8>, layout: Layout, account: AccountId) {
+        let Some(class) = Class::of(layout) else {
+            // SAFETY: the caller's promise.
+            return unsafe { self.free_large(block, layout, account) };
+        };
+        self.local.shared.accounts.add_as_owner(account, (class.size as u64).wrapping_neg());
+        // SAFETY: a block of a class lies in a chunk of the pool, and chunks stay mapped (I4).
+        let owner = unsafe { chunk::owner_of(block) };
+        if ptr::eq(owner.as_ptr(), Arc::as_ptr(&self.local.shared)) {
+            // SAFETY: the block is of this heap and, as the layout says, of this class; the caller gives it away.
+            unsafe { self.local.put(block, class) };
+        } else {
+            // SAFETY: the pool keeps the shared part of its heaps; the caller gives the block away.
+            unsafe { owner.as_ref().remote.push(block, class.index) };
+        }
+    }
+
+    /// How many bytes a block for `layout` really has.
+    #[must_use]
+    #[inline]
+    pub const fn usable_size(layout: Layout) -> usize {
+        match Class::of(layout) {
+            Some(class) => class.size,
+            None => aligned_size(layout),
+        }
+    }
+
+    /// The pool that this heap belongs to.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// A block from what others freed, a new span, a new chunk, or, when the limit forbids that, from any free block that is
+    /// large enough, also in heaps that nobody uses now.
+    #[cold]
+    fn grow(&self, class: Class) -> Result<NonNull<u8>, OutOfMemory> {
+        if let Some(block) = self.local.refill(class) {
+            return Ok(block);
+        }
+        match self.pool.extend(&self.local) {
+            Ok(()) => self.local.refill(class).ok_or_else(|| self.pool.out_of_memory(class.size)),
+            Err(refused) => (self.local.scrape(class))
+                .or_else(|| self.pool.scrape_parked(class))
+                .ok_or(OutOfMemory { asked_bytes: class.size as u64, ..refused }),
+        }
+    }
+
+    #[cold]
+    fn allocate_large(&self, layout: Layout, account: AccountId) -> Result<NonNull<u8>, OutOfMemory> {
+        let block = self.pool.allocate_large(layout)?;
+        self.local.shared.accounts.add_as_owner(account, Self::usable_size(layout) as u64);
+        Ok(block)
+    }
+
+    /// # Safety
+    /// As for [`Heap::free`].
+    #[cold]
+    unsafe fn free_large(&self, block: NonNull<u8>, layout: Layout, account: AccountId) {
+        // SAFETY: the caller's promise.
+        unsafe { self.pool.free_large(block, layout) };
+        let bytes = Self::usable_size(layout) as u64;
+        self.local.shared.accounts.add_as_owner(account, bytes.wrapping_neg());
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // SAFETY: the heap is dropped once, and nobody uses `local` afterwards.
+        let local = unsafe { ManuallyDrop::take(&mut self.local) };
+        self.pool.park(local);
+    }
+}
+
+impl fmt::Debug for Heap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Heap").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}

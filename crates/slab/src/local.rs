@@ -1,0 +1,202 @@
+//! A heap's lists and spans, which its owner alone touches, and the part that others see.
+
+use std::array;
+use std::cell::Cell;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use ensilo_sync::CachePadded;
+
+use crate::account::Accounts;
+use crate::chunk::Chunk;
+use crate::class::{CLASSES, Class};
+use crate::remote::{FreeBlock, RemoteBlocks, RemoteStack};
+
+/// A class's first span, so that a small database does not spread over 64 KiB per class. Each further one is twice as large.
+const SPAN_BYTES_FIRST: usize = 4 << 10;
+
+/// The largest span.
+const SPAN_BYTES_MAX: usize = 64 << 10;
+
+/// Blocks from the remote stack that one refill sorts into their lists. More wait for the next one: no allocation takes long.
+const REMOTE_BATCH: usize = 1024;
+
+/// The part of a heap that others see.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) accounts: Accounts,
+    /// Written by others: on cache lines of its own.
+    pub(crate) remote: CachePadded<RemoteStack>,
+}
+
+/// The part of a heap that its owner alone touches.
+pub(crate) struct Local {
+    lists: [List; CLASSES],
+    /// The part of the newest chunk that is not yet cut into spans.
+    uncut: Uncut,
+    /// Blocks taken from the remote stack and not yet sorted into their lists.
+    returned: Cell<RemoteBlocks>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+// SAFETY: the pointers lead to blocks of the heap's own chunks, which nobody else touches (I2) and which stay mapped as long as the
+// pool (I4), whatever thread the owner is on.
+unsafe impl Send for Local {}
+
+/// The free blocks of one class.
+#[derive(Debug)]
+struct List {
+    free: Cell<*mut FreeBlock>,
+    span: Uncut,
+    span_bytes: Cell<usize>,
+}
+
+/// A range that is given out from front to end.
+#[derive(Debug)]
+struct Uncut {
+    next: Cell<*mut u8>,
+    left: Cell<usize>,
+}
+
+impl Local {
+    pub(crate) fn new() -> Self {
+        Local {
+            lists: array::from_fn(|_| List::new()),
+            uncut: Uncut::new(),
+            returned: Cell::new(RemoteBlocks::none()),
+            shared: Arc::new(Shared {
+                accounts: Accounts::new(),
+                remote: CachePadded::new(RemoteStack::new()),
+            }),
+        }
+    }
+
+    /// A free block at hand: from the list, or else from the span.
+    #[inline]
+    pub(crate) fn take(&self, class: Class) -> Option<NonNull<u8>> {
+        let list = &self.lists[class.index];
+        list.pop().or_else(|| list.span.cut(class.size))
+    }
+
+    /// Puts a block of this heap into its list.
+    ///
+    /// # Safety
+    /// The block is of this heap and class, and the caller is its only user and gives it away.
+    #[inline]
+    pub(crate) unsafe fn put(&self, block: NonNull<u8>, class: Class) {
+        // SAFETY: the caller gives us the block, which is at least `ALIGN_MIN` large and aligned.
+        unsafe { self.lists[class.index].push(block.cast()) };
+    }
+
+    /// A block from what others freed or from a new span of the newest chunk; `None` if a new chunk is needed.
+    pub(crate) fn refill(&self, class: Class) -> Option<NonNull<u8>> {
+        self.sort_returned(REMOTE_BATCH);
+        self.lists[class.index].pop().or_else(|| {
+            self.begin_span(class);
+            self.take(class)
+        })
+    }
+
+    /// A block from anything that this heap has, if need be from a larger free block; `None` if there is none.
+    ///
+    /// For when no new chunk can be had.
+    pub(crate) fn scrape(&self, class: Class) -> Option<NonNull<u8>> {
+        while self.sort_returned(usize::MAX) > 0 {}
+        self.refill(class).or_else(|| {
+            let (larger, block) = (class.index + 1..CLASSES)
+                .map(Class::at)
+                .filter(|&larger| class.fits_into(larger))
+                .find_map(|larger| self.take(larger).map(|block| (larger, block)))?;
+            // What remains of the larger block becomes the span. The span was used up: `refill` found nothing.
+            let list = &self.lists[class.index];
+            list.span.set(block, larger.size);
+            list.span.align(class.align());
+            list.span.cut(class.size)
+        })
+    }
+
+    /// Gives the heap a new chunk. What is left of the one before is lost: less than a span of the class that asked for more.
+    pub(crate) fn extend(&self, chunk: &Chunk) {
+        self.uncut.set(chunk.first(), Chunk::USABLE_BYTES);
+    }
+
+    /// Sorts at most `batch` blocks that others freed into their lists, and says how many.
+    fn sort_returned(&self, batch: usize) -> usize {
+        let mut returned = self.returned.replace(RemoteBlocks::none());
+        if returned.is_empty() {
+            returned = self.shared.remote.take();
+        }
+        let mut sorted = 0;
+        for (block, class) in returned.by_ref().take(batch) {
+            // SAFETY: others pushed the block because it is of this heap, with its class, and gave it away.
+            unsafe { self.lists[class].push(block) };
+            sorted += 1;
+        }
+        self.returned.set(returned);
+        sorted
+    }
+
+    /// Cuts the class's next span from the newest chunk; shorter, perhaps empty, if there is little left.
+    fn begin_span(&self, class: Class) {
+        let list = &self.lists[class.index];
+        self.uncut.align(class.align());
+        let wanted = list.span_bytes.get().max(class.size).min(self.uncut.left.get());
+        let bytes = wanted - wanted % class.size;
+        if bytes > 0
+            && let Some(start) = self.uncut.cut(bytes)
+        {
+            list.span.set(start, bytes);
+            list.span_bytes.set((2 * list.span_bytes.get()).min(SPAN_BYTES_MAX));
+        }
+    }
+}
+
+impl List {
+    fn new() -> Self {
+        List { free: Cell::new(ptr::null_mut()), span: Uncut::new(), span_bytes: Cell::new(SPAN_BYTES_FIRST) }
+    }
+
+    #[inline]
+    fn pop(&self) -> Option<NonNull<u8>> {
+        let block = NonNull::new(self.free.get())?;
+        // SAFETY: a block in the list belongs to it, and `push` wrote its link.
+        self.free.set(unsafe { block.as_ref().next });
+        Some(block.cast())
+    }
+
+    /// # Safety
+    /// The block is of this list's heap and class, and the caller is its only user and gives it away.
+    #[inline]
+    unsafe fn push(&self, block: NonNull<FreeBlock>) {
+        // SAFETY: the caller gives us the block, which is large enough and aligned for a link.
+        unsafe { (&raw mut (*block.as_ptr()).next).write(self.free.get()) };
+        self.free.set(block.as_ptr());
+    }
+}
+
+impl Uncut {
+    fn new() -> Self {
+        Uncut { next: Cell::new(ptr::null_mut()), left: Cell::new(0) }
+    }
+
+    fn set(&self, start: NonNull<u8>, bytes: usize) {
+        self.next.set(start.as_ptr());
+        self.left.set(bytes);
+    }
+
+    /// Skips to a multiple of `align`.
+    fn align(&self, align: usize) {
+        let skipped = (self.next.get().addr().wrapping_neg() & (align - 1)).min(self.left.get());
+        self.next.set(self.next.get().wrapping_add(skipped));
+        self.left.set(self.left.get() - skipped);
+    }
+
+    /// Cuts off the first `bytes`.
+    #[inline]
+    fn cut(&self, bytes: usize) -> Option<NonNull<u8>> {
+        self.left.set(self.left.get().checked_sub(bytes)?);
+        let start = self.next.get();
+        self.next.set(start.wrapping_add(bytes));
+        NonNull::new(start)
+    }
+}
