@@ -1,0 +1,41 @@
+//! Why a load, a run or a check ended without a result.
+
+use std::error;
+use std::fmt;
+
+/// What stopped a workload.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The database answered with an error that the workload does not expect.
+    Database(std::io::Error),
+    /// The database holds something other than the workload put there; the text says what.
+    Broken(String),
+    /// The user asked to stop before there was anything to report.
+    Interrupted,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Database(error) => write!(f, "the database failed: {error}"),
+            Self::Broken(what) => write!(f, "the database is broken: {what}"),
+            Self::Interrupted => f.write_str("interrupted before anything was measured"),
+        }
+    }
+}
+
+impl error::Error for Failure {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Database(error) => Some(error),
+            Self::Broken(_) | Self::Interrupted => None,
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Database(error)
+    }
+}

@@ -1,0 +1,221 @@
+//! What one worker counts and times: per transaction type, in memory that no other worker writes.
+
+use std::fmt;
+
+use hdrhistogram::Histogram;
+
+/// Why an attempt did not commit, as the report names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AbortKind {
+    /// A record that was read had changed by the time of the commit.
+    ReadValidation,
+    /// The set of keys in a range that was read, or of a key that was missing, had changed.
+    NodeValidation,
+    /// Another transaction held the lock of a record for too long.
+    LockHeld,
+    /// An insert met a key that exists.
+    KeyExists,
+    /// A snapshot transaction outlived its snapshot.
+    SnapshotTooOld,
+    /// The memory limit was reached.
+    OutOfMemory,
+    /// The transaction asked for its own rollback.
+    Rollback,
+    /// Anything else.
+    Other,
+}
+
+impl AbortKind {
+    /// Every kind, in the order of reports.
+    pub const ALL: [Self; 8] = [
+        Self::ReadValidation,
+        Self::NodeValidation,
+        Self::LockHeld,
+        Self::KeyExists,
+        Self::SnapshotTooOld,
+        Self::OutOfMemory,
+        Self::Rollback,
+        Self::Other,
+    ];
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadValidation => "read_validation",
+            Self::NodeValidation => "node_validation",
+            Self::LockHeld => "lock_held",
+            Self::KeyExists => "key_exists",
+            Self::SnapshotTooOld => "snapshot_too_old",
+            Self::OutOfMemory => "out_of_memory",
+            Self::Rollback => "rollback",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Aborted attempts by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Aborts([u64; AbortKind::ALL.len()]);
+
+impl Aborts {
+    /// Counts one aborted attempt.
+    #[inline]
+    pub fn count(&mut self, kind: AbortKind) {
+        self.0[kind as usize] += 1;
+    }
+
+    /// How many attempts aborted for `kind`.
+    pub fn of(&self, kind: AbortKind) -> u64 {
+        self.0[kind as usize]
+    }
+
+    /// How many attempts aborted at all.
+    #[inline]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Adds the counts of `other`.
+    #[inline]
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+}
+
+/// The longest latency told apart from longer ones: one hour.
+const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+/// Decimal digits of a latency that are kept: percentiles are exact to 1 %, and the counters in use stay in the cache.
+const LATENCY_DIGITS: u8 = 2;
+
+/// Counts and latencies of one transaction type.
+#[derive(Clone)]
+pub struct TypeMeasurements {
+    /// Requests that committed.
+    pub committed: u64,
+    /// Attempts that did not, by reason. A request that was retried twice and then committed counts twice here.
+    pub aborts: Aborts,
+    /// Nanoseconds from the start of a request to its end, retries included, of committed and rolled-back requests.
+    pub latency_ns: Histogram<u64>,
+}
+
+impl TypeMeasurements {
+    fn new() -> Self {
+        // The bounds are constants that the constructor accepts; a histogram that resizes itself stands in otherwise.
+        let latency_ns = Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS)
+            .unwrap_or_else(|error| unreachable!("constant histogram bounds: {error}"));
+        Self { committed: 0, aborts: Aborts::default(), latency_ns }
+    }
+
+    /// Adds the counts and latencies of `other`.
+    pub fn add(&mut self, other: &Self) {
+        self.committed += other.committed;
+        self.aborts.add(&other.aborts);
+        if let Err(error) = self.latency_ns.add(&other.latency_ns) {
+            unreachable!("equal histogram bounds: {error}");
+        }
+    }
+}
+
+impl fmt::Debug for TypeMeasurements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypeMeasurements")
+            .field("committed", &self.committed)
+            .field("aborts", &self.aborts)
+            .field("latencies", &self.latency_ns.len())
+            .finish()
+    }
+}
+
+/// Counts and latencies of all transaction types, in the workload's order of types.
+#[derive(Debug, Clone)]
+pub struct Measurements {
+    types: Vec<TypeMeasurements>,
+}
+
+impl Measurements {
+    /// Empty measurements of `types` transaction types.
+    pub fn new(types: usize) -> Self {
+        Self { types: (0..types).map(|_| TypeMeasurements::new()).collect() }
+    }
+
+    /// Counts one finished request of type `transaction`.
+    #[inline]
+    pub fn record(&mut self, transaction: usize, committed: bool, aborts: &Aborts, latency_ns: u64) {
+        let of_type = &mut self.types[transaction];
+        of_type.committed += u64::from(committed);
+        if !committed || aborts.total() > 0 {
+            of_type.aborts.add(aborts);
+        }
+        of_type.latency_ns.saturating_record(latency_ns);
+    }
+
+    /// Forgets everything counted so far, as at the end of the warm-up.
+    pub fn clear(&mut self) {
+        for of_type in &mut self.types {
+            of_type.committed = 0;
+            of_type.aborts = Aborts::default();
+            of_type.latency_ns.reset();
+        }
+    }
+
+    /// Adds what another worker counted.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.types.iter_mut().zip(&other.types) {
+            mine.add(theirs);
+        }
+    }
+
+    /// By transaction type.
+    pub fn types(&self) -> &[TypeMeasurements] {
+        &self.types
+    }
+
+    /// Requests that committed.
+    pub fn committed(&self) -> u64 {
+        self.types.iter().map(|of_type| of_type.committed).sum()
+    }
+
+    /// Attempts that did not commit, by reason.
+    pub fn aborts(&self) -> Aborts {
+        let mut sum = Aborts::default();
+        self.types.iter().for_each(|of_type| sum.add(&of_type.aborts));
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_latencies_add_up_over_workers() {
+        let mut one = Measurements::new(2);
+        let mut two = Measurements::new(2);
+        let mut aborts = Aborts::default();
+        one.record(0, true, &aborts, 1_000);
+        aborts.count(AbortKind::ReadValidation);
+        aborts.count(AbortKind::ReadValidation);
+        two.record(0, true, &aborts, 3_000);
+        let mut rollback = Aborts::default();
+        rollback.count(AbortKind::Rollback);
+        two.record(1, false, &rollback, 2_000);
+        one.add(&two);
+        assert_eq!(one.committed(), 2);
+        assert_eq!(one.aborts().total(), 3);
+        assert_eq!(one.aborts().of(AbortKind::ReadValidation), 2);
+        assert_eq!(one.types()[1].aborts.of(AbortKind::Rollback), 1);
+        let p99 = one.types()[0].latency_ns.value_at_quantile(0.99);
+        assert!((2_970..=3_030).contains(&p99), "{p99}");
+        one.clear();
+        assert_eq!((one.committed(), one.aborts().total(), one.types()[0].latency_ns.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn kinds_are_listed_in_the_order_of_their_counters() {
+        for (at, kind) in AbortKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, at);
+        }
+    }
+}

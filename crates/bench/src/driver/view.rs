@@ -1,0 +1,167 @@
+//! What the user sees on stderr while a workload loads, runs and is checked.
+//!
+//! On a terminal one line is redrawn; elsewhere (a log file, CI) plain lines are written, at most one a second.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Where progress goes.
+#[derive(Debug)]
+pub struct View {
+    kind: Kind,
+    stage: String,
+    last_line: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Silent,
+    Lines,
+    Terminal(ProgressBar),
+}
+
+/// Progress of a stage, in its own unit.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// Units done.
+    pub done: u64,
+    /// Units there are.
+    pub total: u64,
+    /// The unit's name in plural.
+    pub unit: &'a str,
+}
+
+/// One second of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Tick<'a> {
+    /// The phase: warm-up or a run's number.
+    pub phase: &'a str,
+    /// Seconds of this phase gone by.
+    pub elapsed: Duration,
+    /// Seconds that the phase will take.
+    pub planned: Duration,
+    /// Committed transactions a second, since the last tick.
+    pub throughput_per_second: f64,
+    /// Aborted attempts a second, since the last tick.
+    pub aborts_per_second: f64,
+}
+
+impl View {
+    /// A view on stderr: one redrawn line on a terminal, plain lines elsewhere.
+    pub fn stderr() -> Self {
+        if std::io::stderr().is_terminal() {
+            let bar = ProgressBar::new(0);
+            // A template that does not parse would leave the default style: a bar with a position.
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} [{bar:30}] {msg}") {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            Self::of(Kind::Terminal(bar))
+        } else {
+            Self::of(Kind::Lines)
+        }
+    }
+
+    /// A view that shows nothing.
+    pub fn silent() -> Self {
+        Self::of(Kind::Silent)
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self { kind, stage: String::new(), last_line: None }
+    }
+
+    /// Begins a stage: loading, running, checking.
+    pub fn stage(&mut self, name: &str) {
+        name.clone_into(&mut self.stage);
+        self.last_line = None;
+        if let Kind::Terminal(bar) = &self.kind {
+            bar.set_prefix(self.stage.clone());
+            bar.set_message("");
+            bar.set_length(1);
+            bar.set_position(0);
+        }
+    }
+
+    /// Shows how far the stage is.
+    pub fn progress(&mut self, progress: Progress<'_>) {
+        let Progress { done, total, unit } = progress;
+        match &self.kind {
+            Kind::Silent => {}
+            Kind::Terminal(bar) => {
+                bar.set_length(total);
+                bar.set_position(done);
+                bar.set_message(format!("{done} of {total} {unit}"));
+            }
+            Kind::Lines => {
+                let due = self.last_line.is_none_or(|last| last.elapsed() >= Duration::from_secs(1));
+                if due || done == total {
+                    self.last_line = Some(Instant::now());
+                    eprintln!("{}: {done} of {total} {unit}", self.stage);
+                }
+            }
+        }
+    }
+
+    /// Shows one second of a run.
+    pub fn tick(&mut self, tick: Tick<'_>) {
+        let text = format!(
+            "{:>3.0} of {:.0} s  {:>12} tx/s  {:>9} aborts/s",
+            tick.elapsed.as_secs_f64(),
+            tick.planned.as_secs_f64(),
+            grouped(tick.throughput_per_second),
+            grouped(tick.aborts_per_second)
+        );
+        match &self.kind {
+            Kind::Silent => {}
+            Kind::Lines => eprintln!("{}: {text}", tick.phase),
+            Kind::Terminal(bar) => {
+                bar.set_prefix(tick.phase.to_owned());
+                bar.set_length(tick.planned.as_millis() as u64);
+                bar.set_position(tick.elapsed.as_millis() as u64);
+                bar.set_message(text);
+            }
+        }
+    }
+
+    /// Writes a line that stays.
+    pub fn note(&mut self, line: &str) {
+        match &self.kind {
+            Kind::Silent => {}
+            Kind::Lines => eprintln!("{line}"),
+            Kind::Terminal(bar) => bar.suspend(|| eprintln!("{line}")),
+        }
+    }
+
+    /// Takes the redrawn line off the terminal.
+    pub fn close(&mut self) {
+        if let Kind::Terminal(bar) = &self.kind {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A number rounded to ones with its thousands set apart: `1 234 567`.
+pub fn grouped(number: f64) -> String {
+    let digits = format!("{:.0}", number.max(0.0));
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        let numbers = [0.0, 7.4, 999.0, 1_000.0, 1_234_567.8, -1.0];
+        assert_eq!(numbers.map(grouped), ["0", "7", "999", "1 000", "1 234 568", "0"]);
+    }
+}

@@ -1,0 +1,63 @@
+//! What the driver asks of a workload.
+
+use super::check::Check;
+use super::failure::Failure;
+use super::interrupt::Interrupt;
+use super::measurements::Aborts;
+use super::view::View;
+
+/// Transactions against one loaded database.
+pub trait Workload: Sync {
+    /// One worker's part: its random numbers, its buffers, its handles to tables.
+    type Session<'a>: Session
+    where
+        Self: 'a;
+
+    /// The names of the transaction types, in the order of [`Outcome::transaction`].
+    fn transaction_types(&self) -> &'static [&'static str];
+
+    /// Makes worker `worker`'s session; called on the worker's own thread after it is pinned.
+    fn session(&self, worker: usize) -> Self::Session<'_>;
+
+    /// What the database's memory is now.
+    fn memory(&self) -> Memory;
+
+    /// Checks that the database is consistent; called when no session is left.
+    ///
+    /// # Errors
+    /// A failure of the database itself; an inconsistency is a value.
+    fn check(&self, view: &mut View, interrupt: &Interrupt) -> Result<Vec<Check>, Failure>;
+}
+
+/// One worker's stream of transactions.
+pub trait Session {
+    /// Runs the next transaction to its end, retries included, and counts in `aborts` each attempt that did not
+    /// commit. `now_unix_us` is the time at its start in microseconds since 1970.
+    ///
+    /// # Errors
+    /// A failure that ends the run: memory exhausted, a broken table.
+    fn run_one(&mut self, now_unix_us: i64, aborts: &mut Aborts) -> Result<Outcome, Failure>;
+
+    /// Hands what the session counted to its workload, for the check after the run.
+    fn finish(self);
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its type, an index into [`Workload::transaction_types`].
+    pub transaction: usize,
+    /// False if it was rolled back or gave up after many retries.
+    pub committed: bool,
+}
+
+/// Memory of a database.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes in use by rows, index nodes and versions.
+    pub live_bytes: u64,
+    /// Bytes taken from the operating system.
+    pub mapped_bytes: u64,
+    /// Bytes in use by table and index.
+    pub by_table: Vec<(String, u64)>,
+}

@@ -1,0 +1,13 @@
+//! The report on a benchmark: tables for people and JSON for programs, with the same fields.
+
+mod machine;
+mod model;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use machine::{Build, Machine};
+pub use model::{
+    AbortShare, CheckReport, CheckedRun, LatencyReport, MemoryReport, Report, RunReport, SecondReport,
+    Subject, TypeReport,
+};

@@ -1,0 +1,305 @@
+//! What a benchmark reports. The names of the fields are the names in the JSON and stay as they are.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+
+use super::machine::{Build, Machine};
+use crate::driver::{AbortKind, Aborts, Check, Memory, RunResult, TypeMeasurements};
+
+/// The result of `ensilo bench`: of several runs, the counts and latencies are those of the run with the median
+/// throughput, and the consistency checks are those of all.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The workload's name, `tpcc` or `ycsb`.
+    pub workload: &'static str,
+    /// Threads that ran transactions.
+    pub workers: usize,
+    /// Seconds measured.
+    pub seconds: f64,
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Attempts that aborted, those rolled back on purpose included.
+    pub aborted: u64,
+    /// Committed transactions per second.
+    pub throughput_per_second: f64,
+    /// Bytes that the database had taken from the operating system at the end.
+    pub memory_bytes: u64,
+    /// Consistency checks made, over all runs.
+    pub consistency_checks: usize,
+    /// Consistency checks that failed, over all runs.
+    pub consistency_failures: usize,
+    /// Whether the user ended the benchmark early.
+    pub interrupted: bool,
+    /// By transaction type.
+    #[serde(serialize_with = "in_order")]
+    pub transactions: Vec<(&'static str, TypeReport)>,
+    /// Aborted attempts by reason, over all types.
+    #[serde(serialize_with = "in_order")]
+    pub aborts: Vec<(&'static str, AbortShare)>,
+    /// The consistency checks one by one.
+    pub consistency: Vec<CheckReport>,
+    /// The database's memory.
+    pub memory: MemoryReport,
+    /// Each second of the median run.
+    pub per_second: Vec<SecondReport>,
+    /// Every run in the order they were made.
+    pub runs: Vec<RunReport>,
+    /// What the workload was asked to do.
+    pub parameters: serde_json::Value,
+    /// The machine.
+    pub machine: Machine,
+    /// The program.
+    pub build: Build,
+}
+
+/// Counts and latencies of a transaction type.
+#[derive(Debug, Clone, Serialize)]
+pub struct TypeReport {
+    /// Transactions that committed.
+    pub count: u64,
+    /// Attempts that aborted.
+    pub aborted: u64,
+    /// Aborted attempts by reason; reasons that never occurred are left out.
+    #[serde(serialize_with = "in_order")]
+    pub aborts: Vec<(&'static str, AbortShare)>,
+    /// Latency from the first attempt to the commit or rollback, in microseconds.
+    pub latency_us: LatencyReport,
+}
+
+/// Aborts for one reason.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct AbortShare {
+    /// Attempts.
+    pub count: u64,
+    /// Share of all attempts, 0 to 1.
+    pub share: f64,
+}
+
+/// Latencies in microseconds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct LatencyReport {
+    /// Half of the transactions took at most this.
+    pub p50: f64,
+    /// 95 of 100 took at most this.
+    pub p95: f64,
+    /// 99 of 100.
+    pub p99: f64,
+    /// 999 of 1000.
+    pub p99_9: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// A consistency check.
+#[derive(Debug, Clone, Serialize)]
+pub struct CheckReport {
+    /// The run it was made after, from 1.
+    pub run: usize,
+    /// Its name.
+    pub name: &'static str,
+    /// What must hold.
+    pub condition: &'static str,
+    /// Whether it does.
+    pub passed: bool,
+    /// Things it was held against.
+    pub examined: u64,
+    /// Things that violate it.
+    pub violated: u64,
+    /// The first violations in numbers.
+    pub examples: Vec<String>,
+}
+
+/// Memory of the database.
+#[derive(Debug, Clone, Serialize)]
+pub struct MemoryReport {
+    /// Bytes taken from the operating system.
+    pub mapped_bytes: u64,
+    /// Bytes in use.
+    pub live_bytes: u64,
+    /// Bytes in use when the measured time began.
+    pub live_bytes_before: u64,
+    /// Bytes in use by table and index.
+    pub by_table: BTreeMap<String, u64>,
+}
+
+/// One second.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct SecondReport {
+    /// When it ended, in seconds since the measured time began.
+    pub ended_at: f64,
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Attempts that aborted.
+    pub aborted: u64,
+}
+
+/// One run.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct RunReport {
+    /// Seconds measured.
+    pub seconds: f64,
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Attempts that aborted.
+    pub aborted: u64,
+    /// Committed transactions per second.
+    pub throughput_per_second: f64,
+    /// Bytes taken from the operating system at the end.
+    pub memory_bytes: u64,
+}
+
+/// A run and the checks made after it.
+#[derive(Debug, Clone)]
+pub struct CheckedRun {
+    /// What it measured.
+    pub result: RunResult,
+    /// What was checked afterwards.
+    pub checks: Vec<Check>,
+}
+
+/// What a report says beside the measurements.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// The workload's name.
+    pub workload: &'static str,
+    /// Its transaction types.
+    pub transaction_types: &'static [&'static str],
+    /// Threads that ran transactions.
+    pub workers: usize,
+    /// What it was asked to do.
+    pub parameters: serde_json::Value,
+}
+
+impl Report {
+    /// The report on `runs`, of which there is at least one.
+    pub fn new(subject: Subject, runs: &[CheckedRun]) -> Self {
+        let median = &median(runs).result;
+        let Memory { live_bytes, mapped_bytes, by_table } = median.memory_after.clone();
+        let consistency = check_reports(runs);
+        let committed = median.measurements.committed();
+        let aborts = median.measurements.aborts();
+        Self {
+            workload: subject.workload,
+            workers: subject.workers,
+            seconds: median.seconds,
+            committed,
+            aborted: aborts.total(),
+            throughput_per_second: throughput(median),
+            memory_bytes: mapped_bytes,
+            consistency_checks: consistency.len(),
+            consistency_failures: consistency.iter().filter(|check| !check.passed).count(),
+            interrupted: runs.iter().any(|run| run.result.interrupted),
+            transactions: type_reports(subject.transaction_types, median.measurements.types()),
+            aborts: abort_shares(&aborts, committed),
+            consistency,
+            memory: MemoryReport {
+                mapped_bytes,
+                live_bytes,
+                live_bytes_before: median.memory_before.live_bytes,
+                by_table: by_table.into_iter().collect(),
+            },
+            per_second: second_reports(median),
+            runs: runs.iter().map(|run| run_report(&run.result)).collect(),
+            parameters: subject.parameters,
+            machine: Machine::this(),
+            build: Build::this(),
+        }
+    }
+
+    /// The report as JSON text.
+    pub fn to_json(&self) -> String {
+        // Every key is a string and every number finite, so that there is nothing to fail.
+        serde_json::to_string_pretty(self)
+            .unwrap_or_else(|error| unreachable!("a report is valid JSON: {error}"))
+    }
+}
+
+/// The run with the median throughput; of an even number, the slower of the two in the middle.
+fn median(runs: &[CheckedRun]) -> &CheckedRun {
+    let mut by_throughput: Vec<&CheckedRun> = runs.iter().collect();
+    by_throughput.sort_by(|a, b| throughput(&a.result).total_cmp(&throughput(&b.result)));
+    by_throughput[(by_throughput.len() - 1) / 2]
+}
+
+fn throughput(run: &RunResult) -> f64 {
+    if run.seconds > 0.0 { run.measurements.committed() as f64 / run.seconds } else { 0.0 }
+}
+
+fn type_reports(
+    names: &'static [&'static str],
+    types: &[TypeMeasurements],
+) -> Vec<(&'static str, TypeReport)> {
+    names.iter().zip(types).map(|(&name, of_type)| (name, type_report(of_type))).collect()
+}
+
+fn type_report(of_type: &TypeMeasurements) -> TypeReport {
+    let microseconds = |quantile| of_type.latency_ns.value_at_quantile(quantile) as f64 / 1e3;
+    TypeReport {
+        count: of_type.committed,
+        aborted: of_type.aborts.total(),
+        aborts: abort_shares(&of_type.aborts, of_type.committed),
+        latency_us: LatencyReport {
+            p50: microseconds(0.5),
+            p95: microseconds(0.95),
+            p99: microseconds(0.99),
+            p99_9: microseconds(0.999),
+            max: of_type.latency_ns.max() as f64 / 1e3,
+        },
+    }
+}
+
+/// Reasons that occurred, with their shares of all attempts.
+fn abort_shares(aborts: &Aborts, committed: u64) -> Vec<(&'static str, AbortShare)> {
+    let attempts = (aborts.total() + committed).max(1) as f64;
+    let occurred = AbortKind::ALL.into_iter().filter(|&kind| aborts.of(kind) > 0);
+    occurred
+        .map(|kind| {
+            let count = aborts.of(kind);
+            (kind.name(), AbortShare { count, share: count as f64 / attempts })
+        })
+        .collect()
+}
+
+fn check_reports(runs: &[CheckedRun]) -> Vec<CheckReport> {
+    let numbered =
+        (1..).zip(runs).flat_map(|(run, checked)| checked.checks.iter().map(move |check| (run, check)));
+    numbered
+        .map(|(run, check)| CheckReport {
+            run,
+            name: check.name,
+            condition: check.condition,
+            passed: check.passed(),
+            examined: check.examined,
+            violated: check.violated,
+            examples: check.examples.clone(),
+        })
+        .collect()
+}
+
+fn second_reports(run: &RunResult) -> Vec<SecondReport> {
+    let report = |second: &crate::driver::SecondCounts| SecondReport {
+        ended_at: second.ended_at,
+        committed: second.committed,
+        aborted: second.aborted,
+    };
+    run.per_second.iter().map(report).collect()
+}
+
+fn run_report(run: &RunResult) -> RunReport {
+    RunReport {
+        seconds: run.seconds,
+        committed: run.measurements.committed(),
+        aborted: run.measurements.aborts().total(),
+        throughput_per_second: throughput(run),
+        memory_bytes: run.memory_after.mapped_bytes,
+    }
+}
+
+/// Writes pairs as a map in their own order.
+fn in_order<V: Serialize, S: Serializer>(
+    pairs: &[(&'static str, V)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(name, value)| (name, value)))
+}

@@ -1,0 +1,94 @@
+//! The report's fields and its text.
+
+use serde_json::Value;
+
+use super::*;
+use crate::driver::{AbortKind, Aborts, Check, Measurements, Memory, RunResult};
+
+/// A run of two seconds in which the first type committed `committed` times and aborted once, the second nothing.
+fn run_of(committed: u64) -> CheckedRun {
+    let mut measurements = Measurements::new(2);
+    for _ in 0..committed {
+        measurements.record(0, true, &Aborts::default(), 1_000);
+    }
+    let mut aborts = Aborts::default();
+    aborts.count(AbortKind::LockHeld);
+    measurements.record(0, false, &aborts, 100_000);
+    let memory = Memory { live_bytes: 10, mapped_bytes: 20, by_table: vec![("stock".to_owned(), 7)] };
+    let result = RunResult {
+        seconds: 2.0,
+        measurements,
+        per_second: Vec::new(),
+        memory_before: Memory::default(),
+        memory_after: memory,
+        interrupted: false,
+    };
+    CheckedRun { result, checks: vec![Check::new("3.3.2.1", "sums agree")] }
+}
+
+fn report(runs: &[CheckedRun]) -> Report {
+    let subject = Subject {
+        workload: "tpcc",
+        transaction_types: &["new_order", "payment"],
+        workers: 3,
+        parameters: serde_json::json!({ "warehouses": 2 }),
+    };
+    Report::new(subject, runs)
+}
+
+#[test]
+fn the_json_has_its_promised_names() {
+    let json: Value = serde_json::from_str(&report(&[run_of(100)]).to_json()).unwrap();
+    assert_eq!(json["workload"], "tpcc");
+    assert_eq!(json["workers"], 3);
+    assert_eq!(json["seconds"], 2.0);
+    assert_eq!(json["committed"], 100);
+    assert_eq!(json["aborted"], 1);
+    assert_eq!(json["throughput_per_second"], 50.0);
+    assert_eq!(json["memory_bytes"], 20);
+    assert_eq!(json["consistency_checks"], 1);
+    assert_eq!(json["consistency_failures"], 0);
+    let new_order = &json["transactions"]["new_order"];
+    assert_eq!(new_order["count"], 100);
+    assert_eq!(new_order["aborts"]["lock_held"]["count"], 1);
+    assert!((new_order["aborts"]["lock_held"]["share"].as_f64().unwrap() - 1.0 / 101.0).abs() < 1e-9);
+    for name in ["p50", "p95", "p99"] {
+        let latency = new_order["latency_us"][name].as_f64().unwrap();
+        assert!((0.99..1.02).contains(&latency), "{name} {latency}");
+    }
+    assert!(new_order["latency_us"]["p99_9"].as_f64().unwrap() > 90.0);
+    assert_eq!(json["transactions"]["payment"]["count"], 0);
+    assert_eq!(json["parameters"]["warehouses"], 2);
+    assert_eq!(json["memory"]["by_table"]["stock"], 7);
+    for name in ["machine", "build", "per_second", "runs", "interrupted", "consistency"] {
+        assert!(!json[name].is_null(), "{name}");
+    }
+}
+
+#[test]
+fn several_runs_report_the_median_one() {
+    let report = report(&[run_of(300), run_of(100), run_of(200)]);
+    assert_eq!(report.committed, 200);
+    assert_eq!(report.consistency_checks, 3);
+    assert_eq!(report.runs.iter().map(|run| run.committed).collect::<Vec<_>>(), [300, 100, 200]);
+    assert!(report.to_text().contains("median of 3 runs"));
+}
+
+#[test]
+fn a_failed_check_is_named_with_its_numbers() {
+    let mut run = run_of(1);
+    run.checks[0].expect(false, || "warehouse 1: 5 is not 6".to_owned());
+    let report = report(&[run]);
+    assert_eq!(report.consistency_failures, 1);
+    let text = report.to_text();
+    assert!(text.contains("3.3.2.1") && text.contains("warehouse 1: 5 is not 6"), "{text}");
+    assert!(report.to_json().contains("warehouse 1: 5 is not 6"));
+}
+
+#[test]
+fn the_text_shows_each_type() {
+    let text = report(&[run_of(1_234)]).to_text();
+    for part in ["new_order", "payment", "1 234", "lock_held", "617 transactions/s", "all 1 checks passed"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
