@@ -1,1 +1,44 @@
-//! Column types, schemas, the order-preserving key codec and the row format.
+//! Column types, schemas, the order-preserving key codec and the row format of Ensilo.
+//!
+//! A table has a [`Schema`]. Its rows are stored in two parts: the primary key, encoded by the [key codec](Key) so that
+//! the index orders it, and the other columns, encoded as a sequence of 64-bit words that a reader may look at while a
+//! writer overwrites them ([`Words`]). Both encodings are one for all users:
+//!
+//! - Static rows are Rust structs with `#[derive(Row)]` ([`Row`]); every offset is a constant. A part of the columns is a
+//!   struct with `#[derive(Columns)]` ([`Columns`]): reading it loads only its words, and if its columns have a fixed
+//!   width, so does writing it.
+//! - Dynamic rows are slices of [`Value`], encoded and decoded by the schema at run time (`Schema::encode_row` and its
+//!   neighbours). They produce the same bytes.
+//!
+//! This crate is pure: it holds no table and takes no lock. `docs/row-format.md` describes both encodings byte by byte.
+
+#![forbid(unsafe_code)]
+
+mod column;
+mod column_type;
+mod description;
+mod key;
+mod layout;
+mod malformed;
+mod row;
+mod row_buf;
+mod row_error;
+mod schema;
+mod value;
+mod words;
+
+pub use column::{ColumnValue, Decimal, DecimalError, RowId, Text, TextError, Timestamp};
+pub use column_type::ColumnType;
+pub use description::{IndexDescription, RowDescription};
+pub use key::{KEY_LEN_MAX, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader, Order};
+pub use layout::{ColumnSpec, Layout, Slot, place, window, window_len};
+pub use malformed::Malformed;
+pub use row::{Columns, HasColumn, KeyedRow, Row, WordPatch, rewrite_row, touched_indexes};
+pub use row_buf::{ROW_LEN_MAX, RowBuf};
+pub use row_error::RowError;
+pub use schema::{
+    Column, INDEXES_MAX, IndexSchema, NAME_LEN_MAX, PartSchema, PrimaryKey, Schema, SchemaBuilder,
+    SchemaError,
+};
+pub use value::Value;
+pub use words::{WordSlice, Words};

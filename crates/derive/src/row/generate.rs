@@ -1,0 +1,313 @@
+//! Writing the implementations.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::Index as Member;
+use syn::spanned::Spanned;
+
+use super::indexes::reverse_if;
+use super::{Column, Order, RowInput};
+use crate::attributes::column_constant;
+
+pub(super) fn generate(row: &RowInput) -> TokenStream {
+    let ident = &row.ident;
+    let constants = row.column_constants();
+    let layout = row.layout();
+    let row_impl = row.row_impl();
+    let keyed_row_impl = row.keyed_row_impl();
+    let columns_impl = row.columns_impl();
+    let has_column_impls = (0..row.columns.len()).map(|index| row.has_column_impl(index));
+    quote! {
+        #[doc(hidden)]
+        #[allow(non_upper_case_globals, dead_code, reason = "named after the fields, for derived parts of the row")]
+        impl #ident {
+            #constants
+        }
+
+        #[automatically_derived]
+        const _: () = {
+            #layout
+            #row_impl
+            #keyed_row_impl
+            #columns_impl
+            #(#has_column_impls)*
+        };
+    }
+}
+
+impl RowInput {
+    /// The key columns with their positions in the row, in key order.
+    pub(super) fn key_columns(&self) -> impl Iterator<Item = (usize, Order)> {
+        self.columns.iter().enumerate().filter_map(|(index, column)| Some((index, column.key?)))
+    }
+
+    fn has_key(&self) -> bool {
+        self.key_columns().next().is_some()
+    }
+
+    fn column_constants(&self) -> TokenStream {
+        let vis = &self.vis;
+        let names = self.columns.iter().map(|column| column_constant(&column.field, column.field.span()));
+        let indexes = 0..self.columns.len();
+        quote!(#(#[doc(hidden)] #vis const #names: usize = #indexes;)*)
+    }
+
+    fn layout(&self) -> TokenStream {
+        let (p, count) = (&self.path, self.columns.len());
+        let specs = self.columns.iter().map(|column| {
+            let (ty, in_key) = (&column.ty, column.key.is_some());
+            quote_spanned! {ty.span()=>
+                #p::ColumnSpec {
+                    column_type: <#ty as #p::ColumnValue>::TYPE,
+                    nullable: <#ty as #p::ColumnValue>::NULLABLE,
+                    in_key: #in_key,
+                }
+            }
+        });
+        quote! {
+            const COLUMNS: [#p::ColumnSpec; #count] = [#(#specs),*];
+            const LAYOUT: #p::Layout<#count> = #p::Layout::new(&COLUMNS);
+        }
+    }
+
+    fn key_type(&self) -> TokenStream {
+        let p = &self.path;
+        let types: Vec<TokenStream> = self
+            .key_columns()
+            .map(|(index, order)| {
+                let ty = &self.columns[index].ty;
+                match order {
+                    Order::Ascending => quote!(#ty),
+                    Order::Descending => quote!(::core::cmp::Reverse<#ty>),
+                }
+            })
+            .collect();
+        match &types[..] {
+            [] => quote!(#p::RowId),
+            [single] => single.clone(),
+            several => quote!((#(#several),*)),
+        }
+    }
+
+    fn parts(&self, parts: impl Iterator<Item = (usize, Order)>) -> TokenStream {
+        let p = &self.path;
+        let parts = parts.map(|(column, order)| match order {
+            Order::Ascending => quote!((#column, #p::Order::Ascending)),
+            Order::Descending => quote!((#column, #p::Order::Descending)),
+        });
+        quote!(&[#(#parts),*])
+    }
+
+    fn description(&self) -> TokenStream {
+        let (p, table) = (&self.path, &self.table);
+        let names = self.columns.iter().map(|column| &column.name);
+        let key = self.parts(self.key_columns());
+        let indexes = self.indexes.iter().map(|index| {
+            let (name, unique) = (&index.name, index.unique);
+            let parts = self.parts(index.parts.iter().copied());
+            quote!(#p::IndexDescription { name: #name, parts: #parts, unique: #unique })
+        });
+        quote! {
+            #p::RowDescription {
+                table: #table,
+                names: &[#(#names),*],
+                columns: &COLUMNS,
+                key: #key,
+                indexes: &[#(#indexes),*],
+            }
+            .checked()
+        }
+    }
+
+    fn row_impl(&self) -> TokenStream {
+        let (p, ident) = (&self.path, &self.ident);
+        let key_type = self.key_type();
+        let description = self.description();
+        let invents_row_id = !self.has_key();
+        let insert_key = if self.has_key() { quote!(#p::KeyedRow::key(self)) } else { quote!(row_id()) };
+        let encode = self.encode_body();
+        let arms = self.index_key_arms();
+        quote! {
+            impl #p::Row for #ident {
+                type Key = #key_type;
+                const DESCRIPTION: #p::RowDescription = #description;
+                const SLOTS: &'static [#p::Slot] = &LAYOUT.slots;
+                const FIXED_LEN: usize = LAYOUT.fixed_len;
+                const INVENTS_ROW_ID: bool = #invents_row_id;
+
+                fn schema() -> &'static #p::Schema {
+                    static SCHEMA: ::std::sync::LazyLock<#p::Schema> =
+                        ::std::sync::LazyLock::new(|| #p::Schema::of(&<#ident as #p::Row>::DESCRIPTION));
+                    &SCHEMA
+                }
+
+                #[inline]
+                #[allow(unused_variables, reason = "only rows without key fields need a row id")]
+                fn insert_key(&self, row_id: impl ::core::ops::FnOnce() -> #p::RowId) -> Self::Key {
+                    #insert_key
+                }
+
+                #[inline]
+                fn encode(&self, row: &mut #p::RowBuf) {
+                    #encode
+                }
+
+                #[inline]
+                #[allow(unused_variables, reason = "a unique index may not need the primary key")]
+                fn index_key(&self, key: &Self::Key, index: usize, out: &mut #p::KeyBuf) {
+                    out.clear();
+                    match index {
+                        #(#arms)*
+                        _ => ::core::panic!("the row declares no index number {index}"),
+                    }
+                }
+            }
+        }
+    }
+
+    fn encode_body(&self) -> TokenStream {
+        let p = &self.path;
+        let stored = || self.columns.iter().enumerate().filter(|(_, column)| column.key.is_none());
+        let writes = stored().map(|(index, Column { field, ty, .. })| {
+            quote!(<#ty as #p::ColumnValue>::write(&self.#field, &mut words, const { LAYOUT.slots[#index] });)
+        });
+        let appends = stored().map(|(index, Column { field, ty, .. })| {
+            quote! {
+                if const { <#ty as #p::ColumnValue>::TYPE.is_variable() } {
+                    row.append_variable(
+                        const { LAYOUT.slots[#index] },
+                        <#ty as #p::ColumnValue>::variable_bytes(&self.#field),
+                    );
+                }
+            }
+        });
+        quote! {
+            #[allow(unused_mut, reason = "a row of key columns alone has no words")]
+            let mut words = [0u64; LAYOUT.fixed_len.div_ceil(8)];
+            #(#writes)*
+            row.set_fixed(&words, LAYOUT.fixed_len);
+            #(#appends)*
+        }
+    }
+
+    fn keyed_row_impl(&self) -> Option<TokenStream> {
+        let (p, ident) = (&self.path, &self.ident);
+        let parts: Vec<TokenStream> = self
+            .key_columns()
+            .map(|(index, order)| {
+                let field = &self.columns[index].field;
+                reverse_if(order, quote!(::core::clone::Clone::clone(&self.#field)))
+            })
+            .collect();
+        let key = match &parts[..] {
+            [] => return None,
+            [single] => single.clone(),
+            several => quote!((#(#several),*)),
+        };
+        Some(quote! {
+            impl #p::KeyedRow for #ident {
+                #[inline]
+                fn key(&self) -> Self::Key {
+                    #key
+                }
+            }
+        })
+    }
+
+    fn columns_impl(&self) -> TokenStream {
+        let (p, ident) = (&self.path, &self.ident);
+        let indexes: Vec<usize> = (0..self.columns.len()).collect();
+        let fields: Vec<_> = self.columns.iter().map(|column| &column.field).collect();
+        let (key_indexes, key_fields): (Vec<_>, Vec<_>) =
+            self.key_columns().map(|(index, _)| (index, &self.columns[index].field)).unzip();
+        quote! {
+            impl #p::Columns<#ident> for #ident {
+                type Patch = [#p::WordPatch; 0];
+                const PATCHABLE: bool = false;
+                const COLUMNS: &'static [usize] = &[#(#indexes),*];
+
+                #[inline]
+                fn decode(
+                    key: &<#ident as #p::Row>::Key,
+                    row: &impl #p::Words,
+                ) -> ::core::result::Result<Self, #p::Malformed> {
+                    if #p::Words::len_bytes(row) < LAYOUT.fixed_len {
+                        return ::core::result::Result::Err(#p::Malformed);
+                    }
+                    ::core::result::Result::Ok(Self {
+                        #(#fields: <#ident as #p::HasColumn<#indexes>>::read_column(key, row)?,)*
+                    })
+                }
+
+                #[inline]
+                fn keeps_key(&self, key: &<#ident as #p::Row>::Key) -> bool {
+                    true #(&& !<#ident as #p::HasColumn<#key_indexes>>::differs_from_key(key, &self.#key_fields))*
+                }
+
+                fn patch_base(_row: &impl #p::Words) -> Self::Patch {
+                    []
+                }
+
+                fn patch(&self, _words: &mut Self::Patch) {
+                    ::core::panic!("a whole row is rewritten, not patched");
+                }
+
+                #[inline]
+                fn rewrite(
+                    &self,
+                    _base: &impl #p::Words,
+                    out: &mut #p::RowBuf,
+                ) -> ::core::result::Result<(), #p::Malformed> {
+                    #p::Row::encode(self, out);
+                    ::core::result::Result::Ok(())
+                }
+            }
+        }
+    }
+
+    fn has_column_impl(&self, index: usize) -> TokenStream {
+        let (p, ident) = (&self.path, &self.ident);
+        let ty = &self.columns[index].ty;
+        let (read, differs) = match self.key_access(index) {
+            Some(access) => (
+                quote!(::core::result::Result::Ok(::core::clone::Clone::clone(#access))),
+                quote!(!#p::ColumnValue::is_same(#access, value)),
+            ),
+            None => {
+                (quote!(<#ty as #p::ColumnValue>::read(row, const { LAYOUT.slots[#index] })), quote!(false))
+            }
+        };
+        quote! {
+            #[allow(unused_variables, reason = "a column is read either from the key or from the row")]
+            impl #p::HasColumn<#index> for #ident {
+                type Value = #ty;
+
+                #[inline(always)]
+                fn read_column(
+                    key: &<#ident as #p::Row>::Key,
+                    row: &impl #p::Words,
+                ) -> ::core::result::Result<#ty, #p::Malformed> {
+                    #read
+                }
+
+                #[inline(always)]
+                fn differs_from_key(key: &<#ident as #p::Row>::Key, value: &#ty) -> bool {
+                    #differs
+                }
+            }
+        }
+    }
+
+    /// A reference to the value of a key column in `key`.
+    fn key_access(&self, index: usize) -> Option<TokenStream> {
+        let position = self.key_columns().position(|(column, _)| column == index)?;
+        let descending = self.columns[index].key == Some(Order::Descending);
+        let member = Member::from(position);
+        Some(match (self.key_columns().count(), descending) {
+            (1, false) => quote!(key),
+            (1, true) => quote!(&key.0),
+            (_, false) => quote!(&key.#member),
+            (_, true) => quote!(&key.#member.0),
+        })
+    }
+}

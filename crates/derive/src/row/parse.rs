@@ -1,0 +1,175 @@
+//! Reading the struct and its attributes.
+
+use syn::meta::ParseNestedMeta;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{DeriveInput, Error, Field, Ident, Path, Result, Token, parenthesized};
+
+use super::{Column, Index, Order, RowInput};
+use crate::attributes::{crate_path, default_crate, ident, name, named_fields, set, unraw};
+
+/// The most columns of a key, as tuples implement `Key` up to this length.
+const KEY_COLUMNS_MAX: usize = 8;
+/// The most indexes of a table.
+const INDEXES_MAX: usize = 64;
+
+impl RowInput {
+    pub(super) fn parse(input: &DeriveInput) -> Result<Self> {
+        let fields = named_fields(input, "a row")?;
+        let columns = fields.iter().map(Column::parse).collect::<Result<Vec<_>>>()?;
+        check_columns(&columns)?;
+        let mut path = None;
+        let mut table = None;
+        let mut indexes: Vec<Index> = Vec::new();
+        for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("row")) {
+            attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("table") {
+                    set(&mut table, name(&meta)?, &meta)
+                } else if meta.path.is_ident("crate") {
+                    set::<Path>(&mut path, crate_path(&meta)?, &meta)
+                } else if meta.path.is_ident("index") {
+                    let index = Index::parse(&meta, &columns)?;
+                    if indexes.iter().any(|other| other.name == index.name) {
+                        return Err(meta.error(format!("two indexes are named `{}`", index.name)));
+                    }
+                    indexes.push(index);
+                    if indexes.len() > INDEXES_MAX {
+                        return Err(meta.error("a table has at most 64 indexes"));
+                    }
+                    Ok(())
+                } else {
+                    Err(meta.error("expected `table = \"...\"`, `index(...)` or `crate = \"...\"`"))
+                }
+            })?;
+        }
+        Ok(Self {
+            ident: input.ident.clone(),
+            vis: input.vis.clone(),
+            path: path.unwrap_or_else(default_crate),
+            table: table.unwrap_or_else(|| snake_case(&unraw(&input.ident))),
+            columns,
+            indexes,
+        })
+    }
+}
+
+impl Column {
+    fn parse(field: &Field) -> Result<Self> {
+        let field_ident = ident(field)?;
+        let (mut key, mut descending, mut column_name) = (None, None, None);
+        for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("row")) {
+            attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("key") {
+                    set(&mut key, (), &meta)
+                } else if meta.path.is_ident("desc") {
+                    set(&mut descending, (), &meta)
+                } else if meta.path.is_ident("name") {
+                    set(&mut column_name, name(&meta)?, &meta)
+                } else {
+                    Err(meta.error("expected `key`, `key, desc` or `name = \"...\"`"))
+                }
+            })?;
+        }
+        let key = match (key, descending) {
+            (Some(()), None) => Some(Order::Ascending),
+            (Some(()), Some(())) => Some(Order::Descending),
+            (None, None) => None,
+            (None, Some(())) => {
+                return Err(Error::new(field_ident.span(), "`desc` is for key fields: `#[row(key, desc)]`"));
+            }
+        };
+        Ok(Self {
+            field: field_ident.clone(),
+            name: column_name.unwrap_or_else(|| unraw(field_ident)),
+            ty: field.ty.clone(),
+            key,
+        })
+    }
+}
+
+fn check_columns(columns: &[Column]) -> Result<()> {
+    for (index, column) in columns.iter().enumerate() {
+        if columns[..index].iter().any(|other| other.name == column.name) {
+            let message = format!("two columns are named `{}`", column.name);
+            return Err(Error::new(column.field.span(), message));
+        }
+    }
+    if let Some(column) = columns.iter().filter(|column| column.key.is_some()).nth(KEY_COLUMNS_MAX) {
+        return Err(Error::new(column.field.span(), "a primary key has at most 8 columns"));
+    }
+    Ok(())
+}
+
+impl Index {
+    fn parse(meta: &ParseNestedMeta<'_>, columns: &[Column]) -> Result<Self> {
+        let (mut index_name, mut parts, mut unique) = (None, None, None);
+        meta.parse_nested_meta(|meta| {
+            if meta.path.is_ident("name") {
+                set(&mut index_name, name(&meta)?, &meta)
+            } else if meta.path.is_ident("unique") {
+                set(&mut unique, (), &meta)
+            } else if meta.path.is_ident("columns") {
+                let content;
+                parenthesized!(content in meta.input);
+                let list = Punctuated::<IndexColumn, Token![,]>::parse_terminated(&content)?;
+                if list.is_empty() {
+                    return Err(meta.error("an index has at least one column"));
+                }
+                set(&mut parts, resolve(&list, columns)?, &meta)
+            } else {
+                Err(meta.error("expected `name = \"...\"`, `columns(...)` or `unique`"))
+            }
+        })?;
+        Ok(Self {
+            name: index_name.ok_or_else(|| meta.error("an index needs `name = \"...\"`"))?,
+            parts: parts.ok_or_else(|| meta.error("an index needs `columns(...)`"))?,
+            unique: unique.is_some(),
+        })
+    }
+}
+
+/// `field`, `field asc` or `field desc`.
+struct IndexColumn {
+    field: Ident,
+    order: Order,
+}
+
+impl Parse for IndexColumn {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let field: Ident = input.parse()?;
+        let order = match input.parse::<Option<Ident>>()? {
+            None => Order::Ascending,
+            Some(order) if order == "asc" => Order::Ascending,
+            Some(order) if order == "desc" => Order::Descending,
+            Some(order) => return Err(Error::new(order.span(), "expected `asc` or `desc`")),
+        };
+        Ok(Self { field, order })
+    }
+}
+
+fn resolve(list: &Punctuated<IndexColumn, Token![,]>, columns: &[Column]) -> Result<Vec<(usize, Order)>> {
+    let mut parts: Vec<(usize, Order)> = Vec::new();
+    for part in list {
+        let Some(column) = columns.iter().position(|column| column.field == part.field) else {
+            let message = format!("the row has no field `{}`", part.field);
+            return Err(Error::new(part.field.span(), message));
+        };
+        if parts.iter().any(|(other, _)| *other == column) {
+            return Err(Error::new(part.field.span(), "the index names this column twice"));
+        }
+        parts.push((column, part.order));
+    }
+    Ok(parts)
+}
+
+/// `OrderLine` as `order_line`.
+fn snake_case(name: &str) -> String {
+    let mut result = String::new();
+    for (index, letter) in name.char_indices() {
+        if letter.is_uppercase() && index > 0 {
+            result.push('_');
+        }
+        result.extend(letter.to_lowercase());
+    }
+    result
+}

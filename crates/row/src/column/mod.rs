@@ -1,0 +1,85 @@
+//! Rust types as columns.
+
+mod decimal;
+mod inline;
+mod nullable;
+mod row_id;
+mod scalar;
+mod text;
+mod timestamp;
+mod variable;
+
+use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Slot, Words};
+
+pub(crate) use decimal::magnitude as decimal_magnitude;
+pub use decimal::{Decimal, DecimalError};
+pub use row_id::RowId;
+pub use text::{Text, TextError};
+pub use timestamp::Timestamp;
+
+/// A Rust type that can be a column.
+///
+/// Implemented for `bool`, the integers up to 64 bits, `f32`, `f64`, [`Decimal`], [`Timestamp`], [`RowId`], [`Text`],
+/// `[u8; N]`, `String`, `Vec<u8>`, and `Option` of each of them.
+///
+/// All slots are constants where rows are derived: a number is read as one word, one shift and one mask.
+pub trait ColumnValue: Clone + PartialEq + 'static {
+    /// The type of the column.
+    const TYPE: ColumnType;
+    /// Whether the column may be null.
+    const NULLABLE: bool = false;
+    /// The bytes it takes in every key, if always as many.
+    const KEY_LEN: Option<usize>;
+    /// Whether its key encoding is the `KEY_LEN <= 8` low bytes of [`value_key_bits`](Self::value_key_bits), big endian.
+    const KEY_IS_WORD: bool = false;
+
+    /// Reads the column from a row of at least the fixed length.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the row's words are no value of this type.
+    fn read(row: &impl Words, slot: Slot) -> Result<Self, Malformed>;
+
+    /// Writes what the fixed part of a row holds of the column, apart from the end of a variable column.
+    fn write(&self, words: &mut [u64], slot: Slot);
+
+    /// The bytes of a variable column.
+    #[inline(always)]
+    fn variable_bytes(&self) -> &[u8] {
+        &[]
+    }
+
+    /// Whether it is null.
+    #[inline(always)]
+    fn is_null(&self) -> bool {
+        false
+    }
+
+    /// Whether both have the same encoding.
+    #[inline(always)]
+    fn is_same(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    /// The key encoding as a number, where [`KEY_IS_WORD`](Self::KEY_IS_WORD).
+    #[inline(always)]
+    fn value_key_bits(&self) -> u64 {
+        0
+    }
+
+    /// Appends the key encoding.
+    fn encode_value_key(&self, key: &mut KeyBuf);
+
+    /// Appends the key encoding for a descending column.
+    #[inline]
+    fn encode_value_key_descending(&self, key: &mut KeyBuf) {
+        let start = key.len();
+        self.encode_value_key(key);
+        key.invert_from(start);
+    }
+
+    /// Takes the value from an encoded key.
+    ///
+    /// # Errors
+    /// [`Malformed`] if no value has that encoding.
+    fn decode_value_key(key: &mut KeyReader<'_>) -> Result<Self, Malformed>;
+}

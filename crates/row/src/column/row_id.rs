@@ -1,0 +1,27 @@
+//! Keys that a table invents.
+
+use std::fmt;
+
+/// The key of a row in a table without key columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowId(pub u64);
+
+impl RowId {
+    /// The number.
+    #[inline(always)]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for RowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<u64> for RowId {
+    fn from(id: u64) -> Self {
+        Self(id)
+    }
+}

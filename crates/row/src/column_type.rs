@@ -1,0 +1,134 @@
+//! The types that a column can have.
+
+use std::fmt;
+
+/// The type of a column, apart from whether it may be null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ColumnType {
+    /// `bool`.
+    Bool,
+    /// `i8`.
+    I8,
+    /// `i16`.
+    I16,
+    /// `i32`.
+    I32,
+    /// `i64`.
+    I64,
+    /// `u8`.
+    U8,
+    /// `u16`.
+    U16,
+    /// `u32`.
+    U32,
+    /// `u64`.
+    U64,
+    /// `f32`, in IEEE 754 total order.
+    F32,
+    /// `f64`, in IEEE 754 total order.
+    F64,
+    /// [`Decimal`](crate::Decimal): an `i64` that counts units of `10^-scale`.
+    Decimal {
+        /// Digits after the point, at most 18.
+        scale: u8,
+    },
+    /// [`Timestamp`](crate::Timestamp): an `i64` of microseconds since 1970-01-01 UTC.
+    Timestamp,
+    /// [`Text`](crate::Text): text of a bounded length, stored in the fixed part of the row.
+    FixedText {
+        /// The most bytes of UTF-8 that it holds.
+        len_max: u16,
+    },
+    /// `[u8; N]`: exactly that many bytes.
+    FixedBytes {
+        /// How many.
+        len: u16,
+    },
+    /// `String`: UTF-8 of any length.
+    Text,
+    /// `Vec<u8>`: bytes of any length.
+    Bytes,
+}
+
+impl ColumnType {
+    /// The width in bytes (1, 2, 4 or 8) of a type that is stored as one aligned number, otherwise 0.
+    pub const fn scalar_width(self) -> u32 {
+        match self {
+            Self::Bool | Self::I8 | Self::U8 => 1,
+            Self::I16 | Self::U16 => 2,
+            Self::I32 | Self::U32 | Self::F32 => 4,
+            Self::I64 | Self::U64 | Self::F64 | Self::Decimal { .. } | Self::Timestamp => 8,
+            Self::FixedText { .. } | Self::FixedBytes { .. } | Self::Text | Self::Bytes => 0,
+        }
+    }
+
+    /// Whether the length of the value is known only by the row.
+    pub const fn is_variable(self) -> bool {
+        matches!(self, Self::Text | Self::Bytes)
+    }
+
+    /// The bytes that a column takes in the fixed part of a row: its number, its inline text or bytes, or the end offset of
+    /// its variable bytes.
+    pub const fn width(self) -> u32 {
+        match self {
+            Self::FixedText { len_max } => text_prefix_len(len_max) + len_max as u32,
+            Self::FixedBytes { len } => len as u32,
+            Self::Text | Self::Bytes => 4,
+            scalar => scalar.scalar_width(),
+        }
+    }
+
+    pub(crate) const fn is_integer(self) -> bool {
+        self.is_signed() || matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64)
+    }
+
+    pub(crate) const fn is_signed(self) -> bool {
+        matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
+    }
+
+    /// The bytes of the length that stands before inline text, otherwise 0.
+    pub(crate) const fn prefix_len(self) -> usize {
+        match self {
+            Self::FixedText { len_max } => text_prefix_len(len_max) as usize,
+            _ => 0,
+        }
+    }
+
+    /// The fewest bytes that a non-null value takes in a key.
+    pub const fn key_len_min(self) -> u32 {
+        match self {
+            Self::FixedText { .. } | Self::Text | Self::Bytes => 1,
+            fixed => fixed.width(),
+        }
+    }
+}
+
+/// The bytes of the length that stands before inline text: one where that suffices.
+pub(crate) const fn text_prefix_len(len_max: u16) -> u32 {
+    if len_max <= 255 { 1 } else { 2 }
+}
+
+impl fmt::Display for ColumnType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool => f.write_str("bool"),
+            Self::I8 => f.write_str("i8"),
+            Self::I16 => f.write_str("i16"),
+            Self::I32 => f.write_str("i32"),
+            Self::I64 => f.write_str("i64"),
+            Self::U8 => f.write_str("u8"),
+            Self::U16 => f.write_str("u16"),
+            Self::U32 => f.write_str("u32"),
+            Self::U64 => f.write_str("u64"),
+            Self::F32 => f.write_str("f32"),
+            Self::F64 => f.write_str("f64"),
+            Self::Decimal { scale } => write!(f, "decimal({scale})"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::FixedText { len_max } => write!(f, "text({len_max})"),
+            Self::FixedBytes { len } => write!(f, "bytes({len})"),
+            Self::Text => f.write_str("text"),
+            Self::Bytes => f.write_str("bytes"),
+        }
+    }
+}

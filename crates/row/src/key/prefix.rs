@@ -1,0 +1,69 @@
+//! The first columns of a key: what a scan by prefix is given.
+
+use super::{Key, KeyBuf, KeyColumn};
+
+/// The first columns of a key `K`, as a tuple: `()`, `(A,)` or `(A, B)` for `K = (A, B)`; `()` or `(K,)` for one column.
+pub trait KeyPrefix<K: Key> {
+    /// Appends the encoded columns.
+    fn append_prefix(&self, key: &mut KeyBuf);
+}
+
+impl<K: Key> KeyPrefix<K> for () {
+    #[inline(always)]
+    fn append_prefix(&self, _key: &mut KeyBuf) {}
+}
+
+impl<K: KeyColumn> KeyPrefix<K> for (K,) {
+    #[inline(always)]
+    fn append_prefix(&self, key: &mut KeyBuf) {
+        self.append(key);
+    }
+}
+
+macro_rules! prefix {
+    ($($name:ident)+ $(, $rest:ident)*) => {
+        impl<$($name: KeyColumn,)+ $($rest: KeyColumn),*> KeyPrefix<($($name,)+ $($rest,)*)> for ($($name,)+) {
+            #[inline(always)]
+            fn append_prefix(&self, key: &mut KeyBuf) {
+                self.append(key);
+            }
+        }
+    };
+}
+
+prefix!(A);
+prefix!(A, B);
+prefix!(A B);
+prefix!(A, B, C);
+prefix!(A B, C);
+prefix!(A B C);
+prefix!(A, B, C, D);
+prefix!(A B, C, D);
+prefix!(A B C, D);
+prefix!(A B C D);
+prefix!(A, B, C, D, E);
+prefix!(A B, C, D, E);
+prefix!(A B C, D, E);
+prefix!(A B C D, E);
+prefix!(A B C D E);
+prefix!(A, B, C, D, E, F);
+prefix!(A B, C, D, E, F);
+prefix!(A B C, D, E, F);
+prefix!(A B C D, E, F);
+prefix!(A B C D E, F);
+prefix!(A B C D E F);
+prefix!(A, B, C, D, E, F, G);
+prefix!(A B, C, D, E, F, G);
+prefix!(A B C, D, E, F, G);
+prefix!(A B C D, E, F, G);
+prefix!(A B C D E, F, G);
+prefix!(A B C D E F, G);
+prefix!(A B C D E F G);
+prefix!(A, B, C, D, E, F, G, H);
+prefix!(A B, C, D, E, F, G, H);
+prefix!(A B C, D, E, F, G, H);
+prefix!(A B C D, E, F, G, H);
+prefix!(A B C D E, F, G, H);
+prefix!(A B C D E F, G, H);
+prefix!(A B C D E F G, H);
+prefix!(A B C D E F G H);

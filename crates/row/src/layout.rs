@@ -1,0 +1,270 @@
+//! Where the columns of a row lie: one computation for rows known at compile time and at run time.
+//!
+//! # Layout
+//! ```text
+//! numbers of 8 bytes | of 4 bytes | ends of the variable columns, 4 bytes each | numbers of 2 bytes | of 1 byte
+//!   | null bitmap | inline text and bytes | bytes of the variable columns
+//! ```
+//! Each group in schema order; key columns are not stored. Numbers are aligned to their width without padding, because
+//! the widths fall; so each lies in one word. `docs/row-format.md` describes every byte.
+
+use crate::{ColumnType, Malformed, ROW_LEN_MAX, Words};
+
+const NONE: u32 = u32::MAX;
+
+/// What the layout has to know of a column.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnSpec {
+    /// Its type.
+    pub column_type: ColumnType,
+    /// Whether it may be null.
+    pub nullable: bool,
+    /// Whether it is part of the primary key, hence not in the row.
+    pub in_key: bool,
+}
+
+/// Where a column lies in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Byte offset of the number, of the inline text or bytes, or of the end of the variable bytes.
+    offset: u32,
+    /// Bytes at `offset`; 0 for a key column.
+    width: u32,
+    /// Which bit of the row is set when the column is null.
+    null_bit: u32,
+    /// Variable columns: where the end of the variable column before it stands.
+    previous_end: u32,
+    /// The length of the fixed part, where the variable bytes begin.
+    fixed_len: u32,
+}
+
+impl Slot {
+    /// The slot of a column that is not in the row.
+    pub const ABSENT: Self = Self { offset: 0, width: 0, null_bit: NONE, previous_end: NONE, fixed_len: 0 };
+
+    /// Whether the fixed part of the row holds anything of the column.
+    #[inline(always)]
+    pub const fn is_stored(self) -> bool {
+        self.width > 0 || self.null_bit != NONE
+    }
+
+    /// The byte offset of the column in the fixed part.
+    #[inline(always)]
+    pub const fn offset(self) -> usize {
+        self.offset as usize
+    }
+
+    /// The bytes of the column in the fixed part.
+    #[inline(always)]
+    pub const fn width(self) -> usize {
+        self.width as usize
+    }
+
+    /// Which bit of the row is set when the column is null; `None` where it cannot be.
+    #[inline(always)]
+    pub const fn null_bit(self) -> Option<usize> {
+        if self.null_bit == NONE { None } else { Some(self.null_bit as usize) }
+    }
+
+    /// The first and the past-the-end offset of the bytes of a variable column.
+    ///
+    /// # Errors
+    /// [`Malformed`] if they are not in order and inside the row.
+    #[inline]
+    pub fn variable_range(self, row: &impl Words) -> Result<(usize, usize), Malformed> {
+        let fixed_len = self.fixed_len as usize;
+        let start = if self.previous_end == NONE {
+            fixed_len
+        } else {
+            row.aligned_bits(self.previous_end as usize, 4) as usize
+        };
+        let end = row.aligned_bits(self.offset(), 4) as usize;
+        if fixed_len <= start && start <= end && end <= row.len_bytes() {
+            Ok((start, end))
+        } else {
+            Err(Malformed)
+        }
+    }
+
+    /// The same slot in a window that holds only the words `window` (ascending) of the row.
+    ///
+    /// # Panics
+    /// If the column does not lie in the window.
+    pub const fn within(self, window: &[u32]) -> Self {
+        let mut slot = self;
+        if self.width > 0 {
+            slot.offset = position(window, self.offset / 8) * 8 + self.offset % 8;
+        }
+        if self.null_bit != NONE {
+            slot.null_bit = position(window, self.null_bit / 64) * 64 + self.null_bit % 64;
+        }
+        slot
+    }
+
+    /// Whether the column, or whether it is null, stands in this word.
+    const fn touches(self, word: u32) -> bool {
+        let value = self.width > 0 && self.offset / 8 <= word && word <= (self.offset + self.width - 1) / 8;
+        value || (self.null_bit != NONE && self.null_bit / 64 == word)
+    }
+}
+
+const fn position(window: &[u32], word: u32) -> u32 {
+    let mut index = 0;
+    while window[index] != word {
+        index += 1;
+    }
+    index as u32
+}
+
+/// How many words of the row hold the columns `slots`.
+pub const fn window_len(slots: &[Slot]) -> usize {
+    let mut count = 0;
+    let mut word = 0;
+    while word <= last_word(slots) {
+        if is_touched(slots, word) {
+            count += 1;
+        }
+        word += 1;
+    }
+    count
+}
+
+/// The words of the row, ascending, that hold the columns `slots`; `N` is their [`window_len`].
+pub const fn window<const N: usize>(slots: &[Slot]) -> [u32; N] {
+    let mut words = [0; N];
+    let mut count = 0;
+    let mut word = 0;
+    while word <= last_word(slots) {
+        if is_touched(slots, word) {
+            words[count] = word;
+            count += 1;
+        }
+        word += 1;
+    }
+    assert!(count == N, "the window has as many words as the columns touch");
+    words
+}
+
+const fn is_touched(slots: &[Slot], word: u32) -> bool {
+    let mut index = 0;
+    while index < slots.len() {
+        if slots[index].touches(word) {
+            return true;
+        }
+        index += 1;
+    }
+    false
+}
+
+const fn last_word(slots: &[Slot]) -> u32 {
+    let mut last = 0;
+    let mut index = 0;
+    while index < slots.len() {
+        let slot = slots[index];
+        let value = (slot.offset + slot.width) / 8;
+        last = if value > last { value } else { last };
+        let null = if slot.null_bit == NONE { 0 } else { slot.null_bit / 64 };
+        last = if null > last { null } else { last };
+        index += 1;
+    }
+    last
+}
+
+/// Places the columns: fills in their slots and returns the length of the fixed part in bytes.
+///
+/// # Panics
+/// If `slots` is shorter than `columns`.
+pub const fn place(columns: &[ColumnSpec], slots: &mut [Slot]) -> u32 {
+    let mut offset = 0;
+    let mut width = 8;
+    while width > 0 {
+        offset = place_scalars(columns, slots, width, offset);
+        if width == 4 {
+            offset = place_variable_ends(columns, slots, offset);
+        }
+        width /= 2;
+    }
+    offset = place_null_bits(columns, slots, offset);
+    offset = place_inline(columns, slots, offset);
+    let mut index = 0;
+    while index < columns.len() {
+        slots[index].fixed_len = if columns[index].in_key { 0 } else { offset };
+        index += 1;
+    }
+    offset
+}
+
+const fn place_scalars(columns: &[ColumnSpec], slots: &mut [Slot], width: u32, mut offset: u32) -> u32 {
+    let mut index = 0;
+    while index < columns.len() {
+        if !columns[index].in_key && columns[index].column_type.scalar_width() == width {
+            slots[index] = Slot { offset, width, ..Slot::ABSENT };
+            offset += width;
+        }
+        index += 1;
+    }
+    offset
+}
+
+const fn place_variable_ends(columns: &[ColumnSpec], slots: &mut [Slot], mut offset: u32) -> u32 {
+    let mut previous_end = NONE;
+    let mut index = 0;
+    while index < columns.len() {
+        if !columns[index].in_key && columns[index].column_type.is_variable() {
+            slots[index] = Slot { offset, width: 4, previous_end, ..Slot::ABSENT };
+            previous_end = offset;
+            offset += 4;
+        }
+        index += 1;
+    }
+    offset
+}
+
+const fn place_null_bits(columns: &[ColumnSpec], slots: &mut [Slot], offset: u32) -> u32 {
+    let mut count = 0;
+    let mut index = 0;
+    while index < columns.len() {
+        if !columns[index].in_key && columns[index].nullable {
+            slots[index].null_bit = offset * 8 + count;
+            count += 1;
+        }
+        index += 1;
+    }
+    offset + count.div_ceil(8)
+}
+
+const fn place_inline(columns: &[ColumnSpec], slots: &mut [Slot], mut offset: u32) -> u32 {
+    let mut index = 0;
+    while index < columns.len() {
+        let column = columns[index];
+        if !column.in_key && column.column_type.scalar_width() == 0 && !column.column_type.is_variable() {
+            slots[index].offset = offset;
+            slots[index].width = column.column_type.width();
+            offset += column.column_type.width();
+        }
+        index += 1;
+    }
+    offset
+}
+
+/// The layout of a row known at compile time.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout<const N: usize> {
+    /// The columns' slots in schema order.
+    pub slots: [Slot; N],
+    /// The length of the fixed part in bytes.
+    pub fixed_len: usize,
+}
+
+impl<const N: usize> Layout<N> {
+    /// Places the columns.
+    ///
+    /// # Panics
+    /// If the fixed part alone is longer than [`ROW_LEN_MAX`]; in a constant, that is a compile error.
+    pub const fn new(columns: &[ColumnSpec; N]) -> Self {
+        let mut slots = [Slot::ABSENT; N];
+        let fixed_len = place(columns, &mut slots) as usize;
+        assert!(fixed_len <= ROW_LEN_MAX, "the fixed columns of this row take more than ROW_LEN_MAX bytes");
+        Self { slots, fixed_len }
+    }
+}

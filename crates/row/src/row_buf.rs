@@ -1,0 +1,167 @@
+//! A row being made: words in a vector that is used again for the next row.
+
+use crate::words::{self, partial_word, put_bits};
+use crate::{Malformed, RowError, Slot, Words};
+
+/// The longest row in bytes.
+pub const ROW_LEN_MAX: usize = 1 << 20;
+
+/// An encoded row that is used again and again: once it has grown to the largest row, encoding allocates nothing.
+///
+/// Bytes of the last word past the end of the row are 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RowBuf {
+    words: Vec<u64>,
+    len_bytes: usize,
+}
+
+impl RowBuf {
+    /// An empty row.
+    pub const fn new() -> Self {
+        Self { words: Vec::new(), len_bytes: 0 }
+    }
+
+    /// The words of the row.
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The length of the row in bytes.
+    #[inline]
+    pub fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    /// Makes the row empty; keeps its memory.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.len_bytes = 0;
+    }
+
+    /// Makes the row these bytes: how an index entry holds its primary key.
+    #[inline]
+    pub fn set_bytes(&mut self, bytes: &[u8]) {
+        self.clear();
+        self.append_bytes(bytes);
+    }
+
+    /// Makes the row the first `len_bytes` bytes of `row`.
+    pub fn set_words(&mut self, row: &impl Words) {
+        self.clear();
+        self.append_range(row, 0, row.len_bytes());
+    }
+
+    /// Whether the row may be stored.
+    ///
+    /// # Errors
+    /// [`RowError::RowTooLarge`] if it is longer than [`ROW_LEN_MAX`].
+    #[inline]
+    pub fn check_len(&self) -> Result<(), RowError> {
+        if self.len_bytes <= ROW_LEN_MAX {
+            Ok(())
+        } else {
+            Err(RowError::RowTooLarge { len: self.len_bytes })
+        }
+    }
+
+    /// Makes the row its fixed part alone; [`append_variable`](Self::append_variable) for each variable column follows.
+    #[inline(always)]
+    pub fn set_fixed(&mut self, words: &[u64], len_bytes: usize) {
+        debug_assert_eq!(words.len(), len_bytes.div_ceil(8));
+        self.words.clear();
+        self.words.extend_from_slice(words);
+        self.len_bytes = len_bytes;
+    }
+
+    /// Appends the bytes of the variable column `slot` and notes where they end.
+    ///
+    /// Past 4 GiB the noted end is wrong, and [`check_len`](Self::check_len) refuses the row long before.
+    #[inline]
+    pub fn append_variable(&mut self, slot: Slot, bytes: &[u8]) {
+        self.append_bytes(bytes);
+        self.note_end(slot);
+    }
+
+    /// Appends the bytes that the variable column `slot` has in another row of the same table.
+    pub(crate) fn append_variable_of(&mut self, slot: Slot, row: &impl Words) -> Result<(), Malformed> {
+        let (start, end) = slot.variable_range(row)?;
+        self.append_range(row, start, end - start);
+        self.note_end(slot);
+        Ok(())
+    }
+
+    /// The words, to write fixed columns into.
+    #[inline]
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.words
+    }
+
+    /// Makes the row the first `len_bytes` bytes of `base`.
+    pub(crate) fn set_fixed_of(&mut self, base: &impl Words, len_bytes: usize) {
+        self.clear();
+        self.append_range(base, 0, len_bytes);
+    }
+
+    /// Makes the row that many zeros.
+    pub(crate) fn set_zeros(&mut self, len_bytes: usize) {
+        self.words.clear();
+        self.words.resize(len_bytes.div_ceil(8), 0);
+        self.len_bytes = len_bytes;
+    }
+
+    fn note_end(&mut self, slot: Slot) {
+        let end = self.len_bytes as u64 & u64::from(u32::MAX);
+        put_bits(&mut self.words, slot.offset(), 4, end);
+    }
+
+    fn append_bytes(&mut self, bytes: &[u8]) {
+        let (chunks, rest) = bytes.as_chunks::<8>();
+        self.words.reserve(bytes.len() / 8 + 1);
+        for chunk in chunks {
+            self.append_word(u64::from_le_bytes(*chunk), 8);
+        }
+        if !rest.is_empty() {
+            self.append_word(partial_word(rest), rest.len());
+        }
+    }
+
+    fn append_range(&mut self, row: &impl Words, offset: usize, len: usize) {
+        self.words.reserve(len / 8 + 1);
+        let mut at = 0;
+        while at < len {
+            let part = (len - at).min(8);
+            self.append_word(row.unaligned_word(offset + at) & u64::MAX >> (64 - part * 8), part);
+            at += part;
+        }
+    }
+
+    /// Appends the low `len` (1 to 8) bytes of `word`, whose other bytes are 0.
+    #[inline(always)]
+    fn append_word(&mut self, word: u64, len: usize) {
+        let shift = self.len_bytes % 8 * 8;
+        if shift == 0 {
+            self.words.push(word);
+        } else {
+            let last = self.words.len() - 1;
+            self.words[last] |= word << shift;
+            if shift + len * 8 > 64 {
+                self.words.push(word >> (64 - shift));
+            }
+        }
+        self.len_bytes += len;
+    }
+}
+
+impl Words for RowBuf {
+    #[inline(always)]
+    fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    #[inline(always)]
+    fn word(&self, index: usize) -> u64 {
+        words::WordSlice::new(&self.words, self.len_bytes).word(index)
+    }
+}

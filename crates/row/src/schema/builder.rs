@@ -1,0 +1,133 @@
+//! Making a schema by names.
+
+use super::{Column, IndexSchema, PartSchema, PrimaryKey, Schema, SchemaError};
+use crate::{ColumnType, Order, RowDescription};
+
+/// The columns of a key by name.
+type NamedParts = Vec<(String, Order)>;
+
+/// A schema in the making.
+///
+/// ```
+/// use ensilo_row::{ColumnType, Order, Schema};
+///
+/// let schema = Schema::builder("account")
+///     .column("id", ColumnType::U32)
+///     .column("owner", ColumnType::FixedText { len_max: 16 })
+///     .nullable("balance", ColumnType::Decimal { scale: 2 })
+///     .key([("id", Order::Ascending)])
+///     .index("by_owner", [("owner", Order::Ascending)])
+///     .build()?;
+/// assert_eq!(schema.column("balance"), Some(2));
+/// # Ok::<(), ensilo_row::SchemaError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SchemaBuilder {
+    name: String,
+    columns: Vec<Column>,
+    key: NamedParts,
+    indexes: Vec<(String, bool, NamedParts)>,
+}
+
+impl SchemaBuilder {
+    pub(super) const fn new(name: String) -> Self {
+        Self { name, columns: Vec::new(), key: Vec::new(), indexes: Vec::new() }
+    }
+
+    /// Adds a column that may not be null.
+    #[must_use]
+    pub fn column(mut self, name: impl Into<String>, column_type: ColumnType) -> Self {
+        self.columns.push(Column { name: name.into(), column_type, nullable: false });
+        self
+    }
+
+    /// Adds a column that may be null.
+    #[must_use]
+    pub fn nullable(mut self, name: impl Into<String>, column_type: ColumnType) -> Self {
+        self.columns.push(Column { name: name.into(), column_type, nullable: true });
+        self
+    }
+
+    /// Makes these columns the primary key; without this, the table invents row ids.
+    #[must_use]
+    pub fn key<N: Into<String>>(mut self, parts: impl IntoIterator<Item = (N, Order)>) -> Self {
+        self.key = owned(parts);
+        self
+    }
+
+    /// Adds a secondary index.
+    #[must_use]
+    pub fn index<N: Into<String>>(
+        mut self,
+        name: impl Into<String>,
+        parts: impl IntoIterator<Item = (N, Order)>,
+    ) -> Self {
+        self.indexes.push((name.into(), false, owned(parts)));
+        self
+    }
+
+    /// Adds a secondary index in which no two rows may have the same values, unless one of them is null.
+    #[must_use]
+    pub fn unique_index<N: Into<String>>(
+        mut self,
+        name: impl Into<String>,
+        parts: impl IntoIterator<Item = (N, Order)>,
+    ) -> Self {
+        self.indexes.push((name.into(), true, owned(parts)));
+        self
+    }
+
+    /// Checks the schema and computes its layout.
+    ///
+    /// # Errors
+    /// Every variant of [`SchemaError`] but `Encoding`.
+    pub fn build(self) -> Result<Schema, SchemaError> {
+        let key = resolve(&self.name, &self.columns, &self.key)?;
+        let indexes = self
+            .indexes
+            .iter()
+            .map(|(name, unique, parts)| {
+                Ok(IndexSchema::of_parts(name.clone(), resolve(&self.name, &self.columns, parts)?, *unique))
+            })
+            .collect::<Result<Vec<_>, SchemaError>>()?;
+        let primary_key = if key.is_empty() { PrimaryKey::RowId } else { PrimaryKey::Columns(key) };
+        Schema::checked(self.name, self.columns, primary_key, indexes)
+    }
+
+    /// Adds all that a derived row describes.
+    pub(super) fn describe(mut self, description: &RowDescription) -> Self {
+        for (name, spec) in description.names.iter().zip(description.columns) {
+            self.columns.push(Column {
+                name: (*name).to_owned(),
+                column_type: spec.column_type,
+                nullable: spec.nullable,
+            });
+        }
+        let named = |parts: &[(usize, Order)]| {
+            parts.iter().map(|(column, order)| (description.names[*column].to_owned(), *order)).collect()
+        };
+        self.key = named(description.key);
+        for index in description.indexes {
+            self.indexes.push((index.name.to_owned(), index.unique, named(index.parts)));
+        }
+        self
+    }
+}
+
+fn owned<N: Into<String>>(parts: impl IntoIterator<Item = (N, Order)>) -> NamedParts {
+    parts.into_iter().map(|(name, order)| (name.into(), order)).collect()
+}
+
+pub(super) fn resolve(
+    table: &str,
+    columns: &[Column],
+    parts: &[(String, Order)],
+) -> Result<Vec<PartSchema>, SchemaError> {
+    parts
+        .iter()
+        .map(|(name, order)| match columns.iter().position(|column| column.name == *name) {
+            Some(column) => Ok(PartSchema { column, order: *order }),
+            None => Err(SchemaError::UnknownColumn { table: table.to_owned(), column: name.clone() }),
+        })
+        .collect()
+}

@@ -1,0 +1,201 @@
+//! Schemas as bytes: the payload of a row of the catalog.
+//!
+//! # Layout
+//! All numbers little endian; `name` is a `u16` length and that many bytes of UTF-8.
+//! ```text
+//! u8 version = 1
+//! name of the table
+//! u16 columns, each: name, u8 type, u16 parameter of the type, u8 1 if nullable
+//! u8 1 if the table invents row ids, otherwise 0 and parts
+//! u8 indexes, each: name, u8 1 if unique, parts
+//! parts: u16 count, each: u16 column, u8 1 if descending
+//! ```
+
+use super::{Column, IndexSchema, PartSchema, PrimaryKey, Schema, SchemaError};
+use crate::{ColumnType, Order};
+
+const VERSION: u8 = 1;
+
+impl Schema {
+    /// Appends the encoded schema.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        put_name(out, &self.name);
+        put_u16(out, self.columns.len());
+        for column in &self.columns {
+            put_name(out, &column.name);
+            let (code, parameter) = column.column_type.code();
+            out.push(code);
+            out.extend_from_slice(&parameter.to_le_bytes());
+            out.push(u8::from(column.nullable));
+        }
+        match &self.primary_key {
+            PrimaryKey::RowId => out.push(1),
+            PrimaryKey::Columns(parts) => {
+                out.push(0);
+                put_parts(out, parts);
+            }
+        }
+        out.push(self.indexes.len() as u8); // at most INDEXES_MAX
+        for index in &self.indexes {
+            put_name(out, index.name());
+            out.push(u8::from(index.is_unique()));
+            put_parts(out, index.parts());
+        }
+    }
+
+    /// The schema that is encoded by exactly these bytes.
+    ///
+    /// # Errors
+    /// `Encoding` if the bytes are no schema; every other variant if they are one that is not valid.
+    pub fn decode(bytes: &[u8]) -> Result<Self, SchemaError> {
+        let mut reader = Reader { rest: bytes };
+        if reader.u8()? != VERSION {
+            return Err(SchemaError::Encoding { reason: "unknown version" });
+        }
+        let name = reader.name()?;
+        let columns = (0..reader.u16()?).map(|_| reader.column()).collect::<Result<Vec<_>, _>>()?;
+        let primary_key =
+            if reader.flag()? { PrimaryKey::RowId } else { PrimaryKey::Columns(reader.parts()?) };
+        let indexes = (0..reader.u8()?).map(|_| reader.index()).collect::<Result<Vec<_>, _>>()?;
+        if !reader.rest.is_empty() {
+            return Err(SchemaError::Encoding { reason: "bytes after the end" });
+        }
+        if matches!(&primary_key, PrimaryKey::Columns(parts) if parts.is_empty()) {
+            return Err(SchemaError::Encoding { reason: "a primary key without columns" });
+        }
+        Self::checked(name, columns, primary_key, indexes)
+    }
+}
+
+impl ColumnType {
+    const fn code(self) -> (u8, u16) {
+        match self {
+            Self::Bool => (0, 0),
+            Self::I8 => (1, 0),
+            Self::I16 => (2, 0),
+            Self::I32 => (3, 0),
+            Self::I64 => (4, 0),
+            Self::U8 => (5, 0),
+            Self::U16 => (6, 0),
+            Self::U32 => (7, 0),
+            Self::U64 => (8, 0),
+            Self::F32 => (9, 0),
+            Self::F64 => (10, 0),
+            Self::Decimal { scale } => (11, scale as u16),
+            Self::Timestamp => (12, 0),
+            Self::FixedText { len_max } => (13, len_max),
+            Self::FixedBytes { len } => (14, len),
+            Self::Text => (15, 0),
+            Self::Bytes => (16, 0),
+        }
+    }
+
+    fn of_code(code: u8, parameter: u16) -> Option<Self> {
+        Some(match (code, parameter) {
+            (11, scale) => Self::Decimal { scale: u8::try_from(scale).ok()? },
+            (13, len_max) => Self::FixedText { len_max },
+            (14, len) => Self::FixedBytes { len },
+            (0, 0) => Self::Bool,
+            (1, 0) => Self::I8,
+            (2, 0) => Self::I16,
+            (3, 0) => Self::I32,
+            (4, 0) => Self::I64,
+            (5, 0) => Self::U8,
+            (6, 0) => Self::U16,
+            (7, 0) => Self::U32,
+            (8, 0) => Self::U64,
+            (9, 0) => Self::F32,
+            (10, 0) => Self::F64,
+            (12, 0) => Self::Timestamp,
+            (15, 0) => Self::Text,
+            (16, 0) => Self::Bytes,
+            _ => return None,
+        })
+    }
+}
+
+/// Lengths and counts here are bounded by the checks of a schema.
+fn put_u16(out: &mut Vec<u8>, number: usize) {
+    debug_assert!(number <= usize::from(u16::MAX));
+    out.extend_from_slice(&(number as u16).to_le_bytes());
+}
+
+fn put_name(out: &mut Vec<u8>, name: &str) {
+    put_u16(out, name.len());
+    out.extend_from_slice(name.as_bytes());
+}
+
+fn put_parts(out: &mut Vec<u8>, parts: &[PartSchema]) {
+    put_u16(out, parts.len());
+    for part in parts {
+        put_u16(out, part.column);
+        out.push(u8::from(part.order == Order::Descending));
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], SchemaError> {
+        let (bytes, rest) = self
+            .rest
+            .split_first_chunk::<N>()
+            .ok_or(SchemaError::Encoding { reason: "it ends too early" })?;
+        self.rest = rest;
+        Ok(*bytes)
+    }
+
+    fn u8(&mut self) -> Result<u8, SchemaError> {
+        self.take().map(|[byte]| byte)
+    }
+
+    fn u16(&mut self) -> Result<u16, SchemaError> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    fn flag(&mut self) -> Result<bool, SchemaError> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(SchemaError::Encoding { reason: "a flag that is neither 0 nor 1" }),
+        }
+    }
+
+    fn name(&mut self) -> Result<String, SchemaError> {
+        let len = usize::from(self.u16()?);
+        let (bytes, rest) = self
+            .rest
+            .split_at_checked(len)
+            .ok_or(SchemaError::Encoding { reason: "it ends inside a name" })?;
+        self.rest = rest;
+        let name = std::str::from_utf8(bytes)
+            .map_err(|_| SchemaError::Encoding { reason: "a name that is not UTF-8" })?;
+        Ok(name.to_owned())
+    }
+
+    fn column(&mut self) -> Result<Column, SchemaError> {
+        let name = self.name()?;
+        let (code, parameter) = (self.u8()?, self.u16()?);
+        let column_type = ColumnType::of_code(code, parameter)
+            .ok_or(SchemaError::Encoding { reason: "an unknown column type" })?;
+        Ok(Column { name, column_type, nullable: self.flag()? })
+    }
+
+    fn index(&mut self) -> Result<IndexSchema, SchemaError> {
+        let (name, unique) = (self.name()?, self.flag()?);
+        Ok(IndexSchema::of_parts(name, self.parts()?, unique))
+    }
+
+    fn parts(&mut self) -> Result<Vec<PartSchema>, SchemaError> {
+        (0..self.u16()?)
+            .map(|_| {
+                let column = usize::from(self.u16()?);
+                let order = if self.flag()? { Order::Descending } else { Order::Ascending };
+                Ok(PartSchema { column, order })
+            })
+            .collect()
+    }
+}

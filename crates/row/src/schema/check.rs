@@ -1,0 +1,106 @@
+//! The checks that every schema passes before it exists.
+
+use super::{
+    COLUMNS_MAX, Column, INDEXES_MAX, IndexSchema, NAME_LEN_MAX, PartSchema, PrimaryKey, Schema, SchemaError,
+};
+use crate::{ColumnType, KEY_LEN_MAX, ROW_LEN_MAX};
+
+const PRIMARY_KEY: &str = "primary key";
+
+impl Schema {
+    /// The schema, if it is valid.
+    pub(super) fn checked(
+        name: String,
+        columns: Vec<Column>,
+        primary_key: PrimaryKey,
+        indexes: Vec<IndexSchema>,
+    ) -> Result<Self, SchemaError> {
+        let mut schema = Self { name, columns, primary_key, indexes, slots: Vec::new(), fixed_len: 0 };
+        check_name("table", &schema.name)?;
+        schema.check_columns()?;
+        schema.check_parts(PRIMARY_KEY, schema.key_parts())?;
+        schema.check_key_len(PRIMARY_KEY, schema.primary_key_len_min())?;
+        schema.check_indexes()?;
+        schema.place_columns();
+        if schema.fixed_len > ROW_LEN_MAX {
+            return Err(SchemaError::RowTooLarge { len: schema.fixed_len });
+        }
+        Ok(schema)
+    }
+
+    fn check_columns(&self) -> Result<(), SchemaError> {
+        if self.columns.len() > COLUMNS_MAX {
+            return Err(SchemaError::TooManyColumns { count: self.columns.len() });
+        }
+        for (index, column) in self.columns.iter().enumerate() {
+            check_name("column", &column.name)?;
+            if self.columns[..index].iter().any(|other| other.name == column.name) {
+                return Err(SchemaError::DuplicateColumn { column: column.name.clone() });
+            }
+            if let ColumnType::Decimal { scale: scale @ 19.. } = column.column_type {
+                return Err(SchemaError::BadScale { column: column.name.clone(), scale });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_indexes(&self) -> Result<(), SchemaError> {
+        if self.indexes.len() > INDEXES_MAX {
+            return Err(SchemaError::TooManyIndexes { count: self.indexes.len() });
+        }
+        for (number, index) in self.indexes.iter().enumerate() {
+            check_name("index", index.name())?;
+            if self.indexes[..number].iter().any(|other| other.name() == index.name()) {
+                return Err(SchemaError::DuplicateIndex { index: index.name().to_owned() });
+            }
+            if index.parts().is_empty() {
+                return Err(SchemaError::EmptyIndex { index: index.name().to_owned() });
+            }
+            self.check_parts(index.name(), index.parts())?;
+            self.check_key_len(index.name(), self.key_len_min(index.parts()) + self.primary_key_len_min())?;
+        }
+        Ok(())
+    }
+
+    fn check_parts(&self, key: &str, parts: &[PartSchema]) -> Result<(), SchemaError> {
+        for (number, part) in parts.iter().enumerate() {
+            let Some(column) = self.columns.get(part.column) else {
+                return Err(SchemaError::UnknownColumn {
+                    table: self.name.clone(),
+                    column: part.column.to_string(),
+                });
+            };
+            if parts[..number].iter().any(|other| other.column == part.column) {
+                return Err(SchemaError::RepeatedColumn { key: key.to_owned(), column: column.name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_key_len(&self, key: &str, len: usize) -> Result<(), SchemaError> {
+        if len > KEY_LEN_MAX { Err(SchemaError::KeyTooLong { key: key.to_owned(), len }) } else { Ok(()) }
+    }
+
+    fn primary_key_len_min(&self) -> usize {
+        match &self.primary_key {
+            PrimaryKey::Columns(parts) => self.key_len_min(parts),
+            PrimaryKey::RowId => 8,
+        }
+    }
+
+    fn key_len_min(&self, parts: &[PartSchema]) -> usize {
+        let len_min = |part: &PartSchema| {
+            let column = &self.columns[part.column];
+            if column.nullable { 1 } else { column.column_type.key_len_min() as usize }
+        };
+        parts.iter().map(len_min).sum()
+    }
+}
+
+fn check_name(of: &'static str, name: &str) -> Result<(), SchemaError> {
+    if (1..=NAME_LEN_MAX).contains(&name.len()) {
+        Ok(())
+    } else {
+        Err(SchemaError::BadName { of, name: name.to_owned() })
+    }
+}

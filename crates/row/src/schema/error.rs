@@ -1,0 +1,125 @@
+//! What can be wrong with a schema.
+
+use std::fmt;
+
+use super::{COLUMNS_MAX, INDEXES_MAX, NAME_LEN_MAX};
+use crate::{KEY_LEN_MAX, ROW_LEN_MAX};
+
+/// Why a schema was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// A name is empty or longer than [`NAME_LEN_MAX`].
+    BadName {
+        /// What it would name: `table`, `column` or `index`.
+        of: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// Two columns have one name.
+    DuplicateColumn {
+        /// The name.
+        column: String,
+    },
+    /// Two indexes have one name.
+    DuplicateIndex {
+        /// The name.
+        index: String,
+    },
+    /// A key or index names a column that the table does not have.
+    UnknownColumn {
+        /// The table.
+        table: String,
+        /// The name.
+        column: String,
+    },
+    /// A key or index names a column twice.
+    RepeatedColumn {
+        /// `primary key` or the name of the index.
+        key: String,
+        /// The column.
+        column: String,
+    },
+    /// An index without columns.
+    EmptyIndex {
+        /// Its name.
+        index: String,
+    },
+    /// The keys would be longer than [`KEY_LEN_MAX`] whatever their values.
+    KeyTooLong {
+        /// `primary key` or the name of the index.
+        key: String,
+        /// The least length in bytes.
+        len: usize,
+    },
+    /// The fixed columns take more than [`ROW_LEN_MAX`].
+    RowTooLarge {
+        /// Their length in bytes.
+        len: usize,
+    },
+    /// More columns than a table can have.
+    TooManyColumns {
+        /// How many.
+        count: usize,
+    },
+    /// More than [`INDEXES_MAX`] indexes.
+    TooManyIndexes {
+        /// How many.
+        count: usize,
+    },
+    /// A decimal with more than 18 digits after the point.
+    BadScale {
+        /// The column.
+        column: String,
+        /// The digits.
+        scale: u8,
+    },
+    /// The bytes are no encoded schema.
+    Encoding {
+        /// What is wrong with them.
+        reason: &'static str,
+    },
+}
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadName { of, name } => {
+                write!(f, "`{name}` cannot name a {of}; use 1 to {NAME_LEN_MAX} bytes")
+            }
+            Self::DuplicateColumn { column } => write!(f, "two columns are named `{column}`; rename one"),
+            Self::DuplicateIndex { index } => write!(f, "two indexes are named `{index}`; rename one"),
+            Self::UnknownColumn { table, column } => {
+                write!(f, "table `{table}` has no column `{column}`; name one of its columns")
+            }
+            Self::RepeatedColumn { key, column } => {
+                write!(f, "`{key}` names column `{column}` twice; name it once")
+            }
+            Self::EmptyIndex { index } => write!(f, "index `{index}` has no columns; name at least one"),
+            Self::KeyTooLong { key, len } => {
+                write!(
+                    f,
+                    "keys of `{key}` take at least {len} bytes, the limit is {KEY_LEN_MAX}; use fewer or shorter columns"
+                )
+            }
+            Self::RowTooLarge { len } => {
+                write!(
+                    f,
+                    "the fixed columns take {len} bytes, the limit is {ROW_LEN_MAX}; use variable columns"
+                )
+            }
+            Self::TooManyColumns { count } => {
+                write!(f, "{count} columns are more than the limit of {COLUMNS_MAX}; split the table")
+            }
+            Self::TooManyIndexes { count } => {
+                write!(f, "{count} indexes are more than the limit of {INDEXES_MAX}; drop some")
+            }
+            Self::BadScale { column, scale } => {
+                write!(f, "decimal column `{column}` has {scale} digits after the point; use at most 18")
+            }
+            Self::Encoding { reason } => write!(f, "the bytes are no encoded schema: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for SchemaError {}

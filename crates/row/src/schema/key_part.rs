@@ -1,0 +1,134 @@
+//! One column of a dynamic key.
+
+use super::Column;
+use crate::key::escaped;
+use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Order, RowError, Value};
+
+impl Column {
+    /// Appends the value in this order.
+    pub(super) fn append_key_part(
+        &self,
+        value: &Value,
+        order: Order,
+        out: &mut KeyBuf,
+    ) -> Result<(), RowError> {
+        self.check(value)?;
+        let start = out.len();
+        if self.nullable {
+            out.append_array([u8::from(!matches!(value, Value::Null))]);
+        }
+        if !matches!(value, Value::Null) {
+            self.append_value(value, out)?;
+        }
+        if order == Order::Descending {
+            out.invert_from(start);
+        }
+        Ok(())
+    }
+
+    /// Takes the value from an encoded key.
+    pub(super) fn decode_key_part(&self, order: Order, key: &mut KeyReader<'_>) -> Result<Value, Malformed> {
+        match order {
+            Order::Ascending => self.decode_ascending(key),
+            Order::Descending => key.descending(|key| self.decode_ascending(key)),
+        }
+    }
+
+    /// Steps over the value in an encoded key and says whether it is null.
+    pub(super) fn skip_key_part(&self, order: Order, key: &mut KeyReader<'_>) -> Result<bool, Malformed> {
+        match order {
+            Order::Ascending => self.skip_ascending(key),
+            Order::Descending => key.descending(|key| self.skip_ascending(key)),
+        }
+    }
+
+    /// Appends the bits of a number, as the row holds them, so that keys order it.
+    pub(super) fn append_ordered(&self, bits: u64, out: &mut KeyBuf) {
+        let width = self.column_type.scalar_width() as usize;
+        let bits = flip(self.column_type, bits, bits);
+        out.append(&bits.to_be_bytes()[8 - width..]);
+    }
+
+    fn append_value(&self, value: &Value, out: &mut KeyBuf) -> Result<(), RowError> {
+        if self.column_type.scalar_width() > 0 {
+            self.append_ordered(self.scalar_bits(value)?, out);
+        } else if matches!(self.column_type, ColumnType::FixedBytes { .. }) {
+            out.append(self.bytes_of(value)?);
+        } else {
+            escaped::encode(self.bytes_of(value)?, out);
+        }
+        Ok(())
+    }
+
+    fn decode_ascending(&self, key: &mut KeyReader<'_>) -> Result<Value, Malformed> {
+        if self.nullable && is_null(key)? {
+            return Ok(Value::Null);
+        }
+        if self.column_type.scalar_width() > 0 {
+            let ordered = self.take_number(key)?;
+            return self.scalar_value(unflip(self.column_type, ordered));
+        }
+        if let ColumnType::FixedBytes { len } = self.column_type {
+            return key.take_slice(usize::from(len)).map(Value::Bytes);
+        }
+        let mut bytes = Vec::new();
+        key.take_escaped(|byte| {
+            bytes.push(byte);
+            Ok(())
+        })?;
+        if let ColumnType::FixedText { len_max } = self.column_type
+            && bytes.len() > usize::from(len_max)
+        {
+            return Err(Malformed);
+        }
+        self.column_type.value_of_bytes(bytes)
+    }
+
+    fn skip_ascending(&self, key: &mut KeyReader<'_>) -> Result<bool, Malformed> {
+        if self.nullable && is_null(key)? {
+            return Ok(true);
+        }
+        if self.column_type.scalar_width() > 0 {
+            self.take_number(key)?;
+        } else if let ColumnType::FixedBytes { len } = self.column_type {
+            key.skip(usize::from(len))?;
+        } else {
+            key.take_escaped(|_| Ok(()))?;
+        }
+        Ok(false)
+    }
+
+    fn take_number(&self, key: &mut KeyReader<'_>) -> Result<u64, Malformed> {
+        match self.column_type.scalar_width() {
+            1 => key.take_bits::<1>(),
+            2 => key.take_bits::<2>(),
+            4 => key.take_bits::<4>(),
+            _ => key.take_bits::<8>(),
+        }
+    }
+}
+
+fn is_null(key: &mut KeyReader<'_>) -> Result<bool, Malformed> {
+    match key.take()? {
+        [0] => Ok(true),
+        [1] => Ok(false),
+        _ => Err(Malformed),
+    }
+}
+
+/// `bits` with what the order of the type needs inverted: the sign bit, or all bits of a float whose sign bit is set in
+/// `sign_of`.
+const fn flip(column_type: ColumnType, bits: u64, sign_of: u64) -> u64 {
+    let width = column_type.scalar_width() * 8;
+    let sign = 1 << (width - 1);
+    match column_type {
+        ColumnType::F32 | ColumnType::F64 if sign_of & sign != 0 => bits ^ (u64::MAX >> (64 - width)),
+        ColumnType::Bool | ColumnType::U8 | ColumnType::U16 | ColumnType::U32 | ColumnType::U64 => bits,
+        _ => bits ^ sign,
+    }
+}
+
+/// The inverse of [`flip`]: an encoded float whose sign bit is clear was negative.
+const fn unflip(column_type: ColumnType, ordered: u64) -> u64 {
+    flip(column_type, ordered, !ordered)
+}

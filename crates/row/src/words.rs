@@ -1,0 +1,180 @@
+//! Rows as they are read: a sequence of 64-bit words, and single columns of it.
+//!
+//! A stored row is an array of atomic words that a writer may overwrite while it is read. Whoever decodes a row sees it
+//! through [`Words`], one word at a time, and never as a byte slice.
+
+use crate::Malformed;
+
+/// The words of a row.
+///
+/// Byte `i` of the row is bits `8 * (i % 8)..` of word `i / 8`. Two calls of [`word`](Self::word) may answer from two
+/// versions of the row: a decoder must accept any combination, and its caller decides afterwards whether the row was torn.
+pub trait Words {
+    /// The length of the row in bytes.
+    fn len_bytes(&self) -> usize;
+
+    /// The word with this index; 0 past the end.
+    fn word(&self, index: usize) -> u64;
+
+    /// The `width` (1, 2, 4 or 8) bytes at an offset that is a multiple of `width`, as a number.
+    #[inline(always)]
+    fn aligned_bits(&self, offset: usize, width: usize) -> u64 {
+        debug_assert!(offset.is_multiple_of(width));
+        let word = self.word(offset / 8) >> (offset % 8 * 8);
+        if width == 8 { word } else { word & ((1 << (width * 8)) - 1) }
+    }
+
+    /// The eight bytes at any offset, as a number; bytes past the last word are 0.
+    #[inline(always)]
+    fn unaligned_word(&self, offset: usize) -> u64 {
+        let shift = offset % 8 * 8;
+        let low = self.word(offset / 8) >> shift;
+        if shift == 0 { low } else { low | self.word(offset / 8 + 1) << (64 - shift) }
+    }
+
+    /// The bit with this index, counted from bit 0 of byte 0.
+    #[inline(always)]
+    fn bit(&self, index: usize) -> bool {
+        self.word(index / 64) >> (index % 64) & 1 != 0
+    }
+
+    /// Copies the bytes from `offset` on into `target`; bytes past the last word are 0.
+    #[inline]
+    fn copy_bytes(&self, offset: usize, target: &mut [u8]) {
+        let (chunks, rest) = target.as_chunks_mut::<8>();
+        let mut at = offset;
+        for chunk in chunks {
+            *chunk = self.unaligned_word(at).to_le_bytes();
+            at += 8;
+        }
+        if !rest.is_empty() {
+            let mut word = self.unaligned_word(at);
+            for byte in rest {
+                *byte = word as u8;
+                word >>= 8;
+            }
+        }
+    }
+
+    /// The `len` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the row ends before them: the row's length bounds what is allocated.
+    #[inline]
+    fn bytes_at(&self, offset: usize, len: usize) -> Result<Vec<u8>, Malformed> {
+        if offset.checked_add(len).is_none_or(|end| end > self.len_bytes()) {
+            return Err(Malformed);
+        }
+        let mut bytes = vec![0; len];
+        self.copy_bytes(offset, &mut bytes);
+        Ok(bytes)
+    }
+}
+
+impl<W: Words + ?Sized> Words for &W {
+    #[inline(always)]
+    fn len_bytes(&self) -> usize {
+        (**self).len_bytes()
+    }
+
+    #[inline(always)]
+    fn word(&self, index: usize) -> u64 {
+        (**self).word(index)
+    }
+}
+
+/// A row in ordinary memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WordSlice<'a> {
+    words: &'a [u64],
+    len_bytes: usize,
+}
+
+impl<'a> WordSlice<'a> {
+    /// The first `len_bytes` bytes of `words`.
+    ///
+    /// # Panics
+    /// If the words are fewer.
+    #[inline]
+    pub fn new(words: &'a [u64], len_bytes: usize) -> Self {
+        assert!(len_bytes <= words.len() * 8, "a row is not longer than its words");
+        Self { words, len_bytes }
+    }
+}
+
+impl Words for WordSlice<'_> {
+    #[inline(always)]
+    fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    #[inline(always)]
+    fn word(&self, index: usize) -> u64 {
+        self.words.get(index).copied().unwrap_or(0)
+    }
+}
+
+/// Puts the low `width` (1, 2, 4 or 8) bytes of `bits` at an offset that is a multiple of `width`.
+#[inline(always)]
+pub(crate) fn put_bits(words: &mut [u64], offset: usize, width: usize, bits: u64) {
+    debug_assert!(offset.is_multiple_of(width));
+    let shift = offset % 8 * 8;
+    let mask = if width == 8 { u64::MAX } else { ((1 << (width * 8)) - 1) << shift };
+    let word = &mut words[offset / 8];
+    *word = *word & !mask | bits << shift & mask;
+}
+
+/// Sets or clears the bit with this index.
+#[inline(always)]
+pub(crate) fn put_bit(words: &mut [u64], index: usize, bit: bool) {
+    let word = &mut words[index / 64];
+    *word = *word & !(1 << (index % 64)) | u64::from(bit) << (index % 64);
+}
+
+/// Puts the low `len` (1 to 8) bytes of `bits` at any offset.
+#[inline(always)]
+pub(crate) fn put_unaligned(words: &mut [u64], offset: usize, bits: u64, len: usize) {
+    let mask = u64::MAX >> (64 - len * 8);
+    let bits = bits & mask;
+    let shift = offset % 8 * 8;
+    let word = &mut words[offset / 8];
+    *word = *word & !(mask << shift) | bits << shift;
+    if shift + len * 8 > 64 {
+        let word = &mut words[offset / 8 + 1];
+        *word = *word & !(mask >> (64 - shift)) | bits >> (64 - shift);
+    }
+}
+
+/// Puts the bytes at any offset.
+#[inline(always)]
+pub(crate) fn put_bytes(words: &mut [u64], offset: usize, bytes: &[u8]) {
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    let mut at = offset;
+    for chunk in chunks {
+        put_unaligned(words, at, u64::from_le_bytes(*chunk), 8);
+        at += 8;
+    }
+    if !rest.is_empty() {
+        put_unaligned(words, at, partial_word(rest), rest.len());
+    }
+}
+
+/// Puts zeros over `len` bytes at any offset.
+pub(crate) fn put_zeros(words: &mut [u64], offset: usize, len: usize) {
+    let mut at = offset;
+    while at < offset + len {
+        let part = (offset + len - at).min(8);
+        put_unaligned(words, at, 0, part);
+        at += part;
+    }
+}
+
+/// At most eight bytes as the low bytes of a word.
+#[inline(always)]
+pub(crate) fn partial_word(bytes: &[u8]) -> u64 {
+    let mut word = 0;
+    for (index, byte) in bytes.iter().enumerate() {
+        word |= u64::from(*byte) << (index * 8);
+    }
+    word
+}
