@@ -1,2 +1,109 @@
-//! Commands for developers of Ensilo.
-fn main() {}
+//! Commands for developers of Ensilo: `cargo xtask --help`.
+#![forbid(unsafe_code)]
+
+mod step;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use step::{Step, run};
+
+/// Commands for developers of Ensilo.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask", version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// All that a change has to pass: format, lints, documentation, tests, models.
+    Ci,
+    /// The models of the lock-free protocols: loom (every interleaving of small ones) and shuttle (random ones of large ones).
+    Models,
+    /// The long checks: models, ThreadSanitizer (needs the nightly toolchain and its rust-src component), and stress runs
+    /// whose histories are checked for serializability.
+    Safety {
+        /// How long the stress runs take, in seconds.
+        #[arg(long, default_value_t = 300)]
+        stress_seconds: u64,
+    },
+    /// The benchmarks that docs/performance.md reports: TPC-C and YCSB with 1 and 2 workers, JSON under target/bench.
+    Bench {
+        /// How long each run measures, in seconds.
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
+        /// How many runs of each, of which the report gives the median.
+        #[arg(long, default_value_t = 3)]
+        runs: u32,
+        /// Records of the YCSB database.
+        #[arg(long, default_value_t = 10_000_000)]
+        records: u64,
+    },
+}
+
+fn main() -> ExitCode {
+    let steps = match Arguments::parse().command {
+        Command::Ci => ci(),
+        Command::Models => models(),
+        Command::Safety { stress_seconds } => safety(stress_seconds),
+        Command::Bench { seconds, runs, records } => bench(seconds, runs, records),
+    };
+    run(&steps)
+}
+
+fn ci() -> Vec<Step> {
+    let mut steps = vec![
+        Step::cargo("format", "fmt --all --check"),
+        Step::cargo("lints", "clippy --workspace --all-targets --release -- -D warnings"),
+        Step::cargo("documentation", "doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"),
+        Step::cargo("tests", "test --workspace --release"),
+    ];
+    steps.extend(models());
+    steps
+}
+
+fn models() -> Vec<Step> {
+    vec![
+        Step::cargo("loom: epochs", "test --release -p ensilo-epoch --test loom").model("loom"),
+        Step::cargo("loom: records and commit", "test --release -p ensilo-txn --lib").model("loom"),
+        Step::cargo("shuttle: index", "test --release -p ensilo-index --test shuttle").model("shuttle"),
+    ]
+}
+
+fn safety(stress_seconds: u64) -> Vec<Step> {
+    let mut steps = models();
+    for package in ["ensilo-slab", "ensilo-epoch", "ensilo-index", "ensilo-txn"] {
+        let arguments = format!(
+            "+nightly test -p {package} --target x86_64-unknown-linux-gnu --target-dir target/thread-sanitizer"
+        );
+        let step = Step::cargo(&format!("ThreadSanitizer: {package}"), &arguments);
+        steps.push(step.env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer"));
+    }
+    let stress = Step::cargo("stress: checked histories", "test --release -p ensilo-check --test stress");
+    steps.push(stress.env("ENSILO_STRESS_SECONDS", &stress_seconds.to_string()));
+    steps
+}
+
+fn bench(seconds: u64, runs: u32, records: u64) -> Vec<Step> {
+    let measured = format!("--seconds {seconds} --runs {runs} --format json");
+    let mut steps = vec![Step::cargo("build", "build --release -p ensilo-cli")];
+    for workers in [1, 2] {
+        let program = format!(
+            "run --release -p ensilo-cli -- bench tpcc --workers {workers} --warehouses {workers} {measured}"
+        );
+        steps.push(
+            Step::cargo(&format!("TPC-C, {workers} workers"), &program)
+                .output(&format!("tpcc-{workers}.json")),
+        );
+        for operations in [1, 10] {
+            let program = format!(
+                "run --release -p ensilo-cli -- bench ycsb --mix silo --records {records} --operations {operations} --workers {workers} {measured}"
+            );
+            let name = format!("YCSB, {operations} operations, {workers} workers");
+            steps.push(Step::cargo(&name, &program).output(&format!("ycsb-{operations}-{workers}.json")));
+        }
+    }
+    steps
+}

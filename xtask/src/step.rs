@@ -1,0 +1,84 @@
+//! One command of a longer job.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+/// Where the output of benchmarks is kept.
+const BENCH_FOLDER: &str = "target/bench";
+
+/// A call of cargo with its name, environment and, if it is kept, its output.
+#[derive(Debug)]
+pub(crate) struct Step {
+    name: String,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+    output: Option<PathBuf>,
+}
+
+impl Step {
+    /// A call of cargo; the arguments contain no spaces of their own.
+    pub(crate) fn cargo(name: &str, arguments: &str) -> Self {
+        Step {
+            name: name.to_owned(),
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            environment: Vec::new(),
+            output: None,
+        }
+    }
+
+    /// The same call with an environment variable.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same call with the atomics of a model checker, in a build folder of its own.
+    pub(crate) fn model(self, checker: &str) -> Self {
+        self.env("RUSTFLAGS", &format!("--cfg {checker}"))
+            .env("CARGO_TARGET_DIR", &format!("target/{checker}"))
+    }
+
+    /// The same call with its standard output kept in a file of the benchmarks' folder.
+    pub(crate) fn output(mut self, file: &str) -> Self {
+        self.output = Some(PathBuf::from(BENCH_FOLDER).join(file));
+        self
+    }
+
+    fn succeeds(&self) -> std::io::Result<bool> {
+        // Not the `cargo` of the environment: that is the real program, which does not know `+nightly`.
+        let mut command = Command::new("cargo");
+        command.args(&self.arguments);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if self.arguments.first().is_some_and(|first| first.starts_with('+')) {
+            command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+        }
+        if let Some(path) = &self.output {
+            std::fs::create_dir_all(BENCH_FOLDER)?;
+            command.stdout(Stdio::from(File::create(path)?));
+        }
+        Ok(command.status()?.success())
+    }
+}
+
+/// Runs the steps in order until one fails, and says on standard error what each one took.
+pub(crate) fn run(steps: &[Step]) -> ExitCode {
+    for (at, step) in steps.iter().enumerate() {
+        let place = format!("[{}/{}] {}", at + 1, steps.len(), step.name);
+        eprintln!("{place}");
+        let start = Instant::now();
+        match step.succeeds() {
+            Ok(true) => eprintln!("{place}: passed in {:.0} s", start.elapsed().as_secs_f64()),
+            Ok(false) => {
+                eprintln!("{place}: FAILED (cargo {})", step.arguments.join(" "));
+                return ExitCode::FAILURE;
+            }
+            Err(error) => {
+                eprintln!("{place}: cannot be run: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
