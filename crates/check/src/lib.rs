@@ -38,8 +38,8 @@
 //! For a snapshot transaction at epoch `s` the rule holds with `s` in the place of `e` by definition: it sees the newest
 //! version of an epoch before `s`.
 //!
-//! If the newest version before `e` is a row, the transaction overlooked it. The checker then takes the newest absence
-//! before that row for the state seen, and the anti-dependency that follows contradicts the order of the epochs.
+//! If the newest version before `e` is a row, the transaction overlooked it: a finding of its own. For the graph the newest
+//! absence before that row is then taken for the state seen.
 //!
 //! # Limits
 //! A range says nothing about keys that its transaction also read or wrote: the reads of one transaction are not

@@ -4,7 +4,7 @@
 //! seen; 0 is the initial state. The rule for reads that name no version is derived in the documentation of the crate.
 
 use crate::history::{History, Key, Read, Tid, Transaction};
-use crate::versions::{KeyId, Version, Versions, position_before};
+use crate::versions::{INITIAL, KeyId, Version, Versions, position_before};
 
 /// One transaction saw one state of one key.
 #[derive(Copy, Clone, Debug)]
@@ -34,6 +34,11 @@ impl<'h> Observation<'h> {
     fn of_absence(reader: (u32, &Transaction), id: KeyId, versions: &Versions<'h>) -> Observation<'h> {
         let position = absence_before(versions.of_key(id), reader.1);
         Observation { reader: reader.0, id: Some(id), item: None, position: Some(position) }
+    }
+
+    /// The version that the reader named; nothing if it found no record, or a placeholder.
+    pub(crate) fn version(&self) -> Option<Tid> {
+        self.item.map(|item| item.version).filter(|version| *version != Tid::NEVER_WRITTEN)
     }
 
     /// The key, if it was ever written or named by an item read.
@@ -78,10 +83,11 @@ fn collect_listed(transaction: &Transaction, versions: &Versions<'_>, listed: &m
     listed.sort_unstable();
 }
 
-/// The position of the absence that a reader saw which found no record: the newest before its horizon.
+/// The position of the absence that a reader saw which found no record: the newest before its horizon. What was there
+/// before the first transaction is behind every reader.
 fn absence_before(order: &[Version], reader: &Transaction) -> usize {
     let mut position = position_before(order, reader.horizon());
-    while position > 0 && !order[position - 1].absent {
+    while position > 0 && !order[position - 1].absent && order[position - 1].writer != INITIAL {
         position -= 1;
     }
     position

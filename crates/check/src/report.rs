@@ -131,6 +131,8 @@ pub enum Anomaly {
     G2,
     /// A cycle only if each worker's transactions take effect in their order.
     ProgramOrder,
+    /// A transaction found no record where an earlier epoch had left a row.
+    OverlookedRow,
     /// A dependency against the order of the epochs.
     EpochOrder,
     /// A snapshot transaction saw something else than the newest version before its snapshot epoch.
@@ -152,6 +154,7 @@ impl fmt::Display for Anomaly {
             Anomaly::G2Item => "G2-item (item anti-dependency cycle)",
             Anomaly::G2 => "G2 (predicate anti-dependency cycle)",
             Anomaly::ProgramOrder => "program order violated",
+            Anomaly::OverlookedRow => "overlooked row",
             Anomaly::EpochOrder => "epoch order violated",
             Anomaly::SnapshotRead => "inconsistent snapshot",
             Anomaly::DuplicateVersion => "duplicate version",
@@ -279,6 +282,15 @@ pub enum Violation {
         /// What it had to see; nothing if no version is old enough.
         newest: Option<Tid>,
     },
+    /// A transaction found no record although the newest version before its epoch is a row.
+    OverlookedRow {
+        /// The transaction.
+        reader: TransactionName,
+        /// The key.
+        key: Key,
+        /// The row.
+        newest: Tid,
+    },
     /// A dependency against the order of the epochs.
     EpochOrder(Dependency),
     /// A cycle.
@@ -295,6 +307,7 @@ impl Violation {
             Violation::TidNotAboveRead { .. } | Violation::TidsOfWorkerNotGrowing { .. } => Anomaly::TidOrder,
             Violation::DuplicateTransaction { .. } => Anomaly::DuplicateTransaction,
             Violation::SnapshotRead { .. } => Anomaly::SnapshotRead,
+            Violation::OverlookedRow { .. } => Anomaly::OverlookedRow,
             Violation::EpochOrder(_) => Anomaly::EpochOrder,
             Violation::Cycle(cycle) => cycle.anomaly(),
         }
@@ -332,6 +345,9 @@ impl fmt::Display for Violation {
                     Some(version) => write!(f, " instead of @{:#x}", version.0),
                     None => write!(f, ", but no version is that old"),
                 }
+            }
+            Violation::OverlookedRow { reader, key, newest } => {
+                write!(f, "{reader} found no {key}, where an earlier epoch left the row @{:#x}", newest.0)
             }
             Violation::EpochOrder(dependency) => dependency.fmt(f),
             Violation::Cycle(cycle) => cycle.fmt(f),

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::{History, Key, Tid, Transaction};
+use crate::history::{History, Key, Read, Tid, Transaction};
 use crate::observation::Observation;
 use crate::report::{Anomaly, TransactionName, Violation};
-use crate::versions::{Versions, position_before};
+use crate::versions::{Version, Versions, position_before};
 
 /// The violations found so far: the first few of each kind, and how many there are.
 pub(crate) struct Findings {
@@ -71,7 +71,8 @@ pub(crate) fn check_tids(history: &History, findings: &mut Findings) {
     }
 }
 
-/// A version that was read was committed in the state in which it was read, and is the right one for a snapshot.
+/// A version that was read was committed in the state in which it was read; no row was overlooked; a snapshot transaction
+/// saw the newest version before its epoch.
 pub(crate) fn check_observation(
     observation: &Observation<'_>,
     history: &History,
@@ -79,48 +80,54 @@ pub(crate) fn check_observation(
     findings: &mut Findings,
 ) {
     let reader = &history.transactions[observation.reader as usize];
-    if let Some(read) = observation.item {
-        let (key, version) = (read.key.clone(), read.version);
-        let Some(position) = observation.position else {
-            findings.add(Violation::UncommittedRead { reader: TransactionName::of(reader), key, version });
-            return;
-        };
-        if read.absent != is_absence(observation, versions, position) {
-            let reader = TransactionName::of(reader);
-            findings.add(Violation::WrongState { reader, key, version, seen_absent: read.absent });
-            return;
-        }
-    }
-    if let (Some(_), Some(key)) = (reader.snapshot, observation.key(versions)) {
-        check_snapshot(observation, key, reader, versions, findings);
+    let order = observation.id.map_or(&[][..], |id| versions.of_key(id));
+    let violation = observation
+        .item
+        .and_then(|item| wrong_item(item, observation.position, reader, order))
+        .or_else(|| wrong_state(observation, observation.key(versions)?, reader, order));
+    if let Some(violation) = violation {
+        findings.add(violation);
     }
 }
 
-/// Whether the state at a position of an observed key is an absence.
-fn is_absence(observation: &Observation<'_>, versions: &Versions<'_>, position: usize) -> bool {
-    match (observation.id, position.checked_sub(1)) {
-        (Some(id), Some(index)) => versions.of_key(id)[index].absent,
-        _ => true,
-    }
+/// What is wrong with an item read by itself.
+fn wrong_item(
+    read: &Read,
+    position: Option<usize>,
+    reader: &Transaction,
+    order: &[Version],
+) -> Option<Violation> {
+    let (name, key, version) = (TransactionName::of(reader), &read.key, read.version);
+    let is_absence = match position {
+        _ if version == Tid::NEVER_WRITTEN => true,
+        Some(position) => order[position - 1].absent,
+        None => return Some(Violation::UncommittedRead { reader: name, key: key.clone(), version }),
+    };
+    let (key, seen_absent) = (key.clone(), read.absent);
+    (seen_absent != is_absence).then_some(Violation::WrongState { reader: name, key, version, seen_absent })
 }
 
-/// A snapshot transaction saw the newest version before its snapshot epoch.
-fn check_snapshot(
+/// What is wrong with the state seen in view of the epochs.
+fn wrong_state(
     observation: &Observation<'_>,
     key: &Key,
     reader: &Transaction,
-    versions: &Versions<'_>,
-    findings: &mut Findings,
-) {
-    let order = observation.id.map_or(&[][..], |id| versions.of_key(id));
+    order: &[Version],
+) -> Option<Violation> {
     let newest = position_before(order, reader.horizon()).checked_sub(1).map(|index| order[index]);
-    let seen = observation.item.map(|read| read.version).filter(|version| *version != Tid::NEVER_WRITTEN);
+    let seen = observation.version();
     let is_right = match seen {
-        Some(version) => newest.is_some_and(|newest| newest.tid == version),
+        Some(version) => reader.snapshot.is_none() || newest.is_some_and(|newest| newest.tid == version),
         None => newest.is_none_or(|newest| newest.absent),
     };
-    if !is_right {
-        let (reader, key) = (TransactionName::of(reader), key.clone());
-        findings.add(Violation::SnapshotRead { reader, key, seen, newest: newest.map(|newest| newest.tid) });
+    if is_right {
+        return None;
+    }
+    let (name, key, newest) = (TransactionName::of(reader), key.clone(), newest.map(|newest| newest.tid));
+    match newest {
+        Some(newest) if reader.snapshot.is_none() => {
+            Some(Violation::OverlookedRow { reader: name, key, newest })
+        }
+        newest => Some(Violation::SnapshotRead { reader: name, key, seen, newest }),
     }
 }
