@@ -1,0 +1,194 @@
+//! One finding, and its kind.
+
+use std::fmt;
+
+use super::{Cycle, Dependency, TransactionName};
+use crate::history::{Key, Tid};
+
+/// The kinds of findings; G1a to G2 are Adya's names.
+///
+/// A cycle of writes alone (G0) cannot occur: all versions of a transaction have its TID and the TIDs are the version
+/// orders. Writers that disagree about their order show as [`Anomaly::TidOrder`] or as a lost update.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Anomaly {
+    /// The read of a version that nobody committed.
+    G1a,
+    /// The read of a state that its writer did not leave: a delete taken for a row or a row taken for a delete.
+    G1b,
+    /// A cycle of writes and reads of what was written.
+    G1c,
+    /// A cycle with anti-dependencies on single keys: lost update, write skew.
+    G2Item,
+    /// A cycle with an anti-dependency on a range or a missing key: a phantom.
+    G2,
+    /// A cycle only if each worker's transactions take effect in their order.
+    ProgramOrder,
+    /// A transaction found no record where an earlier epoch had left a row.
+    OverlookedRow,
+    /// A dependency against the order of the epochs.
+    EpochOrder,
+    /// A snapshot transaction saw something else than the newest version before its snapshot epoch.
+    SnapshotRead,
+    /// One key was written twice with the same TID, or twice by one transaction.
+    DuplicateVersion,
+    /// A TID that is not above those read, or not above the worker's last one.
+    TidOrder,
+    /// Two records of the history have the same worker and sequence.
+    DuplicateTransaction,
+}
+
+impl fmt::Display for Anomaly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Anomaly::G1a => "G1a (read of an uncommitted version)",
+            Anomaly::G1b => "G1b (read of a state that was never committed)",
+            Anomaly::G1c => "G1c (circular information flow)",
+            Anomaly::G2Item => "G2-item (item anti-dependency cycle)",
+            Anomaly::G2 => "G2 (predicate anti-dependency cycle)",
+            Anomaly::ProgramOrder => "program order violated",
+            Anomaly::OverlookedRow => "overlooked row",
+            Anomaly::EpochOrder => "epoch order violated",
+            Anomaly::SnapshotRead => "inconsistent snapshot",
+            Anomaly::DuplicateVersion => "duplicate version",
+            Anomaly::TidOrder => "TID order violated",
+            Anomaly::DuplicateTransaction => "duplicate transaction",
+        })
+    }
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Violation {
+    /// A read of a version that nobody committed.
+    UncommittedRead {
+        /// Who read it.
+        reader: TransactionName,
+        /// The key.
+        key: Key,
+        /// The version that no transaction of the history wrote.
+        version: Tid,
+    },
+    /// A read that took a delete for a row, or a row for a delete.
+    WrongState {
+        /// Who read it.
+        reader: TransactionName,
+        /// The key.
+        key: Key,
+        /// The version read.
+        version: Tid,
+        /// Whether the reader took it for an absence.
+        seen_absent: bool,
+    },
+    /// Two writes of one key with one TID.
+    DuplicateVersion {
+        /// The key.
+        key: Key,
+        /// The TID that both have.
+        version: Tid,
+    },
+    /// A transaction that wrote has a TID that is not above that of a version it read.
+    TidNotAboveRead {
+        /// The transaction.
+        writer: TransactionName,
+        /// The key read.
+        key: Key,
+        /// The version read.
+        version: Tid,
+    },
+    /// The TIDs of a worker do not grow.
+    TidsOfWorkerNotGrowing {
+        /// The earlier transaction.
+        earlier: TransactionName,
+        /// The later one.
+        later: TransactionName,
+    },
+    /// Two transactions of the history have one name.
+    DuplicateTransaction {
+        /// The name that both have.
+        name: TransactionName,
+    },
+    /// A snapshot transaction did not see the newest version before its snapshot epoch.
+    SnapshotRead {
+        /// The snapshot transaction.
+        reader: TransactionName,
+        /// The key.
+        key: Key,
+        /// What it saw; nothing if it found no record.
+        seen: Option<Tid>,
+        /// What it had to see; nothing if no version is old enough.
+        newest: Option<Tid>,
+    },
+    /// A transaction found no record although the newest version before its epoch is a row.
+    OverlookedRow {
+        /// The transaction.
+        reader: TransactionName,
+        /// The key.
+        key: Key,
+        /// The row.
+        newest: Tid,
+    },
+    /// A dependency against the order of the epochs.
+    EpochOrder(Dependency),
+    /// A cycle.
+    Cycle(Cycle),
+}
+
+impl Violation {
+    /// The kind of the finding.
+    pub fn anomaly(&self) -> Anomaly {
+        match self {
+            Violation::UncommittedRead { .. } => Anomaly::G1a,
+            Violation::WrongState { .. } => Anomaly::G1b,
+            Violation::DuplicateVersion { .. } => Anomaly::DuplicateVersion,
+            Violation::TidNotAboveRead { .. } | Violation::TidsOfWorkerNotGrowing { .. } => Anomaly::TidOrder,
+            Violation::DuplicateTransaction { .. } => Anomaly::DuplicateTransaction,
+            Violation::SnapshotRead { .. } => Anomaly::SnapshotRead,
+            Violation::OverlookedRow { .. } => Anomaly::OverlookedRow,
+            Violation::EpochOrder(_) => Anomaly::EpochOrder,
+            Violation::Cycle(cycle) => cycle.anomaly(),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.anomaly())?;
+        match self {
+            Violation::UncommittedRead { reader, key, version } => {
+                write!(f, "{reader} read {key}@{:#x}, which no committed transaction wrote", version.0)
+            }
+            Violation::WrongState { reader, key, version, seen_absent } => {
+                let seen = if *seen_absent { "an absence" } else { "a row" };
+                write!(f, "{reader} took {key}@{:#x} for {seen}, which it is not", version.0)
+            }
+            Violation::DuplicateVersion { key, version } => {
+                write!(f, "{key}@{:#x} was written twice", version.0)
+            }
+            Violation::TidNotAboveRead { writer, key, version } => {
+                write!(f, "the TID of {writer} is not above {key}@{:#x}, which it read", version.0)
+            }
+            Violation::TidsOfWorkerNotGrowing { earlier, later } => {
+                write!(f, "the TID of {later} is not above that of {earlier} of the same worker")
+            }
+            Violation::DuplicateTransaction { name } => write!(f, "{name} stands in the history twice"),
+            Violation::SnapshotRead { reader, key, seen, newest } => {
+                write!(f, "{reader} saw {key}")?;
+                match seen {
+                    Some(version) => write!(f, "@{:#x}", version.0)?,
+                    None => write!(f, " missing")?,
+                }
+                match newest {
+                    Some(version) => write!(f, " instead of @{:#x}", version.0),
+                    None => write!(f, ", but no version is that old"),
+                }
+            }
+            Violation::OverlookedRow { reader, key, newest } => {
+                write!(f, "{reader} found no {key}, where an earlier epoch left the row @{:#x}", newest.0)
+            }
+            Violation::EpochOrder(dependency) => dependency.fmt(f),
+            Violation::Cycle(cycle) => cycle.fmt(f),
+        }
+    }
+}
