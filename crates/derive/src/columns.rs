@@ -92,8 +92,12 @@ impl ColumnsInput {
         let decode = self.decode_fn();
         let patch = self.patch_fns();
         let rewrite = self.rewrite_fn();
-        let fields = self.fields.iter().map(|part| &part.field);
-        let positions = 0..self.fields.len();
+        // Spanned at the type, so that another type than the row's is reported there.
+        let keeps = self.fields.iter().enumerate().map(|(position, Part { field, ty, .. })| {
+            quote_spanned! {ty.span()=>
+                !<#of as #p::HasColumn<{ COLUMNS[#position] }>>::differs_from_key(key, &self.#field)
+            }
+        });
         quote! {
             impl #p::Columns<#of> for #ident {
                 type Patch = [#p::WordPatch; WINDOW.len()];
@@ -104,7 +108,7 @@ impl ColumnsInput {
 
                 #[inline]
                 fn keeps_key(&self, key: &<#of as #p::Row>::Key) -> bool {
-                    true #(&& !<#of as #p::HasColumn<{ COLUMNS[#positions] }>>::differs_from_key(key, &self.#fields))*
+                    true #(&& #keeps)*
                 }
 
                 #patch
@@ -116,7 +120,6 @@ impl ColumnsInput {
     fn decode_fn(&self) -> TokenStream {
         let (p, of) = (&self.path, &self.of);
         let fields = self.fields.iter().enumerate().map(|(position, Part { field, ty, .. })| {
-            // Spanned at the type, so that another type than the row's is reported there.
             let read = quote_spanned! {ty.span()=>
                 <#of as #p::HasColumn<{ COLUMNS[#position] }>>::read_column(key, row)?
             };
@@ -158,6 +161,7 @@ impl ColumnsInput {
             #[inline]
             fn patch(&self, words: &mut Self::Patch) {
                 ::core::assert!(PATCHABLE, "columns of variable length are rewritten, not patched");
+                #[allow(unused_mut, reason = "the struct may have no columns")]
                 let mut window = words.map(|(_, word)| word);
                 #(#writes)*
                 for (patched, word) in words.iter_mut().zip(window) {

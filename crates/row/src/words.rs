@@ -10,7 +10,7 @@ use crate::Malformed;
 /// Byte `i` of the row is bits `8 * (i % 8)..` of word `i / 8`. Two calls of [`word`](Self::word) may answer from two
 /// versions of the row: a decoder must accept any combination, and its caller decides afterwards whether the row was torn.
 pub trait Words {
-    /// The length of the row in bytes.
+    /// The length of the row in bytes; the same whenever it is asked.
     fn len_bytes(&self) -> usize;
 
     /// The word with this index; 0 past the end.
@@ -169,12 +169,17 @@ pub(crate) fn put_zeros(words: &mut [u64], offset: usize, len: usize) {
     }
 }
 
-/// At most eight bytes as the low bytes of a word.
+/// At most seven bytes as the low bytes of a word: two loads that may overlap.
 #[inline(always)]
 pub(crate) fn partial_word(bytes: &[u8]) -> u64 {
-    let mut word = 0;
-    for (index, byte) in bytes.iter().enumerate() {
-        word |= u64::from(*byte) << (index * 8);
+    debug_assert!(bytes.len() < 8);
+    if let (Some(front), Some(back)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return u64::from(u32::from_le_bytes(*front))
+            | u64::from(u32::from_le_bytes(*back)) << (8 * (bytes.len() - 4));
     }
-    word
+    if let (Some(front), Some(back)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return u64::from(u16::from_le_bytes(*front))
+            | u64::from(u16::from_le_bytes(*back)) << (8 * (bytes.len() - 2));
+    }
+    bytes.first().copied().map_or(0, u64::from)
 }

@@ -54,6 +54,7 @@ impl RowInput {
 
     fn layout(&self) -> TokenStream {
         let (p, count) = (&self.path, self.columns.len());
+        let description = self.description();
         let specs = self.columns.iter().map(|column| {
             let (ty, in_key) = (&column.ty, column.key.is_some());
             quote_spanned! {ty.span()=>
@@ -67,6 +68,7 @@ impl RowInput {
         quote! {
             const COLUMNS: [#p::ColumnSpec; #count] = [#(#specs),*];
             const LAYOUT: #p::Layout<#count> = #p::Layout::new(&COLUMNS);
+            const DESCRIPTION: #p::RowDescription = #description.checked();
         }
     }
 
@@ -115,14 +117,12 @@ impl RowInput {
                 key: #key,
                 indexes: &[#(#indexes),*],
             }
-            .checked()
         }
     }
 
     fn row_impl(&self) -> TokenStream {
         let (p, ident) = (&self.path, &self.ident);
         let key_type = self.key_type();
-        let description = self.description();
         let invents_row_id = !self.has_key();
         let insert_key = if self.has_key() { quote!(#p::KeyedRow::key(self)) } else { quote!(row_id()) };
         let encode = self.encode_body();
@@ -130,14 +130,14 @@ impl RowInput {
         quote! {
             impl #p::Row for #ident {
                 type Key = #key_type;
-                const DESCRIPTION: #p::RowDescription = #description;
+                const DESCRIPTION: #p::RowDescription = DESCRIPTION;
                 const SLOTS: &'static [#p::Slot] = &LAYOUT.slots;
                 const FIXED_LEN: usize = LAYOUT.fixed_len;
                 const INVENTS_ROW_ID: bool = #invents_row_id;
 
                 fn schema() -> &'static #p::Schema {
                     static SCHEMA: ::std::sync::LazyLock<#p::Schema> =
-                        ::std::sync::LazyLock::new(|| #p::Schema::of(&<#ident as #p::Row>::DESCRIPTION));
+                        ::std::sync::LazyLock::new(|| #p::Schema::of(&DESCRIPTION));
                     &SCHEMA
                 }
 

@@ -53,7 +53,7 @@ impl<const N: usize> ColumnValue for Text<N> {
         if len > N {
             return Err(Malformed);
         }
-        Self::from_words(len, |at| row.unaligned_word(slot.offset() + Self::PREFIX_LEN + at)).ok_or(Malformed)
+        Self::from_words(len, |at| row.unaligned_word(slot.offset() + Self::PREFIX_LEN + at))
     }
 
     #[inline]

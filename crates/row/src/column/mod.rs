@@ -23,6 +23,10 @@ pub use timestamp::Timestamp;
 /// `[u8; N]`, `String`, `Vec<u8>`, and `Option` of each of them.
 ///
 /// All slots are constants where rows are derived: a number is read as one word, one shift and one mask.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the type of a column",
+    note = "columns are bool, integers up to 64 bits, f32, f64, Decimal, Timestamp, RowId, Text, [u8; N], String, Vec<u8>, or Option of these"
+)]
 pub trait ColumnValue: Clone + PartialEq + 'static {
     /// The type of the column.
     const TYPE: ColumnType;

@@ -5,6 +5,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
+use crate::Malformed;
+
 /// Text of at most `N` (up to 65535) bytes of UTF-8, held in place: it is `Copy` and never allocates.
 ///
 /// ```
@@ -136,32 +138,38 @@ impl<const N: usize> Text<N> {
         &self.bytes
     }
 
-    /// The text of `len <= N` bytes whose words `word_at(offset)` gives, if it is UTF-8.
+    /// The text of `len <= N` bytes whose words `word_at(offset)` gives.
+    ///
+    /// # Errors
+    /// [`Malformed`] if they are not UTF-8.
     #[inline]
-    pub(crate) fn from_words(len: usize, word_at: impl Fn(usize) -> u64) -> Option<Self> {
+    pub(crate) fn from_words(len: usize, word_at: impl Fn(usize) -> u64) -> Result<Self, Malformed> {
         const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
-        let mut text = Self::EMPTY;
-        text.len = len as u16;
+        debug_assert!(len <= N);
+        let mut text = Self { len: len as u16, bytes: [0; N] };
         let mut seen = 0;
         let mut at = 0;
         let (chunks, rest) = text.bytes.as_chunks_mut::<8>();
         for chunk in chunks {
-            if at >= len {
+            // Short columns are read whole: a few loads cost less than a branch that depends on the text.
+            if N > BRANCH_FREE_MAX && at >= len {
                 break;
             }
-            let word = word_at(at) & kept(len - at);
+            let word = word_at(at) & kept(len.saturating_sub(at));
             seen |= word;
             *chunk = word.to_le_bytes();
             at += 8;
         }
-        if at < len {
+        if !rest.is_empty() && at < len {
             let word = word_at(at) & kept(len - at);
             seen |= word;
             let part = rest.len();
             rest.copy_from_slice(&word.to_le_bytes()[..part]);
         }
-        let valid = seen & HIGHS == 0 || std::str::from_utf8(text.as_bytes()).is_ok();
-        valid.then_some(text)
+        if seen & HIGHS != 0 && std::str::from_utf8(text.as_bytes()).is_err() {
+            return Err(Malformed);
+        }
+        Ok(text)
     }
 
     fn of_valid(bytes: &[u8]) -> Result<Self, TextError> {
@@ -181,6 +189,9 @@ impl<const N: usize> Text<N> {
         self.len += part.len() as u16;
     }
 }
+
+/// The longest column that is read without asking how long the text is.
+const BRANCH_FREE_MAX: usize = 64;
 
 /// The mask of the first `len` bytes of a word.
 #[inline(always)]

@@ -112,12 +112,12 @@ impl Column {
         let is_raw = matches!(self.column_type, ColumnType::FixedBytes { .. });
         let (start, end) = self.column_type.bytes_range(row, slot)?;
         for at in (start..end).step_by(8) {
-            let bytes = row.unaligned_word(at).to_le_bytes();
-            let part = &bytes[..(end - at).min(8)];
-            if is_raw {
-                out.append(part);
-            } else {
-                escaped::append(part, out);
+            let word = row.unaligned_word(at);
+            let part = &word.to_le_bytes()[..(end - at).min(8)];
+            match part.len() {
+                _ if is_raw => out.append(part),
+                8 => escaped::append_word(word, out),
+                _ => escaped::append_escaped(part, out),
             }
         }
         if !is_raw {
