@@ -1,7 +1,7 @@
 //! The epochs of one database: the published numbers, and the tick that derives them.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use ensilo_slab::Pool;
 use ensilo_sync::CachePadded;
@@ -15,7 +15,16 @@ use crate::retired::Orphans;
 use crate::slot::{IDLE, Slot, Slots};
 use crate::{Advance, Epoch, EpochCounters, EpochOptions, Participant};
 
-/// The numbers that a tick publishes. All workers read them, nobody writes them in between: they share cache lines.
+/// The numbers as they were published last. A tick works on these alone.
+#[derive(Debug)]
+struct Numbers {
+    global: u64,
+    snapshot: u64,
+    memory_horizon: u64,
+    snapshot_horizon: u64,
+}
+
+/// What all workers read. Nobody writes it between two ticks: the numbers share cache lines.
 #[derive(Debug)]
 struct Published {
     global: AtomicU64,
@@ -33,7 +42,7 @@ pub struct Epochs {
     orphans: Orphans,
     pool: Arc<Pool>,
     /// Held during a tick: ticks come one after the other.
-    ticking: Mutex<()>,
+    ticking: Mutex<Numbers>,
     advancer: Advancer,
 }
 
@@ -48,19 +57,16 @@ impl Epochs {
     pub fn new(options: EpochOptions, pool: Arc<Pool>) -> Arc<Epochs> {
         let interval = SnapshotInterval::new(options.epochs_per_snapshot);
         let first = 4 * interval.epochs();
+        let numbers =
+            Numbers { global: first, snapshot: first, memory_horizon: first - 1, snapshot_horizon: first };
         let epochs = Arc::new(Epochs {
-            published: CachePadded::new(Published {
-                global: AtomicU64::new(first),
-                snapshot: AtomicU64::new(first),
-                memory_horizon: AtomicU64::new(first - 1),
-                snapshot_horizon: AtomicU64::new(first),
-            }),
+            published: CachePadded::new(Published::new(&numbers)),
             interval,
             first: Epoch::new(first),
             slots: Slots::new(),
             orphans: Orphans::new(),
             pool,
-            ticking: Mutex::new(()),
+            ticking: Mutex::new(numbers),
             advancer: Advancer::new(),
         });
         if options.advance == Advance::Thread {
@@ -126,18 +132,16 @@ impl Epochs {
     ///
     /// Participants are never waited for. Two ticks at once come one after the other.
     pub fn advance(&self) {
-        let _ticking = self.ticking.lock();
-        let published = &*self.published;
-        let next = published.global.load(Ordering::Relaxed) + 1;
+        let mut numbers = self.ticking.lock().unwrap_or_else(PoisonError::into_inner);
+        numbers.global += 1;
         // Release: [epoch] whoever reads this epoch sees what was visible at the barriers of earlier ticks.
-        published.global.store(next, Ordering::Release);
+        self.published.global.store(numbers.global, Ordering::Release);
         barrier::heavy();
-        let oldest = self.oldest();
-        let snapshot_before = published.snapshot.load(Ordering::Relaxed);
-        let complete = Epoch::new(next.min(oldest.commit));
-        raise(&published.memory_horizon, next.min(oldest.pin) - 1);
-        raise(&published.snapshot_horizon, snapshot_before.min(oldest.snapshot));
-        raise(&published.snapshot, self.snapshot_of(complete).get());
+        numbers.derive(&self.oldest(), self.interval);
+        // Release: [horizon] and [snapshot], with the Acquire loads of the slots that led here.
+        self.published.memory_horizon.store(numbers.memory_horizon, Ordering::Release);
+        self.published.snapshot_horizon.store(numbers.snapshot_horizon, Ordering::Release);
+        self.published.snapshot.store(numbers.snapshot, Ordering::Release);
     }
 
     /// Ends the advancing thread, if there is one, and waits for it. The epochs stay where they are.
@@ -153,8 +157,8 @@ impl Epochs {
         let global_epoch = self.global_epoch();
         let (mut retired_objects, mut retired_bytes) = self.orphans.waiting();
         for slot in self.slots.iter() {
-            retired_objects += slot.retired_objects.load(Ordering::Relaxed);
-            retired_bytes += slot.retired_bytes.load(Ordering::Relaxed);
+            retired_objects += slot.retired_objects.get();
+            retired_bytes += slot.retired_bytes.get();
         }
         EpochCounters {
             global_epoch,
@@ -205,12 +209,26 @@ struct Oldest {
     snapshot: u64,
 }
 
-/// Publishes `candidate` unless the number is there already (I3). A participant that read an epoch long ago and publishes it now
-/// gives a candidate behind the number; see the crate's page for why that needs no protection.
-fn raise(number: &AtomicU64, candidate: u64) {
-    if candidate > number.load(Ordering::Relaxed) {
-        // Release: [horizon] and [snapshot], with the Acquire loads of the slots that led here.
-        number.store(candidate, Ordering::Release);
+impl Numbers {
+    /// Derives what is over at the global epoch from what participants published. Nothing falls (I3): a participant that read
+    /// an epoch long ago and publishes it now is behind a number that needs no protection from it, see the crate's page.
+    fn derive(&mut self, oldest: &Oldest, interval: SnapshotInterval) {
+        let complete = Epoch::new(self.global.min(oldest.commit));
+        self.memory_horizon = self.memory_horizon.max(self.global.min(oldest.pin) - 1);
+        // Before the snapshot epoch: its former value counts.
+        self.snapshot_horizon = self.snapshot_horizon.max(self.snapshot.min(oldest.snapshot));
+        self.snapshot = self.snapshot.max(interval.start(complete).get());
+    }
+}
+
+impl Published {
+    fn new(numbers: &Numbers) -> Self {
+        Published {
+            global: AtomicU64::new(numbers.global),
+            snapshot: AtomicU64::new(numbers.snapshot),
+            memory_horizon: AtomicU64::new(numbers.memory_horizon),
+            snapshot_horizon: AtomicU64::new(numbers.snapshot_horizon),
+        }
     }
 }
 

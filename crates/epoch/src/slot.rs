@@ -33,9 +33,9 @@ pub(crate) struct Slot {
     /// The epoch of the snapshot that the participant reads, or `IDLE`.
     pub(crate) snapshot: AtomicU64,
     /// Objects in the participant's retire list.
-    pub(crate) retired_objects: AtomicU64,
+    pub(crate) retired_objects: Counter,
     /// Bytes of the objects in the participant's retire list.
-    pub(crate) retired_bytes: AtomicU64,
+    pub(crate) retired_bytes: Counter,
     in_use: AtomicBool,
 }
 
@@ -45,8 +45,8 @@ impl Slot {
             pin: AtomicU64::new(IDLE),
             commit: AtomicU64::new(IDLE),
             snapshot: AtomicU64::new(IDLE),
-            retired_objects: AtomicU64::new(0),
-            retired_bytes: AtomicU64::new(0),
+            retired_objects: Counter::default(),
+            retired_bytes: Counter::default(),
             in_use: AtomicBool::new(false),
         }
     }
@@ -72,10 +72,31 @@ impl Slot {
     }
 }
 
-/// Adds to a counter that only the caller writes. Subtracts by adding a wrapped negative.
-#[inline]
-pub(crate) fn add_as_owner(counter: &AtomicU64, amount: u64) {
-    counter.store(counter.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+/// A count that its owner keeps and others read.
+///
+/// The standard library's atomic also under a model checker: a count is part of no protocol.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(std::sync::atomic::AtomicU64);
+
+impl Counter {
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Called by the owner alone, as are the other two.
+    pub(crate) fn set(&self, count: u64) {
+        self.0.store(count, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, more: u64) {
+        self.set(self.get() + more);
+    }
+
+    #[inline]
+    pub(crate) fn subtract(&self, fewer: u64) {
+        self.set(self.get() - fewer);
+    }
 }
 
 struct Block {
