@@ -1,7 +1,7 @@
 //! A row being made: words in a vector that is used again for the next row.
 
 use crate::words::{self, partial_word, put_bits};
-use crate::{Malformed, RowError, Slot, Words};
+use crate::{Malformed, RowError, Slot, WordPatch, Words};
 
 /// The longest row in bytes.
 pub const ROW_LEN_MAX: usize = 1 << 20;
@@ -64,6 +64,22 @@ impl RowBuf {
         } else {
             Err(RowError::RowTooLarge { len: self.len_bytes })
         }
+    }
+
+    /// Makes `patch` the words in which the row differs from `base`; answers `false` if their lengths differ, so that words
+    /// alone do not make one of the other.
+    pub fn differences_from(&self, base: &impl Words, patch: &mut Vec<WordPatch>) -> bool {
+        patch.clear();
+        if base.len_bytes() != self.len_bytes {
+            return false;
+        }
+        let words = self.words.iter().enumerate();
+        patch.extend(
+            words
+                .filter(|(index, word)| base.word(*index) != **word)
+                .map(|(index, word)| (index as u32, *word)),
+        );
+        true
     }
 
     /// Makes the row its fixed part alone; [`append_variable`](Self::append_variable) for each variable column follows.

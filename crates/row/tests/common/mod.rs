@@ -1,0 +1,122 @@
+//! Schemas and rows at random.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use ensilo_row::{ColumnType, Order, Schema, Timestamp, Value};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
+    use ColumnType as T;
+    let scalar = select(vec![
+        T::Bool,
+        T::I8,
+        T::I16,
+        T::I32,
+        T::I64,
+        T::U8,
+        T::U16,
+        T::U32,
+        T::U64,
+        T::F32,
+        T::F64,
+        T::Timestamp,
+        T::Text,
+        T::Bytes,
+    ]);
+    prop_oneof![
+        6 => scalar,
+        1 => (0..=18u8).prop_map(|scale| T::Decimal { scale }),
+        1 => select(vec![0u16, 1, 7, 8, 16, 255, 256, 300]).prop_map(|len_max| T::FixedText { len_max }),
+        1 => (0..20u16).prop_map(|len| T::FixedBytes { len }),
+    ]
+}
+
+/// Text that is now and then longer than a byte a character, and has bytes that keys escape.
+fn text(len_max: usize) -> impl Strategy<Value = String> {
+    vec(prop_oneof![Just('\0'), Just('\u{1}'), Just('a'), Just('é'), any::<char>()], 0..12).prop_map(
+        move |chars| {
+            let mut text: String = chars.into_iter().collect();
+            text.truncate(text.floor_char_boundary(len_max));
+            text
+        },
+    )
+}
+
+pub(crate) fn value(column_type: ColumnType, nullable: bool) -> BoxedStrategy<Value> {
+    use ColumnType as T;
+    let value = match column_type {
+        T::Bool => any::<bool>().prop_map(Value::from).boxed(),
+        T::I8 => any::<i8>().prop_map(Value::from).boxed(),
+        T::I16 => any::<i16>().prop_map(Value::from).boxed(),
+        T::I32 => any::<i32>().prop_map(Value::from).boxed(),
+        T::I64 => any::<i64>().prop_map(Value::from).boxed(),
+        T::U8 => any::<u8>().prop_map(Value::from).boxed(),
+        T::U16 => any::<u16>().prop_map(Value::from).boxed(),
+        T::U32 => any::<u32>().prop_map(Value::from).boxed(),
+        T::U64 => any::<u64>().prop_map(Value::from).boxed(),
+        T::F32 => any::<u32>().prop_map(|bits| f32::from_bits(bits).into()).boxed(),
+        T::F64 => any::<u64>().prop_map(|bits| f64::from_bits(bits).into()).boxed(),
+        T::Decimal { scale } => any::<i64>().prop_map(move |units| Value::Decimal { units, scale }).boxed(),
+        T::Timestamp => any::<i64>().prop_map(|micros| Timestamp::from_micros(micros).into()).boxed(),
+        T::FixedText { len_max } => text(usize::from(len_max)).prop_map(Value::from).boxed(),
+        T::FixedBytes { len } => vec(any::<u8>(), usize::from(len)).prop_map(Value::from).boxed(),
+        T::Text => text(100).prop_map(Value::from).boxed(),
+        _ => vec(prop_oneof![Just(0u8), Just(1), any::<u8>()], 0..40).prop_map(Value::from).boxed(),
+    };
+    if nullable { prop_oneof![1 => Just(Value::Null), 3 => value].boxed() } else { value }
+}
+
+/// Up to ten columns, a key of up to four of them in any order, up to three indexes.
+pub(crate) fn schema() -> impl Strategy<Value = Schema> {
+    let columns = vec((column_type(), any::<bool>()), 1..10);
+    let parts = || vec((any::<Index>(), any::<bool>()), 0..5);
+    let indexes = vec((parts(), any::<bool>()), 0..3);
+    (columns, parts(), indexes).prop_map(|(columns, key, indexes)| {
+        let mut builder = Schema::builder("t");
+        for (number, (column_type, nullable)) in columns.iter().enumerate() {
+            let name = format!("c{number}");
+            builder = if *nullable {
+                builder.nullable(name, *column_type)
+            } else {
+                builder.column(name, *column_type)
+            };
+        }
+        let named = |parts: &[(Index, bool)]| {
+            let mut named: Vec<(String, Order)> = Vec::new();
+            for (column, descending) in parts {
+                let name = format!("c{}", column.index(columns.len()));
+                if named.iter().all(|(other, _)| *other != name) {
+                    named.push((name, if *descending { Order::Descending } else { Order::Ascending }));
+                }
+            }
+            named
+        };
+        builder = builder.key(named(&key));
+        for (number, (parts, unique)) in indexes.iter().enumerate() {
+            let (name, parts) = (format!("i{number}"), named(parts));
+            if !parts.is_empty() {
+                builder =
+                    if *unique { builder.unique_index(name, parts) } else { builder.index(name, parts) };
+            }
+        }
+        builder.build().expect("names are distinct and known")
+    })
+}
+
+pub(crate) fn row(schema: &Schema) -> BoxedStrategy<Vec<Value>> {
+    schema
+        .columns()
+        .iter()
+        .map(|column| value(column.column_type, column.nullable))
+        .collect::<Vec<_>>()
+        .boxed()
+}
+
+/// A schema and that many rows of it.
+pub(crate) fn table(rows: usize) -> impl Strategy<Value = (Schema, Vec<Vec<Value>>)> {
+    schema().prop_flat_map(move |schema| {
+        let rows = vec(row(&schema), rows);
+        (Just(schema), rows)
+    })
+}
