@@ -1,0 +1,203 @@
+//! The way from a root down to the border node that is responsible for a key.
+//!
+//! # Source
+//! Masstree (EuroSys 2012) §4.6.4: hand-over-hand validation. A node's version is read before its content, the child's
+//! version before the node's version is compared again; so at the moment of that comparison the child was responsible.
+//!
+//! If the comparison fails after an insert, the same node is searched again; after a shrink the way begins again at the
+//! layer's root; at a deleted node it begins again at the top, since the layer itself may be gone.
+
+use ensilo_epoch::Guard;
+use ensilo_sync::Backoff;
+
+use crate::Masstree;
+use crate::border::{Border, Probe};
+use crate::key::KeyTail;
+use crate::locked::Locked;
+use crate::node::{Kind, Node, NodeRef};
+use crate::version::NodeVersion;
+
+/// A border node, and the version at which it was responsible for what was looked for.
+pub(crate) type Responsible<'g> = (&'g Border, NodeVersion);
+
+/// What a descent found: the answer is that of one moment, at which the node had that version.
+#[derive(Debug)]
+pub(crate) struct Position<'g, 'k> {
+    pub(crate) border: &'g Border,
+    pub(crate) version: NodeVersion,
+    /// The key from this layer on.
+    pub(crate) key: KeyTail<'k>,
+    /// The layer, counted from the top.
+    pub(crate) depth: usize,
+    /// `Layer` only if the descent was told to stop above it.
+    pub(crate) probe: Probe,
+}
+
+impl<'g> Position<'g, '_> {
+    /// Locks the node; none if it may not be responsible any more.
+    #[inline]
+    pub(crate) fn lock(&self) -> Option<Locked<'g, Border>> {
+        let locked = Locked::lock(self.border);
+        if locked.held().has_shrunk_since(self.version) {
+            locked.unlock_unchanged();
+            return None;
+        }
+        Some(locked)
+    }
+}
+
+impl Masstree {
+    /// Looks for a key from the top. In passing it calls `at_layer` with the border node, its version, the key there and the
+    /// layer's node.
+    #[inline]
+    pub(crate) fn descend<'g, 'k>(
+        &'g self,
+        bytes: &'k [u8],
+        depth_max: usize,
+        guard: &'g Guard<'_>,
+        at_layer: impl Fn(Responsible<'g>, KeyTail<'k>, NodeRef<'g>),
+    ) -> Position<'g, 'k> {
+        let mut backoff = Backoff::new();
+        loop {
+            if let Some(position) = self.try_descend(bytes, depth_max, guard, &at_layer) {
+                return position;
+            }
+            backoff.wait();
+        }
+    }
+
+    /// None if it met a node that is deleted.
+    #[inline]
+    fn try_descend<'g, 'k>(
+        &'g self,
+        bytes: &'k [u8],
+        depth_max: usize,
+        guard: &'g Guard<'_>,
+        at_layer: &impl Fn(Responsible<'g>, KeyTail<'k>, NodeRef<'g>),
+    ) -> Option<Position<'g, 'k>> {
+        let mut root = self.root(guard);
+        let mut key = KeyTail::new(bytes);
+        let mut depth = 0;
+        loop {
+            let first = find_border(root, key.slice())?;
+            let ((border, version), probe) = probe_stable(first, key)?;
+            match probe {
+                Probe::Layer(word) if depth < depth_max => {
+                    // SAFETY: the slot was one of kind LAYER at the version that was just compared, during the guard's life.
+                    root = unsafe { NodeRef::from_word(word) };
+                    root.prefetch();
+                    at_layer((border, version), key, root);
+                    key = key.below();
+                    depth += 1;
+                }
+                _ => return Some(Position { border, version, key, depth, probe }),
+            }
+        }
+    }
+
+    /// As `descend` for those who will write: they see to it that a layer's slot refers to its root, so that readers have not to
+    /// climb there.
+    pub(crate) fn descend_to_write<'g, 'k>(
+        &'g self,
+        bytes: &'k [u8],
+        depth_max: usize,
+        guard: &'g Guard<'_>,
+    ) -> Position<'g, 'k> {
+        self.descend(bytes, depth_max, guard, |(border, version), key, layer| {
+            if !layer.version().looks_like_a_root() {
+                refer_to_root(border, version, key, layer);
+            }
+        })
+    }
+}
+
+/// Looks for the key until nobody disturbed the look; none if the node is deleted.
+#[inline]
+fn probe_stable<'g>(first: Responsible<'g>, key: KeyTail<'_>) -> Option<(Responsible<'g>, Probe)> {
+    let (mut border, mut version) = first;
+    loop {
+        let probe = border.probe(key);
+        if !border.version().has_changed(version) {
+            return Some(((border, version), probe));
+        }
+        (border, version) = advance(border, version, key.slice())?;
+    }
+}
+
+/// The border node that is responsible for `slice` in the layer of `root`; none if it met a deleted node.
+#[inline]
+pub(crate) fn find_border<'g>(root: NodeRef<'g>, slice: u64) -> Option<Responsible<'g>> {
+    'root: loop {
+        let (mut version, mut kind) = true_root(root)?;
+        loop {
+            let interior = match kind {
+                Kind::Border(border) => return (!version.is_deleted()).then_some((border, version)),
+                Kind::Interior(interior) => interior,
+            };
+            if let Some(child) = interior.child_for(slice) {
+                child.prefetch();
+                let below = child.enter();
+                if !interior.version().has_changed(version) {
+                    (version, kind) = below;
+                    continue;
+                }
+            }
+            let now = interior.version().stable();
+            if now.is_deleted() {
+                return None;
+            }
+            if now.has_shrunk_since(version) {
+                continue 'root;
+            }
+            version = now;
+        }
+    }
+}
+
+/// Climbs from a node on the left edge of a layer to its root; none if the layer is gone.
+#[inline]
+pub(crate) fn true_root(mut node: NodeRef<'_>) -> Option<(NodeVersion, Kind<'_>)> {
+    loop {
+        let (version, kind) = node.enter();
+        if version.is_deleted() {
+            return None;
+        }
+        if version.is_root() {
+            return Some((version, kind));
+        }
+        node = node.parent()?.node();
+    }
+}
+
+/// From a node that was responsible for `slice` at version `since` to the one that is now; none if it is deleted.
+#[cold]
+pub(crate) fn advance(mut border: &Border, since: NodeVersion, slice: u64) -> Option<Responsible<'_>> {
+    let mut version = border.version().stable();
+    if version.has_shrunk_since(since) {
+        while let Some(next) = border.next.load()
+            && next.low() <= slice
+            && !version.is_deleted()
+        {
+            border = next;
+            version = border.version().stable();
+        }
+    }
+    (!version.is_deleted()).then_some((border, version))
+}
+
+/// Makes a slot refer to the root of its layer. The set of keys is the same: the version does not change.
+#[cold]
+fn refer_to_root(border: &Border, version: NodeVersion, key: KeyTail<'_>, layer: NodeRef<'_>) {
+    let locked = Locked::lock(border);
+    if locked.held() == version
+        && let Some(slot) = locked.find(key).slot
+        && let Some((_, kind)) = true_root(layer)
+    {
+        let root = match kind {
+            Kind::Border(border) => border.node(),
+            Kind::Interior(interior) => interior.node(),
+        };
+        locked.set_value(slot, root.to_word());
+    }
+    locked.unlock_unchanged();
+}

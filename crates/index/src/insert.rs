@@ -1,0 +1,198 @@
+//! Insert if absent.
+
+use std::error::Error;
+use std::fmt;
+
+use ensilo_epoch::Guard;
+use ensilo_slab::OutOfMemory;
+
+use crate::border::{Border, Place, Probe, Slot};
+use crate::key::{KeyTail, LAYER, SUFFIX};
+use crate::locked::Locked;
+use crate::stamp::{NodeId, NodeStamp};
+use crate::version::NodeVersion;
+use crate::{KEY_LEN_MAX, Masstree};
+
+/// What [`Masstree::insert_if_absent`] did.
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub enum Inserted {
+    /// The key is new.
+    New,
+    /// The key was there, with this value; nothing was changed.
+    Existing(u64),
+}
+
+/// Why [`Masstree::insert_if_absent`] did nothing.
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InsertError {
+    /// There is no memory for the nodes that it takes.
+    OutOfMemory(OutOfMemory),
+    /// The key is longer than [`KEY_LEN_MAX`].
+    KeyTooLong {
+        /// Its length in bytes.
+        len_bytes: usize,
+    },
+}
+
+impl fmt::Display for InsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InsertError::OutOfMemory(error) => error.fmt(f),
+            InsertError::KeyTooLong { len_bytes } => {
+                write!(f, "a key of {len_bytes} bytes; an index takes at most {KEY_LEN_MAX}")
+            }
+        }
+    }
+}
+
+impl Error for InsertError {}
+
+impl From<OutOfMemory> for InsertError {
+    fn from(error: OutOfMemory) -> Self {
+        InsertError::OutOfMemory(error)
+    }
+}
+
+/// Learns which border nodes an insert changed, after the change is done.
+///
+/// It is what a transaction needs to keep its node set up to date over its own inserts: a stamp `(node, before)` becomes
+/// `(node, after)`, and whoever relied on `from` relies on the nodes split from it too. A method may be called while a
+/// node is locked: it must not use the index and must not panic.
+pub trait InsertObserver {
+    /// A node had version `before` when the insert locked it and has `after` now, with nothing but this insert in between.
+    fn changed(&mut self, node: NodeId, before: NodeVersion, after: NodeVersion);
+
+    /// `new` holds part of the keys that were reachable through `from`: it is the right half of a split, or belongs to
+    /// a layer made below a slot of `from`. Comes after `changed` for `from`.
+    fn split(&mut self, from: NodeId, new: NodeStamp);
+}
+
+/// For those who need no report.
+impl InsertObserver for () {
+    fn changed(&mut self, _: NodeId, _: NodeVersion, _: NodeVersion) {}
+    fn split(&mut self, _: NodeId, _: NodeStamp) {}
+}
+
+/// An insert that has found its node and locked it.
+#[derive(Debug)]
+pub(crate) struct Insertion<'a, O> {
+    pub(crate) tree: &'a Masstree,
+    pub(crate) guard: &'a Guard<'a>,
+    pub(crate) key: KeyTail<'a>,
+    pub(crate) value: u64,
+    pub(crate) depth: usize,
+    pub(crate) border: Locked<'a, Border>,
+    pub(crate) observer: &'a mut O,
+}
+
+impl Masstree {
+    /// Maps `key` to `value`, unless it is there already. The observer learns of every border node that was changed or made.
+    ///
+    /// # Errors
+    /// [`InsertError::OutOfMemory`] and [`InsertError::KeyTooLong`]; the tree is as it was.
+    ///
+    /// # Panics
+    /// When `value` is 0.
+    pub fn insert_if_absent(
+        &self,
+        key: &[u8],
+        value: u64,
+        guard: &Guard<'_>,
+        observer: &mut impl InsertObserver,
+    ) -> Result<Inserted, InsertError> {
+        assert_ne!(value, 0, "values are not 0");
+        if key.len() > KEY_LEN_MAX {
+            return Err(InsertError::KeyTooLong { len_bytes: key.len() });
+        }
+        loop {
+            let position = self.descend_to_write(key, usize::MAX, guard);
+            if let Probe::Value(value) = position.probe {
+                return Ok(Inserted::Existing(value));
+            }
+            let Some(border) = position.lock() else { continue };
+            let place = border.find(position.key);
+            let insertion = Insertion {
+                tree: self,
+                guard,
+                key: position.key,
+                value,
+                depth: position.depth,
+                border,
+                observer: &mut *observer,
+            };
+            if let Some(inserted) = insertion.insert_at(place)? {
+                return Ok(inserted);
+            }
+        }
+    }
+}
+
+impl<O: InsertObserver> Insertion<'_, O> {
+    /// None if the key's way leads on into a layer by now.
+    #[inline]
+    fn insert_at(self, place: Place) -> Result<Option<Inserted>, OutOfMemory> {
+        let Some(slot) = place.slot else {
+            let done = if self.border.permuter().is_full() {
+                self.split(place.position)
+            } else {
+                self.use_free_slot(place.position)
+            };
+            return done.map(|()| Some(Inserted::New));
+        };
+        match self.border.kind(slot) {
+            LAYER => {
+                self.border.unlock_unchanged();
+                Ok(None)
+            }
+            SUFFIX if !self.border.suffix_equals(slot, self.key) => {
+                self.make_layer(slot)?;
+                Ok(Some(Inserted::New))
+            }
+            _ => {
+                let value = self.border.value(slot);
+                self.border.unlock_unchanged();
+                Ok(Some(Inserted::Existing(value)))
+            }
+        }
+    }
+
+    /// B4: readers need no mark. They find the new key through the new permutation, or else the old one with its version.
+    #[inline]
+    fn use_free_slot(self, position: usize) -> Result<(), OutOfMemory> {
+        if let Err(error) = reserve_for(&self.border, self.key, self.guard, self.tree) {
+            self.border.unlock_unchanged();
+            return Err(error);
+        }
+        write_new_slot(&self.border, position, self.key, self.value);
+        let (node, before) = (NodeId::new(&self.border), self.border.held());
+        let after = self.border.unlock_after_insert();
+        self.observer.changed(node, before, after);
+        Ok(())
+    }
+}
+
+/// Makes room for the key's suffix, if it has one.
+#[inline]
+pub(crate) fn reserve_for(
+    border: &Border,
+    key: KeyTail<'_>,
+    guard: &Guard<'_>,
+    tree: &Masstree,
+) -> Result<(), OutOfMemory> {
+    if key.goes_on() { border.reserve_suffix(key.suffix().len(), guard, tree.account) } else { Ok(()) }
+}
+
+/// Puts the key into a free slot and the slot at `position`. Room for the suffix is reserved; the caller holds the lock or
+/// owns the node.
+#[inline]
+pub(crate) fn write_new_slot(border: &Border, position: usize, key: KeyTail<'_>, value: u64) {
+    let permuter = border.permuter();
+    let slot = permuter.free_slot();
+    if key.goes_on() {
+        border.append_suffix(slot, key.suffix());
+    }
+    border.set_slot(slot, Slot { slice: key.slice(), kind: key.class(), value });
+    border.set_run(border.run().after_insert(position, slot, permuter));
+    border.set_permuter(permuter.insert(position));
+}

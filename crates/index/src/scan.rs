@@ -1,0 +1,234 @@
+//! Range scans, forwards and backwards.
+//!
+//! A scan copies what it needs of a border node between two looks at its version, reports the node with this version, and
+//! then hands out what it copied. It goes on to the node that was next at that moment. If that one has left the tree, the
+//! place is looked up again from the layer's root: a scan never returns to what it has handed out, and misses no key that
+//! is there from beginning to end.
+//!
+//! Keys that come and go while the scan is under way may be seen or not. The stamps tell: if all of them are current,
+//! nothing came or went.
+
+use std::ops::{Bound, ControlFlow};
+
+use ensilo_epoch::Guard;
+use ensilo_sync::Backoff;
+
+use crate::Masstree;
+use crate::border::Border;
+use crate::descend::{Responsible, advance, find_border, true_root};
+use crate::edge::{Edge, Side};
+use crate::key::{LAYER, SUFFIX};
+use crate::key_buffer::KeyBuffer;
+use crate::leaf_copy::{Entry, LeafCopy};
+use crate::node::{Node, NodeRef};
+use crate::stamp::NodeStamp;
+
+/// The two ends of a range of keys.
+pub type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
+
+/// The order in which a scan hands out keys.
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub enum Direction {
+    /// From small to large.
+    Forward,
+    /// From large to small.
+    Reverse,
+}
+
+/// Receives what a scan finds.
+pub trait ScanVisitor {
+    /// The scan relies on this node: what it hands out next, or does not hand out, is what the node held at this version. Comes
+    /// before the node's entries.
+    fn node(&mut self, stamp: NodeStamp);
+
+    /// A key within the bounds and its value; `Break` ends the scan.
+    fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()>;
+}
+
+/// So many values ahead of the visitor the scan starts to load what lies behind them.
+const AHEAD: usize = 4;
+
+/// The part of the range that lies in one layer.
+#[derive(Debug, Copy, Clone)]
+struct Range<'b> {
+    low: Edge<'b>,
+    high: Edge<'b>,
+}
+
+/// A scan under way.
+struct Scan<'s, V, const REVERSE: bool> {
+    visitor: &'s mut V,
+    key: KeyBuffer,
+}
+
+impl Masstree {
+    /// Hands every key within the bounds to the visitor, in order, and before them the border nodes relied on, until the
+    /// visitor breaks off.
+    pub fn scan(
+        &self,
+        bounds: Bounds<'_>,
+        direction: Direction,
+        guard: &Guard<'_>,
+        visitor: &mut impl ScanVisitor,
+    ) {
+        let range = Range { low: Edge::new(bounds.0), high: Edge::new(bounds.1) };
+        let root = self.root(guard);
+        let key = KeyBuffer::new();
+        // Whether it was broken off, the visitor knows best.
+        let _ = match direction {
+            Direction::Forward => Scan::<_, false> { visitor, key }.layer(root, 0, range),
+            Direction::Reverse => Scan::<_, true> { visitor, key }.layer(root, 0, range),
+        };
+    }
+}
+
+impl<V: ScanVisitor, const REVERSE: bool> Scan<'_, V, REVERSE> {
+    /// Hands out what lies in the range in the layer of `root`, whose keys begin with `8 * depth` bytes that the key
+    /// buffer holds already.
+    fn layer(&mut self, root: NodeRef<'_>, depth: usize, range: Range<'_>) -> ControlFlow<()> {
+        let (first, last) = (range.low.slice_or(0), range.high.slice_or(u64::MAX));
+        if first > last {
+            return ControlFlow::Continue(());
+        }
+        let mut cursor = if REVERSE { last } else { first };
+        let mut place = settle(root, cursor);
+        let mut copy = LeafCopy::new();
+        while let Some(responsible) = place {
+            let Some((border, version)) = copy_stable(&mut copy, responsible, root, cursor) else { break };
+            self.visitor.node(NodeStamp::new(border, version));
+            let next = if REVERSE { border.previous.load() } else { copy.next() };
+            if let Some(next) = next {
+                next.node().prefetch();
+            }
+            self.entries(&copy, depth, cursor, range)?;
+            if REVERSE {
+                if border.low() <= first {
+                    break;
+                }
+                cursor = border.low() - 1;
+            } else {
+                match next.map(Border::low) {
+                    Some(low) if low <= last => cursor = low,
+                    _ => break,
+                }
+            }
+            place = next.and_then(not_deleted).or_else(|| settle(root, cursor));
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Hands out the entries of one node that are in the range and not before the cursor.
+    #[inline]
+    fn entries(
+        &mut self,
+        copy: &LeafCopy<'_>,
+        depth: usize,
+        cursor: u64,
+        range: Range<'_>,
+    ) -> ControlFlow<()> {
+        let entries = copy.entries();
+        // What was handed out before its node left the tree is not handed out again.
+        let is_before = |entry: &Entry| {
+            range.low.of_low(entry.slice, entry.kind) == Side::Outside || (!REVERSE && entry.slice < cursor)
+        };
+        let is_within = |entry: &Entry| {
+            range.high.of_high(entry.slice, entry.kind) != Side::Outside && !(REVERSE && entry.slice > cursor)
+        };
+        let start = entries.iter().take_while(|entry| is_before(entry)).count();
+        let entries = &entries[start..];
+        let entries = &entries[..entries.iter().take_while(|entry| is_within(entry)).count()];
+        let len = entries.len();
+        let at = |step: usize| entries[if REVERSE { len - 1 - step } else { step }];
+        (0..len.min(AHEAD)).for_each(|step| at(step).prefetch());
+        for step in 0..len {
+            if step + AHEAD < len {
+                at(step + AHEAD).prefetch();
+            }
+            self.entry(copy, at(step), depth, range)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Hands out an entry, or what lies behind it.
+    #[inline]
+    fn entry(
+        &mut self,
+        copy: &LeafCopy<'_>,
+        entry: Entry,
+        depth: usize,
+        range: Range<'_>,
+    ) -> ControlFlow<()> {
+        self.key.set_slice(depth, entry.slice);
+        if entry.kind < SUFFIX {
+            return self.visitor.entry(self.key.bytes(8 * depth + usize::from(entry.kind)), entry.value);
+        }
+        let range = range.behind(entry);
+        if entry.kind == LAYER {
+            // SAFETY: the slot was of kind LAYER at the version at which the node was copied, while pinned.
+            let layer = unsafe { NodeRef::from_word(entry.value) };
+            return self.layer(layer, depth + 1, range);
+        }
+        let suffix = self.key.set_suffix(depth, copy.suffix(entry));
+        if !range.low.admits_as_low(suffix) || !range.high.admits_as_high(suffix) {
+            return ControlFlow::Continue(());
+        }
+        let len = 8 * (depth + 1) + suffix.len();
+        self.visitor.entry(self.key.bytes(len), entry.value)
+    }
+}
+
+impl<'b> Range<'b> {
+    /// The part of the range behind an entry that goes on, and is in the range or on its edge.
+    fn behind(self, entry: Entry) -> Range<'b> {
+        let low = match self.low.of_low(entry.slice, entry.kind) {
+            Side::On => self.low.below(),
+            _ => Edge::Open,
+        };
+        let high = match self.high.of_high(entry.slice, entry.kind) {
+            Side::On => self.high.below(),
+            _ => Edge::Open,
+        };
+        Range { low, high }
+    }
+}
+
+/// Copies the node that is responsible for the cursor; `place` was, at its version, or is to the left of it. None if the layer
+/// is gone.
+fn copy_stable<'g>(
+    copy: &mut LeafCopy<'g>,
+    place: Responsible<'g>,
+    root: NodeRef<'g>,
+    cursor: u64,
+) -> Option<Responsible<'g>> {
+    let (mut border, mut version) = place;
+    loop {
+        copy.take(border);
+        let moved = if border.version().has_changed(version) {
+            advance(border, version, cursor)
+        } else {
+            match copy.next() {
+                Some(next) if next.low() <= cursor => not_deleted(next),
+                _ => return Some((border, version)),
+            }
+        };
+        (border, version) = moved.or_else(|| settle(root, cursor))?;
+    }
+}
+
+/// A node with its version, unless it has left the tree.
+fn not_deleted(border: &Border) -> Option<Responsible<'_>> {
+    let version = border.version().stable();
+    (!version.is_deleted()).then_some((border, version))
+}
+
+/// The node of the layer that is responsible for the cursor; none if the layer is gone, and with it all its keys.
+fn settle(root: NodeRef<'_>, cursor: u64) -> Option<Responsible<'_>> {
+    let mut backoff = Backoff::new();
+    loop {
+        let place = find_border(root, cursor);
+        if place.is_some() || true_root(root).is_none() {
+            return place;
+        }
+        backoff.wait();
+    }
+}

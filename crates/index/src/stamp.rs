@@ -1,0 +1,65 @@
+//! What a transaction remembers of the border nodes it relied on.
+
+use std::ptr::NonNull;
+
+use ensilo_epoch::Guard;
+
+use crate::Masstree;
+use crate::border::Border;
+use crate::node::Node;
+use crate::version::NodeVersion;
+
+/// A border node, to be compared and hashed. It means this node only as long as the guard lives under which it was reported.
+#[derive(Debug, Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(NonNull<Border>);
+
+// SAFETY: an id is an address; only `Masstree::is_current` follows it, whose caller answers for that.
+unsafe impl Send for NodeId {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for NodeId {}
+
+impl NodeId {
+    pub(crate) fn new(border: &Border) -> Self {
+        NodeId(NonNull::from(border))
+    }
+
+    /// Its address, as a number.
+    #[must_use]
+    pub fn address(self) -> usize {
+        self.0.as_ptr().addr()
+    }
+}
+
+/// A border node at one version: as long as it is current, the same keys are reachable through the node's range.
+#[derive(Debug, Copy, Clone, PartialEq, Eq, Hash)]
+pub struct NodeStamp {
+    /// The node.
+    pub node: NodeId,
+    /// Its version.
+    pub version: NodeVersion,
+}
+
+impl NodeStamp {
+    pub(crate) fn new(border: &Border, version: NodeVersion) -> Self {
+        NodeStamp { node: NodeId::new(border), version }
+    }
+}
+
+impl Masstree {
+    /// Whether the node still has that version: no key has come or gone in what was read of it. A deleted node has changed.
+    ///
+    /// Whether the node is locked makes no difference. A writer that holds the lock but has not stored the new version has not
+    /// returned to its caller either: the keys it brings belong to a transaction that has yet to commit, hence later
+    /// than one that validates now. (Before it commits, it reads what the validating transaction has locked or written.)
+    ///
+    /// # Safety
+    /// The stamp was reported under `guard`, or under another guard of the same participant while this pin lasted.
+    #[must_use]
+    #[inline]
+    pub unsafe fn is_current(stamp: NodeStamp, guard: &Guard<'_>) -> bool {
+        let _ = guard;
+        // SAFETY: the node was reachable when the stamp was taken, under a pin that has not ended: it is not freed.
+        let border = unsafe { stamp.node.0.as_ref() };
+        border.version().is_still(stamp.version)
+    }
+}

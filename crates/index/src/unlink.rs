@@ -1,0 +1,175 @@
+//! An empty border node leaves its layer.
+//!
+//! A node that is not the first of its layer leaves as soon as it is empty; its range goes to the node before it. Interior
+//! nodes are never merged: one leaves when its last child does. (Trees that free nodes when they are empty, instead of
+//! merging half empty ones, are known to stay well filled; and the paper does the same.)
+//!
+//! # How the range moves
+//! Let `N` leave, `P` be the node before it, and `s` the lower bound of the node behind it. If `N` is not the first child of
+//! its parent, taking `N` and its lower bound out of the parent leads its range to the child before, whose last border
+//! node is `P`. If `N` is the first child, the parent's own range has to begin at `s` from now on: the key that bounds it,
+//! in the first ancestor of which it is not on the left edge, is raised to `s`.
+//!
+//! ```text
+//!           [ 30 ]                     [ 40 ]
+//!          /      \                   /      \
+//!     [ 10 20 ]  [ 40 50 ]   ->  [ 10 20 ]  [ 50 ]      N = 30..40 leaves; P = 20..30 becomes 20..40
+//! ```
+//! `P` stays locked until all of this is done: nothing is inserted into its new range before every way leads there. Every node
+//! whose range shrinks at its lower end gets a version that says so; `P` has no more and no fewer keys than before, and keeps
+//! its version. All marks are set before the first of these nodes is released: a reader cannot see a part of it.
+
+use ensilo_epoch::Guard;
+
+use crate::Masstree;
+use crate::ancestors::HEIGHT_MAX;
+use crate::border::Border;
+use crate::interior::Interior;
+use crate::locked::Locked;
+use crate::node::{Node, NodeRef};
+use crate::remove::{Layer, state_of_layer};
+
+/// What happens to an ancestor of the node that leaves.
+#[derive(Debug)]
+enum Change {
+    /// Its only child leaves, and so does it.
+    Leaves,
+    /// It loses the child at this place, and if that is the first, the beginning of its range.
+    LosesChild(usize),
+    /// It is on the left edge of a subtree that loses the beginning of its range.
+    LosesRange,
+    /// The key at this place, which bounds such a subtree, is raised.
+    RaisesKey(usize, u64),
+}
+
+/// The locked ancestors from the bottom to the top, with what happens to each.
+#[derive(Debug)]
+struct Path<'g> {
+    levels: [Option<(Locked<'g, Interior>, Change)>; HEIGHT_MAX],
+    height: usize,
+}
+
+impl Masstree {
+    /// Takes a locked node that is empty and not the first of its layer out of the tree.
+    #[cold]
+    pub(crate) fn unlink(&self, border: Locked<'_, Border>, guard: &Guard<'_>) -> Layer {
+        let previous = lock_previous(&border);
+        let path = Path::lock(&border);
+        border.mark_changing();
+        path.mark_changing();
+        let next = border.next.load();
+        previous.next.store(next);
+        if let Some(next) = next {
+            next.previous.store(Some(&previous));
+        }
+        path.change(self, guard);
+        let left = border.node_ref();
+        border.unlock_deleted();
+        let layer = state_of_layer(&previous);
+        previous.unlock_unchanged();
+        // SAFETY: neither its neighbours nor its parent lead to it any more; it was made with the tree's account; only who
+        // finds it not deleted, under its lock, comes here.
+        unsafe { left.retire_with_suffixes(guard, self.account) };
+        layer
+    }
+}
+
+/// Locks the node before a locked one: B3: it cannot change while we hold the lock of the one that it was.
+fn lock_previous<'g>(border: &Locked<'g, Border>) -> Locked<'g, Border> {
+    loop {
+        let node = border.node_ref();
+        let previous = node.previous.load().unwrap_or_else(|| panic!("B2: the first node stays the first"));
+        let locked = Locked::lock(previous);
+        if !locked.held().is_deleted() && locked.next.is(Some(node)) {
+            return locked;
+        }
+        locked.unlock_unchanged();
+    }
+}
+
+impl<'g> Path<'g> {
+    /// Locks the ancestors that change when the locked `border` leaves.
+    fn lock(border: &Locked<'g, Border>) -> Self {
+        let mut path = Path { levels: [const { None }; HEIGHT_MAX], height: 0 };
+        let mut child = border.node_ref().node();
+        let mut parent = lock_existing_parent(border);
+        while parent.len() == 0 {
+            let above = lock_existing_parent(&parent);
+            child = parent.node_ref().node();
+            path.push(parent, Change::Leaves);
+            parent = above;
+        }
+        let place = parent.place_of(child);
+        if place > 0 {
+            path.push(parent, Change::LosesChild(place));
+        } else {
+            let low = parent.key(0);
+            let above = lock_existing_parent(&parent);
+            child = parent.node_ref().node();
+            path.push(parent, Change::LosesChild(0));
+            path.lock_left_edge(above, child, low);
+        }
+        path
+    }
+
+    /// Locks upwards to the ancestor that bounds the subtree of which `child` is on the left edge.
+    fn lock_left_edge(&mut self, mut parent: Locked<'g, Interior>, mut child: NodeRef<'g>, low: u64) {
+        loop {
+            let place = parent.place_of(child);
+            if place > 0 {
+                self.push(parent, Change::RaisesKey(place - 1, low));
+                return;
+            }
+            let above = lock_existing_parent(&parent);
+            child = parent.node_ref().node();
+            self.push(parent, Change::LosesRange);
+            parent = above;
+        }
+    }
+
+    fn push(&mut self, node: Locked<'g, Interior>, change: Change) {
+        self.levels[self.height] = Some((node, change));
+        self.height += 1;
+    }
+
+    fn mark_changing(&self) {
+        for (node, _) in self.levels.iter().flatten() {
+            node.mark_changing();
+        }
+    }
+
+    /// Makes the changes and unlocks the nodes, from the top to the bottom.
+    fn change(self, tree: &Masstree, guard: &Guard<'_>) {
+        for (node, change) in self.levels.into_iter().rev().flatten() {
+            match change {
+                Change::Leaves => {
+                    let interior = node.node_ref();
+                    node.unlock_deleted();
+                    // SAFETY: its parent does not lead to it any more: the change above, made before, took it or one that led
+                    // to it out; it was made with the tree's account; its lock was held from before it was deleted.
+                    unsafe { interior.retire(guard, tree.account) };
+                }
+                Change::LosesChild(place) => {
+                    node.take_out(place);
+                    if place == 0 {
+                        node.unlock_after_shrink();
+                    } else {
+                        node.unlock_after_insert();
+                    }
+                }
+                Change::LosesRange => {
+                    node.unlock_after_shrink();
+                }
+                Change::RaisesKey(place, key) => {
+                    node.set_key(place, key);
+                    node.unlock_after_insert();
+                }
+            }
+        }
+    }
+}
+
+/// The parent of a node that is not a root, since there is a border node to the left of it.
+fn lock_existing_parent<'g, N: Node>(node: &Locked<'g, N>) -> Locked<'g, Interior> {
+    node.lock_parent().unwrap_or_else(|| panic!("a layer with two border nodes has an interior root"))
+}
