@@ -1,0 +1,134 @@
+//! Why a transaction did not commit, and whether trying again makes sense.
+
+use std::fmt;
+
+use crate::store::TableId;
+
+/// The cause of an abort.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AbortReason {
+    /// A record that was read has changed since.
+    ReadValidation,
+    /// Keys came or went in a range that was read, or a key that was missing exists now.
+    NodeValidation,
+    /// Another transaction held a record's lock for longer than a commit may take.
+    LockHeld,
+    /// Another transaction inserted the same key first.
+    KeyExists,
+    /// The snapshot has grown older than the limit allows.
+    SnapshotTooOld,
+    /// The memory limit is reached.
+    OutOfMemory,
+    /// The caller asked for it.
+    User,
+    /// The table or index was dropped.
+    StoreDropped,
+}
+
+impl AbortReason {
+    /// Every reason, in the order in which they are counted.
+    pub const ALL: [AbortReason; 8] = [
+        AbortReason::ReadValidation,
+        AbortReason::NodeValidation,
+        AbortReason::LockHeld,
+        AbortReason::KeyExists,
+        AbortReason::SnapshotTooOld,
+        AbortReason::OutOfMemory,
+        AbortReason::User,
+        AbortReason::StoreDropped,
+    ];
+
+    /// Whether the same transaction may succeed when it is run again.
+    #[must_use]
+    pub const fn is_retryable(self) -> bool {
+        !matches!(self, AbortReason::OutOfMemory | AbortReason::User | AbortReason::StoreDropped)
+    }
+
+    /// The reason in words that suit a table's heading.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            AbortReason::ReadValidation => "read validation",
+            AbortReason::NodeValidation => "node validation",
+            AbortReason::LockHeld => "lock held",
+            AbortReason::KeyExists => "key exists",
+            AbortReason::SnapshotTooOld => "snapshot too old",
+            AbortReason::OutOfMemory => "out of memory",
+            AbortReason::User => "user",
+            AbortReason::StoreDropped => "table dropped",
+        }
+    }
+
+    /// The reason's place in [`AbortReason::ALL`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl fmt::Display for AbortReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A transaction that did not commit: the reason, and the table and key where it showed.
+///
+/// One pointer wide, so that the results of the hot path stay small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Abort(Box<Place>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    reason: AbortReason,
+    table: TableId,
+    key: Box<[u8]>,
+}
+
+impl Abort {
+    /// An abort for `reason` that showed at `key` of `table`.
+    #[cold]
+    pub fn new(reason: AbortReason, table: TableId, key: &[u8]) -> Self {
+        Abort(Box::new(Place { reason, table, key: key.into() }))
+    }
+
+    /// Why the transaction did not commit.
+    #[must_use]
+    pub fn reason(&self) -> AbortReason {
+        self.0.reason
+    }
+
+    /// The table or index in which the reason showed; [`TableId::NONE`] when it concerns no table.
+    #[must_use]
+    pub fn table(&self) -> TableId {
+        self.0.table
+    }
+
+    /// The encoded key at which the reason showed; empty when it concerns a range or no key.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        &self.0.key
+    }
+
+    /// Whether the same transaction may succeed when it is run again.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        self.0.reason.is_retryable()
+    }
+}
+
+impl fmt::Display for Abort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "transaction aborted: {} (table {}", self.0.reason, self.0.table.0)?;
+        if !self.0.key.is_empty() {
+            f.write_str(", key ")?;
+            for byte in &self.0.key {
+                write!(f, "{byte:02x}")?;
+            }
+        }
+        f.write_str(if self.is_retryable() { "); a retry may succeed" } else { ")" })
+    }
+}
+
+impl std::error::Error for Abort {}

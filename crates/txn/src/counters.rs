@@ -1,0 +1,107 @@
+//! What a worker counts: plain words that it alone writes and anyone may read.
+
+use ensilo_sync::atomic::{AtomicU64, Ordering};
+
+use crate::abort::AbortReason;
+
+/// The counters of one worker. They are written by their owner with a load and a store, never with a shared read-modify-write.
+#[derive(Debug, Default)]
+pub struct WorkerCounters {
+    commits: Counter,
+    snapshots: Counter,
+    aborts: [Counter; AbortReason::ALL.len()],
+    /// Versions kept for snapshots, in records and bytes: grows and shrinks.
+    versions: Counter,
+    version_bytes: Counter,
+    /// Deleted records that still stand in the tree for snapshots.
+    unhooks: Counter,
+}
+
+impl WorkerCounters {
+    pub(crate) fn count_commit(&self) {
+        self.commits.add(1);
+    }
+
+    pub(crate) fn count_snapshot(&self) {
+        self.snapshots.add(1);
+    }
+
+    pub(crate) fn count_abort(&self, reason: AbortReason) {
+        self.aborts[reason.index()].add(1);
+    }
+
+    pub(crate) fn version_kept(&self, bytes: usize) {
+        self.versions.add(1);
+        self.version_bytes.add(bytes as u64);
+    }
+
+    pub(crate) fn version_freed(&self, bytes: usize) {
+        self.versions.subtract(1);
+        self.version_bytes.subtract(bytes as u64);
+    }
+
+    pub(crate) fn unhook_waits(&self) {
+        self.unhooks.add(1);
+    }
+
+    pub(crate) fn unhook_ended(&self) {
+        self.unhooks.subtract(1);
+    }
+
+    /// Adds this worker's counters to `sum`.
+    pub(crate) fn add_to(&self, sum: &mut TransactionStatistics) {
+        sum.commits += self.commits.get();
+        sum.snapshots += self.snapshots.get();
+        for (sum, own) in sum.aborts.iter_mut().zip(&self.aborts) {
+            *sum += own.get();
+        }
+        sum.versions += self.versions.get();
+        sum.version_bytes += self.version_bytes.get();
+        sum.deleted_records += self.unhooks.get();
+    }
+}
+
+/// The sum over all workers, past ones included. Read while they run, the figures are each exact for some moment, not for the same one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransactionStatistics {
+    /// Committed read-write transactions.
+    pub commits: u64,
+    /// Ended snapshot transactions.
+    pub snapshots: u64,
+    /// Aborted transactions by [`AbortReason::index`]; a retried transaction counts at each attempt.
+    pub aborts: [u64; AbortReason::ALL.len()],
+    /// Record versions kept for snapshots.
+    pub versions: u64,
+    /// Bytes of those versions.
+    pub version_bytes: u64,
+    /// Deleted records that snapshots may still need.
+    pub deleted_records: u64,
+}
+
+impl TransactionStatistics {
+    /// Aborts of all reasons.
+    #[must_use]
+    pub fn aborts_total(&self) -> u64 {
+        self.aborts.iter().sum()
+    }
+}
+
+/// A counter with one writer.
+#[derive(Debug, Default)]
+struct Counter(AtomicU64);
+
+impl Counter {
+    #[inline]
+    fn add(&self, amount: u64) {
+        // Relaxed, and no read-modify-write: one writer; readers want a recent value only.
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    fn subtract(&self, amount: u64) {
+        self.add(amount.wrapping_neg());
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

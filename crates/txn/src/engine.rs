@@ -1,0 +1,254 @@
+//! The engine: what the workers of one database share.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ensilo_epoch::{Epoch, EpochOptions, Epochs, Guard, Participant};
+use ensilo_index::Masstree;
+use ensilo_slab::{AccountId, OutOfMemory, Pool, Usage};
+use ensilo_sync::atomic::{AtomicUsize, Ordering};
+use ensilo_sync::sync::Mutex;
+
+use crate::counters::{TransactionStatistics, WorkerCounters};
+use crate::protocol::Protocol;
+use crate::record::RecordPtr;
+use crate::registry::{StoreRegistry, lock};
+use crate::store::{Store, TableId};
+use crate::worker::{Worker, WorkerState};
+
+/// How an engine is set up.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EngineOptions {
+    /// Epochs and snapshots.
+    pub epochs: EpochOptions,
+    /// The most bytes that records and nodes may take; `None` for no limit.
+    pub memory_limit_bytes: Option<u64>,
+    /// How many snapshot epochs a snapshot transaction may fall behind before its next operation aborts it.
+    pub snapshot_age_max: u64,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        EngineOptions { epochs: EpochOptions::default(), memory_limit_bytes: None, snapshot_age_max: 60 }
+    }
+}
+
+/// What transactions of every protocol need of the engine.
+#[derive(Debug)]
+pub struct Shared {
+    pub(crate) epochs: Arc<Epochs>,
+    pub(crate) stores: StoreRegistry,
+    /// The age in epochs beyond which a snapshot transaction is told to end.
+    pub(crate) snapshot_age_epochs_max: u64,
+}
+
+/// A store whose transactions have still to end before its memory can go.
+#[derive(Debug)]
+struct DroppedStore {
+    store: Arc<Store>,
+    epoch: Epoch,
+}
+
+/// One database's epochs, memory, stores and workers, run by protocol `P`.
+pub struct Engine<P: Protocol> {
+    pub(crate) shared: Shared,
+    pool: Arc<Pool>,
+    /// States of workers that have left: the next worker goes on with one, and the others collect their garbage meanwhile.
+    parked: Mutex<Vec<Box<WorkerState<P>>>>,
+    /// How much there is to do for others: parked workers and dropped stores. A hint, read without the locks.
+    chores: AtomicUsize,
+    dropped: Mutex<Vec<DroppedStore>>,
+    counters: Mutex<Vec<Arc<WorkerCounters>>>,
+    /// For what is done outside transactions: making the root of a new store.
+    steward: Mutex<Participant>,
+}
+
+/// Why a store could not be made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum NewStoreError {
+    /// The id is 0, too large, or was used before.
+    IdTaken(TableId),
+    /// The memory limit is reached.
+    OutOfMemory(OutOfMemory),
+}
+
+impl fmt::Display for NewStoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NewStoreError::IdTaken(id) => write!(f, "table id {} is reserved or was used before", id.0),
+            NewStoreError::OutOfMemory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NewStoreError {}
+
+/// What an engine counts.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EngineStatistics {
+    /// Commits, aborts by reason, versions kept.
+    pub transactions: TransactionStatistics,
+    /// Memory, in total and by store.
+    pub memory: Usage,
+    /// Epochs, oldest pin, retired bytes.
+    pub epochs: ensilo_epoch::EpochCounters,
+}
+
+impl<P: Protocol> Engine<P> {
+    /// Starts an engine without stores; its epoch thread runs until the engine goes.
+    #[must_use]
+    pub fn new(options: EngineOptions) -> Arc<Self> {
+        let pool = Pool::new(options.memory_limit_bytes);
+        let snapshot_age_epochs_max =
+            options.snapshot_age_max.saturating_mul(options.epochs.epochs_per_snapshot);
+        let epochs = Epochs::new(options.epochs, Arc::clone(&pool));
+        let steward = Mutex::new(epochs.participant());
+        Arc::new(Engine {
+            shared: Shared { epochs, stores: StoreRegistry::new(), snapshot_age_epochs_max },
+            pool,
+            parked: Mutex::new(Vec::new()),
+            chores: AtomicUsize::new(0),
+            dropped: Mutex::new(Vec::new()),
+            counters: Mutex::new(Vec::new()),
+            steward,
+        })
+    }
+
+    /// A worker for the calling thread. It takes over from one that has left, if there is one: its last TID, its memory and its garbage.
+    #[must_use]
+    pub fn worker(self: &Arc<Self>) -> Worker<P> {
+        let parked = lock(&self.parked).pop();
+        let state = parked.unwrap_or_else(|| {
+            let state = WorkerState::new(self.shared.epochs.participant());
+            lock(&self.counters).push(Arc::clone(P::counters(&state.context)));
+            Box::new(state)
+        });
+        Worker::new(Arc::clone(self), state)
+    }
+
+    /// The engine's epochs.
+    #[must_use]
+    pub fn epochs(&self) -> &Arc<Epochs> {
+        &self.shared.epochs
+    }
+
+    /// Makes an empty store under an id that was never used before.
+    ///
+    /// # Errors
+    /// [`NewStoreError`]; nothing has changed.
+    pub fn new_store(&self, id: TableId) -> Result<Arc<Store>, NewStoreError> {
+        if id == TableId::NONE || id > TableId::MAX {
+            return Err(NewStoreError::IdTaken(id));
+        }
+        let index = {
+            let steward = lock(&self.steward);
+            let guard = steward.pin();
+            Masstree::new(&guard, AccountId(id.0)).map_err(NewStoreError::OutOfMemory)?
+        };
+        let store = Arc::new(Store::new(id, index));
+        if self.shared.stores.insert(&store) {
+            return Ok(store);
+        }
+        let steward = lock(&self.steward);
+        // SAFETY: nobody else has seen this store.
+        unsafe { store.drain(&steward.pin(), |_| ()) };
+        Err(NewStoreError::IdTaken(id))
+    }
+
+    /// Drops the store under `id`: operations on it abort from now on, and its memory is freed once the transactions that are
+    /// running have ended. False when there is no such store.
+    pub fn drop_store(&self, id: TableId) -> bool {
+        let Some(store) = self.shared.stores.remove(id) else { return false };
+        store.mark_dropped();
+        // [drop] The flag is stored before this epoch is read: a transaction that pins a later epoch sees the flag.
+        let epoch = self.shared.epochs.global_epoch();
+        lock(&self.dropped).push(DroppedStore { store, epoch });
+        self.chores.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Every store that was not dropped.
+    #[must_use]
+    pub fn stores(&self) -> Vec<Arc<Store>> {
+        self.shared.stores.all()
+    }
+
+    /// What the engine counts.
+    #[must_use]
+    pub fn statistics(&self) -> EngineStatistics {
+        let mut transactions = TransactionStatistics::default();
+        for counters in lock(&self.counters).iter() {
+            counters.add_to(&mut transactions);
+        }
+        EngineStatistics { transactions, memory: self.pool.usage(), epochs: self.shared.epochs.counters() }
+    }
+
+    /// Gives back the state of a worker that leaves.
+    pub(crate) fn park(&self, state: Box<WorkerState<P>>) {
+        lock(&self.parked).push(state);
+        self.chores.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Collects the garbage of parked workers and frees dropped stores, unless another worker is at it. Called by workers between transactions,
+    /// once an epoch.
+    #[inline]
+    pub(crate) fn do_chores(&self, participant: &Participant) {
+        // Relaxed: a hint; what it announces is read under the locks.
+        if self.chores.load(Ordering::Relaxed) != 0 {
+            self.do_pending_chores(participant);
+        }
+    }
+
+    #[cold]
+    fn do_pending_chores(&self, participant: &Participant) {
+        let mut pending = 0;
+        if let Ok(mut parked) = self.parked.try_lock() {
+            for state in parked.iter_mut() {
+                P::collect(&self.shared, &state.participant, &mut state.context);
+            }
+            pending += parked.len();
+        } else {
+            pending += 1;
+        }
+        if let Ok(mut dropped) = self.dropped.try_lock() {
+            let horizon = self.shared.epochs.memory_horizon();
+            dropped.retain(|dropped| {
+                let is_free = dropped.epoch < horizon;
+                if is_free {
+                    self.free_store(&dropped.store, &participant.pin());
+                }
+                !is_free
+            });
+            pending += dropped.len();
+        } else {
+            pending += 1;
+        }
+        self.chores.store(pending, Ordering::Relaxed);
+    }
+
+    /// Frees the nodes and records of a store that no transaction can reach.
+    fn free_store(&self, store: &Store, guard: &Guard<'_>) {
+        // SAFETY: the store was dropped in an epoch before the memory horizon: whoever pinned before has ended, and whoever
+        // pinned after saw the flag and left the tree alone.
+        unsafe {
+            store.drain(guard, |value| {
+                // SAFETY: the values of a store's tree are its records, which nobody else can reach; a deleted record belongs
+                // to the unhook list of the worker that deleted it, which retires it when it finds the store gone.
+                let record = RecordPtr::from_index_value(value);
+                if !record.belongs_to_unhook() {
+                    record.free(guard);
+                }
+            });
+        }
+        self.shared.stores.set_drained(store.id());
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Engine<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("shared", &self.shared).finish_non_exhaustive()
+    }
+}

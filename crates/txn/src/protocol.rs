@@ -1,0 +1,183 @@
+//! What a concurrency-control protocol offers to the layers above, chosen at compile time.
+//!
+//! The hot path is generic over [`Protocol`]: `Engine<P>`, `Worker<P>` and what is built on them compile to direct
+//! calls. [`crate::Silo`] is the protocol of this crate; another one comes beside it by implementing these traits.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use ensilo_epoch::{Epoch, Participant};
+use ensilo_index::Direction;
+
+use crate::abort::Abort;
+use crate::counters::WorkerCounters;
+use crate::engine::Shared;
+use crate::record::RecordPtr;
+use crate::row::RowRef;
+use crate::store::Store;
+use crate::tid::Tid;
+
+/// A concurrency-control protocol.
+pub trait Protocol: Sized + Send + Sync + 'static {
+    /// What a worker keeps from one transaction to the next: sets, garbage, its last TID.
+    type Context: Send;
+    /// A read-write transaction.
+    type Transaction<'w>: Write;
+    /// A read-only transaction on a recent consistent point of the serial order.
+    type Snapshot<'w>: Read;
+
+    /// The context of a new worker.
+    fn context() -> Self::Context;
+
+    /// The worker's own counters, which anyone may read.
+    fn counters(context: &Self::Context) -> &Arc<WorkerCounters>;
+
+    /// Begins a transaction.
+    fn begin<'w>(
+        shared: &'w Shared,
+        participant: &'w Participant,
+        context: &'w mut Self::Context,
+    ) -> Self::Transaction<'w>;
+
+    /// Begins a snapshot transaction.
+    fn begin_snapshot<'w>(
+        shared: &'w Shared,
+        participant: &'w Participant,
+        context: &'w mut Self::Context,
+    ) -> Self::Snapshot<'w>;
+
+    /// Frees what no transaction can reach any more, a bounded amount. Called between transactions.
+    fn collect(shared: &Shared, participant: &Participant, context: &mut Self::Context);
+
+    /// Takes the committed transactions that were recorded since the last call; empty unless the protocol records.
+    fn take_history(context: &mut Self::Context) -> Vec<crate::history::TransactionRecord>;
+}
+
+/// A handle to an existing record that this transaction has found.
+///
+/// It means something only to the transaction that returned it. Passing it to another one is a mistake of the caller, which the
+/// layers above rule out by a lifetime.
+#[derive(Copy, Clone, Debug)]
+pub struct Found {
+    pub(crate) record: RecordPtr,
+    /// The place of the record in the transaction's read set.
+    pub(crate) entry: u32,
+}
+
+/// Range bounds over encoded keys.
+pub type KeyBounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+
+/// Reads of a transaction.
+///
+/// Closures named `decode` may run on a row that is being overwritten; see [`RowRef`]. What the methods return or pass on to
+/// `each` is from a row that was whole.
+pub trait Read {
+    /// Looks up `key`.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort>;
+
+    /// Looks up all `keys`, their descents interleaved, and calls `each` with the position and result of every key, in order.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    fn find_many<K: AsRef<[u8]>>(
+        &mut self,
+        store: &Store,
+        keys: &[K],
+        each: impl FnMut(usize, Option<Found>),
+    ) -> Result<(), Abort>;
+
+    /// Computes a value from the row of a record that was found before.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    ///
+    /// # Panics
+    /// When this transaction has deleted the record.
+    fn read<R>(&mut self, found: Found, decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort>;
+
+    /// Looks up `key` and computes a value from its row; `None` when there is no such key.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    fn get<R>(
+        &mut self,
+        store: &Store,
+        key: &[u8],
+        decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Result<Option<R>, Abort>;
+
+    /// Walks the keys within `bounds` in `direction`; `each` gets a handle and the value computed from key and row, until it breaks.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    fn scan<R>(
+        &mut self,
+        store: &Store,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(Found, R) -> ControlFlow<()>,
+    ) -> Result<(), Abort>;
+}
+
+/// Writes of a transaction, and its end. Dropping it without [`Write::commit`] aborts it.
+pub trait Write: Read + Sized {
+    /// Replaces single words of the row; `words` are pairs of word index and new word, computed from what this
+    /// transaction read of the row. The row's length stays.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    ///
+    /// # Panics
+    /// When a word lies outside the row, or this transaction has deleted the record.
+    fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort>;
+
+    /// Replaces the whole row by `len_bytes` bytes in `row`, the last word padded with zero bytes.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    ///
+    /// # Panics
+    /// When the row is longer than [`crate::ROW_LEN_MAX`] or `row` has not exactly the words it needs, or this
+    /// transaction has deleted the record.
+    fn put(&mut self, found: Found, row: &[u64], len_bytes: usize) -> Result<(), Abort>;
+
+    /// Inserts a row under `key`; `false`, and nothing changed, when the key exists.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    ///
+    /// # Panics
+    /// When key or row are longer than [`ensilo_index::KEY_LEN_MAX`] and [`crate::ROW_LEN_MAX`] allow.
+    fn insert(&mut self, store: &Store, key: &[u8], row: &[u64], len_bytes: usize) -> Result<bool, Abort>;
+
+    /// Deletes a record.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    ///
+    /// # Panics
+    /// When this transaction has deleted the record before.
+    fn delete(&mut self, found: Found) -> Result<(), Abort>;
+
+    /// Ends the transaction: all of its writes become visible at one point of the serial order, or none.
+    ///
+    /// # Errors
+    /// [`Abort`] when another transaction got in between; nothing has changed.
+    fn commit(self) -> Result<Committed, Abort>;
+
+    /// Ends the transaction on the caller's request; nothing has changed.
+    fn abort(self);
+}
+
+/// How a transaction committed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The transaction's TID; of a read-only transaction the largest TID that it read.
+    pub tid: Tid,
+    /// The epoch that has to be durable before the transaction is.
+    pub epoch: Epoch,
+}

@@ -1,0 +1,73 @@
+//! A row as the engine hands it to a caller: words that are copied one by one.
+
+use std::marker::PhantomData;
+
+use ensilo_sync::atomic::{AtomicU64, Ordering};
+
+/// The largest row in bytes.
+pub const ROW_LEN_MAX: usize = 1 << 20;
+
+/// The words of one row, read in place.
+///
+/// The row may be one that a committing transaction is overwriting: what a caller computes from it counts only once
+/// the engine has checked that the record's TID did not change meanwhile, and the engine repeats the computation
+/// until that is so. Hence a computation over a `RowRef` must accept any words and must have no effect but its result.
+#[derive(Copy, Clone, Debug)]
+pub struct RowRef<'a> {
+    words: *const AtomicU64,
+    len_bytes: usize,
+    owner: PhantomData<&'a AtomicU64>,
+}
+
+impl<'a> RowRef<'a> {
+    /// A row over words that belong to the caller.
+    ///
+    /// # Panics
+    /// When `words` are fewer than `len_bytes` needs.
+    #[must_use]
+    pub fn new(words: &'a [AtomicU64], len_bytes: usize) -> Self {
+        assert!(len_bytes.div_ceil(8) <= words.len(), "a row longer than its words");
+        RowRef { words: words.as_ptr(), len_bytes, owner: PhantomData }
+    }
+
+    /// A row over the words from `words` on.
+    ///
+    /// # Safety
+    /// `len_bytes.div_ceil(8)` words from `words` on must stay valid for reading during `'a`.
+    #[inline]
+    pub(crate) unsafe fn from_raw(words: *const AtomicU64, len_bytes: usize) -> Self {
+        RowRef { words, len_bytes, owner: PhantomData }
+    }
+
+    /// The row's length in bytes.
+    #[inline]
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    /// The row's length in words; the last one is padded with zero bytes.
+    #[inline]
+    #[must_use]
+    pub fn len_words(&self) -> usize {
+        self.len_bytes.div_ceil(8)
+    }
+
+    /// Word `index`; 0 past the end.
+    #[inline]
+    #[must_use]
+    pub fn word(&self, index: usize) -> u64 {
+        if index * 8 >= self.len_bytes {
+            return 0;
+        }
+        // SAFETY: `index` lies below `len_words()`, and the constructor's caller vouches for that many words during 'a.
+        // Relaxed: torn rows are rejected by the engine's second look at the TID word.
+        unsafe { (*self.words.add(index)).load(Ordering::Relaxed) }
+    }
+
+    /// Appends the row's words to `target`.
+    #[inline]
+    pub fn copy_to(&self, target: &mut Vec<u64>) {
+        target.extend((0..self.len_words()).map(|index| self.word(index)));
+    }
+}

@@ -1,0 +1,179 @@
+//! What commits leave behind, and when it goes.
+//!
+//! # Source
+//! Silo (SOSP 2013) §4.8 and §4.9. Three kinds of garbage:
+//! - copies of old versions: only snapshot transactions reach them, they go when no snapshot can;
+//! - records replaced in the tree: snapshots reach them, and so does any transaction that found them before; they
+//!   go in two steps, first by the snapshot horizon, then by the memory horizon;
+//! - deleted records: they stay in the tree for snapshots, then are unhooked from it, then go by the memory horizon.
+//!
+//! # Invariants
+//! O1. Every record has one owner who frees it: a latest live record the tree; a copy or a replaced record the list of the
+//!     worker that superseded it; a deleted record the unhook list of the worker that deleted it, also when it has been
+//!     superseded since; a placeholder the transaction that made it, until somebody commits into it.
+
+use ensilo_epoch::{Epoch, Guard, Participant};
+
+use super::context::{Context, WriteEntry};
+use crate::engine::Shared;
+use crate::record::RecordPtr;
+use crate::registry::Registered;
+use crate::tid::TidWord;
+
+/// How many objects of each kind one call frees. A commit makes a few dozen at most, so that a worker catches up.
+const BUDGET: usize = 64;
+
+/// A version that a snapshot may still need.
+#[derive(Debug)]
+pub(super) enum Retired {
+    /// A copy, which only a `previous` link reaches.
+    Copy(RecordPtr),
+    /// A record that once stood in the tree.
+    Replaced(RecordPtr),
+}
+
+/// A record that is to leave the tree if it still carries `word`.
+#[derive(Debug)]
+pub(super) struct Unhook {
+    pub(super) record: RecordPtr,
+    pub(super) word: TidWord,
+    pub(super) key: KeyBytes,
+}
+
+/// A key that is kept beyond its transaction: short ones without an allocation.
+#[derive(Debug)]
+pub(super) enum KeyBytes {
+    Short(u8, [u8; KeyBytes::SHORT_MAX]),
+    Long(Box<[u8]>),
+}
+
+impl KeyBytes {
+    const SHORT_MAX: usize = 22;
+
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            KeyBytes::Short(len, bytes) => &bytes[..usize::from(*len)],
+            KeyBytes::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl From<&[u8]> for KeyBytes {
+    fn from(key: &[u8]) -> Self {
+        if key.len() > KeyBytes::SHORT_MAX {
+            return KeyBytes::Long(key.into());
+        }
+        let mut bytes = [0; KeyBytes::SHORT_MAX];
+        bytes[..key.len()].copy_from_slice(key);
+        KeyBytes::Short(key.len() as u8, bytes)
+    }
+}
+
+/// Frees a bounded amount of what is ripe. Next to free while nothing is.
+#[inline]
+pub(super) fn collect(shared: &Shared, participant: &Participant, context: &mut Context) {
+    participant.collect(BUDGET);
+    let horizon = shared.epochs.snapshot_horizon();
+    if horizon != context.garbage.quiet_at {
+        collect_ripe(shared, participant, context, horizon);
+    }
+}
+
+fn collect_ripe(shared: &Shared, participant: &Participant, context: &mut Context, horizon: Epoch) {
+    let guard = participant.pin();
+    let mut budget = BUDGET;
+    while budget > 0
+        && let Some(retired) = context.garbage.versions.pop_ripe(horizon)
+    {
+        budget -= 1;
+        free_version(&guard, context, retired);
+    }
+    while budget > 0
+        && let Some(unhook) = context.garbage.unhooks.pop_ripe(horizon)
+    {
+        budget -= 1;
+        if let Some(unfinished) = take_out(shared, &guard, context, unhook) {
+            let epoch = shared.epochs.snapshot_of(shared.epochs.global_epoch());
+            context.garbage.unhooks.push(epoch, unfinished);
+        }
+    }
+    if budget > 0 {
+        context.garbage.quiet_at = horizon;
+    }
+}
+
+fn free_version(guard: &Guard<'_>, context: &Context, retired: Retired) {
+    match retired {
+        Retired::Copy(record) => {
+            context.counters.version_freed(record.size_bytes());
+            // SAFETY: only `previous` links lead to a copy, and only snapshots before its successor follow them; none is left.
+            unsafe { record.free(guard) }
+        }
+        Retired::Replaced(record) => {
+            context.counters.version_freed(record.size_bytes());
+            // SAFETY: it left the tree when it was replaced, and no snapshot follows the link to it any more; the list held it once.
+            unsafe { record.retire(guard) }
+        }
+    }
+}
+
+/// Takes an absent record out of the tree if it still is what its owner left there, and retires it. Returns it when
+/// somebody is using it right now.
+fn take_out(shared: &Shared, guard: &Guard<'_>, context: &mut Context, unhook: Unhook) -> Option<Unhook> {
+    let Unhook { record, word, .. } = unhook;
+    if record.try_lock(word) {
+        match shared.stores.get(record.table()) {
+            Registered::Store(store) => {
+                let is_removed = store.index().remove(unhook.key.as_slice(), record.index_value(), guard);
+                assert!(is_removed, "a latest record stands in the tree");
+            }
+            Registered::Draining => {
+                record.publish(word);
+                return Some(unhook);
+            }
+            Registered::Gone => {}
+        }
+        record.publish(word.superseded());
+        // SAFETY: it has left the tree, or the tree is gone, and it is superseded: whoever found it before asks the tree
+        // again. O1: this list is its owner.
+        unsafe { record.retire(guard) };
+    } else {
+        let now = record.tid();
+        if now.is_locked() {
+            return Some(unhook);
+        }
+        if !now.is_latest() {
+            // Superseded by an insert, which left the record to its owner; snapshots may still pass through it.
+            let epoch = shared.epochs.snapshot_of(shared.epochs.global_epoch());
+            context.counters.version_kept(record.size_bytes());
+            context.garbage.versions.push(epoch, Retired::Replaced(record));
+        }
+        // Otherwise somebody has committed into the placeholder: it belongs to the tree now.
+    }
+    if word != TidWord::PLACEHOLDER {
+        context.counters.unhook_ended();
+    }
+    None
+}
+
+/// Takes back a placeholder whose insert did not commit.
+#[cold]
+pub(super) fn withdraw_placeholder(
+    shared: &Shared,
+    guard: &Guard<'_>,
+    context: &mut Context,
+    write: &WriteEntry,
+) {
+    let key = context.key(write.key).into();
+    let unhook = Unhook { record: write.record, word: TidWord::PLACEHOLDER, key };
+    if matches!(shared.stores.get(write.record.table()), Registered::Draining)
+        && write.record.tid().is_latest()
+    {
+        // The tree goes as a whole, with the placeholders in it.
+        return;
+    }
+    if let Some(unfinished) = take_out(shared, guard, context, unhook) {
+        let epoch = shared.epochs.snapshot_of(shared.epochs.global_epoch());
+        context.garbage.unhooks.push(epoch, unfinished);
+    }
+}

@@ -1,0 +1,341 @@
+//! The commit protocol.
+//!
+//! # Source
+//! Silo (SOSP 2013) §4.4, figure 2. The phases: lock the write set in address order; read the epoch; validate the
+//! read set and the node set; take the memory that the writes need; choose the TID; install.
+//!
+//! # Memory ordering
+//! The serialization point is the read of the global epoch. All write locks are taken before it (a locked
+//! read-modify-write, then [`barrier::after_rmw`]) and all validation loads come after it. Of two transactions that each
+//! read what the other writes, the one whose barrier comes second sees the other's lock or its new TID, and aborts:
+//! that is the store-buffering pattern, which needs the full barrier on both sides.
+
+use ensilo_epoch::Epoch;
+use ensilo_index::Masstree;
+use ensilo_slab::OutOfMemory;
+use ensilo_sync::{Backoff, barrier};
+
+use super::collect::{Retired, Unhook};
+use super::context::{Change, Spare, WriteEntry};
+use super::transaction::Transaction;
+use super::variant::{Fault, Variant, has_fault};
+use crate::abort::{Abort, AbortReason};
+use crate::protocol::Committed;
+use crate::record::RecordPtr;
+use crate::registry::Registered;
+use crate::tid::{Tid, TidWord};
+
+/// Why a commit stopped before it installed anything. The locks are free again.
+enum Stop {
+    Abort(Abort),
+    /// The epoch has no TID left that is larger than all that this transaction saw.
+    EpochExhausted(Epoch),
+}
+
+impl From<Abort> for Stop {
+    fn from(abort: Abort) -> Self {
+        Stop::Abort(abort)
+    }
+}
+
+impl<V: Variant> Transaction<'_, V> {
+    pub(super) fn try_commit(&mut self) -> Result<Committed, Abort> {
+        if self.context.writes.is_empty() {
+            return self.commit_reads();
+        }
+        self.order_write_set();
+        loop {
+            let participant = self.guard.participant();
+            participant.begin_commit();
+            let outcome = self.commit_writes();
+            participant.end_commit();
+            match outcome {
+                Ok(committed) => return Ok(committed),
+                Err(Stop::Abort(abort)) => return Err(abort),
+                Err(Stop::EpochExhausted(epoch)) => self.wait_for_epoch_after(epoch),
+            }
+        }
+    }
+
+    /// Commits a transaction that wrote nothing: everything it read was current at one moment, which lies between its
+    /// last read and the first look of the validation.
+    #[inline]
+    fn commit_reads(&mut self) -> Result<Committed, Abort> {
+        let epoch = if V::RECORDS_HISTORY { self.guard.epochs().global_epoch() } else { Epoch::new(0) };
+        // A single look at shared memory needs no second one to be a consistent state.
+        if self.context.reads.len() + self.context.nodes.stamps().len() > 1 {
+            self.validate_read_set()?;
+            self.validate_node_set()?;
+        }
+        let tid = self.largest_tid_seen();
+        Ok(Committed { tid, epoch: epoch.max(tid.epoch()) })
+    }
+
+    fn commit_writes(&mut self) -> Result<Committed, Stop> {
+        self.lock_write_set()?;
+        barrier::after_rmw();
+        let epoch = self.serialization_epoch();
+        match self.prepare(epoch) {
+            Ok(tid) => {
+                self.install_writes(tid);
+                self.context.last_tid = tid;
+                Ok(Committed { tid, epoch })
+            }
+            Err(stop) => {
+                self.unlock_write_set(self.context.writes.len());
+                Err(stop)
+            }
+        }
+    }
+
+    /// Everything between locking and installing that can fail.
+    fn prepare(&mut self, epoch: Epoch) -> Result<Tid, Stop> {
+        self.validate_read_set()?;
+        self.validate_node_set()?;
+        let seen = self.largest_tid_seen().max(self.context.last_tid);
+        let tid = seen.next_in(epoch).ok_or(Stop::EpochExhausted(epoch))?;
+        self.reserve_memory(epoch)?;
+        Ok(tid)
+    }
+
+    #[inline]
+    fn serialization_epoch(&self) -> Epoch {
+        if has_fault::<V>(Fault::EarlyEpoch) {
+            self.begin_epoch()
+        } else {
+            self.guard.epochs().global_epoch()
+        }
+    }
+
+    /// Sorts the write set by record address: every transaction locks in the same order, so that none waits in a circle.
+    #[inline]
+    fn order_write_set(&mut self) {
+        let context = &mut *self.context;
+        context.lock_order.clear();
+        let addresses =
+            context.writes.iter().enumerate().map(|(at, write)| (write.record.address(), at as u32));
+        context.lock_order.extend(addresses);
+        if context.lock_order.len() > 1 {
+            context.lock_order.sort_unstable();
+        }
+        if has_fault::<V>(Fault::UnorderedLocks) && context.last_tid.get() & 8 != 0 {
+            context.lock_order.reverse();
+        }
+    }
+
+    /// Phase 1.
+    #[inline]
+    fn lock_write_set(&mut self) -> Result<(), Abort> {
+        for position in 0..self.context.lock_order.len() {
+            let write = &self.context.writes[self.context.lock_order[position].1 as usize];
+            if let Err(reason) = lock_record(write) {
+                let abort = self.context.abort_at(reason, write.record, write.key);
+                self.unlock_write_set(position);
+                return Err(abort);
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees the first `count` locks, in lock order, without having changed anything.
+    #[cold]
+    fn unlock_write_set(&mut self, count: usize) {
+        for &(_, at) in &self.context.lock_order[..count] {
+            let write = &self.context.writes[at as usize];
+            write.record.publish(write.observed);
+        }
+    }
+
+    /// Phase 2 for records: each still carries the TID that was read and nobody else has locked it.
+    #[inline]
+    fn validate_read_set(&self) -> Result<(), Abort> {
+        if has_fault::<V>(Fault::SkipReadValidation) {
+            return Ok(());
+        }
+        for read in &self.context.reads {
+            let now = read.record.tid();
+            let is_valid = now == read.word
+                || (now == read.word.locked() && self.context.own_write(read.record).is_some());
+            if !is_valid {
+                return Err(self.context.abort_at(AbortReason::ReadValidation, read.record, read.key));
+            }
+        }
+        Ok(())
+    }
+
+    /// Phase 2 for nodes: each still holds the keys it held.
+    #[inline]
+    fn validate_node_set(&self) -> Result<(), Abort> {
+        if has_fault::<V>(Fault::SkipNodeValidation) {
+            return Ok(());
+        }
+        for &stamp in self.context.nodes.stamps() {
+            // SAFETY: the stamp was taken by this transaction, under the guard that it still holds.
+            if !unsafe { Masstree::is_current(stamp, &self.guard) } {
+                return Err(Abort::new(AbortReason::NodeValidation, crate::TableId::NONE, &[]));
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn largest_tid_seen(&self) -> Tid {
+        let read = self.context.reads.iter().map(|read| read.word.tid());
+        read.max().unwrap_or(Tid::ZERO)
+    }
+
+    /// Takes the memory that the writes will need, so that installing cannot fail.
+    fn reserve_memory(&mut self, epoch: Epoch) -> Result<(), Abort> {
+        let snapshot = self.guard.epochs().snapshot_of(epoch);
+        for at in 0..self.context.writes.len() {
+            match self.spare_for(&self.context.writes[at], snapshot) {
+                Ok(spare) => self.context.writes[at].spare = spare,
+                Err(reason) => {
+                    let write = self.context.writes[at];
+                    self.give_back_memory(at);
+                    return Err(self.context.abort_at(reason, write.record, write.key));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn give_back_memory(&mut self, count: usize) {
+        for write in &mut self.context.writes[..count] {
+            match std::mem::replace(&mut write.spare, Spare::None) {
+                Spare::None => {}
+                // SAFETY: reserved by this commit and not yet linked anywhere.
+                Spare::Version(record) | Spare::Replacement(record) => unsafe { record.free(&self.guard) },
+            }
+        }
+    }
+
+    /// The memory that a write needs: a copy of the old version if a snapshot before `snapshot` may read it (§4.9), or a
+    /// record to replace one that must not or cannot be overwritten (§4.5).
+    #[inline]
+    fn spare_for(&self, write: &WriteEntry, snapshot: Epoch) -> Result<Spare, AbortReason> {
+        let record = write.record;
+        let row_len = match write.change {
+            Change::Placed | Change::Cancelled => return Ok(Spare::None),
+            Change::Put(row) if needs_replacement(write, row.len as usize) => {
+                if !matches!(self.shared.stores.get(record.table()), Registered::Store(_)) {
+                    return Err(AbortReason::StoreDropped);
+                }
+                return self.allocate(record, row.len as usize).map(Spare::Replacement);
+            }
+            Change::Put(_) if write.observed.is_absent() => return Ok(Spare::None),
+            Change::Put(_) | Change::Patch(_) | Change::Delete => record.row().len_bytes(),
+        };
+        if V::SNAPSHOTS && write.observed.tid().epoch() < snapshot {
+            return self.allocate(record, row_len).map(Spare::Version);
+        }
+        Ok(Spare::None)
+    }
+
+    fn allocate(&self, like: RecordPtr, row_len: usize) -> Result<RecordPtr, AbortReason> {
+        RecordPtr::allocate(&self.guard, like.table(), row_len, TidWord::PLACEHOLDER)
+            .map_err(|OutOfMemory { .. }| AbortReason::OutOfMemory)
+    }
+
+    /// Phase 3: each record gets its new version and, in the same store, its lock back.
+    fn install_writes(&mut self, tid: Tid) {
+        let snapshot = self.guard.epochs().snapshot_of(tid.epoch());
+        for at in 0..self.context.writes.len() {
+            let write = self.context.writes[at];
+            if let Spare::Version(copy) = write.spare {
+                self.keep_version(write.record, copy, write.observed, snapshot);
+            }
+            match write.change {
+                Change::Patch(patch) => {
+                    for pair in 0..patch.len as usize {
+                        let (index, word) = self.context.patch_word(patch, pair);
+                        write.record.store_word(index, word);
+                    }
+                    write.record.publish(TidWord::live(tid));
+                }
+                Change::Put(row) => match write.spare {
+                    Spare::Replacement(replacement) => self.replace(&write, replacement, tid, snapshot),
+                    _ => {
+                        write.record.store_row_words(self.context.row_words(row), row.len as usize);
+                        write.record.publish(TidWord::live(tid));
+                    }
+                },
+                Change::Placed => write.record.publish(TidWord::live(tid)),
+                Change::Delete => {
+                    let word = TidWord::deleted(tid);
+                    let key = self.context.key(write.key).into();
+                    let unhook = Unhook { record: write.record, word, key };
+                    self.context.garbage.unhooks.push(snapshot, unhook);
+                    self.context.counters.unhook_waits();
+                    write.record.publish(word);
+                }
+                Change::Cancelled => write.record.publish(write.observed),
+            }
+        }
+    }
+
+    #[inline]
+    fn keep_version(&mut self, record: RecordPtr, copy: RecordPtr, word: TidWord, snapshot: Epoch) {
+        record.push_version(copy, word);
+        self.context.counters.version_kept(copy.size_bytes());
+        self.context.garbage.versions.push(snapshot, Retired::Copy(copy));
+    }
+
+    /// Puts `replacement` into the tree in place of the record, which stays as its previous version.
+    #[cold]
+    fn replace(&mut self, write: &WriteEntry, replacement: RecordPtr, tid: Tid, snapshot: Epoch) {
+        let Change::Put(row) = write.change else { unreachable!("only whole rows replace a record") };
+        let Registered::Store(store) = self.shared.stores.get(write.record.table()) else {
+            unreachable!(
+                "checked when memory was reserved, and a store outlives the transactions pinned at its drop"
+            )
+        };
+        replacement.store_row_words(self.context.row_words(row), row.len as usize);
+        replacement.set_previous(Some(write.record));
+        replacement.set_unpublished_tid(TidWord::live(tid));
+        let (old, new) = (write.record.index_value(), replacement.index_value());
+        let is_replaced = store.index().replace(self.context.key(write.key), old, new, &self.guard);
+        assert!(is_replaced, "a locked, latest record is the one in the tree");
+        write.record.publish(write.observed.superseded());
+        let is_owned_elsewhere = write.observed.is_absent() && !write.is_created;
+        if !is_owned_elsewhere {
+            self.context.counters.version_kept(write.record.size_bytes());
+            self.context.garbage.versions.push(snapshot, Retired::Replaced(write.record));
+        }
+    }
+
+    #[cold]
+    fn wait_for_epoch_after(&self, epoch: Epoch) {
+        let mut backoff = Backoff::new();
+        while self.guard.epochs().global_epoch() <= epoch {
+            backoff.wait();
+        }
+    }
+}
+
+/// Locks a record that still carries the version that was seen.
+#[inline]
+fn lock_record(write: &WriteEntry) -> Result<(), AbortReason> {
+    loop {
+        if write.record.try_lock(write.observed) {
+            return Ok(());
+        }
+        match write.record.stable_tid() {
+            None => return Err(AbortReason::LockHeld),
+            Some(now) if now == write.observed => {}
+            Some(now) if write.observed.is_absent() && !now.is_absent() && now.is_latest() => {
+                return Err(AbortReason::KeyExists);
+            }
+            Some(_) => return Err(AbortReason::ReadValidation),
+        }
+    }
+}
+
+/// Whether a new row of `len_bytes` needs a record of its own. A deleted record is never brought back to life: the worker
+/// that deleted it has it on its list.
+#[inline]
+fn needs_replacement(write: &WriteEntry, len_bytes: usize) -> bool {
+    let is_deleted = write.observed.is_absent() && write.observed != TidWord::PLACEHOLDER;
+    is_deleted || !write.record.fits(len_bytes)
+}

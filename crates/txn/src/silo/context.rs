@@ -1,0 +1,226 @@
+//! What a worker keeps from one transaction to the next: emptied sets with their memory, garbage, its last TID.
+
+use std::sync::Arc;
+
+use ensilo_epoch::{Epoch, RetireList};
+use ensilo_index::Lookup;
+use ensilo_sync::atomic::{AtomicU64, Ordering};
+
+use super::collect::{Retired, Unhook};
+use super::node_set::NodeSet;
+use crate::abort::{Abort, AbortReason};
+use crate::counters::WorkerCounters;
+use crate::history::TransactionRecord;
+use crate::pointer_map::PointerMap;
+use crate::record::RecordPtr;
+use crate::row::RowRef;
+use crate::tid::{Tid, TidWord};
+
+/// A vector that grew beyond this for one huge transaction gives its memory back.
+const KEPT_CAPACITY_MAX: usize = 1 << 18;
+
+/// A record that was read, and the version that was seen.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct ReadEntry {
+    pub(super) record: RecordPtr,
+    pub(super) word: TidWord,
+    pub(super) key: KeySpan,
+}
+
+/// Where a key stands in the transaction's key bytes.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct KeySpan {
+    start: u32,
+    len: u32,
+}
+
+/// Where a row, or the pairs of a patch, stand in the transaction's row words.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct RowSpan {
+    pub(super) start: u32,
+    /// Bytes of a row, or pairs of a patch.
+    pub(super) len: u32,
+}
+
+/// What happens to a record at commit.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Change {
+    /// Single words are overwritten; the span holds pairs of index and word.
+    Patch(RowSpan),
+    /// The row is replaced, or inserted where the record is absent.
+    Put(RowSpan),
+    /// The row already stands in this transaction's own placeholder, which comes to life.
+    Placed,
+    /// The record is deleted.
+    Delete,
+    /// An own insert that was deleted again: the key stays absent.
+    Cancelled,
+}
+
+impl Change {
+    /// Whether the key exists for the transaction after this change of its own.
+    pub(super) fn leaves_a_row(self) -> bool {
+        match self {
+            Change::Patch(_) | Change::Put(_) | Change::Placed => true,
+            Change::Delete | Change::Cancelled => false,
+        }
+    }
+}
+
+/// A record that will be written.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct WriteEntry {
+    pub(super) record: RecordPtr,
+    /// The version that this transaction saw, and replaces.
+    pub(super) observed: TidWord,
+    pub(super) change: Change,
+    pub(super) key: KeySpan,
+    /// Where the record stands in the read set, for handles to it.
+    pub(super) entry: u32,
+    /// Whether this transaction put the record into the tree as a placeholder.
+    pub(super) is_created: bool,
+    /// Set while committing: memory for the old version or for the record that replaces this one.
+    pub(super) spare: Spare,
+}
+
+/// Memory that a commit takes before it can no longer fail.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Spare {
+    /// The write needs none.
+    None,
+    /// Takes a copy of the old version.
+    Version(RecordPtr),
+    /// Replaces the record in the tree.
+    Replacement(RecordPtr),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Context {
+    pub(super) reads: Vec<ReadEntry>,
+    pub(super) writes: Vec<WriteEntry>,
+    /// Positions in `writes` by record address.
+    pub(super) written: PointerMap,
+    pub(super) nodes: NodeSet,
+    pub(super) keys: Vec<u8>,
+    pub(super) rows: Vec<AtomicU64>,
+    /// The write set's lock order: address and position.
+    pub(super) lock_order: Vec<(usize, u32)>,
+    pub(super) lookups: Vec<Option<Lookup>>,
+    pub(super) last_tid: Tid,
+    pub(super) garbage: Garbage,
+    pub(super) counters: Arc<WorkerCounters>,
+    pub(super) history: Vec<TransactionRecord>,
+    /// What the running transaction read, when histories are recorded.
+    pub(super) recording: TransactionRecord,
+}
+
+/// What this worker's commits left behind.
+#[derive(Debug, Default)]
+pub(super) struct Garbage {
+    pub(super) versions: RetireList<Retired>,
+    pub(super) unhooks: RetireList<Unhook>,
+    /// The snapshot horizon at which the last collection left nothing ripe.
+    pub(super) quiet_at: Epoch,
+}
+
+impl Context {
+    /// Empties the sets. Their memory stays, unless it is out of the ordinary.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        clear_vec(&mut self.reads);
+        clear_vec(&mut self.keys);
+        if !self.writes.is_empty() {
+            clear_vec(&mut self.writes);
+            clear_vec(&mut self.rows);
+            self.written.clear();
+        }
+        if !self.nodes.stamps().is_empty() {
+            self.nodes.clear();
+        }
+    }
+
+    /// Where `record` stands in the write set.
+    #[inline]
+    pub(super) fn own_write(&self, record: RecordPtr) -> Option<usize> {
+        if self.writes.is_empty() {
+            return None;
+        }
+        self.written.get(record.address()).map(|at| at as usize)
+    }
+
+    #[inline]
+    pub(super) fn push_key(&mut self, key: &[u8]) -> KeySpan {
+        let start = self.keys.len() as u32;
+        self.keys.extend_from_slice(key);
+        KeySpan { start, len: key.len() as u32 }
+    }
+
+    #[inline]
+    pub(super) fn key(&self, span: KeySpan) -> &[u8] {
+        &self.keys[span.start as usize..][..span.len as usize]
+    }
+
+    #[inline]
+    pub(super) fn push_read(&mut self, record: RecordPtr, word: TidWord, key: &[u8]) -> u32 {
+        let key = self.push_key(key);
+        self.reads.push(ReadEntry { record, word, key });
+        self.reads.len() as u32 - 1
+    }
+
+    /// Copies a row into the transaction's row words.
+    #[inline]
+    pub(super) fn push_row(&mut self, row: impl IntoIterator<Item = u64>, len_bytes: usize) -> RowSpan {
+        let start = self.rows.len() as u32;
+        self.rows.extend(row.into_iter().map(AtomicU64::new));
+        debug_assert_eq!(self.rows.len() - start as usize, len_bytes.div_ceil(8));
+        RowSpan { start, len: len_bytes as u32 }
+    }
+
+    #[inline]
+    pub(super) fn push_patch(&mut self, words: &[(u32, u64)]) -> RowSpan {
+        let start = self.rows.len() as u32;
+        self.rows
+            .extend(words.iter().flat_map(|&(index, word)| [u64::from(index), word]).map(AtomicU64::new));
+        RowSpan { start, len: words.len() as u32 }
+    }
+
+    /// The words of a row in the transaction's row words.
+    #[inline]
+    pub(super) fn row_words(&self, span: RowSpan) -> &[AtomicU64] {
+        &self.rows[span.start as usize..][..(span.len as usize).div_ceil(8)]
+    }
+
+    #[inline]
+    pub(super) fn row(&self, span: RowSpan) -> RowRef<'_> {
+        RowRef::new(self.row_words(span), span.len as usize)
+    }
+
+    /// Pair `pair` of a patch: the index of a word, and the word.
+    #[inline]
+    pub(super) fn patch_word(&self, patch: RowSpan, pair: usize) -> (usize, u64) {
+        debug_assert!(pair < patch.len as usize);
+        let at = patch.start as usize + 2 * pair;
+        // Relaxed: these words are this worker's own.
+        (self.rows[at].load(Ordering::Relaxed) as usize, self.rows[at + 1].load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    pub(super) fn push_write(&mut self, write: WriteEntry) {
+        self.written.insert(write.record.address(), self.writes.len() as u32);
+        self.writes.push(write);
+    }
+
+    /// An abort that showed at `record`.
+    #[cold]
+    pub(super) fn abort_at(&self, reason: AbortReason, record: RecordPtr, key: KeySpan) -> Abort {
+        Abort::new(reason, record.table(), self.key(key))
+    }
+}
+
+#[inline]
+fn clear_vec<T>(vec: &mut Vec<T>) {
+    vec.clear();
+    if vec.capacity() > KEPT_CAPACITY_MAX {
+        vec.shrink_to(KEPT_CAPACITY_MAX);
+    }
+}

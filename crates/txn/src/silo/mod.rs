@@ -1,0 +1,84 @@
+//! Silo's optimistic protocol.
+//!
+//! # Source
+//! Silo (SOSP 2013) §4.4 to §4.9, figure 2. One file a verb: `read`, `scan`, `write`, `commit`, `snapshot`, `collect`; what a
+//! worker keeps between transactions stands in `context`.
+
+mod collect;
+mod commit;
+mod context;
+#[cfg(all(test, loom))]
+mod model;
+mod node_set;
+mod own_write;
+mod read;
+mod record_history;
+mod scan;
+mod snapshot;
+mod transaction;
+mod variant;
+mod write;
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use ensilo_epoch::Participant;
+
+pub use snapshot::Snapshot;
+pub use transaction::Transaction;
+pub use variant::{Fault, Standard, Variant};
+
+use crate::counters::WorkerCounters;
+use crate::engine::Shared;
+use crate::history::TransactionRecord;
+use crate::protocol::Protocol;
+use context::Context;
+
+/// Silo's protocol; `V` chooses among its variants at compile time.
+#[derive(Debug)]
+pub struct Silo<V: Variant = Standard>(PhantomData<V>);
+
+/// What a worker keeps from one transaction to the next. Opaque outside the protocol.
+#[derive(Debug)]
+pub struct SiloContext(Context);
+
+impl<V: Variant> Protocol for Silo<V> {
+    type Context = SiloContext;
+    type Transaction<'w> = Transaction<'w, V>;
+    type Snapshot<'w> = Snapshot<'w, V>;
+
+    fn context() -> SiloContext {
+        SiloContext(Context::default())
+    }
+
+    fn counters(context: &SiloContext) -> &Arc<WorkerCounters> {
+        &context.0.counters
+    }
+
+    #[inline]
+    fn begin<'w>(
+        shared: &'w Shared,
+        participant: &'w Participant,
+        context: &'w mut SiloContext,
+    ) -> Transaction<'w, V> {
+        Transaction::begin(shared, participant, &mut context.0)
+    }
+
+    #[inline]
+    fn begin_snapshot<'w>(
+        shared: &'w Shared,
+        participant: &'w Participant,
+        context: &'w mut SiloContext,
+    ) -> Snapshot<'w, V> {
+        Snapshot::begin(shared, participant, &mut context.0)
+    }
+
+    #[inline]
+    fn collect(shared: &Shared, participant: &Participant, context: &mut SiloContext) {
+        collect::collect(shared, participant, &mut context.0);
+    }
+
+    fn take_history(context: &mut SiloContext) -> Vec<TransactionRecord> {
+        std::mem::take(&mut context.0.history)
+    }
+}

@@ -1,0 +1,125 @@
+//! The commit protocol and the record's read protocol under loom: every interleaving of two workers.
+//!
+//! The code that is run is the product's; only the tree is left out, since records are looked at directly.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ensilo_epoch::{Advance, EpochOptions, Epochs, Participant};
+use ensilo_slab::Pool;
+use loom::thread;
+
+use super::context::Context;
+use super::read::{Sight, look_at};
+use super::transaction::Transaction;
+use super::variant::{Fault, Standard, Variant};
+use crate::engine::Shared;
+use crate::protocol::{Found, Write};
+use crate::record::RecordPtr;
+use crate::registry::StoreRegistry;
+use crate::store::TableId;
+use crate::tid::TidWord;
+
+const ROW_BYTES: usize = 16;
+
+fn shared() -> Arc<Shared> {
+    let options = EpochOptions {
+        epoch_interval: Duration::from_millis(1),
+        epochs_per_snapshot: 2,
+        advance: Advance::Manual,
+    };
+    let epochs = Epochs::new(options, Pool::new(None));
+    Arc::new(Shared { epochs, stores: StoreRegistry::new(), snapshot_age_epochs_max: 100 })
+}
+
+/// A record with a committed row of two equal words.
+fn committed_record(shared: &Shared, participant: &Participant, word: u64) -> RecordPtr {
+    let tid = crate::tid::Tid::ZERO.next_in(shared.epochs.global_epoch()).unwrap();
+    let record = RecordPtr::allocate(&participant.pin(), TableId(1), ROW_BYTES, TidWord::live(tid)).unwrap();
+    record.store_row([word, word].into_iter(), ROW_BYTES);
+    record
+}
+
+/// Reads both words of a record within a transaction.
+fn look<V: Variant>(tx: &mut Transaction<'_, V>, record: RecordPtr) -> (Found, [u64; 2]) {
+    match look_at::<V, _>(tx.context, record, b"", |row| [row.word(0), row.word(1)]) {
+        Ok(Sight::Present(found, words)) => (found, words),
+        _ => panic!("the record exists, and nobody holds its lock for long"),
+    }
+}
+
+#[derive(Copy, Clone)]
+struct Pair(RecordPtr, RecordPtr);
+
+/// Write skew: each of two transactions reads one record and, if it is 0, sets the other to 1. Returns whether both committed.
+fn write_skew<V: Variant>() -> bool {
+    let shared = shared();
+    let steward = shared.epochs.participant();
+    let pair = Pair(committed_record(&shared, &steward, 0), committed_record(&shared, &steward, 0));
+    let run = |shared: Arc<Shared>, read: RecordPtr, written: RecordPtr| {
+        let participant = shared.epochs.participant();
+        let mut context = Context::default();
+        let mut tx = Transaction::<V>::begin(&shared, &participant, &mut context);
+        let (_, seen) = look(&mut tx, read);
+        let (found, _) = look(&mut tx, written);
+        tx.patch(found, &[(0, 1), (1, 1)]).unwrap();
+        tx.commit().is_ok() && seen[0] == 0
+    };
+    let other = thread::spawn({
+        let shared = Arc::clone(&shared);
+        move || run(shared, pair.1, pair.0)
+    });
+    let first = run(Arc::clone(&shared), pair.0, pair.1);
+    let second = other.join().unwrap();
+    first && second
+}
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = None;
+    builder.max_branches = 20_000;
+    builder.check(check);
+}
+
+#[test]
+fn of_two_transactions_that_read_what_the_other_writes_one_aborts() {
+    model(|| assert!(!write_skew::<Standard>(), "write skew"));
+}
+
+struct Unvalidated;
+
+impl Variant for Unvalidated {
+    const FAULT: Option<Fault> = Some(Fault::SkipReadValidation);
+}
+
+#[test]
+#[should_panic(expected = "write skew")]
+fn the_model_finds_a_commit_without_read_validation() {
+    model(|| assert!(!write_skew::<Unvalidated>(), "write skew"));
+}
+
+#[test]
+fn a_reader_sees_a_row_before_or_after_an_overwrite_never_between() {
+    model(|| {
+        let shared = shared();
+        let steward = shared.epochs.participant();
+        let record = committed_record(&shared, &steward, 1);
+        let writer = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                let participant = shared.epochs.participant();
+                let mut context = Context::default();
+                let mut tx = Transaction::<Standard>::begin(&shared, &participant, &mut context);
+                let (found, _) = look(&mut tx, record);
+                tx.put(found, &[2, 2], ROW_BYTES).unwrap();
+                tx.commit().unwrap();
+            }
+        });
+        let mut context = Context::default();
+        let mut tx = Transaction::<Standard>::begin(&shared, &steward, &mut context);
+        let (_, words) = look(&mut tx, record);
+        assert_eq!(words[0], words[1], "a torn row");
+        tx.commit().unwrap();
+        writer.join().unwrap();
+    });
+}

@@ -1,0 +1,86 @@
+//! The node set: which border nodes a transaction relies on to reach the same keys at its commit.
+//!
+//! # Source
+//! Silo (SOSP 2013) §4.6.
+
+use ensilo_index::{InsertObserver, NodeId, NodeStamp, NodeVersion};
+
+use crate::pointer_map::PointerMap;
+
+/// Up to this many stamps a walk over them is cheaper than a map.
+const WALKED_MAX: usize = 8;
+
+/// Stamps of border nodes, one a node.
+#[derive(Debug, Default)]
+pub(super) struct NodeSet {
+    stamps: Vec<NodeStamp>,
+    /// Positions by node, kept once the stamps are more than [`WALKED_MAX`].
+    positions: PointerMap,
+}
+
+impl NodeSet {
+    /// Adds a stamp; false when the node was stamped before with another version, so that the transaction cannot commit.
+    #[inline]
+    pub(super) fn add(&mut self, stamp: NodeStamp) -> bool {
+        if let Some(at) = self.position(stamp.node) {
+            return self.stamps[at].version == stamp.version;
+        }
+        self.stamps.push(stamp);
+        if self.stamps.len() == WALKED_MAX + 1 {
+            for (at, stamp) in self.stamps.iter().enumerate() {
+                self.positions.insert(stamp.node.address(), at as u32);
+            }
+        } else if self.stamps.len() > WALKED_MAX {
+            self.positions.insert(stamp.node.address(), self.stamps.len() as u32 - 1);
+        }
+        true
+    }
+
+    /// The stamps.
+    pub(super) fn stamps(&self) -> &[NodeStamp] {
+        &self.stamps
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.stamps.clear();
+        self.positions.clear();
+    }
+
+    #[inline]
+    fn position(&self, node: NodeId) -> Option<usize> {
+        if self.stamps.len() > WALKED_MAX {
+            return self.positions.get(node.address()).map(|at| at as usize);
+        }
+        self.stamps.iter().position(|stamp| stamp.node == node)
+    }
+}
+
+/// Carries a node set over an insert of its own transaction: what that insert changed stays valid, what anybody else changed does not.
+#[derive(Debug)]
+pub(super) struct OwnInsert<'a> {
+    nodes: &'a mut NodeSet,
+    /// Whether a stamped node had changed before this insert did.
+    pub(super) is_overtaken: bool,
+}
+
+impl<'a> OwnInsert<'a> {
+    pub(super) fn new(nodes: &'a mut NodeSet) -> Self {
+        OwnInsert { nodes, is_overtaken: false }
+    }
+}
+
+impl InsertObserver for OwnInsert<'_> {
+    fn changed(&mut self, node: NodeId, before: NodeVersion, after: NodeVersion) {
+        if let Some(at) = self.nodes.position(node) {
+            let stamp = &mut self.nodes.stamps[at];
+            self.is_overtaken |= stamp.version != before;
+            stamp.version = after;
+        }
+    }
+
+    fn split(&mut self, from: NodeId, new: NodeStamp) {
+        if self.nodes.position(from).is_some() {
+            self.is_overtaken |= !self.nodes.add(new);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Reads of a read-write transaction.
+//!
+//! # Source
+//! Silo (SOSP 2013) §4.5 "Reads and writes"; a missing key is protected as in §4.6.
+
+use std::ops::ControlFlow;
+
+use ensilo_index::{Direction, Lookup};
+use ensilo_sync::cpu_relax;
+
+use super::context::Context;
+use super::transaction::Transaction;
+use super::variant::{Fault, Variant, has_fault};
+use crate::abort::{Abort, AbortReason};
+use crate::protocol::{Found, KeyBounds, Read};
+use crate::record::RecordPtr;
+use crate::row::RowRef;
+use crate::store::Store;
+use crate::tid::TidWord;
+
+/// What a transaction sees of a record.
+pub(super) enum Sight<R> {
+    /// It exists, and this was computed from its row.
+    Present(Found, R),
+    /// The key does not exist; the read set says so.
+    Absent,
+    /// The record is not the newest of its key: the tree knows a newer one, or none.
+    Superseded,
+}
+
+/// Looks at a record that the tree returned for `key`: own write or committed version, existing or not. Adds what
+/// it sees to the read set.
+#[inline]
+pub(super) fn look_at<V: Variant, R>(
+    context: &mut Context,
+    record: RecordPtr,
+    key: &[u8],
+    mut decode: impl FnMut(RowRef<'_>) -> R,
+) -> Result<Sight<R>, Abort> {
+    if let Some(at) = context.own_write(record) {
+        let found = Found { record, entry: context.writes[at].entry };
+        return Ok(match context.read_own(at, decode)? {
+            Some(value) => Sight::Present(found, value),
+            None => Sight::Absent,
+        });
+    }
+    loop {
+        let Some(word) = record.stable_tid() else {
+            return Err(Abort::new(AbortReason::LockHeld, record.table(), key));
+        };
+        if !word.is_latest() {
+            return Ok(Sight::Superseded);
+        }
+        if word.is_absent() && !(has_fault::<V>(Fault::IgnoreAbsent) && word != TidWord::PLACEHOLDER) {
+            context.push_read(record, word, key);
+            return Ok(Sight::Absent);
+        }
+        let value = decode(record.row());
+        if record.still(word) {
+            let entry = context.push_read(record, word, key);
+            return Ok(Sight::Present(Found { record, entry }, value));
+        }
+    }
+}
+
+impl<V: Variant> Read for Transaction<'_, V> {
+    #[inline]
+    fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
+        let lookup = self.lookup(store, key)?;
+        Ok(self.resolve(store, key, lookup, |_| ())?.map(|(found, ())| found))
+    }
+
+    fn find_many<K: AsRef<[u8]>>(
+        &mut self,
+        store: &Store,
+        keys: &[K],
+        mut each: impl FnMut(usize, Option<Found>),
+    ) -> Result<(), Abort> {
+        self.check_store(store)?;
+        let mut lookups = std::mem::take(&mut self.context.lookups);
+        lookups.clear();
+        lookups.resize(keys.len(), None);
+        store.index().get_many(keys, &self.guard, |at, lookup| lookups[at] = Some(lookup));
+        let mut outcome = Ok(());
+        for (at, (key, lookup)) in keys.iter().zip(&lookups).enumerate() {
+            let Some(lookup) = *lookup else { unreachable!("get_many answers every key") };
+            match self.resolve(store, key.as_ref(), lookup, |_| ()) {
+                Ok(seen) => each(at, seen.map(|(found, ())| found)),
+                Err(abort) => {
+                    outcome = Err(abort);
+                    break;
+                }
+            }
+        }
+        self.context.lookups = lookups;
+        outcome
+    }
+
+    #[inline]
+    fn read<R>(&mut self, found: Found, mut decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
+        let record = found.record;
+        if let Some(at) = self.context.own_write(record) {
+            let Some(value) = self.context.read_own(at, decode).map_err(|abort| self.doom(abort))? else {
+                panic!("a record is read that the same transaction has deleted");
+            };
+            return Ok(value);
+        }
+        let seen = self.context.reads[found.entry as usize];
+        loop {
+            match record.stable_tid() {
+                Some(word) if word == seen.word => {}
+                other => {
+                    let reason =
+                        if other.is_some() { AbortReason::ReadValidation } else { AbortReason::LockHeld };
+                    let abort = self.context.abort_at(reason, record, seen.key);
+                    return Err(self.doom(abort));
+                }
+            }
+            let value = decode(record.row());
+            if record.still(seen.word) {
+                return Ok(value);
+            }
+        }
+    }
+
+    #[inline]
+    fn get<R>(
+        &mut self,
+        store: &Store,
+        key: &[u8],
+        decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Result<Option<R>, Abort> {
+        let lookup = self.lookup(store, key)?;
+        Ok(self.resolve(store, key, lookup, decode)?.map(|(_, value)| value))
+    }
+
+    fn scan<R>(
+        &mut self,
+        store: &Store,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(Found, R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.check_store(store)?;
+        self.scan_range(store, bounds, direction, decode, each)
+    }
+}
+
+impl<V: Variant> Transaction<'_, V> {
+    #[inline]
+    fn lookup(&mut self, store: &Store, key: &[u8]) -> Result<Lookup, Abort> {
+        self.check_store(store)?;
+        Ok(store.index().get(key, &self.guard))
+    }
+
+    /// Turns what the tree says about `key` into what this transaction sees.
+    #[inline]
+    fn resolve<R>(
+        &mut self,
+        store: &Store,
+        key: &[u8],
+        mut lookup: Lookup,
+        mut decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Result<Option<(Found, R)>, Abort> {
+        loop {
+            let value = match lookup {
+                Lookup::Found(value) => value,
+                Lookup::Missing(stamp) => {
+                    self.rely_on_missing(store, key, stamp)?;
+                    return Ok(None);
+                }
+            };
+            // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
+            let record = unsafe { RecordPtr::from_index_value(value) };
+            match look_at::<V, R>(self.context, record, key, &mut decode) {
+                Ok(Sight::Present(found, value)) => return Ok(Some((found, value))),
+                Ok(Sight::Absent) => return Ok(None),
+                Ok(Sight::Superseded) => {
+                    cpu_relax();
+                    lookup = store.index().get(key, &self.guard);
+                }
+                Err(abort) => return Err(self.doom(abort)),
+            }
+        }
+    }
+}

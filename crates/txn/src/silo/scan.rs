@@ -1,0 +1,126 @@
+//! Range scans of a read-write transaction.
+//!
+//! # Source
+//! Silo (SOSP 2013) §4.6: every border node that overlaps the range joins the node set, every record in it the read set.
+
+use std::ops::ControlFlow;
+
+use ensilo_epoch::Guard;
+use ensilo_index::{Direction, Lookup, NodeStamp, ScanVisitor};
+use ensilo_sync::cpu_relax;
+
+use super::context::Context;
+use super::read::{Sight, look_at};
+use super::record_history::recorded_range;
+use super::transaction::Transaction;
+use super::variant::Variant;
+use crate::abort::{Abort, AbortReason};
+use crate::protocol::{Found, KeyBounds};
+use crate::record::RecordPtr;
+use crate::row::RowRef;
+use crate::store::Store;
+
+impl<V: Variant> Transaction<'_, V> {
+    pub(super) fn scan_range<R>(
+        &mut self,
+        store: &Store,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(Found, R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        let mut scan = Scan {
+            context: &mut *self.context,
+            guard: &self.guard,
+            store,
+            decode,
+            each,
+            failed: None,
+            stopped_at: None,
+            variant: std::marker::PhantomData::<V>,
+        };
+        store.index().scan(bounds, direction, &self.guard, &mut scan);
+        let (failed, stopped_at) = (scan.failed.take(), scan.stopped_at.take());
+        if V::RECORDS_HISTORY {
+            let range = recorded_range(store.id(), bounds, direction, stopped_at.as_deref());
+            self.context.recording.ranges.push(range);
+        }
+        failed.map_or(Ok(()), |abort| Err(self.doom(abort)))
+    }
+}
+
+/// Visits nodes and entries on behalf of a transaction.
+struct Scan<'a, 'g, V, D, E> {
+    context: &'a mut Context,
+    guard: &'a Guard<'g>,
+    store: &'a Store,
+    decode: D,
+    each: E,
+    failed: Option<Abort>,
+    /// The key at which `each` had enough, when histories are recorded.
+    stopped_at: Option<Vec<u8>>,
+    variant: std::marker::PhantomData<V>,
+}
+
+impl<V, R, D, E> ScanVisitor for Scan<'_, '_, V, D, E>
+where
+    V: Variant,
+    D: FnMut(&[u8], RowRef<'_>) -> R,
+    E: FnMut(Found, R) -> ControlFlow<()>,
+{
+    fn node(&mut self, stamp: NodeStamp) {
+        self.rely_on(stamp);
+    }
+
+    fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
+        if self.failed.is_some() {
+            return ControlFlow::Break(());
+        }
+        match self.sight(key, value) {
+            Ok(None) => ControlFlow::Continue(()),
+            Ok(Some((found, value))) => {
+                let flow = (self.each)(found, value);
+                if V::RECORDS_HISTORY && flow.is_break() {
+                    self.stopped_at = Some(key.to_vec());
+                }
+                flow
+            }
+            Err(abort) => {
+                self.failed = Some(abort);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
+impl<V, R, D, E> Scan<'_, '_, V, D, E>
+where
+    V: Variant,
+    D: FnMut(&[u8], RowRef<'_>) -> R,
+{
+    fn rely_on(&mut self, stamp: NodeStamp) {
+        if !self.context.nodes.add(stamp) {
+            self.failed.get_or_insert_with(|| Abort::new(AbortReason::NodeValidation, self.store.id(), &[]));
+        }
+    }
+
+    fn sight(&mut self, key: &[u8], mut value: u64) -> Result<Option<(Found, R)>, Abort> {
+        loop {
+            // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
+            let record = unsafe { RecordPtr::from_index_value(value) };
+            let decode = &mut self.decode;
+            match look_at::<V, R>(self.context, record, key, |row| decode(key, row))? {
+                Sight::Present(found, value) => return Ok(Some((found, value))),
+                Sight::Absent => return Ok(None),
+                Sight::Superseded => cpu_relax(),
+            }
+            match self.store.index().get(key, self.guard) {
+                Lookup::Found(newer) => value = newer,
+                Lookup::Missing(stamp) => {
+                    self.rely_on(stamp);
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! A read-only transaction on a recent consistent point of the serial order.
+//!
+//! # Source
+//! Silo (SOSP 2013) §4.9. A snapshot at epoch `s` shows, for every key, the newest version with an epoch *before* `s`: with
+//! the paper's "at most `s`", its rule that a version may be overwritten by one of the same snapshot interval
+//! would destroy what the snapshot shows.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+use ensilo_epoch::{Epoch, Guard, Participant};
+use ensilo_index::{Direction, Lookup, NodeStamp, ScanVisitor};
+use ensilo_sync::Backoff;
+
+use super::context::Context;
+use super::record_history::recorded_range;
+use super::variant::Variant;
+use crate::abort::{Abort, AbortReason};
+use crate::engine::Shared;
+use crate::protocol::{Found, KeyBounds, Read};
+use crate::record::RecordPtr;
+use crate::row::RowRef;
+use crate::store::Store;
+use crate::tid::TidWord;
+
+/// A read-only transaction that never conflicts with others: it validates nothing and aborts only when it has grown older
+/// than the limit.
+pub struct Snapshot<'w, V: Variant> {
+    shared: &'w Shared,
+    guard: Guard<'w>,
+    context: &'w mut Context,
+    epoch: Epoch,
+    variant: PhantomData<V>,
+}
+
+impl<'w, V: Variant> Snapshot<'w, V> {
+    #[inline]
+    pub(super) fn begin(shared: &'w Shared, participant: &'w Participant, context: &'w mut Context) -> Self {
+        const { assert!(V::SNAPSHOTS, "this variant keeps no versions for snapshots") };
+        let (guard, epoch) = participant.pin_snapshot();
+        Snapshot { shared, guard, context, epoch, variant: PhantomData }
+    }
+
+    /// The snapshot shows the database before the first commit of this epoch.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    #[inline]
+    fn check(&self, store: &Store) -> Result<(), Abort> {
+        let age = self.guard.epochs().snapshot_epoch().get() - self.epoch.get();
+        if age > self.shared.snapshot_age_epochs_max {
+            return Err(Abort::new(AbortReason::SnapshotTooOld, store.id(), &[]));
+        }
+        if store.is_dropped() {
+            return Err(Abort::new(AbortReason::StoreDropped, store.id(), &[]));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn resolve<R>(
+        &mut self,
+        store: &Store,
+        key: &[u8],
+        lookup: Lookup,
+        decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Option<(Found, R)> {
+        match lookup {
+            Lookup::Found(value) => {
+                // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
+                let record = unsafe { RecordPtr::from_index_value(value) };
+                let (word, value) = version_at(record, self.epoch, decode);
+                if V::RECORDS_HISTORY {
+                    self.context.record_read(record, key, word);
+                }
+                value.map(|value| (found(record), value))
+            }
+            Lookup::Missing(_) => {
+                if V::RECORDS_HISTORY {
+                    self.context.recording.missing.push((store.id(), key.into()));
+                }
+                None
+            }
+        }
+    }
+}
+
+/// The newest version of a record before `epoch`: its TID word and, if the key existed, what `decode` made of its row.
+#[inline]
+fn version_at<R>(
+    newest: RecordPtr,
+    epoch: Epoch,
+    mut decode: impl FnMut(RowRef<'_>) -> R,
+) -> (TidWord, Option<R>) {
+    let mut version = newest;
+    let mut backoff = Backoff::new();
+    loop {
+        let word = version.tid();
+        if word.tid().epoch() >= epoch {
+            // Too new, whether or not a writer is at work on it. If one moves this very version aside between the load above
+            // and the one below, the link leads to its copy, which is too new as well, and on to the same older version.
+            match version.previous() {
+                Some(older) => version = older,
+                None => return (TidWord::PLACEHOLDER, None),
+            }
+        } else if word.is_locked() {
+            // A writer is about to supersede the version we want, or to give up.
+            backoff.wait();
+        } else if word.is_absent() {
+            return (word, None);
+        } else {
+            let value = decode(version.row());
+            if version.still(word) {
+                return (word, Some(value));
+            }
+        }
+    }
+}
+
+#[inline]
+fn found(record: RecordPtr) -> Found {
+    Found { record, entry: 0 }
+}
+
+impl<V: Variant> Read for Snapshot<'_, V> {
+    #[inline]
+    fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
+        self.check(store)?;
+        let lookup = store.index().get(key, &self.guard);
+        Ok(self.resolve(store, key, lookup, |_| ()).map(|(found, ())| found))
+    }
+
+    fn find_many<K: AsRef<[u8]>>(
+        &mut self,
+        store: &Store,
+        keys: &[K],
+        mut each: impl FnMut(usize, Option<Found>),
+    ) -> Result<(), Abort> {
+        self.check(store)?;
+        let mut lookups = std::mem::take(&mut self.context.lookups);
+        lookups.clear();
+        lookups.resize(keys.len(), None);
+        store.index().get_many(keys, &self.guard, |at, lookup| lookups[at] = Some(lookup));
+        for (at, (key, lookup)) in keys.iter().zip(&lookups).enumerate() {
+            let Some(lookup) = *lookup else { unreachable!("get_many answers every key") };
+            each(at, self.resolve(store, key.as_ref(), lookup, |_| ()).map(|(found, ())| found));
+        }
+        self.context.lookups = lookups;
+        Ok(())
+    }
+
+    #[inline]
+    fn read<R>(&mut self, found: Found, decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
+        let (_, value) = version_at(found.record, self.epoch, decode);
+        let Some(value) = value else { unreachable!("what a snapshot has found stays what it is") };
+        Ok(value)
+    }
+
+    #[inline]
+    fn get<R>(
+        &mut self,
+        store: &Store,
+        key: &[u8],
+        decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Result<Option<R>, Abort> {
+        self.check(store)?;
+        let lookup = store.index().get(key, &self.guard);
+        Ok(self.resolve(store, key, lookup, decode).map(|(_, value)| value))
+    }
+
+    fn scan<R>(
+        &mut self,
+        store: &Store,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(Found, R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.check(store)?;
+        let mut scan = Scan { snapshot: self, store, decode, each, stopped_at: None, failed: None };
+        store.index().scan(bounds, direction, &scan.snapshot.participant().pin(), &mut scan);
+        let (stopped_at, failed) = (scan.stopped_at.take(), scan.failed.take());
+        if V::RECORDS_HISTORY {
+            let range = recorded_range(store.id(), bounds, direction, stopped_at.as_deref());
+            self.context.recording.ranges.push(range);
+        }
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+impl<'w, V: Variant> Snapshot<'w, V> {
+    fn participant(&self) -> &'w Participant {
+        self.guard.participant()
+    }
+}
+
+/// Visits entries on behalf of a snapshot.
+struct Scan<'a, 'w, V: Variant, D, E> {
+    snapshot: &'a mut Snapshot<'w, V>,
+    store: &'a Store,
+    decode: D,
+    each: E,
+    /// The key at which `each` had enough, when histories are recorded.
+    stopped_at: Option<Vec<u8>>,
+    failed: Option<Abort>,
+}
+
+impl<V, R, D, E> ScanVisitor for Scan<'_, '_, V, D, E>
+where
+    V: Variant,
+    D: FnMut(&[u8], RowRef<'_>) -> R,
+    E: FnMut(Found, R) -> ControlFlow<()>,
+{
+    fn node(&mut self, _: NodeStamp) {
+        // A long scan notices here that its snapshot has grown too old.
+        if self.failed.is_none() {
+            self.failed = self.snapshot.check(self.store).err();
+        }
+    }
+
+    fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
+        if self.failed.is_some() {
+            return ControlFlow::Break(());
+        }
+        let decode = &mut self.decode;
+        let seen = self.snapshot.resolve(self.store, key, Lookup::Found(value), |row| decode(key, row));
+        let Some((found, value)) = seen else { return ControlFlow::Continue(()) };
+        let flow = (self.each)(found, value);
+        if V::RECORDS_HISTORY && flow.is_break() {
+            self.stopped_at = Some(key.to_vec());
+        }
+        flow
+    }
+}
+
+impl<V: Variant> Drop for Snapshot<'_, V> {
+    fn drop(&mut self) {
+        self.context.counters.count_snapshot();
+        if V::RECORDS_HISTORY {
+            self.context.record_snapshot(self.epoch);
+        }
+    }
+}
+
+impl<V: Variant> fmt::Debug for Snapshot<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}

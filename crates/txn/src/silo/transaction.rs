@@ -1,0 +1,149 @@
+//! A read-write transaction: its beginning and its end.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use ensilo_epoch::{Epoch, Guard, Participant};
+use ensilo_index::NodeStamp;
+
+use super::collect::withdraw_placeholder;
+use super::context::{Change, Context};
+use super::variant::Variant;
+use crate::abort::{Abort, AbortReason};
+use crate::engine::Shared;
+use crate::protocol::Committed;
+use crate::store::{Store, TableId};
+
+/// A serializable read-write transaction under Silo's protocol.
+///
+/// While it runs it only reads shared memory, except that an insert puts a placeholder into the tree. Dropping it
+/// aborts it.
+pub struct Transaction<'w, V: Variant> {
+    pub(super) shared: &'w Shared,
+    pub(super) guard: Guard<'w>,
+    pub(super) context: &'w mut Context,
+    /// Why the transaction cannot commit any more, if it cannot.
+    doomed: Option<Abort>,
+    is_ended: bool,
+    variant: PhantomData<V>,
+}
+
+impl<'w, V: Variant> Transaction<'w, V> {
+    #[inline]
+    pub(super) fn begin(shared: &'w Shared, participant: &'w Participant, context: &'w mut Context) -> Self {
+        debug_assert!(context.reads.is_empty() && context.writes.is_empty());
+        let guard = participant.pin();
+        Transaction { shared, guard, context, doomed: None, is_ended: false, variant: PhantomData }
+    }
+
+    /// The epoch in which the transaction began.
+    pub(super) fn begin_epoch(&self) -> Epoch {
+        self.guard.epoch()
+    }
+
+    /// Notes that the transaction cannot commit any more, whatever the caller makes of the error.
+    #[cold]
+    pub(super) fn doom(&mut self, abort: Abort) -> Abort {
+        self.doomed.get_or_insert(abort).clone()
+    }
+
+    #[cold]
+    pub(super) fn doom_at(&mut self, reason: AbortReason, table: TableId, key: &[u8]) -> Abort {
+        self.doom(Abort::new(reason, table, key))
+    }
+
+    #[inline]
+    pub(super) fn check_store(&mut self, store: &Store) -> Result<(), Abort> {
+        if store.is_dropped() {
+            return Err(self.doom_at(AbortReason::StoreDropped, store.id(), &[]));
+        }
+        Ok(())
+    }
+
+    /// Adds a node to the node set because `key` is missing from it.
+    #[inline]
+    pub(super) fn rely_on_missing(
+        &mut self,
+        store: &Store,
+        key: &[u8],
+        stamp: NodeStamp,
+    ) -> Result<(), Abort> {
+        if V::RECORDS_HISTORY {
+            self.context.recording.missing.push((store.id(), key.into()));
+        }
+        if !self.context.nodes.add(stamp) {
+            return Err(self.doom_at(AbortReason::NodeValidation, store.id(), key));
+        }
+        Ok(())
+    }
+
+    pub(super) fn end(mut self) -> Result<Committed, Abort> {
+        let outcome = match self.doomed.take() {
+            Some(abort) => Err(abort),
+            None => self.try_commit(),
+        };
+        self.is_ended = true;
+        match &outcome {
+            Ok(committed) => {
+                self.context.counters.count_commit();
+                if V::RECORDS_HISTORY {
+                    self.context.record_commit(*committed);
+                }
+                self.withdraw(|change| matches!(change, Change::Cancelled));
+            }
+            Err(abort) => {
+                self.context.counters.count_abort(abort.reason());
+                self.withdraw(|_| true);
+            }
+        }
+        self.clear();
+        outcome
+    }
+
+    /// Ends the transaction without a commit.
+    pub(super) fn roll_back(&mut self) {
+        let reason = self.doomed.take().map_or(AbortReason::User, |abort| abort.reason());
+        self.context.counters.count_abort(reason);
+        self.withdraw(|_| true);
+        self.clear();
+        self.is_ended = true;
+    }
+
+    /// Takes the placeholders that this transaction made for changes of the given kind out of the tree.
+    #[inline]
+    fn withdraw(&mut self, concerns: impl Fn(Change) -> bool) {
+        for at in 0..self.context.writes.len() {
+            let write = self.context.writes[at];
+            if write.is_created && concerns(write.change) {
+                withdraw_placeholder(self.shared, &self.guard, self.context, &write);
+            }
+        }
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.context.clear();
+        if V::RECORDS_HISTORY {
+            self.context.recording = Default::default();
+        }
+    }
+}
+
+impl<V: Variant> Drop for Transaction<'_, V> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.is_ended {
+            self.roll_back();
+        }
+    }
+}
+
+impl<V: Variant> fmt::Debug for Transaction<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("reads", &self.context.reads.len())
+            .field("writes", &self.context.writes.len())
+            .field("doomed", &self.doomed)
+            .finish_non_exhaustive()
+    }
+}

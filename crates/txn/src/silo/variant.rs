@@ -1,0 +1,41 @@
+//! Variants of the protocol, chosen at compile time: the product pays nothing for the others.
+
+/// What a variant of Silo does differently. The defaults are the product.
+pub trait Variant: Send + Sync + Sized + 'static {
+    /// Whether old versions are kept for snapshot transactions.
+    const SNAPSHOTS: bool = true;
+    /// Whether committed transactions are recorded for a checker.
+    const RECORDS_HISTORY: bool = false;
+    /// A mistake that is built in on purpose, to see that a checker finds it.
+    const FAULT: Option<Fault> = None;
+}
+
+/// The product: snapshots, no recording, no mistake.
+#[derive(Copy, Clone, Debug)]
+pub struct Standard;
+
+impl Variant for Standard {}
+
+/// Mistakes that a checker has to find before it is believed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Phase 2 does not look at the read set.
+    SkipReadValidation,
+    /// Phase 2 does not look at the node set.
+    SkipNodeValidation,
+    /// The epoch is read when the transaction begins, not between locking and validating.
+    EarlyEpoch,
+    /// Every second worker locks its write set in falling address order.
+    UnorderedLocks,
+    /// A deleted record is read as if it still existed.
+    IgnoreAbsent,
+}
+
+/// Whether variant `V` has `fault` built in.
+pub(super) const fn has_fault<V: Variant>(fault: Fault) -> bool {
+    match V::FAULT {
+        Some(built_in) => built_in as u8 == fault as u8,
+        None => false,
+    }
+}

@@ -1,0 +1,201 @@
+//! Writes of a read-write transaction: they wait in the write set until the commit.
+//!
+//! # Source
+//! Silo (SOSP 2013) §4.5 "Deletes" and "Inserts".
+//!
+//! What several statements of one transaction do to one record is folded into one entry:
+//! ```text
+//! existing:  Patch -> Put (a second patch, or a read, sees the whole row) ; Patch | Put -> Delete -> Put
+//! inserted:  Placed | Put -> Cancelled -> Put
+//! ```
+
+use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX};
+use ensilo_sync::cpu_relax;
+
+use super::context::{Change, Spare, WriteEntry};
+use super::node_set::OwnInsert;
+use super::read::{Sight, look_at};
+use super::transaction::Transaction;
+use super::variant::Variant;
+use crate::abort::{Abort, AbortReason};
+use crate::protocol::{Committed, Found, Write};
+use crate::record::RecordPtr;
+use crate::row::ROW_LEN_MAX;
+use crate::store::Store;
+use crate::tid::TidWord;
+
+/// Stands for "not in the read set": own placeholders are validated by their lock alone.
+const NOT_READ: u32 = u32::MAX;
+
+impl<V: Variant> Write for Transaction<'_, V> {
+    #[inline]
+    fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
+        match self.context.own_write(found.record) {
+            None => {
+                let len_words = found.record.row().len_words();
+                assert!(
+                    words.iter().all(|&(index, _)| (index as usize) < len_words),
+                    "a patch outside the row"
+                );
+                let patch = self.context.push_patch(words);
+                self.push_found(found, Change::Patch(patch));
+                Ok(())
+            }
+            Some(at) => self.context.patch_own(at, words).map_err(|abort| self.doom(abort)),
+        }
+    }
+
+    fn put(&mut self, found: Found, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
+        check_row(row, len_bytes);
+        let span = self.context.push_row(row.iter().copied(), len_bytes);
+        match self.context.own_write(found.record) {
+            None => self.push_found(found, Change::Put(span)),
+            Some(at) => {
+                assert!(self.context.writes[at].change.leaves_a_row(), "a deleted record is written");
+                self.context.writes[at].change = Change::Put(span);
+            }
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, store: &Store, key: &[u8], row: &[u64], len_bytes: usize) -> Result<bool, Abort> {
+        check_row(row, len_bytes);
+        assert!(key.len() <= KEY_LEN_MAX, "a key longer than KEY_LEN_MAX");
+        self.check_store(store)?;
+        let placeholder = RecordPtr::allocate(&self.guard, store.id(), len_bytes, TidWord::PLACEHOLDER)
+            .map_err(|_| self.doom_at(AbortReason::OutOfMemory, store.id(), key))?;
+        placeholder.store_row(row.iter().copied(), len_bytes);
+        loop {
+            match self.insert_into_tree(store, key, placeholder)? {
+                Inserted::New => return Ok(true),
+                Inserted::Existing(value) => {
+                    // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
+                    let existing = unsafe { RecordPtr::from_index_value(value) };
+                    if let Some(is_inserted) = self.insert_over(existing, key, row, len_bytes)? {
+                        // SAFETY: the tree did not take the placeholder, so nobody else knows it.
+                        unsafe { placeholder.free(&self.guard) };
+                        return Ok(is_inserted);
+                    }
+                    cpu_relax();
+                }
+            }
+        }
+    }
+
+    fn delete(&mut self, found: Found) -> Result<(), Abort> {
+        match self.context.own_write(found.record) {
+            None => self.push_found(found, Change::Delete),
+            Some(at) => {
+                let write = &mut self.context.writes[at];
+                assert!(write.change.leaves_a_row(), "a deleted record is deleted again");
+                write.change = if write.observed.is_absent() { Change::Cancelled } else { Change::Delete };
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn commit(self) -> Result<Committed, Abort> {
+        self.end()
+    }
+
+    fn abort(mut self) {
+        self.roll_back();
+    }
+}
+
+impl<V: Variant> Transaction<'_, V> {
+    /// Adds the first change of a record that was read before.
+    #[inline]
+    fn push_found(&mut self, found: Found, change: Change) {
+        let seen = self.context.reads[found.entry as usize];
+        debug_assert!(seen.record == found.record, "a handle of another transaction");
+        self.context.push_write(WriteEntry {
+            record: found.record,
+            observed: seen.word,
+            change,
+            key: seen.key,
+            entry: found.entry,
+            is_created: false,
+            spare: Spare::None,
+        });
+    }
+
+    /// Tries to put the placeholder into the tree; what that does to stamped nodes is carried over.
+    fn insert_into_tree(
+        &mut self,
+        store: &Store,
+        key: &[u8],
+        placeholder: RecordPtr,
+    ) -> Result<Inserted, Abort> {
+        let mut observer = OwnInsert::new(&mut self.context.nodes);
+        let outcome =
+            store.index().insert_if_absent(key, placeholder.index_value(), &self.guard, &mut observer);
+        let is_overtaken = observer.is_overtaken;
+        match outcome {
+            Ok(Inserted::New) => {
+                let key_span = self.context.push_key(key);
+                self.context.push_write(WriteEntry {
+                    record: placeholder,
+                    observed: TidWord::PLACEHOLDER,
+                    change: Change::Placed,
+                    key: key_span,
+                    entry: NOT_READ,
+                    is_created: true,
+                    spare: Spare::None,
+                });
+                if V::RECORDS_HISTORY {
+                    self.context.recording.missing.push((store.id(), key.into()));
+                }
+                if is_overtaken {
+                    return Err(self.doom_at(AbortReason::NodeValidation, store.id(), key));
+                }
+                Ok(Inserted::New)
+            }
+            Ok(existing) => Ok(existing),
+            Err(error) => {
+                // SAFETY: the tree did not take the placeholder, so nobody else knows it.
+                unsafe { placeholder.free(&self.guard) };
+                match error {
+                    InsertError::KeyTooLong { .. } => unreachable!("the key's length was checked"),
+                    _ => Err(self.doom_at(AbortReason::OutOfMemory, store.id(), key)),
+                }
+            }
+        }
+    }
+
+    /// Inserts where the tree has a record: `Some(false)` when the key exists, `None` when the tree must be asked again.
+    fn insert_over(
+        &mut self,
+        existing: RecordPtr,
+        key: &[u8],
+        row: &[u64],
+        len_bytes: usize,
+    ) -> Result<Option<bool>, Abort> {
+        if let Some(at) = self.context.own_write(existing) {
+            if self.context.writes[at].change.leaves_a_row() {
+                return Ok(Some(false));
+            }
+            let span = self.context.push_row(row.iter().copied(), len_bytes);
+            self.context.writes[at].change = Change::Put(span);
+            return Ok(Some(true));
+        }
+        let reads_before = self.context.reads.len();
+        match look_at::<V, ()>(self.context, existing, key, |_| ()).map_err(|abort| self.doom(abort))? {
+            Sight::Present(..) => Ok(Some(false)),
+            Sight::Superseded => Ok(None),
+            Sight::Absent => {
+                let entry = reads_before as u32;
+                let span = self.context.push_row(row.iter().copied(), len_bytes);
+                self.push_found(Found { record: existing, entry }, Change::Put(span));
+                Ok(Some(true))
+            }
+        }
+    }
+}
+
+#[inline]
+fn check_row(row: &[u64], len_bytes: usize) {
+    assert!(len_bytes <= ROW_LEN_MAX, "a row longer than ROW_LEN_MAX");
+    assert!(row.len() == len_bytes.div_ceil(8), "a row of another length than it says");
+}

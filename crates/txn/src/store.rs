@@ -1,0 +1,87 @@
+//! A store: one tree of records, which is a table's primary tree or one of its secondary indexes.
+//!
+//! # Source
+//! Silo (SOSP 2013) §3 and §4.7: to the commit protocol a secondary index is simply another table.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+
+use ensilo_epoch::Guard;
+use ensilo_index::Masstree;
+use ensilo_sync::atomic::{AtomicBool, Ordering};
+
+use crate::record::TABLE_ID_MAX;
+
+/// Names a store among all that a database ever had; ids are never used again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableId(pub u32);
+
+impl TableId {
+    /// No store: what an abort names that concerns none.
+    pub const NONE: TableId = TableId(0);
+    /// The largest id that a store can have.
+    pub const MAX: TableId = TableId(TABLE_ID_MAX);
+}
+
+/// One tree of records.
+pub struct Store {
+    id: TableId,
+    is_dropped: AtomicBool,
+    /// Shared by all transactions until the store is drained, and then the drainer's alone.
+    index: UnsafeCell<Masstree>,
+}
+
+// SAFETY: the tree is Sync, and exclusive access to it is taken only in `drain`, whose caller vouches that nobody shares it.
+unsafe impl Sync for Store {}
+
+impl Store {
+    pub(crate) fn new(id: TableId, index: Masstree) -> Self {
+        Store { id, is_dropped: AtomicBool::new(false), index: UnsafeCell::new(index) }
+    }
+
+    /// The store's id.
+    #[must_use]
+    pub fn id(&self) -> TableId {
+        self.id
+    }
+
+    /// Whether the store was dropped; operations on it abort with [`crate::AbortReason::StoreDropped`].
+    #[inline]
+    #[must_use]
+    pub fn is_dropped(&self) -> bool {
+        // Acquire: [drop] a transaction that pinned after the drop's epoch had passed sees the flag: it read the epoch
+        // with Acquire after the advancing thread had seen the dropper's store (see Engine::drop_store).
+        self.is_dropped.load(Ordering::Acquire)
+    }
+
+    /// The tree, for a transaction that has found the store not dropped after it pinned, or through the registry.
+    #[inline]
+    pub(crate) fn index(&self) -> &Masstree {
+        // SAFETY: exclusive access is taken only in `drain`, when no such transaction is left.
+        unsafe { &*self.index.get() }
+    }
+
+    /// Frees the tree's nodes and hands out its values.
+    ///
+    /// # Safety
+    /// Nobody else uses the tree, now or later: the store was dropped and every transaction of that time has ended, or nobody has seen
+    /// the store.
+    pub(crate) unsafe fn drain(&self, guard: &Guard<'_>, each: impl FnMut(u64)) {
+        // SAFETY: the caller's promise makes this the only reference.
+        unsafe { (*self.index.get()).drain(guard, each) }
+    }
+
+    pub(crate) fn mark_dropped(&self) {
+        // Release: [drop].
+        self.is_dropped.store(true, Ordering::Release);
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("id", &self.id)
+            .field("is_dropped", &self.is_dropped())
+            .finish_non_exhaustive()
+    }
+}

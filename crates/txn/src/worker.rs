@@ -1,0 +1,98 @@
+//! A worker: one thread's way into the engine.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ensilo_epoch::{Epoch, Participant};
+
+use crate::engine::Engine;
+use crate::history::TransactionRecord;
+use crate::protocol::Protocol;
+
+/// What stays of a worker when its thread leaves and another one takes over.
+pub(crate) struct WorkerState<P: Protocol> {
+    pub(crate) participant: Participant,
+    pub(crate) context: P::Context,
+    /// The epoch in which this worker last looked after others.
+    chores_done: Epoch,
+}
+
+impl<P: Protocol> WorkerState<P> {
+    pub(crate) fn new(participant: Participant) -> Self {
+        WorkerState { participant, context: P::context(), chores_done: Epoch::new(0) }
+    }
+}
+
+/// Runs transactions, one at a time. Dropping it leaves its memory and garbage to the workers that stay.
+pub struct Worker<P: Protocol> {
+    engine: Arc<Engine<P>>,
+    /// Present until the worker is dropped.
+    state: Option<Box<WorkerState<P>>>,
+}
+
+impl<P: Protocol> Worker<P> {
+    pub(crate) fn new(engine: Arc<Engine<P>>, state: Box<WorkerState<P>>) -> Self {
+        Worker { engine, state: Some(state) }
+    }
+
+    /// The engine that this worker belongs to.
+    #[must_use]
+    pub fn engine(&self) -> &Arc<Engine<P>> {
+        &self.engine
+    }
+
+    /// Begins a read-write transaction. Between transactions, so here, the worker frees a bounded amount of garbage.
+    #[inline]
+    pub fn begin(&mut self) -> P::Transaction<'_> {
+        self.collect();
+        let (engine, state) = self.parts();
+        P::begin(&engine.shared, &state.participant, &mut state.context)
+    }
+
+    /// Begins a read-only transaction on the newest snapshot, which is at most about two snapshot intervals old.
+    #[inline]
+    pub fn begin_snapshot(&mut self) -> P::Snapshot<'_> {
+        self.collect();
+        let (engine, state) = self.parts();
+        P::begin_snapshot(&engine.shared, &state.participant, &mut state.context)
+    }
+
+    /// Frees a bounded amount of garbage: the worker's own and, once an epoch, that of workers that have left.
+    #[inline]
+    pub fn collect(&mut self) {
+        let (engine, state) = self.parts();
+        P::collect(&engine.shared, &state.participant, &mut state.context);
+        let epoch = state.participant.global_epoch();
+        if state.chores_done != epoch {
+            state.chores_done = epoch;
+            engine.do_chores(&state.participant);
+        }
+    }
+
+    /// Takes the committed transactions that were recorded since the last call; empty unless the protocol records.
+    pub fn take_history(&mut self) -> Vec<TransactionRecord> {
+        P::take_history(&mut self.parts().1.context)
+    }
+
+    #[inline]
+    fn parts(&mut self) -> (&Arc<Engine<P>>, &mut WorkerState<P>) {
+        match &mut self.state {
+            Some(state) => (&self.engine, state),
+            None => unreachable!("the state leaves in drop only"),
+        }
+    }
+}
+
+impl<P: Protocol> Drop for Worker<P> {
+    fn drop(&mut self) {
+        if let Some(state) = self.state.take() {
+            self.engine.park(state);
+        }
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Worker<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("engine", &self.engine).finish_non_exhaustive()
+    }
+}

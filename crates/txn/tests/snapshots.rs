@@ -1,0 +1,111 @@
+//! Snapshot transactions: a consistent point in the recent past, kept only as long as it is needed.
+
+mod common;
+
+use common::*;
+use ensilo_txn::{AbortReason, Direction};
+
+#[test]
+fn a_snapshot_shows_the_past_while_writers_go_on() {
+    let (engine, store) = engine_and_store();
+    let (mut writer, mut reader) = (engine.worker(), engine.worker());
+    commit(&mut writer, |tx| {
+        insert(tx, &store, "updated", &[1]);
+        insert(tx, &store, "grown", &[1]);
+        insert(tx, &store, "deleted", &[1]);
+        insert(tx, &store, "reborn", &[1]);
+    });
+    pass_snapshot(&engine);
+    let mut snapshot = reader.begin_snapshot();
+    for round in 2..20 {
+        commit(&mut writer, |tx| {
+            put(tx, &store, "updated", &[round]);
+            put(tx, &store, "grown", &vec![round; round as usize * 3]);
+            if round % 2 == 0 {
+                delete(tx, &store, "reborn");
+            } else {
+                insert(tx, &store, "reborn", &[round]);
+            }
+        });
+        if round == 2 {
+            commit(&mut writer, |tx| delete(tx, &store, "deleted"));
+        }
+        commit(&mut writer, |tx| assert!(insert(tx, &store, &format!("new {round}"), &[round])));
+        for _ in 0..2 {
+            engine.epochs().advance();
+        }
+        let expected = ["deleted", "grown", "reborn", "updated"].map(|key| (key.to_owned(), 1));
+        assert_eq!(scan_all(&mut snapshot, &store, Direction::Forward), expected);
+        for (key, _) in &expected {
+            assert_eq!(read(&mut snapshot, &store, key), Some(vec![1]), "{key} in round {round}");
+        }
+        assert_eq!(read(&mut snapshot, &store, "new 2"), None);
+    }
+    drop(snapshot);
+    pass_snapshot(&engine);
+    let mut snapshot = reader.begin_snapshot();
+    assert_eq!(read(&mut snapshot, &store, "updated"), Some(vec![19]));
+    assert_eq!(read(&mut snapshot, &store, "deleted"), None);
+    assert_eq!(read(&mut snapshot, &store, "reborn"), Some(vec![19]));
+}
+
+#[test]
+fn versions_go_when_no_snapshot_needs_them() {
+    let (engine, store) = engine_and_store();
+    let mut worker = engine.worker();
+    commit(&mut worker, |tx| {
+        for i in 0..50_u64 {
+            insert(tx, &store, &format!("{i:02}"), &[i]);
+        }
+    });
+    let mut most = 0;
+    for _ in 0..20 {
+        pass_snapshot(&engine);
+        for i in 0..50_u64 {
+            commit(&mut worker, |tx| put(tx, &store, &format!("{i:02}"), &[i + 1]));
+        }
+        most = most.max(engine.statistics().transactions.versions);
+    }
+    assert!((50..=100).contains(&most), "{most} versions were kept");
+    commit(&mut worker, |tx| (0..50).for_each(|i| delete(tx, &store, &format!("{i:02}"))));
+    assert_eq!(engine.statistics().transactions.deleted_records, 50);
+    for _ in 0..10 {
+        pass_snapshot(&engine);
+        worker.collect();
+    }
+    let left = engine.statistics();
+    assert_eq!((left.transactions.versions, left.transactions.deleted_records), (0, 0));
+    assert_eq!(left.transactions.version_bytes, 0);
+}
+
+#[test]
+fn one_overwrite_an_interval_is_enough_to_keep_the_interval() {
+    let (engine, store) = engine_and_store();
+    let (mut writer, mut reader) = (engine.worker(), engine.worker());
+    commit(&mut writer, |tx| assert!(insert(tx, &store, "a", &[0])));
+    pass_snapshot(&engine);
+    for value in 1..200 {
+        // Every commit in an epoch of its own: at each moment the snapshot shows the last value of an earlier interval.
+        commit(&mut writer, |tx| put(tx, &store, "a", &[value]));
+        engine.epochs().advance();
+        let mut snapshot = reader.begin_snapshot();
+        let seen = read(&mut snapshot, &store, "a").unwrap()[0];
+        assert!(seen <= value && seen + 2 * EPOCHS_PER_SNAPSHOT >= value, "{seen} is seen at {value}");
+        let again = read(&mut snapshot, &store, "a").unwrap()[0];
+        assert_eq!(seen, again);
+    }
+}
+
+#[test]
+fn a_snapshot_that_grows_too_old_is_told_so() {
+    let (engine, store) = engine_and_store();
+    let mut worker = engine.worker();
+    commit(&mut worker, |tx| assert!(insert(tx, &store, "a", &[0])));
+    pass_snapshot(&engine);
+    let mut snapshot = worker.begin_snapshot();
+    assert_eq!(read(&mut snapshot, &store, "a"), Some(vec![0]));
+    for _ in 0..80 * EPOCHS_PER_SNAPSHOT {
+        engine.epochs().advance();
+    }
+    assert_eq!(try_read(&mut snapshot, &store, "a").unwrap_err().reason(), AbortReason::SnapshotTooOld);
+}
