@@ -8,6 +8,8 @@
 mod attributes;
 mod columns;
 mod row;
+#[cfg(test)]
+mod tests;
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};

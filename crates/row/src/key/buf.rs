@@ -10,6 +10,8 @@ pub const KEY_LEN_MAX: usize = 4096;
 const INLINE_LEN: usize = 48;
 
 /// An encoded key that is used again and again: keys of at most 48 bytes never allocate.
+///
+/// Aligned, and the bytes first, so that the stores and loads of a key's first slices stay within a cache line.
 #[derive(Clone)]
 #[repr(C, align(16))]
 pub struct KeyBuf {
