@@ -1,0 +1,124 @@
+//! The catalog: which tables and indexes a database has.
+//!
+//! It stands twice. What handles and statements use is in memory ([`TableCore`], [`IndexCore`]). What is durable once there is a log, and what
+//! tells a reopened database its tables, are rows of two tables of the engine itself, written by transactions like any
+//! other: see [`system`].
+//!
+//! # Invariants
+//! - G1: changes are made one at a time, under the lock of [`Catalog::change`].
+//! - G2: a change is first made where it may fail, in the engine's stores and the system tables; then it is published in memory, which cannot.
+//! - G3: ids of stores are never used again.
+
+mod build_index;
+mod change;
+mod index_set;
+pub(crate) mod system;
+mod table_core;
+mod wait;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use ensilo_row::Schema;
+use ensilo_txn::{Engine, NewStoreError, Protocol, Store, TableId};
+
+pub(crate) use index_set::{IndexSet, Pinned, column_mask};
+use system::SystemTables;
+pub(crate) use table_core::{IndexCore, TableCore};
+
+use crate::error::{Abort, Error, Name, Result};
+
+/// The first store id that is not a system table's.
+const FIRST_STORE_ID: u32 = 16;
+
+/// Names that begin so belong to the system.
+const SYSTEM_PREFIX: &str = "ensilo.";
+
+/// The tables of a database.
+pub(crate) struct Catalog {
+    pub(crate) system: SystemTables,
+    tables: RwLock<HashMap<Arc<str>, Arc<TableCore>>>,
+    changes: Mutex<Changes>,
+}
+
+/// What only who changes the catalog needs.
+pub(crate) struct Changes {
+    next_store: u32,
+}
+
+impl Catalog {
+    pub(crate) fn new<P: Protocol>(engine: &Engine<P>, database: u64) -> Result<Self> {
+        let system = SystemTables::new(engine, database)?;
+        let changes = Mutex::new(Changes { next_store: FIRST_STORE_ID });
+        Ok(Catalog { system, tables: RwLock::default(), changes })
+    }
+
+    /// The table of this name.
+    pub(crate) fn table(&self, name: &str) -> Result<Arc<TableCore>> {
+        self.read().get(name).cloned().ok_or_else(|| Error::UnknownTable(Name::new(name)))
+    }
+
+    /// All tables, by name.
+    pub(crate) fn tables(&self) -> Vec<Arc<TableCore>> {
+        let mut tables: Vec<_> = self.read().values().cloned().collect();
+        tables.sort_by(|one, other| one.name.cmp(&other.name));
+        tables
+    }
+
+    /// The table or index that a store is, by name.
+    pub(crate) fn store_name(&self, id: TableId) -> Option<Arc<str>> {
+        for table in self.tables().iter().chain(self.system.all()) {
+            if table.store.id() == id {
+                return Some(Arc::clone(&table.name));
+            }
+            if let Some(index) = table.indexes.snapshot().iter().find(|index| index.store.id() == id) {
+                return Some(format!("{}.{}", table.name, index.name).into());
+            }
+        }
+        None
+    }
+
+    /// The right to change the catalog.
+    pub(crate) fn change(&self) -> MutexGuard<'_, Changes> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<TableCore>>> {
+        self.tables.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<TableCore>>> {
+        self.tables.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Changes {
+    /// Makes an empty store.
+    fn new_store<P: Protocol>(&mut self, engine: &Engine<P>) -> Result<Arc<Store>> {
+        let id = TableId(self.next_store);
+        self.next_store += 1;
+        new_store(engine, id)
+    }
+}
+
+fn new_store<P: Protocol>(engine: &Engine<P>, id: TableId) -> Result<Arc<Store>> {
+    engine.new_store(id).map_err(|error| match error {
+        NewStoreError::OutOfMemory(_) => Error::OutOfMemory(Abort::out_of_memory(id)),
+        _ => Error::InvalidSchema(Name::new("the database has used up its ids of tables and indexes")),
+    })
+}
+
+impl TableCore {
+    /// The schema with the indexes that there are now.
+    pub(crate) fn current_schema(&self) -> Schema {
+        let bare = self
+            .schema
+            .indexes()
+            .iter()
+            .fold((*self.schema).clone(), |schema, index| schema.without_index(index.name()));
+        self.indexes.snapshot().iter().filter(|index| index.is_ready()).fold(bare, |schema, index| {
+            // An index that exists passed this check when it was made.
+            schema.with_index(index.schema.clone()).unwrap_or(schema)
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! Building an index on a table that others are writing to.
+//!
+//! Timeline:
+//! ```text
+//! introduce      writers that begin from here on keep the index; nobody reads it
+//!   | wait       until the transactions that began before have ended: those did not keep it
+//! fill           small transactions add the entries of the rows that are there
+//! finish         transactions may read it; snapshots as soon as they show a point in time after the last entry
+//! ```
+//! Filling and writers may meet at a row: each is a serializable transaction that reads the row and writes its entry, so one
+//! of them comes first, and the other sees that the entry is there. A unique index is enforced from its introduction on: a
+//! writer whose key is taken is refused, also while the index is built. When two old rows have the same key, the index cannot be built and is
+//! removed again.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use ensilo_row::{IndexSchema, KeyBuf};
+use ensilo_txn::{Direction, Protocol, Write};
+
+use super::{IndexCore, TableCore, wait};
+use crate::maintain::{copy_row, stored_index_key};
+use crate::row_words::{key_of_bytes, primary_key_of};
+use crate::shared::Shared;
+use crate::transaction::Inner;
+use crate::{Error, Result, request};
+
+/// The most rows that one transaction adds entries for.
+const BATCH_LEN_MAX: usize = 128;
+
+impl<P: Protocol> Shared<P> {
+    /// Creates an index on a table that exists.
+    pub(crate) fn create_index(&self, table: &Arc<TableCore>, schema: IndexSchema) -> Result<()> {
+        self.check_may_change()?;
+        let index = self.introduce_index(table, schema)?;
+        wait::for_older_transactions(self.engine.epochs());
+        let built = self.fill_index(table, &index).and_then(|()| self.finish_index(table, &index));
+        if built.is_err() {
+            self.abandon_index(table, &index);
+        }
+        built
+    }
+
+    fn fill_index(&self, table: &TableCore, index: &IndexCore) -> Result<()> {
+        let mut after: Option<KeyBuf> = None;
+        let mut batch_len = BATCH_LEN_MAX;
+        loop {
+            let filled = request::run(self, 0, &mut |_| (), |tx| {
+                table.check(&tx.inner)?;
+                fill_batch(&mut tx.inner, table, index, after.as_ref(), batch_len)
+            });
+            match filled {
+                Ok(Some(last)) => {
+                    after = Some(last);
+                    batch_len = (batch_len * 2).min(BATCH_LEN_MAX);
+                }
+                Ok(None) => return Ok(()),
+                // Fewer rows meet fewer writers; with one row some attempt gets through.
+                Err(Error::Aborted(abort)) if abort.is_retryable() => batch_len = (batch_len / 2).max(1),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Adds the entries of at most `len` rows after the key `after`; returns the last one's key, or `None` when there were none.
+fn fill_batch<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore,
+    index: &IndexCore,
+    after: Option<&KeyBuf>,
+    len: usize,
+) -> Result<Option<KeyBuf>> {
+    let low = after.map_or(Bound::Unbounded, |key| Bound::Excluded(key.as_bytes()));
+    let mut rows = Vec::with_capacity(len);
+    let scanned = inner.raw.scan(
+        &table.store,
+        (low, Bound::Unbounded),
+        Direction::Forward,
+        |key, _| key_of_bytes(key),
+        |found, key| {
+            rows.push((key, found));
+            if rows.len() == len { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        },
+    );
+    scanned.map_err(|abort| inner.lost(abort))?;
+    let mut entry_key = KeyBuf::new();
+    for (key, found) in &rows {
+        copy_row(inner, *found)?;
+        stored_index_key(table, index, key, &inner.local.before, &mut entry_key);
+        add_entry(inner, table, index, key, &entry_key)?;
+    }
+    Ok(rows.pop().map(|(key, _)| key))
+}
+
+/// Adds an entry, unless a writer was here first.
+fn add_entry<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore,
+    index: &IndexCore,
+    key: &KeyBuf,
+    entry_key: &KeyBuf,
+) -> Result<()> {
+    index.check_key(entry_key)?;
+    inner.local.entry.set_bytes(key.as_bytes());
+    let entry = &inner.local.entry;
+    match inner.raw.insert(&index.store, entry_key.as_bytes(), entry.words(), entry.len_bytes()) {
+        Ok(true) => {
+            inner.note_insert(&index.store);
+            return Ok(());
+        }
+        Ok(false) => {}
+        Err(abort) => return Err(inner.lost(abort)),
+    }
+    let existing = inner.raw.get(&index.store, entry_key.as_bytes(), primary_key_of);
+    match existing.map_err(|abort| inner.lost(abort))? {
+        Some(other) if other != *key => Err(table.duplicate(Some(index), entry_key.as_bytes())),
+        _ => Ok(()),
+    }
+}

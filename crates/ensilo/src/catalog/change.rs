@@ -1,0 +1,155 @@
+//! Creating and dropping tables and indexes while others run.
+
+use std::sync::Arc;
+
+use ensilo_row::{IndexSchema, Schema};
+use ensilo_txn::{Protocol, TableId};
+
+use super::{Changes, IndexCore, SYSTEM_PREFIX, TableCore};
+use crate::error::Name;
+use crate::shared::Shared;
+use crate::{Error, Result, Transaction, request};
+
+impl<P: Protocol> Shared<P> {
+    /// Creates a table with the indexes that its schema names.
+    pub(crate) fn create_table(&self, schema: Schema) -> Result<Arc<TableCore>> {
+        self.check_may_change()?;
+        if schema.name().starts_with(SYSTEM_PREFIX) {
+            return Err(Error::InvalidSchema(Name::new(format!(
+                "names with {SYSTEM_PREFIX} belong to the system"
+            ))));
+        }
+        let mut changes = self.catalog.change();
+        if self.catalog.table(schema.name()).is_ok() {
+            return Err(Error::TableExists(Name::new(schema.name())));
+        }
+        let mut stores = Vec::new();
+        let created = self.create_stores(&mut changes, schema, &mut stores);
+        if created.is_err() {
+            stores.into_iter().for_each(|store| _ = self.engine.drop_store(store));
+        }
+        let table = created?;
+        self.catalog.write().insert(Arc::clone(&table.name), Arc::clone(&table));
+        Ok(table)
+    }
+
+    /// Makes the stores and the system rows; `stores` are those made, also when it fails.
+    fn create_stores(
+        &self,
+        changes: &mut Changes,
+        schema: Schema,
+        stores: &mut Vec<TableId>,
+    ) -> Result<Arc<TableCore>> {
+        let store = changes.new_store(&self.engine)?;
+        stores.push(store.id());
+        let table = TableCore::new(self.id, schema.name().into(), schema, store);
+        let mut indexes = Vec::new();
+        for (number, schema) in table.schema.indexes().iter().enumerate() {
+            let store = changes.new_store(&self.engine)?;
+            stores.push(store.id());
+            let index = IndexCore::new(self.id, schema.clone(), store, Some(number));
+            // Rows and entries of an index that is as old as its table appear at the same points in time.
+            index.mark_ready(0);
+            indexes.push(Arc::new(index));
+        }
+        self.change_rows(|tx| self.catalog.system.insert_table(tx, &table, &indexes))?;
+        table.indexes.publish(indexes, self.engine.epochs());
+        Ok(Arc::new(table))
+    }
+
+    /// Drops a table and its indexes.
+    pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
+        self.check_may_change()?;
+        let _changes = self.catalog.change();
+        let table = self.catalog.table(name)?;
+        self.change_rows(|tx| self.catalog.system.delete_table(tx, &table))?;
+        self.catalog.write().remove(name);
+        table.mark_dropped();
+        for index in table.indexes.snapshot() {
+            index.mark_dropped();
+            self.engine.drop_store(index.store.id());
+        }
+        self.engine.drop_store(table.store.id());
+        Ok(())
+    }
+
+    /// Drops an index.
+    pub(crate) fn drop_index(&self, table: &str, name: &str) -> Result<()> {
+        self.check_may_change()?;
+        let _changes = self.catalog.change();
+        let table = self.catalog.table(table)?;
+        let indexes = table.indexes.snapshot();
+        let index = indexes.iter().find(|index| &*index.name == name);
+        let index = index.ok_or_else(|| Error::UnknownIndex(Name::new(name)))?;
+        if !index.is_ready() {
+            return Err(Error::IndexNotReady(Name::new(name)));
+        }
+        self.change_rows(|tx| self.catalog.system.delete_index(tx, &table, index))?;
+        self.take_index_out(&table, index);
+        Ok(())
+    }
+
+    /// Makes an index that writers keep from now on, but that no transaction reads yet.
+    pub(super) fn introduce_index(
+        &self,
+        table: &Arc<TableCore>,
+        schema: IndexSchema,
+    ) -> Result<Arc<IndexCore>> {
+        let mut changes = self.catalog.change();
+        if table.is_dropped() {
+            return Err(table.unknown());
+        }
+        let mut indexes = table.indexes.snapshot();
+        if indexes.iter().any(|index| &*index.name == schema.name()) {
+            return Err(Error::IndexExists(Name::new(schema.name())));
+        }
+        table.current_schema().with_index(schema.clone()).map_err(Error::from_schema)?;
+        let store = changes.new_store(&self.engine)?;
+        let index = Arc::new(IndexCore::new(self.id, schema, store, None));
+        indexes.push(Arc::clone(&index));
+        table.indexes.publish(indexes, self.engine.epochs());
+        Ok(index)
+    }
+
+    /// Lets transactions read an index that has all of its entries.
+    pub(super) fn finish_index(&self, table: &Arc<TableCore>, index: &Arc<IndexCore>) -> Result<()> {
+        let _changes = self.catalog.change();
+        if table.is_dropped() {
+            return Err(table.unknown());
+        }
+        self.change_rows(|tx| self.catalog.system.insert_index(tx, table, index))?;
+        // A snapshot of an epoch shows what was committed before it: the last entry may be of the present one.
+        index.mark_ready(self.engine.epochs().global_epoch().get() + 1);
+        Ok(())
+    }
+
+    /// Removes an index that could not be built.
+    pub(super) fn abandon_index(&self, table: &TableCore, index: &Arc<IndexCore>) {
+        let _changes = self.catalog.change();
+        // A dropped table has dropped its indexes.
+        if !table.is_dropped() {
+            self.take_index_out(table, index);
+        }
+    }
+
+    fn take_index_out(&self, table: &TableCore, index: &Arc<IndexCore>) {
+        let mut indexes = table.indexes.snapshot();
+        indexes.retain(|other| !Arc::ptr_eq(other, index));
+        table.indexes.publish(indexes, self.engine.epochs());
+        index.mark_dropped();
+        self.engine.drop_store(index.store.id());
+    }
+
+    /// Refuses a change of the catalog from inside a transaction of the same thread: it might wait for itself.
+    pub(super) fn check_may_change(&self) -> Result<()> {
+        if self.is_closed() {
+            return Err(Error::Closed);
+        }
+        if self.is_in_transaction() { Err(Error::NestedRequest) } else { Ok(()) }
+    }
+
+    /// Changes the system tables.
+    fn change_rows(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<()>) -> Result<()> {
+        request::run(self, self.retries, &mut |_| (), body)
+    }
+}

@@ -1,0 +1,129 @@
+//! The system tables: the catalog as rows.
+//!
+//! # Layout
+//! | table | key | columns |
+//! |---|---|---|
+//! | `ensilo.tables` | `store` u32 | `name` text (unique index `by_name`), `schema` bytes: the schema as the table was created with |
+//! | `ensilo.indexes` | `table` u32, `store` u32 | `name` text, `definition` bytes: a schema with this one index |
+//!
+//! Their rows are written by ordinary transactions, so that the log and checkpoints will hold them like all others.
+
+use std::sync::Arc;
+
+use ensilo_row::{ColumnType, Order, Schema, SchemaError, Value};
+use ensilo_txn::{Engine, Protocol, TableId};
+
+use super::{IndexCore, TableCore, new_store};
+use crate::dynamic::DynamicTable;
+use crate::{Error, Result, Transaction};
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct SystemTables {
+    tables: Arc<TableCore>,
+    indexes: Arc<TableCore>,
+}
+
+impl SystemTables {
+    pub(super) fn new<P: Protocol>(engine: &Engine<P>, database: u64) -> Result<Self> {
+        let tables_schema = Schema::builder("ensilo.tables")
+            .column("store", ColumnType::U32)
+            .column("name", ColumnType::Text)
+            .column("schema", ColumnType::Bytes)
+            .key([("store", Order::Ascending)])
+            .unique_index("by_name", [("name", Order::Ascending)])
+            .build();
+        let indexes_schema = Schema::builder("ensilo.indexes")
+            .column("table", ColumnType::U32)
+            .column("store", ColumnType::U32)
+            .column("name", ColumnType::Text)
+            .column("definition", ColumnType::Bytes)
+            .key([("table", Order::Ascending), ("store", Order::Ascending)])
+            .build();
+        let tables = system_table(engine, database, TableId(1), tables_schema)?;
+        let by_name = tables.schema.indexes().iter().enumerate().map(|(number, schema)| {
+            let store = new_store(engine, TableId(2))?;
+            let index = IndexCore::new(database, schema.clone(), store, Some(number));
+            index.mark_ready(0);
+            Ok(Arc::new(index))
+        });
+        tables.indexes.publish(by_name.collect::<Result<_>>()?, engine.epochs());
+        let indexes = system_table(engine, database, TableId(3), indexes_schema)?;
+        Ok(SystemTables { tables, indexes })
+    }
+
+    pub(super) fn all(&self) -> [&Arc<TableCore>; 2] {
+        [&self.tables, &self.indexes]
+    }
+
+    /// Adds the rows of a new table.
+    pub(super) fn insert_table<P: Protocol>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        table: &TableCore,
+        indexes: &[Arc<IndexCore>],
+    ) -> Result<()> {
+        let mut schema = Vec::new();
+        table.schema.encode(&mut schema);
+        let row = [table.store.id().0.into(), (*table.name).into(), schema.into()];
+        DynamicTable::<P>::new(Arc::clone(&self.tables)).insert(tx, &row)?;
+        indexes.iter().try_for_each(|index| self.insert_index(tx, table, index))
+    }
+
+    /// Adds the row of a new index.
+    pub(super) fn insert_index<P: Protocol>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        table: &TableCore,
+        index: &IndexCore,
+    ) -> Result<()> {
+        let mut definition = Vec::new();
+        alone(table, index).map_err(Error::from_schema)?.encode(&mut definition);
+        let row =
+            [table.store.id().0.into(), index.store.id().0.into(), (*index.name).into(), definition.into()];
+        DynamicTable::<P>::new(Arc::clone(&self.indexes)).insert(tx, &row).map(|_| ())
+    }
+
+    /// Deletes the rows of a table and of its indexes.
+    pub(super) fn delete_table<P: Protocol>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        table: &TableCore,
+    ) -> Result<()> {
+        let id: Value = table.store.id().0.into();
+        DynamicTable::<P>::new(Arc::clone(&self.tables)).delete(tx, std::slice::from_ref(&id))?;
+        let indexes = DynamicTable::<P>::new(Arc::clone(&self.indexes));
+        let mut keys = Vec::new();
+        indexes.scan().prefix(&[id])?.for_each(tx, |key, _| keys.push(key.to_vec()))?;
+        keys.iter().try_for_each(|key| indexes.delete(tx, key).map(|_| ()))
+    }
+
+    /// Deletes the row of an index.
+    pub(super) fn delete_index<P: Protocol>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        table: &TableCore,
+        index: &IndexCore,
+    ) -> Result<()> {
+        let key = [table.store.id().0.into(), index.store.id().0.into()];
+        DynamicTable::<P>::new(Arc::clone(&self.indexes)).delete(tx, &key).map(|_| ())
+    }
+}
+
+/// The table's schema with this one index.
+fn alone(table: &TableCore, index: &IndexCore) -> Result<Schema, SchemaError> {
+    let names: Vec<_> = table.schema.indexes().iter().map(|index| index.name().to_owned()).collect();
+    let bare = names.iter().fold((*table.schema).clone(), |schema, name| schema.without_index(name));
+    bare.with_index(index.schema.clone())
+}
+
+fn system_table<P: Protocol>(
+    engine: &Engine<P>,
+    database: u64,
+    id: TableId,
+    schema: Result<Schema, SchemaError>,
+) -> Result<Arc<TableCore>> {
+    let schema = schema.map_err(Error::from_schema)?;
+    let name: Arc<str> = schema.name().into();
+    Ok(Arc::new(TableCore::new(database, name, schema, new_store(engine, id)?)))
+}

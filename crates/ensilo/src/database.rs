@@ -1,0 +1,359 @@
+//! The database: what opens, owns and closes everything else.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ensilo_row::{IndexSchema, Order, Row, Schema};
+use ensilo_txn::{Protocol, Silo};
+
+use crate::catalog::TableCore;
+use crate::dynamic::DynamicTable;
+use crate::error::SchemaMismatch;
+use crate::interactive::Interactive;
+use crate::options::Options;
+use crate::pool::{JobHandle, WhenFull};
+use crate::request::{self, Request};
+use crate::shared::Shared;
+use crate::statistics::Statistics;
+use crate::{Error, Result, Snapshot, Table, Transaction};
+
+/// A database. Cloning gives another handle to the same one; dropping the last handle closes it.
+///
+/// All methods may be called from any number of threads at once.
+pub struct Database<P: Protocol = Silo> {
+    shared: Arc<Shared<P>>,
+    /// Closes the database when the last handle goes; jobs and departing threads hold `shared` only.
+    owner: Arc<Owner<P>>,
+}
+
+struct Owner<P: Protocol>(Arc<Shared<P>>);
+
+impl<P: Protocol> Drop for Owner<P> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl Database {
+    /// Opens an empty database in memory with the default [`Options`].
+    ///
+    /// # Errors
+    /// None with the default options.
+    pub fn in_memory() -> Result<Database> {
+        Options::default().in_memory()
+    }
+
+    /// Options for a database that is about to be opened.
+    pub fn options() -> Options {
+        Options::default()
+    }
+}
+
+impl<P: Protocol> Database<P> {
+    pub(crate) fn open(options: Options) -> Result<Self> {
+        let shared = Arc::new(Shared::new(options)?);
+        Ok(Database { owner: Arc::new(Owner(Arc::clone(&shared))), shared })
+    }
+
+    #[inline(always)]
+    pub(crate) fn shared(&self) -> &Shared<P> {
+        &self.shared
+    }
+
+    /// Runs `body` as one serializable transaction on the calling thread and returns what it returns.
+    ///
+    /// When the transaction meets a conflict it is undone and `body` runs again, after a short random wait, as often
+    /// as [`Options::retries`] says. So `body` must have no effects but through the transaction. When `body`
+    /// returns an error, or panics, the transaction is undone; an error of its own is handed to the caller as it is.
+    ///
+    /// Isolation: serializable. When this returns `Ok`, the writes are visible to every transaction that commits later.
+    ///
+    /// # Errors
+    /// What `body` returns; [`Error::Aborted`] when the retries are used up; [`Error::OutOfMemory`];
+    /// [`Error::NestedRequest`] when called from inside another request to this database on the same thread;
+    /// [`Error::Closed`].
+    #[inline]
+    pub fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
+        request::run(&self.shared, self.shared.retries, &mut |_| (), body)
+    }
+
+    /// Runs `body` on a recent consistent point of the serial order, read-only, on the calling thread.
+    ///
+    /// It never conflicts with other transactions and never makes them wait. What it shows is one to two snapshot intervals old
+    /// (about a second or two unless [`Options`] say otherwise): rows, tables and indexes that are younger do not show.
+    ///
+    /// # Errors
+    /// What `body` returns; [`Error::Aborted`] with `AbortReason::SnapshotTooOld` when it runs for longer than
+    /// [`Options::snapshot_age_limit`]; [`Error::NestedRequest`], [`Error::Closed`].
+    #[inline]
+    pub fn snapshot<R>(&self, body: impl FnOnce(&mut Snapshot<'_, P>) -> Result<R>) -> Result<R> {
+        request::run_snapshot(&self.shared, body)
+    }
+
+    /// A request with settings of its own: retries, a hook for aborts.
+    #[inline]
+    pub fn request(&self) -> Request<'_, P> {
+        Request::new(self)
+    }
+
+    /// Runs `body` like [`Database::transact`] on a thread of the database's pool, and returns a handle to its result. Waits
+    /// while the pool's queue is full.
+    ///
+    /// ```
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = ensilo::Database::in_memory()?;
+    /// let handle = db.submit(|_tx| Ok(6 * 7))?;
+    /// assert_eq!(handle.wait()?, 42); // or, in async code: handle.await?
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Closed`]. The handle has what [`Database::transact`] returns.
+    pub fn submit<R: Send + 'static>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R> + Send + 'static,
+    ) -> Result<JobHandle<R>> {
+        self.submit_transaction(WhenFull::Wait, body)
+    }
+
+    /// Like [`Database::submit`], but never waits.
+    ///
+    /// # Errors
+    /// [`Error::QueueFull`], [`Error::Closed`].
+    pub fn try_submit<R: Send + 'static>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R> + Send + 'static,
+    ) -> Result<JobHandle<R>> {
+        self.submit_transaction(WhenFull::Refuse, body)
+    }
+
+    /// Runs `body` like [`Database::snapshot`] on a thread of the database's pool.
+    ///
+    /// # Errors
+    /// As [`Database::submit`]; the handle has what [`Database::snapshot`] returns.
+    pub fn submit_snapshot<R: Send + 'static>(
+        &self,
+        body: impl FnOnce(&mut Snapshot<'_, P>) -> Result<R> + Send + 'static,
+    ) -> Result<JobHandle<R>> {
+        request::submit(&self.shared, WhenFull::Wait, |shared| request::run_snapshot(shared, body))
+    }
+
+    fn submit_transaction<R: Send + 'static>(
+        &self,
+        when_full: WhenFull,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R> + Send + 'static,
+    ) -> Result<JobHandle<R>> {
+        request::submit(&self.shared, when_full, |shared| {
+            request::run(shared, shared.retries, &mut |_| (), body)
+        })
+    }
+
+    /// Begins a transaction that stays open between calls, for code that cannot be one closure. Conflicts are not retried.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn begin(&self) -> Result<Interactive<P>> {
+        Interactive::begin(&self.shared)
+    }
+
+    /// Creates the table that the row type `T` describes, with its indexes.
+    ///
+    /// # Errors
+    /// [`Error::TableExists`]; [`Error::NestedRequest`] inside a request or while this thread holds an interactive
+    /// transaction; [`Error::OutOfMemory`], [`Error::Closed`]. Nothing has changed then.
+    pub fn create_table<T: Row>(&self) -> Result<Table<T, P>> {
+        self.shared.create_table(T::schema().clone()).map(Table::new)
+    }
+
+    /// Creates a table by a schema that was made at run time.
+    ///
+    /// # Errors
+    /// As [`Database::create_table`]; [`Error::InvalidSchema`] when its name is the system's.
+    pub fn create_dynamic_table(&self, schema: Schema) -> Result<DynamicTable<P>> {
+        self.shared.create_table(schema).map(DynamicTable::new)
+    }
+
+    /// The existing table that the row type `T` describes.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`]; [`Error::SchemaMismatch`] when columns or primary key differ, or an index that `T`
+    /// declares is missing or defined otherwise; [`Error::Closed`].
+    pub fn open_table<T: Row>(&self) -> Result<Table<T, P>> {
+        let core = self.table_core(T::schema().name())?;
+        check_schema(&core, T::schema())?;
+        Ok(Table::new(core))
+    }
+
+    /// The existing table of this name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::Closed`].
+    pub fn open_dynamic_table(&self, name: &str) -> Result<DynamicTable<P>> {
+        self.table_core(name).map(DynamicTable::new)
+    }
+
+    /// The names of all tables, in order.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn list_tables(&self) -> Result<Vec<String>> {
+        self.check_open()?;
+        Ok(self.shared.catalog.tables().iter().map(|table| table.name.to_string()).collect())
+    }
+
+    /// The schema of a table, with the indexes that can be read now.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::Closed`].
+    pub fn schema(&self, table: &str) -> Result<Schema> {
+        Ok(self.table_core(table)?.current_schema())
+    }
+
+    /// Drops a table and its indexes. Statements on it fail from now on with [`Error::UnknownTable`], also those of
+    /// transactions under way; its memory comes back when these have ended.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::NestedRequest`], [`Error::Closed`].
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        self.shared.drop_table(name)
+    }
+
+    /// Creates an index over these columns of a table while others use it; returns when it can be read.
+    ///
+    /// Waits for the transactions under way to end, then adds the entries of the rows that are there. From the beginning on, a
+    /// unique index refuses writes whose key is taken. In snapshots it can be read as soon as they show a point in time after its
+    /// completion.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Order, Row, Table};
+    /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, owner: u32, balance: i64 }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # let accounts: Table<Account> = db.create_table()?;
+    /// db.create_index("account", "by_owner", [("owner", Order::Ascending)])?;
+    /// let by_owner = accounts.index::<u32>("by_owner")?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::UnknownColumn`], [`Error::IndexExists`], [`Error::InvalidSchema`];
+    /// [`Error::KeyTooLong`] when a row's key does not fit; [`Error::NestedRequest`] inside a request or while this thread
+    /// holds an interactive transaction; [`Error::OutOfMemory`], [`Error::Closed`]. The index is gone then.
+    pub fn create_index<'c>(
+        &self,
+        table: &str,
+        name: &str,
+        columns: impl IntoIterator<Item = (&'c str, Order)>,
+    ) -> Result<()> {
+        self.create_index_with(table, name, columns, false)
+    }
+
+    /// Like [`Database::create_index`], for an index in which no two rows may have the same values, unless one of them is null.
+    ///
+    /// # Errors
+    /// As [`Database::create_index`]; [`Error::DuplicateKey`] when two rows have the same values.
+    pub fn create_unique_index<'c>(
+        &self,
+        table: &str,
+        name: &str,
+        columns: impl IntoIterator<Item = (&'c str, Order)>,
+    ) -> Result<()> {
+        self.create_index_with(table, name, columns, true)
+    }
+
+    fn create_index_with<'c>(
+        &self,
+        table: &str,
+        name: &str,
+        columns: impl IntoIterator<Item = (&'c str, Order)>,
+        unique: bool,
+    ) -> Result<()> {
+        let core = self.table_core(table)?;
+        let index = IndexSchema::new(&core.schema, name, columns, unique).map_err(Error::from_schema)?;
+        self.shared.create_index(&core, index)
+    }
+
+    /// Drops an index. Its memory comes back when the transactions under way have ended.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::UnknownIndex`]; [`Error::IndexNotReady`] while it is built;
+    /// [`Error::NestedRequest`], [`Error::Closed`].
+    pub fn drop_index(&self, table: &str, name: &str) -> Result<()> {
+        self.shared.drop_index(table, name)
+    }
+
+    /// What the database has counted, read while it runs: each figure is exact for some moment, not all for the same one.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn statistics(&self) -> Result<Statistics> {
+        self.check_open()?;
+        Ok(Statistics::collect(&self.shared))
+    }
+
+    /// Closes the database for all handles: every request from now on fails with [`Error::Closed`]. Requests under way end
+    /// as they would; jobs that have not begun are dropped, and their handles get [`Error::Closed`]. Waits for the
+    /// pool's threads to end.
+    pub fn close(&self) {
+        self.shared.close();
+    }
+
+    fn table_core(&self, name: &str) -> Result<Arc<TableCore>> {
+        self.check_open()?;
+        self.shared.catalog.table(name)
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.shared.is_closed() { Err(Error::Closed) } else { Ok(()) }
+    }
+}
+
+/// Compares the schema of a row type with that of the table as it is.
+fn check_schema(core: &TableCore, wanted: &Schema) -> Result<()> {
+    let differs =
+        |difference: String| Err(Error::SchemaMismatch(SchemaMismatch::new(&core.name, difference)));
+    let stored = core.current_schema();
+    let (columns, wanted_columns) = (stored.columns(), wanted.columns());
+    if columns.len() != wanted_columns.len() {
+        return differs(format!("it has {} columns, the row type {}", columns.len(), wanted_columns.len()));
+    }
+    for (column, wanted) in columns.iter().zip(wanted_columns) {
+        if column != wanted {
+            return differs(format!("it has {}, the row type {}", described(column), described(wanted)));
+        }
+    }
+    if stored.primary_key() != wanted.primary_key() {
+        return differs("it has another primary key".to_owned());
+    }
+    for index in wanted.indexes() {
+        match stored.index(index.name()) {
+            None => return differs(format!("it has no index {}", index.name())),
+            Some(existing) if existing != index => {
+                return differs(format!("its index {} is defined otherwise", index.name()));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn described(column: &ensilo_row::Column) -> String {
+    let null = if column.nullable { ", nullable" } else { "" };
+    format!("column {} of type {}{null}", column.name, column.column_type)
+}
+
+impl<P: Protocol> Clone for Database<P> {
+    fn clone(&self) -> Self {
+        Database { shared: Arc::clone(&self.shared), owner: Arc::clone(&self.owner) }
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Database<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let handles = Arc::strong_count(&self.owner);
+        f.debug_struct("Database")
+            .field("id", &self.shared.id)
+            .field("handles", &handles)
+            .finish_non_exhaustive()
+    }
+}

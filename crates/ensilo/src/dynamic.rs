@@ -1,0 +1,272 @@
+//! Tables whose rows are known at run time only: what a query language or another programming language works with.
+
+mod scan;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use ensilo_row::{KeyBuf, Malformed, RowError, Schema, Value};
+use ensilo_txn::{Protocol, Read, Silo};
+
+pub use scan::DynamicScan;
+
+use crate::catalog::TableCore;
+use crate::error::Name;
+use crate::maintain;
+use crate::row_words::{RowWords, whole};
+use crate::transaction::{Inner, ReadTransaction};
+use crate::{Error, Result, Transaction};
+
+/// A table as rows of [`Value`]s: the same tables that [`Table`](crate::Table) sees as Rust structs.
+///
+/// A row has one value for each column of the schema, in its order; a key one for each column of the primary key, in key
+/// order, or the row id alone where the table invents it.
+///
+/// ```
+/// use ensilo::{ColumnType, Database, Order, Schema, Value};
+/// # fn main() -> ensilo::Result<()> {
+/// let db = Database::in_memory()?;
+/// let schema = Schema::builder("city")
+///     .column("name", ColumnType::Text)
+///     .column("people", ColumnType::U64)
+///     .key([("name", Order::Ascending)])
+///     .build()
+///     .unwrap();
+/// let cities = db.create_dynamic_table(schema)?;
+/// let people = db.transact(|tx| {
+///     cities.insert(tx, &["Ulm".into(), 126_000u64.into()])?;
+///     cities.update(tx, &["Ulm".into()], &[("people", 129_942u64.into())])?;
+///     cities.get_columns(tx, &["Ulm".into()], &["people"])
+/// })?;
+/// assert_eq!(people, Some(vec![Value::Unsigned(129_942)]));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Every statement may return those of the methods of [`Table`](crate::Table), and [`Error::WrongType`] when a value does
+/// not fit its column or there are too few or too many; [`Error::UnknownColumn`]. Nothing has changed then.
+pub struct DynamicTable<P: Protocol = Silo> {
+    core: Arc<TableCore>,
+    protocol: PhantomData<fn(P) -> P>,
+}
+
+impl<P: Protocol> DynamicTable<P> {
+    pub(crate) fn new(core: Arc<TableCore>) -> Self {
+        DynamicTable { core, protocol: PhantomData }
+    }
+
+    /// The table's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    /// The table's columns and primary key, and the indexes that it was created with.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.core.schema
+    }
+
+    /// The row with this primary key, or `None`.
+    ///
+    /// # Errors
+    /// See [`DynamicTable`].
+    pub fn get<'t>(&self, tx: &mut impl ReadTransaction<'t, P>, key: &[Value]) -> Result<Option<Vec<Value>>> {
+        let key = self.encode_key(key)?;
+        self.read(tx, &key, |key, row, out| self.core.schema.decode_row(key, row, out))
+    }
+
+    /// The named columns of the row with this primary key, or `None`.
+    ///
+    /// # Errors
+    /// See [`DynamicTable`].
+    pub fn get_columns<'t>(
+        &self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        key: &[Value],
+        columns: &[&str],
+    ) -> Result<Option<Vec<Value>>> {
+        let (key, columns) = (self.encode_key(key)?, self.columns(columns)?);
+        self.read(tx, &key, |key, row, out| decode_columns(&self.core.schema, &columns, key, row, out))
+    }
+
+    /// Whether there is a row with this primary key.
+    ///
+    /// # Errors
+    /// See [`DynamicTable`].
+    pub fn contains<'t>(&self, tx: &mut impl ReadTransaction<'t, P>, key: &[Value]) -> Result<bool> {
+        let key = self.encode_key(key)?;
+        Ok(self.find(tx.inner(), &key)?.is_some())
+    }
+
+    /// Inserts a row and returns its primary key: the row's own, or the one that the table invents.
+    ///
+    /// # Errors
+    /// See [`DynamicTable`]; [`Error::DuplicateKey`].
+    pub fn insert(&self, tx: &mut Transaction<'_, P>, row: &[Value]) -> Result<Vec<Value>> {
+        let inner = &mut tx.inner;
+        self.core.check(inner)?;
+        let key = self.encode_row(inner, row)?;
+        self.insert_encoded(inner, &key)?;
+        let mut values = Vec::new();
+        whole(self.core.schema.decode_key(key.as_bytes(), &mut values));
+        Ok(values)
+    }
+
+    /// Inserts the row, or puts it in the place of the one with its key. A table that invents row ids always inserts.
+    ///
+    /// # Errors
+    /// See [`DynamicTable`]; [`Error::DuplicateKey`] for a unique index.
+    pub fn upsert(&self, tx: &mut Transaction<'_, P>, row: &[Value]) -> Result<()> {
+        let inner = &mut tx.inner;
+        self.core.check(inner)?;
+        let key = self.encode_row(inner, row)?;
+        match self.find(inner, &key)? {
+            Some(found) => self.replace_found(inner, &key, found),
+            None => self.insert_encoded(inner, &key),
+        }
+    }
+
+    /// Puts the row in the place of the one with its key.
+    ///
+    /// # Errors
+    /// See [`DynamicTable`]; [`Error::MissingRow`], [`Error::DuplicateKey`] for a unique index.
+    pub fn replace(&self, tx: &mut Transaction<'_, P>, row: &[Value]) -> Result<()> {
+        let inner = &mut tx.inner;
+        self.core.check(inner)?;
+        let key = self.encode_row(inner, row)?;
+        let found = self.find_existing(inner, &key)?;
+        self.replace_found(inner, &key, found)
+    }
+
+    /// Changes the named columns of the row with this primary key.
+    ///
+    /// # Errors
+    /// See [`DynamicTable`]; [`Error::MissingRow`], [`Error::DuplicateKey`] for a unique index.
+    pub fn update(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: &[Value],
+        changes: &[(&str, Value)],
+    ) -> Result<()> {
+        let inner = &mut tx.inner;
+        let key = self.encode_key(key)?;
+        let numbered = changes.iter().map(|(name, value)| Ok((self.column(name)?, value.clone())));
+        let changes = numbered.collect::<Result<Vec<_>>>()?;
+        let found = self.find_existing(inner, &key)?;
+        maintain::copy_row(inner, found)?;
+        let local = &mut *inner.local;
+        let updated = self.core.schema.update_row(&local.before, &changes, &mut local.row);
+        updated.map_err(|error| self.refused(error))?;
+        let indexes = self.core.indexes.load(inner.pinned);
+        maintain::replace_row(inner, &self.core, indexes, &key, found)
+    }
+
+    /// Deletes the row with this primary key, and says whether there was one.
+    ///
+    /// # Errors
+    /// See [`DynamicTable`].
+    pub fn delete(&self, tx: &mut Transaction<'_, P>, key: &[Value]) -> Result<bool> {
+        let inner = &mut tx.inner;
+        let key = self.encode_key(key)?;
+        match self.find(inner, &key)? {
+            Some(found) => maintain::delete_row(inner, &self.core, &key, found).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Encodes the row into the scratch and returns its key.
+    fn encode_row(&self, inner: &mut Inner<'_, impl Read>, row: &[Value]) -> Result<KeyBuf> {
+        let (schema, local) = (&self.core.schema, &mut *inner.local);
+        let mut key = KeyBuf::new();
+        schema
+            .encode_insert_key(row, || local.row_ids.next(), &mut key)
+            .and_then(|()| schema.encode_row(row, &mut local.row))
+            .map_err(|error| self.refused(error))?;
+        Ok(key)
+    }
+
+    fn encode_key(&self, key: &[Value]) -> Result<KeyBuf> {
+        let mut bytes = KeyBuf::new();
+        self.core.schema.encode_key(key, &mut bytes).map_err(|error| self.refused(error))?;
+        Ok(bytes)
+    }
+
+    fn insert_encoded(&self, inner: &mut Inner<'_, impl ensilo_txn::Write>, key: &KeyBuf) -> Result<()> {
+        maintain::insert_row(inner, &self.core, key, |index, row, out| {
+            maintain::stored_index_key(&self.core, index, key, row, out);
+        })
+    }
+
+    fn replace_found(
+        &self,
+        inner: &mut Inner<'_, impl ensilo_txn::Write>,
+        key: &KeyBuf,
+        found: ensilo_txn::Found,
+    ) -> Result<()> {
+        let indexes = self.core.indexes.load(inner.pinned);
+        maintain::copy_row(inner, found)?;
+        maintain::replace_row(inner, &self.core, indexes, key, found)
+    }
+
+    fn find(&self, inner: &mut Inner<'_, impl Read>, key: &KeyBuf) -> Result<Option<ensilo_txn::Found>> {
+        self.core.check(inner)?;
+        inner.raw.find(&self.core.store, key.as_bytes()).map_err(|abort| inner.lost(abort))
+    }
+
+    fn find_existing(&self, inner: &mut Inner<'_, impl Read>, key: &KeyBuf) -> Result<ensilo_txn::Found> {
+        self.find(inner, key)?.ok_or_else(|| self.core.missing(key.as_bytes()))
+    }
+
+    fn read<'t>(
+        &self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        key: &KeyBuf,
+        decode: impl Fn(&[u8], &RowWords<'_>, &mut Vec<Value>) -> Result<(), Malformed>,
+    ) -> Result<Option<Vec<Value>>> {
+        let inner = tx.inner();
+        self.core.check(inner)?;
+        let read = inner.raw.get(&self.core.store, key.as_bytes(), |row| {
+            let mut values = Vec::new();
+            decode(key.as_bytes(), &RowWords(row), &mut values).map(|()| values)
+        });
+        Ok(read.map_err(|abort| inner.lost(abort))?.map(whole))
+    }
+
+    fn columns(&self, names: &[&str]) -> Result<Vec<usize>> {
+        names.iter().map(|name| self.column(name)).collect()
+    }
+
+    fn column(&self, name: &str) -> Result<usize> {
+        self.core.schema.column(name).ok_or_else(|| Error::UnknownColumn(Name::new(name)))
+    }
+
+    #[cold]
+    fn refused(&self, error: RowError) -> Error {
+        Error::from_row(error, &self.core.name)
+    }
+}
+
+/// Decodes columns whose numbers the schema has.
+fn decode_columns(
+    schema: &Schema,
+    columns: &[usize],
+    key: &[u8],
+    row: &RowWords<'_>,
+    out: &mut Vec<Value>,
+) -> Result<(), Malformed> {
+    schema.decode_columns(columns, key, row, out).map_err(|_| Malformed)
+}
+
+impl<P: Protocol> Clone for DynamicTable<P> {
+    fn clone(&self) -> Self {
+        DynamicTable::new(Arc::clone(&self.core))
+    }
+}
+
+impl<P: Protocol> fmt::Debug for DynamicTable<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.core.fmt(f)
+    }
+}

@@ -1,0 +1,250 @@
+//! Scans of dynamic tables, in the order of the primary key or of an index.
+
+use std::fmt;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use ensilo_row::{KeyBuf, Malformed, RowError, Value};
+use ensilo_txn::{Direction, Protocol, Read, Silo};
+
+use super::{DynamicTable, decode_columns};
+use crate::catalog::IndexCore;
+use crate::error::Name;
+use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
+use crate::table::{Bounds, Flow, ScanFlow};
+use crate::transaction::{Inner, ReadTransaction};
+use crate::{Error, Result};
+
+/// How many entries of an index are read before their rows are looked up.
+const BATCH_LEN: usize = 128;
+
+/// A scan of a [`DynamicTable`], to be narrowed and then run in a transaction. As to isolation it is like
+/// [`Scan`](crate::Scan).
+///
+/// Bounds and prefixes are values of the first columns of the primary key or, after [`DynamicScan::by_index`], of the index; a bound
+/// stands for all keys that begin with it.
+#[must_use = "a scan does nothing until it is run in a transaction"]
+pub struct DynamicScan<'h, P: Protocol = Silo> {
+    table: &'h DynamicTable<P>,
+    index: Option<Arc<IndexCore>>,
+    bounds: Bounds,
+    direction: Direction,
+    limit: usize,
+    columns: Option<Vec<usize>>,
+}
+
+impl<P: Protocol> DynamicTable<P> {
+    /// A scan of all rows.
+    pub fn scan(&self) -> DynamicScan<'_, P> {
+        DynamicScan {
+            table: self,
+            index: None,
+            bounds: Bounds::ALL,
+            direction: Direction::Forward,
+            limit: usize::MAX,
+            columns: None,
+        }
+    }
+}
+
+impl<P: Protocol> DynamicScan<'_, P> {
+    /// In the order of this index, and with bounds that are given after this call in its columns.
+    ///
+    /// # Errors
+    /// [`Error::UnknownIndex`].
+    pub fn by_index(mut self, name: &str) -> Result<Self> {
+        let indexes = self.table.core.indexes.snapshot();
+        let index = indexes.into_iter().find(|index| &*index.name == name);
+        self.index = Some(index.ok_or_else(|| Error::UnknownIndex(Name::new(name)))?);
+        self.bounds = Bounds::ALL;
+        Ok(self)
+    }
+
+    /// The rows whose key begins with these values.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`], [`Error::KeyTooLong`].
+    pub fn prefix(mut self, values: &[Value]) -> Result<Self> {
+        self.bounds = Bounds::prefix(self.encode(values)?);
+        Ok(self)
+    }
+
+    /// The rows whose keys lie between these bounds.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`], [`Error::KeyTooLong`].
+    pub fn between(mut self, low: Bound<&[Value]>, high: Bound<&[Value]>) -> Result<Self> {
+        self.bounds = Bounds::new(self.encode_bound(low)?, self.encode_bound(high)?).of_prefixes();
+        Ok(self)
+    }
+
+    /// From the last row to the first.
+    pub fn reverse(mut self) -> Self {
+        self.direction = Direction::Reverse;
+        self
+    }
+
+    /// At most `limit` rows.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Only these columns of each row, in this order.
+    ///
+    /// # Errors
+    /// [`Error::UnknownColumn`].
+    pub fn columns(mut self, names: &[&str]) -> Result<Self> {
+        self.columns = Some(self.table.columns(names)?);
+        Ok(self)
+    }
+
+    /// Calls `each` with the primary key and the columns of every row, until it returns [`ControlFlow::Break`].
+    ///
+    /// # Errors
+    /// See [`DynamicTable`]; [`Error::UnknownIndex`] when the index was dropped, [`Error::IndexNotReady`].
+    pub fn for_each<'t, F: ScanFlow>(
+        self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        mut each: impl FnMut(&[Value], &[Value]) -> F,
+    ) -> Result<()> {
+        let inner = tx.inner();
+        self.table.core.check(inner)?;
+        if self.limit == 0 {
+            return Ok(());
+        }
+        let mut limit = Flow::new(self.limit);
+        let mut row = |key: &[Value], columns: &[Value]| limit.after(each(key, columns).into_flow());
+        match self.index.clone() {
+            None => self.run_primary(inner, &mut row),
+            Some(index) => {
+                index.check(inner)?;
+                self.run_index(inner, &index, &mut row)
+            }
+        }
+    }
+
+    /// The columns of all rows.
+    ///
+    /// # Errors
+    /// As [`DynamicScan::for_each`].
+    pub fn collect<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Vec<Vec<Value>>> {
+        let mut rows = Vec::new();
+        self.for_each(tx, |_, columns| rows.push(columns.to_vec()))?;
+        Ok(rows)
+    }
+
+    fn run_primary(
+        self,
+        inner: &mut Inner<'_, impl Read>,
+        each: &mut impl FnMut(&[Value], &[Value]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let Some(bounds) = self.bounds.as_slices() else { return Ok(()) };
+        let store = &self.table.core.store;
+        let outcome = inner.raw.scan(
+            store,
+            bounds,
+            self.direction,
+            |key, row| self.decode(key, &RowWords(row)),
+            |_, decoded| {
+                let (key, columns) = whole(decoded);
+                each(&key, &columns)
+            },
+        );
+        outcome.map_err(|abort| inner.lost(abort))
+    }
+
+    fn run_index(
+        mut self,
+        inner: &mut Inner<'_, impl Read>,
+        index: &IndexCore,
+        each: &mut impl FnMut(&[Value], &[Value]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut entries: Vec<(KeyBuf, KeyBuf)> = Vec::new();
+        loop {
+            entries.clear();
+            let Some(bounds) = self.bounds.as_slices() else { return Ok(()) };
+            let outcome = inner.raw.scan(
+                &index.store,
+                bounds,
+                self.direction,
+                |entry_key, entry| (key_of_bytes(entry_key), primary_key_of(entry)),
+                |_, entry| {
+                    entries.push(entry);
+                    if entries.len() == BATCH_LEN {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                },
+            );
+            outcome.map_err(|abort| inner.lost(abort))?;
+            for (_, key) in &entries {
+                let (key, columns) = self.look_up(inner, index, key)?;
+                if each(&key, &columns).is_break() {
+                    return Ok(());
+                }
+            }
+            match entries.pop() {
+                Some((last, _)) if entries.len() + 1 == BATCH_LEN => {
+                    self.bounds.continue_after(last, self.direction == Direction::Reverse);
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn look_up(
+        &self,
+        inner: &mut Inner<'_, impl Read>,
+        index: &IndexCore,
+        key: &KeyBuf,
+    ) -> Result<(Vec<Value>, Vec<Value>)> {
+        let store = &self.table.core.store;
+        let read = inner.raw.get(store, key.as_bytes(), |row| self.decode(key.as_bytes(), &RowWords(row)));
+        match read {
+            Ok(Some(decoded)) => Ok(whole(decoded)),
+            Ok(None) => Err(inner.inconsistent(index.store.id(), key.as_bytes())),
+            Err(abort) => Err(inner.lost(abort)),
+        }
+    }
+
+    fn decode(&self, key: &[u8], row: &RowWords<'_>) -> Result<(Vec<Value>, Vec<Value>), Malformed> {
+        let schema = &self.table.core.schema;
+        let (mut key_values, mut columns) = (Vec::new(), Vec::new());
+        schema.decode_key(key, &mut key_values)?;
+        match &self.columns {
+            Some(numbers) => decode_columns(schema, numbers, key, row, &mut columns)?,
+            None => schema.decode_row(key, row, &mut columns)?,
+        }
+        Ok((key_values, columns))
+    }
+
+    fn encode(&self, values: &[Value]) -> Result<KeyBuf> {
+        let mut bytes = KeyBuf::new();
+        let schema = &self.table.core.schema;
+        let encoded: Result<(), RowError> = match &self.index {
+            None => schema.encode_key_prefix(values, &mut bytes),
+            Some(index) => schema.encode_index_prefix(&index.schema, values, &mut bytes),
+        };
+        encoded.map_err(|error| self.table.refused(error))?;
+        Ok(bytes)
+    }
+
+    fn encode_bound(&self, bound: Bound<&[Value]>) -> Result<Bound<KeyBuf>> {
+        Ok(match bound {
+            Bound::Included(values) => Bound::Included(self.encode(values)?),
+            Bound::Excluded(values) => Bound::Excluded(self.encode(values)?),
+            Bound::Unbounded => Bound::Unbounded,
+        })
+    }
+}
+
+impl<P: Protocol> fmt::Debug for DynamicScan<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynamicScan")
+            .field("table", &self.table)
+            .field("bounds", &self.bounds)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,176 @@
+//! What a request can fail with, and what to do about it.
+//!
+//! One enum for the whole crate: a closure runs many kinds of statements, and `?` should carry each of their failures out of
+//! it. It is two words wide, because every statement of the hot path returns it; the details are behind a pointer and
+//! are only built when something fails.
+
+mod abort;
+mod convert;
+mod details;
+
+use std::fmt;
+
+pub use abort::{Abort, AbortReason};
+pub use details::{DuplicateKey, MissingRow, Name, SchemaMismatch, TooLong, UserError, WrongType};
+
+/// The result of every request and statement.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a request or a statement failed. Nothing was changed by what failed.
+///
+/// A failed *statement* leaves its transaction usable with nothing of that statement applied, except for
+/// [`Error::Aborted`] and [`Error::OutOfMemory`]: after those the transaction cannot commit any more.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The transaction met a conflict (or a snapshot grew too old) and was undone.
+    ///
+    /// [`Database::transact`](crate::Database::transact) retries these by itself; the caller sees one when the retries
+    /// are used up. Remedy: run the request again later, allow more retries, or touch fewer contended rows.
+    Aborted(Abort),
+    /// The memory limit is reached; the transaction was undone.
+    ///
+    /// Remedy: delete rows or drop tables (their memory comes back within about two snapshots), or open the database with a
+    /// larger limit.
+    OutOfMemory(Abort),
+    /// No such table, or the table was dropped while a handle to it was still held. Remedy: create or open it.
+    UnknownTable(Name),
+    /// The table has no index of that name, or it was dropped. Remedy: [`Table::create_index`](crate::Table::create_index).
+    UnknownIndex(Name),
+    /// The table's schema has no column of that name. Remedy: check the name against the table's schema.
+    UnknownColumn(Name),
+    /// A table of that name exists. Remedy: [`Database::open_table`](crate::Database::open_table).
+    TableExists(Name),
+    /// The table has an index of that name already. Remedy: choose another name.
+    IndexExists(Name),
+    /// The index is still being built, or is younger than the point in time that a snapshot shows.
+    ///
+    /// Remedy: wait for the `create_index` that builds it; in a snapshot, try again after about one snapshot interval or
+    /// use an ordinary transaction.
+    IndexNotReady(Name),
+    /// A schema or an index definition contradicts itself. Remedy: the text says what to change.
+    InvalidSchema(Name),
+    /// The static row type and the stored table differ. Remedy: use the row type that the table was created with.
+    SchemaMismatch(SchemaMismatch),
+    /// A dynamic value does not fit its column. Remedy: pass the type that the schema names.
+    WrongType(WrongType),
+    /// The encoded key is longer than an index holds. Remedy: shorten the key's text or bytes.
+    KeyTooLong(TooLong),
+    /// The encoded row is larger than a record may be. Remedy: split the row.
+    RowTooLarge(TooLong),
+    /// A row with that primary key, or with that key of a unique index, exists. Remedy: update it, or choose another key.
+    DuplicateKey(DuplicateKey),
+    /// There is no row with that primary key. Remedy: insert it.
+    MissingRow(MissingRow),
+    /// The database was closed. Remedy: open another one.
+    Closed,
+    /// The interactive transaction was committed or rolled back before. Remedy: begin another one.
+    UseAfterCommit,
+    /// A request was made from inside a request to the same database on the same thread.
+    ///
+    /// Remedy: use the transaction at hand, or [`Database::begin`](crate::Database::begin), or make the request afterwards.
+    NestedRequest,
+    /// The request was made while its thread was being torn down. Remedy: make it before the thread's main function returns.
+    ThreadEnding,
+    /// The pool's queue is full. Remedy: wait for some handles first, or use `submit`, which waits for room.
+    QueueFull,
+    /// A submitted job panicked; its transaction was undone. The text is the panic's message.
+    JobPanicked(Name),
+    /// An option is out of its range. The text says which and why.
+    InvalidOption(Name),
+    /// The closure asked for the transaction to be undone, see [`Error::rollback`] and [`Error::user`].
+    User(UserError),
+}
+
+const _: () = assert!(size_of::<Error>() <= 16);
+
+impl Error {
+    /// An error that undoes the transaction and is handed to the caller as it is, without a retry.
+    ///
+    /// ```
+    /// # fn main() -> ensilo::Result<()> {
+    /// let db = ensilo::Database::in_memory()?;
+    /// let refused = db.transact(|_tx| Err::<(), _>(ensilo::Error::rollback("not enough money")));
+    /// assert_eq!(refused.unwrap_err().to_string(), "rolled back by the request: not enough money");
+    /// # Ok(()) }
+    /// ```
+    #[cold]
+    pub fn rollback(text: impl Into<String>) -> Self {
+        Error::User(UserError::from_text(text.into()))
+    }
+
+    /// Like [`Error::rollback`], with the caller's own error inside; [`Error::user_error`] finds it again.
+    #[cold]
+    pub fn user(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Error::User(UserError::new(error))
+    }
+
+    /// The caller's own error, when it is of type `E` and came from [`Error::user`].
+    #[must_use]
+    pub fn user_error<E: std::error::Error + 'static>(&self) -> Option<&E> {
+        match self {
+            Error::User(user) => user.get().downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// Whether the same request may succeed when it is made again.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Error::Aborted(abort) => abort.is_retryable(),
+            Error::QueueFull | Error::IndexNotReady(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The abort, when that is what this error is.
+    #[must_use]
+    pub fn as_abort(&self) -> Option<&Abort> {
+        match self {
+            Error::Aborted(abort) | Error::OutOfMemory(abort) => Some(abort),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Aborted(abort) => abort.fmt(f),
+            Error::OutOfMemory(abort) => abort.fmt(f),
+            Error::UnknownTable(name) => write!(f, "no table named {name}"),
+            Error::UnknownIndex(name) => write!(f, "no index named {name}"),
+            Error::UnknownColumn(name) => write!(f, "no column named {name}"),
+            Error::TableExists(name) => write!(f, "a table named {name} exists"),
+            Error::IndexExists(name) => write!(f, "an index named {name} exists"),
+            Error::IndexNotReady(name) => write!(f, "index {name} is not ready to be read here"),
+            Error::InvalidSchema(text) => write!(f, "invalid schema: {text}"),
+            Error::SchemaMismatch(mismatch) => mismatch.fmt(f),
+            Error::WrongType(wrong) => wrong.fmt(f),
+            Error::KeyTooLong(length) => write!(f, "key too long: {length}"),
+            Error::RowTooLarge(length) => write!(f, "row too large: {length}"),
+            Error::DuplicateKey(duplicate) => duplicate.fmt(f),
+            Error::MissingRow(missing) => missing.fmt(f),
+            Error::Closed => f.write_str("the database is closed"),
+            Error::UseAfterCommit => f.write_str("the transaction has ended"),
+            Error::NestedRequest => {
+                f.write_str("a request inside a request to the same database on the same thread")
+            }
+            Error::ThreadEnding => f.write_str("a request from a thread that is being torn down"),
+            Error::QueueFull => f.write_str("the queue of submitted jobs is full"),
+            Error::JobPanicked(message) => write!(f, "the submitted job panicked: {message}"),
+            Error::InvalidOption(text) => write!(f, "invalid option: {text}"),
+            Error::User(user) => write!(f, "rolled back by the request: {user}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::User(user) => Some(user.get()),
+            _ => None,
+        }
+    }
+}

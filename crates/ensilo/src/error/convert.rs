@@ -1,0 +1,63 @@
+//! Errors of the layers beneath, turned into this crate's.
+
+use std::sync::Arc;
+
+use ensilo_row::{KEY_LEN_MAX, ROW_LEN_MAX, RowError, SchemaError};
+use ensilo_txn::{AbortReason, TableId};
+
+use super::{Abort, Error, Name, TooLong, WrongType};
+use crate::row_words::is_damaged;
+
+impl Error {
+    /// A transaction that the engine has undone.
+    #[cold]
+    pub(crate) fn from_raw(abort: ensilo_txn::Abort) -> Self {
+        match abort.reason() {
+            AbortReason::OutOfMemory => Error::OutOfMemory(Abort::new(abort)),
+            _ => Error::Aborted(Abort::new(abort)),
+        }
+    }
+
+    /// A schema that was refused.
+    #[cold]
+    pub(crate) fn from_schema(error: SchemaError) -> Self {
+        match error {
+            SchemaError::UnknownColumn { column, .. } => Error::UnknownColumn(Name::new(column)),
+            error => Error::InvalidSchema(Name::new(error.to_string())),
+        }
+    }
+
+    /// A dynamic row or key of `table` that was refused.
+    #[cold]
+    pub(crate) fn from_row(error: RowError, table: &Arc<str>) -> Self {
+        match error {
+            RowError::RowTooLarge { len } => {
+                Error::RowTooLarge(TooLong::new(Arc::clone(table), len, ROW_LEN_MAX))
+            }
+            RowError::KeyTooLong { len } => {
+                Error::KeyTooLong(TooLong::new(Arc::clone(table), len, KEY_LEN_MAX))
+            }
+            RowError::UnknownColumn { column, .. } => Error::UnknownColumn(Name::new(column.to_string())),
+            RowError::Malformed => is_damaged(ensilo_row::Malformed),
+            error => Error::WrongType(WrongType::new(column_of(&error), error.to_string())),
+        }
+    }
+}
+
+impl Abort {
+    /// The memory limit was reached outside of a transaction.
+    pub(crate) fn out_of_memory(table: TableId) -> Self {
+        Abort::new(ensilo_txn::Abort::new(AbortReason::OutOfMemory, table, &[]))
+    }
+}
+
+fn column_of(error: &RowError) -> &str {
+    match error {
+        RowError::WrongType { column, .. }
+        | RowError::OutOfRange { column, .. }
+        | RowError::Null { column }
+        | RowError::WrongLength { column, .. }
+        | RowError::KeyColumn { column } => column,
+        _ => "",
+    }
+}

@@ -1,0 +1,242 @@
+//! The boxed details of errors.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A name or a text in an error, one pointer wide.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Name(Box<Box<str>>);
+
+impl Name {
+    #[cold]
+    pub(crate) fn new(text: impl Into<Box<str>>) -> Self {
+        Name(Box::new(text.into()))
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// Bytes printed as hexadecimal digits.
+pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Which table differs from its static row type, and in what.
+#[derive(Clone, Debug)]
+pub struct SchemaMismatch(Box<(Box<str>, Box<str>)>);
+
+impl SchemaMismatch {
+    #[cold]
+    pub(crate) fn new(table: &str, difference: impl Into<Box<str>>) -> Self {
+        SchemaMismatch(Box::new((table.into(), difference.into())))
+    }
+
+    /// The table's name.
+    #[must_use]
+    pub fn table(&self) -> &str {
+        &self.0.0
+    }
+
+    /// The first difference found, in words.
+    #[must_use]
+    pub fn difference(&self) -> &str {
+        &self.0.1
+    }
+}
+
+impl fmt::Display for SchemaMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the row type does not fit table {}: {}", self.table(), self.difference())
+    }
+}
+
+/// Which column got a value that does not fit it.
+#[derive(Clone, Debug)]
+pub struct WrongType(Box<(Box<str>, Box<str>)>);
+
+impl WrongType {
+    #[cold]
+    pub(crate) fn new(column: &str, problem: impl Into<Box<str>>) -> Self {
+        WrongType(Box::new((column.into(), problem.into())))
+    }
+
+    /// The column's name; empty when the number of values is what is wrong.
+    #[must_use]
+    pub fn column(&self) -> &str {
+        &self.0.0
+    }
+
+    /// What is wrong, in words that name the column.
+    #[must_use]
+    pub fn problem(&self) -> &str {
+        &self.0.1
+    }
+}
+
+impl fmt::Display for WrongType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.problem())
+    }
+}
+
+/// What is too long, how long it is and how long it may be.
+#[derive(Clone, Debug)]
+pub struct TooLong(Box<(Arc<str>, usize, usize)>);
+
+impl TooLong {
+    #[cold]
+    pub(crate) fn new(table: Arc<str>, len_bytes: usize, len_bytes_max: usize) -> Self {
+        TooLong(Box::new((table, len_bytes, len_bytes_max)))
+    }
+
+    /// The table, or `table.index`.
+    #[must_use]
+    pub fn table(&self) -> &str {
+        &self.0.0
+    }
+
+    /// The length that was asked for, in bytes.
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        self.0.1
+    }
+
+    /// The largest length that is stored, in bytes.
+    #[must_use]
+    pub fn len_bytes_max(&self) -> usize {
+        self.0.2
+    }
+}
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes in {}, at most {}", self.len_bytes(), self.table(), self.len_bytes_max())
+    }
+}
+
+/// Which key of which table or unique index is taken.
+#[derive(Clone, Debug)]
+pub struct DuplicateKey(Box<TakenKey>);
+
+#[derive(Clone, Debug)]
+struct TakenKey {
+    table: Arc<str>,
+    index: Option<Arc<str>>,
+    key: Box<[u8]>,
+}
+
+impl DuplicateKey {
+    #[cold]
+    pub(crate) fn new(table: Arc<str>, index: Option<Arc<str>>, key: &[u8]) -> Self {
+        DuplicateKey(Box::new(TakenKey { table, index, key: key.into() }))
+    }
+
+    /// The table's name.
+    #[must_use]
+    pub fn table(&self) -> &str {
+        &self.0.table
+    }
+
+    /// The unique index's name; `None` for the primary key.
+    #[must_use]
+    pub fn index(&self) -> Option<&str> {
+        self.0.index.as_deref()
+    }
+
+    /// The encoded key.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        &self.0.key
+    }
+}
+
+impl fmt::Display for DuplicateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let index = self.index().unwrap_or("the primary key");
+        write!(f, "duplicate key {} in {} of table {}", Hex(self.key()), index, self.table())
+    }
+}
+
+/// Which primary key of which table is missing.
+#[derive(Clone, Debug)]
+pub struct MissingRow(Box<(Arc<str>, Box<[u8]>)>);
+
+impl MissingRow {
+    #[cold]
+    pub(crate) fn new(table: Arc<str>, key: &[u8]) -> Self {
+        MissingRow(Box::new((table, key.into())))
+    }
+
+    /// The table's name.
+    #[must_use]
+    pub fn table(&self) -> &str {
+        &self.0.0
+    }
+
+    /// The encoded primary key.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        &self.0.1
+    }
+}
+
+impl fmt::Display for MissingRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no row with primary key {} in table {}", Hex(self.key()), self.table())
+    }
+}
+
+/// The error with which a closure undid its own transaction.
+#[derive(Debug)]
+pub struct UserError(Box<Box<dyn std::error::Error + Send + Sync>>);
+
+impl UserError {
+    pub(super) fn new(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        UserError(Box::new(Box::new(error)))
+    }
+
+    pub(super) fn from_text(text: String) -> Self {
+        UserError(Box::new(text.into()))
+    }
+
+    /// The error itself.
+    #[must_use]
+    pub fn get(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+        &**self.0
+    }
+
+    /// The error itself, out of its box.
+    #[must_use]
+    pub fn into_inner(self) -> Box<dyn std::error::Error + Send + Sync> {
+        *self.0
+    }
+}
+
+impl fmt::Display for UserError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

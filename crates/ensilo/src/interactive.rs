@@ -1,0 +1,124 @@
+//! Transactions that stay open between calls.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use ensilo_txn::{Protocol, Silo};
+
+use crate::shared::{Shared, ThreadWorker};
+use crate::{Error, Result, Transaction, worker};
+
+/// A transaction that stays open between calls, for code that cannot be one closure, such as a session of a server.
+///
+/// Its statements are made inside [`Interactive::with`], as many at a time as one likes. Conflicts are not retried: after
+/// [`Error::Aborted`] the transaction has ended, and the caller begins another one. Dropping it undoes it. While
+/// it is open it stops nobody, but it keeps memory from coming back that others give up, and `create_index` waits for it.
+///
+/// ```
+/// # use ensilo::{Database, Error, Row, Table};
+/// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+/// # fn main() -> ensilo::Result<()> {
+/// # let db = Database::in_memory()?;
+/// # let accounts: Table<Account> = db.create_table()?;
+/// let mut tx = db.begin()?;
+/// tx.with(|tx| accounts.insert(tx, &Account { id: 1, balance: 10 }))?;
+/// tx.with(|tx| accounts.update(tx, 1, |account: &mut Account| account.balance += 5))?;
+/// tx.commit()?;
+/// assert!(matches!(tx.with(|tx| accounts.get(tx, 1)), Err(Error::UseAfterCommit)));
+/// # Ok(()) }
+/// ```
+pub struct Interactive<P: Protocol = Silo> {
+    /// Present until the transaction has ended. Borrows `worker`.
+    transaction: Option<Transaction<'static, P>>,
+    /// From `Box::into_raw`. Not a Box: the transaction holds references into it.
+    worker: NonNull<ThreadWorker<P>>,
+    shared: Arc<Shared<P>>,
+    /// The transaction is pinned on the thread that began it.
+    of_this_thread: PhantomData<*mut ()>,
+}
+
+impl<P: Protocol> Interactive<P> {
+    pub(crate) fn begin(shared: &Arc<Shared<P>>) -> Result<Self> {
+        let worker = Box::into_raw(Box::new(shared.new_worker()?));
+        // SAFETY: `worker` was a Box just now, and nobody else has it. The reference lives as long as the transaction, which is
+        // dropped before the worker, see `drop`; that the lifetime says 'static is known to this module only, since
+        // `with` hands the transaction to closures that are generic over it.
+        let borrowed: &'static mut ThreadWorker<P> = unsafe { &mut *worker };
+        let transaction = Transaction::new(borrowed.raw.begin(), &mut borrowed.local);
+        worker::note_interactive(shared.id);
+        // SAFETY: `Box::into_raw` never returns null.
+        let worker = unsafe { NonNull::new_unchecked(worker) };
+        Ok(Interactive {
+            transaction: Some(transaction),
+            worker,
+            shared: Arc::clone(shared),
+            of_this_thread: PhantomData,
+        })
+    }
+
+    /// Makes statements. A failed one leaves the transaction open, unless it was undone.
+    ///
+    /// Isolation: serializable, provided that [`Interactive::commit`] succeeds.
+    ///
+    /// # Errors
+    /// What `body` returns; [`Error::UseAfterCommit`] when the transaction has ended. After [`Error::Aborted`] and
+    /// [`Error::OutOfMemory`] it has.
+    pub fn with<R>(&mut self, body: impl FnOnce(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
+        let transaction = self.transaction.as_mut().ok_or(Error::UseAfterCommit)?;
+        let result = body(transaction);
+        if transaction.is_doomed() {
+            self.end();
+        }
+        result.map_err(|error| self.shared.explain(error))
+    }
+
+    /// Commits.
+    ///
+    /// # Errors
+    /// [`Error::Aborted`] when another transaction got in between: nothing has changed; [`Error::OutOfMemory`];
+    /// [`Error::UseAfterCommit`].
+    pub fn commit(&mut self) -> Result<()> {
+        let transaction = self.transaction.take().ok_or(Error::UseAfterCommit)?;
+        let result = transaction.commit();
+        worker::forget_interactive(self.shared.id);
+        result.map_err(|error| self.shared.explain(error))
+    }
+
+    /// Undoes the transaction.
+    ///
+    /// # Errors
+    /// [`Error::UseAfterCommit`].
+    pub fn rollback(&mut self) -> Result<()> {
+        if self.end() { Ok(()) } else { Err(Error::UseAfterCommit) }
+    }
+
+    /// Whether the transaction is still open.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// Undoes the transaction, unless it has ended.
+    fn end(&mut self) -> bool {
+        let Some(transaction) = self.transaction.take() else { return false };
+        drop(transaction);
+        worker::forget_interactive(self.shared.id);
+        true
+    }
+}
+
+impl<P: Protocol> Drop for Interactive<P> {
+    fn drop(&mut self) {
+        self.end();
+        // SAFETY: made by `Box::into_raw` in `begin`, and the transaction that borrowed it is gone.
+        drop(unsafe { Box::from_raw(self.worker.as_ptr()) });
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Interactive<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interactive").field("is_open", &self.is_open()).finish_non_exhaustive()
+    }
+}

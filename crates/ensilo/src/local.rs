@@ -1,0 +1,48 @@
+//! What a thread keeps beside its worker: scratch memory that is used again by every statement, and ids to hand out.
+
+use std::sync::Arc;
+
+use ensilo_row::{KeyBuf, RowBuf};
+
+use crate::records::{RecordCounts, RecordTally};
+use crate::request::backoff::Jitter;
+use crate::row_ids::{RowIdSource, RowIds};
+
+/// See the module's documentation. Between two statements the scratch holds nothing that matters.
+#[derive(Debug)]
+pub(crate) struct Local {
+    /// The database that the worker belongs to: tables of another one are refused.
+    pub(crate) database: u64,
+    pub(crate) row_ids: RowIds,
+    pub(crate) records: RecordTally,
+    pub(crate) jitter: Jitter,
+    /// The row that is written.
+    pub(crate) row: RowBuf,
+    /// The row that it replaces.
+    pub(crate) before: RowBuf,
+    /// What an entry of an index holds: the primary key.
+    pub(crate) entry: RowBuf,
+    pub(crate) keys: Vec<KeyBuf>,
+    pub(crate) found: Vec<Option<ensilo_txn::Found>>,
+}
+
+impl Local {
+    pub(crate) fn new(
+        database: u64,
+        seed: u64,
+        row_ids: &Arc<RowIdSource>,
+        records: &Arc<RecordCounts>,
+    ) -> Self {
+        Local {
+            database,
+            row_ids: RowIds::new(Arc::clone(row_ids)),
+            records: records.tally(),
+            jitter: Jitter::new(seed),
+            row: RowBuf::new(),
+            before: RowBuf::new(),
+            entry: RowBuf::new(),
+            keys: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Writing rows together with their entries in the table's indexes.
+//!
+//! # Source
+//! Silo (SOSP 2013) §4.7: a secondary index is a table of its own, and a change that affects it is an extra access of the same
+//! transaction. A transaction that used an entry which has changed aborts in the usual way.
+//!
+//! # Invariants
+//! - M1: a statement does first what may be refused, which are inserts into trees, and takes those back when one is. So it is
+//!   applied as a whole or not at all, and the transaction stays usable.
+//! - M2: the set of indexes is loaded after the row that is changed has joined the read set. Whoever sees a row that a
+//!   maintaining transaction has written then also sees the index that it maintained: no entry goes stale while an index is
+//!   being introduced.
+//! - M3: until an index is ready, rows may lack their entries in it; afterwards a missing entry means that this
+//!   transaction's reads do not belong together.
+
+use std::sync::Arc;
+
+use ensilo_row::{KeyBuf, ROW_LEN_MAX, RowBuf, Words};
+use ensilo_txn::{Found, Read, Store, Write};
+
+use crate::catalog::{IndexCore, IndexSet, TableCore};
+use crate::local::Local;
+use crate::row_words::{RowWords, whole};
+use crate::transaction::Inner;
+use crate::{Error, Result};
+
+/// Inserts the row in the scratch `local.row` under `key`, with its entries, which `index_key` makes.
+#[inline]
+pub(crate) fn insert_row<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore,
+    key: &KeyBuf,
+    index_key: impl FnMut(&IndexCore, &RowBuf, &mut KeyBuf),
+) -> Result<()> {
+    let row = &inner.local.row;
+    if row.len_bytes() > ROW_LEN_MAX {
+        return Err(table.row_too_large(row.len_bytes()));
+    }
+    match inner.raw.insert(&table.store, key.as_bytes(), row.words(), row.len_bytes()) {
+        Ok(true) => inner.note_insert(&table.store),
+        Ok(false) => return Err(table.duplicate(None, key.as_bytes())),
+        Err(abort) => return Err(inner.lost(abort)),
+    }
+    if table.indexes.load(inner.pinned).indexes.is_empty() {
+        return Ok(());
+    }
+    insert_entries(inner, table, key, index_key)
+}
+
+/// Adds the entries of a row that was just inserted, or takes the row back.
+fn insert_entries<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore,
+    key: &KeyBuf,
+    mut index_key: impl FnMut(&IndexCore, &RowBuf, &mut KeyBuf),
+) -> Result<()> {
+    inner.local.entry.set_bytes(key.as_bytes());
+    let indexes = &table.indexes.load(inner.pinned).indexes;
+    let mut entry_key = KeyBuf::new();
+    for (at, index) in indexes.iter().enumerate() {
+        index_key(index, &inner.local.row, &mut entry_key);
+        let Some(refusal) = insert_entry(inner, table, index, &entry_key)? else { continue };
+        for index in &indexes[..at] {
+            index_key(index, &inner.local.row, &mut entry_key);
+            delete_key(inner, &index.store, &entry_key)?;
+        }
+        delete_key(inner, &table.store, key)?;
+        return Err(refusal);
+    }
+    Ok(())
+}
+
+/// Deletes a row and its entries.
+#[inline]
+pub(crate) fn delete_row<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore,
+    key: &KeyBuf,
+    found: Found,
+) -> Result<()> {
+    if !table.indexes.load(inner.pinned).indexes.is_empty() {
+        delete_entries(inner, table, key, found)?;
+    }
+    inner.note_delete(&table.store);
+    inner.raw.delete(found).map_err(|abort| inner.lost(abort))
+}
+
+fn delete_entries<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore,
+    key: &KeyBuf,
+    found: Found,
+) -> Result<()> {
+    copy_row(inner, found)?;
+    let indexes = &table.indexes.load(inner.pinned).indexes;
+    let mut entry_key = KeyBuf::new();
+    for index in indexes {
+        stored_index_key(table, index, key, &inner.local.before, &mut entry_key);
+        delete_entry(inner, index, &entry_key)?;
+    }
+    Ok(())
+}
+
+/// Copies the row as this transaction sees it to the scratch `local.before`.
+pub(crate) fn copy_row<Raw: Read>(inner: &mut Inner<'_, Raw>, found: Found) -> Result<()> {
+    let before = &mut inner.local.before;
+    let copied = inner.raw.read(found, |row| before.set_words(&RowWords(row)));
+    copied.map_err(|abort| inner.lost(abort))
+}
+
+/// Puts the row in the scratch `local.row` in the place of the one that was found, and moves its entries in `indexes`, which are
+/// those in force. Unless there are none, `local.before` is the row that was found.
+pub(crate) fn replace_row<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore,
+    indexes: &IndexSet,
+    key: &KeyBuf,
+    found: Found,
+) -> Result<()> {
+    if inner.local.row.len_bytes() > ROW_LEN_MAX {
+        return Err(table.row_too_large(inner.local.row.len_bytes()));
+    }
+    if !indexes.indexes.is_empty() {
+        move_entries(inner, table, &indexes.indexes, key)?;
+    }
+    inner.note_write();
+    let row = &inner.local.row;
+    inner.raw.put(found, row.words(), row.len_bytes()).map_err(|abort| inner.lost(abort))
+}
+
+/// Moves the entries of a row whose index keys differ between `local.before` and `local.row`.
+fn move_entries<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore,
+    indexes: &[Arc<IndexCore>],
+    key: &KeyBuf,
+) -> Result<()> {
+    inner.local.entry.set_bytes(key.as_bytes());
+    let (mut from, mut to) = (KeyBuf::new(), KeyBuf::new());
+    let keys_differ = |local: &Local, index: &IndexCore, from: &mut KeyBuf, to: &mut KeyBuf| {
+        stored_index_key(table, index, key, &local.before, from);
+        stored_index_key(table, index, key, &local.row, to);
+        from != to
+    };
+    for (at, index) in indexes.iter().enumerate() {
+        if !keys_differ(inner.local, index, &mut from, &mut to) {
+            continue;
+        }
+        let Some(refusal) = insert_entry(inner, table, index, &to)? else { continue };
+        for index in &indexes[..at] {
+            if keys_differ(inner.local, index, &mut from, &mut to) {
+                delete_key(inner, &index.store, &to)?;
+            }
+        }
+        return Err(refusal);
+    }
+    for index in indexes {
+        if keys_differ(inner.local, index, &mut from, &mut to) {
+            delete_entry(inner, index, &from)?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds an entry for the primary key in the scratch `local.entry`. Returns why it cannot be, when that leaves the transaction
+/// usable.
+fn insert_entry<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore,
+    index: &IndexCore,
+    entry_key: &KeyBuf,
+) -> Result<Option<Error>> {
+    if let Err(error) = index.check_key(entry_key) {
+        return Ok(Some(error));
+    }
+    let entry = &inner.local.entry;
+    match inner.raw.insert(&index.store, entry_key.as_bytes(), entry.words(), entry.len_bytes()) {
+        Ok(true) => {
+            inner.note_insert(&index.store);
+            Ok(None)
+        }
+        Ok(false) if index.schema.is_unique() => Ok(Some(table.duplicate(Some(index), entry_key.as_bytes()))),
+        // Of an index that is not unique, an entry that is there already is this row's own.
+        Ok(false) => Ok(None),
+        Err(abort) => Err(inner.lost(abort)),
+    }
+}
+
+fn delete_entry<Raw: Write>(inner: &mut Inner<'_, Raw>, index: &IndexCore, entry_key: &KeyBuf) -> Result<()> {
+    match delete_key(inner, &index.store, entry_key) {
+        Ok(false) if index.is_ready() => Err(inner.inconsistent(index.store.id(), entry_key.as_bytes())),
+        outcome => outcome.map(|_| ()),
+    }
+}
+
+/// Deletes the record under `key`, and says whether there was one.
+fn delete_key<Raw: Write>(inner: &mut Inner<'_, Raw>, store: &Store, key: &KeyBuf) -> Result<bool> {
+    match inner.raw.find(store, key.as_bytes()) {
+        Ok(None) => Ok(false),
+        Ok(Some(found)) => {
+            inner.note_delete(store);
+            inner.raw.delete(found).map(|()| true).map_err(|abort| inner.lost(abort))
+        }
+        Err(abort) => Err(inner.lost(abort)),
+    }
+}
+
+/// Makes `out` the key of a stored row in an index.
+pub(crate) fn stored_index_key(
+    table: &TableCore,
+    index: &IndexCore,
+    key: &KeyBuf,
+    row: &impl Words,
+    out: &mut KeyBuf,
+) {
+    whole(table.schema.index_key(&index.schema, key.as_bytes(), row, out));
+}

@@ -1,0 +1,109 @@
+//! Threads that run submitted jobs, and the handles to wait for their results.
+//!
+//! The pool knows nothing of transactions: a job is a closure, and what it borrows of the database it brings along.
+//! One bounded queue feeds all threads. A job that panics is reported to its handle; the thread goes on.
+//!
+//! # Invariants
+//! - P1: a job that was taken by [`Pool::submit`] is either run once or dropped, and either way its handle is completed.
+//! - P2: a thread of the pool never waits for room in its own queue, so that jobs may submit jobs.
+
+mod affinity;
+mod handle;
+mod queue;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+pub use handle::JobHandle;
+pub(crate) use handle::promise;
+use queue::Queue;
+
+use crate::{Error, Result};
+
+/// A job, ready to be run by any thread.
+pub(crate) type Job = Box<dyn FnOnce() + Send>;
+
+/// Whether a submission may wait for room in the queue.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WhenFull {
+    Wait,
+    Refuse,
+}
+
+/// How a pool is made.
+#[derive(Clone, Debug)]
+pub(crate) struct PoolOptions {
+    pub(crate) threads: usize,
+    pub(crate) queue_len_max: usize,
+    pub(crate) pin_to_cores: bool,
+}
+
+/// The threads and their queue.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    queue: Arc<Queue>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Pool {
+    /// Starts the threads.
+    pub(crate) fn start(options: &PoolOptions) -> Result<Self> {
+        let queue = Arc::new(Queue::new(options.queue_len_max));
+        let pool = Pool { queue, threads: Mutex::new(Vec::new()) };
+        for number in 0..options.threads {
+            let thread = pool.start_thread(number, options.pin_to_cores)?;
+            pool.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        }
+        Ok(pool)
+    }
+
+    fn start_thread(&self, number: usize, pin: bool) -> Result<JoinHandle<()>> {
+        let queue = Arc::clone(&self.queue);
+        let body = move || {
+            if pin {
+                affinity::pin_to_core(number);
+            }
+            queue.work();
+        };
+        let started = thread::Builder::new().name(format!("ensilo-worker-{number}")).spawn(body);
+        started.map_err(|error| {
+            self.stop();
+            Error::InvalidOption(crate::error::Name::new(format!(
+                "pool thread {number} does not start: {error}"
+            )))
+        })
+    }
+
+    /// Hands over a job.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] after [`Pool::stop`], [`Error::QueueFull`] when there is no room and `when_full` refuses.
+    pub(crate) fn submit(&self, job: Job, when_full: WhenFull) -> Result<()> {
+        self.queue.push(job, when_full)
+    }
+
+    /// Drops the jobs that have not begun, waits for those that have, and ends the threads.
+    ///
+    /// Called on a thread of the pool it does not wait for that thread, which ends after the job it is running.
+    pub(crate) fn stop(&self) {
+        let waiting = self.queue.close();
+        // Outside of the queue's lock: dropping a job completes its handle and may run a waker.
+        drop(waiting);
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            if thread.thread().id() != thread::current().id() {
+                // A job's panic is caught and reported to its handle: the thread itself cannot have panicked.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! The bounded queue between submitters and the pool's threads.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::{Job, WhenFull};
+use crate::{Error, Result};
+
+thread_local! {
+    /// The queue that this thread works for: compared, never followed.
+    static WORKS_FOR: Cell<*const Queue> = const { Cell::new(ptr::null()) };
+}
+
+pub(super) struct Queue {
+    len_max: usize,
+    state: Mutex<State>,
+    job_came: Condvar,
+    room_came: Condvar,
+}
+
+struct State {
+    jobs: VecDeque<Job>,
+    is_open: bool,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("len", &self.lock().jobs.len()).field("len_max", &self.len_max).finish()
+    }
+}
+
+impl Queue {
+    pub(super) fn new(len_max: usize) -> Self {
+        let state = Mutex::new(State { jobs: VecDeque::new(), is_open: true });
+        Queue { len_max, state, job_came: Condvar::new(), room_came: Condvar::new() }
+    }
+
+    pub(super) fn push(&self, job: Job, when_full: WhenFull) -> Result<()> {
+        let mut state = self.lock();
+        while state.is_open && state.jobs.len() >= self.len_max && !self.is_own_thread() {
+            if when_full == WhenFull::Refuse {
+                return Err(Error::QueueFull);
+            }
+            state = self.room_came.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if !state.is_open {
+            return Err(Error::Closed);
+        }
+        state.jobs.push_back(job);
+        drop(state);
+        self.job_came.notify_one();
+        Ok(())
+    }
+
+    /// Refuses further jobs and returns those that nobody has begun.
+    pub(super) fn close(&self) -> VecDeque<Job> {
+        let mut state = self.lock();
+        state.is_open = false;
+        let waiting = std::mem::take(&mut state.jobs);
+        drop(state);
+        self.job_came.notify_all();
+        self.room_came.notify_all();
+        waiting
+    }
+
+    /// What a thread of the pool does from its first moment to its last.
+    pub(super) fn work(&self) {
+        WORKS_FOR.set(self);
+        while let Some(job) = self.pop() {
+            // The job reports its own panics. What is left is a panic of a waker or of a result's destructor: the thread goes on.
+            let _ = catch_unwind(AssertUnwindSafe(job));
+        }
+    }
+
+    fn pop(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                drop(state);
+                self.room_came.notify_one();
+                return Some(job);
+            }
+            if !state.is_open {
+                return None;
+            }
+            state = self.job_came.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn is_own_thread(&self) -> bool {
+        ptr::eq(WORKS_FOR.get(), self)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code of a user runs under this lock: what a poisoned one guards is whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,152 @@
+//! Requests: a closure that runs as one transaction, again when it met a conflict.
+
+pub(crate) mod backoff;
+
+use std::fmt;
+use std::sync::Arc;
+
+use ensilo_txn::{Protocol, Silo};
+
+use crate::pool::{JobHandle, WhenFull};
+use crate::shared::{Shared, ThreadWorker};
+use crate::{Abort, Database, Error, Result, Snapshot, Transaction};
+
+/// A hook that hears of no aborts.
+pub type NoHook = fn(&Abort);
+
+/// A request with its own settings; [`Database::request`] makes one.
+///
+/// ```
+/// # fn main() -> ensilo::Result<()> {
+/// # let db = ensilo::Database::in_memory()?;
+/// let mut aborts = 0;
+/// let answer = db.request().retries(5).on_abort(|_abort| aborts += 1).transact(|_tx| Ok(42))?;
+/// assert_eq!((answer, aborts), (42, 0));
+/// # Ok(()) }
+/// ```
+#[must_use = "a request does nothing until it is given a closure"]
+pub struct Request<'d, P: Protocol = Silo, H = NoHook> {
+    database: &'d Database<P>,
+    retries: u32,
+    on_abort: H,
+}
+
+impl<'d, P: Protocol> Request<'d, P> {
+    #[inline]
+    pub(crate) fn new(database: &'d Database<P>) -> Self {
+        Request { database, retries: database.shared().retries, on_abort: |_| () }
+    }
+}
+
+impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
+    /// How often the request is run again after a conflict; 0 for never.
+    #[inline]
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.retries = retries;
+        self
+    }
+
+    /// Calls `hook` for every conflict, also those that a retry follows. The abort's table is not named yet.
+    #[inline]
+    pub fn on_abort<G: FnMut(&Abort)>(self, hook: G) -> Request<'d, P, G> {
+        Request { database: self.database, retries: self.retries, on_abort: hook }
+    }
+
+    /// Like [`Database::transact`], with this request's settings.
+    ///
+    /// # Errors
+    /// As [`Database::transact`].
+    #[inline]
+    pub fn transact<R>(mut self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
+        run(self.database.shared(), self.retries, &mut self.on_abort, body)
+    }
+}
+
+impl<P: Protocol, H> fmt::Debug for Request<'_, P, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request").field("retries", &self.retries).finish_non_exhaustive()
+    }
+}
+
+/// Runs `body` as a transaction on the calling thread's worker until it commits, fails for good or has used up `retries`.
+#[inline]
+pub(crate) fn run<P: Protocol, R>(
+    shared: &Shared<P>,
+    retries: u32,
+    on_abort: &mut impl FnMut(&Abort),
+    mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
+) -> Result<R> {
+    let mut worker = shared.enter()?;
+    let mut attempt = 0;
+    loop {
+        let error = match attempt_once(&mut worker, &mut body) {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        if let Error::Aborted(abort) = &error {
+            on_abort(abort);
+        }
+        attempt += 1;
+        prepare_retry(shared, &mut worker, attempt, retries, error)?;
+    }
+}
+
+/// One attempt. A panic of `body` drops the transaction, which undoes it, and leaves the worker as good as before.
+#[inline]
+fn attempt_once<P: Protocol, R>(
+    worker: &mut ThreadWorker<P>,
+    body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
+) -> Result<R> {
+    let mut transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
+    match body(&mut transaction) {
+        Ok(value) => transaction.commit().map(|()| value),
+        Err(error) => Err(transaction.roll_back(error)),
+    }
+}
+
+/// Waits before the next attempt, or says with which error there is none.
+#[cold]
+fn prepare_retry<P: Protocol>(
+    shared: &Shared<P>,
+    worker: &mut ThreadWorker<P>,
+    attempt: u32,
+    retries: u32,
+    error: Error,
+) -> Result<()> {
+    let may_retry = matches!(&error, Error::Aborted(abort) if abort.is_retryable()) && attempt <= retries;
+    if !may_retry {
+        return Err(shared.explain(error));
+    }
+    if shared.is_closed() {
+        return Err(Error::Closed);
+    }
+    backoff::wait_before_attempt(attempt, &mut worker.local.jitter);
+    Ok(())
+}
+
+/// Hands `job` to the pool and returns the handle to its result.
+pub(crate) fn submit<P: Protocol, R: Send + 'static>(
+    shared: &Arc<Shared<P>>,
+    when_full: WhenFull,
+    job: impl FnOnce(&Shared<P>) -> Result<R> + Send + 'static,
+) -> Result<JobHandle<R>> {
+    let (promise, handle) = crate::pool::promise();
+    let for_job = Arc::clone(shared);
+    let run = move || promise.run(|| job(&for_job));
+    shared.pool()?.submit(Box::new(run), when_full)?;
+    Ok(handle)
+}
+
+/// Runs `body` on a snapshot on the calling thread's worker.
+#[inline]
+pub(crate) fn run_snapshot<P: Protocol, R>(
+    shared: &Shared<P>,
+    body: impl FnOnce(&mut Snapshot<'_, P>) -> Result<R>,
+) -> Result<R> {
+    let mut worker = shared.enter()?;
+    // Read before the snapshot begins: what it shows is this point in time or a later one.
+    let epoch_shown = shared.engine.epochs().snapshot_epoch().get();
+    let ThreadWorker { raw, local } = &mut *worker;
+    let mut snapshot = Snapshot::new(raw.begin_snapshot(), local, epoch_shown);
+    body(&mut snapshot).map_err(|error| shared.explain(error))
+}

@@ -1,0 +1,157 @@
+//! What the handles, threads and transactions of one database share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use ensilo_sync::barrier;
+use ensilo_txn::{Engine, Protocol, Worker};
+
+use crate::catalog::Catalog;
+use crate::local::Local;
+use crate::options::Options;
+use crate::pool::Pool;
+use crate::records::RecordCounts;
+use crate::row_ids::RowIdSource;
+use crate::worker::{self, Entered, Slot};
+use crate::{Error, Result};
+
+/// Ids of databases; 0 is none, and none is used again.
+static NEXT_DATABASE: AtomicU64 = AtomicU64::new(1);
+
+/// One thread's way into the engine, and its scratch memory.
+pub(crate) struct ThreadWorker<P: Protocol> {
+    pub(crate) raw: Worker<P>,
+    pub(crate) local: Local,
+}
+
+/// See the module's documentation. It outlives the last [`Database`](crate::Database) handle only in threads that are leaving.
+pub(crate) struct Shared<P: Protocol> {
+    pub(crate) id: u64,
+    pub(crate) retries: u32,
+    pub(crate) engine: Arc<Engine<P>>,
+    pub(crate) catalog: Catalog,
+    pub(crate) options: Options,
+    pub(crate) records: Arc<RecordCounts>,
+    row_ids: Arc<RowIdSource>,
+    is_closed: AtomicBool,
+    slots: Mutex<Slots<P>>,
+    pool: OnceLock<Pool>,
+}
+
+/// The slots of all threads that have made a request.
+struct Slots<P: Protocol> {
+    is_closed: bool,
+    registered: Vec<Weak<Slot<ThreadWorker<P>>>>,
+    workers_made: u64,
+}
+
+impl<P: Protocol> Shared<P> {
+    pub(crate) fn new(options: Options) -> Result<Self> {
+        // Relaxed: the ids need only differ.
+        let id = NEXT_DATABASE.fetch_add(1, Ordering::Relaxed);
+        let engine = Engine::new(options.engine_options());
+        let catalog = Catalog::new(&engine, id)?;
+        Ok(Shared {
+            id,
+            retries: options.retries,
+            engine,
+            catalog,
+            options,
+            records: RecordCounts::new(),
+            row_ids: Arc::default(),
+            is_closed: AtomicBool::new(false),
+            slots: Mutex::new(Slots { is_closed: false, registered: Vec::new(), workers_made: 0 }),
+            pool: OnceLock::new(),
+        })
+    }
+
+    /// The calling thread's worker.
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<Entered<'_, ThreadWorker<P>>> {
+        // SAFETY: ids start at 1, are never used again, and this one always comes with this `P`. The slot that is made goes to
+        // the calling thread's cache and, weakly, to the list for closing, which never enters it.
+        unsafe { worker::enter(self.id, || self.new_slot()) }
+    }
+
+    /// A worker that belongs to no thread's cache.
+    pub(crate) fn new_worker(&self) -> Result<ThreadWorker<P>> {
+        let mut slots = self.lock_slots();
+        if slots.is_closed {
+            return Err(Error::Closed);
+        }
+        slots.workers_made += 1;
+        let local = Local::new(self.id, self.id << 32 | slots.workers_made, &self.row_ids, &self.records);
+        Ok(ThreadWorker { raw: self.engine.worker(), local })
+    }
+
+    #[cold]
+    fn new_slot(&self) -> Result<Arc<Slot<ThreadWorker<P>>>> {
+        let slot = Arc::new(Slot::new(self.new_worker()?));
+        let mut slots = self.lock_slots();
+        if slots.is_closed {
+            return Err(Error::Closed);
+        }
+        slots.registered.retain(|slot| slot.strong_count() > 0);
+        slots.registered.push(Arc::downgrade(&slot));
+        Ok(slot)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        // Relaxed: what must not happen after closing is decided under the lock, or by the slots.
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Refuses all requests from now on, lets those that run end, and ends the database's threads.
+    pub(crate) fn close(&self) {
+        let registered = {
+            let mut slots = self.lock_slots();
+            slots.is_closed = true;
+            self.is_closed.store(true, Ordering::Relaxed);
+            std::mem::take(&mut slots.registered)
+        };
+        let slots: Vec<_> = registered.iter().filter_map(Weak::upgrade).collect();
+        slots.iter().for_each(|slot| slot.mark_closed());
+        barrier::heavy();
+        slots.iter().for_each(|slot| drop(slot.take_if_idle()));
+        if let Some(pool) = self.pool.get() {
+            pool.stop();
+        }
+        self.engine.epochs().close();
+    }
+
+    /// The pool, started by the first job.
+    pub(crate) fn pool(&self) -> Result<&Pool> {
+        if let Some(pool) = self.pool.get() {
+            return Ok(pool);
+        }
+        // Under the lock of `close`: either it sees the pool and stops it, or this sees that the database is closed.
+        let slots = self.lock_slots();
+        if slots.is_closed {
+            return Err(Error::Closed);
+        }
+        if self.pool.get().is_none() {
+            let _ = self.pool.set(Pool::start(&self.options.pool)?);
+        }
+        drop(slots);
+        self.pool.get().ok_or(Error::Closed)
+    }
+
+    /// Whether the calling thread has a transaction of this database under way.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        worker::is_in_transaction(self.id)
+    }
+
+    /// Makes an error that leaves a request readable: names the table of an abort.
+    #[cold]
+    pub(crate) fn explain(&self, mut error: Error) -> Error {
+        if let Error::Aborted(abort) | Error::OutOfMemory(abort) = &mut error {
+            abort.name_table(|id| self.catalog.store_name(id));
+        }
+        error
+    }
+
+    fn lock_slots(&self) -> MutexGuard<'_, Slots<P>> {
+        // Nothing under this lock panics half-way.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,163 @@
+//! What a database has counted.
+
+use ensilo_txn::{AbortReason, AccountId, EngineStatistics, Protocol, TableId};
+
+use crate::catalog::TableCore;
+use crate::shared::Shared;
+
+/// What a database has counted since it was opened, and what it holds. Made by
+/// [`Database::statistics`](crate::Database::statistics).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Committed read-write transactions, those of requests on the catalog included.
+    pub commits: u64,
+    /// Ended snapshot transactions.
+    pub snapshots: u64,
+    /// Aborted transactions by reason; a request that is retried counts at each attempt.
+    pub aborts: Vec<(AbortReason, u64)>,
+    /// Every table, by name.
+    pub tables: Vec<TableStatistics>,
+    /// Memory in total.
+    pub memory: MemoryStatistics,
+    /// Epochs and what they hold back.
+    pub epochs: EpochStatistics,
+}
+
+/// One table.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TableStatistics {
+    /// Its name.
+    pub name: String,
+    /// Its rows.
+    pub records: u64,
+    /// The bytes of its rows, of their older versions and of its tree.
+    pub memory_bytes: u64,
+    /// Its indexes, also those that are being built.
+    pub indexes: Vec<IndexStatistics>,
+}
+
+/// One index.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct IndexStatistics {
+    /// Its name.
+    pub name: String,
+    /// Its entries.
+    pub records: u64,
+    /// The bytes of its entries, of their older versions and of its tree.
+    pub memory_bytes: u64,
+    /// Whether it can be read; `false` while it is built.
+    pub is_ready: bool,
+}
+
+/// Memory.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MemoryStatistics {
+    /// Bytes taken from the system for rows and trees: what the memory limit bounds.
+    pub mapped_bytes: u64,
+    /// Bytes of these in use, by tables and indexes and by the system's own tables.
+    pub live_bytes: u64,
+    /// The most bytes that may be taken.
+    pub limit_bytes: Option<u64>,
+    /// Older versions of rows, kept for snapshots.
+    pub versions: u64,
+    /// Bytes of those versions.
+    pub version_bytes: u64,
+    /// Deleted rows that snapshots may still need.
+    pub deleted_records: u64,
+    /// Bytes given up that wait until no transaction can reach them.
+    pub retired_bytes: u64,
+}
+
+/// Epochs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EpochStatistics {
+    /// The epoch in which a transaction would commit now.
+    pub global_epoch: u64,
+    /// A snapshot that begins now shows the commits of earlier epochs.
+    pub snapshot_epoch: u64,
+    /// The epoch in which the oldest transaction under way began.
+    pub oldest_pin: Option<u64>,
+    /// The oldest epoch that a snapshot under way shows.
+    pub oldest_snapshot: Option<u64>,
+    /// Workers: one for each thread that has made a request, and for each interactive transaction.
+    pub workers: u64,
+}
+
+impl Statistics {
+    pub(crate) fn collect<P: Protocol>(shared: &Shared<P>) -> Self {
+        let engine = shared.engine.statistics();
+        let tables = shared.catalog.tables();
+        let tables = tables.iter().map(|table| table_statistics(shared, &engine, table)).collect();
+        let (transactions, epochs) = (&engine.transactions, &engine.epochs);
+        let aborts = AbortReason::ALL.iter().map(|&reason| (reason, transactions.aborts[reason.index()]));
+        Statistics {
+            commits: transactions.commits,
+            snapshots: transactions.snapshots,
+            aborts: aborts.collect(),
+            tables,
+            memory: MemoryStatistics {
+                mapped_bytes: engine.memory.mapped_bytes,
+                live_bytes: engine.memory.live_bytes,
+                limit_bytes: shared.options.memory_limit_bytes,
+                versions: transactions.versions,
+                version_bytes: transactions.version_bytes,
+                deleted_records: transactions.deleted_records,
+                retired_bytes: epochs.retired_bytes,
+            },
+            epochs: EpochStatistics {
+                global_epoch: epochs.global_epoch.get(),
+                snapshot_epoch: epochs.snapshot_epoch.get(),
+                oldest_pin: epochs.oldest_pin.map(|epoch| epoch.get()),
+                oldest_snapshot: epochs.oldest_snapshot.map(|epoch| epoch.get()),
+                workers: epochs.active_slots,
+            },
+        }
+    }
+
+    /// The aborts for one reason.
+    #[must_use]
+    pub fn aborts_of(&self, reason: AbortReason) -> u64 {
+        self.aborts[reason.index()].1
+    }
+
+    /// The aborts for all reasons.
+    #[must_use]
+    pub fn aborts_total(&self) -> u64 {
+        self.aborts.iter().map(|(_, count)| count).sum()
+    }
+
+    /// The table of this name.
+    #[must_use]
+    pub fn table(&self, name: &str) -> Option<&TableStatistics> {
+        self.tables.iter().find(|table| table.name == name)
+    }
+}
+
+fn table_statistics<P: Protocol>(
+    shared: &Shared<P>,
+    engine: &EngineStatistics,
+    table: &TableCore,
+) -> TableStatistics {
+    let indexes = table.indexes.snapshot();
+    let indexes = indexes.iter().map(|index| IndexStatistics {
+        name: index.name.to_string(),
+        records: shared.records.of(index.store.id()),
+        memory_bytes: memory_of(engine, index.store.id()),
+        is_ready: index.is_ready(),
+    });
+    TableStatistics {
+        name: table.name.to_string(),
+        records: shared.records.of(table.store.id()),
+        memory_bytes: memory_of(engine, table.store.id()),
+        indexes: indexes.collect(),
+    }
+}
+
+fn memory_of(engine: &EngineStatistics, store: TableId) -> u64 {
+    engine.memory.of(AccountId(store.0))
+}

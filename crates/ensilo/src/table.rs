@@ -1,0 +1,165 @@
+//! Tables of static rows: handles whose every method compiles to direct calls of the engine.
+//!
+//! One file a kind of statement: point reads here, `write`, `many`, `scan`, and `index` for reads through secondary indexes;
+//! `found` is a row that a statement has found, to be read or changed without looking it up again.
+
+mod bounds;
+mod found;
+mod index;
+mod index_scan;
+mod many;
+mod scan;
+mod write;
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use ensilo_row::{Columns, Key, KeyBuf, Row};
+use ensilo_txn::{Protocol, Read, Silo};
+
+pub use bounds::ScanFlow;
+pub(crate) use bounds::{Bounds, Flow};
+pub use found::Found;
+pub use index::Index;
+pub use index_scan::IndexScan;
+pub use scan::Scan;
+
+use crate::Result;
+use crate::catalog::TableCore;
+use crate::row_words::{RowWords, whole};
+use crate::transaction::ReadTransaction;
+
+/// A table whose rows are of the Rust type `T`.
+///
+/// A handle: cheap to clone, usable from any thread, and not tied to a transaction. Made by
+/// [`Database::create_table`](crate::Database::create_table) and [`Database::open_table`](crate::Database::open_table).
+///
+/// Every method takes the transaction that it is a statement of. In a [`Transaction`](crate::Transaction) statements are
+/// serializable: what they read is checked when it commits. In a [`Snapshot`](crate::Snapshot) they show one recent point of
+/// the serial order. Keys are given by value or by reference.
+///
+/// # Errors
+/// Besides the errors that a method names, every statement may return
+/// [`Error::Aborted`](crate::Error::Aborted) (return it from the closure; the request is run again),
+/// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::UnknownTable`](crate::Error::UnknownTable) when the table was
+/// dropped or belongs to another database than the transaction, and, for keys with text or bytes,
+/// [`Error::KeyTooLong`](crate::Error::KeyTooLong).
+pub struct Table<T: Row, P: Protocol = Silo> {
+    pub(crate) core: Arc<TableCore>,
+    /// Whether the indexes that `T` declares are numbered as those that the table was created with.
+    numbers_agree: bool,
+    rows: PhantomData<fn(T, P) -> T>,
+}
+
+impl<T: Row, P: Protocol> Table<T, P> {
+    pub(crate) fn new(core: Arc<TableCore>) -> Self {
+        let numbers_agree = core.schema.indexes() == T::schema().indexes();
+        Table { core, numbers_agree, rows: PhantomData }
+    }
+
+    /// The table's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    /// The row with this primary key, or `None`.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    #[inline]
+    pub fn get<'t>(
+        &self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        key: impl Borrow<T::Key>,
+    ) -> Result<Option<T>> {
+        self.get_columns::<T>(tx, key)
+    }
+
+    /// Some columns of the row with this primary key, or `None`. Only the words that hold them are read.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    #[inline]
+    pub fn get_columns<'t, C: Columns<T>>(
+        &self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        key: impl Borrow<T::Key>,
+    ) -> Result<Option<C>> {
+        let (inner, key) = (tx.inner(), key.borrow());
+        self.core.check(inner)?;
+        let bytes = self.encode(key)?;
+        let read = inner.raw.get(&self.core.store, bytes.as_bytes(), |row| C::decode(key, &RowWords(row)));
+        match read {
+            Ok(columns) => Ok(columns.map(whole)),
+            Err(abort) => Err(inner.lost(abort)),
+        }
+    }
+
+    /// Whether there is a row with this primary key.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    #[inline]
+    pub fn contains<'t>(
+        &self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        key: impl Borrow<T::Key>,
+    ) -> Result<bool> {
+        let inner = tx.inner();
+        self.core.check(inner)?;
+        let bytes = self.encode(key.borrow())?;
+        match inner.raw.find(&self.core.store, bytes.as_bytes()) {
+            Ok(found) => Ok(found.is_some()),
+            Err(abort) => Err(inner.lost(abort)),
+        }
+    }
+
+    /// The row with this primary key, to be read and changed without looking it up again, or `None`.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    #[inline]
+    pub fn find<'h, 't>(
+        &'h self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        key: impl Borrow<T::Key>,
+    ) -> Result<Option<Found<'h, 't, T, P>>> {
+        let (inner, key) = (tx.inner(), key.borrow());
+        self.core.check(inner)?;
+        let bytes = self.encode(key)?;
+        match inner.raw.find(&self.core.store, bytes.as_bytes()) {
+            Ok(found) => Ok(found.map(|found| Found::new(self, key.clone(), found))),
+            Err(abort) => Err(inner.lost(abort)),
+        }
+    }
+
+    /// The encoded key.
+    #[inline(always)]
+    fn encode(&self, key: &T::Key) -> Result<KeyBuf> {
+        let mut bytes = KeyBuf::new();
+        self.encode_into(key, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    #[inline(always)]
+    fn encode_into(&self, key: &T::Key, bytes: &mut KeyBuf) -> Result<()> {
+        key.encode(bytes);
+        // A key type of fixed length was checked at compile time.
+        if T::Key::FIXED_LEN.is_some() { Ok(()) } else { self.core.check_key(bytes) }
+    }
+}
+
+impl<T: Row, P: Protocol> Clone for Table<T, P> {
+    fn clone(&self) -> Self {
+        Table { core: Arc::clone(&self.core), numbers_agree: self.numbers_agree, rows: PhantomData }
+    }
+}
+
+impl<T: Row, P: Protocol> fmt::Debug for Table<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.core.fmt(f)
+    }
+}

@@ -1,0 +1,155 @@
+//! Ranges of encoded keys, and when a scan ends.
+
+use std::ops::{Bound, ControlFlow, RangeBounds};
+
+use ensilo_row::KeyBuf;
+use ensilo_txn::KeyBounds;
+
+/// A range of encoded keys.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    low: Bound<KeyBuf>,
+    high: Bound<KeyBuf>,
+}
+
+impl Bounds {
+    /// Every key.
+    pub(crate) const ALL: Bounds = Bounds { low: Bound::Unbounded, high: Bound::Unbounded };
+
+    pub(crate) const fn new(low: Bound<KeyBuf>, high: Bound<KeyBuf>) -> Self {
+        Bounds { low, high }
+    }
+
+    /// The keys that begin with `prefix`.
+    #[inline]
+    pub(crate) fn prefix(prefix: KeyBuf) -> Self {
+        let high = after_prefix(prefix.clone());
+        Bounds { low: Bound::Included(prefix), high }
+    }
+
+    /// The keys in `range`, encoded by `encode`.
+    #[inline]
+    pub(crate) fn range<K>(range: &impl RangeBounds<K>, encode: impl Fn(&K, &mut KeyBuf)) -> Self {
+        let encoded = |key: &K| {
+            let mut bytes = KeyBuf::new();
+            encode(key, &mut bytes);
+            bytes
+        };
+        Bounds { low: range.start_bound().map(encoded), high: range.end_bound().map(encoded) }
+    }
+
+    /// The keys whose prefix lies in the range that `self` is: the range's ends stand for all keys that begin with them.
+    pub(crate) fn of_prefixes(self) -> Self {
+        let low = match self.low {
+            Bound::Excluded(prefix) => match after_prefix(prefix) {
+                Bound::Excluded(end) => Bound::Included(end),
+                // No key lies after this prefix.
+                _ => {
+                    return Bounds {
+                        low: Bound::Excluded(KeyBuf::new()),
+                        high: Bound::Excluded(KeyBuf::new()),
+                    };
+                }
+            },
+            low => low,
+        };
+        let high = match self.high {
+            Bound::Included(prefix) => after_prefix(prefix),
+            high => high,
+        };
+        Bounds { low, high }
+    }
+
+    /// The same range without what lies before `key` and `key` itself, as a scan sees it that goes up, or down if `is_reverse`.
+    pub(crate) fn continue_after(&mut self, key: KeyBuf, is_reverse: bool) {
+        let end = if is_reverse { &mut self.high } else { &mut self.low };
+        *end = Bound::Excluded(key);
+    }
+
+    /// The range as the engine takes it; `None` when it has no keys because it is upside down.
+    #[inline]
+    pub(crate) fn as_slices(&self) -> Option<KeyBounds<'_>> {
+        let (low, high) = (self.low.as_ref().map(KeyBuf::as_bytes), self.high.as_ref().map(KeyBuf::as_bytes));
+        let is_empty = match (low, high) {
+            (Bound::Included(low), Bound::Included(high)) => low > high,
+            (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
+                low >= high
+            }
+            _ => false,
+        };
+        (!is_empty).then_some((low, high))
+    }
+}
+
+#[inline]
+fn after_prefix(mut prefix: KeyBuf) -> Bound<KeyBuf> {
+    if prefix.make_prefix_end() { Bound::Excluded(prefix) } else { Bound::Unbounded }
+}
+
+/// What the closure of a scan may return: nothing, to see all rows, or a [`ControlFlow`], to stop early.
+pub trait ScanFlow {
+    /// Whether the scan goes on.
+    fn into_flow(self) -> ControlFlow<()>;
+}
+
+impl ScanFlow for () {
+    #[inline(always)]
+    fn into_flow(self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+impl ScanFlow for ControlFlow<()> {
+    #[inline(always)]
+    fn into_flow(self) -> ControlFlow<()> {
+        self
+    }
+}
+
+/// Ends a scan after a number of rows.
+pub(crate) struct Flow {
+    left: usize,
+}
+
+impl Flow {
+    /// Lets `limit` rows through; at least one.
+    #[inline(always)]
+    pub(crate) fn new(limit: usize) -> Self {
+        Flow { left: limit }
+    }
+
+    /// Counts a row.
+    #[inline(always)]
+    pub(crate) fn after(&mut self, flow: ControlFlow<()>) -> ControlFlow<()> {
+        self.left -= 1;
+        if self.left == 0 { ControlFlow::Break(()) } else { flow }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(bytes: &[u8]) -> KeyBuf {
+        let mut key = KeyBuf::new();
+        key.set(bytes);
+        key
+    }
+
+    #[test]
+    fn a_range_that_is_upside_down_or_shut_is_empty() {
+        let bounds = |low, high| Bounds::new(low, high);
+        assert!(bounds(Bound::Included(key(b"b")), Bound::Included(key(b"a"))).as_slices().is_none());
+        assert!(bounds(Bound::Excluded(key(b"a")), Bound::Included(key(b"a"))).as_slices().is_none());
+        assert!(bounds(Bound::Included(key(b"a")), Bound::Included(key(b"a"))).as_slices().is_some());
+        assert!(Bounds::ALL.as_slices().is_some());
+    }
+
+    #[test]
+    fn prefixes_cover_all_that_begins_with_them() {
+        let bounds = Bounds::new(Bound::Excluded(key(b"a")), Bound::Included(key(b"c"))).of_prefixes();
+        assert_eq!(bounds.as_slices(), Some((Bound::Included(&b"b"[..]), Bound::Excluded(&b"d"[..]))));
+        let after_all = Bounds::new(Bound::Excluded(key(&[0xff])), Bound::Unbounded).of_prefixes();
+        assert!(after_all.as_slices().is_none());
+    }
+}

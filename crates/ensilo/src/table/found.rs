@@ -1,0 +1,173 @@
+//! A row that a statement has found: read and changed without another descent of the tree.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use ensilo_row::{Columns, Key, KeyBuf, Row};
+use ensilo_txn::{Protocol, Read, Silo};
+
+use super::Table;
+use crate::error::WrongType;
+use crate::maintain;
+use crate::row_words::{RowWords, whole};
+use crate::transaction::{Inner, ReadTransaction};
+use crate::{Error, Result, Transaction};
+
+/// A row of the table that `'h` borrows, as the transaction `'t` has found it.
+///
+/// It is good for that transaction only, which the compiler sees to:
+///
+/// ```compile_fail
+/// # use ensilo::{Database, Row, Table};
+/// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+/// # fn main() -> ensilo::Result<()> {
+/// # let db = Database::in_memory()?;
+/// # let accounts: Table<Account> = db.create_table()?;
+/// let found = db.transact(|tx| accounts.find(tx, 1))?; // error: the lifetime may not live long enough
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Every method may return the errors of every statement, see [`Table`], and
+/// [`Error::MissingRow`] when this transaction has deleted the row meanwhile.
+pub struct Found<'h, 't, T: Row, P: Protocol = Silo> {
+    table: &'h Table<T, P>,
+    key: T::Key,
+    raw: ensilo_txn::Found,
+    /// Invariant: fits one transaction.
+    brand: PhantomData<fn(&'t ()) -> &'t ()>,
+}
+
+impl<'h, 't, T: Row, P: Protocol> Found<'h, 't, T, P> {
+    #[inline(always)]
+    pub(super) fn new(table: &'h Table<T, P>, key: T::Key, raw: ensilo_txn::Found) -> Self {
+        Found { table, key, raw, brand: PhantomData }
+    }
+
+    /// The row's primary key.
+    #[inline]
+    #[must_use]
+    pub fn key(&self) -> &T::Key {
+        &self.key
+    }
+
+    /// The row.
+    ///
+    /// # Errors
+    /// See [`Found`].
+    #[inline]
+    pub fn row(&self, tx: &mut impl ReadTransaction<'t, P>) -> Result<T> {
+        self.columns(tx)
+    }
+
+    /// Some columns of the row.
+    ///
+    /// # Errors
+    /// See [`Found`].
+    #[inline]
+    pub fn columns<C: Columns<T>>(&self, tx: &mut impl ReadTransaction<'t, P>) -> Result<C> {
+        let inner = tx.inner();
+        let raw = self.current(inner)?;
+        match inner.raw.read(raw, |row| C::decode(&self.key, &RowWords(row))) {
+            Ok(columns) => Ok(whole(columns)),
+            Err(abort) => Err(inner.lost(abort)),
+        }
+    }
+
+    /// Changes some columns of the row. What `change` reads in them belongs to the transaction's reads.
+    ///
+    /// # Errors
+    /// See [`Found`]; [`Error::WrongType`] when a column of the primary key was changed;
+    /// [`Error::DuplicateKey`], [`Error::KeyTooLong`] and [`Error::RowTooLarge`] when the new row does not fit; nothing has
+    /// changed then.
+    #[inline]
+    pub fn update<C: Columns<T>>(
+        &self,
+        tx: &mut Transaction<'t, P>,
+        change: impl FnOnce(&mut C),
+    ) -> Result<()> {
+        let inner = &mut tx.inner;
+        let raw = self.current(inner)?;
+        self.table.update_found(inner, &self.key, raw, change)
+    }
+
+    /// Puts some columns of the row, whatever they are now.
+    ///
+    /// # Errors
+    /// As [`Found::update`].
+    #[inline]
+    pub fn set<C: Columns<T>>(&self, tx: &mut Transaction<'t, P>, columns: C) -> Result<()> {
+        let inner = &mut tx.inner;
+        let raw = self.current(inner)?;
+        self.table.set_found(inner, &self.key, raw, &columns)
+    }
+
+    /// Puts `row` in the place of the row. Its key must be the row's.
+    ///
+    /// # Errors
+    /// As [`Found::update`].
+    pub fn replace(&self, tx: &mut Transaction<'t, P>, row: &T) -> Result<()> {
+        let inner = &mut tx.inner;
+        let raw = self.current(inner)?;
+        refuse_other_key::<T, T>(row, &self.key)?;
+        self.table.replace_found(inner, &self.key, raw, row)
+    }
+
+    /// Deletes the row.
+    ///
+    /// # Errors
+    /// See [`Found`].
+    #[inline]
+    pub fn delete(self, tx: &mut Transaction<'t, P>) -> Result<()> {
+        let inner = &mut tx.inner;
+        let raw = self.current(inner)?;
+        let key = self.table.encode(&self.key)?;
+        maintain::delete_row(inner, &self.table.core, &key, raw)
+    }
+
+    /// The engine's handle, unless this transaction has deleted the row since.
+    #[inline(always)]
+    fn current<Raw: Read>(&self, inner: &mut Inner<'_, Raw>) -> Result<ensilo_txn::Found> {
+        self.table.core.check(inner)?;
+        if inner.may_have_deleted_in(&self.table.core.store) { self.find_again(inner) } else { Ok(self.raw) }
+    }
+
+    #[cold]
+    fn find_again<Raw: Read>(&self, inner: &mut Inner<'_, Raw>) -> Result<ensilo_txn::Found> {
+        let key = self.table.encode(&self.key)?;
+        match inner.raw.find(&self.table.core.store, key.as_bytes()) {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => Err(self.table.core.missing(key.as_bytes())),
+            Err(abort) => Err(inner.lost(abort)),
+        }
+    }
+}
+
+/// Refuses columns that would change the row's primary key.
+#[inline(always)]
+pub(super) fn refuse_other_key<T: Row, C: Columns<T>>(columns: &C, key: &T::Key) -> Result<()> {
+    if columns.keeps_key(key) { Ok(()) } else { Err(key_changed::<T>()) }
+}
+
+#[cold]
+fn key_changed<T: Row>() -> Error {
+    let schema = T::schema();
+    let names: Vec<_> =
+        schema.key_parts().iter().map(|part| schema.columns()[part.column].name.as_str()).collect();
+    let names = names.join(", ");
+    let problem = format!(
+        "an update changes the primary key ({names}); delete the row and insert it under its new key"
+    );
+    Error::WrongType(WrongType::new(&names, problem))
+}
+
+impl<T: Row, P: Protocol> fmt::Debug for Found<'_, '_, T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = KeyBuf::new();
+        self.key.encode(&mut bytes);
+        f.debug_struct("Found")
+            .field("table", &self.table.name())
+            .field("key", &bytes)
+            .finish_non_exhaustive()
+    }
+}

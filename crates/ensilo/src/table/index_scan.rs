@@ -1,0 +1,279 @@
+//! Scans of a table in the order of a secondary index.
+//!
+//! An entry holds the primary key of its row. Entries are read in batches, and the rows of a batch are looked up with interleaved
+//! descents. The batches grow, so that a scan that stops early has read little.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+use ensilo_row::{Columns, Key, KeyBuf, Malformed, Row};
+use ensilo_txn::{Direction, Protocol, Read, Silo};
+
+use super::{Bounds, Found, Index, ScanFlow};
+use crate::Result;
+use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
+use crate::transaction::{Inner, ReadTransaction};
+
+const FIRST_BATCH_LEN: usize = 16;
+const BATCH_LEN_MAX: usize = 256;
+
+/// A scan through a secondary index, to be narrowed and then run in a transaction. As to isolation it is like
+/// [`Scan`](super::Scan).
+///
+/// # Errors
+/// Its methods return the errors of every statement, see [`Table`](super::Table), and
+/// [`Error::UnknownIndex`](crate::Error::UnknownIndex) when the index was dropped,
+/// [`Error::IndexNotReady`](crate::Error::IndexNotReady) while it is built, or in a snapshot that is older than it.
+#[must_use = "a scan does nothing until it is run in a transaction"]
+pub struct IndexScan<'h, T: Row, K: Key, P: Protocol = Silo, C = T> {
+    index: &'h Index<T, K, P>,
+    bounds: Bounds,
+    direction: Direction,
+    limit: usize,
+    columns: PhantomData<fn() -> C>,
+}
+
+impl<'h, T: Row, K: Key, P: Protocol> IndexScan<'h, T, K, P> {
+    #[inline]
+    pub(super) fn new(index: &'h Index<T, K, P>, bounds: Bounds) -> Self {
+        IndexScan { index, bounds, direction: Direction::Forward, limit: usize::MAX, columns: PhantomData }
+    }
+}
+
+impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
+    /// From the last entry to the first.
+    #[inline]
+    pub fn reverse(mut self) -> Self {
+        self.direction = Direction::Reverse;
+        self
+    }
+
+    /// At most `limit` rows.
+    #[inline]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Only these columns of each row.
+    #[inline]
+    pub fn columns<D: Columns<T>>(self) -> IndexScan<'h, T, K, P, D> {
+        let IndexScan { index, bounds, direction, limit, columns: _ } = self;
+        IndexScan { index, bounds, direction, limit, columns: PhantomData }
+    }
+
+    /// Calls `each` with the columns of every row, until it returns [`ControlFlow::Break`].
+    ///
+    /// # Errors
+    /// See [`IndexScan`].
+    #[inline]
+    pub fn for_each<'t, F: ScanFlow>(
+        self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        mut each: impl FnMut(C) -> F,
+    ) -> Result<()> {
+        self.run_rows(tx, |_, columns, _| each(columns).into_flow())
+    }
+
+    /// Calls `each` with every row, to be changed after the scan without looking it up, and its columns, until it returns
+    /// [`ControlFlow::Break`].
+    ///
+    /// # Errors
+    /// See [`IndexScan`].
+    #[inline]
+    pub fn for_each_found<'t, F: ScanFlow>(
+        self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        mut each: impl FnMut(Found<'h, 't, T, P>, C) -> F,
+    ) -> Result<()> {
+        let table = &self.index.table;
+        self.run_rows(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
+    }
+
+    /// Calls `each` with the primary key of every row, until it returns [`ControlFlow::Break`]. The rows are not looked up.
+    ///
+    /// # Errors
+    /// See [`IndexScan`].
+    #[inline]
+    pub fn for_each_primary_key<'t, F: ScanFlow>(
+        self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        mut each: impl FnMut(T::Key) -> F,
+    ) -> Result<()> {
+        let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
+        let inner = tx.inner();
+        self.check(inner)?;
+        let mut limit = super::Flow::new(self.limit);
+        let outcome = inner.raw.scan(
+            &self.index.core.store,
+            bounds,
+            self.direction,
+            |_, entry| T::Key::decode(primary_key_of(entry).as_bytes()),
+            |_, key| limit.after(each(whole(key)).into_flow()),
+        );
+        outcome.map_err(|abort| inner.lost(abort))
+    }
+
+    /// The primary keys of all rows. The rows are not looked up.
+    ///
+    /// # Errors
+    /// See [`IndexScan`].
+    pub fn primary_keys<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Vec<T::Key>> {
+        let mut keys = Vec::new();
+        self.for_each_primary_key(tx, |key| keys.push(key))?;
+        Ok(keys)
+    }
+
+    /// The columns of all rows.
+    ///
+    /// # Errors
+    /// See [`IndexScan`].
+    pub fn collect<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Vec<C>> {
+        let mut rows = Vec::new();
+        self.for_each(tx, |columns| rows.push(columns))?;
+        Ok(rows)
+    }
+
+    /// The columns of the first row.
+    ///
+    /// # Errors
+    /// See [`IndexScan`].
+    #[inline]
+    pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Option<C>> {
+        let mut first = None;
+        self.limit(1).for_each(tx, |columns| first = Some(columns))?;
+        Ok(first)
+    }
+
+    /// The first row, to be changed without looking it up, and its columns.
+    ///
+    /// # Errors
+    /// See [`IndexScan`].
+    #[inline]
+    pub fn first_found<'t>(
+        self,
+        tx: &mut impl ReadTransaction<'t, P>,
+    ) -> Result<Option<(Found<'h, 't, T, P>, C)>> {
+        let mut first = None;
+        self.limit(1).for_each_found(tx, |found, columns| first = Some((found, columns)))?;
+        Ok(first)
+    }
+
+    /// How many rows there are. They are not looked up.
+    ///
+    /// # Errors
+    /// See [`IndexScan`].
+    pub fn count<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<usize> {
+        let mut count = 0;
+        self.for_each_primary_key(tx, |_| count += 1)?;
+        Ok(count)
+    }
+
+    fn check<Raw>(&self, inner: &Inner<'_, Raw>) -> Result<()> {
+        self.index.table.core.check(inner)?;
+        self.index.core.check(inner)
+    }
+
+    fn run_rows<'t>(
+        mut self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        mut each: impl FnMut(T::Key, C, ensilo_txn::Found) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let inner = tx.inner();
+        self.check(inner)?;
+        let mut batch_len = FIRST_BATCH_LEN;
+        while self.limit > 0 {
+            let len = batch_len.min(self.limit);
+            let mut keys = std::mem::take(&mut inner.local.keys);
+            let read = self.read_entries(inner, len, &mut keys)?;
+            let flow = self.look_up(inner, &keys[..read], &mut each)?;
+            inner.local.keys = keys;
+            if flow.is_break() || read < len {
+                break;
+            }
+            self.limit -= read;
+            batch_len = (batch_len * 2).min(BATCH_LEN_MAX);
+        }
+        Ok(())
+    }
+
+    /// Reads the primary keys of at most `len` entries into `keys`, says how many there were, and narrows the bounds to
+    /// what is left.
+    fn read_entries(
+        &mut self,
+        inner: &mut Inner<'_, impl Read>,
+        len: usize,
+        keys: &mut Vec<KeyBuf>,
+    ) -> Result<usize> {
+        let Some(bounds) = self.bounds.as_slices() else { return Ok(0) };
+        if keys.len() < len {
+            keys.resize_with(len, KeyBuf::new);
+        }
+        let mut read = 0;
+        let mut last = None;
+        let outcome = inner.raw.scan(
+            &self.index.core.store,
+            bounds,
+            self.direction,
+            |entry_key, entry| (key_of_bytes(entry_key), primary_key_of(entry)),
+            |_, (entry_key, key)| {
+                keys[read] = key;
+                read += 1;
+                if read < len {
+                    return ControlFlow::Continue(());
+                }
+                last = Some(entry_key);
+                ControlFlow::Break(())
+            },
+        );
+        outcome.map_err(|abort| inner.lost(abort))?;
+        if let Some(last) = last {
+            self.bounds.continue_after(last, self.direction == Direction::Reverse);
+        }
+        Ok(read)
+    }
+
+    /// Looks up the rows of a batch.
+    fn look_up(
+        &self,
+        inner: &mut Inner<'_, impl Read>,
+        keys: &[KeyBuf],
+        each: &mut impl FnMut(T::Key, C, ensilo_txn::Found) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        let core = &self.index.table.core;
+        let mut found = std::mem::take(&mut inner.local.found);
+        found.clear();
+        inner
+            .raw
+            .find_many(&core.store, keys, |_, raw| found.push(raw))
+            .map_err(|abort| inner.lost(abort))?;
+        let mut flow = ControlFlow::Continue(());
+        for (bytes, raw) in keys.iter().zip(&found) {
+            let Some(raw) = *raw else {
+                return Err(inner.inconsistent(self.index.core.store.id(), bytes.as_bytes()));
+            };
+            let read = inner.raw.read(raw, |row| -> std::result::Result<_, Malformed> {
+                let key = T::Key::decode(bytes.as_bytes())?;
+                let columns = C::decode(&key, &RowWords(row))?;
+                Ok((key, columns))
+            });
+            let (key, columns) = whole(read.map_err(|abort| inner.lost(abort))?);
+            flow = each(key, columns, raw);
+            if flow.is_break() {
+                break;
+            }
+        }
+        inner.local.found = found;
+        Ok(flow)
+    }
+}
+
+impl<T: Row, K: Key, P: Protocol, C> fmt::Debug for IndexScan<'_, T, K, P, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexScan")
+            .field("index", &self.index.name())
+            .field("bounds", &self.bounds)
+            .finish_non_exhaustive()
+    }
+}

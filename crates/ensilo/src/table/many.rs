@@ -1,0 +1,91 @@
+//! Look-ups of many keys at once: their descents are interleaved, so that the memory latency of one hides behind the others.
+
+use ensilo_row::{Columns, KeyBuf, Row};
+use ensilo_txn::{Protocol, Read};
+
+use super::{Found, Table};
+use crate::Result;
+use crate::row_words::{RowWords, whole};
+use crate::transaction::{Inner, ReadTransaction};
+
+impl<T: Row, P: Protocol> Table<T, P> {
+    /// The rows with these primary keys, in the keys' order; `None` for a missing one.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    pub fn get_many<'t>(
+        &self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        keys: &[T::Key],
+    ) -> Result<Vec<Option<T>>> {
+        let mut rows = Vec::with_capacity(keys.len());
+        self.get_columns_many::<T>(tx, keys, |_, row| rows.push(row))?;
+        Ok(rows)
+    }
+
+    /// Calls `each` with the position of every key and some columns of its row, in order; `None` for a missing one.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    #[inline]
+    pub fn get_columns_many<'t, C: Columns<T>>(
+        &self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        keys: &[T::Key],
+        mut each: impl FnMut(usize, Option<C>),
+    ) -> Result<()> {
+        let inner = tx.inner();
+        self.core.check(inner)?;
+        let mut found = std::mem::take(&mut inner.local.found);
+        found.clear();
+        self.find_raw(inner, keys, |_, raw| found.push(raw))?;
+        for (at, (key, raw)) in keys.iter().zip(&found).enumerate() {
+            let Some(raw) = *raw else {
+                each(at, None);
+                continue;
+            };
+            match inner.raw.read(raw, |row| C::decode(key, &RowWords(row))) {
+                Ok(columns) => each(at, Some(whole(columns))),
+                Err(abort) => return Err(inner.lost(abort)),
+            }
+        }
+        inner.local.found = found;
+        Ok(())
+    }
+
+    /// Calls `each` with the position of every key and its row, to be read and changed without looking it up again, in
+    /// order; `None` for a missing one.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    #[inline]
+    pub fn find_many<'h, 't>(
+        &'h self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        keys: &[T::Key],
+        mut each: impl FnMut(usize, Option<Found<'h, 't, T, P>>),
+    ) -> Result<()> {
+        let inner = tx.inner();
+        self.core.check(inner)?;
+        self.find_raw(inner, keys, |at, raw| each(at, raw.map(|raw| Found::new(self, keys[at].clone(), raw))))
+    }
+
+    #[inline]
+    fn find_raw(
+        &self,
+        inner: &mut Inner<'_, impl Read>,
+        keys: &[T::Key],
+        each: impl FnMut(usize, Option<ensilo_txn::Found>),
+    ) -> Result<()> {
+        let mut encoded = std::mem::take(&mut inner.local.keys);
+        if encoded.len() < keys.len() {
+            encoded.resize_with(keys.len(), KeyBuf::new);
+        }
+        for (key, bytes) in keys.iter().zip(&mut encoded) {
+            self.encode_into(key, bytes)?;
+        }
+        let outcome = inner.raw.find_many(&self.core.store, &encoded[..keys.len()], each);
+        inner.local.keys = encoded;
+        outcome.map_err(|abort| inner.lost(abort))
+    }
+}

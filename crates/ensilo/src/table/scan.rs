@@ -1,0 +1,229 @@
+//! Scans of a table in the order of its primary key.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{ControlFlow, RangeBounds};
+
+use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Malformed, Row};
+use ensilo_txn::{Direction, Protocol, Read, Silo};
+
+use super::{Bounds, Flow, Found, ScanFlow, Table};
+use crate::Result;
+use crate::row_words::{RowWords, whole};
+use crate::transaction::ReadTransaction;
+
+/// A scan of a table, to be narrowed and then run in a transaction.
+///
+/// It sees the transaction's own writes. In a [`Transaction`](crate::Transaction) the whole range that it went
+/// through is protected: a row that another transaction inserts into it or deletes from it makes the later of the two abort.
+///
+/// ```
+/// # use ensilo::{Database, Row, Table};
+/// # #[derive(Row)] #[row(table = "line")] struct Line { #[row(key)] order: u32, #[row(key)] number: u8, amount: i64 }
+/// # fn main() -> ensilo::Result<()> {
+/// # let db = Database::in_memory()?;
+/// # let lines: Table<Line> = db.create_table()?;
+/// # db.transact(|tx| { for number in 0..5 { lines.insert(tx, &Line { order: 7, number, amount: 10 })?; } Ok(()) })?;
+/// let (sum, last) = db.transact(|tx| {
+///     let mut sum = 0;
+///     lines.prefix((7,)).for_each(tx, |_key, line| sum += line.amount)?;
+///     let last = lines.range((7, 0)..=(7, 3)).reverse().first(tx)?;
+///     Ok((sum, last.map(|(key, _)| key)))
+/// })?;
+/// assert_eq!((sum, last), (50, Some((7, 3))));
+/// # Ok(()) }
+/// ```
+#[must_use = "a scan does nothing until it is run in a transaction"]
+pub struct Scan<'h, T: Row, P: Protocol = Silo, C = T> {
+    table: &'h Table<T, P>,
+    bounds: Bounds,
+    direction: Direction,
+    limit: usize,
+    columns: PhantomData<fn() -> C>,
+}
+
+impl<T: Row, P: Protocol> Table<T, P> {
+    /// A scan of all rows.
+    pub fn scan(&self) -> Scan<'_, T, P> {
+        self.scan_within(Bounds::ALL)
+    }
+
+    /// A scan of the rows whose primary keys lie in `range`.
+    #[inline]
+    pub fn range(&self, range: impl RangeBounds<T::Key>) -> Scan<'_, T, P> {
+        self.scan_within(Bounds::range(&range, |key, bytes| key.encode(bytes)))
+    }
+
+    /// A scan of the rows whose primary keys begin with these columns: `(a,)`, `(a, b)`, and so on.
+    #[inline]
+    pub fn prefix(&self, prefix: impl KeyPrefix<T::Key>) -> Scan<'_, T, P> {
+        let mut bytes = KeyBuf::new();
+        prefix.append_prefix(&mut bytes);
+        self.scan_within(Bounds::prefix(bytes))
+    }
+
+    #[inline]
+    fn scan_within(&self, bounds: Bounds) -> Scan<'_, T, P> {
+        Scan { table: self, bounds, direction: Direction::Forward, limit: usize::MAX, columns: PhantomData }
+    }
+}
+
+impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
+    /// From the last row to the first.
+    #[inline]
+    pub fn reverse(mut self) -> Self {
+        self.direction = Direction::Reverse;
+        self
+    }
+
+    /// At most `limit` rows; what lies behind the last one is not protected.
+    #[inline]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Only these columns of each row: only the words that hold them are read.
+    #[inline]
+    pub fn columns<D: Columns<T>>(self) -> Scan<'h, T, P, D> {
+        let Scan { table, bounds, direction, limit, columns: _ } = self;
+        Scan { table, bounds, direction, limit, columns: PhantomData }
+    }
+
+    /// Calls `each` with the primary key and the columns of every row, until it returns [`ControlFlow::Break`].
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    #[inline]
+    pub fn for_each<'t, F: ScanFlow>(
+        self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        mut each: impl FnMut(T::Key, C) -> F,
+    ) -> Result<()> {
+        self.run(tx, |key, columns, _| each(key, columns).into_flow())
+    }
+
+    /// Calls `each` with every row, to be changed after the scan without looking it up, and its columns, until it returns
+    /// [`ControlFlow::Break`].
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    #[inline]
+    pub fn for_each_found<'t, F: ScanFlow>(
+        self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        mut each: impl FnMut(Found<'h, 't, T, P>, C) -> F,
+    ) -> Result<()> {
+        let table = self.table;
+        self.run(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
+    }
+
+    /// The first row: its primary key and columns.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    #[inline]
+    pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Option<(T::Key, C)>> {
+        let mut first = None;
+        self.limit(1).run(tx, |key, columns, _| {
+            first = Some((key, columns));
+            ControlFlow::Break(())
+        })?;
+        Ok(first)
+    }
+
+    /// The first row, to be changed without looking it up, and its columns.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    #[inline]
+    pub fn first_found<'t>(
+        self,
+        tx: &mut impl ReadTransaction<'t, P>,
+    ) -> Result<Option<(Found<'h, 't, T, P>, C)>> {
+        let table = self.table;
+        let mut first = None;
+        self.limit(1).run(tx, |key, columns, raw| {
+            first = Some((Found::new(table, key, raw), columns));
+            ControlFlow::Break(())
+        })?;
+        Ok(first)
+    }
+
+    /// The primary keys and columns of all rows.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    pub fn collect<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Vec<(T::Key, C)>> {
+        let mut rows = Vec::new();
+        self.for_each(tx, |key, columns| rows.push((key, columns)))?;
+        Ok(rows)
+    }
+
+    /// The columns of all rows.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    pub fn rows<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Vec<C>> {
+        let mut rows = Vec::new();
+        self.for_each(tx, |_, columns| rows.push(columns))?;
+        Ok(rows)
+    }
+
+    /// How many rows there are.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    pub fn count<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<usize> {
+        let mut count = 0;
+        let mut limit = Flow::new(self.limit);
+        let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(0) };
+        let (core, inner) = (&self.table.core, tx.inner());
+        core.check(inner)?;
+        let each = |_, ()| {
+            count += 1;
+            limit.after(ControlFlow::Continue(()))
+        };
+        inner
+            .raw
+            .scan(&core.store, bounds, self.direction, |_, _| (), each)
+            .map_err(|abort| inner.lost(abort))?;
+        Ok(count)
+    }
+
+    #[inline]
+    fn run<'t>(
+        self,
+        tx: &mut impl ReadTransaction<'t, P>,
+        mut each: impl FnMut(T::Key, C, ensilo_txn::Found) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
+        let (core, inner) = (&self.table.core, tx.inner());
+        core.check(inner)?;
+        let mut limit = Flow::new(self.limit);
+        let outcome = inner.raw.scan(
+            &core.store,
+            bounds,
+            self.direction,
+            |key, row| -> std::result::Result<_, Malformed> {
+                let key = T::Key::decode(key)?;
+                let columns = C::decode(&key, &RowWords(row))?;
+                Ok((key, columns))
+            },
+            |raw, decoded| {
+                let (key, columns) = whole(decoded);
+                limit.after(each(key, columns, raw))
+            },
+        );
+        outcome.map_err(|abort| inner.lost(abort))
+    }
+}
+
+impl<T: Row, P: Protocol, C> fmt::Debug for Scan<'_, T, P, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan")
+            .field("table", &self.table.name())
+            .field("bounds", &self.bounds)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,271 @@
+//! Inserts, updates and deletes of static rows.
+
+use std::borrow::Borrow;
+
+use ensilo_row::{Columns, KeyBuf, KeyedRow, Row, RowBuf};
+use ensilo_txn::{Protocol, Read, Write};
+
+use super::Table;
+use super::found::refuse_other_key;
+use crate::catalog::{IndexCore, column_mask};
+use crate::maintain;
+use crate::row_words::{RowWords, whole};
+use crate::transaction::Inner;
+use crate::{Result, Transaction};
+
+impl<T: Row, P: Protocol> Table<T, P> {
+    /// Inserts a row and returns its primary key: the row's own, or the one that the table invents.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`]; [`Error::DuplicateKey`](crate::Error::DuplicateKey), which names the unique
+    /// index unless it is the primary key; [`Error::RowTooLarge`](crate::Error::RowTooLarge),
+    /// [`Error::KeyTooLong`](crate::Error::KeyTooLong). Nothing has changed then.
+    #[inline]
+    pub fn insert(&self, tx: &mut Transaction<'_, P>, row: &T) -> Result<T::Key> {
+        let inner = &mut tx.inner;
+        self.core.check(inner)?;
+        let key = row.insert_key(|| inner.local.row_ids.next());
+        let bytes = self.encode(&key)?;
+        self.insert_encoded(inner, row, &key, &bytes)?;
+        Ok(key)
+    }
+
+    /// Inserts rows and returns their primary keys, all of them or none.
+    ///
+    /// # Errors
+    /// As [`Table::insert`]. Nothing has changed then.
+    pub fn insert_many<'r>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        rows: impl IntoIterator<Item = &'r T>,
+    ) -> Result<Vec<T::Key>>
+    where
+        T: 'r,
+    {
+        let mut keys = Vec::new();
+        for row in rows {
+            match self.insert(tx, row) {
+                Ok(key) => keys.push(key),
+                Err(error) => {
+                    // After an abort the transaction is lost, and these deletes say so at once.
+                    keys.iter().try_for_each(|key| self.delete(tx, key).map(|_| ()))?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Inserts the row, or puts it in the place of the one with its key.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`]; [`Error::DuplicateKey`](crate::Error::DuplicateKey) for a unique index,
+    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge), [`Error::KeyTooLong`](crate::Error::KeyTooLong). Nothing has
+    /// changed then.
+    #[inline]
+    pub fn upsert(&self, tx: &mut Transaction<'_, P>, row: &T) -> Result<()>
+    where
+        T: KeyedRow,
+    {
+        let inner = &mut tx.inner;
+        self.core.check(inner)?;
+        let key = row.key();
+        let bytes = self.encode(&key)?;
+        match inner.raw.find(&self.core.store, bytes.as_bytes()) {
+            Ok(Some(found)) => self.replace_found(inner, &key, found, row),
+            Ok(None) => self.insert_encoded(inner, row, &key, &bytes),
+            Err(abort) => Err(inner.lost(abort)),
+        }
+    }
+
+    /// Puts the row in the place of the one with its key.
+    ///
+    /// # Errors
+    /// As [`Table::upsert`]; [`Error::MissingRow`](crate::Error::MissingRow) when there is no row with its key.
+    #[inline]
+    pub fn replace(&self, tx: &mut Transaction<'_, P>, row: &T) -> Result<()>
+    where
+        T: KeyedRow,
+    {
+        let inner = &mut tx.inner;
+        let key = row.key();
+        let found = self.find_existing(inner, &key)?;
+        self.replace_found(inner, &key, found, row)
+    }
+
+    /// Changes some columns of the row with this primary key; `C` may be `T` for all of them.
+    ///
+    /// # Errors
+    /// As [`Table::upsert`]; [`Error::MissingRow`](crate::Error::MissingRow) when there is no such row;
+    /// [`Error::WrongType`](crate::Error::WrongType) when a column of the primary key was changed.
+    #[inline]
+    pub fn update<C: Columns<T>>(
+        &self,
+        tx: &mut Transaction<'_, P>,
+        key: impl Borrow<T::Key>,
+        change: impl FnOnce(&mut C),
+    ) -> Result<()> {
+        let (inner, key) = (&mut tx.inner, key.borrow());
+        let found = self.find_existing(inner, key)?;
+        self.update_found(inner, key, found, change)
+    }
+
+    /// Deletes the row with this primary key, and says whether there was one.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    #[inline]
+    pub fn delete(&self, tx: &mut Transaction<'_, P>, key: impl Borrow<T::Key>) -> Result<bool> {
+        let inner = &mut tx.inner;
+        self.core.check(inner)?;
+        let bytes = self.encode(key.borrow())?;
+        match inner.raw.find(&self.core.store, bytes.as_bytes()) {
+            Ok(Some(found)) => maintain::delete_row(inner, &self.core, &bytes, found).map(|()| true),
+            Ok(None) => Ok(false),
+            Err(abort) => Err(inner.lost(abort)),
+        }
+    }
+
+    #[inline(always)]
+    fn insert_encoded(
+        &self,
+        inner: &mut Inner<'_, impl Write>,
+        row: &T,
+        key: &T::Key,
+        bytes: &KeyBuf,
+    ) -> Result<()> {
+        row.encode(&mut inner.local.row);
+        maintain::insert_row(inner, &self.core, bytes, |index, stored, out| {
+            self.index_key(index, row, stored, key, bytes, out);
+        })
+    }
+
+    /// The key of a new row in an index: by the row type where it declares the index, otherwise by the schema.
+    #[inline]
+    fn index_key(
+        &self,
+        index: &IndexCore,
+        row: &T,
+        stored: &RowBuf,
+        key: &T::Key,
+        bytes: &KeyBuf,
+        out: &mut KeyBuf,
+    ) {
+        match index.declared {
+            Some(number) if self.numbers_agree => row.index_key(key, number, out),
+            _ => maintain::stored_index_key(&self.core, index, bytes, stored, out),
+        }
+    }
+
+    #[inline(always)]
+    fn find_existing(&self, inner: &mut Inner<'_, impl Read>, key: &T::Key) -> Result<ensilo_txn::Found> {
+        self.core.check(inner)?;
+        let bytes = self.encode(key)?;
+        match inner.raw.find(&self.core.store, bytes.as_bytes()) {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => Err(self.core.missing(bytes.as_bytes())),
+            Err(abort) => Err(inner.lost(abort)),
+        }
+    }
+
+    #[inline]
+    pub(super) fn update_found<C: Columns<T>>(
+        &self,
+        inner: &mut Inner<'_, impl Write>,
+        key: &T::Key,
+        found: ensilo_txn::Found,
+        change: impl FnOnce(&mut C),
+    ) -> Result<()> {
+        if !self.can_patch::<C>(inner) {
+            maintain::copy_row(inner, found)?;
+            let mut columns = whole(C::decode(key, &inner.local.before));
+            change(&mut columns);
+            return self.rewrite(inner, key, found, &columns);
+        }
+        let read = inner.raw.read(found, |row| {
+            let row = RowWords(row);
+            C::decode(key, &row).map(|columns| (columns, C::patch_base(&row)))
+        });
+        match read.map(whole) {
+            Ok((mut columns, base)) => {
+                change(&mut columns);
+                self.patch(inner, key, found, &columns, base)
+            }
+            Err(abort) => Err(inner.lost(abort)),
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_found<C: Columns<T>>(
+        &self,
+        inner: &mut Inner<'_, impl Write>,
+        key: &T::Key,
+        found: ensilo_txn::Found,
+        columns: &C,
+    ) -> Result<()> {
+        if !self.can_patch::<C>(inner) {
+            maintain::copy_row(inner, found)?;
+            return self.rewrite(inner, key, found, columns);
+        }
+        match inner.raw.read(found, |row| C::patch_base(&RowWords(row))) {
+            Ok(base) => self.patch(inner, key, found, columns, base),
+            Err(abort) => Err(inner.lost(abort)),
+        }
+    }
+
+    /// Whether an update of these columns overwrites words in place: all of fixed width, and none part of an index.
+    ///
+    /// Called after the row has joined the read set (M2 of `maintain`).
+    #[inline(always)]
+    fn can_patch<C: Columns<T>>(&self, inner: &Inner<'_, impl Read>) -> bool {
+        C::PATCHABLE && !self.core.indexes.load(inner.pinned).touches(const { column_mask(C::COLUMNS) })
+    }
+
+    #[inline(always)]
+    fn patch<C: Columns<T>>(
+        &self,
+        inner: &mut Inner<'_, impl Write>,
+        key: &T::Key,
+        found: ensilo_txn::Found,
+        columns: &C,
+        mut words: C::Patch,
+    ) -> Result<()> {
+        refuse_other_key::<T, C>(columns, key)?;
+        columns.patch(&mut words);
+        inner.note_write();
+        inner.raw.patch(found, words.as_ref()).map_err(|abort| inner.lost(abort))
+    }
+
+    /// Makes a whole new row of the one in `local.before` and `columns`.
+    fn rewrite<C: Columns<T>>(
+        &self,
+        inner: &mut Inner<'_, impl Write>,
+        key: &T::Key,
+        found: ensilo_txn::Found,
+        columns: &C,
+    ) -> Result<()> {
+        refuse_other_key::<T, C>(columns, key)?;
+        let local = &mut *inner.local;
+        whole(columns.rewrite(&local.before, &mut local.row));
+        let bytes = self.encode(key)?;
+        let indexes = self.core.indexes.load(inner.pinned);
+        maintain::replace_row(inner, &self.core, indexes, &bytes, found)
+    }
+
+    #[inline]
+    pub(super) fn replace_found(
+        &self,
+        inner: &mut Inner<'_, impl Write>,
+        key: &T::Key,
+        found: ensilo_txn::Found,
+        row: &T,
+    ) -> Result<()> {
+        let bytes = self.encode(key)?;
+        let indexes = self.core.indexes.load(inner.pinned);
+        if !indexes.indexes.is_empty() {
+            maintain::copy_row(inner, found)?;
+        }
+        row.encode(&mut inner.local.row);
+        maintain::replace_row(inner, &self.core, indexes, &bytes, found)
+    }
+}

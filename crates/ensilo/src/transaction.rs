@@ -1,0 +1,222 @@
+//! Transactions as closures see them: a handle to pass to the methods of tables.
+//!
+//! # Invariants
+//! - T1: the lifetime `'t` is invariant and chosen by the request, not by the closure, which is generic over it. So what
+//!   carries `'t`, such as a found row, means something to this one transaction and does not compile with another.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use ensilo_txn::{AbortReason, Protocol, Silo, Store, TableId, Write};
+
+use crate::catalog::Pinned;
+use crate::local::Local;
+use crate::{Error, Result};
+
+/// Marks `'t` as invariant: neither longer nor shorter lifetimes fit.
+type Brand<'t> = PhantomData<fn(&'t ()) -> &'t ()>;
+
+/// A serializable read-write transaction, inside [`Database::transact`](crate::Database::transact).
+///
+/// Pass it to the methods of [`Table`](crate::Table), [`Index`](crate::Index) and
+/// [`DynamicTable`](crate::DynamicTable). It sees its own writes. What it reads is checked when it commits: until then two
+/// reads may not belong together, so a closure must not have effects outside the database, and it should treat what
+/// looks impossible as an error to return, not as a reason to panic.
+pub struct Transaction<'t, P: Protocol = Silo> {
+    pub(crate) inner: Inner<'t, P::Transaction<'t>>,
+}
+
+/// A read-only transaction on a recent consistent point of the serial order, inside
+/// [`Database::snapshot`](crate::Database::snapshot).
+///
+/// What it shows is about one to two snapshot intervals old. It never conflicts with other transactions.
+pub struct Snapshot<'t, P: Protocol = Silo> {
+    pub(crate) inner: Inner<'t, P::Snapshot<'t>>,
+}
+
+/// What both kinds of transactions are made of.
+pub(crate) struct Inner<'t, Raw> {
+    pub(crate) raw: Raw,
+    pub(crate) local: &'t mut Local,
+    /// The abort after which this transaction cannot commit, whatever its closure makes of it.
+    doomed: Option<ensilo_txn::Abort>,
+    /// Shows commits of earlier epochs only; [`EPOCH_NOW`] for a read-write transaction.
+    pub(crate) epoch_shown: u64,
+    /// One bit for each of 64 groups of stores: whether this transaction has deleted in one of them.
+    deleted_in: u64,
+    /// Whether this transaction has changed anything.
+    has_written: bool,
+    pub(crate) pinned: Pinned<'t>,
+    brand: Brand<'t>,
+}
+
+/// The point in time that a read-write transaction shows: after all epochs that have a number.
+const EPOCH_NOW: u64 = u64::MAX - 1;
+
+/// A transaction that rows can be read in: [`Transaction`] or [`Snapshot`].
+///
+/// Sealed: implemented by the transactions of this crate only.
+pub trait ReadTransaction<'t, P: Protocol>: sealed::Sealed<'t, P> {}
+
+impl<'t, P: Protocol> ReadTransaction<'t, P> for Transaction<'t, P> {}
+impl<'t, P: Protocol> ReadTransaction<'t, P> for Snapshot<'t, P> {}
+
+pub(crate) mod sealed {
+    use ensilo_txn::{Protocol, Read};
+
+    use super::{Inner, Snapshot, Transaction};
+
+    #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
+    pub trait Sealed<'t, P: Protocol> {
+        type Raw: Read;
+        fn inner(&mut self) -> &mut Inner<'t, Self::Raw>;
+    }
+
+    #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
+    impl<'t, P: Protocol> Sealed<'t, P> for Transaction<'t, P> {
+        type Raw = P::Transaction<'t>;
+
+        #[inline(always)]
+        fn inner(&mut self) -> &mut Inner<'t, Self::Raw> {
+            &mut self.inner
+        }
+    }
+
+    #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
+    impl<'t, P: Protocol> Sealed<'t, P> for Snapshot<'t, P> {
+        type Raw = P::Snapshot<'t>;
+
+        #[inline(always)]
+        fn inner(&mut self) -> &mut Inner<'t, Self::Raw> {
+            &mut self.inner
+        }
+    }
+}
+
+impl<'t, Raw> Inner<'t, Raw> {
+    #[inline]
+    pub(crate) fn new(raw: Raw, local: &'t mut Local, epoch_shown: u64) -> Self {
+        // The one before may not have committed.
+        local.records.discard();
+        // SAFETY: kept beside `raw`, which is a transaction of the engine; X2 of the index set.
+        let pinned = unsafe { Pinned::new() };
+        Inner {
+            raw,
+            local,
+            doomed: None,
+            epoch_shown,
+            deleted_in: 0,
+            has_written: false,
+            pinned,
+            brand: PhantomData,
+        }
+    }
+
+    /// Notes that a row was changed.
+    #[inline(always)]
+    pub(crate) fn note_write(&mut self) {
+        self.has_written = true;
+    }
+
+    /// Notes that a record was inserted into the store.
+    #[inline(always)]
+    pub(crate) fn note_insert(&mut self, store: &Store) {
+        self.has_written = true;
+        self.local.records.inserted(store);
+    }
+
+    /// Notes that a record of the store was deleted.
+    #[inline(always)]
+    pub(crate) fn note_delete(&mut self, store: &Store) {
+        self.has_written = true;
+        self.local.records.deleted(store);
+        self.deleted_in |= 1 << (store.id().0 % 64);
+    }
+
+    /// Whether this transaction may have deleted records of the store.
+    #[inline(always)]
+    pub(crate) fn may_have_deleted_in(&self, store: &Store) -> bool {
+        self.deleted_in & 1 << (store.id().0 % 64) != 0
+    }
+
+    /// Turns the engine's abort into an error, and remembers that this transaction is lost.
+    #[cold]
+    pub(crate) fn lost(&mut self, abort: ensilo_txn::Abort) -> Error {
+        self.doomed = Some(abort.clone());
+        Error::from_raw(abort)
+    }
+
+    /// Gives the transaction up because what it read does not belong together: an entry of an index without its row.
+    ///
+    /// A transaction that has read this could not commit anyway; it need not go on to find that out.
+    #[cold]
+    pub(crate) fn inconsistent(&mut self, table: TableId, key: &[u8]) -> Error {
+        self.lost(ensilo_txn::Abort::new(AbortReason::ReadValidation, table, key))
+    }
+}
+
+impl<'t, P: Protocol> Transaction<'t, P> {
+    #[inline]
+    pub(crate) fn new(raw: P::Transaction<'t>, local: &'t mut Local) -> Self {
+        Transaction { inner: Inner::new(raw, local, EPOCH_NOW) }
+    }
+
+    /// Commits, unless an abort was swallowed.
+    #[inline]
+    pub(crate) fn commit(self) -> Result<()> {
+        if let Some(abort) = self.inner.doomed {
+            return Err(Error::from_raw(abort));
+        }
+        match self.inner.raw.commit() {
+            Ok(_) => {
+                self.inner.local.records.commit();
+                Ok(())
+            }
+            Err(abort) => Err(Error::from_raw(abort)),
+        }
+    }
+
+    /// Whether the transaction cannot commit any more.
+    pub(crate) fn is_doomed(&self) -> bool {
+        self.inner.doomed.is_some()
+    }
+
+    /// Ends a transaction whose closure returned `error`, and says which error the request ends with.
+    ///
+    /// The closure may have come to its error by reads that do not belong together, which no serial order could have shown it. So an
+    /// error of the closure's own counts only when the reads are valid; otherwise the request has met a conflict.
+    #[cold]
+    pub(crate) fn roll_back(mut self, error: Error) -> Error {
+        if let Some(abort) = self.inner.doomed.take() {
+            let hides_conflict = abort.is_retryable() && !matches!(error, Error::Aborted(_));
+            return if hides_conflict { Error::from_raw(abort) } else { error };
+        }
+        if self.inner.has_written {
+            self.inner.raw.abort();
+            return error;
+        }
+        match self.inner.raw.commit() {
+            Ok(_) => error,
+            Err(abort) => Error::from_raw(abort),
+        }
+    }
+}
+
+impl<'t, P: Protocol> Snapshot<'t, P> {
+    #[inline]
+    pub(crate) fn new(raw: P::Snapshot<'t>, local: &'t mut Local, epoch_shown: u64) -> Self {
+        Snapshot { inner: Inner::new(raw, local, epoch_shown) }
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Transaction<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction").field("doomed", &self.inner.doomed).finish_non_exhaustive()
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Snapshot<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("epoch_shown", &self.inner.epoch_shown).finish_non_exhaustive()
+    }
+}

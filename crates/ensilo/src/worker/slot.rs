@@ -1,0 +1,241 @@
+//! A slot: one thread's worker, which its thread uses without a lock and a closing database can take away.
+//!
+//! # Terms
+//! The *owner* is the thread whose cache holds the slot. The *closer* is any thread that closes the database.
+//! `W` is what the slot guards: the worker with its thread's scratch memory.
+//!
+//! # Invariants
+//! - S1: only the owner writes `is_busy`, and only between entering and leaving does it touch `worker`.
+//! - S2: whoever takes the worker out of the slot has won `is_claimed`, after `is_closed` was set.
+//! - S3: the owner touches `worker` only when it saw `is_closed` unset after setting `is_busy` (and the barrier).
+//!
+//! # Memory ordering
+//! `[slot-close]` is the store-buffering litmus test of [`ensilo_sync::barrier`]. The owner stores `is_busy`, light barrier, loads
+//! `is_closed`; the closer stores `is_closed`, heavy barrier, loads `is_busy`. At least one sees the other's store: either the
+//! owner does not enter, or the closer leaves the worker to it. The same holds when the owner leaves: it clears
+//! `is_busy`, light barrier, loads `is_closed`: either the closer sees the slot idle, or the owner sees that it is closed; when both
+//! do, `is_claimed` decides.
+//!
+//! | edge | from | to | what it carries |
+//! |---|---|---|---|
+//! | `[slot-leave]` | `leave`: `is_busy` Release | `close`: `is_busy` Acquire | the owner's last use of the worker before the closer takes it |
+
+use std::cell::UnsafeCell;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use ensilo_sync::atomic::{AtomicBool, Ordering};
+use ensilo_sync::{CachePadded, barrier};
+
+use crate::{Error, Result};
+
+/// See the module's documentation.
+pub(crate) struct Slot<W> {
+    flags: CachePadded<Flags>,
+    worker: UnsafeCell<Option<W>>,
+}
+
+struct Flags {
+    is_busy: AtomicBool,
+    is_closed: AtomicBool,
+    is_claimed: AtomicBool,
+    light_is_free: bool,
+}
+
+// SAFETY: `worker` is the only part that is not Sync by itself. It is touched by the owner between entering and leaving (S1, S3) and by
+// the one thread that has won `is_claimed` (S2), and [slot-close] excludes that both happen; a closer on another
+// thread drops the worker there, hence `W: Send`.
+unsafe impl<W: Send> Sync for Slot<W> {}
+
+/// The owner's use of its worker, from entering to leaving. Not `Send`: it belongs to the thread that entered.
+pub(crate) struct Entered<'s, W: Send> {
+    slot: &'s Slot<W>,
+    of_this_thread: PhantomData<*mut ()>,
+}
+
+impl<W: Send> Slot<W> {
+    pub(crate) fn new(worker: W) -> Self {
+        let flags = Flags {
+            is_busy: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            is_claimed: AtomicBool::new(false),
+            light_is_free: barrier::light_is_free(),
+        };
+        Slot { flags: CachePadded::new(flags), worker: UnsafeCell::new(Some(worker)) }
+    }
+
+    /// Begins to use the worker.
+    ///
+    /// # Errors
+    /// [`Error::NestedRequest`] when the owner is using it already, [`Error::Closed`] when the database was closed.
+    ///
+    /// # Safety
+    /// The calling thread is the slot's owner: always the same one.
+    #[inline]
+    pub(crate) unsafe fn enter(&self) -> Result<Entered<'_, W>> {
+        let flags = &*self.flags;
+        // Relaxed: written by this thread only.
+        if flags.is_busy.load(Ordering::Relaxed) {
+            return Err(Error::NestedRequest);
+        }
+        // Relaxed: ordered by [slot-close].
+        flags.is_busy.store(true, Ordering::Relaxed);
+        barrier::light(flags.light_is_free);
+        if flags.is_closed.load(Ordering::Relaxed) {
+            self.leave();
+            return Err(Error::Closed);
+        }
+        Ok(Entered { slot: self, of_this_thread: PhantomData })
+    }
+
+    /// Whether the owner is using the worker; exact on the owner's thread.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.flags.is_busy.load(Ordering::Relaxed)
+    }
+
+    /// Whether the database was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.flags.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Says that the database was closed; [`Slot::take_if_idle`] follows after a heavy barrier.
+    pub(crate) fn mark_closed(&self) {
+        // Relaxed: ordered by [slot-close].
+        self.flags.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the worker out of a slot that was marked closed before a heavy barrier, unless its owner is using it,
+    /// who will then do so on leaving.
+    pub(crate) fn take_if_idle(&self) -> Option<W> {
+        // Acquire: [slot-leave].
+        if self.flags.is_busy.load(Ordering::Acquire) {
+            return None;
+        }
+        self.claim()
+    }
+
+    #[inline]
+    fn leave(&self) {
+        // Release: [slot-leave].
+        self.flags.is_busy.store(false, Ordering::Release);
+        barrier::light(self.flags.light_is_free);
+        if self.flags.is_closed.load(Ordering::Relaxed) {
+            drop(self.claim());
+        }
+    }
+
+    #[cold]
+    fn claim(&self) -> Option<W> {
+        // Relaxed: the claim only decides between two threads that are each entitled; what the other one did to the worker
+        // came over [slot-leave], and the loser does nothing.
+        if self.flags.is_claimed.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        // SAFETY: by S2 no other thread takes the worker out. The owner is not between entering and leaving: either this is
+        // the owner itself, leaving, or this is a closer that saw the slot idle after its heavy barrier, so that by
+        // [slot-close] the owner will find the slot closed when it next enters.
+        unsafe { (*self.worker.get()).take() }
+    }
+}
+
+impl<W: Send> Deref for Entered<'_, W> {
+    type Target = W;
+
+    #[inline]
+    fn deref(&self) -> &W {
+        // SAFETY: S3 held when this value was made, so nobody takes the worker out until it is dropped, and nobody else
+        // has a reference: there is one `Entered` at a time.
+        match unsafe { &*self.slot.worker.get() } {
+            Some(worker) => worker,
+            None => unreachable!("an entered slot has its worker"),
+        }
+    }
+}
+
+impl<W: Send> DerefMut for Entered<'_, W> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut W {
+        // SAFETY: as in `deref`, and `&mut self` makes this the only reference.
+        match unsafe { &mut *self.slot.worker.get() } {
+            Some(worker) => worker,
+            None => unreachable!("an entered slot has its worker"),
+        }
+    }
+}
+
+impl<W: Send> Drop for Entered<'_, W> {
+    #[inline]
+    fn drop(&mut self) {
+        self.slot.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    struct CountsDrops(Arc<AtomicUsize>, Box<u64>);
+
+    impl Drop for CountsDrops {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn slot() -> (Arc<Slot<CountsDrops>>, Arc<AtomicUsize>) {
+        let drops = Arc::new(AtomicUsize::new(0));
+        (Arc::new(Slot::new(CountsDrops(Arc::clone(&drops), Box::new(0)))), drops)
+    }
+
+    #[test]
+    fn entering_twice_is_an_error_and_entering_again_is_not() {
+        let (slot, _) = slot();
+        // SAFETY: one thread throughout.
+        let entered = unsafe { slot.enter() }.unwrap();
+        // SAFETY: as above.
+        assert!(matches!(unsafe { slot.enter() }, Err(Error::NestedRequest)));
+        drop(entered);
+        // SAFETY: as above.
+        assert!(unsafe { slot.enter() }.is_ok());
+    }
+
+    #[test]
+    fn a_worker_in_use_is_taken_by_its_owner_when_it_leaves() {
+        let (slot, drops) = slot();
+        // SAFETY: one thread throughout.
+        let entered = unsafe { slot.enter() }.unwrap();
+        slot.mark_closed();
+        barrier::heavy();
+        assert!(slot.take_if_idle().is_none());
+        assert_eq!(drops.load(Ordering::Relaxed), 0);
+        drop(entered);
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        // SAFETY: as above.
+        assert!(matches!(unsafe { slot.enter() }, Err(Error::Closed)));
+    }
+
+    #[test]
+    fn owner_and_closer_never_share_the_worker_and_it_is_dropped_once() {
+        for _ in 0..if cfg!(miri) { 20 } else { 2000 } {
+            let (slot, drops) = slot();
+            let owner = Arc::clone(&slot);
+            let thread = std::thread::spawn(move || {
+                let mut requests = 0;
+                // SAFETY: this thread alone enters.
+                while let Ok(mut entered) = unsafe { owner.enter() } {
+                    requests += 1;
+                    *entered.1 += 1;
+                    assert_eq!(*entered.1, requests);
+                }
+            });
+            slot.mark_closed();
+            barrier::heavy();
+            drop(slot.take_if_idle());
+            thread.join().unwrap();
+            assert_eq!(drops.load(Ordering::Relaxed), 1);
+        }
+    }
+}

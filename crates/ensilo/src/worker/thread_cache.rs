@@ -1,0 +1,134 @@
+//! The slots of one thread, by database.
+//!
+//! # Invariants
+//! - C1: the slot under database id `i` was made by that database, so its type is `Slot<W>` with the one `W` of that database: ids
+//!   are never used again and a database has one protocol.
+//! - C2: `LAST` is empty or names an entry of `SLOTS` of the same thread.
+//! - C3: an entry leaves `SLOTS` only when its slot is not busy, or with its thread.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use super::slot::{Entered, Slot};
+use crate::{Error, Result};
+
+/// Names no database.
+const NO_DATABASE: u64 = 0;
+
+thread_local! {
+    /// The slot that this thread used last. Has no destructor, hence is reached without a look at its state.
+    static LAST: Cell<(u64, *const ())> = const { Cell::new((NO_DATABASE, std::ptr::null())) };
+    static SLOTS: Slots = const { Slots { entries: RefCell::new(Vec::new()) } };
+    /// The databases of the interactive transactions that this thread holds, one entry each.
+    static INTERACTIVE: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Slots {
+    entries: RefCell<Vec<Entry>>,
+}
+
+struct Entry {
+    database: u64,
+    slot: Arc<dyn AnySlot>,
+}
+
+/// A slot of any worker type.
+trait AnySlot: Any + Send + Sync {
+    fn is_busy(&self) -> bool;
+    fn is_closed(&self) -> bool;
+}
+
+impl<W: Send + 'static> AnySlot for Slot<W> {
+    fn is_busy(&self) -> bool {
+        self.is_busy()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        // C2: the entries go now. Each drops its worker here, unless a closer holds the slot too.
+        LAST.set((NO_DATABASE, std::ptr::null()));
+    }
+}
+
+/// Enters the calling thread's slot of the database `id`; `make` makes the slot when the thread has none.
+///
+/// # Errors
+/// Those of [`Slot::enter`] and of `make`; [`Error::ThreadEnding`].
+///
+/// # Safety
+/// `id` is never 0 and always comes with the same `W`, and `make` returns a slot that no other thread enters.
+#[inline]
+pub(crate) unsafe fn enter<'d, W: Send + 'static>(
+    id: u64,
+    make: impl FnOnce() -> Result<Arc<Slot<W>>>,
+) -> Result<Entered<'d, W>> {
+    let (last, slot) = LAST.get();
+    let slot = if last == id { slot } else { find_or_make(id, make)? };
+    // SAFETY: by C2 the pointer names an entry of this thread, by C1 and the caller's promise of type `Slot<W>`. By C3 the entry
+    // stays while the slot is busy, which it is as long as the value returned lives; that value is bound to this thread
+    // and to frames of its stack, which are gone when the thread's destructors run. This thread is the owner.
+    unsafe { (*slot.cast::<Slot<W>>()).enter() }
+}
+
+#[cold]
+fn find_or_make<W: Send + 'static>(
+    id: u64,
+    make: impl FnOnce() -> Result<Arc<Slot<W>>>,
+) -> Result<*const ()> {
+    let known = find(id)?.map(|slot| Arc::as_ptr(&slot).cast::<()>());
+    let slot = match known {
+        Some(slot) => slot,
+        None => add(id, make()?)?,
+    };
+    LAST.set((id, slot));
+    Ok(slot)
+}
+
+fn add<W: Send + 'static>(id: u64, slot: Arc<Slot<W>>) -> Result<*const ()> {
+    let pointer = Arc::as_ptr(&slot).cast::<()>();
+    let added = SLOTS.try_with(|slots| {
+        let mut entries = slots.entries.borrow_mut();
+        // C3; and C2: the caller sets LAST to the new entry.
+        entries.retain(|entry| entry.slot.is_busy() || !entry.slot.is_closed());
+        entries.push(Entry { database: id, slot });
+    });
+    added.map(|()| pointer).map_err(|_| Error::ThreadEnding)
+}
+
+/// The thread's entry for the database.
+fn find(id: u64) -> Result<Option<Arc<dyn AnySlot>>> {
+    let found = SLOTS.try_with(|slots| {
+        let entries = slots.entries.borrow();
+        entries.iter().find(|entry| entry.database == id).map(|entry| Arc::clone(&entry.slot))
+    });
+    found.map_err(|_| Error::ThreadEnding)
+}
+
+/// Notes that the calling thread now holds one more interactive transaction of the database.
+pub(crate) fn note_interactive(id: u64) {
+    // A thread whose variables are gone already makes no catalog changes that could wait for itself.
+    let _ = INTERACTIVE.try_with(|held| held.borrow_mut().push(id));
+}
+
+/// Notes that one of them has ended.
+pub(crate) fn forget_interactive(id: u64) {
+    let _ = INTERACTIVE.try_with(|held| {
+        let mut held = held.borrow_mut();
+        if let Some(at) = held.iter().position(|&database| database == id) {
+            held.swap_remove(at);
+        }
+    });
+}
+
+/// Whether the calling thread is inside a request to the database, or holds an interactive transaction of it: then it must not wait
+/// for all transactions to end, for one of them is its own.
+pub(crate) fn is_in_transaction(id: u64) -> bool {
+    let in_request = matches!(find(id), Ok(Some(slot)) if slot.is_busy());
+    in_request || INTERACTIVE.try_with(|held| held.borrow().contains(&id)).unwrap_or(false)
+}
