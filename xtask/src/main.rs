@@ -78,8 +78,13 @@ fn safety(stress_seconds: u64) -> Vec<Step> {
         let arguments = format!(
             "+nightly test -p {package} --target x86_64-unknown-linux-gnu --target-dir target/thread-sanitizer"
         );
-        let step = Step::cargo(&format!("ThreadSanitizer: {package}"), &arguments);
-        steps.push(step.env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer"));
+        let step = Step::cargo(&format!("ThreadSanitizer: {package}"), &arguments)
+            .env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer")
+            .env(
+                "TSAN_OPTIONS",
+                &format!("suppressions={}", concat!(env!("CARGO_MANIFEST_DIR"), "/thread-sanitizer.supp")),
+            );
+        steps.push(step);
     }
     let stress = Step::cargo("stress: checked histories", "test --release -p ensilo-check --test stress");
     steps.push(stress.env("ENSILO_STRESS_SECONDS", &stress_seconds.to_string()));

@@ -169,6 +169,14 @@ pub trait Write: Read + Sized {
     /// [`Abort`] when another transaction got in between; nothing has changed.
     fn commit(self) -> Result<Committed, Abort>;
 
+    /// Says whether all that this transaction has read is still current, so that what its caller concluded from it
+    /// holds. A transaction may read what no serial history would show it, and only its commit would tell: whoever gives up for
+    /// a reason that lies in what was read, such as a key that exists already, asks first.
+    ///
+    /// # Errors
+    /// [`Abort`] when something has changed: the conclusion means nothing.
+    fn check(&mut self) -> Result<(), Abort>;
+
     /// Ends the transaction on the caller's request; nothing has changed.
     fn abort(self);
 }

@@ -249,3 +249,16 @@ fn a_worker_takes_over_where_another_left() {
     assert!(insert(&mut tx, &store, "unrelated", &[1]));
     assert!(tx.commit().unwrap().tid > before);
 }
+
+#[test]
+fn a_check_tells_a_conclusion_from_a_mistake() {
+    let (engine, store) = engine_and_store();
+    let (mut first, mut second) = (engine.worker(), engine.worker());
+    let mut tx = first.begin();
+    assert_eq!(read(&mut tx, &store, "a"), None);
+    tx.check().unwrap();
+    commit(&mut second, |tx| assert!(insert(tx, &store, "a", &[1])));
+    assert!(!insert(&mut tx, &store, "a", &[2]), "missing a moment ago");
+    assert_eq!(tx.check().unwrap_err().reason(), AbortReason::NodeValidation);
+    assert!(tx.commit().is_err());
+}

@@ -71,6 +71,12 @@ impl<V: Variant> Transaction<'_, V> {
         Ok(Committed { tid, epoch: epoch.max(tid.epoch()) })
     }
 
+    /// Phase 2 without a commit: says whether what was read is current.
+    pub(super) fn check_reads(&mut self) -> Result<(), Abort> {
+        let outcome = self.validate_read_set().and_then(|()| self.validate_node_set());
+        outcome.map_err(|abort| self.doom(abort))
+    }
+
     fn commit_writes(&mut self) -> Result<Committed, Stop> {
         self.lock_write_set()?;
         barrier::after_rmw();

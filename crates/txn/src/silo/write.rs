@@ -99,6 +99,10 @@ impl<V: Variant> Write for Transaction<'_, V> {
         self.end()
     }
 
+    fn check(&mut self) -> Result<(), Abort> {
+        self.check_reads()
+    }
+
     fn abort(mut self) {
         self.roll_back();
     }
