@@ -22,7 +22,7 @@ enum Command {
     Ci,
     /// The models of the lock-free protocols: loom (every interleaving of small ones) and shuttle (random ones of large ones).
     Models,
-    /// The long checks: models, ThreadSanitizer (needs the nightly toolchain and its rust-src component), and stress runs
+    /// The long checks: models, ThreadSanitizer (needs the nightly toolchain), and stress runs
     /// whose histories are checked for serializability.
     Safety {
         /// How long the stress runs take, in seconds.
@@ -76,10 +76,10 @@ fn safety(stress_seconds: u64) -> Vec<Step> {
     let mut steps = models();
     for package in ["ensilo-slab", "ensilo-epoch", "ensilo-index", "ensilo-txn"] {
         let arguments = format!(
-            "+nightly test -p {package} --target x86_64-unknown-linux-gnu --target-dir target/thread-sanitizer"
+            "+nightly test -p {package} --lib --tests --target x86_64-unknown-linux-gnu --target-dir target/thread-sanitizer"
         );
         let step = Step::cargo(&format!("ThreadSanitizer: {package}"), &arguments)
-            .env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer")
+            .env("RUSTFLAGS", "--cfg tsan -Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer")
             .env(
                 "TSAN_OPTIONS",
                 &format!("suppressions={}", concat!(env!("CARGO_MANIFEST_DIR"), "/thread-sanitizer.supp")),

@@ -15,6 +15,8 @@ mod backoff;
 pub mod barrier;
 mod cache_padded;
 mod prefetch;
+#[cfg(tsan)]
+mod spin_mutex;
 
 pub use backoff::{Backoff, cpu_relax};
 pub use cache_padded::CachePadded;
@@ -41,11 +43,15 @@ pub mod atomic {
 
 /// Locks and shared ownership.
 pub mod sync {
+    #[cfg(tsan)]
+    pub use crate::spin_mutex::{Mutex, MutexGuard};
     #[cfg(loom)]
     pub use loom::sync::{Arc, Mutex, MutexGuard};
     #[cfg(shuttle)]
     pub use shuttle::sync::{Arc, Mutex, MutexGuard};
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(tsan)]
+    pub use std::sync::Arc;
+    #[cfg(not(any(loom, shuttle, tsan)))]
     pub use std::sync::{Arc, Mutex, MutexGuard};
 }
 
