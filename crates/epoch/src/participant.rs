@@ -222,7 +222,6 @@ impl Participant {
 
 impl Drop for Participant {
     fn drop(&mut self) {
-        self.collect(usize::MAX);
         let slot = self.slot();
         self.epochs.orphans().leave(self.retired.take(), slot.retired_bytes.get());
         slot.retired_objects.set(0);

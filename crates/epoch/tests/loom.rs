@@ -69,6 +69,9 @@ struct Linked {
     objects: [UnsafeCell<u64>; 2],
 }
 
+// SAFETY: loom runs one thread at a time and reports unordered accesses to the objects.
+unsafe impl Sync for Linked {}
+
 impl Linked {
     fn new() -> Arc<Linked> {
         Arc::new(Linked { place: AtomicUsize::new(0), objects: [UnsafeCell::new(0), UnsafeCell::new(0)] })

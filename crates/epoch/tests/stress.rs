@@ -59,6 +59,27 @@ fn for_half_a_second(mut step: impl FnMut(u64)) {
     (0..).take_while(|_| Instant::now() < end).for_each(&mut step);
 }
 
+/// For ThreadSanitizer, which forgets accesses that are long ago: two threads, and a reader that takes its time.
+#[test]
+fn a_reader_is_done_before_its_memory_is_reused() {
+    let epochs = ticking(4);
+    let writer = epochs.participant();
+    let place = AtomicPtr::new(new_cell(&writer.pin(), 0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let reader = epochs.participant();
+            for_half_a_second(|_| {
+                assert!(read(&place, &reader.pin()) < u64::MAX);
+                thread::sleep(Duration::from_micros(100));
+            });
+        });
+        for_half_a_second(|step| {
+            replace(&place, &writer.pin(), step);
+            writer.collect(16);
+        });
+    });
+}
+
 #[test]
 fn readers_never_see_reused_memory() {
     let epochs = ticking(4);

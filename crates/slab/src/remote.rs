@@ -86,3 +86,52 @@ impl Iterator for RemoteBlocks {
         Some((block, class))
     }
 }
+
+#[cfg(all(test, loom))]
+mod tests {
+    use std::sync::Arc;
+
+    use loom::cell::UnsafeCell;
+    use loom::thread;
+
+    use super::*;
+
+    const BLOCKS: usize = 3;
+
+    /// Two threads free blocks that they have used, while the owner takes what is there and uses it again. Every use is recorded in
+    /// a cell, so that the checker reports one that is not ordered after the one before.
+    #[test]
+    fn blocks_freed_by_others_come_back_once() {
+        loom::model(|| {
+            let stack = Arc::new(RemoteStack::new());
+            let uses: Arc<[UnsafeCell<u32>; BLOCKS]> = Arc::default();
+            let free = |range: std::ops::Range<usize>| {
+                let (stack, uses) = (Arc::clone(&stack), Arc::clone(&uses));
+                move || {
+                    for class in range {
+                        // SAFETY: loom checks that nobody else uses the block.
+                        uses[class].with_mut(|last| unsafe { *last += 1 });
+                        let block = Box::new(FreeBlock { next: ptr::null_mut(), class: 0 });
+                        // SAFETY: the block is given away here.
+                        unsafe { stack.push(NonNull::from(Box::leak(block)).cast(), class) };
+                    }
+                }
+            };
+            let threads = [thread::spawn(free(0..1)), thread::spawn(free(1..BLOCKS))];
+            let mut taken = [0; BLOCKS];
+            let mut take = || {
+                for (block, class) in stack.take() {
+                    // SAFETY: the block was leaked from a box above, and the stack gave it to us alone.
+                    drop(unsafe { Box::from_raw(block.as_ptr()) });
+                    // SAFETY: loom checks that nobody else uses the block.
+                    uses[class].with_mut(|last| unsafe { *last += 1 });
+                    taken[class] += 1;
+                }
+            };
+            take();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            take();
+            assert_eq!(taken, [1; BLOCKS]);
+        });
+    }
+}

@@ -6,7 +6,7 @@
 //!
 //! The crate also holds the two things every lock-free part of Ensilo shares: [`CachePadded`], which keeps the words of
 //! two workers off one cache line, the asymmetric [`barrier`], which lets a worker publish with a plain store,
-//! [`prefetch`] and [`Backoff`].
+//! [`prefetch()`] and [`Backoff`].
 //!
 //! A model checker's atomics are larger than a machine word: code that lays out memory must use
 //! `size_of::<AtomicU64>()` and may assert 8 bytes in ordinary builds only.
