@@ -9,6 +9,7 @@ use ensilo_slab::OutOfMemory;
 use crate::border::{Border, Place, Probe, Slot};
 use crate::key::{KeyTail, LAYER, SUFFIX};
 use crate::locked::Locked;
+use crate::planted::{Fault, is_planted};
 use crate::stamp::{NodeId, NodeStamp};
 use crate::version::NodeVersion;
 use crate::{KEY_LEN_MAX, Masstree};
@@ -166,7 +167,12 @@ impl<O: InsertObserver> Insertion<'_, O> {
         }
         write_new_slot(&self.border, position, self.key, self.value);
         let (node, before) = (NodeId::new(&self.border), self.border.held());
-        let after = self.border.unlock_after_insert();
+        let after = if is_planted(Fault::SilentInsert) {
+            self.border.unlock_unchanged();
+            before
+        } else {
+            self.border.unlock_after_insert()
+        };
         self.observer.changed(node, before, after);
         Ok(())
     }

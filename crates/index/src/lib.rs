@@ -41,6 +41,7 @@ mod leaf_copy;
 mod locked;
 mod node;
 mod permuter;
+mod planted;
 mod remove;
 mod replace;
 mod run;
@@ -56,6 +57,9 @@ mod version;
 
 pub use get::Lookup;
 pub use insert::{InsertError, InsertObserver, Inserted};
+#[cfg(shuttle)]
+#[doc(hidden)]
+pub use planted::{Fault, plant};
 pub use scan::{Bounds, Direction, ScanVisitor};
 pub use stamp::{NodeId, NodeStamp};
 pub use statistics::Statistics;

@@ -16,6 +16,7 @@ use crate::insert::{InsertObserver, Insertion, reserve_for, write_new_slot};
 use crate::key::SUFFIX;
 use crate::locked::Locked;
 use crate::node::Node;
+use crate::planted::{Fault, is_planted};
 use crate::stamp::{NodeId, NodeStamp};
 use crate::suffix::words_for;
 use crate::version::NodeVersion;
@@ -139,7 +140,9 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
     fn split_at(self, division: Division, right: Locked<'a, Border>, ancestors: Ancestors<'a>) {
         let left = self.border;
         let (from, before) = (NodeId::new(&left), left.held());
-        left.mark_changing();
+        if !is_planted(Fault::UnmarkedSplit) {
+            left.mark_changing();
+        }
         link_behind(&left, &right);
         left.set_permuter(left.permuter().truncate(division.first_moved()));
         if division.new_goes_left() {

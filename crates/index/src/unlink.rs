@@ -27,6 +27,7 @@ use crate::border::Border;
 use crate::interior::Interior;
 use crate::locked::Locked;
 use crate::node::{Node, NodeRef};
+use crate::planted::{Fault, is_planted};
 use crate::remove::{Layer, state_of_layer};
 
 /// What happens to an ancestor of the node that leaves.
@@ -151,7 +152,7 @@ impl<'g> Path<'g> {
                 }
                 Change::LosesChild(place) => {
                     node.take_out(place);
-                    if place == 0 {
+                    if place == 0 && !is_planted(Fault::ShrinkCountedAsInsert) {
                         node.unlock_after_shrink();
                     } else {
                         node.unlock_after_insert();
@@ -161,7 +162,9 @@ impl<'g> Path<'g> {
                     node.unlock_after_shrink();
                 }
                 Change::RaisesKey(place, key) => {
-                    node.set_key(place, key);
+                    if !is_planted(Fault::BoundNotRaised) {
+                        node.set_key(place, key);
+                    }
                     node.unlock_after_insert();
                 }
             }

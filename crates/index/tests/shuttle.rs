@@ -1,0 +1,384 @@
+//! Models of the node protocol: nodes of 3 slots, and interleavings chosen by shuttle. Run with
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p ensilo-index --release --test shuttle`.
+//!
+//! A failure prints the schedule; `shuttle::replay(scenario, schedule)` runs it again. Shuttle executes every atomic access
+//! in the order of the schedule: it finds errors of the protocol, not of the memory ordering.
+#![cfg(shuttle)]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use common::{NodeSet, epochs, insert};
+use ensilo_epoch::{Epochs, Guard};
+use ensilo_index::{Direction, Fault, Inserted, Lookup, Masstree, NodeStamp, ScanVisitor, plant};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::thread;
+
+const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+const BOTH: [Direction; 2] = [Direction::Forward, Direction::Reverse];
+
+type Key = Vec<u8>;
+
+/// A tree that several threads share, and the keys that nobody takes away.
+struct Shared {
+    epochs: Arc<Epochs>,
+    tree: Masstree,
+    stable: BTreeSet<Key>,
+}
+
+fn number(number: u8) -> Key {
+    vec![number]
+}
+
+/// A key behind a slice that all such keys share, `depth` slices deep.
+fn deep(depth: usize, number: u8) -> Key {
+    [vec![50; 8 * depth], vec![number]].concat()
+}
+
+fn value_of(key: &[u8]) -> u64 {
+    key.iter().fold(1, |hash: u64, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)) | 1
+}
+
+impl Shared {
+    fn new(stable: &[Key], others: &[Key]) -> Arc<Shared> {
+        let epochs = epochs();
+        let participant = epochs.participant();
+        let tree = Masstree::new(&participant.pin(), common::ACCOUNT).unwrap();
+        for key in stable.iter().chain(others) {
+            assert_eq!(insert(&tree, key, value_of(key), &participant.pin()), Inserted::New);
+        }
+        drop(participant);
+        Arc::new(Shared { epochs, tree, stable: stable.iter().cloned().collect() })
+    }
+
+    fn insert(&self, key: &[u8], guard: &Guard<'_>) -> bool {
+        insert(&self.tree, key, value_of(key), guard) == Inserted::New
+    }
+
+    fn remove(&self, key: &[u8], guard: &Guard<'_>) -> bool {
+        self.tree.remove(key, value_of(key), guard)
+    }
+
+    fn has(&self, key: &[u8], guard: &Guard<'_>) -> bool {
+        match self.tree.get(key, guard) {
+            Lookup::Found(value) => {
+                assert_eq!(value, value_of(key));
+                true
+            }
+            Lookup::Missing(_) => false,
+        }
+    }
+
+    /// Every stable key is found by look-ups and scans, and scans are in order.
+    fn watch(&self, guard: &Guard<'_>) {
+        for key in &self.stable {
+            assert!(self.has(key, guard), "{key:?} is missed");
+        }
+        let keys: Vec<&Key> = self.stable.iter().collect();
+        self.tree.get_many(&keys, guard, |index, lookup| {
+            assert_eq!(lookup, Lookup::Found(value_of(keys[index])));
+        });
+        for direction in BOTH {
+            let mut watch = Watch { stable: &self.stable, seen: 0, previous: None, direction };
+            self.tree.scan(ALL, direction, guard, &mut watch);
+            assert_eq!(watch.seen, self.stable.len(), "a scan misses no stable key");
+        }
+    }
+
+    /// At the end: the tree is well formed and holds just these keys.
+    fn finish(&self, keys: &BTreeSet<Key>) {
+        let participant = self.epochs.participant();
+        let guard = participant.pin();
+        assert_eq!(self.tree.verify(&guard).keys, keys.len() as u64);
+        for key in keys {
+            assert!(self.has(key, &guard), "{key:?} is lost");
+        }
+    }
+}
+
+struct Watch<'a> {
+    stable: &'a BTreeSet<Key>,
+    seen: usize,
+    previous: Option<Key>,
+    direction: Direction,
+}
+
+impl ScanVisitor for Watch<'_> {
+    fn node(&mut self, _: NodeStamp) {}
+
+    fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
+        assert_eq!(value, value_of(key));
+        let rises = self.previous.as_deref().is_none_or(|previous| previous < key);
+        let falls = self.previous.as_deref().is_none_or(|previous| previous > key);
+        assert!(if self.direction == Direction::Forward { rises } else { falls }, "a scan is in order");
+        self.previous = Some(key.to_vec());
+        self.seen += usize::from(self.stable.contains(key));
+        ControlFlow::Continue(())
+    }
+}
+
+/// Runs these parts side by side, each with a pin of its own for each step, and waits for all.
+fn side_by_side(shared: &Arc<Shared>, parts: Vec<Vec<Box<dyn Fn(&Shared, &Guard<'_>) + Send>>>) {
+    let threads: Vec<_> = parts
+        .into_iter()
+        .map(|steps| {
+            let shared = Arc::clone(shared);
+            thread::spawn(move || {
+                let participant = shared.epochs.participant();
+                for step in steps {
+                    step(&shared, &participant.pin());
+                    participant.collect(usize::MAX);
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+type Step = Box<dyn Fn(&Shared, &Guard<'_>) + Send>;
+
+fn inserting(keys: Vec<Key>) -> Vec<Step> {
+    keys.into_iter()
+        .map(|key| -> Step { Box::new(move |shared, guard| assert!(shared.insert(&key, guard))) })
+        .collect()
+}
+
+fn removing(keys: Vec<Key>) -> Vec<Step> {
+    keys.into_iter()
+        .map(|key| -> Step { Box::new(move |shared, guard| assert!(shared.remove(&key, guard))) })
+        .collect()
+}
+
+fn watching(times: usize) -> Vec<Step> {
+    (0..times)
+        .map(|_| -> Step { Box::new(|shared: &Shared, guard: &Guard<'_>| shared.watch(guard)) })
+        .collect()
+}
+
+/// Ticks, so that what is retired is freed while others still read.
+fn ticking(times: usize) -> Vec<Step> {
+    (0..times)
+        .map(|_| -> Step { Box::new(|shared: &Shared, _: &Guard<'_>| shared.epochs.advance()) })
+        .collect()
+}
+
+fn numbers(from: impl IntoIterator<Item = u8>) -> Vec<Key> {
+    from.into_iter().map(number).collect()
+}
+
+fn splits_under_readers() {
+    let stable = numbers([10, 20, 30, 40, 50]);
+    let shared = Shared::new(&stable, &[]);
+    let (left, right) = (numbers([11, 12, 13]), numbers([41, 51, 52, 53]));
+    side_by_side(&shared, vec![inserting(left.clone()), inserting(right.clone()), watching(2)]);
+    shared.finish(&[stable, left, right].concat().into_iter().collect());
+}
+
+fn nodes_leave_under_readers() {
+    let stable = numbers([1, 2, 100, 101]);
+    let leaving = numbers((10..=90).step_by(5));
+    let shared = Shared::new(&stable, &leaving);
+    let (low, high): (Vec<Key>, Vec<Key>) = leaving.into_iter().partition(|key| key[0] < 45);
+    let new = numbers([12, 33, 52, 77]);
+    side_by_side(
+        &shared,
+        vec![removing(low), removing(high), inserting(new.clone()), watching(1), ticking(4)],
+    );
+    shared.finish(&[stable, new].concat().into_iter().collect());
+}
+
+/// Inserts into the range of a node that leaves. Ascending inserts fill nodes of 3 slots and parents of 3 children, so that 28
+/// to 32 lie in the first child of the second parent: the bound in the root has to be raised.
+fn ranges_move_under_writers() {
+    let stable = numbers([10, 12, 14, 16, 18, 20, 22, 24, 26, 34, 36, 38, 40, 42, 44, 46]);
+    let gone = numbers([28, 30, 32]);
+    let shared = Shared::new(&[], &[&stable[..9], &gone[..], &stable[9..]].concat());
+    let participant = shared.epochs.participant();
+    for key in &gone[..2] {
+        assert!(shared.remove(key, &participant.pin()));
+    }
+    drop(participant);
+    let (first, second) = (numbers([29]), numbers([31]));
+    side_by_side(
+        &shared,
+        vec![removing(gone[2..].to_vec()), inserting(first.clone()), inserting(second.clone())],
+    );
+    shared.finish(&[stable, first, second].concat().into_iter().collect());
+}
+
+fn layers_come_under_readers() {
+    let stable = vec![deep(1, 1), vec![50; 8], number(3)];
+    let shared = Shared::new(&stable, &[]);
+    let (first, second) = (vec![deep(1, 2), deep(2, 5)], vec![deep(2, 6), deep(1, 4)]);
+    side_by_side(&shared, vec![inserting(first.clone()), inserting(second.clone()), watching(2)]);
+    shared.finish(&[stable, first, second].concat().into_iter().collect());
+}
+
+fn layers_leave_under_readers() {
+    let stable = vec![vec![50; 8], number(3)];
+    let leaving = vec![deep(1, 1), deep(1, 2), deep(2, 1), deep(2, 2), deep(1, 3), deep(1, 4)];
+    let shared = Shared::new(&stable, &leaving);
+    let new = vec![deep(1, 7), deep(2, 9)];
+    let (first, second) = (leaving[..3].to_vec(), leaving[3..].to_vec());
+    side_by_side(
+        &shared,
+        vec![removing(first), removing(second), inserting(new.clone()), watching(1), ticking(4)],
+    );
+    shared.finish(&[stable, new].concat().into_iter().collect());
+}
+
+/// Each thread sees that the other's key is missing and inserts its own. Both cannot have been first.
+fn write_skew_on_missing_keys(before: &[Key], mine: &Key, theirs: &Key) {
+    let shared = Shared::new(before, &[]);
+    let threads: Vec<_> = [(mine.clone(), theirs.clone()), (theirs.clone(), mine.clone())]
+        .into_iter()
+        .map(|(mine, theirs)| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let participant = shared.epochs.participant();
+                let guard = participant.pin();
+                let Lookup::Missing(stamp) = shared.tree.get(&theirs, &guard) else { return false };
+                let mut nodes = NodeSet::of(&[stamp]);
+                shared.tree.insert_if_absent(&mine, value_of(&mine), &guard, &mut nodes).unwrap();
+                nodes.is_current(&guard)
+            })
+        })
+        .collect();
+    let both = threads.into_iter().all(|thread| thread.join().unwrap());
+    assert!(!both, "each saw the other's key missing");
+}
+
+fn write_skew() {
+    let pairs = [
+        (numbers([10]), number(1), number(2)),
+        (numbers([10, 20, 30]), number(15), number(25)),
+        (numbers([10, 20, 30, 40, 50]), number(5), number(45)),
+        (vec![deep(1, 1)], deep(1, 2), deep(1, 3)),
+        (vec![deep(2, 1)], deep(2, 2), deep(1, 3)),
+        (vec![deep(2, 1)], deep(1, 7), deep(2, 3)),
+    ];
+    let (before, mine, theirs) = pairs[thread_rng().gen_range(0..pairs.len())].clone();
+    write_skew_on_missing_keys(&before, &mine, &theirs);
+}
+
+/// Each thread has keys of its own among those of the others, and knows what every step must return.
+fn random_programs() {
+    let pool: Vec<Key> = (1u8..16)
+        .map(|byte| number(byte * 10))
+        .chain((1..6).map(|n| deep(1, n)))
+        .chain((1..4).map(|n| deep(2, n)))
+        .collect();
+    let stable = numbers([5, 85, 255]);
+    let shared = Shared::new(&stable, &[]);
+    let threads: Vec<_> = (0..3)
+        .map(|me| {
+            let shared = Arc::clone(&shared);
+            let mine: Vec<Key> = pool.iter().skip(me).step_by(3).cloned().collect();
+            thread::spawn(move || {
+                let participant = shared.epochs.participant();
+                let mut present = BTreeSet::new();
+                for _ in 0..14 {
+                    let guard = participant.pin();
+                    let key = &mine[thread_rng().gen_range(0..mine.len())];
+                    match thread_rng().gen_range(0..8) {
+                        0..4 => assert_eq!(shared.insert(key, &guard), present.insert(key.clone())),
+                        4..7 => assert_eq!(shared.remove(key, &guard), present.remove(key)),
+                        _ => assert_eq!(shared.has(key, &guard), present.contains(key)),
+                    }
+                    drop(guard);
+                    shared.epochs.advance();
+                    participant.collect(usize::MAX);
+                }
+                shared.watch(&participant.pin());
+                present
+            })
+        })
+        .collect();
+    let mut keys: BTreeSet<Key> = stable.into_iter().collect();
+    for thread in threads {
+        keys.extend(thread.join().unwrap());
+    }
+    shared.finish(&keys);
+}
+
+const ITERATIONS: usize = 2000;
+
+fn check(scenario: fn()) {
+    shuttle::check_random(scenario, ITERATIONS);
+    shuttle::check_pct(scenario, ITERATIONS / 2, 3);
+}
+
+#[test]
+fn readers_and_writers_pass_splits() {
+    check(splits_under_readers);
+}
+
+#[test]
+fn readers_and_writers_pass_nodes_that_leave() {
+    check(nodes_leave_under_readers);
+}
+
+#[test]
+fn writers_pass_ranges_that_move() {
+    check(ranges_move_under_writers);
+}
+
+#[test]
+fn readers_and_writers_pass_slots_that_become_layers() {
+    check(layers_come_under_readers);
+}
+
+#[test]
+fn readers_and_writers_pass_layers_that_leave() {
+    check(layers_leave_under_readers);
+}
+
+#[test]
+fn two_inserts_cannot_both_have_seen_the_other_missing() {
+    check(write_skew);
+}
+
+#[test]
+fn random_programs_find_what_they_left() {
+    check(random_programs);
+}
+
+/// Whether any of the scenarios fails with the fault planted.
+fn is_caught(fault: Fault, scenario: fn()) {
+    plant(fault);
+    shuttle::check_random(scenario, 20 * ITERATIONS);
+}
+
+#[test]
+#[should_panic]
+fn a_look_without_check_is_caught() {
+    is_caught(Fault::LookWithoutCheck, splits_under_readers);
+}
+
+#[test]
+#[should_panic]
+fn a_silent_insert_is_caught() {
+    is_caught(Fault::SilentInsert, write_skew);
+}
+
+#[test]
+#[should_panic]
+fn an_unmarked_split_is_caught() {
+    is_caught(Fault::UnmarkedSplit, splits_under_readers);
+}
+
+#[test]
+#[should_panic]
+fn a_shrink_counted_as_an_insert_is_caught() {
+    is_caught(Fault::ShrinkCountedAsInsert, ranges_move_under_writers);
+}
+
+#[test]
+#[should_panic]
+fn a_bound_that_is_not_raised_is_caught() {
+    is_caught(Fault::BoundNotRaised, nodes_leave_under_readers);
+}
