@@ -1,6 +1,21 @@
-//! Workloads that measure Ensilo: TPC-C and YCSB.
+//! Workloads that measure Ensilo: TPC-C and YCSB, and the driver that runs them.
+//!
+//! The workloads use the public API that every user has and nothing beneath it: what they measure is what a user gets.
+//! Each is checked for consistency after every run.
+//!
+//! - [`driver`]: warm-up, measurement, live view, latencies; knows workloads only by a trait.
+//! - [`tpcc`] and [`ycsb`]: the workloads.
+//! - [`report`]: tables and JSON.
 #![forbid(unsafe_code)]
 
+mod benchmark;
+mod database;
 pub mod driver;
+pub mod mix;
 pub mod random;
 pub mod report;
+pub mod tpcc;
+pub mod ycsb;
+
+pub use benchmark::{Benchmark, BenchmarkOptions, run_benchmark};
+pub use database::DatabaseOptions;

@@ -8,7 +8,7 @@ use std::fmt;
 #[non_exhaustive]
 pub enum Failure {
     /// The database answered with an error that the workload does not expect.
-    Database(std::io::Error),
+    Database(ensilo::Error),
     /// The database holds something other than the workload put there; the text says what.
     Broken(String),
     /// The user asked to stop before there was anything to report.
@@ -34,8 +34,8 @@ impl error::Error for Failure {
     }
 }
 
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
+impl From<ensilo::Error> for Failure {
+    fn from(error: ensilo::Error) -> Self {
         Self::Database(error)
     }
 }

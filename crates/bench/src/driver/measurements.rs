@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ensilo::AbortReason;
 use hdrhistogram::Histogram;
 
 /// Why an attempt did not commit, as the report names it.
@@ -49,6 +50,21 @@ impl AbortKind {
             Self::OutOfMemory => "out_of_memory",
             Self::Rollback => "rollback",
             Self::Other => "other",
+        }
+    }
+}
+
+impl From<AbortReason> for AbortKind {
+    #[inline]
+    fn from(reason: AbortReason) -> Self {
+        match reason {
+            AbortReason::ReadValidation => Self::ReadValidation,
+            AbortReason::NodeValidation => Self::NodeValidation,
+            AbortReason::LockHeld => Self::LockHeld,
+            AbortReason::KeyExists => Self::KeyExists,
+            AbortReason::SnapshotTooOld => Self::SnapshotTooOld,
+            AbortReason::OutOfMemory => Self::OutOfMemory,
+            _ => Self::Other,
         }
     }
 }

@@ -1,0 +1,29 @@
+//! TPC-C, the standard workload of order entry, after its specification's revision 5.11.
+//!
+//! Implemented whole but for what concerns terminals: no think time, no screens. A worker stands for the terminals of its
+//! warehouses. Deviations from the specification, each said where it is: a stock-level's district is drawn, not a
+//! terminal's own (`stock_level`); condition 3.3.2.11 counts deliveries since the load (`consistency`).
+
+mod consistency;
+mod customer;
+mod delivery;
+mod input;
+mod load;
+mod new_order;
+mod options;
+mod order_status;
+mod payment;
+mod random;
+mod schema;
+mod session;
+mod stock_level;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod workload;
+
+pub use options::{
+    DEFAULT_MIX, DISTRICTS, ReadOnly, Scale, TRANSACTION_TYPES, TpccOptions, WarehouseChoice, parse_mix,
+};
+pub use session::TpccSession;
+pub use workload::Tpcc;

@@ -1,0 +1,337 @@
+//! New-order: enters an order of 5 to 15 lines (clause 2.4).
+
+use std::hint::black_box;
+
+use ensilo::{Columns, Error, Result, Text, Timestamp, Transaction};
+
+use super::input::Inputs;
+use super::random::ORIGINAL;
+use super::schema::{Customer, District, Item, Money, NewOrder, Order, OrderLine, Rate, Stock, Warehouse};
+use super::tables::Tables;
+
+/// The most lines of an order.
+pub(super) const LINES_MAX: usize = 15;
+/// An item number that is never used: clause 2.4.1.5 rolls back 1 of 100 orders by it.
+const UNUSED_ITEM: u32 = u32::MAX;
+
+/// What the terminal enters.
+#[derive(Debug, Clone)]
+pub(super) struct NewOrderInput {
+    warehouse: u16,
+    district: u8,
+    customer: u16,
+    entered: Timestamp,
+    lines: [LineInput; LINES_MAX],
+    line_count: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct LineInput {
+    item: u32,
+    supply_warehouse: u16,
+    quantity: u8,
+}
+
+/// What the terminal shows.
+#[allow(dead_code, reason = "what a terminal would show; nobody looks at it here")]
+pub(super) struct NewOrderOutput {
+    order: u32,
+    customer_last: Text<16>,
+    customer_credit: Text<2>,
+    discount: Rate,
+    warehouse_tax: Rate,
+    district_tax: Rate,
+    total: Money,
+}
+
+#[derive(Columns)]
+#[columns(of = Warehouse)]
+struct WarehouseTax {
+    w_tax: Rate,
+}
+
+#[derive(Columns)]
+#[columns(of = District)]
+struct DistrictOrders {
+    d_tax: Rate,
+    d_next_o_id: u32,
+}
+
+#[derive(Columns)]
+#[columns(of = District)]
+struct NextOrder {
+    d_next_o_id: u32,
+}
+
+#[derive(Columns)]
+#[columns(of = Customer)]
+struct CustomerTerms {
+    c_last: Text<16>,
+    c_credit: Text<2>,
+    c_discount: Rate,
+}
+
+#[derive(Columns)]
+#[columns(of = Item)]
+struct ItemSold {
+    i_name: Text<24>,
+    i_price: Money,
+    i_data: Text<50>,
+}
+
+/// What a sale changes in a stock.
+#[derive(Columns)]
+#[columns(of = Stock)]
+struct StockCounts {
+    s_quantity: i16,
+    s_ytd: u32,
+    s_order_cnt: u32,
+    s_remote_cnt: u32,
+}
+
+/// What a sale reads of a stock; which of the ten texts is the district's to say.
+struct StockSold {
+    counts: StockCounts,
+    dist_info: Text<24>,
+    is_original: bool,
+}
+
+/// The columns that a sale reads, once for each district, and the choice among them.
+macro_rules! stock_of_district {
+    ($($district:literal $columns:ident $dist:ident),+) => {
+        $(
+            #[derive(Columns)]
+            #[columns(of = Stock)]
+            struct $columns {
+                s_quantity: i16,
+                s_ytd: u32,
+                s_order_cnt: u32,
+                s_remote_cnt: u32,
+                $dist: Text<24>,
+                s_data: Text<50>,
+            }
+        )+
+
+        /// Reads a stock with the text of `district`.
+        #[inline]
+        fn read_stock<'t>(found: &FoundStock<'_, 't>, district: u8, tx: &mut Transaction<'t>) -> Result<StockSold> {
+            match district {
+                $($district => {
+                    let $columns { s_quantity, s_ytd, s_order_cnt, s_remote_cnt, $dist, s_data } = found.columns(tx)?;
+                    Ok(StockSold {
+                        counts: StockCounts { s_quantity, s_ytd, s_order_cnt, s_remote_cnt },
+                        dist_info: $dist,
+                        is_original: is_original(s_data.as_bytes()),
+                    })
+                })+
+                _ => unreachable!("a warehouse has ten districts"),
+            }
+        }
+    };
+}
+
+type FoundStock<'h, 't> = ensilo::Found<'h, 't, Stock>;
+
+stock_of_district!(
+    1 Stock01 s_dist_01, 2 Stock02 s_dist_02, 3 Stock03 s_dist_03, 4 Stock04 s_dist_04, 5 Stock05 s_dist_05,
+    6 Stock06 s_dist_06, 7 Stock07 s_dist_07, 8 Stock08 s_dist_08, 9 Stock09 s_dist_09, 10 Stock10 s_dist_10
+);
+
+/// The error by which an order with an unused item is rolled back.
+#[derive(Debug)]
+pub(super) struct UnusedItem;
+
+impl std::fmt::Display for UnusedItem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("item number is not valid")
+    }
+}
+
+impl std::error::Error for UnusedItem {}
+
+impl NewOrderInput {
+    /// Draws an order for a customer of `warehouse` (clause 2.4.1).
+    pub(super) fn draw(inputs: &mut Inputs<'_>, warehouse: u16, entered: Timestamp) -> Self {
+        let district = inputs.district();
+        let customer = inputs.customer();
+        let line_count = inputs.random.between(5, LINES_MAX as u64) as usize;
+        let is_rolled_back = inputs.random.percent(1);
+        let mut lines = [LineInput::default(); LINES_MAX];
+        for line in &mut lines[..line_count] {
+            let is_remote = inputs.random.percent(1);
+            *line = LineInput {
+                item: inputs.item(),
+                supply_warehouse: if is_remote { inputs.other_warehouse(warehouse) } else { warehouse },
+                quantity: inputs.random.between(1, 10) as u8,
+            };
+        }
+        if is_rolled_back {
+            lines[line_count - 1].item = UNUSED_ITEM;
+        }
+        Self { warehouse, district, customer, entered, lines, line_count }
+    }
+
+    fn lines(&self) -> &[LineInput] {
+        &self.lines[..self.line_count]
+    }
+
+    fn is_all_local(&self) -> bool {
+        self.lines().iter().all(|line| line.supply_warehouse == self.warehouse)
+    }
+
+    /// Runs the transaction (clause 2.4.2.2).
+    pub(super) fn run<'t>(&self, tables: &Tables, tx: &mut Transaction<'t>) -> Result<NewOrderOutput> {
+        let warehouse =
+            tables.warehouses.get_columns::<WarehouseTax>(tx, self.warehouse)?.ok_or_else(missing)?;
+        let customer_key = (self.warehouse, self.district, self.customer);
+        let customer =
+            tables.customers.get_columns::<CustomerTerms>(tx, customer_key)?.ok_or_else(missing)?;
+        let district_key = (self.warehouse, self.district);
+        let found = tables.districts.find(tx, district_key)?.ok_or_else(missing)?;
+        let district = found.columns::<DistrictOrders>(tx)?;
+        let order = district.d_next_o_id;
+        found.set(tx, NextOrder { d_next_o_id: order + 1 })?;
+        self.insert_order(tables, tx, order)?;
+        let sum = self.sell(tables, tx, order)?;
+        Ok(NewOrderOutput {
+            order,
+            customer_last: customer.c_last,
+            customer_credit: customer.c_credit,
+            discount: customer.c_discount,
+            warehouse_tax: warehouse.w_tax,
+            district_tax: district.d_tax,
+            total: total(sum, customer.c_discount, warehouse.w_tax + district.d_tax),
+        })
+    }
+
+    fn insert_order(&self, tables: &Tables, tx: &mut Transaction<'_>, order: u32) -> Result<()> {
+        let row = Order {
+            o_w_id: self.warehouse,
+            o_d_id: self.district,
+            o_id: order,
+            o_c_id: self.customer,
+            o_entry_d: self.entered,
+            o_carrier_id: None,
+            o_ol_cnt: self.line_count as u8,
+            o_all_local: self.is_all_local(),
+        };
+        tables.orders.insert(tx, &row)?;
+        let row = NewOrder { no_w_id: self.warehouse, no_d_id: self.district, no_o_id: order };
+        tables.new_orders.insert(tx, &row).map(|_| ())
+    }
+
+    /// Takes every line's quantity from its stock and enters the line. Returns the sum of their amounts.
+    fn sell<'t>(&self, tables: &Tables, tx: &mut Transaction<'t>, order: u32) -> Result<Money> {
+        let prices = self.read_items(tables, tx)?;
+        let keys = self.lines.map(|line| (line.supply_warehouse, line.item));
+        let mut stocks = [const { None }; LINES_MAX];
+        tables.stocks.find_many(tx, &keys[..self.line_count], |at, found| stocks[at] = found)?;
+        let mut sum = Money::default();
+        for (at, line) in self.lines().iter().enumerate() {
+            // Clause 2.4.2.3: the order is rolled back when its last line turns out to be of an unused item.
+            let Some(item) = &prices[at] else { return Err(Error::user(UnusedItem)) };
+            let found: &FoundStock<'_, 't> = stocks[at].as_ref().ok_or_else(missing)?;
+            let stock = read_stock(found, self.district, tx)?;
+            found.set(tx, stock.counts.after_sale(line, self.warehouse))?;
+            black_box(item.is_original && stock.is_original);
+            let amount = Money::from_scaled(item.price.scaled() * i64::from(line.quantity));
+            let row = OrderLine {
+                ol_w_id: self.warehouse,
+                ol_d_id: self.district,
+                ol_o_id: order,
+                ol_number: at as u8 + 1,
+                ol_i_id: line.item,
+                ol_supply_w_id: line.supply_warehouse,
+                ol_delivery_d: None,
+                ol_quantity: line.quantity,
+                ol_amount: amount,
+                ol_dist_info: stock.dist_info,
+            };
+            tables.order_lines.insert(tx, &row)?;
+            sum += amount;
+        }
+        Ok(sum)
+    }
+
+    /// Reads the items of all lines, their descents interleaved; an unused one is `None`.
+    fn read_items(
+        &self,
+        tables: &Tables,
+        tx: &mut Transaction<'_>,
+    ) -> Result<[Option<PricedItem>; LINES_MAX]> {
+        let keys = self.lines.map(|line| line.item);
+        let mut items = [const { None }; LINES_MAX];
+        tables.items.get_columns_many::<ItemSold>(tx, &keys[..self.line_count], |at, item| {
+            items[at] = item.map(|item| {
+                black_box(&item.i_name);
+                PricedItem { price: item.i_price, is_original: is_original(item.i_data.as_bytes()) }
+            });
+        })?;
+        Ok(items)
+    }
+}
+
+struct PricedItem {
+    price: Money,
+    is_original: bool,
+}
+
+impl StockCounts {
+    /// The counts after `line` was sold to a customer of `home`.
+    #[inline]
+    fn after_sale(self, line: &LineInput, home: u16) -> Self {
+        let quantity = i16::from(line.quantity);
+        let left = self.s_quantity - quantity;
+        Self {
+            s_quantity: if left >= 10 { left } else { left + 91 },
+            s_ytd: self.s_ytd.wrapping_add(u32::from(line.quantity)),
+            s_order_cnt: self.s_order_cnt.wrapping_add(1),
+            s_remote_cnt: self.s_remote_cnt.wrapping_add(u32::from(line.supply_warehouse != home)),
+        }
+    }
+}
+
+/// Clause 2.4.2.2: `sum * (1 - discount) * (1 + taxes)`.
+fn total(sum: Money, discount: Rate, taxes: Rate) -> Money {
+    let one = Rate::from_int(1);
+    sum.times(one - discount).times(one + taxes)
+}
+
+/// Whether the data has the word that marks the original brand.
+#[inline]
+fn is_original(data: &[u8]) -> bool {
+    data.windows(ORIGINAL.len()).any(|window| window == ORIGINAL.as_bytes())
+}
+
+/// A row that the load has put there is not there.
+#[cold]
+pub(super) fn missing() -> Error {
+    Error::rollback("a row that every TPC-C database has is missing")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_low_stock_is_filled_up() {
+        let line = LineInput { item: 1, supply_warehouse: 1, quantity: 5 };
+        let counts = |s_quantity| StockCounts { s_quantity, s_ytd: 7, s_order_cnt: 1, s_remote_cnt: 0 };
+        assert_eq!(counts(15).after_sale(&line, 1).s_quantity, 10);
+        assert_eq!(counts(14).after_sale(&line, 1).s_quantity, 100);
+        let remote = counts(50).after_sale(&line, 2);
+        assert_eq!((remote.s_ytd, remote.s_order_cnt, remote.s_remote_cnt), (12, 2, 1));
+    }
+
+    #[test]
+    fn the_total_takes_discount_and_taxes() {
+        let rate = |scaled| Rate::from_scaled(scaled);
+        assert_eq!(total(Money::from_int(100), rate(1_000), rate(2_000)), Money::from_int(108));
+    }
+
+    #[test]
+    fn the_brand_is_found_anywhere() {
+        assert!(is_original(b"xxORIGINAL") && is_original(b"ORIGINALxx") && is_original(b"ORIGINAL"));
+        assert!(!is_original(b"ORIGINA") && !is_original(b"xxORIGINAx") && !is_original(b""));
+    }
+}

@@ -1,0 +1,156 @@
+//! One worker's stream of TPC-C transactions.
+
+use std::hint::black_box;
+
+use ensilo::{Abort, Error, Result, Timestamp};
+
+use super::delivery::DeliveryInput;
+use super::input::{Homes, Inputs};
+use super::new_order::{NewOrderInput, UnusedItem};
+use super::options::ReadOnly;
+use super::order_status::OrderStatusInput;
+use super::payment::PaymentInput;
+use super::random::{NuRand, Strings};
+use super::stock_level::{StockLevelInput, StockLevelScratch};
+use super::workload::Tpcc;
+use crate::driver::{AbortKind, Aborts, Failure, Outcome, Session};
+use crate::random::Random;
+
+/// A worker: its random numbers, its warehouses and its scratch memory.
+#[derive(Debug)]
+pub struct TpccSession<'a> {
+    tpcc: &'a Tpcc,
+    random: Random,
+    strings: Strings,
+    nu_rand: NuRand,
+    homes: Homes,
+    /// Customers of one name.
+    numbers: Vec<u16>,
+    stock_level: StockLevelScratch,
+}
+
+const NEW_ORDER: usize = 0;
+const PAYMENT: usize = 1;
+const ORDER_STATUS: usize = 2;
+const DELIVERY: usize = 3;
+const STOCK_LEVEL: usize = 4;
+
+impl<'a> TpccSession<'a> {
+    pub(super) fn new(tpcc: &'a Tpcc, worker: usize) -> Self {
+        let options = &tpcc.options;
+        Self {
+            tpcc,
+            // Streams of the loader's tasks count from 0, those of workers down from the last.
+            random: Random::for_stream(options.seed, u64::MAX - worker as u64),
+            strings: Strings::default(),
+            nu_rand: tpcc.nu_rand,
+            homes: Homes::new(options.warehouse_choice, options.warehouses, worker, options.workers),
+            numbers: Vec::new(),
+            stock_level: StockLevelScratch::default(),
+        }
+    }
+
+    fn inputs(&mut self) -> Inputs<'_> {
+        Inputs {
+            random: &mut self.random,
+            strings: &mut self.strings,
+            nu_rand: &self.nu_rand,
+            scale: self.tpcc.options.scale,
+            warehouses: self.tpcc.options.warehouses,
+        }
+    }
+
+    fn new_order(&mut self, warehouse: u16, now: Timestamp, aborts: &mut Aborts) -> Result<()> {
+        let input = NewOrderInput::draw(&mut self.inputs(), warehouse, now);
+        let Tpcc { database, tables, .. } = self.tpcc;
+        let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
+        black_box(request.transact(|tx| input.run(tables, tx))?);
+        Ok(())
+    }
+
+    fn payment(&mut self, warehouse: u16, now: Timestamp, aborts: &mut Aborts) -> Result<()> {
+        let input = PaymentInput::draw(&mut self.inputs(), warehouse, now);
+        let Tpcc { database, tables, .. } = self.tpcc;
+        let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
+        black_box(request.transact(|tx| input.run(tables, tx, &mut self.numbers))?);
+        Ok(())
+    }
+
+    fn order_status(&mut self, warehouse: u16, aborts: &mut Aborts) -> Result<()> {
+        let input = OrderStatusInput::draw(&mut self.inputs(), warehouse);
+        let Tpcc { database, tables, options, .. } = self.tpcc;
+        let numbers = &mut self.numbers;
+        let mut count = |abort: &Abort| aborts.count(abort.reason().into());
+        black_box(match options.read_only {
+            ReadOnly::Snapshot => {
+                let answer = database.snapshot(|tx| input.run(tables, tx, numbers));
+                answer.inspect_err(|error| error.as_abort().into_iter().for_each(count))?
+            }
+            ReadOnly::Ordinary => {
+                database.request().on_abort(&mut count).transact(|tx| input.run(tables, tx, numbers))?
+            }
+        });
+        Ok(())
+    }
+
+    fn delivery(&mut self, warehouse: u16, now: Timestamp, aborts: &mut Aborts) -> Result<()> {
+        let input = DeliveryInput::draw(&mut self.inputs(), warehouse, now);
+        let Tpcc { database, tables, .. } = self.tpcc;
+        let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
+        black_box(request.transact(|tx| input.run(tables, tx))?);
+        Ok(())
+    }
+
+    fn stock_level(&mut self, warehouse: u16, aborts: &mut Aborts) -> Result<()> {
+        let input = StockLevelInput::draw(&mut self.inputs(), warehouse);
+        let Tpcc { database, tables, options, .. } = self.tpcc;
+        let scratch = &mut self.stock_level;
+        let mut count = |abort: &Abort| aborts.count(abort.reason().into());
+        black_box(match options.read_only {
+            ReadOnly::Snapshot => {
+                let answer = database.snapshot(|tx| input.run(tables, tx, scratch));
+                answer.inspect_err(|error| error.as_abort().into_iter().for_each(count))?
+            }
+            ReadOnly::Ordinary => {
+                database.request().on_abort(&mut count).transact(|tx| input.run(tables, tx, scratch))?
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Session for TpccSession<'_> {
+    fn run_one(&mut self, now_unix_us: i64, aborts: &mut Aborts) -> Result<Outcome, Failure> {
+        let transaction = self.tpcc.options.mix.draw(&mut self.random);
+        let warehouse = self.homes.draw(&mut self.random);
+        let now = Timestamp::from_micros(now_unix_us);
+        let result = match transaction {
+            NEW_ORDER => self.new_order(warehouse, now, aborts),
+            PAYMENT => self.payment(warehouse, now, aborts),
+            ORDER_STATUS => self.order_status(warehouse, aborts),
+            DELIVERY => self.delivery(warehouse, now, aborts),
+            STOCK_LEVEL => self.stock_level(warehouse, aborts),
+            _ => unreachable!("the mix has five types"),
+        };
+        match result {
+            Ok(()) => Ok(Outcome { transaction, committed: true }),
+            Err(error) => not_committed(error, aborts).map(|()| Outcome { transaction, committed: false }),
+        }
+    }
+
+    fn finish(self) {}
+}
+
+/// What a request that did not commit means: a planned rollback or too many conflicts are no failures.
+#[cold]
+fn not_committed(error: Error, aborts: &mut Aborts) -> Result<(), Failure> {
+    if error.user_error::<UnusedItem>().is_some() {
+        aborts.count(AbortKind::Rollback);
+        return Ok(());
+    }
+    match error {
+        // Counted when it happened.
+        Error::Aborted(_) => Ok(()),
+        error => Err(error.into()),
+    }
+}

@@ -1,0 +1,22 @@
+//! YCSB: reads and writes of single records, in transactions of one or more.
+//!
+//! # Source
+//! Cooper et al., "Benchmarking Cloud Serving Systems with YCSB" (SoCC 2010), and its variants in Silo (SOSP 2013) §5.2 and
+//! SiloR (OSDI 2014) §6.2: keys of 8 bytes, values of 100. A transaction may hold several operations; its reads are one
+//! `get_many` then.
+
+mod check;
+mod keys;
+mod options;
+mod record;
+mod session;
+#[cfg(test)]
+mod tests;
+mod value;
+mod workload;
+
+pub use options::{
+    BATCH_TYPES, Distribution, NamedMix, NamedMixError, OPERATIONS, VALUE_BYTES_MAX, VALUE_BYTES_MIN,
+    YcsbOptions,
+};
+pub use workload::{Ycsb, YcsbSession};

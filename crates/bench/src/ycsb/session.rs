@@ -1,0 +1,230 @@
+//! One worker's stream of YCSB transactions.
+
+use std::hint::black_box;
+
+use ensilo::{Error, Result, Table, Transaction};
+
+use super::keys::Keys;
+use super::record::Record;
+use super::value::{self, BLIND};
+use super::workload::{Tally, YcsbTable};
+use crate::driver::{Aborts, Failure, Outcome, Session};
+use crate::random::Random;
+
+/// Handles that a transaction of many operations holds at once.
+const FOUND_AT_ONCE: usize = 16;
+
+const READ: usize = 0;
+const UPDATE: usize = 1;
+const RMW: usize = 2;
+const INSERT: usize = 3;
+
+/// A worker: its random numbers, its keys and the operations of its transaction.
+#[derive(Debug)]
+pub(super) struct RecordSession<'a, R: Record> {
+    shared: &'a YcsbTable<R>,
+    random: Random,
+    keys: Keys,
+    operations: Operations,
+    tally: Tally,
+}
+
+/// The operations of one transaction, by kind; they do not depend on each other. The memory is used again by the next.
+#[derive(Debug, Default)]
+struct Operations {
+    reads: Vec<u64>,
+    updates: Vec<u64>,
+    rmws: Vec<u64>,
+    inserts: Vec<u64>,
+    scans: Vec<(u64, usize)>,
+    /// What a blind update puts in the counter.
+    mark: u64,
+}
+
+impl<'a, R: Record> RecordSession<'a, R> {
+    pub(super) fn new(shared: &'a YcsbTable<R>, worker: usize) -> Self {
+        Self {
+            shared,
+            random: Random::for_stream(shared.options.seed, worker as u64),
+            keys: Keys::new(&shared.options, worker),
+            operations: Operations::default(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// A transaction of one operation. Returns its kind.
+    fn run_single(&mut self, aborts: &mut Aborts) -> (usize, Result<()>) {
+        let operation = self.shared.options.mix.shares.draw(&mut self.random);
+        let key =
+            if operation == INSERT { self.keys.to_insert(0) } else { self.keys.existing(&mut self.random) };
+        let YcsbTable { database, table, options, .. } = self.shared;
+        let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
+        let len = options.value_bytes;
+        let result = match operation {
+            READ => request.transact(|tx| read(table, tx, key)),
+            UPDATE => {
+                let mark = self.random.next_u64() | BLIND;
+                request.transact(|tx| update(table, tx, key, len, mark))
+            }
+            RMW => request.transact(|tx| read_modify_write(table, tx, key)),
+            INSERT => request.transact(|tx| insert(table, tx, key, len)),
+            _ => {
+                let limit = self.random.between(1, options.scan_len_max as u64) as usize;
+                request.transact(|tx| scan(table, tx, key, limit))
+            }
+        };
+        if result.is_ok() {
+            self.tally.rmws += u64::from(operation == RMW);
+            self.tally.inserts += u64::from(operation == INSERT);
+            self.keys.note_inserted(u64::from(operation == INSERT));
+        }
+        (operation, result)
+    }
+
+    /// A transaction of many operations. Returns whether it wrote.
+    fn run_batch(&mut self, aborts: &mut Aborts) -> (usize, Result<()>) {
+        self.draw_operations();
+        let Self { shared, operations, .. } = self;
+        let YcsbTable { database, table, options, .. } = shared;
+        let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
+        let result = request.transact(|tx| operations.run(table, tx, options.value_bytes));
+        let inserts = operations.inserts.len() as u64;
+        if result.is_ok() {
+            self.tally.rmws += operations.rmws.len() as u64;
+            self.tally.inserts += inserts;
+            self.keys.note_inserted(inserts);
+        }
+        (usize::from(self.operations.is_write()), result)
+    }
+
+    fn draw_operations(&mut self) {
+        let Self { shared, random, keys, operations, .. } = self;
+        operations.clear();
+        for _ in 0..shared.options.operations {
+            match shared.options.mix.shares.draw(random) {
+                READ => operations.reads.push(keys.existing(random)),
+                UPDATE => operations.updates.push(keys.existing(random)),
+                RMW => operations.rmws.push(keys.existing(random)),
+                INSERT => operations.inserts.push(keys.to_insert(operations.inserts.len() as u64)),
+                _ => {
+                    let limit = random.between(1, shared.options.scan_len_max as u64) as usize;
+                    operations.scans.push((keys.existing(random), limit));
+                }
+            }
+        }
+        operations.mark = random.next_u64() | BLIND;
+    }
+}
+
+impl<R: Record> Session for RecordSession<'_, R> {
+    fn run_one(&mut self, _now_unix_us: i64, aborts: &mut Aborts) -> Result<Outcome, Failure> {
+        let (transaction, result) = if self.shared.options.operations == 1 {
+            self.run_single(aborts)
+        } else {
+            self.run_batch(aborts)
+        };
+        match result {
+            Ok(()) => Ok(Outcome { transaction, committed: true }),
+            // Too many conflicts, each counted when it happened.
+            Err(Error::Aborted(_)) => Ok(Outcome { transaction, committed: false }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn finish(self) {
+        self.shared.add_tally(&self.tally);
+    }
+}
+
+impl Operations {
+    fn clear(&mut self) {
+        let Self { reads, updates, rmws, inserts, scans, mark: _ } = self;
+        for keys in [reads, updates, rmws, inserts] {
+            keys.clear();
+        }
+        scans.clear();
+    }
+
+    fn is_write(&self) -> bool {
+        !(self.updates.is_empty() && self.rmws.is_empty() && self.inserts.is_empty())
+    }
+
+    /// Runs all operations; those on keys that are known have their descents interleaved.
+    fn run<'t, R: Record>(&self, table: &Table<R>, tx: &mut Transaction<'t>, len: usize) -> Result<()> {
+        table.get_columns_many::<R::Value>(tx, &self.reads, |_, value| {
+            black_box(value);
+        })?;
+        for (keys, is_blind) in [(&self.rmws, false), (&self.updates, true)] {
+            for keys in keys.chunks(FOUND_AT_ONCE) {
+                self.change(table, tx, keys, len, is_blind)?;
+            }
+        }
+        self.inserts.iter().try_for_each(|&key| insert(table, tx, key, len))?;
+        self.scans.iter().try_for_each(|&(key, limit)| scan(table, tx, key, limit))
+    }
+
+    /// Changes at most [`FOUND_AT_ONCE`] records.
+    fn change<'t, R: Record>(
+        &self,
+        table: &Table<R>,
+        tx: &mut Transaction<'t>,
+        keys: &[u64],
+        len: usize,
+        is_blind: bool,
+    ) -> Result<()> {
+        let mut records = [const { None }; FOUND_AT_ONCE];
+        table.find_many(tx, keys, |at, found| records[at] = found)?;
+        for (&key, found) in keys.iter().zip(&records) {
+            let Some(found) = found else { continue };
+            if is_blind {
+                found.set(tx, R::value(len, |value| value::fill(value, key, self.mark)))?;
+            } else {
+                found.update(tx, |columns: &mut R::Value| count_up(columns, key))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn read<R: Record>(table: &Table<R>, tx: &mut Transaction<'_>, key: u64) -> Result<()> {
+    black_box(table.get_columns::<R::Value>(tx, key)?);
+    Ok(())
+}
+
+/// Overwrites a record without looking at it. One that is not there yet stays so.
+#[inline]
+fn update<R: Record>(
+    table: &Table<R>,
+    tx: &mut Transaction<'_>,
+    key: u64,
+    len: usize,
+    mark: u64,
+) -> Result<()> {
+    let Some(found) = table.find(tx, key)? else { return Ok(()) };
+    found.set(tx, R::value(len, |value| value::fill(value, key, mark)))
+}
+
+#[inline]
+fn read_modify_write<R: Record>(table: &Table<R>, tx: &mut Transaction<'_>, key: u64) -> Result<()> {
+    table.update(tx, key, |columns: &mut R::Value| count_up(columns, key))
+}
+
+#[inline]
+fn count_up(columns: &mut (impl AsRef<[u8]> + AsMut<[u8]>), key: u64) {
+    let counter = value::counter(columns.as_ref()).wrapping_add(1);
+    value::fill(columns.as_mut(), key, counter);
+}
+
+#[inline]
+fn insert<R: Record>(table: &Table<R>, tx: &mut Transaction<'_>, key: u64, len: usize) -> Result<()> {
+    table.insert(tx, &R::new(key, len, |value| value::fill(value, key, 0))).map(|_| ())
+}
+
+#[inline]
+fn scan<R: Record>(table: &Table<R>, tx: &mut Transaction<'_>, key: u64, limit: usize) -> Result<()> {
+    let scan = table.range(key..).limit(limit).columns::<R::Value>();
+    scan.for_each(tx, |_, value| {
+        black_box(value);
+    })
+}

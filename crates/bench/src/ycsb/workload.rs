@@ -1,0 +1,176 @@
+//! A loaded YCSB database as the driver runs it.
+
+use std::sync::{Mutex, PoisonError};
+
+use ensilo::{Database, Table};
+
+use super::check;
+use super::options::{BATCH_TYPES, OPERATIONS, YcsbOptions};
+use super::record::{FIXED_LEN, Record, Record100, RecordAny};
+use super::session::RecordSession;
+use super::value;
+use crate::database::{self, DatabaseOptions};
+use crate::driver::{
+    Aborts, Check, Division, Failure, Interrupt, Memory, Outcome, Session, View, Workload, parallel,
+};
+
+/// Records that one transaction of the loader inserts.
+const BATCH_ROWS: u64 = 500;
+
+/// YCSB: the table of the options, loaded.
+#[derive(Debug)]
+pub struct Ycsb {
+    table: AnyTable,
+}
+
+#[derive(Debug)]
+enum AnyTable {
+    Fixed(YcsbTable<Record100>),
+    Any(YcsbTable<RecordAny>),
+}
+
+/// A worker's stream of YCSB transactions.
+#[derive(Debug)]
+pub struct YcsbSession<'a> {
+    session: AnySession<'a>,
+}
+
+#[derive(Debug)]
+enum AnySession<'a> {
+    Fixed(RecordSession<'a, Record100>),
+    Any(RecordSession<'a, RecordAny>),
+}
+
+/// The table with records of the type `R`.
+#[derive(Debug)]
+pub(super) struct YcsbTable<R: Record> {
+    pub(super) options: YcsbOptions,
+    pub(super) database: Database,
+    pub(super) table: Table<R>,
+    tally: Mutex<Tally>,
+}
+
+/// What committed since the load, the warm-up included.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Tally {
+    pub(super) inserts: u64,
+    pub(super) rmws: u64,
+}
+
+impl Ycsb {
+    /// Loads a new database.
+    ///
+    /// # Errors
+    /// A failure of the database, or [`Failure::Interrupted`].
+    pub fn load(
+        options: YcsbOptions,
+        database_options: DatabaseOptions,
+        view: &mut View,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Failure> {
+        let database = database_options.open()?;
+        let table = if options.value_bytes == FIXED_LEN {
+            AnyTable::Fixed(YcsbTable::load(options, database, view, interrupt)?)
+        } else {
+            AnyTable::Any(YcsbTable::load(options, database, view, interrupt)?)
+        };
+        Ok(Self { table })
+    }
+}
+
+impl<R: Record> YcsbTable<R> {
+    fn load(
+        options: YcsbOptions,
+        database: Database,
+        view: &mut View,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Failure> {
+        let table = database.create_table::<R>()?;
+        // Small tasks taken in turn: the threads append side by side to the end of the tree, which leaves its nodes full.
+        let division = Division {
+            workers: options.workers,
+            tasks: options.records.div_ceil(BATCH_ROWS),
+            stage: "loading",
+            total: options.records,
+            unit: "records",
+        };
+        parallel(division, view, interrupt, |task, reporter| {
+            let first = task * BATCH_ROWS;
+            let last = options.records.min(first + BATCH_ROWS);
+            database.transact(|tx| {
+                (first..last).try_for_each(|key| {
+                    let row = R::new(key, options.value_bytes, |bytes| value::fill(bytes, key, 0));
+                    table.insert(tx, &row).map(|_| ())
+                })
+            })?;
+            reporter.advance(last - first)
+        })?;
+        Ok(Self { options, database, table, tally: Mutex::default() })
+    }
+
+    /// Adds what a session committed.
+    pub(super) fn add_tally(&self, session: &Tally) {
+        let mut sum = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.inserts += session.inserts;
+        sum.rmws += session.rmws;
+    }
+
+    /// What all sessions committed that have finished.
+    pub(super) fn tally(&self) -> Tally {
+        *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn transaction_types(&self) -> &'static [&'static str] {
+        if self.options.operations == 1 { &OPERATIONS } else { &BATCH_TYPES }
+    }
+}
+
+impl Workload for Ycsb {
+    type Session<'a> = YcsbSession<'a>;
+
+    fn transaction_types(&self) -> &'static [&'static str] {
+        match &self.table {
+            AnyTable::Fixed(table) => table.transaction_types(),
+            AnyTable::Any(table) => table.transaction_types(),
+        }
+    }
+
+    fn session(&self, worker: usize) -> YcsbSession<'_> {
+        let session = match &self.table {
+            AnyTable::Fixed(table) => AnySession::Fixed(RecordSession::new(table, worker)),
+            AnyTable::Any(table) => AnySession::Any(RecordSession::new(table, worker)),
+        };
+        YcsbSession { session }
+    }
+
+    fn memory(&self) -> Memory {
+        match &self.table {
+            AnyTable::Fixed(table) => database::memory(&table.database),
+            AnyTable::Any(table) => database::memory(&table.database),
+        }
+    }
+
+    fn check(&self, view: &mut View, interrupt: &Interrupt) -> Result<Vec<Check>, Failure> {
+        match &self.table {
+            AnyTable::Fixed(table) => check::check(table, view, interrupt),
+            AnyTable::Any(table) => check::check(table, view, interrupt),
+        }
+    }
+}
+
+impl Session for YcsbSession<'_> {
+    #[inline]
+    fn run_one(&mut self, now_unix_us: i64, aborts: &mut Aborts) -> Result<Outcome, Failure> {
+        match &mut self.session {
+            AnySession::Fixed(session) => session.run_one(now_unix_us, aborts),
+            AnySession::Any(session) => session.run_one(now_unix_us, aborts),
+        }
+    }
+
+    fn finish(self) {
+        match self.session {
+            AnySession::Fixed(session) => session.finish(),
+            AnySession::Any(session) => session.finish(),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Arguments that all workloads have.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, value_parser};
+use ensilo_bench::driver::RunOptions;
+use ensilo_bench::{BenchmarkOptions, DatabaseOptions};
+
+/// How the report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// Tables for people
+    Text,
+    /// One JSON object for programs; nothing else goes to stdout
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    /// Threads that run transactions [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=4096))]
+    workers: Option<u16>,
+
+    /// Seconds to measure
+    #[arg(long, value_name = "S", default_value = "10", value_parser = positive_seconds)]
+    seconds: Duration,
+
+    /// Seconds to run before measuring
+    #[arg(long, value_name = "S", default_value = "2", value_parser = seconds)]
+    warmup: Duration,
+
+    /// Runs, each against a newly loaded database; the median is reported
+    #[arg(long, value_name = "R", default_value_t = 1, value_parser = value_parser!(u16).range(1..=1000))]
+    runs: u16,
+
+    /// Form of the report on stdout
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) seed: u64,
+
+    /// Milliseconds between two epochs [default: 40]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=10_000))]
+    epoch_ms: Option<u64>,
+
+    /// Mebibytes that rows and indexes may take [default: no limit]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(8..=1 << 40))]
+    memory_limit_mib: Option<u64>,
+
+    /// Let the operating system move workers between cores
+    #[arg(long)]
+    no_pin: bool,
+
+    /// Do not check the database for consistency after each run
+    #[arg(long)]
+    no_check: bool,
+
+    /// Show no progress on stderr
+    #[arg(long)]
+    pub(super) quiet: bool,
+}
+
+impl Common {
+    pub(super) fn workers(&self) -> usize {
+        self.workers.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+    }
+
+    pub(super) fn benchmark_options(&self) -> BenchmarkOptions {
+        BenchmarkOptions {
+            run: RunOptions {
+                workers: self.workers(),
+                warmup: self.warmup,
+                measured: self.seconds,
+                pin: !self.no_pin,
+            },
+            runs: usize::from(self.runs),
+            check: !self.no_check,
+            database: DatabaseOptions {
+                epoch_interval: self.epoch_ms.map(Duration::from_millis),
+                epochs_per_snapshot: None,
+                memory_limit_bytes: self.memory_limit_mib.map(|mib| mib << 20),
+            },
+        }
+    }
+}
+
+/// Seconds, also parts of one, up to a week.
+fn seconds(text: &str) -> Result<Duration, String> {
+    const SECONDS_MAX: f64 = 604_800.0;
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if (0.0..=SECONDS_MAX).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(format!("not in 0..={SECONDS_MAX}"))
+    }
+}
+
+fn positive_seconds(text: &str) -> Result<Duration, String> {
+    seconds(text).and_then(|length| {
+        if length.is_zero() { Err("nothing can be measured in no time".to_owned()) } else { Ok(length) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_may_be_parts_but_not_negative() {
+        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        assert_eq!(seconds("0"), Ok(Duration::ZERO));
+        for bad in ["-1", "x", "", "NaN", "inf", "1e9"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+        assert!(positive_seconds("0").is_err());
+    }
+}

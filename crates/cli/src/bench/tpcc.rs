@@ -1,0 +1,95 @@
+//! `ensilo bench tpcc`.
+
+use clap::{Args, ValueEnum, value_parser};
+use ensilo_bench::mix::{Mix, MixError};
+use ensilo_bench::tpcc::{ReadOnly, Scale, TpccOptions, WarehouseChoice, parse_mix};
+
+use super::common::Common;
+
+const EXAMPLES: &str = "\
+Examples:
+  ensilo bench tpcc
+      All cores, a warehouse for each, ten seconds.
+  ensilo bench tpcc --workers 2 --warehouses 2 --seconds 30 --runs 3 --format json > result.json
+      Three runs of half a minute; the report is one JSON object.
+  ensilo bench tpcc --mix 100/0/0/0/0
+      New-orders alone.
+  ensilo bench tpcc --mix new-order=50,payment=50 --warehouse-choice 80-20
+      Two types, with contention on the first fifth of the warehouses.
+
+After each run the twelve consistency conditions of the specification's clause 3.3.2 are checked; if one does
+not hold, the exit code is 1.";
+
+/// Order entry: nine tables, five transaction types, twelve consistency conditions (TPC-C 5.11)
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// Warehouses [default: one for each worker]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
+    warehouses: Option<u16>,
+
+    /// Percent of new-order/payment/order-status/delivery/stock-level, or by name like new-order=50,payment=50
+    #[arg(long, value_name = "SHARES", default_value = "45/43/4/4/4", value_parser = mix)]
+    mix: Mix,
+
+    /// How order-status and stock-level run: against a snapshot about a second old, or as ordinary transactions
+    #[arg(long, value_enum, default_value_t = ReadOnlyArgument::Snapshot)]
+    read_only: ReadOnlyArgument,
+
+    /// Each transaction's warehouse: one of the worker's own, any, or by 80 of 100 one of the first fifth
+    #[arg(long, value_enum, default_value_t = ChoiceArgument::Home)]
+    warehouse_choice: ChoiceArgument,
+
+    /// Items, hence stocks of a warehouse; the specification's number unless a small test is wanted
+    #[arg(long, value_name = "N", default_value_t = Scale::SPECIFICATION.items,
+          value_parser = value_parser!(u32).range(1..=10_000_000), hide_short_help = true)]
+    items: u32,
+
+    /// Customers of a district, and its orders at first; the specification's number unless a small test is wanted
+    #[arg(long, value_name = "N", default_value_t = Scale::SPECIFICATION.customers,
+          value_parser = value_parser!(u16).range(1..=60_000), hide_short_help = true)]
+    customers: u16,
+
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ReadOnlyArgument {
+    Snapshot,
+    Ordinary,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ChoiceArgument {
+    Home,
+    Uniform,
+    #[value(name = "80-20")]
+    EightyTwenty,
+}
+
+fn mix(text: &str) -> Result<Mix, MixError> {
+    parse_mix(text)
+}
+
+impl Arguments {
+    pub(super) fn options(&self) -> TpccOptions {
+        let defaults = TpccOptions::new(self.common.workers());
+        TpccOptions {
+            warehouses: self.warehouses.unwrap_or(defaults.warehouses),
+            scale: Scale { items: self.items, customers: self.customers },
+            mix: self.mix.clone(),
+            read_only: match self.read_only {
+                ReadOnlyArgument::Snapshot => ReadOnly::Snapshot,
+                ReadOnlyArgument::Ordinary => ReadOnly::Ordinary,
+            },
+            warehouse_choice: match self.warehouse_choice {
+                ChoiceArgument::Home => WarehouseChoice::Home,
+                ChoiceArgument::Uniform => WarehouseChoice::Uniform,
+                ChoiceArgument::EightyTwenty => WarehouseChoice::EightyTwenty,
+            },
+            seed: self.common.seed,
+            ..defaults
+        }
+    }
+}

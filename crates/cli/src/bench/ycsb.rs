@@ -1,0 +1,93 @@
+//! `ensilo bench ycsb`.
+
+use clap::{Args, ValueEnum, value_parser};
+use ensilo_bench::ycsb::{Distribution, NamedMix, VALUE_BYTES_MAX, VALUE_BYTES_MIN, YcsbOptions};
+
+use super::common::Common;
+
+const EXAMPLES: &str = "\
+Examples:
+  ensilo bench ycsb
+      Silo's variant: a million records of 100 bytes, 80 % reads, 20 % read-modify-writes.
+  ensilo bench ycsb --mix a --records 10000000
+      YCSB's core workload A: half reads, half updates, Zipfian keys.
+  ensilo bench ycsb --mix read=95,rmw=5 --distribution zipfian --theta 0.9 --operations 10
+      Ten operations in each transaction.
+  ensilo bench ycsb --mix rmw=100 --seconds 60
+      Read-modify-writes alone; the report says what memory was before and after.
+
+Mixes by name: a b c d e f (YCSB's core workloads), silo, silor. Others: shares of read, update, rmw, insert and
+scan that add up to 100. After each run every record is checked; if one is lost, torn or miscounted, the exit
+code is 1.";
+
+/// Reads and writes of single records by key
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// Records to load
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1..=1 << 40))]
+    records: u64,
+
+    /// a, b, c, d, e, f, silo, silor, or shares like read=80,rmw=20
+    #[arg(long, value_name = "MIX", default_value = "silo")]
+    mix: NamedMix,
+
+    /// How keys are chosen [default: the mix's own; uniform for shares]
+    #[arg(long, value_enum)]
+    distribution: Option<DistributionArgument>,
+
+    /// Skew of zipfian and latest, from 0 (none) to below 1
+    #[arg(long, value_name = "THETA", default_value = "0.99", value_parser = theta)]
+    theta: f64,
+
+    /// Operations in each transaction
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=10_000))]
+    operations: u16,
+
+    /// Bytes of a value
+    #[arg(long, value_name = "N", default_value_t = 100,
+          value_parser = value_parser!(u64).range(VALUE_BYTES_MIN as u64..=VALUE_BYTES_MAX as u64))]
+    value_bytes: u64,
+
+    /// The most records of a scan
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u32).range(1..=1_000_000))]
+    scan_len_max: u32,
+
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum DistributionArgument {
+    /// Every record with equal chances
+    Uniform,
+    /// Some records much more often than others
+    Zipfian,
+    /// Records inserted last more often than older ones
+    Latest,
+}
+
+fn theta(text: &str) -> Result<f64, String> {
+    let theta: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..1.0).contains(&theta) { Ok(theta) } else { Err("not in 0..1".to_owned()) }
+}
+
+impl Arguments {
+    pub(super) fn options(&self) -> YcsbOptions {
+        YcsbOptions {
+            records: self.records,
+            value_bytes: self.value_bytes as usize,
+            mix: self.mix.clone(),
+            distribution: self.distribution.map_or(self.mix.distribution, |argument| match argument {
+                DistributionArgument::Uniform => Distribution::Uniform,
+                DistributionArgument::Zipfian => Distribution::Zipfian,
+                DistributionArgument::Latest => Distribution::Latest,
+            }),
+            theta: self.theta,
+            operations: usize::from(self.operations),
+            scan_len_max: self.scan_len_max as usize,
+            seed: self.common.seed,
+            workers: self.common.workers(),
+        }
+    }
+}

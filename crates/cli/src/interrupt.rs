@@ -1,0 +1,25 @@
+//! Ctrl-C: the first asks for an orderly end, the second ends at once.
+
+use std::sync::Arc;
+
+use ensilo_bench::driver::Interrupt;
+
+/// The exit code of a program that SIGINT ended, by the shells' custom.
+const ENDED_BY_INTERRUPT: i32 = 130;
+
+/// An interrupt that Ctrl-C raises.
+pub(crate) fn on_ctrl_c() -> Arc<Interrupt> {
+    let interrupt = Arc::new(Interrupt::new());
+    let raised = Arc::clone(&interrupt);
+    let handler = move || {
+        if raised.raise() {
+            eprintln!("\nending; press Ctrl-C again to end at once");
+        } else {
+            std::process::exit(ENDED_BY_INTERRUPT);
+        }
+    };
+    if let Err(error) = ctrlc::set_handler(handler) {
+        eprintln!("Ctrl-C will end the program without results: {error}");
+    }
+    interrupt
+}
