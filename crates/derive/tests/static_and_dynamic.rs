@@ -303,6 +303,23 @@ proptest! {
     }
 
     #[test]
+    fn both_refuse_the_same_damaged_rows(row in everything(), xor in 1..=255u8) {
+        let (key, words) = encode(&row);
+        let mut values = Vec::new();
+        for at in 0..words.len_bytes() {
+            let mut damaged = words.words().to_vec();
+            damaged[at / 8] ^= u64::from(xor) << (at % 8 * 8);
+            let damaged = WordSlice::new(&damaged, words.len_bytes());
+            let derived = Everything::decode(&row.key(), &damaged);
+            let dynamic = Everything::schema().decode_row(key.as_bytes(), &damaged, &mut values);
+            prop_assert_eq!(derived.as_ref().err(), dynamic.as_ref().err(), "byte {}", at);
+            if let Ok(derived) = derived {
+                prop_assert_eq!(&derived.values(), &values, "byte {}", at);
+            }
+        }
+    }
+
+    #[test]
     fn torn_rows_decode_or_are_malformed(old in everything(), new in everything(), torn in vec(any::<bool>(), 200)) {
         let [(_, old_words), (_, new_words)] = [encode(&old), encode(&new)];
         let count = old_words.words().len().max(new_words.words().len());

@@ -268,3 +268,43 @@ impl<const N: usize> Layout<N> {
         Self { slots, fixed_len }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WordSlice;
+
+    #[test]
+    fn variable_bytes_lie_in_order_inside_the_row() {
+        let column = ColumnSpec { column_type: ColumnType::Bytes, nullable: false, in_key: false };
+        let layout = Layout::new(&[column, column]);
+        let range = |first_end: u64, second_end: u64| {
+            let words = [first_end | second_end << 32, 0];
+            layout.slots.map(|slot| slot.variable_range(&WordSlice::new(&words, 12)))
+        };
+        assert_eq!(range(9, 12), [Ok((8, 9)), Ok((9, 12))]);
+        assert_eq!(range(8, 8), [Ok((8, 8)), Ok((8, 8))]);
+        assert_eq!(range(9, 8), [Ok((8, 9)), Err(Malformed)]);
+        assert_eq!(range(7, 9), [Err(Malformed), Err(Malformed)]);
+        assert_eq!(range(13, 13), [Err(Malformed), Err(Malformed)]);
+    }
+
+    #[test]
+    fn a_window_holds_the_words_of_its_columns_alone() {
+        let column = |column_type, nullable| ColumnSpec { column_type, nullable, in_key: false };
+        let layout = Layout::new(&[
+            column(ColumnType::U64, false),
+            column(ColumnType::U64, true),
+            column(ColumnType::FixedBytes { len: 12 }, true),
+        ]);
+        // 8 + 8 bytes of numbers, one of null bits, then the twelve.
+        assert_eq!(layout.fixed_len, 29);
+        assert_eq!(window::<1>(&layout.slots[..1]), [0]);
+        assert_eq!(window::<2>(&layout.slots[1..2]), [1, 2]);
+        const WORDS: [u32; 2] = [2, 3];
+        assert_eq!((window_len(&layout.slots[2..]), window(&layout.slots[2..])), (2, WORDS));
+        let slot = layout.slots[2].within(&WORDS);
+        assert_eq!((slot.offset(), slot.width(), slot.null_bit()), (1, 12, Some(1)));
+        assert_eq!(window_len(&[]), 0);
+    }
+}

@@ -178,14 +178,14 @@ proptest! {
     }
 
     #[test]
-    fn a_key_buffer_is_a_vector_of_bytes(parts in vec((bytes(30), any::<bool>()), 0..12)) {
+    fn a_key_buffer_is_a_vector_of_bytes(parts in vec((bytes(30), any::<bool>()), 0..40)) {
         let (mut buf, mut model) = (KeyBuf::new(), Vec::new());
         for (part, clear) in parts {
             if clear && model.len() > 40 {
                 buf.clear();
                 model.clear();
             }
-            if let Some(array) = part.first_chunk::<8>() {
+            if let (Some(array), true) = (part.first_chunk::<8>(), clear) {
                 buf.append_array(*array);
                 model.extend_from_slice(array);
             } else {

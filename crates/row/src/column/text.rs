@@ -292,3 +292,42 @@ impl<const N: usize> fmt::Debug for Text<N> {
         fmt::Debug::fmt(self.as_str(), f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+
+    #[test]
+    fn words_past_the_text_do_not_count() {
+        fn check<const N: usize>(text: &str) {
+            let mut stored = text.as_bytes().to_vec();
+            stored.resize(N.next_multiple_of(8) + 8, 0xff);
+            let word_at = |at: usize| u64::from_le_bytes(stored[at..at + 8].try_into().unwrap());
+            let read = Text::<N>::from_words(text.len(), word_at).unwrap();
+            assert_eq!(read, Text::new(text).unwrap());
+            assert_eq!(read.padded()[text.len()..], vec![0; N - text.len()]);
+        }
+        for len in 0..=9 {
+            let text = &"hällo world"[..len + usize::from(len == 2)];
+            check::<9>(text);
+            check::<16>(text);
+            check::<100>(text);
+        }
+        check::<0>("");
+        assert_eq!(Text::<9>::from_words(2, |_| 0xffc3), Err(Malformed));
+    }
+
+    #[test]
+    fn text_is_cut_or_refused_at_its_length() {
+        assert_eq!(Text::<3>::new("abcd"), Err(TextError::TooLong { len: 4, len_max: 3 }));
+        assert_eq!(Text::<3>::from_utf8(&[0xff]), Err(TextError::NotUtf8));
+        assert_eq!(Text::<3>::truncated("aéé").as_str(), "aé");
+        let mut text = Text::<4>::EMPTY;
+        assert!(write!(text, "{}-{}", 12, 3).is_ok());
+        assert_eq!(text, "12-3");
+        assert_eq!(text.push_str("x"), Err(TextError::TooLong { len: 5, len_max: 4 }));
+        assert_eq!(format!("{text:>6}|{text:?}"), "  12-3|\"12-3\"");
+        assert!(Text::<9>::new("b").unwrap() > Text::new("aé").unwrap());
+    }
+}
