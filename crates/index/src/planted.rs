@@ -17,7 +17,7 @@ pub enum Fault {
 }
 
 #[cfg(shuttle)]
-mod planted {
+mod switch {
     use super::Fault;
     use std::cell::Cell;
 
@@ -37,9 +37,9 @@ mod planted {
 }
 
 #[cfg(shuttle)]
-pub(crate) use planted::is_planted;
+pub(crate) use switch::is_planted;
 #[cfg(shuttle)]
-pub use planted::plant;
+pub use switch::plant;
 
 /// Never, outside a model checker.
 #[cfg(not(shuttle))]

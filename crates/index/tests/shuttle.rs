@@ -122,7 +122,7 @@ impl ScanVisitor for Watch<'_> {
 }
 
 /// Runs these parts side by side, each with a pin of its own for each step, and waits for all.
-fn side_by_side(shared: &Arc<Shared>, parts: Vec<Vec<Box<dyn Fn(&Shared, &Guard<'_>) + Send>>>) {
+fn side_by_side(shared: &Arc<Shared>, parts: Vec<Vec<Step>>) {
     let threads: Vec<_> = parts
         .into_iter()
         .map(|steps| {
