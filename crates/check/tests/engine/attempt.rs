@@ -1,0 +1,314 @@
+//! One attempt at a random transaction, which remembers what it saw and what it wrote.
+//!
+//! # Layout
+//! Word 0 of a row is the stamp of its writer, the last word the sum of all others: a torn row is noticed.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::sync::Arc;
+
+use ensilo_check::{Key, TableId, Transaction};
+use ensilo_txn::{Abort, Direction, Found, Read, RowRef, Store, Write};
+
+use super::random::Random;
+use super::stress::{Claim, Log};
+
+const ROW_WORDS_MAX: usize = 24;
+
+/// A row as it was read.
+#[derive(Copy, Clone, Debug)]
+struct Sight {
+    stamp: u64,
+    is_whole: bool,
+}
+
+impl Sight {
+    fn of(row: RowRef<'_>) -> Sight {
+        let last = row.len_words().saturating_sub(1);
+        let sum = (0..last).fold(0, |sum: u64, index| sum.wrapping_add(row.word(index)));
+        Sight { stamp: row.word(0), is_whole: last > 0 && sum == row.word(last) }
+    }
+}
+
+/// A key of a store, by number.
+type Place = (usize, usize);
+
+/// What a transaction saw of keys that it had not written.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// A row, with its stamp if it was read; or none.
+    observed: Vec<(Place, Option<Option<u64>>)>,
+    /// What was wrong already.
+    mismatches: Vec<String>,
+}
+
+impl Seen {
+    /// Compares what was seen with the transaction's record. The record's word on what was absent is replaced by what
+    /// the transaction was told, for the checker to judge.
+    pub(crate) fn settle(self, transaction: &mut Transaction, keys: &[Box<[u8]>], log: &mut Log) {
+        log.mismatches.extend(self.mismatches);
+        for ((store, number), row) in self.observed {
+            let key = Key::new(TableId(store as u32 + 1), &keys[number]);
+            let read = transaction.reads.iter_mut().find(|read| read.key == key);
+            match (read, row) {
+                (Some(read), row) => {
+                    read.absent = row.is_none();
+                    if let Some(Some(stamp)) = row {
+                        log.claims.push(Claim { stamp, version: read.version });
+                    }
+                }
+                (None, Some(_)) => {
+                    log.mismatches.push(format!("{:?} read {key}, its record does not", transaction.id));
+                }
+                (None, None) => {
+                    let is_recorded = transaction.missing.contains(&key)
+                        || transaction.ranges.iter().any(|range| {
+                            range.table == key.table
+                                && (range.low.clone(), range.high.clone()).contains(&key.bytes)
+                        });
+                    if !is_recorded {
+                        log.mismatches
+                            .push(format!("{:?} missed {key}, its record does not", transaction.id));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A transaction at work.
+pub(crate) struct Attempt<'r, T> {
+    transaction: T,
+    stamp: u64,
+    stores: &'r [Arc<Store>],
+    keys: &'r [Box<[u8]>],
+    pub(crate) random: &'r mut Random,
+    /// What it has written: whether there is a row.
+    own: BTreeMap<Place, bool>,
+    seen: Seen,
+}
+
+impl<'r, T: Read> Attempt<'r, T> {
+    pub(crate) fn new(
+        transaction: T,
+        stamp: u64,
+        stores: &'r [Arc<Store>],
+        keys: &'r [Box<[u8]>],
+        random: &'r mut Random,
+    ) -> Attempt<'r, T> {
+        Attempt { transaction, stamp, stores, keys, random, own: BTreeMap::new(), seen: Seen::default() }
+    }
+
+    pub(crate) fn into_parts(self) -> (T, Seen) {
+        (self.transaction, self.seen)
+    }
+
+    /// One random operation that only reads.
+    pub(crate) fn step_of_reader(&mut self) -> Result<(), Abort> {
+        self.maybe_yield();
+        match self.random.within(0..4) {
+            0 => self.get(),
+            1 => self.find_and_read(),
+            2 => self.find_many(),
+            _ => self.scan(),
+        }
+    }
+
+    /// Lets other threads run in the middle of this transaction.
+    fn maybe_yield(&mut self) {
+        if self.random.one_in(6) {
+            std::thread::yield_now();
+        }
+    }
+
+    fn place(&mut self) -> Place {
+        (self.random.within(0..self.stores.len()), self.random.within(0..self.keys.len()))
+    }
+
+    /// Notes what was found under a key: no row, a row, or a row with what was read of it.
+    fn note(&mut self, place: Place, row: Option<Option<Sight>>) {
+        if let Some(Some(sight)) = row
+            && !sight.is_whole
+        {
+            self.seen.mismatches.push(format!("a torn row of {:#x} at {place:?}", sight.stamp));
+        }
+        match self.own.get(&place) {
+            None => self.seen.observed.push((place, row.map(|sight| sight.map(|sight| sight.stamp)))),
+            Some(is_row) => {
+                let is_stamped = row.flatten().is_none_or(|sight| sight.stamp == self.stamp);
+                if *is_row != row.is_some() || !is_stamped {
+                    let own = if *is_row { "row" } else { "delete" };
+                    self.seen.mismatches.push(format!("own {own} at {place:?} is seen as {row:?}"));
+                }
+            }
+        }
+    }
+
+    fn get(&mut self) -> Result<(), Abort> {
+        let place = self.place();
+        let sight = self.transaction.get(&self.stores[place.0], &self.keys[place.1], Sight::of)?;
+        self.note(place, sight.map(Some));
+        Ok(())
+    }
+
+    fn find(&mut self, place: Place) -> Result<Option<Found>, Abort> {
+        let found = self.transaction.find(&self.stores[place.0], &self.keys[place.1])?;
+        self.note(place, found.map(|_| None));
+        Ok(found)
+    }
+
+    fn find_and_read(&mut self) -> Result<(), Abort> {
+        let place = self.place();
+        if let Some(found) = self.find(place)? {
+            self.maybe_yield();
+            let sight = self.transaction.read(found, Sight::of)?;
+            self.note(place, Some(Some(sight)));
+        }
+        Ok(())
+    }
+
+    fn find_many(&mut self) -> Result<(), Abort> {
+        let store = self.random.within(0..self.stores.len());
+        let numbers: Vec<usize> =
+            (0..self.random.within(1..9)).map(|_| self.random.within(0..self.keys.len())).collect();
+        let keys: Vec<&[u8]> = numbers.iter().map(|number| &*self.keys[*number]).collect();
+        let mut found = Vec::new();
+        self.transaction
+            .find_many(&self.stores[store], &keys, |index, handle| found.push((index, handle)))?;
+        if found.iter().map(|(index, _)| *index).ne(0..numbers.len()) {
+            self.seen.mismatches.push(format!("find_many answered {found:?} for {} keys", numbers.len()));
+        }
+        for (index, handle) in found {
+            let sight = handle.map(|handle| self.transaction.read(handle, Sight::of)).transpose()?;
+            self.note((store, numbers[index]), sight.map(Some));
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self) -> Result<(), Abort> {
+        let store = self.random.within(0..self.stores.len());
+        let [low, high] = [self.bound(), self.bound()];
+        let bounds = (low.map(|number| &*self.keys[number]), high.map(|number| &*self.keys[number]));
+        let direction = if self.random.one_in(2) { Direction::Forward } else { Direction::Reverse };
+        let limit = if self.random.one_in(2) { usize::MAX } else { self.random.within(1..8) };
+        let mut rows: Vec<(Vec<u8>, Sight)> = Vec::new();
+        let decode = |key: &[u8], row: RowRef<'_>| (key.to_vec(), Sight::of(row));
+        self.transaction.scan(&self.stores[store], bounds, direction, decode, |_, row| {
+            rows.push(row);
+            if rows.len() == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        let numbers: Vec<usize> = rows.iter().filter_map(|(key, _)| self.number_of(key)).collect();
+        let is_in_order = match direction {
+            Direction::Forward => numbers.is_sorted_by(|a, b| a < b),
+            Direction::Reverse => numbers.is_sorted_by(|a, b| a > b),
+        };
+        if !is_in_order
+            || numbers.len() != rows.len()
+            || numbers.iter().any(|number| !(low, high).contains(number))
+        {
+            self.seen
+                .mismatches
+                .push(format!("a scan of {low:?}..{high:?} {direction:?} returned {numbers:?}"));
+        }
+        let sights: BTreeMap<usize, Sight> =
+            numbers.iter().copied().zip(rows.iter().map(|row| row.1)).collect();
+        let stopped_at = (rows.len() == limit).then(|| numbers.last().copied()).flatten();
+        for number in 0..self.keys.len() {
+            let is_passed = stopped_at.is_none_or(|last| match direction {
+                Direction::Forward => number <= last,
+                Direction::Reverse => number >= last,
+            });
+            if (low, high).contains(&number) && is_passed {
+                self.note((store, number), sights.get(&number).copied().map(Some));
+            }
+        }
+        Ok(())
+    }
+
+    fn number_of(&self, key: &[u8]) -> Option<usize> {
+        self.keys.binary_search_by(|own| (**own).cmp(key)).ok()
+    }
+
+    fn bound(&mut self) -> Bound<usize> {
+        let number = self.random.within(0..self.keys.len());
+        match self.random.within(0..3) {
+            0 => Bound::Unbounded,
+            1 => Bound::Included(number),
+            _ => Bound::Excluded(number),
+        }
+    }
+}
+
+impl<T: Write> Attempt<'_, T> {
+    /// One random operation.
+    pub(crate) fn step(&mut self) -> Result<(), Abort> {
+        self.maybe_yield();
+        match self.random.within(0..10) {
+            0..4 => self.step_of_reader(),
+            4 | 5 => self.patch(),
+            6 => self.put(),
+            7 | 8 => self.insert(),
+            _ => self.delete(),
+        }
+    }
+
+    fn row(&mut self) -> Vec<u64> {
+        let words = self.random.within(2..ROW_WORDS_MAX);
+        let mut row: Vec<u64> = (0..words).map(|_| self.random.next()).collect();
+        row[0] = self.stamp;
+        row[words - 1] = row[..words - 1].iter().fold(0, |sum, word| sum.wrapping_add(*word));
+        row
+    }
+
+    fn patch(&mut self) -> Result<(), Abort> {
+        let place = self.place();
+        let Some(found) = self.find(place)? else { return Ok(()) };
+        let mut row = Vec::new();
+        self.transaction.read(found, |words| {
+            row.clear();
+            words.copy_to(&mut row);
+        })?;
+        self.maybe_yield();
+        let last = row.len() - 1;
+        let mut patch = vec![(0, self.stamp)];
+        if last > 1 {
+            patch.push((self.random.within(1..last) as u32, self.random.next()));
+        }
+        for (index, word) in &patch {
+            row[*index as usize] = *word;
+        }
+        patch.push((last as u32, row[..last].iter().fold(0, |sum, word| sum.wrapping_add(*word))));
+        self.transaction.patch(found, &patch)?;
+        self.own.insert(place, true);
+        Ok(())
+    }
+
+    fn put(&mut self) -> Result<(), Abort> {
+        let place = self.place();
+        let Some(found) = self.find(place)? else { return Ok(()) };
+        let row = self.row();
+        self.transaction.put(found, &row, row.len() * 8)?;
+        self.own.insert(place, true);
+        Ok(())
+    }
+
+    fn insert(&mut self) -> Result<(), Abort> {
+        let place = self.place();
+        let row = self.row();
+        let (store, key) = (&self.stores[place.0], &self.keys[place.1]);
+        let is_inserted = self.transaction.insert(store, key, &row, row.len() * 8)?;
+        self.note(place, (!is_inserted).then_some(None));
+        if is_inserted {
+            self.own.insert(place, true);
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self) -> Result<(), Abort> {
+        let place = self.place();
+        let Some(found) = self.find(place)? else { return Ok(()) };
+        self.transaction.delete(found)?;
+        self.own.insert(place, false);
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! What the tests over the engine share: recording variants, and the way from the engine's records to a history.
+#![allow(dead_code, reason = "no test uses all of it")]
+
+pub(crate) mod attempt;
+pub(crate) mod random;
+pub(crate) mod stress;
+
+use ensilo_check::{Epoch, Key, KeyRange, Read, TableId, Tid, Transaction, TransactionId, Write};
+use ensilo_txn::history::{RecordKey, TransactionRecord};
+use ensilo_txn::{Fault, Variant};
+
+/// Declares a variant that records its history.
+macro_rules! recording {
+    ($name:ident, $fault:expr, $docs:literal) => {
+        #[doc = $docs]
+        #[derive(Copy, Clone, Debug)]
+        pub(crate) struct $name;
+
+        impl Variant for $name {
+            const RECORDS_HISTORY: bool = true;
+            const FAULT: Option<Fault> = $fault;
+        }
+    };
+}
+
+recording!(Recording, None, "The product, recording.");
+recording!(NoReadValidation, Some(Fault::SkipReadValidation), "Commits without validating the read set.");
+recording!(NoNodeValidation, Some(Fault::SkipNodeValidation), "Commits without validating the node set.");
+recording!(EarlyEpoch, Some(Fault::EarlyEpoch), "Reads the epoch when the transaction begins.");
+recording!(UnorderedLocks, Some(Fault::UnorderedLocks), "Some commits lock in falling order.");
+recording!(IgnoreAbsent, Some(Fault::IgnoreAbsent), "Takes deleted records for rows.");
+
+/// The engine's record of a transaction as the checker wants it.
+pub(crate) fn transaction_of(id: TransactionId, record: &TransactionRecord) -> Transaction {
+    let mut transaction = if record.is_snapshot {
+        Transaction::snapshot(id, Epoch(record.epoch.get()))
+    } else {
+        Transaction::new(id, Epoch(record.epoch.get()), Tid(record.tid.get()))
+    };
+    transaction.reads = record
+        .reads
+        .iter()
+        .map(|read| Read { key: key_of(&read.key), version: Tid(read.version.get()), absent: read.is_absent })
+        .collect();
+    transaction.missing = record.missing.iter().map(key_of).collect();
+    transaction.ranges = record
+        .ranges
+        .iter()
+        .map(|range| KeyRange {
+            table: TableId(range.table.0),
+            low: range.low.clone(),
+            high: range.high.clone(),
+        })
+        .collect();
+    transaction.writes = record
+        .writes
+        .iter()
+        .map(|write| Write { key: key_of(&write.key), absent: write.is_absent })
+        .collect();
+    transaction
+}
+
+fn key_of((table, bytes): &RecordKey) -> Key {
+    Key::new(TableId(table.0), bytes)
+}
