@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 
 use ensilo_derive::{Columns, Row};
 use ensilo_row::{
-    ColumnType, Columns as _, Decimal, Key, KeyBuf, KeyedRow as _, Order, Row as _, RowBuf, RowId, Schema,
-    Text, Timestamp, Value, WordSlice, Words,
+    ColumnType, Columns as _, Decimal, Key, KeyBuf, KeyedRow as _, Malformed, Order, Row as _, RowBuf, RowId,
+    Schema, Text, Timestamp, Value, WordSlice, Words,
 };
 use proptest::collection::vec;
 use proptest::option::of;
@@ -387,4 +387,28 @@ fn parts_know_what_they_touch() {
     let patchable = [Fixed::PATCHABLE, Nothing::PATCHABLE, KeyOnly::PATCHABLE];
     assert_eq!((patchable, Variable::PATCHABLE, Everything::PATCHABLE), ([true; 3], false, false));
     assert_eq!(<(Text<5>, Reverse<u32>, Option<u16>)>::PARTS.len(), 3);
+}
+
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(crate = "ensilo_row")]
+struct Names {
+    short: Text<3>,
+    long: Text<300>,
+}
+
+#[test]
+fn text_longer_than_its_column_is_malformed() {
+    let names = Names { short: Text::new("abc").unwrap(), long: Text::truncated(&"x".repeat(300)) };
+    let mut row = RowBuf::new();
+    names.encode(&mut row);
+    // A length byte and three of text, then two length bytes and 300 of text.
+    assert_eq!(row.words()[0] & 0xffff_0000_00ff, 300 << 32 | 3);
+    for (added, expected) in [(0, Ok(names)), (1, Err(Malformed)), (1 << 32, Err(Malformed))] {
+        let mut words = row.words().to_vec();
+        words[0] += added;
+        let row = WordSlice::new(&words, row.len_bytes());
+        let dynamic = Names::schema().decode_row(&[0; 8], &row, &mut Vec::new());
+        assert_eq!(dynamic.err(), expected.as_ref().err().copied());
+        assert_eq!(Names::decode(&RowId(0), &row), expected);
+    }
 }

@@ -1,6 +1,6 @@
 //! A row being made: words in a vector that is used again for the next row.
 
-use crate::words::{self, partial_word, put_bits};
+use crate::words::{partial_word, put_bits};
 use crate::{Malformed, RowError, Slot, WordPatch, Words};
 
 /// The longest row in bytes.
@@ -178,6 +178,6 @@ impl Words for RowBuf {
 
     #[inline(always)]
     fn word(&self, index: usize) -> u64 {
-        words::WordSlice::new(&self.words, self.len_bytes).word(index)
+        self.words.get(index).copied().unwrap_or(0)
     }
 }
