@@ -50,7 +50,9 @@ impl Report {
             "p99.9 us",
             "aborts by reason",
         ]);
-        for (name, of_type) in &self.transactions {
+        for (name, of_type) in
+            self.transactions.iter().filter(|(_, of_type)| of_type.count + of_type.aborted > 0)
+        {
             table.add_row(transaction_row(name, of_type));
         }
         align_right(&mut table, 1..=6);

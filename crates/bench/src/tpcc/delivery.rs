@@ -1,6 +1,10 @@
 //! Delivery: the oldest new order of each district is delivered (clause 2.7).
 //!
 //! All ten districts are one transaction; clause 2.7.4 would allow ten.
+//!
+//! New orders are a queue: rising numbers come in at one end, and the lowest goes out. So what a worker has once seen to
+//! be the lowest bounds the district's new orders from below for ever, and the search may begin there
+//! ([`QueueHeads`]). It spares the search the deleted rows that snapshots still need.
 
 use ensilo::{Columns, Result, Timestamp, Transaction};
 
@@ -20,6 +24,28 @@ pub(super) struct DeliveryInput {
 
 /// The order delivered in each district, if there was one.
 pub(super) type DeliveryOutput = [Option<u32>; DISTRICTS as usize];
+
+/// For each district, a number that no new order there is below.
+#[derive(Debug)]
+pub(super) struct QueueHeads(Vec<[u32; DISTRICTS as usize]>);
+
+impl QueueHeads {
+    pub(super) fn new(warehouses: u16) -> Self {
+        Self(vec![[0; DISTRICTS as usize]; usize::from(warehouses)])
+    }
+
+    /// Notes what a delivery that has committed took from the queues.
+    pub(super) fn note(&mut self, input: &DeliveryInput, delivered: &DeliveryOutput) {
+        let heads = &mut self.0[usize::from(input.warehouse) - 1];
+        for (head, order) in heads.iter_mut().zip(delivered) {
+            *head = order.map_or(*head, |order| order + 1);
+        }
+    }
+
+    fn of(&self, warehouse: u16) -> &[u32; DISTRICTS as usize] {
+        &self.0[usize::from(warehouse) - 1]
+    }
+}
 
 #[derive(Columns)]
 #[columns(of = NewOrder)]
@@ -63,17 +89,30 @@ impl DeliveryInput {
     }
 
     /// Runs the transaction (clause 2.7.4.2).
-    pub(super) fn run(&self, tables: &Tables, tx: &mut Transaction<'_>) -> Result<DeliveryOutput> {
+    pub(super) fn run(
+        &self,
+        tables: &Tables,
+        tx: &mut Transaction<'_>,
+        heads: &QueueHeads,
+    ) -> Result<DeliveryOutput> {
         let mut delivered = [None; DISTRICTS as usize];
-        for (district, delivered) in (1..=DISTRICTS).zip(&mut delivered) {
-            *delivered = self.deliver(tables, tx, district)?;
+        let heads = heads.of(self.warehouse);
+        for ((district, &head), delivered) in (1..=DISTRICTS).zip(heads).zip(&mut delivered) {
+            *delivered = self.deliver(tables, tx, district, head)?;
         }
         Ok(delivered)
     }
 
     /// Delivers the oldest new order of a district, if there is one, and returns its number.
-    fn deliver(&self, tables: &Tables, tx: &mut Transaction<'_>, district: u8) -> Result<Option<u32>> {
-        let queue = tables.new_orders.prefix((self.warehouse, district)).columns::<Oldest>();
+    fn deliver(
+        &self,
+        tables: &Tables,
+        tx: &mut Transaction<'_>,
+        district: u8,
+        head: u32,
+    ) -> Result<Option<u32>> {
+        let queue = (self.warehouse, district, head)..=(self.warehouse, district, u32::MAX);
+        let queue = tables.new_orders.range(queue).columns::<Oldest>();
         let Some((oldest, _)) = queue.first_found(tx)? else { return Ok(None) };
         let order_key = *oldest.key();
         oldest.delete(tx)?;

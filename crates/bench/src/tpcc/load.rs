@@ -152,7 +152,7 @@ impl Loader<'_> {
             i_id: item,
             i_im_id: self.random.between(1, 10_000) as u32,
             i_name: self.letters(14, 24),
-            i_price: self.money(1_00, 100_00),
+            i_price: self.money(100, 10_000),
             i_data: Text::truncated(self.strings.original(26, 50, &mut self.random)),
         };
         self.tables.items.insert(tx, &row).map(|_| ())
@@ -307,7 +307,7 @@ impl Loader<'_> {
             ol_supply_w_id: order.o_w_id,
             ol_delivery_d: delivered.then_some(order.o_entry_d),
             ol_quantity: 5,
-            ol_amount: if delivered { Money::from_int(0) } else { self.money(1, 9_999_99) },
+            ol_amount: if delivered { Money::from_int(0) } else { self.money(1, 999_999) },
             ol_dist_info: self.letters(24, 24),
         };
         self.tables.order_lines.insert(tx, &row).map(|_| ())

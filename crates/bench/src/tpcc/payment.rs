@@ -115,9 +115,21 @@ impl PaymentInput {
             customer_warehouse,
             customer_district,
             customer: inputs.customer_choice(),
-            amount: Money::from_scaled(inputs.random.between(1_00, 5_000_00) as i64),
+            amount: Money::from_scaled(inputs.random.between(100, 500_000) as i64),
             date,
         }
+    }
+
+    /// A payment of `customer`, who belongs to a warehouse and district, through another.
+    #[cfg(test)]
+    pub(super) fn of(
+        (warehouse, district): (u16, u8),
+        (customer_warehouse, customer_district): (u16, u8),
+        customer: CustomerChoice,
+        amount: Money,
+        date: Timestamp,
+    ) -> Self {
+        Self { warehouse, district, customer_warehouse, customer_district, customer, amount, date }
     }
 
     /// Runs the transaction (clause 2.5.2.2).

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use ensilo::{Abort, Error, Result, Timestamp};
 
-use super::delivery::DeliveryInput;
+use super::delivery::{DeliveryInput, QueueHeads};
 use super::input::{Homes, Inputs};
 use super::new_order::{NewOrderInput, UnusedItem};
 use super::options::ReadOnly;
@@ -26,6 +26,7 @@ pub struct TpccSession<'a> {
     homes: Homes,
     /// Customers of one name.
     numbers: Vec<u16>,
+    queue_heads: QueueHeads,
     stock_level: StockLevelScratch,
 }
 
@@ -46,6 +47,7 @@ impl<'a> TpccSession<'a> {
             nu_rand: tpcc.nu_rand,
             homes: Homes::new(options.warehouse_choice, options.warehouses, worker, options.workers),
             numbers: Vec::new(),
+            queue_heads: QueueHeads::new(options.warehouses),
             stock_level: StockLevelScratch::default(),
         }
     }
@@ -97,7 +99,8 @@ impl<'a> TpccSession<'a> {
         let input = DeliveryInput::draw(&mut self.inputs(), warehouse, now);
         let Tpcc { database, tables, .. } = self.tpcc;
         let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
-        black_box(request.transact(|tx| input.run(tables, tx))?);
+        let delivered = request.transact(|tx| input.run(tables, tx, &self.queue_heads))?;
+        self.queue_heads.note(&input, &delivered);
         Ok(())
     }
 

@@ -1,1 +1,81 @@
+//! YCSB on small databases.
 
+use std::time::Duration;
+
+use super::*;
+use crate::database::DatabaseOptions;
+use crate::driver::{Check, Interrupt, RunOptions, RunResult, View, Workload, run};
+
+/// Epochs short enough that snapshots are fresh within milliseconds.
+const QUICK_EPOCHS: DatabaseOptions = DatabaseOptions {
+    epoch_interval: Some(Duration::from_millis(1)),
+    epochs_per_snapshot: Some(4),
+    memory_limit_bytes: None,
+};
+
+fn run_and_check(options: YcsbOptions) -> (RunResult, Vec<Check>) {
+    let workers = options.workers;
+    let ycsb = Ycsb::load(options, QUICK_EPOCHS, &mut View::silent(), &Interrupt::new()).unwrap();
+    let run_options = RunOptions {
+        workers,
+        warmup: Duration::from_millis(10),
+        measured: Duration::from_millis(80),
+        pin: false,
+    };
+    let result = run(&ycsb, &run_options, "run", &mut View::silent(), &Interrupt::new()).unwrap();
+    let checks = ycsb.check(&mut View::silent(), &Interrupt::new()).unwrap();
+    (result, checks)
+}
+
+fn small(mix: &str) -> YcsbOptions {
+    let mix: NamedMix = mix.parse().unwrap();
+    YcsbOptions { records: 1_200, distribution: mix.distribution, mix, ..YcsbOptions::new(2) }
+}
+
+fn assert_passed(options: YcsbOptions) -> RunResult {
+    let told = format!("{options:?}");
+    let (result, checks) = run_and_check(options);
+    assert!(result.measurements.committed() > 0, "{told}");
+    for check in &checks {
+        assert!(check.passed(), "{told}: {} {:?}", check.name, check.examples);
+        assert!(check.examined > 0, "{told}: {} examined nothing", check.name);
+    }
+    result
+}
+
+#[test]
+fn every_known_mix_leaves_the_records_whole() {
+    for mix in ["a", "b", "c", "d", "e", "f", "silo", "silor"] {
+        assert_passed(small(mix));
+    }
+}
+
+#[test]
+fn transactions_of_many_operations_leave_the_records_whole() {
+    for mix in ["a", "d", "f", "read=20,update=20,rmw=20,insert=20,scan=20"] {
+        let result = assert_passed(YcsbOptions { operations: 20, ..small(mix) });
+        assert_eq!(result.measurements.types().len(), 2);
+    }
+}
+
+#[test]
+fn values_of_other_lengths_are_kept() {
+    for value_bytes in [8, 13, 1_000] {
+        assert_passed(YcsbOptions { value_bytes, ..small("silo") });
+        assert_passed(YcsbOptions { value_bytes, operations: 4, ..small("a") });
+    }
+}
+
+#[test]
+fn contended_counters_add_up() {
+    for operations in [1, 5] {
+        let options = YcsbOptions { records: 10, operations, workers: 4, ..small("rmw=100") };
+        let (result, checks) = run_and_check(options);
+        assert!(result.measurements.committed() > 0);
+        assert_eq!(
+            checks.iter().map(|check| check.name).collect::<Vec<_>>(),
+            ["record_count", "record_contents", "counter_sum"]
+        );
+        assert!(checks.iter().all(Check::passed), "{checks:?}");
+    }
+}

@@ -71,3 +71,48 @@ fn deliver(report: &Report, common: &Common) -> ExitCode {
     }
     ExitCode::from(FAILED)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use ensilo_bench::driver::{Check, Measurements, Memory, RunResult};
+    use ensilo_bench::report::{CheckedRun, Subject};
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    /// A report on a run whose only check found what `holds` says.
+    fn report(holds: bool) -> Report {
+        let mut check = Check::new("3.3.2.1", "sums agree");
+        check.expect(holds, || "1 is not 2".to_owned());
+        let result = RunResult {
+            seconds: 1.0,
+            measurements: Measurements::new(1),
+            per_second: Vec::new(),
+            memory_before: Memory::default(),
+            memory_after: Memory::default(),
+            interrupted: false,
+        };
+        let subject = Subject {
+            workload: "tpcc",
+            transaction_types: &["new_order"],
+            workers: 1,
+            parameters: Default::default(),
+        };
+        Report::new(subject, &[CheckedRun { result, checks: vec![check] }])
+    }
+
+    #[test]
+    fn a_failed_check_is_exit_code_1() {
+        for format in ["text", "json"] {
+            let program = Program::parse_from(["ensilo", "tpcc", "--format", format]);
+            let Workload::Tpcc(tpcc) = &program.arguments.workload else { unreachable!("parsed as tpcc") };
+            assert_eq!(deliver(&report(false), &tpcc.common), ExitCode::from(1));
+            assert_eq!(deliver(&report(true), &tpcc.common), ExitCode::SUCCESS);
+        }
+    }
+}

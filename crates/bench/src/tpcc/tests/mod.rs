@@ -1,0 +1,28 @@
+//! TPC-C on small databases: the load, each transaction's effects, runs, and every consistency condition violated.
+
+mod effects;
+mod runs;
+mod violations;
+
+use std::time::Duration;
+
+use super::options::{Scale, TpccOptions};
+use super::workload::Tpcc;
+use crate::database::DatabaseOptions;
+use crate::driver::{Interrupt, View};
+
+/// Epochs short enough that snapshots are fresh within milliseconds.
+const QUICK_EPOCHS: DatabaseOptions = DatabaseOptions {
+    epoch_interval: Some(Duration::from_millis(1)),
+    epochs_per_snapshot: Some(4),
+    memory_limit_bytes: None,
+};
+
+/// A database of the specification's shape and a fraction of its size.
+fn small(warehouses: u16, workers: usize) -> TpccOptions {
+    TpccOptions { warehouses, scale: Scale { items: 200, customers: 30 }, ..TpccOptions::new(workers) }
+}
+
+fn loaded(options: TpccOptions) -> Tpcc {
+    Tpcc::load(options, QUICK_EPOCHS, &mut View::silent(), &Interrupt::new()).unwrap()
+}

@@ -1,0 +1,99 @@
+//! Loads and whole runs.
+
+use std::time::Duration;
+
+use super::super::consistency;
+use super::super::options::{DISTRICTS, ReadOnly, TpccOptions, WarehouseChoice};
+use super::super::workload::Tpcc;
+use super::{loaded, small};
+use crate::driver::{AbortKind, Check, Interrupt, RunOptions, RunResult, View, Workload, run};
+
+fn assert_consistent(checks: &[Check]) {
+    for check in checks {
+        assert!(check.passed(), "{} {}: {:?}", check.name, check.condition, check.examples);
+        assert!(check.examined > 0, "{} examined nothing", check.name);
+    }
+    assert_eq!(checks.len(), 12);
+}
+
+fn run_for(tpcc: &Tpcc, milliseconds: u64) -> RunResult {
+    let options = RunOptions {
+        workers: tpcc.options.workers,
+        warmup: Duration::ZERO,
+        measured: Duration::from_millis(milliseconds),
+        pin: false,
+    };
+    run(tpcc, &options, "run", &mut View::silent(), &Interrupt::new()).unwrap()
+}
+
+fn check(tpcc: &Tpcc) -> Vec<Check> {
+    tpcc.check(&mut View::silent(), &Interrupt::new()).unwrap()
+}
+
+#[test]
+fn a_loaded_database_has_the_specifications_rows() {
+    let tpcc = loaded(small(2, 2));
+    let statistics = tpcc.database.statistics().unwrap();
+    let rows = |table: &str| statistics.table(table).unwrap().records;
+    let (districts, customers) = (2 * u64::from(DISTRICTS), 30);
+    assert_eq!(rows("warehouse"), 2);
+    assert_eq!(rows("district"), districts);
+    assert_eq!(rows("customer"), districts * customers);
+    assert_eq!(rows("history"), districts * customers);
+    assert_eq!(rows("order"), districts * customers);
+    assert_eq!(rows("new_order"), districts * 9);
+    assert_eq!(rows("item"), 200);
+    assert_eq!(rows("stock"), 400);
+    assert!((5..=15).contains(&(rows("order_line") / rows("order"))));
+}
+
+#[test]
+fn a_loaded_database_is_consistent() {
+    assert_consistent(&check(&loaded(small(2, 2))));
+}
+
+#[test]
+fn a_seed_loads_the_same_database_with_any_number_of_workers() {
+    let names = |workers| {
+        let tpcc = loaded(TpccOptions { seed: 5, ..small(1, workers) });
+        tpcc.database.snapshot(|tx| tpcc.tables.customers.scan().rows(tx)).unwrap()
+    };
+    let (one, three) = (names(1), names(3));
+    assert!(one.iter().zip(&three).all(|(a, b)| a.c_first == b.c_first && a.c_data == b.c_data));
+}
+
+#[test]
+fn a_run_of_all_types_leaves_the_database_consistent() {
+    let tpcc = loaded(small(2, 2));
+    let result = run_for(&tpcc, 400);
+    for (name, of_type) in tpcc.transaction_types().iter().zip(result.measurements.types()) {
+        assert!(of_type.committed > 0, "no {name} committed");
+    }
+    assert!(result.measurements.aborts().of(AbortKind::Rollback) > 0);
+    assert_consistent(&check(&tpcc));
+}
+
+#[test]
+fn contended_runs_leave_the_database_consistent() {
+    for (read_only, warehouse_choice) in [
+        (ReadOnly::Ordinary, WarehouseChoice::Home),
+        (ReadOnly::Ordinary, WarehouseChoice::Uniform),
+        (ReadOnly::Snapshot, WarehouseChoice::EightyTwenty),
+    ] {
+        let tpcc = loaded(TpccOptions { read_only, warehouse_choice, ..small(1, 4) });
+        run_for(&tpcc, 250);
+        assert_consistent(&check(&tpcc));
+    }
+}
+
+#[test]
+fn snapshots_are_consistent_while_others_write() {
+    let tpcc = loaded(small(2, 2));
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| run_for(&tpcc, 400));
+        while !running.is_finished() {
+            assert_consistent(&tpcc.database.snapshot(|tx| consistency::check_in(&tpcc, tx)).unwrap());
+        }
+        assert!(running.join().unwrap().measurements.committed() > 0);
+    });
+}

@@ -1,0 +1,167 @@
+//! The program `ensilo bench` as its users run it.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A TPC-C database that loads in milliseconds.
+const SMALL_TPCC: [&str; 10] =
+    ["bench", "tpcc", "--items", "200", "--customers", "30", "--workers", "2", "--epoch-ms", "1"];
+const SMALL_YCSB: [&str; 8] = ["bench", "ycsb", "--records", "1000", "--workers", "2", "--epoch-ms", "1"];
+const SHORT: [&str; 4] = ["--seconds", "0.3", "--warmup", "0.05"];
+
+fn ensilo(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ensilo")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Runs with `--format json` and returns what stdout holds, which is JSON alone.
+fn json_of(arguments: &[&[&str]]) -> Value {
+    let mut all = arguments.concat();
+    all.extend(["--format", "json"]);
+    let output = ensilo(&all);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("loading"), "progress goes to stderr");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn assert_common_fields(json: &Value, workload: &str) {
+    assert_eq!(json["workload"], workload);
+    assert_eq!(json["workers"], 2);
+    let committed = json["committed"].as_f64().unwrap();
+    let seconds = json["seconds"].as_f64().unwrap();
+    assert!(committed > 0.0 && (0.3..30.0).contains(&seconds));
+    let throughput = json["throughput_per_second"].as_f64().unwrap();
+    assert!((throughput * seconds - committed).abs() < 1e-3 * committed);
+    assert!(json["aborted"].is_u64());
+    assert!(json["memory_bytes"].as_u64().unwrap() > 1 << 20);
+    assert!(json["consistency_checks"].as_u64().unwrap() > 0);
+    assert_eq!(json["consistency_failures"], 0);
+    assert!(json["machine"]["cores"].as_u64().unwrap() > 0);
+    assert_eq!(json["build"]["version"], env!("CARGO_PKG_VERSION"));
+    assert!(!json["per_second"].as_array().unwrap().is_empty());
+    let counts =
+        json["transactions"].as_object().unwrap().values().map(|of_type| of_type["count"].as_u64().unwrap());
+    assert_eq!(counts.sum::<u64>() as f64, committed);
+}
+
+#[test]
+fn tpcc_reports_json_and_nothing_else_on_stdout() {
+    let json = json_of(&[&SMALL_TPCC, &SHORT, &["--warehouses", "2"]]);
+    assert_common_fields(&json, "tpcc");
+    assert_eq!(json["consistency_checks"], 12);
+    assert_eq!(json["parameters"]["warehouses"], 2);
+    let new_order = &json["transactions"]["new_order"];
+    assert!(new_order["aborts"].is_object());
+    for percentile in ["p50", "p95", "p99", "p99_9"] {
+        assert!(new_order["latency_us"][percentile].as_f64().unwrap() > 0.0, "{percentile}");
+    }
+}
+
+#[test]
+fn ycsb_reports_json_and_nothing_else_on_stdout() {
+    let json = json_of(&[&SMALL_YCSB, &SHORT, &["--mix", "read=50,rmw=50", "--runs", "2"]]);
+    assert_common_fields(&json, "ycsb");
+    assert_eq!(json["consistency_checks"], 6);
+    assert_eq!(json["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(json["parameters"]["mix"]["rmw"], 50.0);
+}
+
+#[test]
+fn the_text_report_shows_types_and_checks() {
+    let output = ensilo(&[&SMALL_TPCC[..], &SHORT].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    for part in ["new_order", "stock_level", "p99.9", "transactions/s", "memory", "all 12 checks passed"] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+}
+
+#[test]
+fn bad_parameters_are_usage_errors() {
+    let bad: &[&[&str]] = &[
+        &["bench", "tpcc", "--workers", "0"],
+        &["bench", "tpcc", "--workers", "-1"],
+        &["bench", "tpcc", "--warehouses", "0"],
+        &["bench", "tpcc", "--warehouses", "70000"],
+        &["bench", "tpcc", "--mix", ""],
+        &["bench", "tpcc", "--mix", "45/43/4/4"],
+        &["bench", "tpcc", "--mix", "45/43/4/4/5"],
+        &["bench", "tpcc", "--mix", "45/43/4/4/x"],
+        &["bench", "tpcc", "--mix", "buy=100"],
+        &["bench", "tpcc", "--seconds", "0"],
+        &["bench", "tpcc", "--seconds", "soon"],
+        &["bench", "tpcc", "--warmup", "-1"],
+        &["bench", "tpcc", "--runs", "0"],
+        &["bench", "tpcc", "--format", "xml"],
+        &["bench", "tpcc", "--read-only", "maybe"],
+        &["bench", "tpcc", "--warehouse-choice", "90-10"],
+        &["bench", "tpcc", "--epoch-ms", "0"],
+        &["bench", "tpcc", "--memory-limit-mib", "1"],
+        &["bench", "tpcc", "--records", "5"],
+        &["bench", "ycsb", "--records", "0"],
+        &["bench", "ycsb", "--mix", "g"],
+        &["bench", "ycsb", "--mix", "read=80,rmw=30"],
+        &["bench", "ycsb", "--distribution", "normal"],
+        &["bench", "ycsb", "--theta", "1"],
+        &["bench", "ycsb", "--operations", "0"],
+        &["bench", "ycsb", "--value-bytes", "7"],
+        &["bench", "tpch"],
+        &["bench"],
+        &["run"],
+        &[],
+    ];
+    for arguments in bad {
+        let output = ensilo(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        assert!(text(&output.stderr).contains("Usage"), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_failure_of_the_database_is_reported() {
+    let output = ensilo(&["bench", "tpcc", "--workers", "1", "--memory-limit-mib", "16", "--epoch-ms", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(text(&output.stderr).contains("memory"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn help_shows_examples() {
+    for workload in ["tpcc", "ycsb"] {
+        let output = ensilo(&["bench", workload, "--help"]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains("Examples:"), "{workload}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_the_run_with_its_results() {
+    let mut ensilo = Command::new(env!("CARGO_BIN_EXE_ensilo"))
+        .args(SMALL_TPCC)
+        .args(["--seconds", "3600", "--warmup", "0", "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut progress = BufReader::new(ensilo.stderr.take().unwrap()).lines();
+    let is_tick = |line: &std::io::Result<String>| line.as_ref().is_ok_and(|line| line.starts_with("run:"));
+    assert!(progress.any(|line| is_tick(&line)), "a line each second while it runs");
+    let killed = Command::new("kill").args(["-INT", &ensilo.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    // Its progress is read to the end, so that it never waits for a reader.
+    progress.for_each(drop);
+    let output = ensilo.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["interrupted"], true);
+    assert!(json["committed"].as_u64().unwrap() > 0);
+    assert_eq!(json["consistency_checks"], 12);
+}
