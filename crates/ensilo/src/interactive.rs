@@ -64,8 +64,9 @@ impl<P: Protocol> Interactive<P> {
     ///
     /// # Errors
     /// What `body` returns; [`Error::UseAfterCommit`] when the transaction has ended. After [`Error::Aborted`] and
-    /// [`Error::OutOfMemory`] it has.
+    /// [`Error::OutOfMemory`] it has. [`Error::Closed`] when the database was closed, which undoes the transaction.
     pub fn with<R>(&mut self, body: impl FnOnce(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
+        self.check_open()?;
         let transaction = self.transaction.as_mut().ok_or(Error::UseAfterCommit)?;
         let result = body(transaction);
         if transaction.is_doomed() {
@@ -78,8 +79,9 @@ impl<P: Protocol> Interactive<P> {
     ///
     /// # Errors
     /// [`Error::Aborted`] when another transaction got in between: nothing has changed; [`Error::OutOfMemory`];
-    /// [`Error::UseAfterCommit`].
+    /// [`Error::UseAfterCommit`]; [`Error::Closed`].
     pub fn commit(&mut self) -> Result<()> {
+        self.check_open()?;
         let transaction = self.transaction.take().ok_or(Error::UseAfterCommit)?;
         let result = transaction.commit();
         worker::forget_interactive(self.shared.id);
@@ -98,6 +100,15 @@ impl<P: Protocol> Interactive<P> {
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.transaction.is_some()
+    }
+
+    /// Undoes the transaction if the database was closed.
+    fn check_open(&mut self) -> Result<()> {
+        if !self.shared.is_closed() {
+            return Ok(());
+        }
+        self.end();
+        Err(Error::Closed)
     }
 
     /// Undoes the transaction, unless it has ended.

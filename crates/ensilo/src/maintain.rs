@@ -123,7 +123,6 @@ pub(crate) fn replace_row<Raw: Write>(
     if !indexes.indexes.is_empty() {
         move_entries(inner, table, &indexes.indexes, key)?;
     }
-    inner.note_write();
     let row = &inner.local.row;
     inner.raw.put(found, row.words(), row.len_bytes()).map_err(|abort| inner.lost(abort))
 }

@@ -9,6 +9,7 @@ use ensilo_txn::{Protocol, Silo};
 
 use crate::pool::{JobHandle, WhenFull};
 use crate::shared::{Shared, ThreadWorker};
+use crate::transaction::may_retry;
 use crate::{Abort, Database, Error, Result, Snapshot, Transaction};
 
 /// A hook that hears of no aborts.
@@ -113,8 +114,8 @@ fn prepare_retry<P: Protocol>(
     retries: u32,
     error: Error,
 ) -> Result<()> {
-    let may_retry = matches!(&error, Error::Aborted(abort) if abort.is_retryable()) && attempt <= retries;
-    if !may_retry {
+    let is_conflict = matches!(&error, Error::Aborted(abort) if may_retry(abort.reason()));
+    if !is_conflict || attempt > retries {
         return Err(shared.explain(error));
     }
     if shared.is_closed() {

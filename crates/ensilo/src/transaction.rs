@@ -44,8 +44,6 @@ pub(crate) struct Inner<'t, Raw> {
     pub(crate) epoch_shown: u64,
     /// One bit for each of 64 groups of stores: whether this transaction has deleted in one of them.
     deleted_in: u64,
-    /// Whether this transaction has changed anything.
-    has_written: bool,
     pub(crate) pinned: Pinned<'t>,
     brand: Brand<'t>,
 }
@@ -100,35 +98,18 @@ impl<'t, Raw> Inner<'t, Raw> {
         local.records.discard();
         // SAFETY: kept beside `raw`, which is a transaction of the engine; X2 of the index set.
         let pinned = unsafe { Pinned::new() };
-        Inner {
-            raw,
-            local,
-            doomed: None,
-            epoch_shown,
-            deleted_in: 0,
-            has_written: false,
-            pinned,
-            brand: PhantomData,
-        }
-    }
-
-    /// Notes that a row was changed.
-    #[inline(always)]
-    pub(crate) fn note_write(&mut self) {
-        self.has_written = true;
+        Inner { raw, local, doomed: None, epoch_shown, deleted_in: 0, pinned, brand: PhantomData }
     }
 
     /// Notes that a record was inserted into the store.
     #[inline(always)]
     pub(crate) fn note_insert(&mut self, store: &Store) {
-        self.has_written = true;
         self.local.records.inserted(store);
     }
 
     /// Notes that a record of the store was deleted.
     #[inline(always)]
     pub(crate) fn note_delete(&mut self, store: &Store) {
-        self.has_written = true;
         self.local.records.deleted(store);
         self.deleted_in |= 1 << (store.id().0 % 64);
     }
@@ -188,15 +169,14 @@ impl<'t, P: Protocol> Transaction<'t, P> {
     #[cold]
     pub(crate) fn roll_back(mut self, error: Error) -> Error {
         if let Some(abort) = self.inner.doomed.take() {
-            let hides_conflict = abort.is_retryable() && !matches!(error, Error::Aborted(_));
+            let hides_conflict = may_retry(abort.reason()) && !matches!(error, Error::Aborted(_));
             return if hides_conflict { Error::from_raw(abort) } else { error };
         }
-        if self.inner.has_written {
-            self.inner.raw.abort();
-            return error;
-        }
-        match self.inner.raw.commit() {
-            Ok(_) => error,
+        match self.inner.raw.check() {
+            Ok(()) => {
+                self.inner.raw.abort();
+                error
+            }
             Err(abort) => Error::from_raw(abort),
         }
     }
@@ -207,6 +187,13 @@ impl<'t, P: Protocol> Snapshot<'t, P> {
     pub(crate) fn new(raw: P::Snapshot<'t>, local: &'t mut Local, epoch_shown: u64) -> Self {
         Snapshot { inner: Inner::new(raw, local, epoch_shown) }
     }
+}
+
+/// Whether a transaction that was undone for this reason is worth another attempt.
+///
+/// When a store was dropped, the next attempt finds out which: after a table it is told so, after an index it goes on without.
+pub(crate) fn may_retry(reason: AbortReason) -> bool {
+    reason.is_retryable() || reason == AbortReason::StoreDropped
 }
 
 impl<P: Protocol> fmt::Debug for Transaction<'_, P> {

@@ -22,7 +22,7 @@ use super::{IndexCore, TableCore, wait};
 use crate::maintain::{copy_row, stored_index_key};
 use crate::row_words::{key_of_bytes, primary_key_of};
 use crate::shared::Shared;
-use crate::transaction::Inner;
+use crate::transaction::{Inner, may_retry};
 use crate::{Error, Result, request};
 
 /// The most rows that one transaction adds entries for.
@@ -56,7 +56,7 @@ impl<P: Protocol> Shared<P> {
                 }
                 Ok(None) => return Ok(()),
                 // Fewer rows meet fewer writers; with one row some attempt gets through.
-                Err(Error::Aborted(abort)) if abort.is_retryable() => batch_len = (batch_len / 2).max(1),
+                Err(Error::Aborted(abort)) if may_retry(abort.reason()) => batch_len = (batch_len / 2).max(1),
                 Err(error) => return Err(error),
             }
         }

@@ -232,7 +232,6 @@ impl<T: Row, P: Protocol> Table<T, P> {
     ) -> Result<()> {
         refuse_other_key::<T, C>(columns, key)?;
         columns.patch(&mut words);
-        inner.note_write();
         inner.raw.patch(found, words.as_ref()).map_err(|abort| inner.lost(abort))
     }
 

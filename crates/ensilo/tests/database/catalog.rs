@@ -1,0 +1,89 @@
+//! Tables and indexes that come and go.
+
+use ensilo::{Database, Error, Order, Row};
+
+use crate::{Account, Event, account, quick, with_accounts};
+
+#[test]
+fn tables_are_listed_opened_and_dropped() {
+    let db = quick();
+    db.create_table::<Event>().unwrap();
+    let accounts = db.create_table::<Account>().unwrap();
+    assert_eq!(db.list_tables().unwrap(), ["account", "event"]);
+    assert_eq!(&db.schema("account").unwrap(), Account::schema());
+    db.transact(|tx| db_insert(&db, tx)).unwrap();
+    assert_eq!(db.transact(|tx| accounts.get(tx, 1)).unwrap(), Some(account(1)));
+    db.drop_table("account").unwrap();
+    assert_eq!(db.list_tables().unwrap(), ["event"]);
+    assert!(matches!(db.transact(|tx| accounts.get(tx, 1)), Err(Error::UnknownTable(_))));
+    assert!(matches!(db.transact(|tx| accounts.insert(tx, &account(1))), Err(Error::UnknownTable(_))));
+    assert!(matches!(accounts.index::<u32>("by_owner"), Err(Error::UnknownTable(_))));
+    let again = db.create_table::<Account>().unwrap();
+    assert_eq!(db.transact(|tx| again.scan().count(tx)).unwrap(), 0);
+}
+
+/// A second handle to a table sees the same rows.
+fn db_insert(db: &Database, tx: &mut ensilo::Transaction<'_>) -> ensilo::Result<()> {
+    db.open_table::<Account>()?.insert(tx, &account(1)).map(|_| ())
+}
+
+#[test]
+fn an_index_made_later_has_all_rows_and_is_kept() {
+    let (db, accounts) = with_accounts(500);
+    db.create_index("account", "by_balance", [("balance", Order::Descending), ("owner", Order::Ascending)])
+        .unwrap();
+    let by_balance = accounts.index::<(std::cmp::Reverse<i64>, ensilo::Text<16>)>("by_balance").unwrap();
+    db.transact(|tx| {
+        let keys = by_balance.scan().primary_keys(tx)?;
+        assert_eq!(keys, (0..500).rev().collect::<Vec<u32>>());
+        accounts.delete(tx, 400)?;
+        accounts.update(tx, 3, |row: &mut Account| row.balance = 1_000_000)?;
+        accounts.insert(tx, &Account { balance: -1, ..account(1000) })?;
+        let keys = by_balance.scan().primary_keys(tx)?;
+        assert_eq!((keys[0], keys[499], keys.len()), (3, 1000, 500));
+        Ok(())
+    })
+    .unwrap();
+    assert!(db.schema("account").unwrap().index("by_balance").is_some());
+    // The row type does not declare it, and still fits.
+    db.open_table::<Account>().unwrap();
+    db.drop_index("account", "by_balance").unwrap();
+    assert!(matches!(db.transact(|tx| by_balance.scan().count(tx)), Err(Error::UnknownIndex(_))));
+    db.transact(|tx| accounts.insert(tx, &account(400)).map(|_| ())).unwrap();
+}
+
+#[test]
+fn a_unique_index_over_duplicates_is_refused_and_leaves_nothing() {
+    let (db, accounts) = with_accounts(300);
+    let refused = db.create_unique_index("account", "one_owner", [("owner", Order::Ascending)]);
+    assert!(matches!(&refused, Err(Error::DuplicateKey(key)) if key.index() == Some("one_owner")));
+    assert!(matches!(accounts.index::<ensilo::Text<16>>("one_owner"), Err(Error::UnknownIndex(_))));
+    db.transact(|tx| accounts.insert(tx, &account(301)).map(|_| ())).unwrap();
+    db.create_unique_index("account", "one_balance", [("balance", Order::Ascending)]).unwrap();
+    let taken = db.transact(|tx| accounts.insert(tx, &Account { balance: 10, ..account(400) }).map(|_| ()));
+    assert!(matches!(&taken, Err(Error::DuplicateKey(key)) if key.index() == Some("one_balance")));
+}
+
+#[test]
+fn an_index_that_a_row_is_too_long_for_is_refused() {
+    let db = quick();
+    let events = db.create_table::<Event>().unwrap();
+    db.transact(|tx| events.insert(tx, &Event { kind: 0, text: "x".repeat(10_000) })).unwrap();
+    let refused = db.create_index("event", "by_text", [("text", Order::Ascending)]);
+    assert!(matches!(refused, Err(Error::KeyTooLong(_))));
+    assert!(db.schema("event").unwrap().indexes().is_empty());
+}
+
+#[test]
+fn dropping_a_declared_index_makes_opening_say_so() {
+    let (db, accounts) = with_accounts(3);
+    db.drop_index("account", "by_owner").unwrap();
+    assert!(matches!(db.open_table::<Account>(), Err(Error::SchemaMismatch(_))));
+    db.transact(|tx| accounts.insert(tx, &account(9)).map(|_| ())).unwrap();
+    db.create_index("account", "by_owner", [("owner", Order::Ascending), ("balance", Order::Descending)])
+        .unwrap();
+    let again = db.open_table::<Account>().unwrap();
+    let by_owner = again.index::<(ensilo::Text<16>, std::cmp::Reverse<i64>)>("by_owner").unwrap();
+    assert_eq!(db.transact(|tx| by_owner.scan().count(tx)).unwrap(), 4);
+    assert!(Account::schema().index("by_owner").is_some());
+}

@@ -1,0 +1,120 @@
+//! Requests on the pool's threads.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use ensilo::{Database, Error};
+
+use crate::{Visits, with_accounts};
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// The smallest executor.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        thread::park();
+    }
+}
+
+#[test]
+fn jobs_are_serializable_transactions_with_results() {
+    let (db, accounts) = with_accounts(1);
+    let handles: Vec<_> = (0..200)
+        .map(|_| {
+            let accounts = accounts.clone();
+            let visit = move |visits: &mut Visits| visits.visits += 1;
+            db.submit(move |tx| {
+                accounts.update(tx, 0, visit)?;
+                Ok(accounts.get_columns::<Visits>(tx, 0)?.expect("exists").visits)
+            })
+            .unwrap()
+        })
+        .collect();
+    let mut seen: Vec<u32> = handles.into_iter().map(|handle| handle.wait().unwrap()).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=200).collect::<Vec<_>>());
+}
+
+#[test]
+fn handles_can_be_awaited() {
+    let (db, accounts) = with_accounts(3);
+    let counted = block_on(async {
+        let inserted = {
+            let accounts = accounts.clone();
+            db.submit(move |tx| accounts.insert(tx, &crate::account(9)))?.await?
+        };
+        assert_eq!(inserted, 9);
+        let accounts = accounts.clone();
+        db.submit(move |tx| accounts.scan().count(tx))?.await
+    });
+    assert_eq!(counted.unwrap(), 4);
+    let snapshot = db.submit_snapshot(|_| Ok(5)).unwrap();
+    assert_eq!(block_on(snapshot).unwrap(), 5);
+}
+
+#[test]
+fn errors_and_panics_of_jobs_come_out_of_their_handles() {
+    let (db, _) = with_accounts(1);
+    let failed = db.submit(|_| Err::<(), _>(Error::rollback("no"))).unwrap().wait();
+    assert!(matches!(failed, Err(Error::User(_))));
+    for _ in 0..4 {
+        let panicked = db.submit(|_| -> ensilo::Result<()> { panic!("planted") }).unwrap().wait();
+        assert!(matches!(&panicked, Err(Error::JobPanicked(text)) if &**text == "planted"));
+    }
+    assert_eq!(db.submit(|_| Ok(1)).unwrap().wait().unwrap(), 1);
+}
+
+#[test]
+fn a_full_queue_refuses_who_will_not_wait() {
+    let db = Database::options().pool_threads(1).pool_queue_len_max(1).in_memory().unwrap();
+    let gate = Arc::new(std::sync::Barrier::new(2));
+    let held = Arc::clone(&gate);
+    let first = db
+        .submit(move |_| {
+            held.wait();
+            held.wait();
+            Ok(())
+        })
+        .unwrap();
+    gate.wait();
+    let second = db.try_submit(|_| Ok(2)).unwrap();
+    assert!(matches!(db.try_submit(|_| Ok(3)), Err(Error::QueueFull)));
+    gate.wait();
+    first.wait().unwrap();
+    assert_eq!(second.wait().unwrap(), 2);
+}
+
+#[test]
+fn dropping_the_last_handle_inside_a_job_closes_the_database() {
+    let (db, accounts) = with_accounts(2);
+    let inner = db.clone();
+    let gate = Arc::new(std::sync::Barrier::new(2));
+    let held = Arc::clone(&gate);
+    let mut own = Some((inner, accounts));
+    let job = db
+        .submit(move |tx| {
+            held.wait();
+            let Some((db, accounts)) = own.take() else { return Err(Error::rollback("ran twice")) };
+            let count = accounts.scan().count(tx)?;
+            drop(db);
+            Ok(count)
+        })
+        .unwrap();
+    drop(db);
+    gate.wait();
+    assert_eq!(job.wait().unwrap(), 2);
+}
