@@ -17,7 +17,7 @@ use ensilo_txn::{
 
 const ACCOUNTS: u32 = 60;
 const BALANCE: u64 = 1000;
-const TRANSFERS_PER_THREAD: usize = 2000;
+const TRANSFERS_PER_THREAD: usize = 1000;
 
 type Recorder = Worker<Silo<Recording>>;
 

@@ -6,7 +6,8 @@ mod engine;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use engine::stress::{Outcome, Plan, run};
+use engine::plan::Plan;
+use engine::stress::{Outcome, run};
 use engine::{EarlyEpoch, IgnoreAbsent, NoNodeValidation, NoReadValidation, Recording, UnorderedLocks};
 use ensilo_check::{Anomaly, Verdict};
 use ensilo_txn::{Abort, AbortReason, Engine, EngineOptions, Protocol, Silo, Store, TableId, Write};

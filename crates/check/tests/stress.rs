@@ -10,7 +10,8 @@ mod engine;
 use std::time::{Duration, Instant};
 
 use engine::Recording;
-use engine::stress::{Plan, run};
+use engine::plan::Plan;
+use engine::stress::run;
 use ensilo_txn::{AbortReason, Silo};
 
 fn setting(name: &str, default: u64) -> u64 {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use ensilo_check::{Key, TableId, Transaction};
 use ensilo_txn::{Abort, Direction, Found, Read, RowRef, Store, Write};
 
+use super::driver::{Claim, Log};
 use super::random::Random;
-use super::stress::{Claim, Log};
 
 const ROW_WORDS_MAX: usize = 24;
 

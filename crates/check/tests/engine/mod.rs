@@ -1,7 +1,9 @@
 //! What the tests over the engine share: recording variants, and the way from the engine's records to a history.
 #![allow(dead_code, reason = "no test uses all of it")]
 
-pub(crate) mod attempt;
+mod attempt;
+mod driver;
+pub(crate) mod plan;
 pub(crate) mod random;
 pub(crate) mod stress;
 

@@ -1,0 +1,174 @@
+//! One thread of a run: transaction after transaction, and what they leave.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ensilo_check::{Tid, Transaction, TransactionId};
+use ensilo_txn::{Engine, Protocol, Store, TableId, Worker, Write};
+
+use super::attempt::{Attempt, Seen};
+use super::plan::Plan;
+use super::random::Random;
+use super::transaction_of;
+
+/// What a transaction saw of a key, and the version that its record names.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Claim {
+    pub(crate) stamp: u64,
+    pub(crate) version: Tid,
+}
+
+/// What one thread brings home.
+#[derive(Default)]
+pub(crate) struct Log {
+    pub(crate) transactions: Vec<Transaction>,
+    pub(crate) claims: Vec<Claim>,
+    /// Stamps of committed transactions with their TIDs.
+    pub(crate) stamps: Vec<(u64, Tid)>,
+    pub(crate) mismatches: Vec<String>,
+    pub(crate) panics: Vec<String>,
+}
+
+impl Log {
+    pub(crate) fn append(&mut self, other: Log) {
+        self.transactions.extend(other.transactions);
+        self.claims.extend(other.claims);
+        self.stamps.extend(other.stamps);
+        self.mismatches.extend(other.mismatches);
+        self.panics.extend(other.panics);
+    }
+}
+
+/// One thread at work.
+pub(crate) struct Driver<'p> {
+    plan: &'p Plan,
+    thread: usize,
+    stores: &'p [Arc<Store>],
+    random: Random,
+    attempts: u64,
+    pub(crate) log: Log,
+}
+
+impl<'p> Driver<'p> {
+    pub(crate) fn new(plan: &'p Plan, thread: usize, stores: &'p [Arc<Store>]) -> Driver<'p> {
+        let random = Random::new(plan.seed ^ (thread as u64 + 1) << 32);
+        Driver { plan, thread, stores, random, attempts: 0, log: Log::default() }
+    }
+
+    /// Runs transactions; a panic ends that, but what was done until then counts.
+    pub(crate) fn drive_to_the_end<P: Protocol>(&mut self, engine: &Arc<Engine<P>>) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.drive(engine))) {
+            self.log.panics.push(text_of(&*panic));
+        }
+    }
+
+    /// Runs transactions until there are enough of them. The worker is changed now and then: workers come and go.
+    fn drive<P: Protocol>(&mut self, engine: &Arc<Engine<P>>) {
+        let deadline = Instant::now() + self.plan.duration_max;
+        let mut worker = engine.worker();
+        let mut workers = 1;
+        for turn in 0..self.plan.transactions_per_thread {
+            if self.plan.drops_a_store && self.thread == 0 && turn == self.plan.transactions_per_thread / 2 {
+                assert!(engine.drop_store(TableId(self.plan.stores as u32)));
+            }
+            if Instant::now() > deadline {
+                break;
+            }
+            if self.random.one_in(300) {
+                drop(worker);
+                worker = engine.worker();
+                workers += 1;
+            }
+            let number = (self.thread * 10_000 + workers) as u32;
+            if self.random.one_in(8) {
+                self.read_snapshot(engine, &mut worker, number)
+            } else {
+                self.transact(engine, &mut worker, number)
+            }
+        }
+    }
+
+    fn next_attempt(&mut self) -> u64 {
+        self.attempts += 1;
+        (self.thread as u64 + 1) << 40 | self.attempts
+    }
+
+    fn transact<P: Protocol>(&mut self, engine: &Engine<P>, worker: &mut Worker<P>, number: u32) {
+        let stamp = self.next_attempt();
+        let mut attempt = Attempt::new(worker.begin(), stamp, self.stores, &self.plan.keys, &mut self.random);
+        let operations = attempt.random.within(1..self.plan.operations_max + 1);
+        let mut is_ended = false;
+        for _ in 0..operations {
+            maybe_linger(engine, attempt.random);
+            if attempt.step().is_err() {
+                is_ended = true;
+                break;
+            }
+        }
+        let is_given_up = attempt.random.one_in(20);
+        let (transaction, seen) = attempt.into_parts();
+        if is_ended || is_given_up {
+            drop(transaction);
+            return;
+        }
+        if transaction.commit().is_ok() {
+            self.take_record(worker, number, seen, Some(stamp));
+        }
+    }
+
+    fn read_snapshot<P: Protocol>(&mut self, engine: &Engine<P>, worker: &mut Worker<P>, number: u32) {
+        let stamp = self.next_attempt();
+        let snapshot = worker.begin_snapshot();
+        let mut attempt = Attempt::new(snapshot, stamp, self.stores, &self.plan.keys, &mut self.random);
+        let operations = attempt.random.within(1..self.plan.operations_max + 1);
+        for _ in 0..operations {
+            maybe_linger(engine, attempt.random);
+            if attempt.step_of_reader().is_err() {
+                break;
+            }
+        }
+        let (snapshot, seen) = attempt.into_parts();
+        drop(snapshot);
+        self.take_record(worker, number, seen, None);
+    }
+
+    /// Takes the record of the transaction that just committed and compares it with what the transaction saw.
+    fn take_record<P: Protocol>(
+        &mut self,
+        worker: &mut Worker<P>,
+        number: u32,
+        seen: Seen,
+        stamp: Option<u64>,
+    ) {
+        let mut records = worker.take_history();
+        let Some(record) = records.pop().filter(|_| records.is_empty()) else {
+            self.log.mismatches.push(format!("{} records of one commit", records.len()));
+            return;
+        };
+        let id = TransactionId { worker: number, sequence: self.attempts };
+        let mut transaction = transaction_of(id, &record);
+        seen.settle(&mut transaction, &self.plan.keys, &mut self.log);
+        if let Some(stamp) = stamp {
+            self.log.stamps.push((stamp, transaction.tid));
+        }
+        self.log.transactions.push(transaction);
+    }
+}
+
+/// Once in a while, lets some epochs go by in the middle of a transaction.
+fn maybe_linger<P: Protocol>(engine: &Engine<P>, random: &mut Random) {
+    if random.one_in(2000) {
+        let until = engine.epochs().global_epoch().get() + random.within(1..12) as u64;
+        let deadline = Instant::now() + Duration::from_millis(50);
+        while engine.epochs().global_epoch().get() < until && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("a thread panicked: {}", text.unwrap_or("?"))
+}

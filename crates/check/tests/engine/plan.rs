@@ -1,0 +1,64 @@
+//! What one run does, drawn from a seed.
+
+use std::time::Duration;
+
+use super::random::Random;
+
+/// One run, drawn from a seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) threads: usize,
+    pub(crate) stores: usize,
+    /// The keys that all stores use, sorted.
+    pub(crate) keys: Vec<Box<[u8]>>,
+    pub(crate) operations_max: usize,
+    pub(crate) epoch_interval: Duration,
+    pub(crate) epochs_per_snapshot: u64,
+    /// So little that some threads find no memory, or no limit.
+    pub(crate) memory_limit_bytes: Option<u64>,
+    /// Whether the last store is dropped halfway.
+    pub(crate) drops_a_store: bool,
+    pub(crate) transactions_per_thread: usize,
+    pub(crate) duration_max: Duration,
+}
+
+impl Plan {
+    pub(crate) fn of_seed(seed: u64) -> Plan {
+        let mut random = Random::new(seed);
+        let keys = if random.one_in(8) { random.within(200..1500) } else { random.within(10..100) };
+        let shape = random.within(0..4);
+        let mut keys: Vec<Box<[u8]>> =
+            (0..keys).map(|number| key(shape, number as u16, &mut random)).collect();
+        keys.sort();
+        keys.dedup();
+        let threads = random.within(2..9);
+        let stores = random.within(1..4);
+        let is_limited = random.one_in(6);
+        Plan {
+            seed,
+            threads,
+            stores,
+            keys,
+            operations_max: random.within(2..12),
+            epoch_interval: Duration::from_millis(random.within(1..3) as u64),
+            epochs_per_snapshot: random.within(1..5) as u64,
+            memory_limit_bytes: is_limited.then(|| random.within(3..threads + 3) as u64 * (2 << 20)),
+            drops_a_store: stores > 1 && random.one_in(4),
+            transactions_per_thread: 1500,
+            duration_max: Duration::from_millis(600),
+        }
+    }
+}
+
+/// A key that fits one slice, several keys of one slice, long common prefixes, or any of them.
+fn key(shape: usize, number: u16, random: &mut Random) -> Box<[u8]> {
+    let [high, low] = number.to_be_bytes();
+    let spread = low.wrapping_mul(151);
+    match shape {
+        0 => Box::new([0, spread, high, low]),
+        1 => vec![7; 8 + usize::from(low % 12)].into_iter().chain([high, low]).collect(),
+        2 => vec![b'p'; 24].into_iter().chain([spread, high, low]).collect(),
+        _ => key(random.within(0..3), number, random),
+    }
+}
