@@ -18,6 +18,9 @@ const HEADER_ZONE_BYTES: usize = 64 * LINE_BYTES;
 
 const LINE_BYTES: usize = 64;
 
+/// The smallest page of any machine.
+const PAGE_BYTES: usize = 4 << 10;
+
 const _: () = assert!(size_of::<Header>() <= LINE_BYTES && HEADER_ZONE_BYTES.is_multiple_of(ALIGN_MAX));
 
 /// What a chunk says about itself. Written once, before any block of the chunk is handed out.
@@ -35,12 +38,23 @@ pub(crate) struct Chunk {
 unsafe impl Send for Chunk {}
 
 impl Chunk {
-    /// Maps a chunk for the heap with this shared part; `None` if the system refuses.
-    pub(crate) fn map(owner: NonNull<Shared>) -> Option<Chunk> {
-        let chunk = Chunk { start: map_aligned()? };
-        // SAFETY: the header's place lies in the header zone of a chunk that was mapped above and that nobody else knows.
-        unsafe { header_of(chunk.start).write(Header { owner }) };
-        Some(chunk)
+    /// Maps a chunk that has no owner yet; `None` if the system refuses.
+    pub(crate) fn map() -> Option<Chunk> {
+        map_aligned().map(|start| Chunk { start })
+    }
+
+    /// Makes the heap with this shared part the owner. Called once, before any block is handed out.
+    pub(crate) fn set_owner(&self, owner: NonNull<Shared>) {
+        // SAFETY: the header's place lies in the header zone of the chunk, which nobody uses before it has an owner.
+        unsafe { header_of(self.start).write(Header { owner }) };
+    }
+
+    /// Makes the system put memory behind every page, of a chunk that has no owner yet.
+    pub(crate) fn touch(&self) {
+        for offset in (0..CHUNK_BYTES).step_by(PAGE_BYTES) {
+            // SAFETY: inside the chunk, which nobody uses before it has an owner. Volatile: the write is its own purpose.
+            unsafe { self.start.add(offset).write_volatile(0) };
+        }
     }
 
     /// The first byte that blocks may use, aligned to `ALIGN_MAX`.

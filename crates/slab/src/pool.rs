@@ -23,6 +23,8 @@ pub struct Pool {
     mapped_bytes: AtomicU64,
     large: LargeBlocks,
     heaps: Mutex<Heaps>,
+    /// Chunks with memory behind them that no heap has yet.
+    spare: Mutex<Vec<Chunk>>,
     // Last: unmapped after everything that points into them.
     chunks: Mutex<Vec<Chunk>>,
 }
@@ -45,6 +47,7 @@ impl Pool {
             mapped_bytes: AtomicU64::new(0),
             large: LargeBlocks::default(),
             heaps: Mutex::default(),
+            spare: Mutex::default(),
             chunks: Mutex::default(),
         })
     }
@@ -84,16 +87,36 @@ impl Pool {
         self.limit_bytes
     }
 
+    /// Takes `bytes` from the system in advance, rounded up to chunks, and has memory put behind every page, so that heaps
+    /// which grow do not wait for the system (Silo, SOSP 2013, §5.1).
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] when that would pass the limit, or the system refuses; what was taken until then stays in reserve.
+    pub fn prefault(&self, bytes: u64) -> Result<(), OutOfMemory> {
+        for _ in 0..bytes.div_ceil(CHUNK_BYTES as u64) {
+            let chunk = self.map_chunk()?;
+            chunk.touch();
+            self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(chunk);
+        }
+        Ok(())
+    }
+
     /// Gives a heap a new chunk.
     pub(crate) fn extend(&self, local: &Local) -> Result<(), OutOfMemory> {
-        self.reserve(CHUNK_BYTES)?;
-        let Some(chunk) = Chunk::map(NonNull::from(&*local.shared)) else {
-            self.unreserve(CHUNK_BYTES);
-            return Err(self.system_out_of_memory(CHUNK_BYTES));
-        };
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let chunk = spare.map_or_else(|| self.map_chunk(), Ok)?;
+        chunk.set_owner(NonNull::from(&*local.shared));
         local.extend(&chunk);
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner).push(chunk);
         Ok(())
+    }
+
+    fn map_chunk(&self) -> Result<Chunk, OutOfMemory> {
+        self.reserve(CHUNK_BYTES)?;
+        Chunk::map().ok_or_else(|| {
+            self.unreserve(CHUNK_BYTES);
+            self.system_out_of_memory(CHUNK_BYTES)
+        })
     }
 
     /// A block from a heap that nobody uses now.

@@ -180,3 +180,16 @@ fn blocks_that_travel_between_threads_stay_whole() {
     assert_eq!(pool.usage().live_bytes, 0);
     assert!(pool.mapped_bytes() <= 4 * THREADS as u64 * CHUNK, "freed memory was used again");
 }
+
+#[test]
+fn memory_taken_in_advance_is_used_first_and_counts_against_the_limit() {
+    let pool = Pool::new(Some(4 * CHUNK));
+    pool.prefault(3 * CHUNK - 1).unwrap();
+    assert_eq!(pool.mapped_bytes(), 3 * CHUNK);
+    let heap = pool.heap();
+    let blocks: Vec<_> = (0..40).map(|_| heap.allocate(layout(32 << 10), RECORDS).unwrap()).collect();
+    assert_eq!(pool.mapped_bytes(), 3 * CHUNK);
+    free_all(&heap, layout(32 << 10), blocks);
+    assert!(pool.prefault(2 * CHUNK).is_err());
+    assert_eq!(pool.mapped_bytes(), 4 * CHUNK);
+}

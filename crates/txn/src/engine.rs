@@ -24,13 +24,20 @@ pub struct EngineOptions {
     pub epochs: EpochOptions,
     /// The most bytes that records and nodes may take; `None` for no limit.
     pub memory_limit_bytes: Option<u64>,
+    /// Bytes to take from the system when the engine starts, so that tables which grow do not wait for it.
+    pub prefault_bytes: u64,
     /// How many snapshot epochs a snapshot transaction may fall behind before its next operation aborts it.
     pub snapshot_age_max: u64,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        EngineOptions { epochs: EpochOptions::default(), memory_limit_bytes: None, snapshot_age_max: 60 }
+        EngineOptions {
+            epochs: EpochOptions::default(),
+            memory_limit_bytes: None,
+            prefault_bytes: 0,
+            snapshot_age_max: 60,
+        }
     }
 }
 
@@ -98,10 +105,13 @@ pub struct EngineStatistics {
 }
 
 impl<P: Protocol> Engine<P> {
-    /// Starts an engine without stores; its epoch thread runs until the engine goes.
+    /// Starts an engine without stores; its epoch thread runs until the engine goes. Memory that cannot be had in advance is
+    /// taken when it is needed.
     #[must_use]
     pub fn new(options: EngineOptions) -> Arc<Self> {
         let pool = Pool::new(options.memory_limit_bytes);
+        // A refusal is no failure yet: whoever needs the memory will be told.
+        let _ = pool.prefault(options.prefault_bytes);
         let snapshot_age_epochs_max =
             options.snapshot_age_max.saturating_mul(options.epochs.epochs_per_snapshot);
         let epochs = Epochs::new(options.epochs, Arc::clone(&pool));
@@ -163,8 +173,8 @@ impl<P: Protocol> Engine<P> {
     pub fn drop_store(&self, id: TableId) -> bool {
         let Some(store) = self.shared.stores.remove(id) else { return false };
         store.mark_dropped();
-        // [drop] The flag is stored before this epoch is read: a transaction that pins a later epoch sees the flag.
-        let epoch = self.shared.epochs.global_epoch();
+        // [drop] The flag is stored before this epoch is read: once the memory horizon has passed it, every transaction sees the flag.
+        let epoch = lock(&self.steward).retire_epoch();
         lock(&self.dropped).push(DroppedStore { store, epoch });
         self.chores.fetch_add(1, Ordering::Relaxed);
         true
