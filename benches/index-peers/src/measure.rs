@@ -1,5 +1,6 @@
 //! All measurements, in turns: run by run, shape by shape, map by map.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -19,6 +20,8 @@ pub(crate) struct Row {
     pub(crate) map: &'static str,
     pub(crate) run: u64,
     pub(crate) operations_per_second: f64,
+    /// Scans that found nothing although their first key was there: the map is wrong, and its figure means nothing.
+    pub(crate) missed: u64,
 }
 
 /// Measures all that the options ask for.
@@ -73,6 +76,8 @@ impl Turn<'_> {
             count: self.options.keys,
             threads: self.threads,
             duration: Duration::from_secs_f64(self.options.seconds),
+            clock: self.options.clock,
+            missed: AtomicU64::new(0),
         };
         for work in Work::ALL {
             let operations_per_second = bench.run(work);
@@ -92,6 +97,7 @@ impl Turn<'_> {
                 map: P::NAME,
                 run: self.run,
                 operations_per_second,
+                missed: bench.missed.swap(0, Ordering::Relaxed),
             });
         }
     }

@@ -26,6 +26,10 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) runs: u64,
 
+    /// What the time of a measurement is.
+    #[arg(long, default_value_t = Clock::Wall)]
+    pub(crate) clock: Clock,
+
     /// The shapes of keys, each measured in turn.
     #[arg(long, value_delimiter = ',', default_values_t = [Shape::Random, Shape::Sequential, Shape::Composite])]
     pub(crate) shapes: Vec<Shape>,
@@ -41,6 +45,25 @@ pub(crate) struct Options {
     /// Also write the medians to this file, as CSV.
     #[arg(long)]
     pub(crate) csv: Option<PathBuf>,
+}
+
+/// What the time of a measurement is.
+#[derive(Debug, Copy, Clone, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Clock {
+    /// From the first thread's start to the last one's end.
+    Wall,
+    /// The time that the threads were running: for machines on which others work too. Waiting costs nothing then.
+    Processor,
+}
+
+impl std::fmt::Display for Clock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Clock::Wall => "wall",
+            Clock::Processor => "processor",
+        })
+    }
 }
 
 /// What keys look like.

@@ -13,8 +13,8 @@ use crate::work::Work;
 
 const OURS: &str = "ensilo";
 
-/// What the medians of a line of the table are by map.
-type Lines = BTreeMap<(Shape, u64, Work), BTreeMap<&'static str, f64>>;
+/// What the medians of a line of the table are by map, none for a map that did not do the work.
+type Lines = BTreeMap<(Shape, u64, Work), BTreeMap<&'static str, Option<f64>>>;
 
 /// Prints the table of medians and writes the files that are asked for.
 pub(crate) fn report(rows: &[Row], options: &Options) -> io::Result<()> {
@@ -22,7 +22,8 @@ pub(crate) fn report(rows: &[Row], options: &Options) -> io::Result<()> {
     println!("{}", table(&lines));
     if let Some(path) = &options.json {
         let all = json!({
-            "keys": options.keys, "seconds": options.seconds, "runs": options.runs, "rows": rows,
+            "keys": options.keys, "seconds": options.seconds, "runs": options.runs,
+            "clock": options.clock, "rows": rows,
         });
         fs::write(path, format!("{all:#}\n"))?;
     }
@@ -33,14 +34,16 @@ pub(crate) fn report(rows: &[Row], options: &Options) -> io::Result<()> {
 }
 
 fn medians(rows: &[Row]) -> Lines {
-    let mut all: BTreeMap<_, BTreeMap<&'static str, Vec<f64>>> = BTreeMap::new();
+    let mut all: BTreeMap<_, BTreeMap<&'static str, Vec<Option<f64>>>> = BTreeMap::new();
     for row in rows {
         let line = all.entry((row.shape, row.threads, row.work)).or_default();
-        line.entry(row.map).or_default().push(row.operations_per_second);
+        let rate = (row.missed == 0).then_some(row.operations_per_second);
+        line.entry(row.map).or_default().push(rate);
     }
-    let median = |mut values: Vec<f64>| {
+    let median = |values: Vec<Option<f64>>| {
+        let mut values: Vec<f64> = values.into_iter().collect::<Option<_>>()?;
         values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
+        Some(values[values.len() / 2])
     };
     all.into_iter()
         .map(|(key, line)| (key, line.into_iter().map(|(map, values)| (map, median(values))).collect()))
@@ -65,10 +68,11 @@ fn table(lines: &Lines) -> Table {
     table.set_header(header);
     for ((shape, threads, work), line) in lines {
         let mut cells = vec![shape.to_string(), threads.to_string(), work.name().to_owned()];
-        cells.extend(maps.iter().map(|map| line.get(map).map_or(String::new(), |v| format!("{:.3}", v / 1e6))));
-        let best_other = line.iter().filter(|(map, _)| **map != OURS).map(|(_, value)| *value).fold(0.0, f64::max);
-        let ratio = line.get(OURS).filter(|_| best_other > 0.0).map(|ours| ours / best_other);
-        cells.push(ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")));
+        cells.extend(maps.iter().map(|map| cell(line.get(map))));
+        let others = line.iter().filter(|(map, _)| **map != OURS);
+        let best_other = others.filter_map(|(_, value)| *value).fold(0.0, f64::max);
+        let ours = line.get(OURS).copied().flatten().filter(|_| best_other > 0.0);
+        cells.push(ours.map_or(String::new(), |ours| format!("{:.2}", ours / best_other)));
         table.add_row(cells);
     }
     for column in table.column_iter_mut().skip(3) {
@@ -77,11 +81,21 @@ fn table(lines: &Lines) -> Table {
     table
 }
 
+/// Nothing for a map that does not take part.
+fn cell(value: Option<&Option<f64>>) -> String {
+    match value {
+        None => String::new(),
+        Some(None) => "wrong".to_owned(),
+        Some(Some(value)) => format!("{:.3}", value / 1e6),
+    }
+}
+
 fn csv(lines: &Lines) -> String {
     let mut text = String::from("keys,threads,work,map,operations_per_second\n");
     for ((shape, threads, work), line) in lines {
         for (map, value) in line {
-            text += &format!("{shape},{threads},{},{map},{value:.0}\n", work.name());
+            let value = value.map_or(String::new(), |value| format!("{value:.0}"));
+            text += &format!("{shape},{threads},{},{map},{value}\n", work.name());
         }
     }
     text

@@ -40,7 +40,9 @@ impl<K: Key> Peer<K> for LockedBTreeMap<K> {
 
     fn get_many(&self, (): &mut (), keys: &[K]) -> (u64, u64) {
         let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        keys.iter().filter_map(|key| map.get(key)).fold((0, 0), |(sum, count), value| (sum + value, count + 1))
+        keys.iter()
+            .filter_map(|key| map.get(key))
+            .fold((0, 0), |(sum, count), value| (sum + value, count + 1))
     }
 
     #[inline]
