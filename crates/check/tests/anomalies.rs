@@ -373,6 +373,30 @@ fn own_insert_over_a_split() {
     assert_eq!(stage.finish().len(), 125);
 }
 
+/// After an own insert has split a scanned node, or made a layer in it, a foreign insert is noticed in each part.
+#[test]
+fn a_foreign_insert_after_an_own_split() {
+    let names: Vec<String> = (0..14).map(|number| format!("key{number:02}")).collect();
+    let rows: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+    let foreign = names.iter().map(|name| format!("{name}+")).chain(["key07-layer-second".to_string()]);
+    for (foreign, own) in foreign.flat_map(|name| ["key00", "key07", "key13"].map(|own| (name.clone(), own)))
+    {
+        let mut stage = Stage::with(&rows);
+        let (store, [a, b, _]) = stage.parts();
+        let mut reader = a.begin();
+        assert_eq!(scan(&mut reader, store, "", None).len(), 14);
+        for number in 0..3 {
+            insert(&mut reader, store, &format!("{own}-{number}"), 1);
+        }
+        insert(&mut reader, store, "key07-layer-first", 1);
+        let mut writer = b.begin();
+        insert(&mut writer, store, &foreign, 1);
+        writer.commit().unwrap();
+        assert_eq!(reason(reader.commit()), AbortReason::NodeValidation, "{foreign} after {own}");
+        assert_eq!(stage.finish().len(), 15);
+    }
+}
+
 #[test]
 fn delete_and_reinsert() {
     let mut stage = Stage::with(&[("x", 1), ("y", 1)]);

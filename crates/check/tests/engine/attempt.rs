@@ -11,6 +11,7 @@ use ensilo_check::{Key, TableId, Transaction};
 use ensilo_txn::{Abort, Direction, Found, Read, RowRef, Store, Write};
 
 use super::driver::{Claim, Log};
+use super::plan::Mix;
 use super::random::Random;
 
 const ROW_WORDS_MAX: usize = 24;
@@ -240,16 +241,37 @@ impl<'r, T: Read> Attempt<'r, T> {
 }
 
 impl<T: Write> Attempt<'_, T> {
-    /// One random operation.
-    pub(crate) fn step(&mut self) -> Result<(), Abort> {
+    /// One random operation. Where stores grow, more is inserted than deleted, and the other way around.
+    pub(crate) fn step(&mut self, is_growing: bool, mix: Mix) -> Result<(), Abort> {
         self.maybe_yield();
-        match self.random.within(0..10) {
+        match self.random.within(0..12) {
+            0..6 if mix == Mix::Phantoms => self.scan(),
+            6..9 if mix == Mix::Phantoms && is_growing => self.insert_run(),
+            6..9 if mix == Mix::Phantoms => self.delete_run(),
             0..4 => self.step_of_reader(),
             4 | 5 => self.patch(),
             6 => self.put(),
-            7 | 8 => self.insert(),
-            _ => self.delete(),
+            7 => self.insert_at_random(),
+            8 => self.delete_at_random(),
+            9 if is_growing => self.insert_run(),
+            9 => self.delete_run(),
+            _ if is_growing => self.insert_at_random(),
+            _ => self.delete_at_random(),
         }
+    }
+
+    /// Inserts some keys in a row: nodes split, and layers come into being, under this transaction's own scans.
+    fn insert_run(&mut self) -> Result<(), Abort> {
+        let (store, first) = self.place();
+        let last = (first + self.random.within(2..10)).min(self.keys.len());
+        (first..last).try_for_each(|number| self.insert((store, number)))
+    }
+
+    /// Deletes some keys in a row, after which nodes become empty.
+    fn delete_run(&mut self) -> Result<(), Abort> {
+        let (store, first) = self.place();
+        let last = (first + self.random.within(2..10)).min(self.keys.len());
+        (first..last).try_for_each(|number| self.delete((store, number)))
     }
 
     fn row(&mut self) -> Vec<u64> {
@@ -292,8 +314,12 @@ impl<T: Write> Attempt<'_, T> {
         Ok(())
     }
 
-    fn insert(&mut self) -> Result<(), Abort> {
+    fn insert_at_random(&mut self) -> Result<(), Abort> {
         let place = self.place();
+        self.insert(place)
+    }
+
+    fn insert(&mut self, place: Place) -> Result<(), Abort> {
         let row = self.row();
         let (store, key) = (&self.stores[place.0], &self.keys[place.1]);
         let is_inserted = self.transaction.insert(store, key, &row, row.len() * 8)?;
@@ -304,8 +330,12 @@ impl<T: Write> Attempt<'_, T> {
         Ok(())
     }
 
-    fn delete(&mut self) -> Result<(), Abort> {
+    fn delete_at_random(&mut self) -> Result<(), Abort> {
         let place = self.place();
+        self.delete(place)
+    }
+
+    fn delete(&mut self, place: Place) -> Result<(), Abort> {
         let Some(found) = self.find(place)? else { return Ok(()) };
         self.transaction.delete(found)?;
         self.own.insert(place, false);

@@ -40,6 +40,10 @@ impl Log {
     }
 }
 
+/// After so many snapshots growing stores begin to shrink, and the other way around: long enough for deleted records to
+/// leave the tree.
+const SNAPSHOTS_PER_TIDE: u64 = 6;
+
 /// One thread at work.
 pub(crate) struct Driver<'p> {
     plan: &'p Plan,
@@ -98,10 +102,13 @@ impl<'p> Driver<'p> {
         let stamp = self.next_attempt();
         let mut attempt = Attempt::new(worker.begin(), stamp, self.stores, &self.plan.keys, &mut self.random);
         let operations = attempt.random.within(1..self.plan.operations_max + 1);
+        let tide =
+            engine.epochs().global_epoch().get() / (SNAPSHOTS_PER_TIDE * self.plan.epochs_per_snapshot);
+        let is_growing = tide % 2 == 0;
         let mut is_ended = false;
         for _ in 0..operations {
             maybe_linger(engine, attempt.random);
-            if attempt.step().is_err() {
+            if attempt.step(is_growing, self.plan.mix).is_err() {
                 is_ended = true;
                 break;
             }

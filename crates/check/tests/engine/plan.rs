@@ -4,6 +4,15 @@ use std::time::Duration;
 
 use super::random::Random;
 
+/// Which operations transactions consist of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Mix {
+    /// A little of everything.
+    Balanced,
+    /// Mostly scans, and inserts and deletes of several keys in a row.
+    Phantoms,
+}
+
 /// One run, drawn from a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -13,6 +22,7 @@ pub(crate) struct Plan {
     /// The keys that all stores use, sorted.
     pub(crate) keys: Vec<Box<[u8]>>,
     pub(crate) operations_max: usize,
+    pub(crate) mix: Mix,
     pub(crate) epoch_interval: Duration,
     pub(crate) epochs_per_snapshot: u64,
     /// So little that some threads find no memory, or no limit.
@@ -41,12 +51,13 @@ impl Plan {
             stores,
             keys,
             operations_max: random.within(2..12),
+            mix: if random.one_in(3) { Mix::Phantoms } else { Mix::Balanced },
             epoch_interval: Duration::from_millis(random.within(1..3) as u64),
             epochs_per_snapshot: random.within(1..5) as u64,
             memory_limit_bytes: is_limited.then(|| random.within(3..threads + 3) as u64 * (2 << 20)),
             drops_a_store: stores > 1 && random.one_in(4),
-            transactions_per_thread: 1500,
-            duration_max: Duration::from_millis(600),
+            transactions_per_thread: 4000,
+            duration_max: Duration::from_millis(250),
         }
     }
 }
