@@ -1,5 +1,7 @@
 //! Threads at work on one store: nothing is lost, nothing is torn, and everything that was kept is freed again.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod common;
 
 use std::sync::Arc;
@@ -21,6 +23,8 @@ fn threaded_engine() -> (Arc<Engine<Silo>>, Arc<Store>) {
         epochs_per_snapshot: 4,
         ..EpochOptions::default()
     };
+    // However long a busy machine keeps a thread from its core.
+    options.snapshot_age_max = u64::MAX;
     let engine = Engine::<Silo>::new(options);
     let store = engine.new_store(TableId(1)).unwrap();
     (engine, store)
@@ -152,4 +156,37 @@ fn a_sleeper_inside_a_transaction_stops_neither_epochs_nor_commits() {
     assert!(engine.epochs().snapshot_epoch() > snapshot, "snapshots go on too");
     assert_eq!(read(&mut asleep, &store, "a"), Some(vec![commits]));
     assert!(asleep.commit().is_err(), "what the sleeper saw first is gone");
+}
+
+#[test]
+fn placeholders_that_others_commit_into_change_their_owner_once() {
+    let (engine, store) = threaded_engine();
+    std::thread::scope(|scope| {
+        for thread in 1..=4_u64 {
+            let (engine, store) = (&engine, &store);
+            scope.spawn(move || {
+                let mut worker = engine.worker();
+                let mut state = thread * 0x9e37_79b9;
+                for _ in 0..60_000 {
+                    let key = key(next(&mut state) % 3);
+                    let len = 1 + (next(&mut state) % 400) as usize;
+                    let mut tx = worker.begin();
+                    // Insert, or delete what is there; half of the inserts meet another one, some are given up.
+                    let outcome =
+                        tx.insert(store, key.as_bytes(), &vec![thread; len], len * 8).and_then(|is_new| {
+                            match tx.find(store, key.as_bytes())? {
+                                Some(found) if !is_new => tx.delete(found),
+                                _ => Ok(()),
+                            }
+                        });
+                    if outcome.is_ok() && next(&mut state) % 4 > 0 {
+                        let _ = tx.commit();
+                    }
+                }
+            });
+        }
+    });
+    let mut worker = engine.worker();
+    let left = retry(&mut worker, |tx| Ok(scan_all(tx, &store, Direction::Forward)));
+    assert!(left.len() <= 3 && left.iter().all(|(_, row)| (1..=4).contains(row)), "{left:?}");
 }

@@ -13,12 +13,14 @@
 //!     superseded since; a placeholder the transaction that made it, until somebody commits into it.
 
 use ensilo_epoch::{Epoch, Guard, Participant};
+use ensilo_sync::Backoff;
 
 use super::context::{Context, WriteEntry};
 use crate::engine::Shared;
 use crate::record::RecordPtr;
 use crate::registry::Registered;
-use crate::tid::TidWord;
+use crate::store::Store;
+use crate::tid::{Tid, TidWord};
 
 /// How many objects of each kind one call frees. A commit makes a few dozen at most, so that a worker catches up.
 const BUDGET: usize = 64;
@@ -32,7 +34,7 @@ pub(super) enum Retired {
     Replaced(RecordPtr),
 }
 
-/// A record that is to leave the tree if it still carries `word`.
+/// A deleted record that is to leave the tree if it still carries `word`.
 #[derive(Debug)]
 pub(super) struct Unhook {
     pub(super) record: RecordPtr,
@@ -117,46 +119,38 @@ fn free_version(guard: &Guard<'_>, context: &Context, retired: Retired) {
     }
 }
 
-/// Takes an absent record out of the tree if it still is what its owner left there, and retires it. Returns it when
-/// somebody is using it right now.
+/// Takes a deleted record out of the tree if it still is what its deleter left there, and retires it. Returns it when
+/// somebody is using it right now: it stays ours, whatever becomes of it.
 fn take_out(shared: &Shared, guard: &Guard<'_>, context: &mut Context, unhook: Unhook) -> Option<Unhook> {
     let Unhook { record, word, .. } = unhook;
     if record.try_lock(word) {
         match shared.stores.get(record.table()) {
-            Registered::Store(store) => {
-                let is_removed = store.index().remove(unhook.key.as_slice(), record.index_value(), guard);
-                assert!(is_removed, "a latest record stands in the tree");
-            }
+            Registered::Store(store) => remove_locked(store, record, word, unhook.key.as_slice(), guard),
             Registered::Draining => {
                 record.publish(word);
                 return Some(unhook);
             }
-            Registered::Gone => {}
+            // SAFETY: the tree is gone. O1: this list is its owner.
+            Registered::Gone => unsafe { retire_locked(record, word, guard) },
         }
-        record.publish(word.superseded());
-        // SAFETY: it has left the tree, or the tree is gone, and it is superseded: whoever found it before asks the tree
-        // again. O1: this list is its owner.
-        unsafe { record.retire(guard) };
     } else {
         let now = record.tid();
         if now.is_locked() {
             return Some(unhook);
         }
-        if !now.is_latest() {
-            // Superseded by an insert, which left the record to its owner; snapshots may still pass through it.
-            let epoch = shared.epochs.snapshot_of(shared.epochs.global_epoch());
-            context.counters.version_kept(record.size_bytes());
-            context.garbage.versions.push(epoch, Retired::Replaced(record));
-        }
-        // Otherwise somebody has committed into the placeholder: it belongs to the tree now.
+        debug_assert!(!now.is_latest(), "a deleted record is superseded, never brought back to life");
+        // An insert has superseded it and left it to its owner; snapshots may still pass through it.
+        retire_superseded(shared, context, record);
     }
-    if word != TidWord::PLACEHOLDER {
-        context.counters.unhook_ended();
-    }
+    context.counters.unhook_ended();
     None
 }
 
-/// Takes back a placeholder whose insert did not commit.
+/// Takes back a placeholder whose insert did not commit, unless somebody has committed into it: then it belongs to the tree.
+///
+/// This is decided here and now, while the transaction that made the placeholder is still pinned: once somebody else's commit
+/// owns the record, it may be freed as soon as this pin ends. The wait is for a commit that is under way and does not wait for us: this
+/// transaction holds no lock any more.
 #[cold]
 pub(super) fn withdraw_placeholder(
     shared: &Shared,
@@ -164,16 +158,50 @@ pub(super) fn withdraw_placeholder(
     context: &mut Context,
     write: &WriteEntry,
 ) {
-    let key = context.key(write.key).into();
-    let unhook = Unhook { record: write.record, word: TidWord::PLACEHOLDER, key };
-    if matches!(shared.stores.get(write.record.table()), Registered::Draining)
-        && write.record.tid().is_latest()
-    {
+    let record = write.record;
+    let mut backoff = Backoff::new();
+    while !record.try_lock(TidWord::PLACEHOLDER) {
+        let now = record.tid();
+        if now == TidWord::PLACEHOLDER.superseded() {
+            // An insert of a larger row has replaced it and left it to its maker.
+            return retire_superseded(shared, context, record);
+        }
+        if now.tid() != Tid::ZERO {
+            // Somebody has committed into it. Whatever became of it since, it is not ours any more.
+            return;
+        }
+        backoff.wait();
+    }
+    match shared.stores.get(record.table()) {
+        Registered::Store(store) => {
+            remove_locked(store, record, TidWord::PLACEHOLDER, context.key(write.key), guard);
+        }
         // The tree goes as a whole, with the placeholders in it.
-        return;
+        Registered::Draining | Registered::Gone => record.publish(TidWord::PLACEHOLDER),
     }
-    if let Some(unfinished) = take_out(shared, guard, context, unhook) {
-        let epoch = shared.epochs.snapshot_of(shared.epochs.global_epoch());
-        context.garbage.unhooks.push(epoch, unfinished);
-    }
+}
+
+/// Removes a locked, latest, absent record from its tree and retires it.
+fn remove_locked(store: &Store, record: RecordPtr, word: TidWord, key: &[u8], guard: &Guard<'_>) {
+    let is_removed = store.index().remove(key, record.index_value(), guard);
+    assert!(is_removed, "a latest record stands in the tree");
+    // SAFETY: it has left the tree. O1: the caller is its owner.
+    unsafe { retire_locked(record, word, guard) };
+}
+
+/// Frees the lock of a record that has left its tree, and retires it.
+///
+/// # Safety
+/// The tree does not lead to it any more, and the caller owns it (O1).
+unsafe fn retire_locked(record: RecordPtr, word: TidWord, guard: &Guard<'_>) {
+    record.publish(word.superseded());
+    // SAFETY: whoever found it before sees that it is superseded and asks the tree again; the caller vouches for the rest.
+    unsafe { record.retire(guard) };
+}
+
+/// Keeps a superseded record of ours until no snapshot passes through it.
+fn retire_superseded(shared: &Shared, context: &mut Context, record: RecordPtr) {
+    let epoch = shared.epochs.snapshot_of(shared.epochs.global_epoch());
+    context.counters.version_kept(record.size_bytes());
+    context.garbage.versions.push(epoch, Retired::Replaced(record));
 }

@@ -71,10 +71,11 @@ impl<V: Variant> Write for Transaction<'_, V> {
                 Inserted::Existing(value) => {
                     // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
                     let existing = unsafe { RecordPtr::from_index_value(value) };
-                    if let Some(is_inserted) = self.insert_over(existing, key, row, len_bytes)? {
+                    let outcome = self.insert_over(existing, key, row, len_bytes).transpose();
+                    if let Some(is_inserted) = outcome {
                         // SAFETY: the tree did not take the placeholder, so nobody else knows it.
                         unsafe { placeholder.free(&self.guard) };
-                        return Ok(is_inserted);
+                        return is_inserted;
                     }
                     cpu_relax();
                 }
