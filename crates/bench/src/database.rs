@@ -16,6 +16,8 @@ pub struct DatabaseOptions {
     pub epochs_per_snapshot: Option<u64>,
     /// The most bytes that rows and indexes may take.
     pub memory_limit_bytes: Option<u64>,
+    /// Bytes to take from the system before the load.
+    pub prefault_bytes: u64,
 }
 
 impl DatabaseOptions {
@@ -34,7 +36,7 @@ impl DatabaseOptions {
         if let Some(limit) = self.memory_limit_bytes {
             options = options.memory_limit_bytes(limit);
         }
-        options.in_memory()
+        options.prefault_bytes(self.prefault_bytes).in_memory()
     }
 
     /// The options as the report shows them.
@@ -43,6 +45,7 @@ impl DatabaseOptions {
             "epoch_interval_ms": self.epoch_interval.map(|interval| interval.as_secs_f64() * 1e3),
             "epochs_per_snapshot": self.epochs_per_snapshot,
             "memory_limit_bytes": self.memory_limit_bytes,
+            "prefault_bytes": self.prefault_bytes,
         })
     }
 }

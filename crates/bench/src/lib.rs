@@ -19,3 +19,4 @@ pub mod ycsb;
 
 pub use benchmark::{Benchmark, BenchmarkOptions, run_benchmark};
 pub use database::DatabaseOptions;
+pub use report::free_memory_bytes;

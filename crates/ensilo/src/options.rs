@@ -29,6 +29,7 @@ pub struct Options {
     pub(crate) epochs_per_snapshot: u64,
     pub(crate) snapshot_age_limit: Duration,
     pub(crate) memory_limit_bytes: Option<u64>,
+    pub(crate) prefault_bytes: u64,
     pub(crate) retries: u32,
     pub(crate) pool: PoolOptions,
 }
@@ -41,6 +42,7 @@ impl Default for Options {
             epochs_per_snapshot: 25,
             snapshot_age_limit: Duration::from_secs(60),
             memory_limit_bytes: None,
+            prefault_bytes: 0,
             retries: 1000,
             pool: PoolOptions { threads, queue_len_max: 1024, pin_to_cores: true },
         }
@@ -71,6 +73,13 @@ impl Options {
     /// The most bytes that rows and indexes may take; no limit unless told. At least 8 MiB: memory is taken in pieces of 2 MiB.
     pub fn memory_limit_bytes(mut self, limit: u64) -> Self {
         self.memory_limit_bytes = Some(limit);
+        self
+    }
+
+    /// Bytes to take from the system when the database opens; none unless told. Tables that grow later do not wait for the system to
+    /// clear pages. What cannot be had in advance is asked for again when it is needed.
+    pub fn prefault_bytes(mut self, bytes: u64) -> Self {
+        self.prefault_bytes = bytes;
         self
     }
 
@@ -148,6 +157,7 @@ impl Options {
         options.epochs.epoch_interval = self.epoch_interval;
         options.epochs.epochs_per_snapshot = self.epochs_per_snapshot;
         options.memory_limit_bytes = self.memory_limit_bytes;
+        options.prefault_bytes = self.prefault_bytes;
         let snapshots = self.snapshot_age_limit.as_micros().div_ceil(self.snapshot_interval().as_micros());
         options.snapshot_age_max = u64::try_from(snapshots).unwrap_or(u64::MAX);
         options

@@ -72,7 +72,8 @@ impl Pool {
         for shared in &self.heaps().all {
             shared.accounts.add_to(&mut sum);
         }
-        usage(self.mapped_bytes(), &sum)
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).len();
+        usage(self.mapped_bytes() - (spare * CHUNK_BYTES) as u64, &sum)
     }
 
     /// Bytes that the pool has taken from the system.

@@ -31,6 +31,11 @@ impl Machine {
     }
 }
 
+/// Bytes of memory that a program may take now without driving others out, 0 if unknown.
+pub fn free_memory_bytes() -> u64 {
+    value_of("/proc/meminfo", "MemAvailable").and_then(|text| kibibytes(&text)).unwrap_or(0)
+}
+
 /// The program that measured.
 #[derive(Debug, Clone, Serialize)]
 pub struct Build {

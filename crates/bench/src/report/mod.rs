@@ -6,7 +6,7 @@ mod model;
 mod tests;
 mod text;
 
-pub use machine::{Build, Machine};
+pub use machine::{Build, Machine, free_memory_bytes};
 pub use model::{
     AbortShare, CheckReport, CheckedRun, LatencyReport, MemoryReport, Report, RunReport, SecondReport,
     Subject, TypeReport,

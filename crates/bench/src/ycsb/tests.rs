@@ -11,6 +11,7 @@ const QUICK_EPOCHS: DatabaseOptions = DatabaseOptions {
     epoch_interval: Some(Duration::from_millis(1)),
     epochs_per_snapshot: Some(4),
     memory_limit_bytes: None,
+    prefault_bytes: 0,
 };
 
 fn run_and_check(options: YcsbOptions) -> (RunResult, Vec<Check>) {

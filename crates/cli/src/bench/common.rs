@@ -49,6 +49,11 @@ pub(super) struct Common {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(8..=1 << 40))]
     memory_limit_mib: Option<u64>,
 
+    /// Mebibytes to take from the system before the load, so that tables that grow do not wait for it during the run
+    /// (Silo's evaluation does the same) [default: 128 for each worker and second, within a third of the free memory]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(0..=1 << 40))]
+    prefault_mib: Option<u64>,
+
     /// Let the operating system move workers between cores
     #[arg(long)]
     no_pin: bool,
@@ -81,8 +86,20 @@ impl Common {
                 epoch_interval: self.epoch_ms.map(Duration::from_millis),
                 epochs_per_snapshot: None,
                 memory_limit_bytes: self.memory_limit_mib.map(|mib| mib << 20),
+                prefault_bytes: self.prefault_bytes(),
             },
         }
+    }
+
+    fn prefault_bytes(&self) -> u64 {
+        if let Some(mib) = self.prefault_mib {
+            return mib << 20;
+        }
+        if self.memory_limit_mib.is_some() {
+            return 0;
+        }
+        let growth_mib = 128.0 * self.workers() as f64 * (self.warmup + self.seconds).as_secs_f64();
+        ((growth_mib * f64::from(1 << 20)) as u64).min(ensilo_bench::free_memory_bytes() / 3)
     }
 }
 

@@ -16,6 +16,7 @@ const QUICK_EPOCHS: DatabaseOptions = DatabaseOptions {
     epoch_interval: Some(Duration::from_millis(1)),
     epochs_per_snapshot: Some(4),
     memory_limit_bytes: None,
+    prefault_bytes: 0,
 };
 
 /// A database of the specification's shape and a fraction of its size.
