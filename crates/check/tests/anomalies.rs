@@ -445,6 +445,77 @@ fn delete_and_reinsert() {
     assert_eq!(stage.finish(), pairs(&[("x", 5), ("y", 1)]));
 }
 
+/// Whoever commits into a placeholder takes it over from the transaction that made it, whatever becomes of it then.
+#[test]
+fn a_placeholder_that_others_took_over_is_left_alone() {
+    for replaces in [false, true] {
+        let mut stage = Stage::with(&[]);
+        for _ in 0..3 {
+            let (store, [a, b, c]) = stage.parts();
+            let mut maker = a.begin();
+            insert(&mut maker, store, "p", 1);
+            let mut heir = b.begin();
+            insert(&mut heir, store, "p", 2);
+            heir.commit().unwrap();
+            let mut last = c.begin();
+            let found = last.find(store, b"p").unwrap().unwrap();
+            if replaces {
+                last.put(found, &[3; 40], 320).unwrap()
+            } else {
+                last.delete(found).unwrap()
+            }
+            last.commit().unwrap();
+            drop(maker);
+            stage.age();
+            stage.age();
+            // Memory that was freed twice would now belong to two rows at a time.
+            let (store, [a, b, _]) = stage.parts();
+            let rows: Vec<(String, u64)> =
+                (100..160).map(|number| (format!("row{number}"), number)).collect();
+            for (worker, half) in [a, b].into_iter().zip(rows.chunks(30)) {
+                let mut writer = worker.begin();
+                for (key, value) in half {
+                    insert(&mut writer, store, key, *value);
+                }
+                writer.commit().unwrap();
+            }
+            let (store, [a, _, c]) = stage.parts();
+            let mut cleaner = a.begin();
+            assert_eq!(scan(&mut cleaner, store, "row", None), rows);
+            for (key, _) in &rows {
+                delete(&mut cleaner, store, key);
+            }
+            cleaner.commit().unwrap();
+            if replaces {
+                let mut cleaner = c.begin();
+                delete(&mut cleaner, store, "p");
+                cleaner.commit().unwrap();
+            }
+            stage.age();
+        }
+        assert_eq!(stage.finish(), []);
+    }
+}
+
+#[test]
+fn a_patch_of_a_row_that_was_shortened_since_aborts() {
+    let mut stage = Stage::with(&[]);
+    let (store, [a, b, _]) = stage.parts();
+    let mut load = a.begin();
+    assert!(load.insert(store, b"x", &[1, 2, 3, 4], 32).unwrap());
+    load.commit().unwrap();
+    let (mut patcher, mut shortener) = (a.begin(), b.begin());
+    let found = patcher.find(store, b"x").unwrap().unwrap();
+    assert_eq!(patcher.read(found, |row| row.word(3)).unwrap(), 4);
+    let same = shortener.find(store, b"x").unwrap().unwrap();
+    shortener.put(same, &[9], 8).unwrap();
+    shortener.commit().unwrap();
+    // Whether it shows at the patch or at the commit is the engine's choice.
+    let patched = patcher.patch(found, &[(3, 5)]);
+    assert_eq!(reason(patched.and_then(|()| patcher.commit())), AbortReason::ReadValidation);
+    assert_eq!(stage.finish(), pairs(&[("x", 9)]));
+}
+
 #[test]
 fn snapshot_sees_deletes_and_inserts_of_its_past_only() {
     let mut stage = Stage::with(&[("gone", 1), ("kept", 1)]);
