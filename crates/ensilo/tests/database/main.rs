@@ -13,6 +13,7 @@ mod statements;
 mod submit;
 mod transfers;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ensilo::{Columns, Database, Row, Table, Text};
@@ -90,4 +91,13 @@ fn with_accounts(count: u32) -> (Database, Table<Account>) {
     let accounts = db.create_table::<Account>().unwrap();
     db.transact(|tx| (0..count).try_for_each(|id| accounts.insert(tx, &account(id)).map(|_| ()))).unwrap();
     (db, accounts)
+}
+
+/// Sets a flag when it goes, also by a panic: threads that wait for the flag end, and the panic is seen.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
