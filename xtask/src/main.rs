@@ -73,6 +73,8 @@ fn ci() -> Vec<Step> {
 
 fn models() -> Vec<Step> {
     vec![
+        Step::cargo("loom: memory freed by others", "test --release -p ensilo-slab --test model")
+            .model("loom"),
         Step::cargo("loom: epochs", "test --release -p ensilo-epoch --test loom").model("loom"),
         Step::cargo("loom: records and commit", "test --release -p ensilo-txn --lib").model("loom"),
         Step::cargo("shuttle: index", "test --release -p ensilo-index --test shuttle").model("shuttle"),

@@ -64,7 +64,8 @@ impl Profile<'_> {
     fn batch(&self, work: &str, from: u64, guard: &Guard<'_>) {
         let keys: [([u8; 24], usize); BATCH] = std::array::from_fn(|place| {
             let number = from + place as u64;
-            let number = if matches!(work, "insert" | "remove") { number } else { spread(number) % self.count };
+            let number =
+                if matches!(work, "insert" | "remove") { number } else { spread(number) % self.count };
             key(self.shape, number, self.count)
         });
         let keys = keys.each_ref().map(|(bytes, len)| &bytes[..*len]);
@@ -72,7 +73,10 @@ impl Profile<'_> {
             "get_many" => self.tree.get_many(&keys, guard, |_, lookup| {
                 assert!(matches!(lookup, Lookup::Found(_)));
             }),
-            _ => keys.iter().enumerate().for_each(|(place, key)| self.one(work, key, from + place as u64, guard)),
+            _ => keys
+                .iter()
+                .enumerate()
+                .for_each(|(place, key)| self.one(work, key, from + place as u64, guard)),
         }
     }
 
@@ -111,7 +115,7 @@ fn main() {
     let mut least = f64::MAX;
     profile.round("insert", count, &participant);
     for round in 0..ROUNDS {
-        let operations = if work == "scan" { count.min(100_000) } else { count };
+        let operations = if work == "scan" { 100_000 } else { count.max(1_000_000) };
         least = least.min(match work.as_str() {
             "insert" => {
                 profile.round("remove", count, &participant);

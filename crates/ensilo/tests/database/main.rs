@@ -1,4 +1,5 @@
 //! The database as its users see it.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod catalog;
 mod dynamic;

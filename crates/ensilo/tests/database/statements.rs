@@ -11,7 +11,7 @@ fn rows_come_back_as_they_were_put() {
     let (db, accounts) = with_accounts(10);
     db.transact(|tx| {
         assert_eq!(accounts.get(tx, 3)?, Some(account(3)));
-        assert_eq!(accounts.get(tx, &3)?, Some(account(3)));
+        assert_eq!(accounts.get(tx, 3)?, Some(account(3)));
         assert_eq!(accounts.get(tx, 10)?, None);
         assert!(accounts.contains(tx, 9)? && !accounts.contains(tx, 10)?);
         assert_eq!(accounts.get_columns(tx, 3)?, Some(IdAndVisits { id: 3, visits: 0 }));
