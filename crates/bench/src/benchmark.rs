@@ -60,6 +60,10 @@ pub fn run_benchmark(
     view: &mut View,
     interrupt: &Interrupt,
 ) -> Result<Report, Failure> {
+    let prefaulted = options.database.prefault_bytes;
+    if prefaulted > 0 {
+        view.note(&format!("taking {} MiB of memory before each run", prefaulted >> 20));
+    }
     let mut runs = Vec::with_capacity(options.runs);
     let mut transaction_types: &'static [&'static str] = &[];
     for number in 1..=options.runs {

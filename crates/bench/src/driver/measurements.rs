@@ -1,9 +1,8 @@
 //! What one worker counts and times: per transaction type, in memory that no other worker writes.
 
-use std::fmt;
-
 use ensilo::AbortReason;
-use hdrhistogram::Histogram;
+
+use super::latencies::Latencies;
 
 /// Why an attempt did not commit, as the report names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,76 +70,56 @@ impl From<AbortReason> for AbortKind {
 
 /// Aborted attempts by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Aborts([u64; AbortKind::ALL.len()]);
+pub struct Aborts {
+    total: u64,
+    by_kind: [u64; AbortKind::ALL.len()],
+}
 
 impl Aborts {
     /// Counts one aborted attempt.
     #[inline]
     pub fn count(&mut self, kind: AbortKind) {
-        self.0[kind as usize] += 1;
+        self.total += 1;
+        self.by_kind[kind as usize] += 1;
     }
 
     /// How many attempts aborted for `kind`.
     pub fn of(&self, kind: AbortKind) -> u64 {
-        self.0[kind as usize]
+        self.by_kind[kind as usize]
     }
 
     /// How many attempts aborted at all.
     #[inline]
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        self.total
     }
 
     /// Adds the counts of `other`.
-    #[inline]
     pub fn add(&mut self, other: &Self) {
-        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+        self.total += other.total;
+        for (mine, theirs) in self.by_kind.iter_mut().zip(other.by_kind) {
             *mine += theirs;
         }
     }
 }
 
-/// The longest latency told apart from longer ones: one hour.
-const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
-/// Decimal digits of a latency that are kept: percentiles are exact to 1 %, and the counters in use stay in the cache.
-const LATENCY_DIGITS: u8 = 2;
-
 /// Counts and latencies of one transaction type.
-#[derive(Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct TypeMeasurements {
     /// Requests that committed.
     pub committed: u64,
     /// Attempts that did not, by reason. A request that was retried twice and then committed counts twice here.
     pub aborts: Aborts,
-    /// Nanoseconds from the start of a request to its end, retries included, of committed and rolled-back requests.
-    pub latency_ns: Histogram<u64>,
+    /// From the start of a request to its end, retries included, of committed and rolled-back requests.
+    pub latencies: Latencies,
 }
 
 impl TypeMeasurements {
-    fn new() -> Self {
-        // The bounds are constants that the constructor accepts; a histogram that resizes itself stands in otherwise.
-        let latency_ns = Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS)
-            .unwrap_or_else(|error| unreachable!("constant histogram bounds: {error}"));
-        Self { committed: 0, aborts: Aborts::default(), latency_ns }
-    }
-
     /// Adds the counts and latencies of `other`.
     pub fn add(&mut self, other: &Self) {
         self.committed += other.committed;
         self.aborts.add(&other.aborts);
-        if let Err(error) = self.latency_ns.add(&other.latency_ns) {
-            unreachable!("equal histogram bounds: {error}");
-        }
-    }
-}
-
-impl fmt::Debug for TypeMeasurements {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TypeMeasurements")
-            .field("committed", &self.committed)
-            .field("aborts", &self.aborts)
-            .field("latencies", &self.latency_ns.len())
-            .finish()
+        self.latencies.add(&other.latencies);
     }
 }
 
@@ -153,7 +132,7 @@ pub struct Measurements {
 impl Measurements {
     /// Empty measurements of `types` transaction types.
     pub fn new(types: usize) -> Self {
-        Self { types: (0..types).map(|_| TypeMeasurements::new()).collect() }
+        Self { types: vec![TypeMeasurements::default(); types] }
     }
 
     /// Counts one finished request of type `transaction`.
@@ -161,10 +140,10 @@ impl Measurements {
     pub fn record(&mut self, transaction: usize, committed: bool, aborts: &Aborts, latency_ns: u64) {
         let of_type = &mut self.types[transaction];
         of_type.committed += u64::from(committed);
-        if !committed || aborts.total() > 0 {
+        if aborts.total() > 0 {
             of_type.aborts.add(aborts);
         }
-        of_type.latency_ns.saturating_record(latency_ns);
+        of_type.latencies.record(latency_ns);
     }
 
     /// Forgets everything counted so far, as at the end of the warm-up.
@@ -172,7 +151,7 @@ impl Measurements {
         for of_type in &mut self.types {
             of_type.committed = 0;
             of_type.aborts = Aborts::default();
-            of_type.latency_ns.reset();
+            of_type.latencies.clear();
         }
     }
 
@@ -222,10 +201,10 @@ mod tests {
         assert_eq!(one.aborts().total(), 3);
         assert_eq!(one.aborts().of(AbortKind::ReadValidation), 2);
         assert_eq!(one.types()[1].aborts.of(AbortKind::Rollback), 1);
-        let p99 = one.types()[0].latency_ns.value_at_quantile(0.99);
+        let p99 = one.types()[0].latencies.quantile_ns(0.99);
         assert!((2_970..=3_030).contains(&p99), "{p99}");
         one.clear();
-        assert_eq!((one.committed(), one.aborts().total(), one.types()[0].latency_ns.len()), (0, 0, 0));
+        assert_eq!((one.committed(), one.aborts().total(), one.types()[0].latencies.count()), (0, 0, 0));
     }
 
     #[test]

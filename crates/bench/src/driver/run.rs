@@ -163,6 +163,8 @@ fn work<W: Workload>(
     result.map(|()| measurements)
 }
 
+/// The measured loop. Never inlined, so that a profiler can be told to look at it alone.
+#[inline(never)]
 fn run_transactions(
     session: &mut impl Session,
     measurements: &mut Measurements,

@@ -75,7 +75,7 @@ fn a_run_counts_what_sessions_did_without_the_warm_up() {
     let finished = workload.finished.lock().unwrap();
     assert_eq!(finished.len(), 2);
     let done: u64 = finished.iter().sum();
-    let counted: u64 = result.measurements.types().iter().map(|of_type| of_type.latency_ns.len()).sum();
+    let counted: u64 = result.measurements.types().iter().map(|of_type| of_type.latencies.count()).sum();
     assert!(counted > 0 && counted < done, "{counted} of {done}");
     assert_eq!(
         counted,

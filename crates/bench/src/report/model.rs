@@ -23,7 +23,7 @@ pub struct Report {
     pub aborted: u64,
     /// Committed transactions per second.
     pub throughput_per_second: f64,
-    /// Bytes that the database had taken from the operating system at the end.
+    /// Bytes in use at the end by rows, their older versions and indexes.
     pub memory_bytes: u64,
     /// Consistency checks made, over all runs.
     pub consistency_checks: usize,
@@ -113,7 +113,7 @@ pub struct CheckReport {
 /// Memory of the database.
 #[derive(Debug, Clone, Serialize)]
 pub struct MemoryReport {
-    /// Bytes taken from the operating system.
+    /// Bytes taken from the operating system, those included that were taken in advance.
     pub mapped_bytes: u64,
     /// Bytes in use.
     pub live_bytes: u64,
@@ -145,7 +145,7 @@ pub struct RunReport {
     pub aborted: u64,
     /// Committed transactions per second.
     pub throughput_per_second: f64,
-    /// Bytes taken from the operating system at the end.
+    /// Bytes in use at the end.
     pub memory_bytes: u64,
 }
 
@@ -186,7 +186,7 @@ impl Report {
             committed,
             aborted: aborts.total(),
             throughput_per_second: throughput(median),
-            memory_bytes: mapped_bytes,
+            memory_bytes: live_bytes,
             consistency_checks: consistency.len(),
             consistency_failures: consistency.iter().filter(|check| !check.passed).count(),
             interrupted: runs.iter().any(|run| run.result.interrupted),
@@ -234,7 +234,7 @@ fn type_reports(
 }
 
 fn type_report(of_type: &TypeMeasurements) -> TypeReport {
-    let microseconds = |quantile| of_type.latency_ns.value_at_quantile(quantile) as f64 / 1e3;
+    let microseconds = |quantile| of_type.latencies.quantile_ns(quantile) as f64 / 1e3;
     TypeReport {
         count: of_type.committed,
         aborted: of_type.aborts.total(),
@@ -244,7 +244,7 @@ fn type_report(of_type: &TypeMeasurements) -> TypeReport {
             p95: microseconds(0.95),
             p99: microseconds(0.99),
             p99_9: microseconds(0.999),
-            max: of_type.latency_ns.max() as f64 / 1e3,
+            max: of_type.latencies.max_ns() as f64 / 1e3,
         },
     }
 }
@@ -292,7 +292,7 @@ fn run_report(run: &RunResult) -> RunReport {
         committed: run.measurements.committed(),
         aborted: run.measurements.aborts().total(),
         throughput_per_second: throughput(run),
-        memory_bytes: run.memory_after.mapped_bytes,
+        memory_bytes: run.memory_after.live_bytes,
     }
 }
 

@@ -45,7 +45,7 @@ fn the_json_has_its_promised_names() {
     assert_eq!(json["committed"], 100);
     assert_eq!(json["aborted"], 1);
     assert_eq!(json["throughput_per_second"], 50.0);
-    assert_eq!(json["memory_bytes"], 20);
+    assert_eq!(json["memory_bytes"], 10);
     assert_eq!(json["consistency_checks"], 1);
     assert_eq!(json["consistency_failures"], 0);
     let new_order = &json["transactions"]["new_order"];

@@ -80,10 +80,10 @@ impl Report {
         let tables: Vec<String> =
             by_table.into_iter().map(|(name, &size)| format!("{name} {}", bytes(size))).collect();
         format!(
-            "memory: {} ({} in use, {} before the run)\n        {}",
+            "memory: {} in use, {} before the run, {} taken from the system\n        {}",
             bytes(self.memory_bytes),
-            bytes(self.memory.live_bytes),
             bytes(self.memory.live_bytes_before),
+            bytes(self.memory.mapped_bytes),
             tables.join(", ")
         )
     }

@@ -297,10 +297,29 @@ fn total(sum: Money, discount: Rate, taxes: Rate) -> Money {
     sum.times(one - discount).times(one + taxes)
 }
 
+/// By the last byte of a window of data, how far the window may move without missing the word (Horspool's table).
+const ORIGINAL_SHIFTS: [u8; 256] = {
+    let word = ORIGINAL.as_bytes();
+    let mut shifts = [word.len() as u8; 256];
+    let mut at = 0;
+    while at + 1 < word.len() {
+        shifts[word[at] as usize] = (word.len() - 1 - at) as u8;
+        at += 1;
+    }
+    shifts
+};
+
 /// Whether the data has the word that marks the original brand.
 #[inline]
 fn is_original(data: &[u8]) -> bool {
-    data.windows(ORIGINAL.len()).any(|window| window == ORIGINAL.as_bytes())
+    let mut end = ORIGINAL.len();
+    while let Some(&last) = data.get(end - 1) {
+        if last == ORIGINAL.as_bytes()[ORIGINAL.len() - 1] && data[..end].ends_with(ORIGINAL.as_bytes()) {
+            return true;
+        }
+        end += usize::from(ORIGINAL_SHIFTS[usize::from(last)]);
+    }
+    false
 }
 
 /// A row that the load has put there is not there.
@@ -333,5 +352,11 @@ mod tests {
     fn the_brand_is_found_anywhere() {
         assert!(is_original(b"xxORIGINAL") && is_original(b"ORIGINALxx") && is_original(b"ORIGINAL"));
         assert!(!is_original(b"ORIGINA") && !is_original(b"xxORIGINAx") && !is_original(b""));
+        for at in 0..=42 {
+            let mut data = *b"ORIGIORINALGINALLANIGIROORIGIORIGIRIGINALORIGINAXX";
+            assert!(!is_original(&data));
+            data[at..at + 8].copy_from_slice(b"ORIGINAL");
+            assert!(is_original(&data), "at {at}");
+        }
     }
 }

@@ -48,7 +48,7 @@ impl<'a> TpccSession<'a> {
             homes: Homes::new(options.warehouse_choice, options.warehouses, worker, options.workers),
             numbers: Vec::new(),
             queue_heads: QueueHeads::new(options.warehouses),
-            stock_level: StockLevelScratch::default(),
+            stock_level: StockLevelScratch::new(options.scale.items),
         }
     }
 

@@ -19,10 +19,37 @@ pub(super) struct StockLevelInput {
     threshold: i16,
 }
 
-/// Scratch memory of the transaction.
-#[derive(Debug, Default)]
+/// Scratch memory of the transaction: the distinct stocks to look at.
+#[derive(Debug)]
 pub(super) struct StockLevelScratch {
     keys: Vec<(u16, u32)>,
+    /// One bit for each item, set for those in `keys`.
+    seen: Vec<u64>,
+}
+
+impl StockLevelScratch {
+    pub(super) fn new(items: u32) -> Self {
+        Self { keys: Vec::new(), seen: vec![0; items as usize / 64 + 1] }
+    }
+
+    /// Forgets all stocks, which is quicker by those that there are than by all that there may be.
+    fn clear(&mut self) {
+        for (_, item) in self.keys.drain(..) {
+            self.seen[item as usize / 64] = 0;
+        }
+    }
+
+    /// Adds a stock unless it is there.
+    #[inline]
+    fn add(&mut self, warehouse: u16, item: u32) {
+        let bit = 1 << (item % 64);
+        // A number that no item has belongs to no stock either.
+        let Some(word) = self.seen.get_mut(item as usize / 64) else { return };
+        if *word & bit == 0 {
+            *word |= bit;
+            self.keys.push((warehouse, item));
+        }
+    }
 }
 
 #[derive(Columns)]
@@ -61,16 +88,33 @@ impl StockLevelInput {
             tables.districts.get_columns::<NextOrder>(tx, (warehouse, district))?.ok_or_else(missing)?;
         let last_orders = next.d_next_o_id.saturating_sub(ORDERS)..next.d_next_o_id;
         let range = (warehouse, district, last_orders.start, 0)..(warehouse, district, last_orders.end, 0);
-        let keys = &mut scratch.keys;
-        keys.clear();
+        scratch.clear();
         let lines = tables.order_lines.range(range).columns::<LineItem>();
-        lines.for_each(tx, |_, line| keys.push((warehouse, line.ol_i_id)))?;
-        keys.sort_unstable();
-        keys.dedup();
+        lines.for_each(tx, |_, line| scratch.add(warehouse, line.ol_i_id))?;
         let mut low = 0;
-        tables.stocks.get_columns_many::<Quantity>(tx, keys, |_, stock| {
+        tables.stocks.get_columns_many::<Quantity>(tx, &scratch.keys, |_, stock| {
             low += usize::from(stock.is_some_and(|stock| stock.s_quantity < self.threshold));
         })?;
         Ok(low)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stocks_are_looked_at_once() {
+        let mut scratch = StockLevelScratch::new(100);
+        for items in [vec![1, 64, 1, 100], vec![64, 2, 2]] {
+            scratch.clear();
+            items.iter().for_each(|&item| scratch.add(7, item));
+            let mut distinct: Vec<u32> = items;
+            distinct.sort_unstable();
+            distinct.dedup();
+            let mut seen: Vec<u32> = scratch.keys.iter().map(|&(_, item)| item).collect();
+            seen.sort_unstable();
+            assert_eq!(seen, distinct);
+        }
     }
 }

@@ -192,7 +192,7 @@ fn read_only_transactions_run_on_both_kinds() {
     let tables = &tpcc.tables;
     let (status, level) =
         with_inputs(&tpcc, |inputs| (OrderStatusInput::draw(inputs, 1), StockLevelInput::draw(inputs, 1)));
-    let (mut numbers, mut scratch) = (Vec::new(), StockLevelScratch::default());
+    let (mut numbers, mut scratch) = (Vec::new(), StockLevelScratch::new(200));
     tpcc.database.transact(|tx| status.run(tables, tx, &mut numbers).map(|_| ())).unwrap();
     tpcc.database.snapshot(|tx| status.run(tables, tx, &mut numbers).map(|_| ())).unwrap();
     let ordinary = tpcc.database.transact(|tx| level.run(tables, tx, &mut scratch)).unwrap();
