@@ -179,7 +179,7 @@ fn placeholders_that_others_commit_into_change_their_owner_once() {
                                 _ => Ok(()),
                             }
                         });
-                    if outcome.is_ok() && next(&mut state) % 4 > 0 {
+                    if outcome.is_ok() && !next(&mut state).is_multiple_of(4) {
                         let _ = tx.commit();
                     }
                 }

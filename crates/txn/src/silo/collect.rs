@@ -138,9 +138,11 @@ fn take_out(shared: &Shared, guard: &Guard<'_>, context: &mut Context, unhook: U
         if now.is_locked() {
             return Some(unhook);
         }
-        debug_assert!(!now.is_latest(), "a deleted record is superseded, never brought back to life");
-        // An insert has superseded it and left it to its owner; snapshots may still pass through it.
-        retire_superseded(shared, context, record);
+        // An insert has superseded it and left it to its owner; snapshots may still pass through it. It is never brought back to life,
+        // except by a planted fault: then it belongs to the tree.
+        if !now.is_latest() {
+            retire_superseded(shared, context, record);
+        }
     }
     context.counters.unhook_ended();
     None

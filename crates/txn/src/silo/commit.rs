@@ -16,13 +16,14 @@ use ensilo_slab::OutOfMemory;
 use ensilo_sync::{Backoff, barrier};
 
 use super::collect::{Retired, Unhook};
-use super::context::{Change, Spare, WriteEntry};
+use super::context::{Change, Spare, StorePtr, WriteEntry};
 use super::transaction::Transaction;
 use super::variant::{Fault, Variant, has_fault};
 use crate::abort::{Abort, AbortReason};
 use crate::protocol::Committed;
 use crate::record::RecordPtr;
 use crate::registry::Registered;
+use crate::store::Store;
 use crate::tid::{Tid, TidWord};
 
 /// Why a commit stopped before it installed anything. The locks are free again.
@@ -212,7 +213,7 @@ impl<V: Variant> Transaction<'_, V> {
             match std::mem::replace(&mut write.spare, Spare::None) {
                 Spare::None => {}
                 // SAFETY: reserved by this commit and not yet linked anywhere.
-                Spare::Version(record) | Spare::Replacement(record) => unsafe { record.free(&self.guard) },
+                Spare::Version(record) | Spare::Replacement(record, _) => unsafe { record.free(&self.guard) },
             }
         }
     }
@@ -225,10 +226,12 @@ impl<V: Variant> Transaction<'_, V> {
         let row_len = match write.change {
             Change::Placed | Change::Cancelled => return Ok(Spare::None),
             Change::Put(row) if needs_replacement(write, row.len as usize) => {
-                if !matches!(self.shared.stores.get(record.table()), Registered::Store(_)) {
+                let Registered::Store(store) = self.shared.stores.get(record.table()) else {
                     return Err(AbortReason::StoreDropped);
-                }
-                return self.allocate(record, row.len as usize).map(Spare::Replacement);
+                };
+                let store = StorePtr::new(store);
+                let replacement = self.allocate(record, row.len as usize)?;
+                return Ok(Spare::Replacement(replacement, store));
             }
             Change::Put(_) if write.observed.is_absent() => return Ok(Spare::None),
             Change::Put(_) | Change::Patch(_) | Change::Delete => record.row().len_bytes(),
@@ -261,7 +264,11 @@ impl<V: Variant> Transaction<'_, V> {
                     write.record.publish(TidWord::live(tid));
                 }
                 Change::Put(row) => match write.spare {
-                    Spare::Replacement(replacement) => self.replace(&write, replacement, tid, snapshot),
+                    Spare::Replacement(replacement, store) => {
+                        // SAFETY: reserved by this very commit.
+                        let store = unsafe { store.get() };
+                        self.replace(&write, store, replacement, tid, snapshot);
+                    }
                     _ => {
                         write.record.store_row_words(self.context.row_words(row), row.len as usize);
                         write.record.publish(TidWord::live(tid));
@@ -290,13 +297,15 @@ impl<V: Variant> Transaction<'_, V> {
 
     /// Puts `replacement` into the tree in place of the record, which stays as its previous version.
     #[cold]
-    fn replace(&mut self, write: &WriteEntry, replacement: RecordPtr, tid: Tid, snapshot: Epoch) {
+    fn replace(
+        &mut self,
+        write: &WriteEntry,
+        store: &Store,
+        replacement: RecordPtr,
+        tid: Tid,
+        snapshot: Epoch,
+    ) {
         let Change::Put(row) = write.change else { unreachable!("only whole rows replace a record") };
-        let Registered::Store(store) = self.shared.stores.get(write.record.table()) else {
-            unreachable!(
-                "checked when memory was reserved, and a store outlives the transactions pinned at its drop"
-            )
-        };
         replacement.store_row_words(self.context.row_words(row), row.len as usize);
         replacement.set_previous(Some(write.record));
         replacement.set_unpublished_tid(TidWord::live(tid));

@@ -1,5 +1,6 @@
 //! What a worker keeps from one transaction to the next: emptied sets with their memory, garbage, its last TID.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ensilo_epoch::{Epoch, RetireList};
@@ -14,6 +15,7 @@ use crate::history::TransactionRecord;
 use crate::pointer_map::PointerMap;
 use crate::record::RecordPtr;
 use crate::row::RowRef;
+use crate::store::Store;
 use crate::tid::{Tid, TidWord};
 
 /// A vector that grew beyond this for one huge transaction gives its memory back.
@@ -90,8 +92,30 @@ pub(super) enum Spare {
     None,
     /// Takes a copy of the old version.
     Version(RecordPtr),
-    /// Replaces the record in the tree.
-    Replacement(RecordPtr),
+    /// Replaces the record in the tree of that store.
+    Replacement(RecordPtr, StorePtr),
+}
+
+/// A store that is in use by a running transaction, which keeps it from being freed.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct StorePtr(NonNull<Store>);
+
+// SAFETY: a store is shared by all threads; the pointer is followed only within the transaction that made it.
+unsafe impl Send for StorePtr {}
+
+impl StorePtr {
+    pub(super) fn new(store: &Store) -> Self {
+        StorePtr(NonNull::from(store))
+    }
+
+    /// The store.
+    ///
+    /// # Safety
+    /// The transaction that made this pointer is still running.
+    pub(super) unsafe fn get<'a>(self) -> &'a Store {
+        // SAFETY: a store outlives every transaction that is pinned when it is dropped (see Engine::drop_store).
+        unsafe { self.0.as_ref() }
+    }
 }
 
 #[derive(Debug, Default)]

@@ -32,11 +32,7 @@ impl<V: Variant> Write for Transaction<'_, V> {
     fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
         match self.context.own_write(found.record) {
             None => {
-                let len_words = found.record.row().len_words();
-                assert!(
-                    words.iter().all(|&(index, _)| (index as usize) < len_words),
-                    "a patch outside the row"
-                );
+                self.check_patch(found, words)?;
                 let patch = self.context.push_patch(words);
                 self.push_found(found, Change::Patch(patch));
                 Ok(())
@@ -124,6 +120,20 @@ impl<V: Variant> Transaction<'_, V> {
             is_created: false,
             spare: Spare::None,
         });
+    }
+
+    /// Sees to it that the patch lies within the row, as it was when it was read.
+    #[inline]
+    fn check_patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
+        let len_words = found.record.row().len_words();
+        if words.iter().all(|&(index, _)| (index as usize) < len_words) {
+            return Ok(());
+        }
+        let seen = self.context.reads[found.entry as usize];
+        assert!(!found.record.still(seen.word), "a patch outside the row");
+        // Somebody has made the row shorter since.
+        let abort = self.context.abort_at(AbortReason::ReadValidation, found.record, seen.key);
+        Err(self.doom(abort))
     }
 
     /// Tries to put the placeholder into the tree; what that does to stamped nodes is carried over.
