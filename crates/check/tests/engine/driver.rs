@@ -104,7 +104,7 @@ impl<'p> Driver<'p> {
         let operations = attempt.random.within(1..self.plan.operations_max + 1);
         let tide =
             engine.epochs().global_epoch().get() / (SNAPSHOTS_PER_TIDE * self.plan.epochs_per_snapshot);
-        let is_growing = tide % 2 == 0;
+        let is_growing = tide.is_multiple_of(2);
         let mut is_ended = false;
         for _ in 0..operations {
             maybe_linger(engine, attempt.random);
