@@ -35,7 +35,7 @@ pub enum Error {
     OutOfMemory(Abort),
     /// No such table, or the table was dropped while a handle to it was still held. Remedy: create or open it.
     UnknownTable(Name),
-    /// The table has no index of that name, or it was dropped. Remedy: [`Table::create_index`](crate::Table::create_index).
+    /// The table has no index of that name, or it was dropped. Remedy: [`Database::create_index`](crate::Database::create_index).
     UnknownIndex(Name),
     /// The table's schema has no column of that name. Remedy: check the name against the table's schema.
     UnknownColumn(Name),
