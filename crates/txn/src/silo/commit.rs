@@ -63,8 +63,9 @@ impl<V: Variant> Transaction<'_, V> {
     #[inline]
     fn commit_reads(&mut self) -> Result<Committed, Abort> {
         let epoch = if V::RECORDS_HISTORY { self.guard.epochs().global_epoch() } else { Epoch::new(0) };
-        // A single look at shared memory needs no second one to be a consistent state.
-        if self.context.reads.len() + self.context.nodes.stamps().len() > 1 {
+        // A single look at shared memory is a consistent state without a second one; only whoever asks for the epoch has
+        // to know that it still was one then.
+        if V::RECORDS_HISTORY || self.context.reads.len() + self.context.nodes.stamps().len() > 1 {
             self.validate_read_set()?;
             self.validate_node_set()?;
         }
