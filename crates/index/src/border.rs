@@ -14,6 +14,8 @@
 //! - **B2** A node's range begins at `low`, which never changes, and ends at the `low` of the next node. The first node of a
 //!   layer has `low` 0 and stays the first until the layer is gone.
 //! - **B3** The links between a node and the next one, in both directions, are written under the first one's lock.
+//! - **B5** The slice of a slot that is not in use is [`NO_SLICE`]: so the slots before a key are counted without asking which
+//!   ones are in use.
 //! - **B4** A slot that is not in use is written without a mark: whoever reads it through an older permutation finds that the
 //!   version has changed since.
 //!
@@ -34,8 +36,12 @@ use crate::locked::Locked;
 use crate::node::{Link, Node};
 use crate::permuter::Permuter;
 use crate::run::Run;
+use crate::search::{count_less, equal_words};
 use crate::suffix::{BagHeader, Suffix, SuffixBag, words_for};
 use crate::version::{NodeVersion, Version};
+
+/// What stands in slots that are not in use.
+pub(crate) const NO_SLICE: u64 = u64::MAX;
 
 /// A border node.
 #[derive(Debug)]
@@ -76,6 +82,19 @@ pub(crate) enum Probe {
     Layer(u64),
 }
 
+/// What a node whose lock the caller holds has for a key.
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// No slot has its slice and class.
+    Nothing,
+    /// Another key has its slice and goes on differently.
+    OtherSuffix,
+    /// All keys that go on behind its slice are in a layer.
+    Layer,
+    /// The key is there, with this value.
+    Value(u64),
+}
+
 /// Where a key is or would be, in a node whose lock the caller holds.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -113,7 +132,7 @@ impl Border {
             permutation: AtomicU64::new(Permuter::EMPTY.word()),
             kinds: std::array::from_fn(|_| AtomicU8::new(0)),
             run: AtomicU8::new(Run::NONE.to_byte()),
-            slices: std::array::from_fn(|_| AtomicU64::new(0)),
+            slices: std::array::from_fn(|_| AtomicU64::new(NO_SLICE)),
             values: std::array::from_fn(|_| AtomicU64::new(0)),
             suffixes: AtomicPtr::new(ptr::null_mut()),
             next: Link::new(None),
@@ -187,6 +206,23 @@ impl Border {
         self.set_value(slot, layer);
     }
 
+    /// Takes the slots from `position` on out of use. The caller holds the lock and readers wait.
+    pub(crate) fn truncate(&self, position: usize) {
+        let permuter = self.permuter();
+        for slot in permuter.slots().skip(position) {
+            self.slices[slot].store(NO_SLICE, Ordering::Relaxed);
+        }
+        self.set_permuter(permuter.truncate(position));
+    }
+
+    /// Takes the slot at `position` out of use. The caller holds the lock and readers wait: a scan that has the permutation from
+    /// before would take [`NO_SLICE`] for the slot's key.
+    pub(crate) fn take_out(&self, position: usize) {
+        let permuter = self.permuter();
+        self.set_permuter(permuter.remove(position));
+        self.slices[permuter.slot(position)].store(NO_SLICE, Ordering::Relaxed);
+    }
+
     /// The caller holds the lock.
     pub(crate) fn run(&self) -> Run {
         Run::from_byte(self.run.load(Ordering::Relaxed))
@@ -200,16 +236,10 @@ impl Border {
     /// Looks for a key without a lock, and starts to load what lies behind its value.
     #[inline]
     pub(crate) fn probe(&self, key: KeyTail<'_>) -> Probe {
-        for slot in self.permuter().slots() {
-            let slice = self.slice(slot);
-            if slice < key.slice() {
-                continue;
-            }
-            if slice > key.slice() {
-                return Probe::Missing;
-            }
+        let permuter = self.permuter();
+        for slot in equal_words(&self.slices, key.slice()) {
             let kind = self.kind(slot);
-            if class_of(kind) == key.class() {
+            if class_of(kind) == key.class() && permuter.has(slot) {
                 return self.probe_slot(slot, kind, key);
             }
         }
@@ -236,14 +266,31 @@ impl Border {
 
     /// Where the key is or belongs. The caller holds the lock.
     pub(crate) fn find(&self, key: KeyTail<'_>) -> Place {
-        let target = (key.slice(), key.class());
-        for (position, slot) in self.permuter().slots().enumerate() {
-            let here = (self.slice(slot), class_of(self.kind(slot)));
-            if here >= target {
-                return Place { position, slot: (here == target).then_some(slot) };
+        let permuter = self.permuter();
+        let mut position = count_less(&self.slices, key.slice());
+        while position < permuter.len() {
+            let slot = permuter.slot(position);
+            let class = class_of(self.kind(slot));
+            if self.slice(slot) != key.slice() || class > key.class() {
+                break;
             }
+            if class == key.class() {
+                return Place { position, slot: Some(slot) };
+            }
+            position += 1;
         }
-        Place { position: self.permuter().len(), slot: None }
+        Place { position, slot: None }
+    }
+
+    /// What is at a place that was found for the key. The caller holds the lock.
+    #[inline]
+    pub(crate) fn content(&self, key: KeyTail<'_>, place: Place) -> Content {
+        let Some(slot) = place.slot else { return Content::Nothing };
+        match self.kind(slot) {
+            LAYER => Content::Layer,
+            SUFFIX if !self.suffix_equals(slot, key) => Content::OtherSuffix,
+            _ => Content::Value(self.value(slot)),
+        }
     }
 
     /// The bag of suffixes, if the node ever had one.
@@ -320,7 +367,7 @@ impl Border {
     /// Makes it the root of an empty layer. The caller owns the tree alone.
     pub(crate) fn clear(&self, guard: &Guard<'_>, account: AccountId) {
         let locked = Locked::lock(self);
-        self.set_permuter(Permuter::EMPTY);
+        self.truncate(0);
         self.set_run(Run::NONE);
         self.next.store(None);
         self.parent.store(None);

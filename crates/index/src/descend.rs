@@ -30,8 +30,8 @@ pub(crate) struct Position<'g, 'k> {
     pub(crate) key: KeyTail<'k>,
     /// The layer, counted from the top.
     pub(crate) depth: usize,
-    /// `Layer` only if the descent was told to stop above it.
-    pub(crate) probe: Probe,
+    /// `Layer` only if the descent was told to stop above it. None if a writer has not looked, for it will under the lock.
+    pub(crate) probe: Option<Probe>,
 }
 
 impl<'g> Position<'g, '_> {
@@ -48,19 +48,39 @@ impl<'g> Position<'g, '_> {
 }
 
 impl Masstree {
-    /// Looks for a key from the top. In passing it calls `at_layer` with the border node, its version, the key there and the
-    /// layer's node.
+    /// Looks for a key from the top.
     #[inline]
-    pub(crate) fn descend<'g, 'k>(
+    pub(crate) fn descend_to_read<'g, 'k>(
+        &'g self,
+        bytes: &'k [u8],
+        guard: &'g Guard<'_>,
+    ) -> Position<'g, 'k> {
+        self.descend::<false>(bytes, usize::MAX, guard)
+    }
+
+    /// Looks for the node in which a key belongs, no further down than `depth_max`.
+    ///
+    /// A key that ends in its slice is not looked for in the node: that comes when it is locked. In passing, slots are made to
+    /// refer to the roots of their layers, so that readers have not to climb there.
+    pub(crate) fn descend_to_write<'g, 'k>(
         &'g self,
         bytes: &'k [u8],
         depth_max: usize,
         guard: &'g Guard<'_>,
-        at_layer: impl Fn(Responsible<'g>, KeyTail<'k>, NodeRef<'g>),
+    ) -> Position<'g, 'k> {
+        self.descend::<true>(bytes, depth_max, guard)
+    }
+
+    #[inline]
+    fn descend<'g, 'k, const TO_WRITE: bool>(
+        &'g self,
+        bytes: &'k [u8],
+        depth_max: usize,
+        guard: &'g Guard<'_>,
     ) -> Position<'g, 'k> {
         let mut backoff = Backoff::new();
         loop {
-            if let Some(position) = self.try_descend(bytes, depth_max, guard, &at_layer) {
+            if let Some(position) = self.try_descend::<TO_WRITE>(bytes, depth_max, guard) {
                 return position;
             }
             backoff.wait();
@@ -69,53 +89,45 @@ impl Masstree {
 
     /// None if it met a node that is deleted.
     #[inline]
-    fn try_descend<'g, 'k>(
+    fn try_descend<'g, 'k, const TO_WRITE: bool>(
         &'g self,
         bytes: &'k [u8],
         depth_max: usize,
         guard: &'g Guard<'_>,
-        at_layer: &impl Fn(Responsible<'g>, KeyTail<'k>, NodeRef<'g>),
     ) -> Option<Position<'g, 'k>> {
         let mut root = self.root(guard);
         let mut key = KeyTail::new(bytes);
         let mut depth = 0;
         loop {
-            let first = find_border(root, key.slice())?;
-            let ((border, version), probe) = probe_stable(first, key)?;
+            let (border, version) = find_border(root, key.slice())?;
+            if TO_WRITE && !key.goes_on() {
+                return Some(Position { border, version, key, depth, probe: None });
+            }
+            let ((border, version), probe) = probe_stable(border, version, key)?;
             match probe {
                 Probe::Layer(word) if depth < depth_max => {
                     // SAFETY: the slot was one of kind LAYER at the version that was just compared, during the guard's life.
                     root = unsafe { NodeRef::from_word(word) };
                     root.prefetch();
-                    at_layer((border, version), key, root);
+                    if TO_WRITE && !root.version().looks_like_a_root() {
+                        refer_to_root(border, version, key, root);
+                    }
                     key = key.below();
                     depth += 1;
                 }
-                _ => return Some(Position { border, version, key, depth, probe }),
+                _ => return Some(Position { border, version, key, depth, probe: Some(probe) }),
             }
         }
-    }
-
-    /// As `descend` for those who will write: they see to it that a layer's slot refers to its root, so that readers have not to
-    /// climb there.
-    pub(crate) fn descend_to_write<'g, 'k>(
-        &'g self,
-        bytes: &'k [u8],
-        depth_max: usize,
-        guard: &'g Guard<'_>,
-    ) -> Position<'g, 'k> {
-        self.descend(bytes, depth_max, guard, |(border, version), key, layer| {
-            if !layer.version().looks_like_a_root() {
-                refer_to_root(border, version, key, layer);
-            }
-        })
     }
 }
 
 /// Looks for the key until nobody disturbed the look; none if the node is deleted.
 #[inline]
-fn probe_stable<'g>(first: Responsible<'g>, key: KeyTail<'_>) -> Option<(Responsible<'g>, Probe)> {
-    let (mut border, mut version) = first;
+fn probe_stable<'g>(
+    mut border: &'g Border,
+    mut version: NodeVersion,
+    key: KeyTail<'_>,
+) -> Option<(Responsible<'g>, Probe)> {
     loop {
         let probe = border.probe(key);
         if !border.version().has_changed(version) || is_planted(Fault::LookWithoutCheck) {

@@ -22,7 +22,7 @@ impl Masstree {
     #[must_use]
     #[inline]
     pub fn get(&self, key: &[u8], guard: &Guard<'_>) -> Lookup {
-        self.descend(key, usize::MAX, guard, |_, _, _| {}).lookup()
+        self.descend_to_read(key, guard).lookup()
     }
 }
 
@@ -30,8 +30,8 @@ impl Position<'_, '_> {
     #[inline]
     pub(crate) fn lookup(&self) -> Lookup {
         match self.probe {
-            Probe::Value(value) => Lookup::Found(value),
-            Probe::Missing | Probe::Layer(_) => Lookup::Missing(NodeStamp::new(self.border, self.version)),
+            Some(Probe::Value(value)) => Lookup::Found(value),
+            _ => Lookup::Missing(NodeStamp::new(self.border, self.version)),
         }
     }
 }

@@ -6,8 +6,8 @@ use std::fmt;
 use ensilo_epoch::Guard;
 use ensilo_slab::OutOfMemory;
 
-use crate::border::{Border, Place, Probe, Slot};
-use crate::key::{KeyTail, LAYER, SUFFIX};
+use crate::border::{Border, Content, Place, Probe, Slot};
+use crate::key::KeyTail;
 use crate::locked::Locked;
 use crate::planted::{Fault, is_planted};
 use crate::stamp::{NodeId, NodeStamp};
@@ -108,7 +108,7 @@ impl Masstree {
         }
         loop {
             let position = self.descend_to_write(key, usize::MAX, guard);
-            if let Probe::Value(value) = position.probe {
+            if let Some(Probe::Value(value)) = position.probe {
                 return Ok(Inserted::Existing(value));
             }
             let Some(border) = position.lock() else { continue };
@@ -133,29 +133,20 @@ impl<O: InsertObserver> Insertion<'_, O> {
     /// None if the key's way leads on into a layer by now.
     #[inline]
     fn insert_at(self, place: Place) -> Result<Option<Inserted>, OutOfMemory> {
-        let Some(slot) = place.slot else {
-            let done = if self.border.permuter().is_full() {
-                self.split(place.position)
-            } else {
-                self.use_free_slot(place.position)
-            };
-            return done.map(|()| Some(Inserted::New));
-        };
-        match self.border.kind(slot) {
-            LAYER => {
+        match self.border.content(self.key, place) {
+            Content::Nothing if self.border.permuter().is_full() => self.split(place.position)?,
+            Content::Nothing => self.use_free_slot(place.position)?,
+            Content::OtherSuffix => self.make_layer(place)?,
+            Content::Layer => {
                 self.border.unlock_unchanged();
-                Ok(None)
+                return Ok(None);
             }
-            SUFFIX if !self.border.suffix_equals(slot, self.key) => {
-                self.make_layer(slot)?;
-                Ok(Some(Inserted::New))
-            }
-            _ => {
-                let value = self.border.value(slot);
+            Content::Value(value) => {
                 self.border.unlock_unchanged();
-                Ok(Some(Inserted::Existing(value)))
+                return Ok(Some(Inserted::Existing(value)));
             }
         }
+        Ok(Some(Inserted::New))
     }
 
     /// B4: readers need no mark. They find the new key through the new permutation, or else the old one with its version.

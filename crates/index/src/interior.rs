@@ -2,30 +2,36 @@
 //!
 //! # Layout
 //! ```text
-//! line 0, 1   version, key count, 14 keys
+//! line 0, 1   version, bound count, 14 bounds
 //! line 2, 3   15 children, parent
 //! ```
-//! 14 keys, not 15: so a node is four cache lines, and a search reads three of them.
+//! 14 bounds, not 15: so a node is four cache lines, and a search reads three of them.
 //!
 //! # Invariants
-//! - **I1** `keys[i]` is the lower bound of the range of `children[i + 1]`; keys rise strictly.
-//! - **I2** There is at least one child; with no key there is just this one. Child links behind the last are empty.
+//! - **I1** `bounds[i]` is the largest slice in the range of `children[i]`; bounds rise strictly. The last child has no bound.
+//! - **I2** There is at least one child. Child links behind the last are empty.
 //! - **I3** A node that is not locked and not a root is a child of its parent, and the parent of a child is the node that
 //!   has it: both are changed under the parent's lock.
+//! - **I4** Bounds behind the last are [`NO_BOUND`], less than no slice: the bounds in front of a slice are counted without
+//!   asking how many there are.
 
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use crate::INTERIOR_WIDTH;
 use crate::node::{Child, Link, Node, NodeRef};
+use crate::search::count_less;
 use crate::version::{NodeVersion, Version};
+
+/// What stands behind the last bound.
+const NO_BOUND: u64 = u64::MAX;
 
 /// An interior node.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Interior {
     version: Version,
-    key_count: AtomicU64,
-    keys: [AtomicU64; INTERIOR_WIDTH],
+    bound_count: AtomicU64,
+    bounds: [AtomicU64; INTERIOR_WIDTH],
     children: [Child; INTERIOR_WIDTH + 1],
     pub(crate) parent: Link<Interior>,
 }
@@ -49,25 +55,40 @@ impl Interior {
     pub(crate) fn empty_locked(version: NodeVersion) -> Self {
         Interior {
             version: Version::new_locked(version),
-            key_count: AtomicU64::new(0),
-            keys: std::array::from_fn(|_| AtomicU64::new(0)),
+            bound_count: AtomicU64::new(0),
+            bounds: std::array::from_fn(|_| AtomicU64::new(NO_BOUND)),
             children: std::array::from_fn(|_| Child::new(None)),
             parent: Link::new(None),
         }
     }
 
-    /// The number of keys, one less than the number of children.
+    /// The number of bounds, one less than the number of children.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        (self.key_count.load(Ordering::Relaxed) as usize).min(INTERIOR_WIDTH)
+        (self.bound_count.load(Ordering::Relaxed) as usize).min(INTERIOR_WIDTH)
     }
 
     pub(crate) fn is_full(&self) -> bool {
         self.len() == INTERIOR_WIDTH
     }
 
-    pub(crate) fn key(&self, place: usize) -> u64 {
-        self.keys[place].load(Ordering::Relaxed)
+    /// Where the range of the child behind `place` begins.
+    pub(crate) fn low(&self, place: usize) -> u64 {
+        self.bounds[place].load(Ordering::Relaxed).wrapping_add(1)
+    }
+
+    /// Lets the range of the child behind `place` begin at `low`, which is not 0. The caller holds the lock.
+    pub(crate) fn set_low(&self, place: usize, low: u64) {
+        self.bounds[place].store(low - 1, Ordering::Relaxed);
+    }
+
+    /// Whether there is no bound at `place`.
+    pub(crate) fn is_unbounded(&self, place: usize) -> bool {
+        self.bounds[place].load(Ordering::Relaxed) == NO_BOUND
+    }
+
+    fn clear_bound(&self, place: usize) {
+        self.bounds[place].store(NO_BOUND, Ordering::Relaxed);
     }
 
     pub(crate) fn child(&self, place: usize) -> Option<NodeRef<'_>> {
@@ -77,12 +98,7 @@ impl Interior {
     /// The child whose range `slice` lies in; none if a writer was seen at work.
     #[inline]
     pub(crate) fn child_for(&self, slice: u64) -> Option<NodeRef<'_>> {
-        let len = self.len();
-        let mut place = 0;
-        while place < len && self.keys[place].load(Ordering::Relaxed) <= slice {
-            place += 1;
-        }
-        self.children[place].load()
+        self.children[count_less(&self.bounds, slice)].load()
     }
 
     /// Where `child` is. The caller holds the lock, and the child is one of ours.
@@ -96,61 +112,57 @@ impl Interior {
         child.set_parent(Some(self));
     }
 
-    pub(crate) fn set_key(&self, place: usize, key: u64) {
-        self.keys[place].store(key, Ordering::Relaxed);
-    }
-
-    /// Puts `child`, whose range begins at `key`, behind the child at `place`. The caller holds the lock and there is room.
-    pub(crate) fn insert_behind(&self, place: usize, key: u64, child: NodeRef<'_>) {
+    /// Puts `child`, whose range begins at `low`, behind the child at `place`. The caller holds the lock and there is room.
+    pub(crate) fn insert_behind(&self, place: usize, low: u64, child: NodeRef<'_>) {
         let len = self.len();
         for later in (place..len).rev() {
-            self.set_key(later + 1, self.key(later));
+            self.set_low(later + 1, self.low(later));
             self.children[later + 2].store(self.children[later + 1].load());
         }
-        self.set_key(place, key);
+        self.set_low(place, low);
         self.children[place + 1].store(Some(child));
         self.set_len(len + 1);
         child.set_parent(Some(self));
     }
 
-    /// Takes out the child at `place`, and with it the lower bound of its range, or if it is the first, that of the
-    /// second, which is returned. The caller holds the lock; there are at least two children.
-    pub(crate) fn take_out(&self, place: usize) -> u64 {
+    /// Takes out the child at `place`. Its range goes to the child before it; if it is the first one, the second takes its
+    /// place, and the range of this node begins where that one's does. The caller holds the lock; there are two children.
+    pub(crate) fn take_out(&self, place: usize) {
         let len = self.len();
-        let key_place = place.saturating_sub(1);
-        let key = self.key(key_place);
-        for later in key_place + 1..len {
-            self.set_key(later - 1, self.key(later));
+        for later in place.saturating_sub(1) + 1..len {
+            self.set_low(later - 1, self.low(later));
         }
         for later in place + 1..=len {
             self.children[later - 1].store(self.children[later].load());
         }
+        self.clear_bound(len - 1);
         self.children[len].store(None);
         self.set_len(len - 1);
-        key
     }
 
-    /// Moves the keys behind `middle` and their children to the empty node `right`; returns the key at `middle`, which is
-    /// then the lower bound of `right`. The caller holds the lock.
+    /// Moves the children behind `middle` to the empty node `right`; returns where their range begins. The caller holds the
+    /// lock.
     pub(crate) fn move_upper_half<'g>(&'g self, middle: usize, right: &'g Interior) -> u64 {
         let len = self.len();
+        let low = self.low(middle);
         for place in middle + 1..len {
-            right.set_key(place - middle - 1, self.key(place));
+            right.set_low(place - middle - 1, self.low(place));
         }
         for place in middle + 1..=len {
             let child = self.children[place].load();
             right.children[place - middle - 1].store(child);
             self.children[place].store(None);
+            self.clear_bound(place - 1);
             if let Some(child) = child {
                 child.set_parent(Some(right));
             }
         }
         right.set_len(len - middle - 1);
         self.set_len(middle);
-        self.key(middle)
+        low
     }
 
     fn set_len(&self, len: usize) {
-        self.key_count.store(len as u64, Ordering::Relaxed);
+        self.bound_count.store(len as u64, Ordering::Relaxed);
     }
 }

@@ -11,7 +11,7 @@ use ensilo_epoch::Guard;
 use ensilo_slab::{AccountId, OutOfMemory};
 
 use crate::KEY_LEN_MAX;
-use crate::border::{Border, Slot};
+use crate::border::{Border, Place, Slot};
 use crate::insert::{InsertObserver, Insertion, write_new_slot};
 use crate::key::{KeyTail, LAYER};
 use crate::node::{Kind, Node, NodeRef};
@@ -20,9 +20,10 @@ use crate::suffix::words_for;
 use crate::version::NodeVersion;
 
 impl<'a, O: InsertObserver> Insertion<'a, O> {
-    /// Puts a layer with the old and the new key into `slot`, whose kind is `SUFFIX`.
+    /// Puts a layer with the old and the new key into the slot at `place`, whose kind is `SUFFIX`.
     #[cold]
-    pub(crate) fn make_layer(self, slot: usize) -> Result<(), OutOfMemory> {
+    pub(crate) fn make_layer(self, place: Place) -> Result<(), OutOfMemory> {
+        let slot = place.slot.unwrap_or_else(|| panic!("another suffix is in a slot"));
         let mut buffer = [0; KEY_LEN_MAX];
         let suffix = self.border.suffix(slot).unwrap_or_else(|| panic!("a slot of kind SUFFIX has a suffix"));
         suffix.copy_to(&mut buffer);

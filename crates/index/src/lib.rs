@@ -46,6 +46,7 @@ mod remove;
 mod replace;
 mod run;
 mod scan;
+mod search;
 mod split;
 mod stamp;
 mod statistics;

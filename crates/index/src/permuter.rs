@@ -60,6 +60,16 @@ impl Permuter {
         (0..self.len()).map(move |position| self.slot(position))
     }
 
+    /// Whether `slot` is in use.
+    #[inline]
+    pub(crate) fn has(self, slot: usize) -> bool {
+        const ONES: u64 = 0x1111_1111_1111_1111;
+        // The nibble that equals the slot becomes zero, and of the nibbles that borrow the lowest is that one.
+        let order = (self.0 >> 4) ^ (ONES * slot as u64);
+        let zeros = order.wrapping_sub(ONES) & !order & (ONES << 3);
+        zeros.trailing_zeros() as usize / 4 < self.len()
+    }
+
     /// The free slot that the next insert takes.
     #[inline]
     pub(crate) fn free_slot(self) -> usize {

@@ -3,7 +3,7 @@
 use ensilo_epoch::Guard;
 
 use crate::Masstree;
-use crate::border::{Border, Probe};
+use crate::border::{Border, Content, Probe};
 use crate::key::LAYER;
 use crate::locked::Locked;
 use crate::node::{Kind, Node, NodeRef};
@@ -22,18 +22,18 @@ impl Masstree {
     pub fn remove(&self, key: &[u8], expected: u64, guard: &Guard<'_>) -> bool {
         loop {
             let position = self.descend_to_write(key, usize::MAX, guard);
-            if position.probe != Probe::Value(expected) {
-                return false;
-            }
             let Some(border) = position.lock() else { continue };
             let place = border.find(position.key);
-            let slot = place.slot.filter(|&slot| {
-                border.kind(slot) != LAYER && border.probe(position.key) == Probe::Value(expected)
-            });
-            if slot.is_none() {
-                // Another value, or a layer by now: the next look says which.
-                border.unlock_unchanged();
-                continue;
+            match border.content(position.key, place) {
+                Content::Value(value) if value == expected => {}
+                Content::Layer => {
+                    border.unlock_unchanged();
+                    continue;
+                }
+                _ => {
+                    border.unlock_unchanged();
+                    return false;
+                }
             }
             let layer = self.take_out(border, place.position, guard);
             self.drop_empty_layers(key, position.depth, layer, guard);
@@ -43,7 +43,8 @@ impl Masstree {
 
     /// Takes the slot at `position` out of a locked node.
     fn take_out(&self, border: Locked<'_, Border>, position: usize, guard: &Guard<'_>) -> Layer {
-        border.set_permuter(border.permuter().remove(position));
+        border.mark_changing();
+        border.take_out(position);
         if !border.is_empty() {
             border.unlock_after_insert();
             return Layer::InUse;
@@ -71,7 +72,7 @@ impl Masstree {
     fn drop_empty_layer(&self, key: &[u8], depth: usize, guard: &Guard<'_>) -> Layer {
         loop {
             let position = self.descend_to_write(key, depth, guard);
-            if !matches!(position.probe, Probe::Layer(_)) {
+            if !matches!(position.probe, Some(Probe::Layer(_))) {
                 return Layer::InUse;
             }
             let Some(border) = position.lock() else { continue };

@@ -144,7 +144,7 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
             left.mark_changing();
         }
         link_behind(&left, &right);
-        left.set_permuter(left.permuter().truncate(division.first_moved()));
+        left.truncate(division.first_moved());
         if division.new_goes_left() {
             write_new_slot(&left, division.new, self.key, self.value);
         }

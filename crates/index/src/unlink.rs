@@ -7,8 +7,8 @@
 //! # How the range moves
 //! Let `N` leave, `P` be the node before it, and `s` the lower bound of the node behind it. If `N` is not the first child of
 //! its parent, taking `N` and its lower bound out of the parent leads its range to the child before, whose last border
-//! node is `P`. If `N` is the first child, the parent's own range has to begin at `s` from now on: the key that bounds it,
-//! in the first ancestor of which it is not on the left edge, is raised to `s`.
+//! node is `P`. If `N` is the first child, the parent's own range has to begin at `s` from now on: the bound in
+//! front of it, in the first ancestor of which it is not on the left edge, is raised.
 //!
 //! ```text
 //!           [ 30 ]                     [ 40 ]
@@ -39,8 +39,8 @@ enum Change {
     LosesChild(usize),
     /// It is on the left edge of a subtree that loses the beginning of its range.
     LosesRange,
-    /// The key at this place, which bounds such a subtree, is raised.
-    RaisesKey(usize, u64),
+    /// The bound in front of such a subtree, at this place, is raised: the subtree begins here now.
+    RaisesBound(usize, u64),
 }
 
 /// The locked ancestors from the bottom to the top, with what happens to each.
@@ -104,7 +104,7 @@ impl<'g> Path<'g> {
         if place > 0 {
             path.push(parent, Change::LosesChild(place));
         } else {
-            let low = parent.key(0);
+            let low = parent.low(0);
             let above = lock_existing_parent(&parent);
             child = parent.node_ref().node();
             path.push(parent, Change::LosesChild(0));
@@ -118,7 +118,7 @@ impl<'g> Path<'g> {
         loop {
             let place = parent.place_of(child);
             if place > 0 {
-                self.push(parent, Change::RaisesKey(place - 1, low));
+                self.push(parent, Change::RaisesBound(place - 1, low));
                 return;
             }
             let above = lock_existing_parent(&parent);
@@ -161,9 +161,9 @@ impl<'g> Path<'g> {
                 Change::LosesRange => {
                     node.unlock_after_shrink();
                 }
-                Change::RaisesKey(place, key) => {
+                Change::RaisesBound(place, low) => {
                     if !is_planted(Fault::BoundNotRaised) {
-                        node.set_key(place, key);
+                        node.set_low(place, low);
                     }
                     node.unlock_after_insert();
                 }

@@ -3,7 +3,8 @@
 use ensilo_epoch::Guard;
 
 use crate::Masstree;
-use crate::border::Border;
+use crate::WIDTH;
+use crate::border::{Border, NO_SLICE};
 use crate::interior::Interior;
 use crate::key::{LAYER, SUFFIX, class_of};
 use crate::node::{Kind, Node, NodeRef};
@@ -62,11 +63,11 @@ impl<'g> LayerWalk<'g> {
         let len = interior.len();
         let mut child_low = low;
         for place in 0..=len {
-            let child_high = if place < len { Some(interior.key(place)) } else { high };
-            assert!(child_high.is_none_or(|bound| bound > child_low), "I1: keys rise");
+            let child_high = if place < len { Some(interior.low(place)) } else { high };
+            assert!(child_high.is_none_or(|bound| bound > child_low), "I1: bounds rise");
             assert!(
                 high.is_none_or(|high| child_high.is_some_and(|bound| bound <= high)),
-                "I1: keys are bounded"
+                "I1: bounds are within the node's range"
             );
             let child = interior.child(place).unwrap_or_else(|| panic!("I2: every child is there"));
             self.node(child, Some(interior), child_low, child_high);
@@ -74,6 +75,7 @@ impl<'g> LayerWalk<'g> {
         }
         for place in len + 1..=crate::INTERIOR_WIDTH {
             assert!(interior.child(place).is_none(), "I2: links behind the last child are empty");
+            assert!(interior.is_unbounded(place - 1), "I4: bounds behind the last are NO_BOUND");
         }
     }
 
@@ -93,6 +95,10 @@ impl<'g> LayerWalk<'g> {
 
     fn slots(&self, border: &Border, low: u64, high: Option<u64>) {
         assert!(border.permuter().is_valid(), "P1");
+        let permuter = border.permuter();
+        for slot in (0..WIDTH).filter(|&slot| !permuter.has(slot)) {
+            assert_eq!(border.slice(slot), NO_SLICE, "B5");
+        }
         let mut before = None;
         for slot in border.permuter().slots().map(|slot| (slot, border.slot(slot))) {
             let (number, slot) = slot;
