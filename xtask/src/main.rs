@@ -77,6 +77,7 @@ fn models() -> Vec<Step> {
             .model("loom"),
         Step::cargo("loom: epochs", "test --release -p ensilo-epoch --test loom").model("loom"),
         Step::cargo("loom: records and commit", "test --release -p ensilo-txn --lib").model("loom"),
+        Step::cargo("loom: workers and closing", "test --release -p ensilo --lib slot").model("loom"),
         Step::cargo("shuttle: index", "test --release -p ensilo-index --test shuttle").model("shuttle"),
     ]
 }

@@ -352,7 +352,7 @@ impl<P: Protocol> fmt::Debug for Database<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let handles = Arc::strong_count(&self.owner);
         f.debug_struct("Database")
-            .field("id", &self.shared.id)
+            .field("id", &self.shared.id())
             .field("handles", &handles)
             .finish_non_exhaustive()
     }

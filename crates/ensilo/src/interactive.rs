@@ -1,5 +1,7 @@
 //! Transactions that stay open between calls.
 
+#![allow(unsafe_code, reason = "a transaction and the worker that it borrows, in one value")]
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -47,7 +49,7 @@ impl<P: Protocol> Interactive<P> {
         // `with` hands the transaction to closures that are generic over it.
         let borrowed: &'static mut ThreadWorker<P> = unsafe { &mut *worker };
         let transaction = Transaction::new(borrowed.raw.begin(), &mut borrowed.local);
-        worker::note_interactive(shared.id);
+        worker::note_interactive(shared.id());
         // SAFETY: `Box::into_raw` never returns null.
         let worker = unsafe { NonNull::new_unchecked(worker) };
         Ok(Interactive {
@@ -84,7 +86,7 @@ impl<P: Protocol> Interactive<P> {
         self.check_open()?;
         let transaction = self.transaction.take().ok_or(Error::UseAfterCommit)?;
         let result = transaction.commit();
-        worker::forget_interactive(self.shared.id);
+        worker::forget_interactive(self.shared.id());
         result.map_err(|error| self.shared.explain(error))
     }
 
@@ -115,7 +117,7 @@ impl<P: Protocol> Interactive<P> {
     fn end(&mut self) -> bool {
         let Some(transaction) = self.transaction.take() else { return false };
         drop(transaction);
-        worker::forget_interactive(self.shared.id);
+        worker::forget_interactive(self.shared.id());
         true
     }
 }

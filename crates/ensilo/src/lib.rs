@@ -1,4 +1,82 @@
 //! An in-memory, serializable transactional database for multicore machines.
+//!
+//! Tables hold typed rows. A request is a closure that runs as one transaction; when it meets a conflict it is undone and run again.
+//! Any number of threads may make requests at once: readers write no shared memory, and writers wait for nobody.
+//!
+//! ```
+//! use ensilo::{Columns, Database, Error, Row, Table, Text};
+//!
+//! #[derive(Debug, PartialEq, Row)]
+//! #[row(table = "account", index(name = "by_owner", columns(owner)))]
+//! struct Account {
+//!     #[row(key)]
+//!     id: u32,
+//!     owner: Text<16>,
+//!     balance: i64,
+//! }
+//!
+//! /// Some columns of an account, to be read and changed without the others.
+//! #[derive(Columns)]
+//! #[columns(of = Account)]
+//! struct Balance {
+//!     balance: i64,
+//! }
+//!
+//! # fn main() -> ensilo::Result<()> {
+//! let db = Database::in_memory()?;
+//! let accounts: Table<Account> = db.create_table()?;
+//! let anna = Text::truncated("Anna");
+//! db.transact(|tx| {
+//!     accounts.insert(tx, &Account { id: 1, owner: anna, balance: 100 })?;
+//!     accounts.insert(tx, &Account { id: 2, owner: Text::truncated("Bert"), balance: 0 })?;
+//!     Ok(())
+//! })?;
+//!
+//! // All of a transfer happens, or nothing.
+//! let transfer = |from: u32, to: u32, amount: i64| {
+//!     db.transact(|tx| {
+//!         let source = accounts.get_columns::<Balance>(tx, from)?;
+//!         if source.is_none_or(|source| source.balance < amount) {
+//!             return Err(Error::rollback("not enough money"));
+//!         }
+//!         accounts.update(tx, from, |account: &mut Balance| account.balance -= amount)?;
+//!         accounts.update(tx, to, |account: &mut Balance| account.balance += amount)
+//!     })
+//! };
+//! transfer(1, 2, 30)?;
+//! assert!(transfer(1, 2, 1000).is_err());
+//!
+//! // Reads of a transaction belong to one moment; indexes are kept by every write.
+//! let by_owner = accounts.index::<Text<16>>("by_owner")?;
+//! let (sum, of_anna) = db.transact(|tx| {
+//!     let mut sum = 0;
+//!     accounts.scan().columns::<Balance>().for_each(tx, |_id, account| sum += account.balance)?;
+//!     Ok((sum, by_owner.equal(&anna).collect(tx)?))
+//! })?;
+//! assert_eq!(sum, 100);
+//! assert_eq!(of_anna, [Account { id: 1, owner: anna, balance: 70 }]);
+//! # Ok(()) }
+//! ```
+//!
+//! # Where to look
+//! - [`Database`]: opening, requests on the calling thread ([`Database::transact`], [`Database::snapshot`]) and on a pool of pinned
+//!   threads ([`Database::submit`]), tables and indexes that come and go, statistics.
+//! - [`Table`]: statements on rows that are Rust structs; [`Scan`], [`Index`] and [`Found`] go with it.
+//! - [`DynamicTable`]: the same tables with rows of [`Value`]s.
+//! - [`Interactive`]: transactions that stay open between calls.
+//! - [`Error`]: what can fail, what that leaves behind, and the remedy.
+//!
+//! # Isolation
+//! Every transaction is serializable: the outcome is that of some order in which they ran one after the other. Conflicts are found at
+//! commit, so inside a closure two reads need not belong together; nothing that was concluded from such reads leaves a request, neither
+//! as a value nor as an error. A panic does, and effects outside the database do: a closure should have neither on account of what it
+//! has read. A snapshot shows one past point of that order, one to two snapshot intervals ago.
+//!
+//! # Protocols
+//! What runs the transactions is a type parameter, [`Silo`] unless told: `Database<P>`, `Table<T, P>` and so on compile to direct calls
+//! of it.
+
+#![deny(unsafe_code)]
 
 extern crate self as ensilo;
 

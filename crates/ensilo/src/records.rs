@@ -93,8 +93,15 @@ impl RecordTally {
     }
 
     /// The running transaction has committed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn commit(&mut self) {
+        if !self.touched.is_empty() {
+            self.count();
+        }
+    }
+
+    #[inline(never)]
+    fn count(&mut self) {
         // A store whose sum returned to 0 in between is there twice, the second time with 0.
         for store in self.touched.drain(..) {
             let difference = std::mem::take(&mut self.differences[store as usize]);
@@ -103,11 +110,16 @@ impl RecordTally {
     }
 
     /// Forgets what a transaction that did not commit has noted.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn discard(&mut self) {
         if !self.touched.is_empty() {
-            self.touched.drain(..).for_each(|store| self.differences[store as usize] = 0);
+            self.forget();
         }
+    }
+
+    #[cold]
+    fn forget(&mut self) {
+        self.touched.drain(..).for_each(|store| self.differences[store as usize] = 0);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the handles, threads and transactions of one database share.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use ensilo_sync::barrier;
@@ -12,11 +12,8 @@ use crate::options::Options;
 use crate::pool::Pool;
 use crate::records::RecordCounts;
 use crate::row_ids::RowIdSource;
-use crate::worker::{self, Entered, Slot};
+use crate::worker::{self, DatabaseKey, Entered, Slot};
 use crate::{Error, Result};
-
-/// Ids of databases; 0 is none, and none is used again.
-static NEXT_DATABASE: AtomicU64 = AtomicU64::new(1);
 
 /// One thread's way into the engine, and its scratch memory.
 pub(crate) struct ThreadWorker<P: Protocol> {
@@ -26,7 +23,7 @@ pub(crate) struct ThreadWorker<P: Protocol> {
 
 /// See the module's documentation. It outlives the last [`Database`](crate::Database) handle only in threads that are leaving.
 pub(crate) struct Shared<P: Protocol> {
-    pub(crate) id: u64,
+    key: DatabaseKey<ThreadWorker<P>>,
     pub(crate) retries: u32,
     pub(crate) engine: Arc<Engine<P>>,
     pub(crate) catalog: Catalog,
@@ -47,12 +44,11 @@ struct Slots<P: Protocol> {
 
 impl<P: Protocol> Shared<P> {
     pub(crate) fn new(options: Options) -> Result<Self> {
-        // Relaxed: the ids need only differ.
-        let id = NEXT_DATABASE.fetch_add(1, Ordering::Relaxed);
+        let key = DatabaseKey::mint();
         let engine = Engine::new(options.engine_options());
-        let catalog = Catalog::new(&engine, id)?;
+        let catalog = Catalog::new(&engine, key.id())?;
         Ok(Shared {
-            id,
+            key,
             retries: options.retries,
             engine,
             catalog,
@@ -65,12 +61,16 @@ impl<P: Protocol> Shared<P> {
         })
     }
 
+    /// Tells the database from all others of the process.
+    #[inline(always)]
+    pub(crate) fn id(&self) -> u64 {
+        self.key.id()
+    }
+
     /// The calling thread's worker.
     #[inline]
     pub(crate) fn enter(&self) -> Result<Entered<'_, ThreadWorker<P>>> {
-        // SAFETY: ids start at 1, are never used again, and this one always comes with this `P`. The slot that is made goes to
-        // the calling thread's cache and, weakly, to the list for closing, which never enters it.
-        unsafe { worker::enter(self.id, || self.new_slot()) }
+        worker::enter(&self.key, || self.new_worker(), |slot| self.register(slot))
     }
 
     /// A worker that belongs to no thread's cache.
@@ -80,20 +80,19 @@ impl<P: Protocol> Shared<P> {
             return Err(Error::Closed);
         }
         slots.workers_made += 1;
-        let local = Local::new(self.id, self.id << 32 | slots.workers_made, &self.row_ids, &self.records);
+        let local = Local::new(self.id(), self.id() << 32 | slots.workers_made, &self.row_ids, &self.records);
         Ok(ThreadWorker { raw: self.engine.worker(), local })
     }
 
-    #[cold]
-    fn new_slot(&self) -> Result<Arc<Slot<ThreadWorker<P>>>> {
-        let slot = Arc::new(Slot::new(self.new_worker()?));
+    /// Remembers a slot, to close it with the database.
+    fn register(&self, slot: Weak<Slot<ThreadWorker<P>>>) -> Result<()> {
         let mut slots = self.lock_slots();
         if slots.is_closed {
             return Err(Error::Closed);
         }
         slots.registered.retain(|slot| slot.strong_count() > 0);
-        slots.registered.push(Arc::downgrade(&slot));
-        Ok(slot)
+        slots.registered.push(slot);
+        Ok(())
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -138,7 +137,7 @@ impl<P: Protocol> Shared<P> {
 
     /// Whether the calling thread has a transaction of this database under way.
     pub(crate) fn is_in_transaction(&self) -> bool {
-        worker::is_in_transaction(self.id)
+        worker::is_in_transaction(self.id())
     }
 
     /// Makes an error that leaves a request readable: names the table of an abort.

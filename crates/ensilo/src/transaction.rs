@@ -4,6 +4,8 @@
 //! - T1: the lifetime `'t` is invariant and chosen by the request, not by the closure, which is generic over it. So what
 //!   carries `'t`, such as a found row, means something to this one transaction and does not compile with another.
 
+#![allow(unsafe_code, reason = "marks that a transaction of the engine is under way")]
+
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -143,7 +145,7 @@ impl<'t, P: Protocol> Transaction<'t, P> {
     }
 
     /// Commits, unless an abort was swallowed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn commit(self) -> Result<()> {
         if let Some(abort) = self.inner.doomed {
             return Err(Error::from_raw(abort));

@@ -8,4 +8,4 @@ mod slot;
 mod thread_cache;
 
 pub(crate) use slot::{Entered, Slot};
-pub(crate) use thread_cache::{enter, forget_interactive, is_in_transaction, note_interactive};
+pub(crate) use thread_cache::{DatabaseKey, enter, forget_interactive, is_in_transaction, note_interactive};

@@ -33,8 +33,9 @@ impl<P: Protocol> Shared<P> {
     pub(crate) fn create_index(&self, table: &Arc<TableCore>, schema: IndexSchema) -> Result<()> {
         self.check_may_change()?;
         let index = self.introduce_index(table, schema)?;
-        wait::for_older_transactions(self.engine.epochs());
-        let built = self.fill_index(table, &index).and_then(|()| self.finish_index(table, &index));
+        let built = wait::for_older_transactions(self.engine.epochs(), || self.is_closed())
+            .and_then(|()| self.fill_index(table, &index))
+            .and_then(|()| self.finish_index(table, &index));
         if built.is_err() {
             self.abandon_index(table, &index);
         }

@@ -42,12 +42,12 @@ impl<P: Protocol> Shared<P> {
     ) -> Result<Arc<TableCore>> {
         let store = changes.new_store(&self.engine)?;
         stores.push(store.id());
-        let table = TableCore::new(self.id, schema.name().into(), schema, store);
+        let table = TableCore::new(self.id(), schema.name().into(), schema, store);
         let mut indexes = Vec::new();
         for (number, schema) in table.schema.indexes().iter().enumerate() {
             let store = changes.new_store(&self.engine)?;
             stores.push(store.id());
-            let index = IndexCore::new(self.id, schema.clone(), store, Some(number));
+            let index = IndexCore::new(self.id(), schema.clone(), store, Some(number));
             // Rows and entries of an index that is as old as its table appear at the same points in time.
             index.mark_ready(0);
             indexes.push(Arc::new(index));
@@ -105,7 +105,7 @@ impl<P: Protocol> Shared<P> {
         }
         table.current_schema().with_index(schema.clone()).map_err(Error::from_schema)?;
         let store = changes.new_store(&self.engine)?;
-        let index = Arc::new(IndexCore::new(self.id, schema, store, None));
+        let index = Arc::new(IndexCore::new(self.id(), schema, store, None));
         indexes.push(Arc::clone(&index));
         table.indexes.publish(indexes, self.engine.epochs());
         Ok(index)

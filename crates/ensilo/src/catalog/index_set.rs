@@ -14,6 +14,8 @@
 //! |---|---|---|---|
 //! | `[index-set]` | `publish`: `current` Release | `load`: `current` Acquire | the set and the indexes in it |
 
+#![allow(unsafe_code, reason = "sets of indexes are read without a lock and freed by epochs")]
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering, fence};

@@ -42,7 +42,8 @@ impl<T: Row, P: Protocol> Table<T, P> {
     where
         T: 'r,
     {
-        let mut keys = Vec::new();
+        let rows = rows.into_iter();
+        let mut keys = Vec::with_capacity(rows.size_hint().0);
         for row in rows {
             match self.insert(tx, row) {
                 Ok(key) => keys.push(key),

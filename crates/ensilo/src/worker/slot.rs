@@ -20,6 +20,11 @@
 //! |---|---|---|---|
 //! | `[slot-leave]` | `leave`: `is_busy` Release | `close`: `is_busy` Acquire | the owner's last use of the worker before the closer takes it |
 
+#![allow(
+    unsafe_code,
+    reason = "a worker that its thread uses without a lock and a closing thread takes away"
+)]
+
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -114,6 +119,12 @@ impl<W: Send> Slot<W> {
         self.claim()
     }
 
+    /// Plants a fault for the model to find: this slot's light barriers do nothing.
+    #[cfg(all(test, loom))]
+    fn plant_missing_barriers(&mut self) {
+        self.flags.light_is_free = true;
+    }
+
     #[inline]
     fn leave(&self) {
         // Release: [slot-leave].
@@ -170,7 +181,10 @@ impl<W: Send> Drop for Entered<'_, W> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod models;
+
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;

@@ -1,20 +1,50 @@
 //! The slots of one thread, by database.
 //!
 //! # Invariants
-//! - C1: the slot under database id `i` was made by that database, so its type is `Slot<W>` with the one `W` of that database: ids
-//!   are never used again and a database has one protocol.
+//! - C1: the slot under the id of a [`DatabaseKey<W>`] is a `Slot<W>` that this thread made for itself: ids are minted with their key
+//!   and never used again.
 //! - C2: `LAST` is empty or names an entry of `SLOTS` of the same thread.
 //! - C3: an entry leaves `SLOTS` only when its slot is not busy, or with its thread.
 
+#![allow(
+    unsafe_code,
+    reason = "one thread-local word names a slot of a type that the database's key vouches for"
+)]
+
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use super::slot::{Entered, Slot};
 use crate::{Error, Result};
 
 /// Names no database.
 const NO_DATABASE: u64 = 0;
+
+/// Ids of databases; none is used again.
+static NEXT_DATABASE: AtomicU64 = AtomicU64::new(NO_DATABASE + 1);
+
+/// Names a database whose threads have workers of type `W`. There is one for each id.
+pub(crate) struct DatabaseKey<W> {
+    id: u64,
+    workers: PhantomData<fn() -> W>,
+}
+
+impl<W> DatabaseKey<W> {
+    /// A new database's.
+    pub(crate) fn mint() -> Self {
+        // Relaxed: the ids need only differ.
+        DatabaseKey { id: NEXT_DATABASE.fetch_add(1, Ordering::Relaxed), workers: PhantomData }
+    }
+
+    /// The number; never 0.
+    #[inline(always)]
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+}
 
 thread_local! {
     /// The slot that this thread used last. Has no destructor, hence is reached without a look at its state.
@@ -56,35 +86,40 @@ impl Drop for Slots {
     }
 }
 
-/// Enters the calling thread's slot of the database `id`; `make` makes the slot when the thread has none.
+/// Enters the calling thread's slot of the database. When the thread has none, `make` makes its worker, and `register` is told
+/// of the slot, to close it some day.
 ///
 /// # Errors
-/// Those of [`Slot::enter`] and of `make`; [`Error::ThreadEnding`].
-///
-/// # Safety
-/// `id` is never 0 and always comes with the same `W`, and `make` returns a slot that no other thread enters.
+/// Those of [`Slot::enter`], of `make` and of `register`; [`Error::ThreadEnding`].
 #[inline]
-pub(crate) unsafe fn enter<'d, W: Send + 'static>(
-    id: u64,
-    make: impl FnOnce() -> Result<Arc<Slot<W>>>,
-) -> Result<Entered<'d, W>> {
+pub(crate) fn enter<W: Send + 'static>(
+    database: &DatabaseKey<W>,
+    make: impl FnOnce() -> Result<W>,
+    register: impl FnOnce(Weak<Slot<W>>) -> Result<()>,
+) -> Result<Entered<'_, W>> {
     let (last, slot) = LAST.get();
-    let slot = if last == id { slot } else { find_or_make(id, make)? };
-    // SAFETY: by C2 the pointer names an entry of this thread, by C1 and the caller's promise of type `Slot<W>`. By C3 the entry
-    // stays while the slot is busy, which it is as long as the value returned lives; that value is bound to this thread
-    // and to frames of its stack, which are gone when the thread's destructors run. This thread is the owner.
+    let slot = if last == database.id { slot } else { find_or_make(database.id, make, register)? };
+    // SAFETY: by C2 the pointer names an entry of this thread, by C1 of type `Slot<W>`. By C3 the entry stays while the slot
+    // is busy, which it is as long as the value returned lives; that value is bound to this thread and cannot outlive
+    // the borrow of the database, so it lies in a frame of the stack, which is gone when the thread's destructors run.
+    // This thread is the owner (C1).
     unsafe { (*slot.cast::<Slot<W>>()).enter() }
 }
 
 #[cold]
 fn find_or_make<W: Send + 'static>(
     id: u64,
-    make: impl FnOnce() -> Result<Arc<Slot<W>>>,
+    make: impl FnOnce() -> Result<W>,
+    register: impl FnOnce(Weak<Slot<W>>) -> Result<()>,
 ) -> Result<*const ()> {
     let known = find(id)?.map(|slot| Arc::as_ptr(&slot).cast::<()>());
     let slot = match known {
         Some(slot) => slot,
-        None => add(id, make()?)?,
+        None => {
+            let slot = Arc::new(Slot::new(make()?));
+            register(Arc::downgrade(&slot))?;
+            add(id, slot)?
+        }
     };
     LAST.set((id, slot));
     Ok(slot)

@@ -1,0 +1,75 @@
+//! The slot in every order of its steps, as far as weak memory allows:
+//! `RUSTFLAGS="--cfg loom" cargo test -p ensilo --lib --release slot`.
+//!
+//! What the worker is made of is a cell that the checker watches: two threads that use it without an order between them fail
+//! the model.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+
+use super::*;
+
+/// Stands for a worker.
+struct Watched {
+    uses: UnsafeCell<u64>,
+    drops: Arc<AtomicUsize>,
+}
+
+impl Watched {
+    fn touch(&mut self) {
+        self.uses.with_mut(|uses| {
+            // SAFETY: the checker fails the model when somebody else uses the cell meanwhile.
+            unsafe { *uses += 1 }
+        });
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.touch();
+        self.drops.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// One thread makes two requests while another closes the database.
+fn requests_meet_a_close(plant_fault: bool) {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let mut slot = Slot::new(Watched { uses: UnsafeCell::new(0), drops: Arc::clone(&drops) });
+    if plant_fault {
+        slot.plant_missing_barriers();
+    }
+    let slot = Arc::new(slot);
+    let owner = Arc::clone(&slot);
+    let requests = thread::spawn(move || {
+        for _ in 0..2 {
+            // SAFETY: this thread alone enters.
+            match unsafe { owner.enter() } {
+                Ok(mut entered) => entered.touch(),
+                Err(Error::Closed) => return,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+    slot.mark_closed();
+    barrier::heavy();
+    drop(slot.take_if_idle());
+    requests.join().unwrap();
+    // SAFETY: the owner's thread has ended, and this one takes its place.
+    assert!(matches!(unsafe { slot.enter() }, Err(Error::Closed)));
+    assert_eq!(drops.load(Ordering::Relaxed), 1, "whoever is last takes the worker out, once");
+}
+
+#[test]
+fn owner_and_closer_never_share_the_worker_and_it_is_dropped_once() {
+    loom::model(|| requests_meet_a_close(false));
+}
+
+#[test]
+fn the_model_notices_missing_barriers() {
+    let planted = catch_unwind(AssertUnwindSafe(|| loom::model(|| requests_meet_a_close(true))));
+    assert!(planted.is_err());
+}
