@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -76,6 +77,8 @@ struct LiveCounts {
 struct Shared {
     phase: AtomicU8,
     live: Vec<LiveCounts>,
+    /// Held by the coordinator until every worker is ready.
+    start: Mutex<()>,
     processors: Vec<usize>,
     clock: Clock,
 }
@@ -97,11 +100,13 @@ pub fn run<W: Workload>(
     let shared = Shared {
         phase: AtomicU8::new(PREPARING),
         live: (0..options.workers).map(|_| LiveCounts::default()).collect(),
+        start: Mutex::new(()),
         processors: processors_for(options),
         clock: Clock::new(),
     };
     thread::scope(|scope| {
         let shared = &shared;
+        let start = shared.start.lock().unwrap_or_else(PoisonError::into_inner);
         let (preparing, all_ready) = channel();
         let start_worker = |worker| {
             let preparing = preparing.clone();
@@ -110,6 +115,8 @@ pub fn run<W: Workload>(
         let workers: Vec<_> = (0..options.workers).map(start_worker).collect();
         drop(preparing);
         wait_for_all(&all_ready);
+        set_phase(shared, WARMUP);
+        drop(start);
         let mut result = coordinate(workload, options, name, shared, view, interrupt);
         for worker in workers {
             let outcome = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -155,9 +162,8 @@ fn work<W: Workload>(
     let mut session = workload.session(worker);
     let mut measurements = Measurements::new(workload.transaction_types().len());
     drop(preparing);
-    while shared.phase.load(Relaxed) == PREPARING {
-        thread::yield_now();
-    }
+    // Waits for the coordinator to let go. Not by yielding in a loop: schedulers make who yields often wait for long.
+    drop(shared.start.lock());
     let result = run_transactions(&mut session, &mut measurements, &shared.live[worker], shared);
     session.finish();
     result.map(|()| measurements)
@@ -215,7 +221,6 @@ fn coordinate<W: Workload>(
     view: &mut View,
     interrupt: &Interrupt,
 ) -> RunResult {
-    set_phase(shared, WARMUP);
     let mut ignored = Vec::new();
     watch("warm-up", options.warmup, shared, view, interrupt, &mut ignored);
     let memory_before = workload.memory();
