@@ -1,0 +1,125 @@
+//! What a database asks of a disk.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Directories and files.
+///
+/// What a call has changed survives a power failure only after a sync: a file's bytes and length after [`File::sync_data`], its name
+/// after [`Disk::sync_dir`] of its directory.
+pub trait Disk: Send + Sync + fmt::Debug + 'static {
+    /// Creates a file of `preallocate_bytes` zeros, for which the space is reserved.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; `StorageFull`; those of the system.
+    fn create(&self, path: &Path, preallocate_bytes: u64) -> io::Result<Box<dyn File>>;
+
+    /// Opens a file for reading and writing.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the system.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn File>>;
+
+    /// Gives a file another name in one step; a file that has that name is replaced.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the system.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the system.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `NotFound`, `DirectoryNotEmpty`; those of the system.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// What a directory holds, by name.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the system.
+    fn list(&self, dir: &Path) -> io::Result<Vec<Listed>>;
+
+    /// Creates a directory and those above it that are missing. Fine if it is there.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory survive: those created, given and removed so far.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the system.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Whether there is a file or directory of this name.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn exists(&self, path: &Path) -> io::Result<bool>;
+
+    /// Takes the lock that the file `path` stands for, and makes the file if it is missing. The lock ends with the value, and with the process.
+    ///
+    /// # Errors
+    /// `WouldBlock` while another process, or another part of this one, holds it; those of the system.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
+}
+
+/// An open file. Reads and writes name their place; several threads may use it at once.
+pub trait File: Send + Sync + fmt::Debug {
+    /// The length in bytes.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn len_bytes(&self) -> io::Result<u64>;
+
+    /// Fills `bytes` from `offset` on.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the file ends before; those of the system.
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
+
+    /// Writes all of `bytes` from `offset` on. After an error nobody knows what was written.
+    ///
+    /// # Errors
+    /// `StorageFull`; those of the system.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes the bytes written so far survive, and the length if it grew. After an error nobody knows which of them do, and a
+    /// second call proves nothing.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Like [`File::sync_data`], with all that the system knows of the file.
+    ///
+    /// # Errors
+    /// As [`File::sync_data`].
+    fn sync_all(&self) -> io::Result<()>;
+
+    /// Cuts the file, or makes it longer by zeros.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn set_len(&self, len_bytes: u64) -> io::Result<()>;
+}
+
+/// A lock that is held until this is dropped.
+pub trait Lock: Send + Sync + fmt::Debug {}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The name within the directory.
+    pub name: String,
+    /// The length in bytes; 0 for a directory.
+    pub len_bytes: u64,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+}

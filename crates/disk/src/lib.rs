@@ -1,0 +1,9 @@
+//! The seam between Ensilo and its files.
+//!
+//! Whatever the database reads or writes goes through [`Disk`] and [`File`], so that a test can put a disk in their place that loses,
+//! tears and reorders what was not synced.
+#![forbid(unsafe_code)]
+
+mod disk;
+
+pub use disk::{Disk, File, Listed, Lock};
