@@ -54,6 +54,16 @@ impl SnapshotInterval {
         self.epochs
     }
 
+    /// The first epoch of the first interval that begins at `epoch` or later.
+    pub(crate) fn start_from(self, epoch: Epoch) -> Epoch {
+        Epoch(epoch.0.next_multiple_of(self.epochs))
+    }
+
+    /// The first epoch of the interval after the one that `epoch` lies in.
+    pub(crate) fn next_start(self, epoch: Epoch) -> Epoch {
+        Epoch(self.start(epoch).0 + self.epochs)
+    }
+
     /// The first epoch of the interval that `epoch` lies in.
     #[inline]
     pub(crate) fn start(self, epoch: Epoch) -> Epoch {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use ensilo_slab::Pool;
 use ensilo_sync::CachePadded;
@@ -22,6 +23,8 @@ struct Numbers {
     snapshot: u64,
     memory_horizon: u64,
     snapshot_horizon: u64,
+    /// When the last interval between snapshots began.
+    interval_began: Instant,
 }
 
 /// What all workers read. Nobody writes it between two ticks: the numbers share cache lines.
@@ -37,6 +40,7 @@ struct Published {
 pub struct Epochs {
     published: CachePadded<Published>,
     interval: SnapshotInterval,
+    snapshot_interval: Option<Duration>,
     first: Epoch,
     slots: Slots,
     orphans: Orphans,
@@ -49,19 +53,26 @@ pub struct Epochs {
 impl Epochs {
     /// The epochs of a database whose records and nodes lie in `pool`.
     ///
-    /// The first epoch is `4 * epochs_per_snapshot`, which is also the first snapshot epoch: nothing was ever committed before it.
+    /// The first epoch is a multiple of `epochs_per_snapshot`, not before `first_epoch` and not 0. It is also the first snapshot
+    /// epoch: everything that was ever committed was committed before it.
     ///
     /// # Panics
     /// When the system has no thread left to advance the epochs.
     #[must_use]
     pub fn new(options: EpochOptions, pool: Arc<Pool>) -> Arc<Epochs> {
         let interval = SnapshotInterval::new(options.epochs_per_snapshot);
-        let first = 4 * interval.epochs();
-        let numbers =
-            Numbers { global: first, snapshot: first, memory_horizon: first - 1, snapshot_horizon: first };
+        let first = interval.start_from(options.first_epoch).get().max(4 * interval.epochs());
+        let numbers = Numbers {
+            global: first,
+            snapshot: first,
+            memory_horizon: first - 1,
+            snapshot_horizon: first,
+            interval_began: Instant::now(),
+        };
         let epochs = Arc::new(Epochs {
             published: CachePadded::new(Published::new(&numbers)),
             interval,
+            snapshot_interval: options.snapshot_interval,
             first: Epoch::new(first),
             slots: Slots::new(),
             orphans: Orphans::new(),
@@ -133,15 +144,46 @@ impl Epochs {
     /// Participants are never waited for. Two ticks at once come one after the other.
     pub fn advance(&self) {
         let mut numbers = self.ticking.lock().unwrap_or_else(PoisonError::into_inner);
-        numbers.global += 1;
+        numbers.global = self.next_epoch(&mut numbers).get();
         // Release: [epoch] whoever reads this epoch sees what was visible at the barriers of earlier ticks.
         self.published.global.store(numbers.global, Ordering::Release);
         barrier::heavy();
-        numbers.derive(&self.oldest(), self.interval);
+        let oldest = self.oldest();
+        let memory_horizon = self.epoch_before(Epoch::new(numbers.global.min(oldest.pin)));
+        numbers.derive(&oldest, memory_horizon, self.interval);
         // Release: [horizon] and [snapshot], with the Acquire loads of the slots that led here.
         self.published.memory_horizon.store(numbers.memory_horizon, Ordering::Release);
         self.published.snapshot_horizon.store(numbers.snapshot_horizon, Ordering::Release);
         self.published.snapshot.store(numbers.snapshot, Ordering::Release);
+    }
+
+    /// The epoch that follows: the next number, or the next snapshot epoch if it is time for one.
+    fn next_epoch(&self, numbers: &mut Numbers) -> Epoch {
+        let global = Epoch::new(numbers.global);
+        let Some(snapshot_interval) = self.snapshot_interval else { return Epoch::new(numbers.global + 1) };
+        let next_start = self.interval.next_start(global);
+        let is_due = numbers.interval_began.elapsed() >= snapshot_interval;
+        if !is_due && numbers.global + 1 < next_start.get() {
+            return Epoch::new(numbers.global + 1);
+        }
+        numbers.interval_began = Instant::now();
+        next_start
+    }
+
+    /// An epoch that is no later than the one that was there before `epoch`: the number before, unless epochs were left out to
+    /// begin an interval.
+    fn epoch_before(&self, epoch: Epoch) -> Epoch {
+        let is_after_a_gap = self.snapshot_interval.is_some() && self.interval.start(epoch) == epoch;
+        Epoch::new(epoch.get() - if is_after_a_gap { self.interval.epochs() } else { 1 })
+    }
+
+    /// Every commit with an earlier epoch is complete, and what it did before [`Participant::end_commit`] is visible to the caller.
+    #[must_use]
+    pub fn complete_frontier(&self) -> Epoch {
+        let global = self.published.global.load(Ordering::Acquire);
+        // A committer whose publication the scan below misses reads its epoch behind this barrier: it is `global` or later.
+        barrier::heavy();
+        Epoch::new(global.min(self.oldest().commit))
     }
 
     /// Ends the advancing thread, if there is one, and waits for it. The epochs stay where they are.
@@ -212,9 +254,9 @@ struct Oldest {
 impl Numbers {
     /// Derives what is over at the global epoch from what participants published. Nothing falls (I3): a participant that read
     /// an epoch long ago and publishes it now is behind a number that needs no protection from it, see the crate's page.
-    fn derive(&mut self, oldest: &Oldest, interval: SnapshotInterval) {
+    fn derive(&mut self, oldest: &Oldest, memory_horizon: Epoch, interval: SnapshotInterval) {
         let complete = Epoch::new(self.global.min(oldest.commit));
-        self.memory_horizon = self.memory_horizon.max(self.global.min(oldest.pin) - 1);
+        self.memory_horizon = self.memory_horizon.max(memory_horizon.get());
         // Before the snapshot epoch: its former value counts.
         self.snapshot_horizon = self.snapshot_horizon.max(self.snapshot.min(oldest.snapshot));
         self.snapshot = self.snapshot.max(interval.start(complete).get());

@@ -10,6 +10,8 @@
 //!   `E - e_w <= 1`. Here a worker publishes a *pin* for as long as it holds references, and a *commit epoch* only
 //!   while it commits; the global epoch never waits. What the paper derives from its bound is derived here from
 //!   the minima over the slots.
+//! - Where snapshots come by the clock, epochs are left out up to the next multiple of `k`, so that the interval of an epoch stays a
+//!   function of its number however long epochs last.
 //! - A snapshot at epoch `s` shows the versions with epoch `< s`. The paper says `<= s`, which contradicts its own rule that
 //!   a version may be overwritten in place within its snapshot interval `[s, s + k)`.
 //!
@@ -44,7 +46,7 @@
 //! the unlinking is visible to all. A participant pinned at `r + 2` or later read its epoch from a tick behind that barrier: it
 //! cannot find the object. A participant pinned at `r + 1` may have read the epoch between the store and the barrier
 //! of tick `r + 1`, and may still find it. Hence tag `r` is over when `r + 2 <=` every pin:
-//! horizon = least pin - 1. A participant that a tick `t` finds idle and that pins later, perhaps with an epoch read long
+//! horizon = least pin - 1, or the epoch before it where epochs are left out. A participant that a tick `t` finds idle and that pins later, perhaps with an epoch read long
 //! ago, does its reads behind the heavy barrier of `t`; what the horizon of `t` covers was unlinked before that.
 //!
 //! **Why the snapshot epoch does not.** A committer publishes `e`, passes its barrier and then reads its real commit epoch

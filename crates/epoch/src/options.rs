@@ -2,13 +2,20 @@
 
 use std::time::Duration;
 
+use crate::Epoch;
+
 /// How fast epochs go by.
 #[derive(Debug, Clone, Copy)]
 pub struct EpochOptions {
     /// How long an epoch lasts.
     pub epoch_interval: Duration,
-    /// How many epochs lie between two snapshots, from 1 to 2^23 - 1 (other values are clamped).
+    /// How many epochs lie between two snapshots at most, from 1 to 2^23 - 1 (other values are clamped).
     pub epochs_per_snapshot: u64,
+    /// How long after a snapshot epoch the next one comes, if it does not come earlier by `epochs_per_snapshot`: then the
+    /// epochs in between are left out. `None` where only epochs count.
+    pub snapshot_interval: Option<Duration>,
+    /// The global epoch begins at this one or soon after it: later than every epoch of an earlier life of the database.
+    pub first_epoch: Epoch,
     /// Who moves the global epoch on.
     pub advance: Advance,
 }
@@ -19,6 +26,8 @@ impl Default for EpochOptions {
         EpochOptions {
             epoch_interval: Duration::from_millis(40),
             epochs_per_snapshot: 25,
+            snapshot_interval: None,
+            first_epoch: Epoch::new(0),
             advance: Advance::Thread,
         }
     }

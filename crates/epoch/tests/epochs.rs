@@ -298,3 +298,51 @@ fn a_sleeper_in_a_transaction_does_not_stop_the_thread() {
     wait_for(&epochs, 30);
     assert!(epochs.memory_horizon() < guard.epoch());
 }
+
+#[test]
+fn time_goes_on_after_an_earlier_life() {
+    let first_epoch = Epoch::new(1001);
+    let options =
+        EpochOptions { epochs_per_snapshot: K, first_epoch, advance: Advance::Manual, ..Default::default() };
+    let epochs = Epochs::new(options, Pool::new(None));
+    assert_eq!(epochs.global_epoch(), Epoch::new(1005));
+    assert_eq!(epochs.snapshot_epoch(), Epoch::new(1005));
+}
+
+#[test]
+fn a_commit_under_way_holds_back_what_is_complete() {
+    let epochs = epochs();
+    let worker = epochs.participant();
+    assert_eq!(epochs.complete_frontier(), Epoch::new(FIRST));
+    worker.begin_commit();
+    advance_by(&epochs, 3);
+    assert_eq!(epochs.complete_frontier(), Epoch::new(FIRST));
+    worker.end_commit();
+    assert_eq!(epochs.complete_frontier(), Epoch::new(FIRST + 3));
+}
+
+#[test]
+fn snapshots_come_by_the_clock_and_leave_epochs_out() {
+    let options = EpochOptions {
+        epochs_per_snapshot: 1000,
+        snapshot_interval: Some(Duration::ZERO),
+        advance: Advance::Manual,
+        ..EpochOptions::default()
+    };
+    let epochs = Epochs::new(options, Pool::new(None));
+    let worker = epochs.participant();
+    let before = epochs.global_epoch();
+    let guard = worker.pin();
+    retire_one(&guard);
+    epochs.advance();
+    assert_eq!(epochs.global_epoch(), Epoch::new(before.get() + 1000));
+    assert_eq!(epochs.snapshot_epoch(), epochs.global_epoch());
+    // Whoever pins now may have read its epoch before the tick's barrier: the block stays until that pin is gone.
+    let late = epochs.participant();
+    let late_guard = late.pin();
+    drop(guard);
+    advance_by(&epochs, 3);
+    assert_eq!(worker.collect(usize::MAX), 0);
+    drop(late_guard);
+    assert!(ticks_until_freed(&epochs, &worker) <= 2);
+}

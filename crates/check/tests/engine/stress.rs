@@ -59,6 +59,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan) -> Outcome {
         epoch_interval: plan.epoch_interval,
         epochs_per_snapshot: plan.epochs_per_snapshot,
         advance: Advance::Thread,
+        ..EpochOptions::default()
     };
     options.memory_limit_bytes = plan.memory_limit_bytes;
     let engine = Engine::<P>::new(options);

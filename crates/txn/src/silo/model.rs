@@ -27,6 +27,7 @@ fn shared() -> Arc<Shared> {
         epoch_interval: Duration::from_millis(1),
         epochs_per_snapshot: 2,
         advance: Advance::Manual,
+        ..EpochOptions::default()
     };
     let epochs = Epochs::new(options, Pool::new(None));
     Arc::new(Shared { epochs, stores: StoreRegistry::new(), snapshot_age_epochs_max: 100 })

@@ -19,6 +19,7 @@ pub(crate) fn manual_engine<P: Protocol>() -> Arc<Engine<P>> {
         epoch_interval: Duration::from_millis(1),
         epochs_per_snapshot: EPOCHS_PER_SNAPSHOT,
         advance: Advance::Manual,
+        ..EpochOptions::default()
     };
     Engine::new(options)
 }
