@@ -147,7 +147,7 @@ pub(crate) fn find_border<'g>(root: NodeRef<'g>, slice: u64) -> Option<Responsib
                 Kind::Border(border) => return (!version.is_deleted()).then_some((border, version)),
                 Kind::Interior(interior) => interior,
             };
-            if let Some(child) = interior.child_for(slice) {
+            if let Some(child) = interior.child_for_or_first(slice) {
                 child.prefetch();
                 let below = child.enter();
                 if !interior.version().has_changed(version) {
