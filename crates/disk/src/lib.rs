@@ -5,5 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod disk;
+mod real;
 
 pub use disk::{Disk, File, Listed, Lock};
+pub use real::RealDisk;

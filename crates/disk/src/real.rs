@@ -1,0 +1,193 @@
+//! The disk of the machine.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::disk::{Disk, File, Listed, Lock};
+
+/// The files of the machine, through the operating system.
+///
+/// A sync is `fdatasync` or `fsync` on Linux and `F_FULLFSYNC` on macOS. Errors come as the system gives them, so that
+/// [`io::Error::raw_os_error`] still names them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create(&self, path: &Path, preallocate_bytes: u64) -> io::Result<Box<dyn File>> {
+        let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        if let Err(error) = preallocate(&file, preallocate_bytes) {
+            // What was not made whole is not left behind; the error that counts is the first one.
+            let _ = fs::remove_file(path);
+            return Err(error);
+        }
+        Ok(Box::new(RealFile(file)))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        Ok(Box::new(RealFile(fs::OpenOptions::new().read(true).write(true).open(path)?)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
+        let mut listed = Vec::new();
+        for entry in fs::read_dir(or_current(dir))? {
+            let entry = entry?;
+            match fs::metadata(entry.path()) {
+                Ok(metadata) => listed.push(listed_as(&entry, &metadata)),
+                // Removed since the directory was read, or a link to nothing.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        listed.sort_by(|left, right| left.name.cmp(&right.name));
+        Ok(listed)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        fs::create_dir_all(or_current(dir))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::File::open(or_current(dir))?.sync_all()
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        or_current(path).try_exists()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        let mut file =
+            fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(held_by(&mut file)),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+        file.set_len(0)?;
+        writeln!(file, "{}", std::process::id())?;
+        Ok(Box::new(RealLock { _file: file }))
+    }
+}
+
+struct RealFile(fs::File);
+
+impl fmt::Debug for RealFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // On Linux, the system's description names the path.
+        self.0.fmt(f)
+    }
+}
+
+impl File for RealFile {
+    fn len_bytes(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(bytes, offset)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+
+    fn set_len(&self, len_bytes: u64) -> io::Result<()> {
+        self.0.set_len(len_bytes)
+    }
+}
+
+/// `flock` belongs to the open file description: it ends when the description is closed, by us or by the end of the process, and a
+/// second description of the same process does not share it.
+#[derive(Debug)]
+struct RealLock {
+    _file: fs::File,
+}
+
+impl Lock for RealLock {}
+
+/// The empty path, which `Path::parent` gives for a bare name, means the current directory.
+fn or_current(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+fn listed_as(entry: &fs::DirEntry, metadata: &fs::Metadata) -> Listed {
+    Listed {
+        name: entry.file_name().to_string_lossy().into_owned(),
+        len_bytes: if metadata.is_dir() { 0 } else { metadata.len() },
+        is_dir: metadata.is_dir(),
+    }
+}
+
+fn held_by(lock_file: &mut fs::File) -> io::Error {
+    let mut holder = String::new();
+    // The number only makes the message better: what cannot be read is left out.
+    let _ = lock_file.take(32).read_to_string(&mut holder);
+    match holder.trim().parse::<u32>() {
+        Ok(pid) => io::Error::new(io::ErrorKind::WouldBlock, format!("held by process {pid}")),
+        Err(_) => io::Error::new(io::ErrorKind::WouldBlock, "held by another process"),
+    }
+}
+
+/// Reserves the space and makes the file that long.
+fn preallocate(file: &fs::File, len_bytes: u64) -> io::Result<()> {
+    if len_bytes == 0 {
+        return Ok(());
+    }
+    match reserve(file, len_bytes) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros(file, len_bytes),
+        reserved => reserved,
+    }
+}
+
+#[cfg(not(any(target_os = "netbsd", target_os = "openbsd", target_os = "dragonfly")))]
+fn reserve(file: &fs::File, len_bytes: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::io::{Errno, retry_on_intr};
+    match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, len_bytes)) {
+        // Which one comes depends on the file system; some say "invalid" for what they do not know.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Err(io::ErrorKind::Unsupported.into()),
+        reserved => Ok(reserved?),
+    }
+}
+
+#[cfg(any(target_os = "netbsd", target_os = "openbsd", target_os = "dragonfly"))]
+fn reserve(_file: &fs::File, _len_bytes: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Zeros written take the space that a longer length alone would not.
+fn write_zeros(file: &fs::File, len_bytes: u64) -> io::Result<()> {
+    static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+    let mut offset = 0;
+    while offset < len_bytes {
+        let step = usize::try_from(len_bytes - offset).map_or(ZEROS.len(), |left| left.min(ZEROS.len()));
+        file.write_all_at(&ZEROS[..step], offset)?;
+        offset += step as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

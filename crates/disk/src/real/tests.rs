@@ -1,0 +1,112 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{RealDisk, write_zeros};
+use crate::disk::Disk;
+
+/// A directory of its own in the system's place for such, removed with the value.
+struct TemporaryDirectory(PathBuf);
+
+impl TemporaryDirectory {
+    fn new() -> TemporaryDirectory {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("ensilo-disk-{}-{number}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        TemporaryDirectory(path)
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_created_file_has_its_length_and_reads_zeros() {
+    let dir = TemporaryDirectory::new();
+    let file = RealDisk.create(&dir.join("a"), 10_000).unwrap();
+    assert_eq!(file.len_bytes().unwrap(), 10_000);
+    let mut bytes = [1; 10_000];
+    file.read_at(0, &mut bytes).unwrap();
+    assert_eq!(bytes, [0; 10_000]);
+    assert_eq!(RealDisk.create(&dir.join("a"), 0).unwrap_err().kind(), ErrorKind::AlreadyExists);
+}
+
+#[test]
+fn zeros_are_written_where_space_cannot_be_reserved() {
+    let dir = TemporaryDirectory::new();
+    let file = fs::OpenOptions::new().create_new(true).write(true).open(dir.join("a")).unwrap();
+    write_zeros(&file, 200_001).unwrap();
+    assert_eq!(fs::read(dir.join("a")).unwrap(), vec![0; 200_001]);
+}
+
+#[test]
+fn a_file_that_cannot_be_allocated_is_not_left_behind() {
+    let dir = TemporaryDirectory::new();
+    RealDisk.create(&dir.join("a"), 1 << 60).unwrap_err();
+    assert!(!RealDisk.exists(&dir.join("a")).unwrap());
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let dir = TemporaryDirectory::new();
+    let file = RealDisk.create(&dir.join("a"), 0).unwrap();
+    file.write_at(3, b"abc").unwrap();
+    file.sync_data().unwrap();
+    file.sync_all().unwrap();
+    let again = RealDisk.open(&dir.join("a")).unwrap();
+    let mut bytes = [1; 6];
+    again.read_at(0, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"\0\0\0abc");
+    assert_eq!(again.read_at(1, &mut bytes).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    again.set_len(4).unwrap();
+    assert_eq!(file.len_bytes().unwrap(), 4);
+}
+
+#[test]
+fn names_are_listed_renamed_and_removed() {
+    let dir = TemporaryDirectory::new();
+    RealDisk.create_dir_all(&dir.join("x/y")).unwrap();
+    RealDisk.create_dir_all(&dir.join("x/y")).unwrap();
+    drop(RealDisk.create(&dir.join("b"), 7).unwrap());
+    drop(RealDisk.create(&dir.join("a"), 5).unwrap());
+    RealDisk.rename(&dir.join("b"), &dir.join("a")).unwrap();
+    RealDisk.sync_dir(&dir.0).unwrap();
+    let listed = RealDisk.list(&dir.0).unwrap();
+    let listed: Vec<_> = listed.iter().map(|l| (l.name.as_str(), l.len_bytes, l.is_dir)).collect();
+    assert_eq!(listed, [("a", 7, false), ("x", 0, true)]);
+    assert_eq!(RealDisk.remove_dir(&dir.join("x")).unwrap_err().kind(), ErrorKind::DirectoryNotEmpty);
+    RealDisk.remove_dir(&dir.join("x/y")).unwrap();
+    RealDisk.remove(&dir.join("a")).unwrap();
+    assert_eq!(RealDisk.remove(&dir.join("a")).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(RealDisk.open(&dir.join("a")).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(RealDisk.list(&dir.join("a")).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn the_empty_path_is_the_current_directory() {
+    RealDisk.sync_dir(Path::new("")).unwrap();
+    assert!(RealDisk.exists(Path::new("")).unwrap());
+    assert!(!RealDisk.list(Path::new("")).unwrap().is_empty());
+}
+
+#[test]
+fn a_second_lock_is_refused_within_one_process_and_says_who_holds_it() {
+    let dir = TemporaryDirectory::new();
+    let lock = RealDisk.lock(&dir.join("LOCK")).unwrap();
+    let error = RealDisk.lock(&dir.join("LOCK")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
+    drop(lock);
+    RealDisk.lock(&dir.join("LOCK")).unwrap();
+}
