@@ -1,0 +1,339 @@
+//! Blocks: what log files and checkpoint parts consist of behind their header.
+//!
+//! # Layout
+//! A block begins at a multiple of 8 bytes and takes `64 + payload` bytes, rounded up to a multiple of 8 with zeros.
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 4 | magic, `ENSB` |
+//! | 4 | 4 | CRC-32C over the identity of the file, then bytes 8 to 64 of the header, then the payload with its padding |
+//! | 8 | 4 | payload bytes in the file, without padding |
+//! | 12 | 4 | payload bytes before compression |
+//! | 16 | 4 | flags: bit 0 compressed (LZ4 block format), bits 1-2 the end: 0 none, 1 seal, 2 closed, 3 checkpoint part |
+//! | 20 | 4 | how many units of 8 bytes lie between what was known to be synced and this block, at most 2^32 - 1 |
+//! | 24 | 8 | offset of this block in the file |
+//! | 32 | 8 | no entry of the block has an earlier epoch; 0 if there are no entries |
+//! | 40 | 8 | no entry of the block has a later epoch; 0 if there are no entries |
+//! | 48 | 8 | the logger's mark; 0 for none |
+//! | 56 | 8 | the durable epoch of the database, as known when the block was written |
+//!
+//! A block is valid if and only if the magic, the offset and the CRC are right, the payload with its padding lies within the file, and
+//! the flags and lengths make sense.
+//!
+//! # Terms
+//! - **mark** `C`: every transaction of this logger's workers with an epoch below `C` lies in this logger's files before the end of
+//!   the block. A round of the logger ends with a block that has a mark; then follows the sync.
+//! - **seal**: the last block of a file that has a successor; synced before anything is written into the successor.
+//! - **closed**: the last block of a logger that was shut down in order; written after the last mark was synced.
+//! - **evidence**: the fields at 20 and 56 say what was on disk when the block was written. A scan that finds less has met damage, not
+//!   the torn end of the last round.
+
+use std::fmt;
+use std::ops::Range;
+
+use crc_fast::{CrcAlgorithm, Digest};
+use ensilo_epoch::Epoch;
+
+use super::identity::FileIdentity;
+
+/// The first four bytes of a block.
+pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"ENSB";
+/// Bytes before the payload.
+pub const BLOCK_HEADER_BYTES: usize = 64;
+/// Blocks begin at multiples of this.
+pub const BLOCK_ALIGN: usize = 8;
+/// The most payload bytes of a block, before and after compression.
+pub const PAYLOAD_BYTES_MAX: usize = 1 << 30;
+
+const COMPRESSED: u32 = 1;
+const END_SHIFT: u32 = 1;
+
+/// Whether the payloads of blocks are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// They are written as they are.
+    #[default]
+    None,
+    /// LZ4, where that makes a payload shorter.
+    Lz4,
+}
+
+/// What ends with a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BlockEnd {
+    /// Nothing: more may follow.
+    #[default]
+    None,
+    /// The file: the logger goes on in the file with the next sequence number.
+    Seal,
+    /// The logger: it was shut down in order.
+    Closed,
+    /// The part of a checkpoint.
+    Part,
+}
+
+impl BlockEnd {
+    fn code(self) -> u32 {
+        match self {
+            BlockEnd::None => 0,
+            BlockEnd::Seal => 1,
+            BlockEnd::Closed => 2,
+            BlockEnd::Part => 3,
+        }
+    }
+
+    fn from_code(code: u32) -> Option<BlockEnd> {
+        [BlockEnd::None, BlockEnd::Seal, BlockEnd::Closed, BlockEnd::Part].get(code as usize).copied()
+    }
+}
+
+/// What a block says of itself and of the moment at which it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockHeader {
+    /// Where in the file the block begins.
+    pub offset: u64,
+    /// The file was synced up to here when the block was written.
+    pub synced_to: u64,
+    /// The range of epochs that the entries lie in; bounds, not necessarily reached. `None` without entries.
+    pub epochs: Option<(Epoch, Epoch)>,
+    /// The logger's mark, if the block ends a round.
+    pub mark: Option<Epoch>,
+    /// The durable epoch of the database when the block was written.
+    pub durable_epoch: Epoch,
+    /// What ends here.
+    pub end: BlockEnd,
+}
+
+/// A header and the lengths that come with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SealedHeader {
+    /// What was given when the block was sealed.
+    pub header: BlockHeader,
+    /// Bytes of the payload in the file.
+    pub payload_bytes: usize,
+    /// Bytes of the payload before compression.
+    pub raw_bytes: usize,
+    /// Whether the payload is compressed.
+    pub compressed: bool,
+    checksum: u32,
+}
+
+/// Why some bytes are no block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BlockDamage {
+    /// Zeros: nothing was written here.
+    Empty,
+    /// The magic is wrong.
+    Magic,
+    /// A length or flag makes no sense.
+    Header,
+    /// The block would reach past the end of the file.
+    Length,
+    /// The block was written for another place in a file.
+    Offset,
+    /// The checksum is wrong.
+    Checksum,
+    /// The payload cannot be decompressed.
+    Compression,
+}
+
+impl fmt::Display for BlockDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BlockDamage::Empty => "no block was written here",
+            BlockDamage::Magic => "the bytes are not the beginning of a block",
+            BlockDamage::Header => "a length or flag of the block's header makes no sense",
+            BlockDamage::Length => "the block reaches past the end of the file",
+            BlockDamage::Offset => "the block was written for another place",
+            BlockDamage::Checksum => "the block's checksum is wrong",
+            BlockDamage::Compression => "the block's payload cannot be decompressed",
+        })
+    }
+}
+
+/// Seals and checks the blocks of one file.
+#[derive(Debug, Clone)]
+pub struct BlockCodec {
+    /// The checksum of the file's identity, with which that of each block begins.
+    identity: Digest,
+}
+
+impl BlockCodec {
+    /// For the blocks of this file.
+    #[must_use]
+    pub fn new(file: &FileIdentity) -> BlockCodec {
+        let mut identity = Digest::new(CrcAlgorithm::Crc32Iscsi);
+        identity.update(&file.encode());
+        BlockCodec { identity }
+    }
+
+    /// Appends a block with the concatenated `payload` to `out`.
+    ///
+    /// `header.offset` says where in the file the block will lie, and `out` begins at a multiple of 8 bytes of the file.
+    ///
+    /// # Panics
+    /// When the payload is longer than [`PAYLOAD_BYTES_MAX`], or the offset no multiple of [`BLOCK_ALIGN`].
+    pub fn seal(&self, out: &mut Vec<u8>, header: &BlockHeader, payload: &[&[u8]], compression: Compression) {
+        let raw_bytes: usize = payload.iter().map(|piece| piece.len()).sum();
+        assert!(raw_bytes <= PAYLOAD_BYTES_MAX, "a block of {raw_bytes} bytes");
+        assert!(header.offset.is_multiple_of(BLOCK_ALIGN as u64), "a block at {}", header.offset);
+        let start = out.len();
+        out.reserve(block_bytes(raw_bytes));
+        out.resize(start + BLOCK_HEADER_BYTES, 0);
+        let compressed = compression == Compression::Lz4 && append_compressed(out, payload, raw_bytes);
+        if !compressed {
+            payload.iter().for_each(|piece| out.extend_from_slice(piece));
+        }
+        let payload_bytes = out.len() - start - BLOCK_HEADER_BYTES;
+        out.resize(start + block_bytes(payload_bytes), 0);
+        let sealed = SealedHeader { header: *header, payload_bytes, raw_bytes, compressed, checksum: 0 };
+        out[start..start + BLOCK_HEADER_BYTES].copy_from_slice(&sealed.encode());
+        let checksum = self.checksum(&out[start..]);
+        out[start + 4..start + 8].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// The block at the beginning of `bytes`, which lie at `offset` in the file; its place in `bytes` comes with it.
+    ///
+    /// # Errors
+    /// [`BlockDamage`] when there is no valid block.
+    pub fn check(&self, bytes: &[u8], offset: u64) -> Result<(SealedHeader, Range<usize>), BlockDamage> {
+        let head = bytes.first_chunk::<BLOCK_HEADER_BYTES>().ok_or(BlockDamage::Length)?;
+        let sealed = SealedHeader::decode(head)?;
+        if sealed.header.offset != offset {
+            return Err(BlockDamage::Offset);
+        }
+        let block = bytes.get(..sealed.bytes()).ok_or(BlockDamage::Length)?;
+        if self.checksum(block) != sealed.checksum {
+            return Err(BlockDamage::Checksum);
+        }
+        Ok((sealed, BLOCK_HEADER_BYTES..BLOCK_HEADER_BYTES + sealed.payload_bytes))
+    }
+
+    fn checksum(&self, block: &[u8]) -> u32 {
+        let mut digest = self.identity;
+        digest.update(&block[8..]);
+        digest.finalize() as u32
+    }
+}
+
+/// Bytes that a block with such a payload takes in the file.
+#[must_use]
+pub const fn block_bytes(payload_bytes: usize) -> usize {
+    (BLOCK_HEADER_BYTES + payload_bytes).next_multiple_of(BLOCK_ALIGN)
+}
+
+/// Appends the compressed payload, unless it would not be shorter.
+fn append_compressed(out: &mut Vec<u8>, payload: &[&[u8]], raw_bytes: usize) -> bool {
+    let start = out.len();
+    let joined;
+    let raw = match payload {
+        [one] => *one,
+        pieces => {
+            joined = pieces.concat();
+            &joined
+        }
+    };
+    out.resize(start + lz4_flex::block::get_maximum_output_size(raw_bytes), 0);
+    match lz4_flex::block::compress_into(raw, &mut out[start..]) {
+        Ok(bytes) if bytes < raw_bytes => {
+            out.truncate(start + bytes);
+            true
+        }
+        _ => {
+            out.truncate(start);
+            false
+        }
+    }
+}
+
+impl SealedHeader {
+    /// Bytes that the block takes in the file.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        block_bytes(self.payload_bytes)
+    }
+
+    /// The offset at which the next block begins.
+    #[must_use]
+    pub fn end_offset(&self) -> u64 {
+        self.header.offset + self.bytes() as u64
+    }
+
+    /// The payload as it was before compression, in `scratch` if it is compressed. `payload` is what [`BlockCodec::check`] found.
+    ///
+    /// # Errors
+    /// [`BlockDamage::Compression`].
+    pub fn raw<'a>(&self, payload: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], BlockDamage> {
+        if !self.compressed {
+            return Ok(payload);
+        }
+        scratch.resize(self.raw_bytes, 0);
+        match lz4_flex::block::decompress_into(payload, scratch) {
+            Ok(bytes) if bytes == self.raw_bytes => Ok(scratch),
+            _ => Err(BlockDamage::Compression),
+        }
+    }
+
+    fn encode(&self) -> [u8; BLOCK_HEADER_BYTES] {
+        let header = &self.header;
+        let unsynced = header.offset.saturating_sub(header.synced_to).div_ceil(BLOCK_ALIGN as u64);
+        let (first, last) = header.epochs.map_or((0, 0), |(first, last)| (first.get(), last.get()));
+        let words = [
+            self.payload_bytes as u64 | (self.raw_bytes as u64) << 32,
+            u64::from(u32::from(self.compressed) | header.end.code() << END_SHIFT)
+                | unsynced.min(u64::from(u32::MAX)) << 32,
+            header.offset,
+            first,
+            last,
+            header.mark.map_or(0, Epoch::get),
+            header.durable_epoch.get(),
+        ];
+        let mut bytes = [0; BLOCK_HEADER_BYTES];
+        bytes[..4].copy_from_slice(&BLOCK_MAGIC);
+        for (chunk, word) in bytes[8..].chunks_exact_mut(8).zip(words) {
+            chunk.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// What the header claims, its checksum not yet compared. Lengths are within bounds that make it safe to act on them.
+    pub(crate) fn decode(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<SealedHeader, BlockDamage> {
+        if bytes[..4] != BLOCK_MAGIC {
+            let empty = bytes.iter().all(|&byte| byte == 0);
+            return Err(if empty { BlockDamage::Empty } else { BlockDamage::Magic });
+        }
+        let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+        let (payload_bytes, raw_bytes) = (u32_at(8) as usize, u32_at(12) as usize);
+        let flags = u32_at(16);
+        let compressed = flags & COMPRESSED != 0;
+        let lengths_fit = if compressed {
+            payload_bytes < raw_bytes && raw_bytes / 256 <= payload_bytes
+        } else {
+            payload_bytes == raw_bytes
+        };
+        let end = BlockEnd::from_code(flags >> END_SHIFT).ok_or(BlockDamage::Header)?;
+        if !lengths_fit || raw_bytes > PAYLOAD_BYTES_MAX {
+            return Err(BlockDamage::Header);
+        }
+        let offset = u64_at(24);
+        let epochs = match (u64_at(32), u64_at(40)) {
+            (0, 0) => None,
+            (first, last) => Some((Epoch::new(first), Epoch::new(last))),
+        };
+        let header = BlockHeader {
+            offset,
+            synced_to: offset.saturating_sub(u64::from(u32_at(20)) * BLOCK_ALIGN as u64),
+            epochs,
+            mark: Some(Epoch::new(u64_at(48))).filter(|mark| mark.get() != 0),
+            durable_epoch: Epoch::new(u64_at(56)),
+            end,
+        };
+        Ok(SealedHeader { header, payload_bytes, raw_bytes, compressed, checksum: u32_at(4) })
+    }
+}
+
+#[cfg(test)]
+#[path = "block/tests.rs"]
+mod tests;

@@ -1,0 +1,107 @@
+use super::super::identity::{DatabaseId, FileIdentity, FileRole};
+use super::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+fn file(sequence: u64) -> FileIdentity {
+    FileIdentity { database: DatabaseId(77), file: FileRole::Log { generation: 3, logger: 1, sequence } }
+}
+
+fn headers() -> impl Strategy<Value = BlockHeader> {
+    let end = prop_oneof![Just(BlockEnd::None), Just(BlockEnd::Seal), Just(BlockEnd::Closed)];
+    let epoch = 1u64..1 << 40;
+    (0u64..1 << 20, 0u64..1 << 20, any::<bool>(), epoch.clone(), epoch.clone(), any::<bool>(), epoch, end)
+        .prop_map(|(offset, unsynced, entries, first, mark, marked, durable, end)| BlockHeader {
+            offset: offset * 8,
+            synced_to: offset.saturating_sub(unsynced) * 8,
+            epochs: entries.then_some((Epoch::new(first), Epoch::new(first + 3))),
+            mark: marked.then_some(Epoch::new(mark)),
+            durable_epoch: Epoch::new(durable),
+            end,
+        })
+}
+
+fn payloads() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    prop_oneof![
+        vec(vec(any::<u8>(), 0..100), 0..4),
+        vec((any::<u8>(), 0usize..3000).prop_map(|(byte, len)| vec![byte; len]), 0..4),
+    ]
+}
+
+fn seal(header: &BlockHeader, payload: &[Vec<u8>], compression: Compression) -> Vec<u8> {
+    let pieces: Vec<&[u8]> = payload.iter().map(Vec::as_slice).collect();
+    let mut out = vec![0xee; 16];
+    BlockCodec::new(&file(1)).seal(&mut out, header, &pieces, compression);
+    out.split_off(16)
+}
+
+proptest! {
+    #[test]
+    fn blocks_come_back(header in headers(), payload in payloads(), compress: bool) {
+        let compression = if compress { Compression::Lz4 } else { Compression::None };
+        let mut bytes = seal(&header, &payload, compression);
+        let len = bytes.len();
+        bytes.extend([1, 2, 3]);
+        let (sealed, place) = BlockCodec::new(&file(1)).check(&bytes, header.offset).unwrap();
+        prop_assert_eq!(sealed.bytes(), len);
+        prop_assert_eq!(sealed.header, header);
+        let mut scratch = Vec::new();
+        prop_assert_eq!(sealed.raw(&bytes[place], &mut scratch).unwrap(), payload.concat());
+    }
+
+    #[test]
+    fn a_block_is_valid_only_where_it_was_written(header in headers(), payload in payloads()) {
+        let bytes = seal(&header, &payload, Compression::None);
+        prop_assert!(BlockCodec::new(&file(2)).check(&bytes, header.offset).is_err());
+        prop_assert_eq!(BlockCodec::new(&file(1)).check(&bytes, header.offset + 8), Err(BlockDamage::Offset));
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_no_block(bytes in vec(any::<u8>(), 0..300)) {
+        prop_assert!(BlockCodec::new(&file(1)).check(&bytes, 0).is_err());
+    }
+
+    #[test]
+    fn a_header_that_lies_is_survived(header in headers(), payload in payloads(), at in 8usize..64, value: u8) {
+        // Whoever can compute a checksum may write any header: it must not make the reader panic.
+        let mut bytes = seal(&header, &payload, Compression::Lz4);
+        bytes[at] = value;
+        let codec = BlockCodec::new(&file(1));
+        let checksum = codec.checksum(&bytes);
+        bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
+        if let Ok((sealed, place)) = codec.check(&bytes, header.offset) {
+            let _ = sealed.raw(&bytes[place], &mut Vec::new());
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_is_found() {
+    let header = BlockHeader {
+        offset: 4096,
+        synced_to: 4096,
+        epochs: Some((Epoch::new(5), Epoch::new(6))),
+        mark: Some(Epoch::new(7)),
+        durable_epoch: Epoch::new(4),
+        end: BlockEnd::None,
+    };
+    let codec = BlockCodec::new(&file(1));
+    for compression in [Compression::None, Compression::Lz4] {
+        let mut bytes =
+            seal(&header, &[b"a payload, a payload, a payload and one more".to_vec()], compression);
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(codec.check(&bytes, 4096).is_err(), "bit {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        for len in 0..bytes.len() {
+            assert_eq!(codec.check(&bytes[..len], 4096), Err(BlockDamage::Length));
+        }
+        assert!(codec.check(&bytes, 4096).is_ok());
+    }
+}
+
+#[test]
+fn zeros_are_told_from_damage() {
+    assert_eq!(BlockCodec::new(&file(1)).check(&[0; 80], 0), Err(BlockDamage::Empty));
+}

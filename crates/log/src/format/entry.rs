@@ -1,0 +1,125 @@
+//! Log entries: what a transaction changed, appended by the worker that committed it.
+//!
+//! # Layout
+//! ```text
+//! transaction := tid u64 | writes varint | write*
+//! write       := head u8 | [key_len varint] | table varint | key | rest
+//!   head          bits 0-1: 0 put, 1 patch, 2 delete; bits 2-7: key length, or 63 when it follows as a varint
+//!   rest of put     row_len varint | row bytes
+//!   rest of patch   pairs varint | (word index varint, word u64)*
+//!   rest of delete  nothing
+//! ```
+//!
+//! # Source
+//! SiloR (OSDI 2014) §3.2 logs whole values. A patch logs the words of the row that changed, with their values after the change, so that
+//! an entry means the same whatever was replayed before it.
+
+use super::cursor::{Cursor, varint_bytes};
+
+/// Key lengths from here on take a varint of their own.
+pub(super) const LONG_KEY: u8 = 63;
+
+/// Bits 0 and 1 of a head.
+pub(super) const PUT: u8 = 0;
+/// Bits 0 and 1 of a head.
+pub(super) const PATCH: u8 = 1;
+/// Bits 0 and 1 of a head.
+pub(super) const DELETE: u8 = 2;
+
+/// The most bytes that a pair of a patch takes.
+pub const PATCH_PAIR_BYTES_MAX: usize = 5 + 8;
+
+/// Bytes of the head of a transaction with so many writes.
+#[inline]
+#[must_use]
+pub const fn transaction_bytes(writes: usize) -> usize {
+    8 + varint_bytes(writes as u64)
+}
+
+/// Bytes of a put.
+#[inline]
+#[must_use]
+pub const fn put_bytes(table: u32, key_len: usize, row_len: usize) -> usize {
+    delete_bytes(table, key_len) + varint_bytes(row_len as u64) + row_len
+}
+
+/// Bytes of a patch of the words with these indexes.
+#[inline]
+#[must_use]
+pub fn patch_bytes(table: u32, key_len: usize, indexes: impl ExactSizeIterator<Item = u32>) -> usize {
+    let head = delete_bytes(table, key_len) + varint_bytes(indexes.len() as u64);
+    indexes.fold(head, |bytes, index| bytes + varint_bytes(u64::from(index)) + 8)
+}
+
+/// The most bytes that a patch of so many words takes.
+#[inline]
+#[must_use]
+pub const fn patch_bytes_max(table: u32, key_len: usize, pairs: usize) -> usize {
+    delete_bytes(table, key_len) + varint_bytes(pairs as u64) + pairs * PATCH_PAIR_BYTES_MAX
+}
+
+/// Bytes of a delete; also those of each write before its own part.
+#[inline]
+#[must_use]
+pub const fn delete_bytes(table: u32, key_len: usize) -> usize {
+    let long = if key_len < LONG_KEY as usize { 0 } else { varint_bytes(key_len as u64) };
+    1 + long + varint_bytes(table as u64) + key_len
+}
+
+/// Begins the entry of a transaction. Exactly `writes` writes follow.
+#[inline]
+pub fn encode_transaction(cursor: &mut Cursor<'_>, tid: u64, writes: usize) {
+    cursor.put_u64(tid);
+    cursor.put_varint(writes as u64);
+}
+
+/// Appends a whole row of `row_len` bytes, given by its words.
+///
+/// # Panics
+/// When there is no room, or fewer words than `row_len` asks for.
+#[inline]
+pub fn encode_put(
+    cursor: &mut Cursor<'_>,
+    table: u32,
+    key: &[u8],
+    row_len: usize,
+    words: impl IntoIterator<Item = u64>,
+) {
+    encode_head(cursor, PUT, table, key);
+    cursor.put_varint(row_len as u64);
+    cursor.put_words(row_len, words);
+}
+
+/// Appends words of a row, each with its index within the row.
+#[inline]
+pub fn encode_patch(
+    cursor: &mut Cursor<'_>,
+    table: u32,
+    key: &[u8],
+    pairs: impl ExactSizeIterator<Item = (u32, u64)>,
+) {
+    encode_head(cursor, PATCH, table, key);
+    cursor.put_varint(pairs.len() as u64);
+    for (index, word) in pairs {
+        cursor.put_varint(u64::from(index));
+        cursor.put_u64(word);
+    }
+}
+
+/// Appends that a row is gone.
+#[inline]
+pub fn encode_delete(cursor: &mut Cursor<'_>, table: u32, key: &[u8]) {
+    encode_head(cursor, DELETE, table, key);
+}
+
+#[inline]
+fn encode_head(cursor: &mut Cursor<'_>, kind: u8, table: u32, key: &[u8]) {
+    if key.len() < usize::from(LONG_KEY) {
+        cursor.put_u8(kind | (key.len() as u8) << 2);
+    } else {
+        cursor.put_u8(kind | LONG_KEY << 2);
+        cursor.put_varint(key.len() as u64);
+    }
+    cursor.put_varint(u64::from(table));
+    cursor.put_bytes(key);
+}

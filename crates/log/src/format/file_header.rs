@@ -1,0 +1,154 @@
+//! The first 4096 bytes of a log file and of a checkpoint part.
+//!
+//! # Layout
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 8 | magic, `ENSILOLG` |
+//! | 8 | 4 | format version |
+//! | 12 | 4 | CRC-32C of all other bytes |
+//! | 16 | 40 | identity of the file: see [`FileIdentity::encode`] |
+//! | 56 | 8 | first epoch: no entry in the file has an earlier one |
+//! | 64 | 4032 | zeros |
+
+use std::fmt;
+
+use crc_fast::{CrcAlgorithm, Digest};
+use ensilo_epoch::Epoch;
+
+use super::identity::FileIdentity;
+
+/// The format that this version writes, and the newest that it reads.
+pub const FORMAT_VERSION: u32 = 1;
+/// Bytes before the first block of a file.
+pub const FILE_HEADER_BYTES: usize = 4096;
+
+const MAGIC: [u8; 8] = *b"ENSILOLG";
+
+/// What stands at the beginning of a log file or checkpoint part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileHeader {
+    /// Which file it is.
+    pub identity: FileIdentity,
+    /// No entry in the file has an earlier epoch.
+    pub first_epoch: Epoch,
+}
+
+/// Why some bytes are no header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HeaderDamage {
+    /// Fewer bytes than a header has.
+    Short,
+    /// Another kind of file.
+    Magic,
+    /// Written by a later version, in this format.
+    Newer(u32),
+    /// The checksum is wrong.
+    Checksum,
+    /// A field makes no sense.
+    Fields,
+}
+
+impl fmt::Display for HeaderDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HeaderDamage::Short => f.write_str("the file is shorter than its header"),
+            HeaderDamage::Magic => f.write_str("the file does not begin as a file of this kind does"),
+            HeaderDamage::Newer(format) => {
+                write!(f, "the file has format {format}; this version knows {FORMAT_VERSION} and older ones")
+            }
+            HeaderDamage::Checksum => f.write_str("the checksum of the file's header is wrong"),
+            HeaderDamage::Fields => f.write_str("a field of the file's header makes no sense"),
+        }
+    }
+}
+
+impl FileHeader {
+    /// The bytes of the header.
+    #[must_use]
+    pub fn encode(&self) -> [u8; FILE_HEADER_BYTES] {
+        let mut bytes = [0; FILE_HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[16..56].copy_from_slice(&self.identity.encode());
+        bytes[56..64].copy_from_slice(&self.first_epoch.get().to_le_bytes());
+        let checksum = checksum(&bytes);
+        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// The header at the beginning of `bytes`.
+    ///
+    /// # Errors
+    /// [`HeaderDamage`] when there is no valid one.
+    pub fn decode(bytes: &[u8]) -> Result<FileHeader, HeaderDamage> {
+        let bytes = bytes.first_chunk::<FILE_HEADER_BYTES>().ok_or(HeaderDamage::Short)?;
+        if bytes[..8] != MAGIC {
+            return Err(HeaderDamage::Magic);
+        }
+        if bytes[12..16] != checksum(bytes).to_le_bytes() {
+            return Err(HeaderDamage::Checksum);
+        }
+        let format = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
+        if format > FORMAT_VERSION {
+            return Err(HeaderDamage::Newer(format));
+        }
+        let identity = bytes[16..].first_chunk().and_then(FileIdentity::decode);
+        let first_epoch = bytes[56..].first_chunk().map(|epoch| Epoch::new(u64::from_le_bytes(*epoch)));
+        match (identity, first_epoch) {
+            (Some(identity), Some(first_epoch)) if format > 0 => Ok(FileHeader { identity, first_epoch }),
+            _ => Err(HeaderDamage::Fields),
+        }
+    }
+}
+
+/// Over everything but the checksum itself. Each version keeps the magic, the format and the checksum where they are.
+fn checksum(bytes: &[u8; FILE_HEADER_BYTES]) -> u32 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    digest.update(&bytes[..12]);
+    digest.update(&bytes[16..]);
+    digest.finalize() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::identity::{DatabaseId, FileRole};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn header() -> FileHeader {
+        let file = FileRole::Log { generation: 2, logger: 3, sequence: 4 };
+        FileHeader { identity: FileIdentity { database: DatabaseId(5), file }, first_epoch: Epoch::new(6) }
+    }
+
+    #[test]
+    fn headers_come_back() {
+        assert_eq!(FileHeader::decode(&header().encode()), Ok(header()));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let mut bytes = header().encode();
+        for bit in 0..FILE_HEADER_BYTES * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(FileHeader::decode(&bytes).is_err(), "bit {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+
+    #[test]
+    fn a_later_format_is_named() {
+        let mut bytes = header().encode();
+        bytes[8] = FORMAT_VERSION as u8 + 1;
+        let checksum = checksum(&bytes);
+        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+        assert_eq!(FileHeader::decode(&bytes), Err(HeaderDamage::Newer(FORMAT_VERSION + 1)));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_are_no_header(bytes in proptest::collection::vec(any::<u8>(), 0..5000)) {
+            prop_assert!(FileHeader::decode(&bytes).is_err());
+        }
+    }
+}

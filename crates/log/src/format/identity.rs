@@ -1,0 +1,127 @@
+//! Which database, and which file of it, some bytes belong to.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The number that tells one database from every other, drawn when it is created and written in each of its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DatabaseId(pub u128);
+
+impl DatabaseId {
+    /// A new number. The standard library's hashers are seeded by the system, and the time is mixed in.
+    #[must_use]
+    pub fn random() -> DatabaseId {
+        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let half = |salt: u8| {
+            let mut hasher = RandomState::new().build_hasher();
+            hasher.write_u8(salt);
+            hasher.write_u128(nanos);
+            u128::from(hasher.finish())
+        };
+        DatabaseId(half(0) << 64 | half(1))
+    }
+}
+
+impl fmt::Display for DatabaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// A file of a database. It goes into the checksum of each block, so that a block that got into another file is no block there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileIdentity {
+    /// The database.
+    pub database: DatabaseId,
+    /// The file within the database.
+    pub file: FileRole,
+}
+
+/// What a file is within its database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileRole {
+    /// A log file.
+    Log {
+        /// The opening of the database that wrote it, from 1.
+        generation: u64,
+        /// The logger within the generation, from 0.
+        logger: u32,
+        /// The place in the order of the logger's files, from 1.
+        sequence: u64,
+    },
+    /// A part of a checkpoint.
+    Checkpoint {
+        /// The checkpoint, from 1.
+        checkpoint: u64,
+        /// The number of the part within the checkpoint, from 0.
+        part: u32,
+    },
+}
+
+impl FileIdentity {
+    /// Bytes of an encoded identity.
+    pub const BYTES: usize = 40;
+
+    /// The identity as it stands in file headers and goes into checksums:
+    ///
+    /// | offset | bytes | log file | checkpoint part |
+    /// |---|---|---|---|
+    /// | 0 | 16 | database | database |
+    /// | 16 | 4 | 1 | 2 |
+    /// | 20 | 4 | logger | part |
+    /// | 24 | 8 | generation | checkpoint |
+    /// | 32 | 8 | sequence | 0 |
+    #[must_use]
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        let (role, number, owner, sequence) = match self.file {
+            FileRole::Log { generation, logger, sequence } => (1u32, logger, generation, sequence),
+            FileRole::Checkpoint { checkpoint, part } => (2, part, checkpoint, 0),
+        };
+        let mut bytes = [0; Self::BYTES];
+        bytes[..16].copy_from_slice(&self.database.0.to_le_bytes());
+        bytes[16..20].copy_from_slice(&role.to_le_bytes());
+        bytes[20..24].copy_from_slice(&number.to_le_bytes());
+        bytes[24..32].copy_from_slice(&owner.to_le_bytes());
+        bytes[32..].copy_from_slice(&sequence.to_le_bytes());
+        bytes
+    }
+
+    /// The identity in these bytes, unless they hold none.
+    #[must_use]
+    pub fn decode(bytes: &[u8; Self::BYTES]) -> Option<FileIdentity> {
+        let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+        let database = DatabaseId(u128::from(u64_at(0)) | u128::from(u64_at(8)) << 64);
+        let file = match (u32_at(16), u64_at(32)) {
+            (1, sequence) => FileRole::Log { generation: u64_at(24), logger: u32_at(20), sequence },
+            (2, 0) => FileRole::Checkpoint { checkpoint: u64_at(24), part: u32_at(20) },
+            _ => return None,
+        };
+        Some(FileIdentity { database, file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn identities_come_back(database: u128, a: u64, b: u32, c: u64, log: bool) {
+            let file = if log {
+                FileRole::Log { generation: a, logger: b, sequence: c }
+            } else {
+                FileRole::Checkpoint { checkpoint: a, part: b }
+            };
+            let identity = FileIdentity { database: DatabaseId(database), file };
+            prop_assert_eq!(FileIdentity::decode(&identity.encode()), Some(identity));
+        }
+    }
+
+    #[test]
+    fn two_databases_differ() {
+        assert_ne!(DatabaseId::random(), DatabaseId::random());
+    }
+}

@@ -1,0 +1,24 @@
+//! The bytes of log files, checkpoints and the manifest: encoding and decoding, no files. Byte by byte: `docs/format.md`.
+#![forbid(unsafe_code)]
+
+mod block;
+mod cursor;
+mod entry;
+mod file_header;
+mod file_name;
+mod identity;
+mod transactions;
+
+pub use block::{
+    BLOCK_ALIGN, BLOCK_HEADER_BYTES, BlockCodec, BlockDamage, BlockEnd, BlockHeader, Compression,
+    PAYLOAD_BYTES_MAX, SealedHeader, block_bytes,
+};
+pub use cursor::{Cursor, Malformed, varint_bytes};
+pub use entry::{
+    PATCH_PAIR_BYTES_MAX, delete_bytes, encode_delete, encode_patch, encode_put, encode_transaction,
+    patch_bytes, patch_bytes_max, put_bytes, transaction_bytes,
+};
+pub use file_header::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, HeaderDamage};
+pub use file_name::LogFileName;
+pub use identity::{DatabaseId, FileIdentity, FileRole};
+pub use transactions::{Change, PatchWords, Transactions, Write, epoch_of};

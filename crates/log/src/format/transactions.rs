@@ -1,0 +1,256 @@
+//! Reading log entries back. Any bytes are accepted; what is no entry is an error.
+
+use ensilo_epoch::Epoch;
+
+use super::cursor::{Malformed, Source};
+use super::entry::{DELETE, LONG_KEY, PATCH, PUT};
+
+/// The epoch of a TID: the bits above the sequence (21 bits) and the status (3 bits).
+#[inline]
+#[must_use]
+pub const fn epoch_of(tid: u64) -> Epoch {
+    Epoch::new(tid >> 24)
+}
+
+/// The transactions in the payload of a block, in the order in which they were logged. After an error there are no more.
+#[derive(Debug, Clone)]
+pub struct Transactions<'a> {
+    source: Source<'a>,
+    /// Writes of the transaction begun last that were not read yet.
+    pending: u64,
+    tid: u64,
+}
+
+/// A write of a transaction.
+#[derive(Debug, Clone)]
+pub struct Write<'a> {
+    /// The TID of the transaction.
+    pub tid: u64,
+    /// The table.
+    pub table: u32,
+    /// The key within the table.
+    pub key: &'a [u8],
+    /// What became of the row.
+    pub change: Change<'a>,
+}
+
+/// What became of a row.
+#[derive(Debug, Clone)]
+pub enum Change<'a> {
+    /// It is this now.
+    Put(&'a [u8]),
+    /// These words of it are now these.
+    Patch(PatchWords<'a>),
+    /// It is gone.
+    Delete,
+}
+
+/// The words of a patch: the index within the row and the value.
+#[derive(Debug, Clone)]
+pub struct PatchWords<'a> {
+    source: Source<'a>,
+    pairs: usize,
+}
+
+impl<'a> Transactions<'a> {
+    /// Reads the payload of a block.
+    #[must_use]
+    pub fn new(payload: &'a [u8]) -> Transactions<'a> {
+        Transactions { source: Source::new(payload), pending: 0, tid: 0 }
+    }
+
+    /// The next write, of this transaction or the next that has one; `None` at the end.
+    ///
+    /// # Errors
+    /// [`Malformed`]; the payload is of no use from there on.
+    #[inline]
+    pub fn next_write(&mut self) -> Result<Option<Write<'a>>, Malformed> {
+        while self.pending == 0 {
+            if self.source.is_empty() {
+                return Ok(None);
+            }
+            self.tid = self.source.u64()?;
+            self.pending = self.source.varint()?;
+        }
+        self.pending -= 1;
+        self.write().map(Some)
+    }
+
+    #[inline]
+    fn write(&mut self) -> Result<Write<'a>, Malformed> {
+        let head = self.source.u8()?;
+        let key_len = match head >> 2 {
+            LONG_KEY => match self.source.varint()? {
+                len if len < u64::from(LONG_KEY) => return Err(Malformed::Number),
+                len => len,
+            },
+            short => u64::from(short),
+        };
+        let table = self.source.varint_u32()?;
+        let key = self.source.bytes(key_len)?;
+        let change = match head & 3 {
+            PUT => {
+                let row_len = self.source.varint()?;
+                Change::Put(self.source.bytes(row_len)?)
+            }
+            PATCH => Change::Patch(self.patch_words()?),
+            DELETE => Change::Delete,
+            _ => return Err(Malformed::Kind),
+        };
+        Ok(Write { tid: self.tid, table, key, change })
+    }
+
+    /// Walks over the pairs once, so that whoever reads them later meets no error.
+    #[inline]
+    fn patch_words(&mut self) -> Result<PatchWords<'a>, Malformed> {
+        let pairs = usize::try_from(self.source.varint()?).map_err(|_| Malformed::Number)?;
+        let words = PatchWords { source: self.source.clone(), pairs };
+        for _ in 0..pairs {
+            self.source.varint_u32()?;
+            self.source.u64()?;
+        }
+        Ok(words)
+    }
+}
+
+impl Iterator for PatchWords<'_> {
+    type Item = (u32, u64);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u32, u64)> {
+        self.pairs = self.pairs.checked_sub(1)?;
+        Some((self.source.varint_u32().ok()?, self.source.u64().ok()?))
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.pairs, Some(self.pairs))
+    }
+}
+
+impl ExactSizeIterator for PatchWords<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cursor::Cursor;
+    use super::super::entry::*;
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    #[derive(Debug, Clone, PartialEq)]
+    enum Plan {
+        Put(Vec<u8>),
+        Patch(Vec<(u32, u64)>),
+        Delete,
+    }
+
+    type Planned = (u64, Vec<(u32, Vec<u8>, Plan)>);
+
+    fn transactions() -> impl Strategy<Value = Vec<Planned>> {
+        let change = prop_oneof![
+            vec(any::<u8>(), 0..200).prop_map(Plan::Put),
+            vec((any::<u32>().prop_map(|index| index >> (index % 32)), any::<u64>()), 0..9)
+                .prop_map(Plan::Patch),
+            Just(Plan::Delete),
+        ];
+        let table = any::<u32>().prop_map(|table| table >> (table % 32));
+        vec((any::<u64>(), vec((table, vec(any::<u8>(), 0..130), change), 0..5)), 0..5)
+    }
+
+    fn words(row: &[u8]) -> Vec<u64> {
+        row.chunks(8)
+            .map(|chunk| {
+                let mut word = [0; 8];
+                word[..chunk.len()].copy_from_slice(chunk);
+                u64::from_le_bytes(word)
+            })
+            .collect()
+    }
+
+    fn bytes_of(plan: &[Planned]) -> usize {
+        let write = |(table, key, change): &(u32, Vec<u8>, Plan)| match change {
+            Plan::Put(row) => put_bytes(*table, key.len(), row.len()),
+            Plan::Patch(pairs) => {
+                let exact = patch_bytes(*table, key.len(), pairs.iter().map(|pair| pair.0));
+                assert!(exact <= patch_bytes_max(*table, key.len(), pairs.len()));
+                exact
+            }
+            Plan::Delete => delete_bytes(*table, key.len()),
+        };
+        plan.iter()
+            .map(|(_, writes)| transaction_bytes(writes.len()) + writes.iter().map(write).sum::<usize>())
+            .sum()
+    }
+
+    fn encode(plan: &[Planned]) -> Vec<u8> {
+        let mut bytes = vec![0; bytes_of(plan)];
+        let mut cursor = Cursor::new(&mut bytes);
+        for (tid, writes) in plan {
+            encode_transaction(&mut cursor, *tid, writes.len());
+            for (table, key, change) in writes {
+                match change {
+                    Plan::Put(row) => encode_put(&mut cursor, *table, key, row.len(), words(row)),
+                    Plan::Patch(pairs) => encode_patch(&mut cursor, *table, key, pairs.iter().copied()),
+                    Plan::Delete => encode_delete(&mut cursor, *table, key),
+                }
+            }
+        }
+        assert_eq!(cursor.filled(), bytes.len());
+        bytes
+    }
+
+    fn plan_of(write: &Write<'_>) -> (u64, u32, Vec<u8>, Plan) {
+        let change = match &write.change {
+            Change::Put(row) => Plan::Put(row.to_vec()),
+            Change::Patch(words) => Plan::Patch(words.clone().collect()),
+            Change::Delete => Plan::Delete,
+        };
+        (write.tid, write.table, write.key.to_vec(), change)
+    }
+
+    proptest! {
+        #[test]
+        fn entries_come_back_in_the_bytes_foretold(plan in transactions()) {
+            let bytes = encode(&plan);
+            let mut reader = Transactions::new(&bytes);
+            for (tid, writes) in plan {
+                for (table, key, change) in writes {
+                    let read = reader.next_write().unwrap().unwrap();
+                    prop_assert_eq!(plan_of(&read), (tid, table, key, change));
+                }
+            }
+            prop_assert!(reader.next_write().unwrap().is_none());
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_read_to_an_end(bytes in vec(any::<u8>(), 0..400)) {
+            let mut reader = Transactions::new(&bytes);
+            while let Ok(Some(write)) = reader.next_write() {
+                let _ = plan_of(&write);
+            }
+        }
+
+        #[test]
+        fn damaged_entries_are_read_to_an_end(plan in transactions(), at: prop::sample::Index, value: u8) {
+            let mut bytes = encode(&plan);
+            if !bytes.is_empty() {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            let mut reader = Transactions::new(&bytes);
+            while let Ok(Some(write)) = reader.next_write() {
+                let _ = plan_of(&write);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_entry_is_an_error() {
+        let bytes = encode(&[(7 << 24, vec![(1, b"key".to_vec(), Plan::Put(vec![1, 2, 3]))])]);
+        assert_eq!(epoch_of(7 << 24), Epoch::new(7));
+        for len in 1..bytes.len() {
+            assert_eq!(Transactions::new(&bytes[..len]).next_write().unwrap_err(), Malformed::Short);
+        }
+    }
+}

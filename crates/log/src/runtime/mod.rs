@@ -1,0 +1,31 @@
+//! The running log: buffers that workers fill, loggers that write them, and the epoch up to which all is stored.
+//!
+//! # Source
+//! SiloR (OSDI 2014) §3. Where we deviate:
+//! - A worker does not hand its buffer over when the epoch changes. It publishes, with one store per transaction, how far the
+//!   buffer is filled; a logger takes what was published and the worker goes on in the same buffer until it is full.
+//! - What the paper derives from the workers' local epochs, loggers derive from the complete frontier of the epochs
+//!   ([`ensilo_epoch::Epochs::complete_frontier`]): a worker that is idle holds nothing back.
+//! - There is no `pepoch` file: each logger's mark lies in its own files, and the durable epoch follows from their minimum.
+//!
+//! # Terms
+//! - **lane**: what the workers of one logger share with it: the pool of buffers and the inbox of those that were opened.
+//! - **frontier** `C`: every commit with an epoch below it has ended and has published its log entry.
+//!
+//! # Memory ordering
+//!
+//! | edge | from | to | what it carries |
+//! |---|---|---|---|
+//! | `[publish]` | worker stores the filled length, Release | logger loads it, Acquire | the bytes below that length |
+//! | `[frontier]` | worker ends its commit, Release | logger reads the frontier, Acquire | the worker's published lengths, and the buffers that it opened |
+//! | `[durable]` | logger stores the durable epoch, Release | whoever asks for it, Acquire | nothing in memory: the order of what is said to the outside |
+
+mod buffer;
+mod error;
+mod lane;
+mod monitor;
+mod pool;
+mod writer;
+
+pub use error::LogError;
+pub use writer::{LogWriter, ReserveError};

@@ -1,0 +1,81 @@
+//! A value behind a lock, and a place to wait until it changes.
+//!
+//! Model checkers have no clock, and ThreadSanitizer does not follow the standard library's condition variable: under both, who
+//! waits looks again and again.
+
+use std::time::Duration;
+
+use ensilo_sync::sync::{Mutex, MutexGuard};
+
+/// A value that several threads change and wait for.
+#[derive(Debug)]
+pub(crate) struct Monitor<T> {
+    value: Mutex<T>,
+    #[cfg(not(any(loom, shuttle, tsan)))]
+    changed: std::sync::Condvar,
+}
+
+impl<T> Monitor<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Monitor {
+            value: Mutex::new(value),
+            #[cfg(not(any(loom, shuttle, tsan)))]
+            changed: std::sync::Condvar::new(),
+        }
+    }
+
+    /// Takes the lock. What a panicking thread left is used as it is: every change of a monitor's value is a single step.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        match self.value.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+}
+
+#[cfg(not(any(loom, shuttle, tsan)))]
+impl<T> Monitor<T> {
+    /// Gives the lock away until somebody notifies, or for no reason.
+    pub(crate) fn wait<'a>(&'a self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        match self.changed.wait(guard) {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+
+    /// As [`Monitor::wait`], for no longer than `timeout`.
+    pub(crate) fn wait_for<'a>(&'a self, guard: MutexGuard<'a, T>, timeout: Duration) -> MutexGuard<'a, T> {
+        match self.changed.wait_timeout(guard, timeout) {
+            Ok((guard, _)) => guard,
+            Err(poisoned) => poisoned.into_inner().0,
+        }
+    }
+
+    pub(crate) fn notify_one(&self) {
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(any(loom, shuttle, tsan))]
+impl<T> Monitor<T> {
+    pub(crate) fn wait<'a>(&'a self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        drop(guard);
+        #[cfg(tsan)]
+        std::thread::sleep(Duration::from_micros(20));
+        #[cfg(not(tsan))]
+        ensilo_sync::thread::yield_now();
+        self.lock()
+    }
+
+    pub(crate) fn wait_for<'a>(&'a self, guard: MutexGuard<'a, T>, _timeout: Duration) -> MutexGuard<'a, T> {
+        self.wait(guard)
+    }
+
+    pub(crate) fn notify_one(&self) {}
+
+    pub(crate) fn notify_all(&self) {}
+}
