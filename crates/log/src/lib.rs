@@ -3,8 +3,8 @@
 mod format;
 
 pub use format::{
-    BLOCK_ALIGN, BLOCK_HEADER_BYTES, BlockCodec, BlockDamage, BlockEnd, BlockHeader, Change, Compression,
-    Cursor, DatabaseId, FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, FileIdentity, FileRole, HeaderDamage,
+    BLOCK_HEADER_BYTES, BlockCodec, BlockDamage, BlockEnd, BlockHeader, Change, Compression, Cursor,
+    DatabaseId, FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, FileIdentity, FileRole, HeaderDamage,
     LogFileName, Malformed, PATCH_PAIR_BYTES_MAX, PAYLOAD_BYTES_MAX, PatchWords, SealedHeader, Transactions,
     Write, block_bytes, delete_bytes, encode_delete, encode_patch, encode_put, encode_transaction, epoch_of,
     patch_bytes, patch_bytes_max, put_bytes, transaction_bytes, varint_bytes,

@@ -1,24 +1,24 @@
 //! Blocks: what log files and checkpoint parts consist of behind their header.
 //!
 //! # Layout
-//! A block begins at a multiple of 8 bytes and takes `64 + payload` bytes, rounded up to a multiple of 8 with zeros.
+//! A block takes `64 + payload` bytes and begins where the one before ends.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 4 | magic, `ENSB` |
-//! | 4 | 4 | CRC-32C over the identity of the file, then bytes 8 to 64 of the header, then the payload with its padding |
-//! | 8 | 4 | payload bytes in the file, without padding |
+//! | 4 | 4 | CRC-32C over the identity of the file, then the block from byte 8 on |
+//! | 8 | 4 | payload bytes in the file |
 //! | 12 | 4 | payload bytes before compression |
 //! | 16 | 4 | flags: bit 0 compressed (LZ4 block format), bits 1-2 the end: 0 none, 1 seal, 2 closed, 3 checkpoint part |
-//! | 20 | 4 | how many units of 8 bytes lie between what was known to be synced and this block, at most 2^32 - 1 |
+//! | 20 | 4 | how many bytes lie between what was known to be synced and this block, at most 2^32 - 1 |
 //! | 24 | 8 | offset of this block in the file |
 //! | 32 | 8 | no entry of the block has an earlier epoch; 0 if there are no entries |
 //! | 40 | 8 | no entry of the block has a later epoch; 0 if there are no entries |
 //! | 48 | 8 | the logger's mark; 0 for none |
 //! | 56 | 8 | the durable epoch of the database, as known when the block was written |
 //!
-//! A block is valid if and only if the magic, the offset and the CRC are right, the payload with its padding lies within the file, and
-//! the flags and lengths make sense.
+//! A block is valid if and only if the magic, the offset and the CRC are right, the payload lies within the file, and the flags
+//! and lengths make sense.
 //!
 //! # Terms
 //! - **mark** `C`: every transaction of this logger's workers with an epoch below `C` lies in this logger's files before the end of
@@ -40,8 +40,6 @@ use super::identity::FileIdentity;
 pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"ENSB";
 /// Bytes before the payload.
 pub const BLOCK_HEADER_BYTES: usize = 64;
-/// Blocks begin at multiples of this.
-pub const BLOCK_ALIGN: usize = 8;
 /// The most payload bytes of a block, before and after compression.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 30;
 
@@ -170,14 +168,11 @@ impl BlockCodec {
 
     /// Appends a block with the concatenated `payload` to `out`.
     ///
-    /// `header.offset` says where in the file the block will lie, and `out` begins at a multiple of 8 bytes of the file.
-    ///
     /// # Panics
-    /// When the payload is longer than [`PAYLOAD_BYTES_MAX`], or the offset no multiple of [`BLOCK_ALIGN`].
+    /// When the payload is longer than [`PAYLOAD_BYTES_MAX`].
     pub fn seal(&self, out: &mut Vec<u8>, header: &BlockHeader, payload: &[&[u8]], compression: Compression) {
         let raw_bytes: usize = payload.iter().map(|piece| piece.len()).sum();
         assert!(raw_bytes <= PAYLOAD_BYTES_MAX, "a block of {raw_bytes} bytes");
-        assert!(header.offset.is_multiple_of(BLOCK_ALIGN as u64), "a block at {}", header.offset);
         let start = out.len();
         out.reserve(block_bytes(raw_bytes));
         out.resize(start + BLOCK_HEADER_BYTES, 0);
@@ -185,12 +180,17 @@ impl BlockCodec {
         if !compressed {
             payload.iter().for_each(|piece| out.extend_from_slice(piece));
         }
-        let payload_bytes = out.len() - start - BLOCK_HEADER_BYTES;
-        out.resize(start + block_bytes(payload_bytes), 0);
-        let sealed = SealedHeader { header: *header, payload_bytes, raw_bytes, compressed, checksum: 0 };
-        out[start..start + BLOCK_HEADER_BYTES].copy_from_slice(&sealed.encode());
-        let checksum = self.checksum(&out[start..]);
-        out[start + 4..start + 8].copy_from_slice(&checksum.to_le_bytes());
+        self.write_header(&mut out[start..], header, raw_bytes, compressed);
+    }
+
+    /// Makes a block of memory whose first [`BLOCK_HEADER_BYTES`] bytes are free and whose others are the payload.
+    ///
+    /// # Panics
+    /// When there is no room for the header, or the payload is longer than [`PAYLOAD_BYTES_MAX`].
+    pub fn seal_in_place(&self, block: &mut [u8], header: &BlockHeader) {
+        let raw_bytes = block.len() - BLOCK_HEADER_BYTES;
+        assert!(raw_bytes <= PAYLOAD_BYTES_MAX, "a block of {raw_bytes} bytes");
+        self.write_header(block, header, raw_bytes, false);
     }
 
     /// The block at the beginning of `bytes`, which lie at `offset` in the file; its place in `bytes` comes with it.
@@ -210,6 +210,14 @@ impl BlockCodec {
         Ok((sealed, BLOCK_HEADER_BYTES..BLOCK_HEADER_BYTES + sealed.payload_bytes))
     }
 
+    fn write_header(&self, block: &mut [u8], header: &BlockHeader, raw_bytes: usize, compressed: bool) {
+        let payload_bytes = block.len() - BLOCK_HEADER_BYTES;
+        let sealed = SealedHeader { header: *header, payload_bytes, raw_bytes, compressed, checksum: 0 };
+        block[..BLOCK_HEADER_BYTES].copy_from_slice(&sealed.encode());
+        let checksum = self.checksum(block);
+        block[4..8].copy_from_slice(&checksum.to_le_bytes());
+    }
+
     fn checksum(&self, block: &[u8]) -> u32 {
         let mut digest = self.identity;
         digest.update(&block[8..]);
@@ -220,7 +228,7 @@ impl BlockCodec {
 /// Bytes that a block with such a payload takes in the file.
 #[must_use]
 pub const fn block_bytes(payload_bytes: usize) -> usize {
-    (BLOCK_HEADER_BYTES + payload_bytes).next_multiple_of(BLOCK_ALIGN)
+    BLOCK_HEADER_BYTES + payload_bytes
 }
 
 /// Appends the compressed payload, unless it would not be shorter.
@@ -277,7 +285,7 @@ impl SealedHeader {
 
     fn encode(&self) -> [u8; BLOCK_HEADER_BYTES] {
         let header = &self.header;
-        let unsynced = header.offset.saturating_sub(header.synced_to).div_ceil(BLOCK_ALIGN as u64);
+        let unsynced = header.offset.saturating_sub(header.synced_to);
         let (first, last) = header.epochs.map_or((0, 0), |(first, last)| (first.get(), last.get()));
         let words = [
             self.payload_bytes as u64 | (self.raw_bytes as u64) << 32,
@@ -324,7 +332,7 @@ impl SealedHeader {
         };
         let header = BlockHeader {
             offset,
-            synced_to: offset.saturating_sub(u64::from(u32_at(20)) * BLOCK_ALIGN as u64),
+            synced_to: offset.saturating_sub(u64::from(u32_at(20))),
             epochs,
             mark: Some(Epoch::new(u64_at(48))).filter(|mark| mark.get() != 0),
             durable_epoch: Epoch::new(u64_at(56)),

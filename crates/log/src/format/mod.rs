@@ -10,8 +10,8 @@ mod identity;
 mod transactions;
 
 pub use block::{
-    BLOCK_ALIGN, BLOCK_HEADER_BYTES, BlockCodec, BlockDamage, BlockEnd, BlockHeader, Compression,
-    PAYLOAD_BYTES_MAX, SealedHeader, block_bytes,
+    BLOCK_HEADER_BYTES, BlockCodec, BlockDamage, BlockEnd, BlockHeader, Compression, PAYLOAD_BYTES_MAX,
+    SealedHeader, block_bytes,
 };
 pub use cursor::{Cursor, Malformed, varint_bytes};
 pub use entry::{

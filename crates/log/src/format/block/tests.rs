@@ -12,8 +12,8 @@ fn headers() -> impl Strategy<Value = BlockHeader> {
     let epoch = 1u64..1 << 40;
     (0u64..1 << 20, 0u64..1 << 20, any::<bool>(), epoch.clone(), epoch.clone(), any::<bool>(), epoch, end)
         .prop_map(|(offset, unsynced, entries, first, mark, marked, durable, end)| BlockHeader {
-            offset: offset * 8,
-            synced_to: offset.saturating_sub(unsynced) * 8,
+            offset,
+            synced_to: offset.saturating_sub(unsynced),
             epochs: entries.then_some((Epoch::new(first), Epoch::new(first + 3))),
             mark: marked.then_some(Epoch::new(mark)),
             durable_epoch: Epoch::new(durable),
@@ -47,6 +47,14 @@ proptest! {
         prop_assert_eq!(sealed.header, header);
         let mut scratch = Vec::new();
         prop_assert_eq!(sealed.raw(&bytes[place], &mut scratch).unwrap(), payload.concat());
+    }
+
+    #[test]
+    fn sealing_in_place_makes_the_same_block(header in headers(), payload in payloads()) {
+        let mut block = vec![0xee; BLOCK_HEADER_BYTES];
+        block.extend(payload.concat());
+        BlockCodec::new(&file(1)).seal_in_place(&mut block, &header);
+        prop_assert_eq!(block, seal(&header, &payload, Compression::None));
     }
 
     #[test]
