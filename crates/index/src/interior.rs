@@ -110,6 +110,14 @@ impl Interior {
         if slice <= self.bounds[0].load(Ordering::Relaxed) { self.child(0) } else { self.child_for(slice) }
     }
 
+    /// The child so many places behind the one for `slice`, or in front of it, if there is one; only
+    /// for a hint, since a writer may be at work.
+    #[inline]
+    pub(crate) fn sibling(&self, slice: u64, distance: isize) -> Option<NodeRef<'_>> {
+        let place = count_less(&self.bounds, slice).checked_add_signed(distance)?;
+        self.children.get(place)?.load()
+    }
+
     /// Where `child` is. The caller holds the lock, and the child is one of ours.
     pub(crate) fn place_of(&self, child: NodeRef<'_>) -> usize {
         let place = (0..=self.len()).find(|&place| self.children[place].load() == Some(child));

@@ -6,7 +6,8 @@ use ensilo_sync::prefetch;
 
 use crate::WIDTH;
 use crate::border::Border;
-use crate::key::SUFFIX;
+use crate::key::{LAYER, SUFFIX};
+use crate::node::prefetch_lines;
 use crate::suffix::{Suffix, SuffixBag, SuffixEntry};
 
 /// An entry of a copied node.
@@ -70,9 +71,10 @@ impl<'g> LeafCopy<'g> {
 }
 
 impl Entry {
-    /// Starts to load what lies behind the value, a record or a node.
+    /// Starts to load what lies behind the value: where a record begins, or a whole node.
     #[inline]
     pub(crate) fn prefetch(self) {
-        prefetch(ptr::without_provenance(self.value as usize));
+        let address = ptr::without_provenance(self.value as usize);
+        if self.kind == LAYER { prefetch_lines(address) } else { prefetch(address) }
     }
 }

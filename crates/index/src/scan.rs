@@ -7,6 +7,12 @@
 //!
 //! Keys that come and go while the scan is under way may be seen or not. The stamps tell: if all of them are current,
 //! nothing came or went.
+//!
+//! # Waiting for memory
+//! A scan that follows links waits for one node after the other. So it asks for memory ahead: for what lies behind the next
+//! few values, for the next node, and from its second node on, since then it is not one of a few keys, for the node behind
+//! the next one too. That one the parent names. The parent is read without a look at its version: what it names may be
+//! outdated, and then a load is in vain.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -46,7 +52,10 @@ pub trait ScanVisitor {
 }
 
 /// So many values ahead of the visitor the scan starts to load what lies behind them.
-const AHEAD: usize = 4;
+const VALUES_AHEAD: usize = 4;
+
+/// So many border nodes ahead of itself the scan starts to load one, in the order of its direction.
+const NODES_AHEAD: isize = 2;
 
 /// The part of the range that lies in one layer.
 #[derive(Debug, Copy, Clone)]
@@ -93,6 +102,7 @@ impl<V: ScanVisitor, const REVERSE: bool> Scan<'_, V, REVERSE> {
         let mut cursor = if REVERSE { last } else { first };
         let mut place = settle(root, cursor);
         let mut copy = LeafCopy::new();
+        let mut is_first = true;
         while let Some(responsible) = place {
             let Some((border, version)) = copy_stable(&mut copy, responsible, root, cursor) else { break };
             self.visitor.node(NodeStamp::new(border, version));
@@ -100,6 +110,10 @@ impl<V: ScanVisitor, const REVERSE: bool> Scan<'_, V, REVERSE> {
             if let Some(next) = next {
                 next.node().prefetch();
             }
+            if !is_first {
+                prefetch_ahead::<REVERSE>(border);
+            }
+            is_first = false;
             self.entries(&copy, depth, cursor, range)?;
             if REVERSE {
                 if border.low() <= first {
@@ -139,10 +153,10 @@ impl<V: ScanVisitor, const REVERSE: bool> Scan<'_, V, REVERSE> {
         let entries = &entries[..entries.iter().take_while(|entry| is_within(entry)).count()];
         let len = entries.len();
         let at = |step: usize| entries[if REVERSE { len - 1 - step } else { step }];
-        (0..len.min(AHEAD)).for_each(|step| at(step).prefetch());
+        (0..len.min(VALUES_AHEAD)).for_each(|step| at(step).prefetch());
         for step in 0..len {
-            if step + AHEAD < len {
-                at(step + AHEAD).prefetch();
+            if step + VALUES_AHEAD < len {
+                at(step + VALUES_AHEAD).prefetch();
             }
             self.entry(copy, at(step), depth, range)?;
         }
@@ -212,6 +226,17 @@ fn copy_stable<'g>(
             }
         };
         (border, version) = moved.or_else(|| settle(root, cursor))?;
+    }
+}
+
+/// Starts to load the node `NODES_AHEAD` places ahead of `border`, if it has the same parent.
+#[inline]
+fn prefetch_ahead<const REVERSE: bool>(border: &Border) {
+    let distance = if REVERSE { -NODES_AHEAD } else { NODES_AHEAD };
+    if let Some(parent) = border.parent.load()
+        && let Some(ahead) = parent.sibling(border.low(), distance)
+    {
+        ahead.prefetch();
     }
 }
 
