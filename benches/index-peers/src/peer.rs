@@ -36,8 +36,8 @@ pub(crate) trait Peer<K: Key>: Sync + Sized {
         found
     }
 
-    /// Whether the key was there.
-    fn remove(&self, session: &mut Self::Session<'_>, key: K) -> bool;
+    /// Whether the key was there. If so, it had this value: ours compares it, the other maps do not ask for it.
+    fn remove(&self, session: &mut Self::Session<'_>, key: K, value: u64) -> bool;
 
     /// The sum of the values of up to `count` keys from `from` on, and how many there were.
     fn scan(&self, session: &mut Self::Session<'_>, from: K, count: usize) -> (u64, u64);

@@ -97,7 +97,7 @@ impl<P: Peer<K::Key>, K: Keys> Bench<'_, P, K> {
                 assert!(self.map.insert(session, self.keys.key(number), number + 1), "all keys are new");
             }),
             Work::Remove => self.for_each_of_share(session, thread, |session, number| {
-                black_box(self.map.remove(session, self.keys.key(number)));
+                black_box(self.map.remove(session, self.keys.key(number), number + 1));
             }),
             Work::Get => self.for_duration(session, |session| {
                 let key = self.keys.key(numbers.below(self.count));
@@ -124,7 +124,7 @@ impl<P: Peer<K::Key>, K: Keys> Bench<'_, P, K> {
                 let key = self.keys.key(number);
                 match numbers.below(10) {
                     0 => _ = black_box(self.map.insert(session, key, number + 1)),
-                    1 => _ = black_box(self.map.remove(session, key)),
+                    1 => _ = black_box(self.map.remove(session, key, number + 1)),
                     _ => _ = black_box(self.map.get(session, key)),
                 }
                 1

@@ -46,7 +46,7 @@ impl<K: Key> Peer<K> for LockedBTreeMap<K> {
     }
 
     #[inline]
-    fn remove(&self, (): &mut (), key: K) -> bool {
+    fn remove(&self, (): &mut (), key: K, _: u64) -> bool {
         self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&key).is_some()
     }
 

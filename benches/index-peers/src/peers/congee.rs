@@ -36,7 +36,7 @@ impl Peer<u64> for CongeeMap {
     }
 
     #[inline]
-    fn remove(&self, guard: &mut Guard, key: u64) -> bool {
+    fn remove(&self, guard: &mut Guard, key: u64, _: u64) -> bool {
         self.0.remove(&(key as usize), guard).is_some()
     }
 

@@ -97,13 +97,8 @@ impl<K: Key> Peer<K> for EnsiloIndex {
     }
 
     #[inline]
-    fn remove(&self, session: &mut Session, key: K) -> bool {
-        // The interface removes a value that is known; a benchmark that does not know it has to look.
-        let bytes = key.to_bytes();
-        match self.tree.get(bytes.as_ref(), session.guard()) {
-            Lookup::Found(value) => self.tree.remove(bytes.as_ref(), value, session.guard()),
-            Lookup::Missing(_) => false,
-        }
+    fn remove(&self, session: &mut Session, key: K, value: u64) -> bool {
+        self.tree.remove(key.to_bytes().as_ref(), value, session.guard())
     }
 
     #[inline]

@@ -36,7 +36,7 @@ impl<K: Key> Peer<K> for MasstreeMap {
     }
 
     #[inline]
-    fn remove(&self, guard: &mut Self::Session<'_>, key: K) -> bool {
+    fn remove(&self, guard: &mut Self::Session<'_>, key: K, _: u64) -> bool {
         matches!(self.0.remove_with_guard(key.to_bytes().as_ref(), guard), Ok(Some(_)))
     }
 

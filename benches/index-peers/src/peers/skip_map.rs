@@ -32,7 +32,7 @@ impl<K: Key> Peer<K> for SkipListMap<K> {
     }
 
     #[inline]
-    fn remove(&self, (): &mut (), key: K) -> bool {
+    fn remove(&self, (): &mut (), key: K, _: u64) -> bool {
         self.0.remove(&key).is_some()
     }
 

@@ -35,7 +35,7 @@ impl<K: Key> Peer<K> for TreeIndexMap<K> {
     }
 
     #[inline]
-    fn remove(&self, _: &mut Guard, key: K) -> bool {
+    fn remove(&self, _: &mut Guard, key: K, _: u64) -> bool {
         self.0.remove_sync(&key)
     }
 
