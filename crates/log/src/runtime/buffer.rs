@@ -5,7 +5,7 @@
 //! memory:  headroom | taken .. | published, not taken | being filled | never used
 //!          owner: the logger ------------------------ | the worker ------------->
 //!                              ^ Draining::taken       ^ Filling::published   ^ Filling::cursor
-//! published word: bit 63 sealed | 23 bits transactions | 40 bits length
+//! published word: bit 63 sealed | 32 bits transactions | 31 bits length
 //! ```
 //! The headroom, and after it the bytes already taken, give the logger room for the header of a block directly before the
 //! payload, so that both leave in one write without being copied.
@@ -35,7 +35,7 @@ pub(crate) const HEADROOM: usize = if cfg!(loom) { 1 } else { BLOCK_HEADER_BYTES
 /// The most bytes that fit the published word.
 pub(crate) const BUFFER_BYTES_MAX: usize = 1 << 30;
 
-const LENGTH_BITS: u32 = 40;
+const LENGTH_BITS: u32 = 31;
 const SEALED: u64 = 1 << 63;
 const ONE_TRANSACTION: u64 = 1 << LENGTH_BITS;
 
@@ -85,21 +85,16 @@ impl Buffer {
         // Relaxed: nobody else has the buffer; whoever gets a half gets it through a lock.
         self.0.published.store(0, Ordering::Relaxed);
         let draining = Draining { shared: Arc::clone(&self.0), taken: 0, transactions: 0 };
-        let filling = Filling { capacity: self.capacity(), shared: self.0, word: 0, cursor: 0, fault: Fault::None };
+        let filling = Filling {
+            capacity: self.capacity(),
+            shared: self.0,
+            word: 0,
+            cursor: 0,
+            #[cfg(all(loom, test))]
+            publishes_relaxed: false,
+        };
         (filling, draining)
     }
-}
-
-/// What a model plants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
-    None,
-    /// Publishes without Release.
-    #[cfg(all(loom, test))]
-    RelaxedPublish,
-    /// Publishes before the bytes are written.
-    #[cfg(all(loom, test))]
-    EarlySeal,
 }
 
 /// The worker's half of an open buffer.
@@ -110,7 +105,9 @@ pub(crate) struct Filling {
     /// Where the next byte goes; not below the published length.
     cursor: usize,
     capacity: usize,
-    fault: Fault,
+    /// What a model plants: lengths are published without Release.
+    #[cfg(all(loom, test))]
+    pub(crate) publishes_relaxed: bool,
 }
 
 impl Filling {
@@ -159,14 +156,138 @@ impl Filling {
     #[inline]
     fn publish_ordering(&self) -> Ordering {
         #[cfg(all(loom, test))]
-        if self.fault == Fault::RelaxedPublish {
+        if self.publishes_relaxed {
             return Ordering::Relaxed;
         }
         Ordering::Release
     }
+}
 
+/// The logger's half of an open buffer.
+pub(crate) struct Draining {
+    shared: Arc<Shared>,
+    /// Bytes of the payload that were taken.
+    taken: usize,
+    /// Transactions that were taken.
+    transactions: u64,
+}
+
+/// What [`Draining::take`] found.
+pub(crate) struct Taken<'a> {
+    /// Room for the header of a block, then what was published since the last time. Never empty.
+    pub(crate) frame: &'a mut [u8],
+    /// How many transactions that are.
+    pub(crate) transactions: u64,
+}
+
+impl Taken<'_> {
+    /// What was published since the last time.
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.frame[HEADROOM..]
+    }
+}
+
+impl Draining {
+    /// Whether something was published that was not taken.
+    pub(crate) fn has_more(&self) -> bool {
+        // Relaxed: whoever takes it looks again.
+        Published(self.shared.published.load(Ordering::Relaxed)).length() > self.taken
+    }
+
+    /// Takes what was published since the last time.
+    pub(crate) fn take(&mut self) -> Option<Taken<'_>> {
+        // Acquire: [publish] the bytes below the length.
+        let published = Published(self.shared.published.load(Ordering::Acquire));
+        let length = published.length();
+        if length == self.taken {
+            return None;
+        }
+        let range = self.taken..HEADROOM + length;
+        let transactions = published.transactions() - self.transactions;
+        self.taken = length;
+        self.transactions = published.transactions();
+        // SAFETY: the bytes lie below the published length, so that by I2 they belong to this half, of which there is one (I1);
+        // `&mut self` is borrowed as long as the slice lives. What the worker wrote there came before [publish].
+        let frame = unsafe { self.shared.memory.slice_mut(range) };
+        Some(Taken { frame, transactions })
+    }
+
+    /// The buffer, if it was sealed and everything in it was taken.
+    pub(crate) fn into_buffer(self) -> Result<Buffer, Draining> {
+        // Acquire: [publish] the worker's last access comes before the next one's.
+        let published = Published(self.shared.published.load(Ordering::Acquire));
+        if !published.is_sealed() || published.length() != self.taken {
+            return Err(self);
+        }
+        let mut draining = self;
+        // The other half is sealed, but its owner may still be about to let go of it: then the buffer is given back later.
+        if Arc::get_mut(&mut draining.shared).is_none() {
+            return Err(draining);
+        }
+        Ok(Buffer(draining.shared))
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let published = Published(self.published.load(Ordering::Relaxed));
+        f.debug_struct("Shared").field("bytes", &self.memory.len()).field("published", &published).finish()
+    }
+}
+
+impl fmt::Debug for Filling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Filling").field("cursor", &self.cursor).field("capacity", &self.capacity).finish()
+    }
+}
+
+impl fmt::Debug for Draining {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Draining").field("shared", &self.shared).field("taken", &self.taken).finish()
+    }
+}
+
+/// Bytes that two halves share, each its own part of them.
+struct Memory {
+    bytes: Box<[UnsafeCell<u8>]>,
+    /// For the model: one cell per byte, which finds accesses that are not ordered.
     #[cfg(all(loom, test))]
-    pub(crate) fn plant(&mut self, fault: Fault) {
-        self.fault = fault;
+    accesses: Vec<loom::cell::UnsafeCell<()>>,
+}
+
+// SAFETY: shared access reaches the bytes only through `slice_mut`, whose callers promise that nobody else has these bytes.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn new(len: usize) -> Memory {
+        let zeros = vec![0u8; len].into_boxed_slice();
+        // SAFETY: `UnsafeCell<u8>` has the layout of `u8`, and the box comes from `Box::into_raw`, so that it can be freed as it is.
+        let bytes = unsafe { Box::from_raw(Box::into_raw(zeros) as *mut [UnsafeCell<u8>]) };
+        Memory {
+            bytes,
+            #[cfg(all(loom, test))]
+            accesses: (0..len).map(|_| loom::cell::UnsafeCell::new(())).collect(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The bytes at `range`.
+    ///
+    /// # Safety
+    /// As long as the slice lives, nobody else reads or writes these bytes.
+    #[inline]
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "the bytes are cells; the caller promises that nobody else has them"
+    )]
+    unsafe fn slice_mut(&self, range: Range<usize>) -> &mut [u8] {
+        #[cfg(all(loom, test))]
+        self.accesses[range.clone()].iter().for_each(|access| access.with_mut(|_| ()));
+        let cells = &self.bytes[range];
+        // SAFETY: the cells are bytes of this memory, which `&self` keeps; by the caller's promise nobody else has them.
+        unsafe { std::slice::from_raw_parts_mut(UnsafeCell::raw_get(cells.as_ptr()), cells.len()) }
     }
 }

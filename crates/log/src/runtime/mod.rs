@@ -23,9 +23,15 @@
 mod buffer;
 mod error;
 mod lane;
+#[cfg(all(loom, test))]
+mod model;
 mod monitor;
 mod pool;
+mod signs;
 mod writer;
 
 pub use error::LogError;
 pub use writer::{LogWriter, ReserveError};
+
+#[cfg(all(not(loom), test))]
+mod tests;

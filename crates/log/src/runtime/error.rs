@@ -1,0 +1,110 @@
+//! Why the log stopped.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why the log stopped. Final: nothing is stored any more until the database is opened again.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum LogError {
+    /// The disk of a log directory is full. Make room, then open the database again.
+    NoSpace {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        error: Arc<io::Error>,
+    },
+    /// A log file could not be written. What was not stored before may be lost; open the database again to see what there is.
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: Arc<io::Error>,
+    },
+    /// The system could not say that what was written is on the disk. The same as [`LogError::Write`]: a second attempt would prove
+    /// nothing.
+    Sync {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        error: Arc<io::Error>,
+    },
+    /// A log file could not be made, renamed or removed.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: Arc<io::Error>,
+    },
+    /// The system gave no thread.
+    Thread {
+        /// What the system said.
+        error: Arc<io::Error>,
+    },
+    /// A thread of the log panicked. A fault in Ensilo.
+    Panicked,
+    /// The log was closed before a commit had ended, so that it has no clean end. What was stored is stored.
+    Unfinished,
+    /// The log was closed.
+    Closed,
+}
+
+/// What was attempted on a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    Write,
+    Sync,
+    Name,
+}
+
+impl LogError {
+    pub(crate) fn io(attempt: Attempt, path: &Path, error: io::Error) -> LogError {
+        let (path, kind, error) = (path.to_path_buf(), error.kind(), Arc::new(error));
+        match attempt {
+            _ if matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                LogError::NoSpace { path, error }
+            }
+            Attempt::Write => LogError::Write { path, error },
+            Attempt::Sync => LogError::Sync { path, error },
+            Attempt::Name => LogError::File { path, error },
+        }
+    }
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LogError::NoSpace { path, error } => {
+                write!(f, "no space is left for the log: {}: {error}", path.display())
+            }
+            LogError::Write { path, error } => {
+                write!(f, "the log cannot be written: {}: {error}", path.display())
+            }
+            LogError::Sync { path, error } => {
+                write!(f, "the log cannot be synced: {}: {error}", path.display())
+            }
+            LogError::File { path, error } => {
+                write!(f, "a log file cannot be made, renamed or removed: {}: {error}", path.display())
+            }
+            LogError::Thread { error } => write!(f, "no thread for the log: {error}"),
+            LogError::Panicked => f.write_str("a thread of the log panicked"),
+            LogError::Unfinished => f.write_str("the log was closed while a commit was under way"),
+            LogError::Closed => f.write_str("the log is closed"),
+        }
+    }
+}
+
+impl std::error::Error for LogError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            LogError::NoSpace { error, .. }
+            | LogError::Write { error, .. }
+            | LogError::Sync { error, .. }
+            | LogError::File { error, .. }
+            | LogError::Thread { error } => Some(&**error),
+            LogError::Panicked | LogError::Unfinished | LogError::Closed => None,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The buffers of one logger: how many there may be, and who waits for one.
+//!
+//! # Source
+//! SiloR (OSDI 2014) §3.4: a bounded number of buffers is the backpressure of the log. They come back after the write, not after the
+//! sync, so that a hiccup of the disk's sync does not stop the workers.
+//!
+//! # Invariants
+//! - **I1** Of all open buffers at most `circulating` plus one per writer are out. Each writer may sit on one that is not full; so
+//!   there are always `circulating` that only wait for the logger, and nobody waits for a worker that has nothing to do.
+
+use std::time::{Duration, Instant};
+
+use super::buffer::Buffer;
+use super::error::LogError;
+use super::monitor::Monitor;
+
+/// The buffers of one logger.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    buffer_bytes: usize,
+    circulating: usize,
+    state: Monitor<PoolState>,
+}
+
+#[derive(Debug, Default)]
+struct PoolState {
+    /// Used last, given out first: its memory may still be in a cache.
+    free: Vec<Buffer>,
+    /// Buffers that were given out and not given back.
+    out: usize,
+    writers: usize,
+    /// Threads in [`Pool::wait`].
+    waiting: usize,
+    failure: Option<LogError>,
+    pressure: Pressure,
+}
+
+/// How the bounded number of buffers held workers back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Pressure {
+    pub(crate) waits: u64,
+    pub(crate) waited: Duration,
+}
+
+impl Pool {
+    pub(crate) fn new(buffer_bytes: usize, circulating: usize) -> Pool {
+        Pool { buffer_bytes, circulating: circulating.max(1), state: Monitor::new(PoolState::default()) }
+    }
+
+    /// A buffer in which `bytes` bytes fit, unless too many are out.
+    pub(crate) fn take(&self, bytes: usize) -> Option<Buffer> {
+        let mut state = self.state.lock();
+        if state.out >= self.limit(&state) {
+            return None;
+        }
+        state.out += 1;
+        let kept = if bytes <= self.buffer_bytes { state.free.pop() } else { None };
+        // Allocation outside the lock.
+        drop(state);
+        Some(kept.unwrap_or_else(|| Buffer::new(bytes.max(self.buffer_bytes))))
+    }
+
+    /// Takes a buffer back. Called by the logger alone.
+    pub(crate) fn give_back(&self, buffer: Buffer) {
+        let mut state = self.state.lock();
+        state.out -= 1;
+        let is_waited_for = state.waiting > 0;
+        // One that was made for a large transaction goes, and one that was kept for a writer that went.
+        let is_kept =
+            buffer.capacity() == self.buffer_bytes && state.out + state.free.len() < self.limit(&state);
+        let surplus = if is_kept {
+            state.free.push(buffer);
+            None
+        } else {
+            Some(buffer)
+        };
+        drop(state);
+        drop(surplus);
+        if is_waited_for {
+            self.state.notify_one();
+        }
+    }
+
+    /// Waits until [`Pool::take`] would find a buffer.
+    pub(crate) fn wait(&self) -> Result<(), LogError> {
+        let mut state = self.state.lock();
+        let mut began = None;
+        loop {
+            if let Some(failure) = &state.failure {
+                return Err(failure.clone());
+            }
+            if state.out < self.limit(&state) {
+                break;
+            }
+            began.get_or_insert_with(Instant::now);
+            state.waiting += 1;
+            state = self.state.wait(state);
+            state.waiting -= 1;
+        }
+        if let Some(began) = began {
+            state.pressure.waits += 1;
+            state.pressure.waited += began.elapsed();
+        }
+        Ok(())
+    }
+
+    /// Lets everybody go who waits, now and later.
+    pub(crate) fn fail(&self, failure: &LogError) {
+        self.state.lock().failure.get_or_insert_with(|| failure.clone());
+        self.state.notify_all();
+    }
+
+    pub(crate) fn add_writer(&self) {
+        self.state.lock().writers += 1;
+        self.state.notify_all();
+    }
+
+    /// Frees a buffer if there is now one too many.
+    pub(crate) fn remove_writer(&self) {
+        let mut state = self.state.lock();
+        state.writers -= 1;
+        let surplus = if state.out + state.free.len() > self.limit(&state) { state.free.pop() } else { None };
+        drop(state);
+        drop(surplus);
+    }
+
+    pub(crate) fn writers(&self) -> usize {
+        self.state.lock().writers
+    }
+
+    /// How many threads wait for a buffer.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state.lock().waiting
+    }
+
+    pub(crate) fn pressure(&self) -> Pressure {
+        self.state.lock().pressure
+    }
+
+    fn limit(&self, state: &PoolState) -> usize {
+        self.circulating + state.writers
+    }
+}

@@ -1,0 +1,205 @@
+//! The worker's side of the log.
+
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use ensilo_epoch::Epoch;
+
+use super::buffer::{BUFFER_BYTES_MAX, Filling};
+use super::error::LogError;
+use super::lane::Lane;
+use super::signs::Signs;
+use crate::format::{Cursor, encode_delete, encode_patch, encode_put, encode_transaction};
+
+/// Where one worker logs its transactions.
+///
+/// A transaction takes room while it can still be given up ([`LogWriter::reserve`]), and when it is sure to commit says what it
+/// writes: [`LogWriter::begin`], then one call per write, then [`LogWriter::publish`]. From there on the log stores it by itself. It is
+/// stored when the durable epoch has reached the epoch of its TID, and the worker's commit epoch
+/// ([`ensilo_epoch::Participant::begin_commit`]) has to be published from before its TID is chosen until after `publish`.
+///
+/// Dropping the writer leaves what it published to the log.
+pub struct LogWriter {
+    filling: Option<Filling>,
+    /// Writes that [`LogWriter::begin`] announced and that were not made yet.
+    announced: usize,
+    /// Whether a transaction with writes was begun.
+    is_begun: bool,
+    signs: Arc<Signs>,
+    lane: Arc<Lane>,
+    one_thread: PhantomData<Cell<()>>,
+}
+
+/// Why there is no room for a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReserveError {
+    /// All buffers wait for the disk. Let go of all locks, call [`LogWriter::wait_for_buffer`] and try again.
+    Full,
+    /// The log has failed or was closed: [`LogWriter::wait_for_buffer`] says why. Final.
+    Failed,
+    /// More than a transaction may log: 1 GiB.
+    TooLarge,
+}
+
+impl fmt::Display for ReserveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ReserveError::Full => "all log buffers wait for the disk",
+            ReserveError::Failed => "the log has failed or was closed",
+            ReserveError::TooLarge => "the transaction is too large for the log",
+        })
+    }
+}
+
+impl std::error::Error for ReserveError {}
+
+impl LogWriter {
+    pub(crate) fn new(lane: Arc<Lane>, signs: Arc<Signs>) -> LogWriter {
+        lane.pool.add_writer();
+        LogWriter { filling: None, announced: 0, is_begun: false, signs, lane, one_thread: PhantomData }
+    }
+
+    /// Takes room for a transaction of at most `bytes` bytes (see [`crate::transaction_bytes`] and its neighbours). Never waits. A
+    /// transaction that was begun and not published is given up.
+    ///
+    /// # Errors
+    /// [`ReserveError::Full`], [`ReserveError::Failed`], [`ReserveError::TooLarge`].
+    #[inline]
+    pub fn reserve(&mut self, bytes: usize) -> Result<(), ReserveError> {
+        if self.signs.is_stopped() {
+            return Err(ReserveError::Failed);
+        }
+        if let Some(filling) = &mut self.filling {
+            filling.rewind();
+            if bytes <= filling.room() {
+                return Ok(());
+            }
+        }
+        self.open_buffer(bytes)
+    }
+
+    /// Waits until there is a buffer to spare. To be called without locks and outside of a commit: the logger that frees buffers
+    /// must not have to wait for the caller.
+    ///
+    /// # Errors
+    /// Why the log has stopped.
+    pub fn wait_for_buffer(&self) -> Result<(), LogError> {
+        self.lane.pool.wait()
+    }
+
+    /// Records with a version of an earlier epoch are to be logged as whole rows: see `Log::set_full_rows_before`.
+    #[must_use]
+    #[inline]
+    pub fn full_rows_before(&self) -> Epoch {
+        self.signs.full_rows_before()
+    }
+
+    /// Begins the entry of a transaction that was given room by [`LogWriter::reserve`]. Exactly `writes` writes follow; without any,
+    /// nothing is logged.
+    #[inline]
+    pub fn begin(&mut self, tid: u64, writes: usize) {
+        self.announced = writes;
+        self.is_begun = writes > 0;
+        let Some(filling) = &mut self.filling else { return assert_no_writes(writes) };
+        filling.rewind();
+        append(filling, |cursor| encode_transaction(cursor, tid, writes));
+    }
+
+    /// A row that is new or was replaced: its length in bytes, and its words.
+    #[inline]
+    pub fn put(&mut self, table: u32, key: &[u8], row_len: usize, words: impl IntoIterator<Item = u64>) {
+        self.write(|cursor| encode_put(cursor, table, key, row_len, words));
+    }
+
+    /// Words of a row that were changed, with their indexes within the row and their values after the change.
+    #[inline]
+    pub fn patch(&mut self, table: u32, key: &[u8], pairs: impl ExactSizeIterator<Item = (u32, u64)>) {
+        self.write(|cursor| encode_patch(cursor, table, key, pairs));
+    }
+
+    /// A row that was deleted.
+    #[inline]
+    pub fn delete(&mut self, table: u32, key: &[u8]) {
+        self.write(|cursor| encode_delete(cursor, table, key));
+    }
+
+    /// Gives the transaction to the log: a logger may take it from now on.
+    ///
+    /// # Panics
+    /// When not all writes were made that were announced.
+    #[inline]
+    pub fn publish(&mut self) {
+        assert_no_writes(self.announced);
+        let Some(filling) = &mut self.filling else { return };
+        if self.is_begun {
+            self.is_begun = false;
+            filling.publish();
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, encode: impl FnOnce(&mut Cursor<'_>)) {
+        assert!(self.announced > 0, "more writes than the transaction announced");
+        self.announced -= 1;
+        if let Some(filling) = &mut self.filling {
+            append(filling, encode);
+        }
+    }
+
+    /// Goes on in another buffer.
+    #[cold]
+    fn open_buffer(&mut self, bytes: usize) -> Result<(), ReserveError> {
+        if bytes > BUFFER_BYTES_MAX {
+            return Err(ReserveError::TooLarge);
+        }
+        self.seal_buffer();
+        let buffer = self.lane.pool.take(bytes).ok_or(ReserveError::Full)?;
+        let (filling, draining) = buffer.open();
+        self.lane.deliver(draining);
+        self.filling = Some(filling);
+        Ok(())
+    }
+
+    /// Plants a fault for a model to find, in the buffer that is being filled.
+    #[cfg(all(loom, test))]
+    pub(crate) fn plant_relaxed_publish(&mut self, relaxed: bool) {
+        if let Some(filling) = &mut self.filling {
+            filling.publishes_relaxed = relaxed;
+        }
+    }
+
+    fn seal_buffer(&mut self) {
+        if let Some(filling) = self.filling.take() {
+            filling.seal();
+            self.lane.announce_sealed();
+        }
+    }
+}
+
+#[inline]
+fn append(filling: &mut Filling, encode: impl FnOnce(&mut Cursor<'_>)) {
+    let mut cursor = Cursor::new(filling.rest());
+    encode(&mut cursor);
+    let bytes = cursor.filled();
+    filling.advance(bytes);
+}
+
+#[inline]
+fn assert_no_writes(announced: usize) {
+    assert!(announced == 0, "{announced} writes of the transaction were announced and not made");
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        self.seal_buffer();
+        self.lane.pool.remove_writer();
+    }
+}
+
+impl fmt::Debug for LogWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogWriter").field("filling", &self.filling).finish_non_exhaustive()
+    }
+}
