@@ -6,6 +6,10 @@
 
 mod disk;
 mod real;
+mod simulated;
+mod trace;
 
 pub use disk::{Disk, File, Listed, Lock};
 pub use real::RealDisk;
+pub use simulated::{Counts, Faults, Gate, SimulatedDisk};
+pub use trace::{FileId, Operation, Recorder, Trace, TraceCursor};
