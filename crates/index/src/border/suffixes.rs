@@ -1,0 +1,117 @@
+//! The suffixes of a border node's slots, in a bag that is replaced when it is full.
+
+use std::ptr::NonNull;
+
+use ensilo_epoch::Guard;
+use ensilo_slab::{AccountId, OutOfMemory};
+use ensilo_sync::atomic::Ordering;
+
+use super::Border;
+use crate::WIDTH;
+use crate::key::{KeyTail, SUFFIX};
+use crate::node::Node;
+use crate::suffix::{Suffix, SuffixBag, words_for};
+
+impl Border {
+    /// The bag of suffixes, if the node ever had one.
+    #[inline]
+    pub(crate) fn suffixes(&self) -> Option<SuffixBag<'_>> {
+        // Acquire: [link] the bag is initialised, and has the suffixes of all slots of the permutation read before.
+        let header = NonNull::new(self.suffixes.load(Ordering::Acquire))?;
+        // SAFETY: the node refers to this bag, or did when it was read, and it is retired only after it was replaced.
+        Some(unsafe { SuffixBag::new(header) })
+    }
+
+    /// The suffix of a slot of kind `SUFFIX`; none if it has changed meanwhile.
+    #[inline]
+    pub(crate) fn suffix(&self, slot: usize) -> Option<Suffix<'_>> {
+        self.suffixes().map(|bag| bag.suffix(slot))
+    }
+
+    /// Whether the slot's suffix is that of the key, which goes on; false if there is no bag.
+    #[inline]
+    pub(crate) fn suffix_equals(&self, slot: usize, key: KeyTail<'_>) -> bool {
+        self.suffixes().is_some_and(|bag| bag.suffix(slot).equals(key.suffix()))
+    }
+
+    /// Makes room for one more suffix. The caller holds the lock.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]; the node is as it was.
+    pub(crate) fn reserve_suffix(
+        &self,
+        len_bytes: usize,
+        guard: &Guard<'_>,
+        account: AccountId,
+    ) -> Result<(), OutOfMemory> {
+        let old = self.suffixes();
+        if old.is_some_and(|bag| bag.has_room_for(len_bytes)) {
+            return Ok(());
+        }
+        let (mut words, mut count) = (words_for(len_bytes), 1);
+        for (_, suffix) in self.live_suffixes() {
+            words += words_for(suffix.len());
+            count += 1;
+        }
+        let bag = SuffixBag::allocate(guard, account, bag_capacity(words, count))?;
+        for (slot, suffix) in self.live_suffixes() {
+            bag.append_copy(slot, suffix);
+        }
+        // Release: [link].
+        self.suffixes.store(bag.as_ptr(), Ordering::Release);
+        if let Some(old) = old {
+            // SAFETY: it came from `allocate` with the tree's account, the node refers to the new bag now, and only the
+            // holder of the lock replaces bags.
+            unsafe { old.retire(guard, account) };
+        }
+        Ok(())
+    }
+
+    /// The slots of kind `SUFFIX` with their suffixes. The caller holds the lock.
+    fn live_suffixes(&self) -> impl Iterator<Item = (usize, Suffix<'_>)> {
+        let slots = self.permuter().slots().filter(|&slot| self.kind(slot) == SUFFIX);
+        slots.filter_map(|slot| Some((slot, self.suffix(slot)?)))
+    }
+
+    /// Gives the slot a suffix, for which room was reserved. The caller holds the lock.
+    pub(crate) fn append_suffix(&self, slot: usize, bytes: &[u8]) {
+        self.suffixes().unwrap_or_else(|| panic!("room was reserved")).append(slot, bytes);
+    }
+
+    /// Frees the node and its bag of suffixes, which nobody else has ever seen.
+    ///
+    /// # Safety
+    /// The node came from [`Node::allocate`] with this account, was never published, and is not used again.
+    pub(crate) unsafe fn free_with_suffixes(&self, guard: &Guard<'_>, account: AccountId) {
+        let suffixes = self.suffixes();
+        // SAFETY: the caller's promise; the bag was made with the same account and only this node refers to it.
+        unsafe {
+            if let Some(bag) = suffixes {
+                bag.free(guard, account);
+            }
+            self.free(guard, account);
+        }
+    }
+
+    /// Frees the node and its bag of suffixes once no reader can hold them any more.
+    ///
+    /// # Safety
+    /// The node came from [`Node::allocate`] with this account, no link leads to it any more, and it is retired once.
+    pub(crate) unsafe fn retire_with_suffixes(&self, guard: &Guard<'_>, account: AccountId) {
+        let suffixes = self.suffixes();
+        // SAFETY: the caller's promise; the bag was made with the same account and only this node refers to it.
+        unsafe {
+            if let Some(bag) = suffixes {
+                bag.retire(guard, account);
+            }
+            self.retire(guard, account);
+        }
+    }
+}
+
+/// Room for twice as many suffixes of the same mean length, at most for all that a node can have.
+fn bag_capacity(words: usize, count: usize) -> usize {
+    let mean = words.div_ceil(count);
+    let more = (count.max(2)).min(WIDTH.saturating_sub(count));
+    words + mean * more
+}
