@@ -1,3 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod faults;
+mod model;
 mod rules;

@@ -17,3 +17,6 @@ mod recorder;
 pub use cursor::{Trace, TraceCursor};
 pub use operation::{FileId, Operation};
 pub use recorder::Recorder;
+
+#[cfg(test)]
+mod tests;
