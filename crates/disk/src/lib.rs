@@ -2,6 +2,10 @@
 //!
 //! Whatever the database reads or writes goes through [`Disk`] and [`File`], so that a test can put a disk in their place that loses,
 //! tears and reorders what was not synced.
+//!
+//! - [`RealDisk`]: the files of the machine.
+//! - [`SimulatedDisk`]: files in memory whose power fails by a seed, with [`Faults`] on order.
+//! - [`Recorder`]: notes down what is done to a disk as a [`Trace`], so that a test can crash it after every operation.
 #![forbid(unsafe_code)]
 
 mod disk;

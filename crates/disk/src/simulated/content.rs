@@ -100,3 +100,25 @@ fn split(offset: u64) -> (usize, usize) {
     let offset = usize::try_from(offset).expect("a simulated file fits the memory");
     (offset / CHUNK_BYTES, offset % CHUNK_BYTES)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CHUNK_BYTES, Content};
+
+    #[test]
+    fn what_was_cut_off_reads_as_zeros_when_the_file_grows_again() {
+        for len_bytes in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES] {
+            let mut content = Content::default();
+            content.write(0, &[1; 4 * CHUNK_BYTES]);
+            let copy = content.clone();
+            content.set_len(len_bytes as u64);
+            content.set_len(5 * CHUNK_BYTES as u64);
+            let mut bytes = [2; 5 * CHUNK_BYTES];
+            content.read(0, &mut bytes);
+            assert!(bytes[..len_bytes].iter().all(|&byte| byte == 1));
+            assert!(bytes[len_bytes..].iter().all(|&byte| byte == 0));
+            copy.read(0, &mut bytes);
+            assert!(bytes[..4 * CHUNK_BYTES].iter().all(|&byte| byte == 1), "copies do not see it");
+        }
+    }
+}

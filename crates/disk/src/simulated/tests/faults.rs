@@ -149,6 +149,24 @@ fn a_sync_hangs_until_the_gate_opens_and_covers_what_came_before_it() {
 }
 
 #[test]
+fn names_changed_while_the_sync_of_their_directory_hangs_are_not_covered() {
+    let (disk, _file) = disk_with_file(0);
+    let gate = Gate::closed();
+    disk.set_faults(Faults { sync_hangs: Some(gate.clone()), ..Faults::default() });
+    disk.rename(path("a"), path("b")).unwrap();
+    thread::scope(|scope| {
+        let sync = scope.spawn(|| disk.sync_dir(path("")));
+        gate.wait_until_hanging(1);
+        disk.rename(path("b"), path("c")).unwrap();
+        gate.open();
+        sync.join().unwrap().unwrap();
+    });
+    let found: Vec<_> = (0..50).map(|seed| disk.crash(seed).files()).collect();
+    assert!(found.iter().all(|files| files == &[(path("b").into(), 0)] || files == &[(path("c").into(), 0)]));
+    assert!(found.iter().any(|files| files[0].0 == path("b")));
+}
+
+#[test]
 fn an_open_gate_holds_nothing_up() {
     let (disk, file) = disk_with_file(1);
     let gate = Gate::closed();
