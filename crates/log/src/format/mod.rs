@@ -7,12 +7,15 @@ mod entry;
 mod file_header;
 mod file_name;
 mod identity;
+mod manifest;
 mod transactions;
 
+pub(crate) use block::BLOCK_MAGIC;
 pub use block::{
     BLOCK_HEADER_BYTES, BlockCodec, BlockDamage, BlockEnd, BlockHeader, Compression, PAYLOAD_BYTES_MAX,
     SealedHeader, block_bytes,
 };
+pub(crate) use cursor::Source;
 pub use cursor::{Cursor, Malformed, varint_bytes};
 pub use entry::{
     PATCH_PAIR_BYTES_MAX, delete_bytes, encode_delete, encode_patch, encode_put, encode_transaction,
@@ -20,5 +23,7 @@ pub use entry::{
 };
 pub use file_header::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, HeaderDamage};
 pub use file_name::LogFileName;
+pub(crate) use file_name::parse_number;
 pub use identity::{DatabaseId, FileIdentity, FileRole};
+pub use manifest::{CheckpointEntry, CheckpointPart, EarlierFile, LoggerFiles, Manifest, ManifestDamage};
 pub use transactions::{Change, PatchWords, Transactions, Write, epoch_of};

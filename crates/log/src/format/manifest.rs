@@ -1,0 +1,405 @@
+//! The manifest: which files make up the database. All else in its directories is left over from something that was interrupted.
+//!
+//! # Layout
+//! ```text
+//! manifest   := magic "ENSILOMF" | format u32 | crc u32 | bytes u64 | body
+//!   crc         CRC-32C over all bytes but itself
+//!   bytes       length of the file
+//! body       := database 16 bytes | generation | first epoch | durable epoch | next checkpoint
+//!               | list of logger | list of earlier file | checkpoints: 0 or 1 | [checkpoint]
+//! logger     := text directory | first sequence
+//! earlier    := text directory | text name | valid bytes, 0 for "up to the seal" | durable epoch
+//! checkpoint := id | begin epoch | end epoch | list of part | list of table
+//! part       := text path | number | bytes | records | digest u32
+//! table      := table | records
+//! ```
+//! Numbers without a width are varints; a list is preceded by its length; a text is its length in bytes and UTF-8. Paths are relative
+//! to the directory of the database, or absolute.
+//!
+//! # Crash
+//! The manifest is written to `MANIFEST.new`, synced, renamed to `MANIFEST`, and the directory synced. A reader finds the one before
+//! or the new one, never a mixture; a `MANIFEST.new` means nothing.
+
+use std::fmt;
+
+use crc_fast::{CrcAlgorithm, Digest};
+use ensilo_epoch::Epoch;
+
+use super::cursor::{Cursor, Malformed, Source, varint_bytes};
+use super::file_header::{FORMAT_VERSION, HeaderDamage};
+use super::file_name::LogFileName;
+use super::identity::DatabaseId;
+
+const MAGIC: [u8; 8] = *b"ENSILOMF";
+const HEAD_BYTES: usize = 24;
+
+/// The files of a database and what they are good for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// Drawn when the database was created.
+    pub database: DatabaseId,
+    /// How often the database was opened.
+    pub generation: u64,
+    /// The first epoch of this generation; later than every epoch on disk when it began.
+    pub first_epoch: Epoch,
+    /// Every transaction up to this epoch was on disk when the manifest was written.
+    pub durable_epoch: Epoch,
+    /// The number that the next checkpoint gets. None is used twice.
+    pub next_checkpoint: u64,
+    /// The loggers of this generation, by number.
+    pub loggers: Vec<LoggerFiles>,
+    /// Log files of earlier generations that are needed still.
+    pub earlier: Vec<EarlierFile>,
+    /// The checkpoint that replay begins with.
+    pub checkpoint: Option<CheckpointEntry>,
+}
+
+/// The files of one logger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggerFiles {
+    /// Where they lie.
+    pub directory: String,
+    /// The sequence number of the first one that is needed; all after it are.
+    pub first_sequence: u64,
+}
+
+/// A log file of an earlier generation. Nobody writes it any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlierFile {
+    /// Where it lies.
+    pub directory: String,
+    /// Its name.
+    pub name: LogFileName,
+    /// How much of it counts: the first so many bytes, or, if `None`, all up to its seal.
+    pub valid_bytes: Option<u64>,
+    /// Entries of later epochs are void: their generation ended before they were stored.
+    pub durable_epoch: Epoch,
+}
+
+/// A checkpoint that is complete and on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointEntry {
+    /// Its number.
+    pub id: u64,
+    /// `e_l`: records of this epoch and later ones may be missing.
+    pub begin_epoch: Epoch,
+    /// `e_h`: the log is needed from `begin_epoch` to at least here.
+    pub end_epoch: Epoch,
+    /// Its files.
+    pub parts: Vec<CheckpointPart>,
+    /// How many records it has of each table.
+    pub tables: Vec<(u32, u64)>,
+}
+
+/// One file of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointPart {
+    /// Where it lies.
+    pub path: String,
+    /// Its number within the checkpoint.
+    pub number: u32,
+    /// Its length.
+    pub bytes: u64,
+    /// How many records are in it.
+    pub records: u64,
+    /// CRC-32C over the checksums of its blocks.
+    pub digest: u32,
+}
+
+/// Why some bytes are no manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ManifestDamage {
+    /// The head is no head of a manifest of a format that is known.
+    Head(HeaderDamage),
+    /// The body is malformed, although its checksum is right.
+    Body(Malformed),
+}
+
+impl fmt::Display for ManifestDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ManifestDamage::Head(damage) => damage.fmt(f),
+            ManifestDamage::Body(malformed) => malformed.fmt(f),
+        }
+    }
+}
+
+impl Manifest {
+    /// The bytes of the file.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut body = Body(vec![0; HEAD_BYTES]);
+        body.0.extend_from_slice(&self.database.0.to_le_bytes());
+        body.numbers(&[
+            self.generation,
+            self.first_epoch.get(),
+            self.durable_epoch.get(),
+            self.next_checkpoint,
+        ]);
+        body.list(&self.loggers, |body, logger| {
+            body.text(&logger.directory);
+            body.numbers(&[logger.first_sequence]);
+        });
+        body.list(&self.earlier, |body, file| {
+            body.text(&file.directory);
+            body.text(&file.name.to_string());
+            body.numbers(&[file.valid_bytes.unwrap_or(0), file.durable_epoch.get()]);
+        });
+        body.list(self.checkpoint.as_slice(), Body::checkpoint);
+        let mut bytes = body.0;
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        let len = bytes.len() as u64;
+        bytes[16..24].copy_from_slice(&len.to_le_bytes());
+        let checksum = checksum(&bytes);
+        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// The directories that log files may lie in, as the manifest spells them, each once.
+    #[must_use]
+    pub fn log_directories(&self) -> Vec<&str> {
+        let loggers = self.loggers.iter().map(|logger| logger.directory.as_str());
+        let mut directories: Vec<&str> =
+            loggers.chain(self.earlier.iter().map(|file| file.directory.as_str())).collect();
+        directories.sort_unstable();
+        directories.dedup();
+        directories
+    }
+
+    /// Whether a log file of this name was needed once, and is not any more.
+    #[must_use]
+    pub fn is_done_with(&self, name: &LogFileName) -> bool {
+        if name.generation < self.generation {
+            return !self.earlier.iter().any(|file| file.name == *name);
+        }
+        let first_sequence = self.loggers.get(name.logger as usize).map_or(0, |logger| logger.first_sequence);
+        name.generation == self.generation && name.sequence < first_sequence
+    }
+
+    /// The manifest in these bytes, which are a whole file.
+    ///
+    /// # Errors
+    /// [`ManifestDamage`] when there is no valid one.
+    pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestDamage> {
+        let body = check_head(bytes).map_err(ManifestDamage::Head)?;
+        decode_body(Source::new(body)).map_err(ManifestDamage::Body)
+    }
+}
+
+fn check_head(bytes: &[u8]) -> Result<&[u8], HeaderDamage> {
+    let (head, body) = bytes.split_first_chunk::<HEAD_BYTES>().ok_or(HeaderDamage::Short)?;
+    if head[..8] != MAGIC {
+        return Err(HeaderDamage::Magic);
+    }
+    if head[12..16] != checksum(bytes).to_le_bytes() {
+        return Err(HeaderDamage::Checksum);
+    }
+    let format = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
+    if format > FORMAT_VERSION {
+        return Err(HeaderDamage::Newer(format));
+    }
+    if format == 0 || head[16..] != (bytes.len() as u64).to_le_bytes() {
+        return Err(HeaderDamage::Fields);
+    }
+    Ok(body)
+}
+
+fn checksum(bytes: &[u8]) -> u32 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    digest.update(&bytes[..12]);
+    digest.update(&bytes[16..]);
+    digest.finalize() as u32
+}
+
+/// The body, while it is written.
+struct Body(Vec<u8>);
+
+impl Body {
+    fn numbers(&mut self, numbers: &[u64]) {
+        for &number in numbers {
+            let start = self.0.len();
+            self.0.resize(start + varint_bytes(number), 0);
+            Cursor::new(&mut self.0[start..]).put_varint(number);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.numbers(&[text.len() as u64]);
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Body, &T)) {
+        self.numbers(&[items.len() as u64]);
+        items.iter().for_each(|item| each(self, item));
+    }
+
+    fn checkpoint(&mut self, checkpoint: &CheckpointEntry) {
+        self.numbers(&[checkpoint.id, checkpoint.begin_epoch.get(), checkpoint.end_epoch.get()]);
+        self.list(&checkpoint.parts, |body, part| {
+            body.text(&part.path);
+            body.numbers(&[u64::from(part.number), part.bytes, part.records]);
+            body.0.extend_from_slice(&part.digest.to_le_bytes());
+        });
+        self.list(&checkpoint.tables, |body, &(table, records)| body.numbers(&[u64::from(table), records]));
+    }
+}
+
+fn decode_body(mut source: Source<'_>) -> Result<Manifest, Malformed> {
+    let manifest = Manifest {
+        database: DatabaseId(u128::from_le_bytes(source.array()?)),
+        generation: source.varint()?,
+        first_epoch: epoch(&mut source)?,
+        durable_epoch: epoch(&mut source)?,
+        next_checkpoint: source.varint()?,
+        loggers: list(&mut source, |source| {
+            Ok(LoggerFiles { directory: text(source)?, first_sequence: source.varint()? })
+        })?,
+        earlier: list(&mut source, earlier)?,
+        checkpoint: match source.varint()? {
+            0 => None,
+            1 => Some(checkpoint(&mut source)?),
+            _ => return Err(Malformed::Number),
+        },
+    };
+    if !source.is_empty() {
+        return Err(Malformed::Surplus);
+    }
+    Ok(manifest)
+}
+
+fn earlier(source: &mut Source<'_>) -> Result<EarlierFile, Malformed> {
+    Ok(EarlierFile {
+        directory: text(source)?,
+        name: LogFileName::parse(&text(source)?).ok_or(Malformed::Text)?,
+        valid_bytes: Some(source.varint()?).filter(|&bytes| bytes != 0),
+        durable_epoch: epoch(source)?,
+    })
+}
+
+fn checkpoint(source: &mut Source<'_>) -> Result<CheckpointEntry, Malformed> {
+    Ok(CheckpointEntry {
+        id: source.varint()?,
+        begin_epoch: epoch(source)?,
+        end_epoch: epoch(source)?,
+        parts: list(source, |source| {
+            Ok(CheckpointPart {
+                path: text(source)?,
+                number: source.varint_u32()?,
+                bytes: source.varint()?,
+                records: source.varint()?,
+                digest: u32::from_le_bytes(source.array()?),
+            })
+        })?,
+        tables: list(source, |source| Ok((source.varint_u32()?, source.varint()?)))?,
+    })
+}
+
+fn epoch(source: &mut Source<'_>) -> Result<Epoch, Malformed> {
+    source.varint().map(Epoch::new)
+}
+
+fn text(source: &mut Source<'_>) -> Result<String, Malformed> {
+    let len = source.varint()?;
+    let bytes = source.bytes(len)?;
+    std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| Malformed::Text)
+}
+
+/// A list; it ends with the bytes, however long it claims to be.
+fn list<T>(
+    source: &mut Source<'_>,
+    mut each: impl FnMut(&mut Source<'_>) -> Result<T, Malformed>,
+) -> Result<Vec<T>, Malformed> {
+    let len = source.varint()?;
+    let mut items = Vec::new();
+    for _ in 0..len {
+        items.push(each(source)?);
+    }
+    Ok(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn epochs() -> impl Strategy<Value = Epoch> {
+        (0u64..1 << 40).prop_map(Epoch::new)
+    }
+
+    fn checkpoints() -> impl Strategy<Value = CheckpointEntry> {
+        let part = (any::<String>(), any::<u32>(), any::<u64>(), any::<u64>(), any::<u32>()).prop_map(
+            |(path, number, bytes, records, digest)| CheckpointPart { path, number, bytes, records, digest },
+        );
+        (any::<u64>(), epochs(), epochs(), vec(part, 0..4), vec(any::<(u32, u64)>(), 0..4)).prop_map(
+            |(id, begin_epoch, end_epoch, parts, tables)| CheckpointEntry {
+                id,
+                begin_epoch,
+                end_epoch,
+                parts,
+                tables,
+            },
+        )
+    }
+
+    fn manifests() -> impl Strategy<Value = Manifest> {
+        let logger = (any::<String>(), any::<u64>())
+            .prop_map(|(directory, first_sequence)| LoggerFiles { directory, first_sequence });
+        let name = (any::<u64>(), any::<u32>(), any::<u64>(), prop::option::of(epochs()))
+            .prop_map(|(g, l, s, e)| LogFileName { generation: g, logger: l, sequence: s, largest_epoch: e });
+        let earlier = (any::<String>(), name, prop::option::of(1u64..), epochs()).prop_map(
+            |(directory, name, valid_bytes, durable_epoch)| EarlierFile {
+                directory,
+                name,
+                valid_bytes,
+                durable_epoch,
+            },
+        );
+        let numbers = (any::<u128>(), any::<u64>(), epochs(), epochs(), any::<u64>());
+        (numbers, vec(logger, 0..4), vec(earlier, 0..4), prop::option::of(checkpoints())).prop_map(
+            |((database, generation, first_epoch, durable_epoch, next), loggers, earlier, checkpoint)| {
+                Manifest {
+                    database: DatabaseId(database),
+                    generation,
+                    first_epoch,
+                    durable_epoch,
+                    next_checkpoint: next,
+                    loggers,
+                    earlier,
+                    checkpoint,
+                }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn manifests_come_back(manifest in manifests()) {
+            prop_assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
+        }
+
+        #[test]
+        fn damage_is_found(manifest in manifests(), bit: prop::sample::Index, cut: prop::sample::Index) {
+            let mut bytes = manifest.encode();
+            let bit = bit.index(bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(Manifest::decode(&bytes).is_err());
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(Manifest::decode(&bytes[..cut.index(bytes.len())]).is_err());
+            bytes.push(0);
+            prop_assert!(Manifest::decode(&bytes).is_err());
+        }
+
+        #[test]
+        fn a_body_that_lies_is_survived(manifest in manifests(), at: prop::sample::Index, value: u8) {
+            let mut bytes = manifest.encode();
+            let at = HEAD_BYTES + at.index(bytes.len() - HEAD_BYTES);
+            bytes[at] = value;
+            let checksum = checksum(&bytes);
+            bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+            let _ = Manifest::decode(&bytes);
+        }
+    }
+}

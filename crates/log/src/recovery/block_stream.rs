@@ -1,0 +1,128 @@
+//! Reading the blocks of a file front to back, many at a time.
+
+use std::io;
+
+use ensilo_disk::File;
+
+use crate::format::{BLOCK_HEADER_BYTES, BlockDamage, BlockEnd, FILE_HEADER_BYTES, SealedHeader};
+
+/// So much is read at once, unless a single block is longer.
+pub(super) const CHUNK_BYTES: usize = 1 << 20;
+
+/// Walks over the blocks of a file by what their headers claim. The checksums are left to whoever uses the blocks.
+pub(super) struct BlockStream<'f> {
+    file: &'f dyn File,
+    /// Where the next chunk begins.
+    offset: u64,
+    /// Nothing is read from here on.
+    limit: u64,
+}
+
+/// Blocks that follow each other in a file.
+#[derive(Debug, Default)]
+pub(super) struct Chunk {
+    /// Where in the file it begins.
+    pub(super) offset: u64,
+    /// Whole blocks, by what their headers claim. Something may lie behind them.
+    pub(super) bytes: Vec<u8>,
+    /// How many of the bytes are blocks.
+    pub(super) len: usize,
+    /// What the last block ends. No other block ends anything.
+    pub(super) end: BlockEnd,
+}
+
+impl Chunk {
+    /// The blocks, by what their headers claim.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = (SealedHeader, &[u8])> {
+        let mut rest = &self.bytes[..self.len];
+        std::iter::from_fn(move || {
+            let sealed = SealedHeader::decode(rest.first_chunk()?).ok()?;
+            let (block, behind) = rest.split_at_checked(sealed.bytes())?;
+            rest = behind;
+            Some((sealed, block))
+        })
+    }
+}
+
+/// What comes next in a file.
+pub(super) enum Next {
+    /// At least one block.
+    Blocks,
+    /// No block, for this reason.
+    Stopped(BlockDamage),
+    /// The limit.
+    End,
+}
+
+impl<'f> BlockStream<'f> {
+    /// The blocks of `file` up to `limit`, which does not lie past the file's end.
+    pub(super) fn new(file: &'f dyn File, limit: u64) -> BlockStream<'f> {
+        BlockStream { file, offset: FILE_HEADER_BYTES as u64, limit }
+    }
+
+    /// Where the next chunk begins.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Reads the next blocks into `chunk`.
+    pub(super) fn next(&mut self, chunk: &mut Chunk) -> io::Result<Next> {
+        let mut want = CHUNK_BYTES;
+        loop {
+            let left = usize::try_from(self.limit.saturating_sub(self.offset)).unwrap_or(usize::MAX);
+            if left == 0 {
+                return Ok(Next::End);
+            }
+            chunk.offset = self.offset;
+            chunk.bytes.resize(want.min(left), 0);
+            self.file.read_at(self.offset, &mut chunk.bytes)?;
+            let (len, stop) = whole_blocks(&chunk.bytes, self.offset);
+            chunk.len = len;
+            chunk.end = BlockEnd::None;
+            self.offset += len as u64;
+            match stop {
+                Stop::Ended(end) => {
+                    chunk.end = end;
+                    return Ok(Next::Blocks);
+                }
+                _ if len > 0 => return Ok(Next::Blocks),
+                Stop::Damage(damage) => return Ok(Next::Stopped(damage)),
+                Stop::Cut(bytes) if bytes > left => return Ok(Next::Stopped(BlockDamage::Length)),
+                Stop::Cut(bytes) => want = bytes,
+            }
+        }
+    }
+}
+
+/// Why a walk over blocks ended.
+enum Stop {
+    /// The block there has so many bytes, or at least so many, and they are not all there.
+    Cut(usize),
+    /// There is no block.
+    Damage(BlockDamage),
+    /// The block before ends something.
+    Ended(BlockEnd),
+}
+
+/// How many of the bytes, which lie at `offset`, are whole blocks, and what comes after them.
+fn whole_blocks(bytes: &[u8], offset: u64) -> (usize, Stop) {
+    let mut at = 0;
+    loop {
+        let Some(head) = bytes[at..].first_chunk::<BLOCK_HEADER_BYTES>() else {
+            return (at, Stop::Cut(BLOCK_HEADER_BYTES));
+        };
+        match SealedHeader::decode(head) {
+            Err(damage) => return (at, Stop::Damage(damage)),
+            Ok(sealed) if sealed.header.offset != offset + at as u64 => {
+                return (at, Stop::Damage(BlockDamage::Offset));
+            }
+            Ok(sealed) if sealed.bytes() > bytes.len() - at => return (at, Stop::Cut(sealed.bytes())),
+            Ok(sealed) => {
+                at += sealed.bytes();
+                if sealed.header.end != BlockEnd::None {
+                    return (at, Stop::Ended(sealed.header.end));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The log files of one logger of one generation, in order, and how far they reach.
+//!
+//! # Crash
+//! A logger seals a file, syncs it, and only then writes into the next one, which it has made before. So:
+//! - every file before the last one that has blocks ends with a seal;
+//! - a file that ends with a seal has a successor;
+//! - files behind the last one with blocks are empty, and may be half made unless a seal comes before them.
+//!
+//! # Terms
+//! - **tail**: the last file that has blocks.
+//! - **reach**: the mark up to which the logger's transactions are there.
+
+use std::path::{Path, PathBuf};
+
+use ensilo_disk::Disk;
+use ensilo_epoch::Epoch;
+
+use super::error::{Finding, OpenError};
+use super::log_file::LogFile;
+use super::scan::{Evidence, Scan};
+use crate::format::{BlockDamage, BlockEnd, LogFileName, Manifest};
+
+/// The files of one logger of the manifest's generation.
+#[derive(Debug)]
+pub(super) struct Chain {
+    /// From the first that is needed to the tail, or to the first that is damaged.
+    pub(super) files: Vec<LogFile>,
+    pub(super) reach: Epoch,
+    /// The end of the block with the mark that is reached, and the place of its file in `files`.
+    pub(super) reached: Option<(usize, u64)>,
+    pub(super) evidence: Evidence,
+    pub(super) flaws: Vec<Flaw>,
+    /// Whether the logger ended in order.
+    pub(super) is_closed: bool,
+}
+
+/// Something that is wrong, before it is known what is lost by it.
+#[derive(Debug, Clone)]
+pub(super) struct Flaw {
+    pub(super) file: PathBuf,
+    pub(super) offset: Option<u64>,
+    pub(super) finding: Finding,
+}
+
+/// How thoroughly files are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// As far as it takes to say what was stored last; replay checks the rest.
+    Tail,
+    /// Every block.
+    Full,
+}
+
+/// Where to look for the files of a logger.
+pub(super) struct Place<'a> {
+    pub(super) disk: &'a dyn Disk,
+    pub(super) dir: &'a Path,
+    pub(super) manifest: &'a Manifest,
+    pub(super) logger: u32,
+    /// The log files in the logger's directory.
+    pub(super) listed: &'a [LogFileName],
+}
+
+impl Place<'_> {
+    fn directory(&self) -> &str {
+        &self.manifest.loggers[self.logger as usize].directory
+    }
+
+    fn path(&self, name: LogFileName) -> PathBuf {
+        self.dir.join(self.directory()).join(name.to_string())
+    }
+
+    fn flaw(&self, name: LogFileName, finding: Finding) -> Flaw {
+        Flaw { file: self.path(name), offset: None, finding }
+    }
+
+    /// The names of the files from `first` on, in order, up to the first that is missing.
+    fn names(&self, first: u64, flaws: &mut Vec<Flaw>) -> Vec<LogFileName> {
+        let generation = self.manifest.generation;
+        let mut own: Vec<LogFileName> = self
+            .listed
+            .iter()
+            .filter(|name| {
+                name.generation == generation && name.logger == self.logger && name.sequence >= first
+            })
+            .copied()
+            .collect();
+        own.sort_unstable();
+        let mut names: Vec<LogFileName> = Vec::new();
+        for name in own {
+            let expected = first + names.len() as u64;
+            if name.sequence > expected {
+                break;
+            } else if name.sequence < expected {
+                flaws.push(self.flaw(name, Finding::Doubled));
+            } else {
+                names.push(name);
+            }
+        }
+        let last =
+            self.listed.iter().filter(|name| name.generation == generation && name.logger == self.logger);
+        let last = last.map(|name| name.sequence).max().unwrap_or(0);
+        let next = first + names.len() as u64;
+        if names.is_empty() || last >= next {
+            let missing =
+                LogFileName { generation, logger: self.logger, sequence: next, largest_epoch: None };
+            flaws.push(self.flaw(missing, Finding::Missing));
+        }
+        names
+    }
+
+    /// Looks at the files.
+    pub(super) fn survey(&self, depth: Depth) -> Result<Chain, OpenError> {
+        let first = self.manifest.loggers[self.logger as usize].first_sequence;
+        let mut flaws = Vec::new();
+        let mut files = Vec::new();
+        for name in self.names(first, &mut flaws) {
+            let mut file =
+                LogFile::open(self.disk, self.dir, self.directory(), name, self.manifest.database)?;
+            if file.header.is_ok() && (depth == Depth::Full || name.largest_epoch.is_none()) {
+                file.scan(self.disk)?;
+            }
+            files.push(file);
+        }
+        let mut chain = Chain {
+            files,
+            reach: Epoch::default(),
+            reached: None,
+            evidence: Evidence::default(),
+            flaws,
+            is_closed: false,
+        };
+        chain.cut_at_tail();
+        chain.find_reach(self)?;
+        Ok(chain)
+    }
+}
+
+impl Chain {
+    /// Drops the empty files behind the tail, and what lies behind the first damage.
+    fn cut_at_tail(&mut self) {
+        let tail = self.files.iter().rposition(LogFile::has_blocks).unwrap_or(0);
+        for at in 0..self.files.len() {
+            let next = self.files.get(at + 1);
+            let flaw = match &self.files[at].scan {
+                _ if at > tail && !self.is_sealed(at - 1) => None,
+                _ if self.files[at].header.is_err() => self.files[at].header.as_ref().err().map(|finding| {
+                    Flaw { file: self.files[at].path.clone(), offset: Some(0), finding: finding.clone() }
+                }),
+                Some(scan) => flaw_of(&self.files[at], scan, at < tail, next.is_some()),
+                None => None,
+            };
+            if let Some(flaw) = flaw {
+                self.flaws.push(flaw);
+                // What lies in front of the damage still counts, for a repair.
+                self.files.truncate(if self.files[at].header.is_ok() { at + 1 } else { at });
+                return;
+            }
+        }
+        self.files.truncate(tail + 1);
+    }
+
+    /// Whether a file ends with a seal, as far as is known.
+    fn is_sealed(&self, at: usize) -> bool {
+        let file = &self.files[at];
+        file.scan.as_ref().map_or(file.name.largest_epoch.is_some(), |scan| scan.end == BlockEnd::Seal)
+    }
+
+    /// Finds the last mark, and takes the evidence on the way to it.
+    fn find_reach(&mut self, place: &Place<'_>) -> Result<(), OpenError> {
+        for at in (0..self.files.len()).rev() {
+            if self.files[at].scan.is_none() {
+                self.files[at].scan(place.disk)?;
+                self.check_sealed(at);
+            }
+            let file = &self.files[at];
+            self.evidence.merge(file.scan.as_ref().map(|scan| scan.evidence).unwrap_or_default());
+            self.evidence.largest_epoch =
+                self.evidence.largest_epoch.max(file.name.largest_epoch.unwrap_or_default());
+            let Some(scan) = &file.scan else { continue };
+            self.is_closed |= scan.end == BlockEnd::Closed;
+            if let Some((mark, end)) = scan.mark.filter(|_| self.reached.is_none()) {
+                self.reach = mark;
+                self.reached = Some((at, end));
+                return Ok(());
+            }
+        }
+        // No mark: the logger has come as far as it was when its first file was made.
+        self.reach = self
+            .files
+            .first()
+            .and_then(|file| file.header.as_ref().ok())
+            .map_or(Epoch::default(), |header| header.first_epoch);
+        Ok(())
+    }
+
+    /// After a late look at a file that is sealed by its name.
+    fn check_sealed(&mut self, at: usize) {
+        let file = &self.files[at];
+        if let Some(flaw) = file.scan.as_ref().and_then(|scan| flaw_of(file, scan, true, true)) {
+            self.flaws.push(flaw);
+        }
+    }
+}
+
+/// What is wrong with the end of a file.
+fn flaw_of(file: &LogFile, scan: &Scan, must_be_sealed: bool, has_next: bool) -> Option<Flaw> {
+    let at_end = |finding| Flaw { file: file.path.clone(), offset: Some(scan.valid_end), finding };
+    let stopped = || match scan.stopped {
+        Some(damage) => Finding::Block(damage),
+        None => Finding::NoEnd,
+    };
+    match scan.end {
+        BlockEnd::Seal if has_next => None,
+        BlockEnd::Seal => {
+            let next = LogFileName { sequence: file.name.sequence + 1, largest_epoch: None, ..file.name };
+            let path = file.path.with_file_name(next.to_string());
+            Some(Flaw { file: path, offset: None, finding: Finding::Missing })
+        }
+        BlockEnd::Part => Some(at_end(Finding::Block(BlockDamage::Header))),
+        _ if must_be_sealed || file.name.largest_epoch.is_some() || scan.is_damaged() => {
+            Some(at_end(stopped()))
+        }
+        BlockEnd::None | BlockEnd::Closed => None,
+    }
+}

@@ -1,0 +1,255 @@
+//! Writing the parts of a checkpoint.
+//!
+//! # Source
+//! SiloR (OSDI 2014) §4.2. A checkpointer walks its tables in the order of their keys; each block of records goes to the next of its
+//! files, so that recovery can read as many files at once as it has cores; what was written is synced every 32 MB.
+//!
+//! # Layout
+//! A part is a file header, blocks, and a last block that ends it (see [`crate::BlockEnd::Part`]) and has the part's number of records
+//! as its payload, a varint. The payload of the others is
+//! ```text
+//! table varint | (key_len varint | key | tid u64 | row_len varint | row bytes)*
+//! ```
+
+use std::collections::BTreeMap;
+use std::io;
+use std::mem;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crc_fast::{CrcAlgorithm, Digest};
+use ensilo_disk::{Disk, File};
+use ensilo_epoch::Epoch;
+
+use crate::format::{
+    BlockCodec, BlockEnd, BlockHeader, CheckpointPart, Compression, Cursor, DatabaseId, FILE_HEADER_BYTES,
+    FileHeader, FileIdentity, FileRole, varint_bytes,
+};
+
+/// Payload bytes of a block, unless a single record has more.
+const BLOCK_BYTES: usize = 256 << 10;
+/// So much is written between two syncs.
+const SYNC_BYTES: u64 = 32 << 20;
+
+/// Where the parts of a checkpoint go.
+#[derive(Debug, Clone)]
+pub struct CheckpointPlace {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) database: DatabaseId,
+    pub(crate) id: u64,
+    pub(crate) begin_epoch: Epoch,
+    pub(crate) directory: PathBuf,
+    pub(crate) spelled: String,
+}
+
+/// Writes the records of one checkpointer into its files.
+#[derive(Debug)]
+pub struct CheckpointWriter {
+    parts: Vec<Part>,
+    /// Gets the next block.
+    next: usize,
+    compression: Compression,
+    /// The payload of the next block: records of `table`.
+    payload: Vec<u8>,
+    table: u32,
+    /// Records in `payload`.
+    pending: u64,
+    /// The next block, sealed.
+    sealed: Vec<u8>,
+    tables: BTreeMap<u32, u64>,
+    bytes: u64,
+    synced_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Part {
+    file: Box<dyn File>,
+    spelled: String,
+    number: u32,
+    codec: BlockCodec,
+    bytes: u64,
+    records: u64,
+    digest: Digest,
+}
+
+/// What a checkpointer has written.
+#[derive(Debug, Clone)]
+pub struct WrittenParts {
+    pub(crate) parts: Vec<CheckpointPart>,
+    pub(crate) tables: BTreeMap<u32, u64>,
+}
+
+impl CheckpointPlace {
+    /// The number of the checkpoint.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// `e_l`: the checkpoint leaves out records of this epoch and later ones.
+    #[must_use]
+    pub fn begin_epoch(&self) -> Epoch {
+        self.begin_epoch
+    }
+
+    /// A writer with `parts` files, for the `checkpointer`-th of those that write this checkpoint. All have the same number of files.
+    ///
+    /// # Errors
+    /// Those of the system.
+    ///
+    /// # Panics
+    /// When `parts` is 0.
+    pub fn writer(
+        &self,
+        checkpointer: u32,
+        parts: u32,
+        compression: Compression,
+    ) -> io::Result<CheckpointWriter> {
+        assert!(parts > 0, "a checkpoint without files");
+        let parts: Vec<Part> =
+            (0..parts).map(|part| self.part(checkpointer * parts + part)).collect::<io::Result<_>>()?;
+        Ok(CheckpointWriter {
+            bytes: parts.len() as u64 * FILE_HEADER_BYTES as u64,
+            parts,
+            next: 0,
+            compression,
+            payload: Vec::new(),
+            table: 0,
+            pending: 0,
+            sealed: Vec::new(),
+            tables: BTreeMap::new(),
+            synced_bytes: 0,
+        })
+    }
+
+    fn part(&self, part: u32) -> io::Result<Part> {
+        let name = format!("part-{part}.ckpt");
+        let role = FileRole::Checkpoint { checkpoint: self.id, part };
+        let identity = FileIdentity { database: self.database, file: role };
+        let file = self.disk.create(&self.directory.join(&name), 0)?;
+        file.write_at(0, &FileHeader { identity, first_epoch: Epoch::default() }.encode())?;
+        Ok(Part {
+            file,
+            spelled: format!("{}/{name}", self.spelled),
+            number: part,
+            codec: BlockCodec::new(&identity),
+            bytes: FILE_HEADER_BYTES as u64,
+            records: 0,
+            digest: Digest::new(CrcAlgorithm::Crc32Iscsi),
+        })
+    }
+}
+
+impl CheckpointWriter {
+    /// Appends a record: a row of `row_len` bytes, given by its words.
+    ///
+    /// # Errors
+    /// Those of the system; the checkpoint is to be given up.
+    ///
+    /// # Panics
+    /// When there are fewer words than `row_len` asks for.
+    #[inline]
+    pub fn record(
+        &mut self,
+        table: u32,
+        key: &[u8],
+        tid: u64,
+        row_len: usize,
+        words: impl IntoIterator<Item = u64>,
+    ) -> io::Result<()> {
+        let (key_len, len) = (key.len() as u64, row_len as u64);
+        let record = varint_bytes(key_len) + key.len() + 8 + varint_bytes(len) + row_len;
+        if table != self.table || self.payload.len() + record > BLOCK_BYTES {
+            self.write_block()?;
+            self.table = table;
+        }
+        let start = self.payload.len();
+        let head = if start == 0 { varint_bytes(u64::from(table)) } else { 0 };
+        self.payload.resize(start + head + record, 0);
+        let mut cursor = Cursor::new(&mut self.payload[start..]);
+        if head > 0 {
+            cursor.put_varint(u64::from(table));
+        }
+        cursor.put_varint(key_len);
+        cursor.put_bytes(key);
+        cursor.put_u64(tid);
+        cursor.put_varint(len);
+        cursor.put_words(row_len, words);
+        self.pending += 1;
+        Ok(())
+    }
+
+    /// How many bytes were written to files so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Writes what is left, and syncs the files.
+    ///
+    /// # Errors
+    /// Those of the system; the checkpoint is to be given up.
+    pub fn finish(mut self) -> io::Result<WrittenParts> {
+        self.write_block()?;
+        let mut parts = Vec::new();
+        for part in &mut self.parts {
+            let mut records = vec![0; varint_bytes(part.records)];
+            Cursor::new(&mut records).put_varint(part.records);
+            part.append(&mut self.sealed, &records, Compression::None, BlockEnd::Part)?;
+            part.file.sync_all()?;
+            parts.push(CheckpointPart {
+                path: mem::take(&mut part.spelled),
+                number: part.number,
+                bytes: part.bytes,
+                records: part.records,
+                digest: part.digest.finalize() as u32,
+            });
+        }
+        Ok(WrittenParts { parts, tables: self.tables })
+    }
+
+    fn write_block(&mut self) -> io::Result<()> {
+        if self.pending == 0 {
+            return Ok(());
+        }
+        let part = &mut self.parts[self.next];
+        let before = part.bytes;
+        part.append(&mut self.sealed, &self.payload, self.compression, BlockEnd::None)?;
+        part.records += self.pending;
+        self.bytes += part.bytes - before;
+        self.next = (self.next + 1) % self.parts.len();
+        *self.tables.entry(self.table).or_insert(0) += self.pending;
+        self.pending = 0;
+        self.payload.clear();
+        if self.bytes - self.synced_bytes >= SYNC_BYTES {
+            self.synced_bytes = self.bytes;
+            self.parts.iter().try_for_each(|part| part.file.sync_data())?;
+        }
+        Ok(())
+    }
+}
+
+impl Part {
+    fn append(
+        &mut self,
+        sealed: &mut Vec<u8>,
+        payload: &[u8],
+        compression: Compression,
+        end: BlockEnd,
+    ) -> io::Result<()> {
+        let header = BlockHeader {
+            offset: self.bytes,
+            synced_to: 0,
+            epochs: None,
+            mark: None,
+            durable_epoch: Epoch::default(),
+            end,
+        };
+        sealed.clear();
+        self.codec.seal(sealed, &header, &[payload], compression);
+        self.file.write_at(self.bytes, sealed)?;
+        self.bytes += sealed.len() as u64;
+        self.digest.update(&sealed[4..8]);
+        Ok(())
+    }
+}

@@ -1,0 +1,268 @@
+//! The files of a database that is open: who holds the lock, what the manifest says, and how a checkpoint takes the log's place.
+//!
+//! # Crash
+//! A checkpoint is installed in this order: its parts are synced, their directory, the directory of the database, the manifest that
+//! names them. Only then are files removed that the manifest does not need any more. After a crash anywhere in between there is
+//! either the manifest before, with all that it needs, or the new one; what is left over goes when the database is next opened.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ensilo_disk::{Disk, Lock};
+use ensilo_epoch::Epoch;
+
+use super::checkpoint_writer::{CheckpointPlace, WrittenParts};
+use super::error::{Finding, OpenError};
+use super::generation::log_identity;
+use super::log_file::read_header;
+use super::manifest_file::{install_manifest, spelled_path};
+use crate::format::{CheckpointEntry, LogFileName, Manifest};
+
+/// The lock file of the database in a directory.
+pub(crate) const LOCK: &str = "LOCK";
+
+/// The files of an open database. Dropping this lets others open it.
+#[derive(Debug)]
+pub struct DatabaseFiles {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    manifest: Manifest,
+    /// At least that of the manifest; checkpoints that were given up have used numbers too.
+    next_checkpoint: u64,
+    _lock: Box<dyn Lock>,
+}
+
+/// A checkpoint whose parts are written.
+#[derive(Debug)]
+pub struct FinishedCheckpoint {
+    /// What [`DatabaseFiles::begin_checkpoint`] gave.
+    pub place: CheckpointPlace,
+    /// `e_h`: when the last record had been written, the global epoch was at most this.
+    pub end_epoch: Epoch,
+    /// What each writer left.
+    pub written: Vec<WrittenParts>,
+}
+
+/// What became of an installed checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstalledCheckpoint {
+    /// The checkpoint.
+    pub entry: CheckpointEntry,
+    /// Files that were not needed any more and are gone: parts of the checkpoint before, and log files.
+    pub removed: Vec<PathBuf>,
+}
+
+impl DatabaseFiles {
+    pub(crate) fn new(disk: Arc<dyn Disk>, dir: PathBuf, manifest: Manifest, lock: Box<dyn Lock>) -> Self {
+        let next_checkpoint = manifest.next_checkpoint;
+        DatabaseFiles { disk, dir, manifest, next_checkpoint, _lock: lock }
+    }
+
+    /// The directory of the database.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What the manifest says.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// A place for the parts of a new checkpoint that begins in `begin_epoch`, `e_l`.
+    ///
+    /// # Errors
+    /// [`OpenError::Io`]; nothing that counts has changed.
+    pub fn begin_checkpoint(&mut self, begin_epoch: Epoch) -> Result<CheckpointPlace, OpenError> {
+        let id = self.next_checkpoint;
+        self.next_checkpoint += 1;
+        let spelled = format!("checkpoint-{id}");
+        let directory = spelled_path(&self.dir, &spelled);
+        remove_directory(&*self.disk, &directory)?;
+        self.disk.create_dir_all(&directory).map_err(OpenError::io("create", &directory))?;
+        Ok(CheckpointPlace {
+            disk: Arc::clone(&self.disk),
+            database: self.manifest.database,
+            id,
+            begin_epoch,
+            directory,
+            spelled,
+        })
+    }
+
+    /// Removes the parts of a checkpoint that was not finished.
+    ///
+    /// # Errors
+    /// [`OpenError::Io`]; what is left does no harm.
+    pub fn give_up_checkpoint(&self, place: &CheckpointPlace) -> Result<(), OpenError> {
+        remove_directory(&*self.disk, &place.directory)
+    }
+
+    /// Makes a checkpoint the one that the next opening begins with, and removes what is not needed any more because of it.
+    ///
+    /// `durable_epoch` is the log's, and not before the end of the checkpoint.
+    ///
+    /// # Errors
+    /// [`OpenError::Io`]. Unless [`DatabaseFiles::manifest`] names the checkpoint, it is not installed, and may be given up; if it does,
+    /// files that are not needed any more are left, and go with the next checkpoint or opening.
+    ///
+    /// # Panics
+    /// When the checkpoint ends after the durable epoch: it could not be recovered from.
+    pub fn install_checkpoint(
+        &mut self,
+        finished: FinishedCheckpoint,
+        durable_epoch: Epoch,
+    ) -> Result<InstalledCheckpoint, OpenError> {
+        let entry = finished.entry();
+        assert!(entry.end_epoch <= durable_epoch, "a checkpoint that needs more log than is stored");
+        let directory = &finished.place.directory;
+        self.disk.sync_dir(directory).map_err(OpenError::io("sync", directory))?;
+        self.disk.sync_dir(&self.dir).map_err(OpenError::io("sync", &self.dir))?;
+        let manifest = self.manifest_with(&entry, durable_epoch)?;
+        install_manifest(&*self.disk, &self.dir, &manifest)?;
+        let before = std::mem::replace(&mut self.manifest, manifest);
+        let removed = remove_leftovers(&*self.disk, &self.dir, &self.manifest, &before.log_directories())?;
+        Ok(InstalledCheckpoint { entry, removed })
+    }
+
+    /// The manifest that names this checkpoint, and the log files after it alone.
+    fn manifest_with(&self, entry: &CheckpointEntry, durable_epoch: Epoch) -> Result<Manifest, OpenError> {
+        let mut manifest = self.manifest.clone();
+        manifest.durable_epoch = durable_epoch;
+        manifest.next_checkpoint = self.next_checkpoint;
+        manifest.earlier.retain(|file| file.durable_epoch >= entry.begin_epoch);
+        for (number, logger) in (0u32..).zip(&mut manifest.loggers) {
+            let directory = spelled_path(&self.dir, &logger.directory);
+            let sealed = list_log_files(&*self.disk, &directory)?
+                .into_iter()
+                .filter(|name| name.generation == manifest.generation && name.logger == number)
+                .filter_map(|name| Some((name.sequence, name.largest_epoch?)));
+            logger.first_sequence = first_needed(logger.first_sequence, sealed, entry.begin_epoch);
+        }
+        manifest.checkpoint = Some(entry.clone());
+        Ok(manifest)
+    }
+}
+
+/// The first file that is needed once everything before `begin_epoch` is in a checkpoint, given the sealed files.
+///
+/// The newest sealed file stays: the mark that it ends with says how far the logger came, and the file that is written may not
+/// have one yet.
+fn first_needed(first: u64, sealed: impl Iterator<Item = (u64, Epoch)>, begin_epoch: Epoch) -> u64 {
+    let mut sealed: Vec<_> = sealed.filter(|file| file.0 >= first).collect();
+    sealed.sort_unstable();
+    sealed.pop();
+    let done = sealed.iter().zip(first..).take_while(|((sequence, largest_epoch), expected)| {
+        sequence == expected && *largest_epoch < begin_epoch
+    });
+    first + done.count() as u64
+}
+
+impl FinishedCheckpoint {
+    fn entry(&self) -> CheckpointEntry {
+        let mut parts = Vec::new();
+        let mut tables = std::collections::BTreeMap::new();
+        for written in &self.written {
+            parts.extend_from_slice(&written.parts);
+            for (&table, &records) in &written.tables {
+                *tables.entry(table).or_insert(0) += records;
+            }
+        }
+        CheckpointEntry {
+            id: self.place.id,
+            begin_epoch: self.place.begin_epoch,
+            end_epoch: self.end_epoch,
+            parts,
+            tables: tables.into_iter().collect(),
+        }
+    }
+}
+
+/// The log files in a directory.
+pub(crate) fn list_log_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<LogFileName>, OpenError> {
+    let listed = disk.list(directory).map_err(OpenError::io("list", directory))?;
+    Ok(listed
+        .iter()
+        .filter(|entry| !entry.is_dir)
+        .filter_map(|entry| LogFileName::parse(&entry.name))
+        .collect())
+}
+
+/// Removes what the manifest does not need: log files of before its first ones, of earlier generations that are done with, and
+/// checkpoints other than its own with numbers below the next. `log_directories` are those to look in, as manifests spell them.
+pub(crate) fn remove_leftovers(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    log_directories: &[&str],
+) -> Result<Vec<PathBuf>, OpenError> {
+    let mut removed = Vec::new();
+    for spelled in log_directories {
+        let directory = spelled_path(dir, spelled);
+        for name in list_log_files(disk, &directory)? {
+            let path = directory.join(name.to_string());
+            if manifest.is_done_with(&name) && !belongs_to_another(disk, &path, manifest, name)? {
+                disk.remove(&path).map_err(OpenError::io("remove", &path))?;
+                removed.push(path);
+            }
+        }
+    }
+    let kept = manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.id);
+    for entry in disk.list(dir).map_err(OpenError::io("list", dir))? {
+        let id = entry.name.strip_prefix("checkpoint-").and_then(crate::format::parse_number);
+        if entry.is_dir && id.is_some_and(|id| Some(id) != kept && id < manifest.next_checkpoint) {
+            let directory = dir.join(&entry.name);
+            let parts = disk.list(&directory).map_err(OpenError::io("list", &directory))?;
+            removed.extend(parts.iter().map(|part| directory.join(&part.name)));
+            remove_directory(disk, &directory)?;
+        }
+    }
+    Ok(removed)
+}
+
+/// Whether another database keeps its log in the same directory, and this is one of its files.
+fn belongs_to_another(
+    disk: &dyn Disk,
+    path: &Path,
+    manifest: &Manifest,
+    name: LogFileName,
+) -> Result<bool, OpenError> {
+    let (_, header) = read_header(disk, path, &log_identity(manifest.database, name))?;
+    Ok(matches!(header, Err(Finding::OtherDatabase(_))))
+}
+
+/// Removes a directory of files, if it is there.
+pub(crate) fn remove_directory(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
+    let files = match disk.list(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        listed => listed.map_err(OpenError::io("list", directory))?,
+    };
+    for file in files {
+        let path = directory.join(file.name);
+        disk.remove(&path).map_err(OpenError::io("remove", &path))?;
+    }
+    disk.remove_dir(directory).map_err(OpenError::io("remove", directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_go_up_to_the_first_that_is_needed_and_the_newest_sealed_one_stays() {
+        let needed = |first, files: &[(u64, u64)], begin| {
+            let sealed = files.iter().map(|&(sequence, epoch)| (sequence, Epoch::new(epoch)));
+            first_needed(first, sealed, Epoch::new(begin))
+        };
+        assert_eq!(needed(1, &[], 100), 1);
+        assert_eq!(needed(1, &[(1, 5)], 100), 1);
+        assert_eq!(needed(1, &[(2, 7), (1, 5)], 100), 2);
+        assert_eq!(needed(1, &[(1, 5), (2, 7), (3, 9)], 100), 3);
+        assert_eq!(needed(1, &[(1, 5), (2, 7), (3, 9)], 7), 2);
+        assert_eq!(needed(1, &[(1, 5), (2, 4), (3, 9)], 5), 1);
+        assert_eq!(needed(2, &[(1, 1), (2, 2), (3, 3), (4, 4)], 100), 4);
+        assert_eq!(needed(1, &[(1, 1), (3, 3), (4, 4)], 100), 2);
+    }
+}

@@ -1,0 +1,280 @@
+//! Why a database cannot be opened.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ensilo_epoch::Epoch;
+
+use crate::format::{BlockDamage, DatabaseId, FORMAT_VERSION, HeaderDamage, Malformed};
+
+/// Why a directory cannot be opened as a database, verified, repaired or copied. Nothing was changed in it, except that what an earlier
+/// process left behind was synced.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Another process has the database open. Close it there first.
+    Locked {
+        /// The lock file; the process that holds it wrote its number there.
+        file: PathBuf,
+    },
+    /// The directory holds something, but no database. Name another one, or an empty one.
+    NotADatabase {
+        /// The directory.
+        directory: PathBuf,
+        /// One of the things that it holds.
+        holds: Option<String>,
+    },
+    /// A later version wrote the file. Open the database with that version.
+    NewerFormat {
+        /// The file.
+        file: PathBuf,
+        /// Its format.
+        format: u32,
+    },
+    /// Something is missing, damaged or foreign.
+    Damaged(Box<Damage>),
+    /// The system failed to read or write. After the cause is gone, open again.
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// What was read cannot be put into the tables.
+    Replay {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        error: ReplayError,
+    },
+    /// A request that cannot be met; it says why.
+    Refused(String),
+}
+
+/// Why a write could not be replayed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The rows do not fit into the memory that the database may use.
+    OutOfMemory,
+    /// The write makes no sense to whoever replays it.
+    Refused(String),
+}
+
+/// Something that is wrong with the files of a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in the file, in bytes, if it is not the file as a whole.
+    pub offset: Option<u64>,
+    /// What is wrong.
+    pub finding: Finding,
+    /// What cannot be recovered because of it.
+    pub consequence: Consequence,
+}
+
+/// What is wrong with a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// It is not there.
+    Missing,
+    /// It is there twice, under the name of a file that is written and that of one that is sealed.
+    Doubled,
+    /// It belongs to another database.
+    OtherDatabase(DatabaseId),
+    /// It is another file of this database, under this name.
+    OtherFile,
+    /// Its header is wrong.
+    Header(HeaderDamage),
+    /// There is no valid block where one must be.
+    Block(BlockDamage),
+    /// The file ends without the block that ends such a file.
+    NoEnd,
+    /// An entry of a block with a right checksum is malformed.
+    Entry(Malformed),
+    /// The epoch of an entry does not lie within what its block says.
+    Epoch,
+    /// The log ends before an epoch of which another block, or the manifest, says that it was stored.
+    Behind {
+        /// The epoch that was stored.
+        stored: Epoch,
+    },
+    /// The file has another length, number of records or digest than the manifest says.
+    NotAsInstalled,
+    /// The manifest is malformed, although its checksum is right.
+    Manifest(Malformed),
+    /// There are log files with entries of an opening that the manifest does not know: an older manifest was put back.
+    LaterGeneration(u64),
+}
+
+/// What cannot be recovered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Consequence {
+    /// Transactions after this epoch; those up to it can be had by a repair, unless other files are damaged too.
+    After(Epoch),
+    /// Rows that did not change since the checkpoint. No repair brings them back.
+    Checkpoint,
+    /// It cannot be told which files belong to the database. No repair brings it back.
+    Everything,
+}
+
+impl OpenError {
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OpenError {
+        move |error| OpenError::Io { doing, path: path.to_path_buf(), error }
+    }
+
+    pub(crate) fn damaged(
+        file: &Path,
+        offset: Option<u64>,
+        finding: Finding,
+        consequence: Consequence,
+    ) -> OpenError {
+        match finding {
+            Finding::Header(HeaderDamage::Newer(format)) => {
+                OpenError::NewerFormat { file: file.to_path_buf(), format }
+            }
+            finding => OpenError::Damaged(Box::new(Damage {
+                file: file.to_path_buf(),
+                offset,
+                finding,
+                consequence,
+            })),
+        }
+    }
+
+    /// The damage, if that is what it is.
+    #[must_use]
+    pub fn damage(&self) -> Option<&Damage> {
+        match self {
+            OpenError::Damaged(damage) => Some(damage),
+            _ => None,
+        }
+    }
+}
+
+impl Damage {
+    /// What the operator can do.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self.consequence {
+            _ if self.finding == Finding::Missing => {
+                let back = "put the file back if it was moved, or mount the disk that it lies on; otherwise ";
+                format!("{back}{}", self.consequence.remedy())
+            }
+            consequence => consequence.remedy(),
+        }
+    }
+}
+
+impl Consequence {
+    fn remedy(self) -> String {
+        match self {
+            Consequence::After(epoch) => format!(
+                "restore a backup, or give up everything after epoch {epoch} by a repair with --accept-loss-after-epoch {epoch}"
+            ),
+            Consequence::Checkpoint | Consequence::Everything => "restore a backup".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Locked { file } => {
+                write!(f, "the database is open in another process, which holds {}", file.display())
+            }
+            OpenError::NotADatabase { directory, holds: None } => {
+                write!(f, "{} holds no database", directory.display())
+            }
+            OpenError::NotADatabase { directory, holds: Some(name) } => {
+                write!(f, "{} holds {name}, but no database; name an empty directory", directory.display())
+            }
+            OpenError::NewerFormat { file, format } => write!(
+                f,
+                "{} has format {format}, this version knows formats up to {FORMAT_VERSION}: open it with the version that wrote it",
+                file.display()
+            ),
+            OpenError::Damaged(damage) => damage.fmt(f),
+            OpenError::Io { doing, path, error } if error.kind() == io::ErrorKind::StorageFull => {
+                write!(f, "the disk is full: cannot {doing} {}: {error}", path.display())
+            }
+            OpenError::Io { doing, path, error } => write!(f, "cannot {doing} {}: {error}", path.display()),
+            OpenError::Replay { file, error } => write!(f, "cannot replay {}: {error}", file.display()),
+            OpenError::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl Error for OpenError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            OpenError::Io { error, .. } => Some(error),
+            OpenError::Replay { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReplayError::OutOfMemory => f.write_str("the rows do not fit into the memory limit"),
+            ReplayError::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl Error for ReplayError {}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if let Some(offset) = self.offset {
+            write!(f, ", byte {offset}")?;
+        }
+        write!(f, ": {}; {}; {}", self.finding, self.consequence, self.remedy())
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Finding::Missing => f.write_str("the file is missing"),
+            Finding::Doubled => f.write_str("the file is there under two names"),
+            Finding::OtherDatabase(database) => write!(f, "the file belongs to another database, {database}"),
+            Finding::OtherFile => f.write_str("the file is another one of this database, under this name"),
+            Finding::Header(damage) => damage.fmt(f),
+            Finding::Block(damage) => damage.fmt(f),
+            Finding::NoEnd => f.write_str("the file ends too early"),
+            Finding::Entry(malformed) => malformed.fmt(f),
+            Finding::Epoch => f.write_str("an entry's epoch contradicts its block"),
+            Finding::Behind { stored } => {
+                write!(f, "the log ends here, but everything up to epoch {stored} was stored")
+            }
+            Finding::NotAsInstalled => f.write_str("the file is not the one that the manifest describes"),
+            Finding::Manifest(malformed) => write!(f, "the manifest makes no sense: {malformed}"),
+            Finding::LaterGeneration(generation) => {
+                write!(f, "the manifest is older than this file, which opening {generation} wrote")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Consequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Consequence::After(epoch) => write!(f, "transactions after epoch {epoch} would be lost"),
+            Consequence::Checkpoint => {
+                f.write_str("rows that did not change since the checkpoint would be lost")
+            }
+            Consequence::Everything => f.write_str("the database cannot be read without it"),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Files for an opening of the database to write its log to.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ensilo_disk::{Disk, File};
+use ensilo_epoch::Epoch;
+
+use crate::format::{DatabaseId, FileHeader, FileIdentity, FileRole, LogFileName};
+
+/// What the log of a new generation starts with.
+#[derive(Debug)]
+pub struct NewGeneration {
+    /// The database.
+    pub database: DatabaseId,
+    /// The number of the generation.
+    pub generation: u64,
+    /// No transaction of the generation has an earlier epoch, and none on disk has this one or a later one.
+    pub first_epoch: Epoch,
+    /// The loggers, by number.
+    pub loggers: Vec<NewLogger>,
+}
+
+/// Where a logger begins.
+pub struct NewLogger {
+    /// Where its files lie.
+    pub directory: PathBuf,
+    /// The sequence number of its first file.
+    pub sequence: u64,
+    /// The file, which has its header and lies safely on disk.
+    pub file: Box<dyn File>,
+}
+
+impl fmt::Debug for NewLogger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewLogger")
+            .field("directory", &self.directory)
+            .field("sequence", &self.sequence)
+            .finish_non_exhaustive()
+    }
+}
+
+impl NewGeneration {
+    /// Creates the first log file of a logger in each of `directories`, and those of the directories that are missing.
+    ///
+    /// What is in these files counts from the moment on at which a manifest names the generation.
+    ///
+    /// # Errors
+    /// Those of the system, with the directory.
+    pub fn create(
+        disk: &dyn Disk,
+        database: DatabaseId,
+        generation: u64,
+        first_epoch: Epoch,
+        directories: &[PathBuf],
+        file_bytes: u64,
+    ) -> Result<NewGeneration, (PathBuf, io::Error)> {
+        let mut loggers = Vec::new();
+        for (logger, directory) in (0u32..).zip(directories) {
+            let at = |error| (directory.clone(), error);
+            create_directory(disk, directory).map_err(at)?;
+            let name = LogFileName { generation, logger, sequence: 1, largest_epoch: None };
+            let file =
+                create_log_file(disk, directory, database, name, first_epoch, file_bytes).map_err(at)?;
+            loggers.push(NewLogger { directory: directory.clone(), sequence: 1, file });
+        }
+        Ok(NewGeneration { database, generation, first_epoch, loggers })
+    }
+}
+
+/// Creates a directory, and syncs the one that it is in.
+pub(crate) fn create_directory(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+    if disk.exists(directory)? {
+        return Ok(());
+    }
+    match directory.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => {
+            create_directory(disk, parent)?;
+            disk.create_dir_all(directory)?;
+            disk.sync_dir(parent)
+        }
+        _ => disk.create_dir_all(directory),
+    }
+}
+
+/// Creates a log file of `file_bytes` bytes, with its header, and syncs it and its name: whatever is written into it and synced
+/// from now on is there after a crash.
+///
+/// # Errors
+/// `AlreadyExists`; those of the system.
+pub fn create_log_file(
+    disk: &dyn Disk,
+    directory: &Path,
+    database: DatabaseId,
+    name: LogFileName,
+    first_epoch: Epoch,
+    file_bytes: u64,
+) -> io::Result<Box<dyn File>> {
+    let header = FileHeader { identity: log_identity(database, name), first_epoch }.encode();
+    let file = disk.create(&directory.join(name.to_string()), file_bytes.max(header.len() as u64))?;
+    file.write_at(0, &header)?;
+    file.sync_all()?;
+    disk.sync_dir(directory)?;
+    Ok(file)
+}
+
+/// What the header of the log file of this name says.
+#[must_use]
+pub fn log_identity(database: DatabaseId, name: LogFileName) -> FileIdentity {
+    let LogFileName { generation, logger, sequence, .. } = name;
+    FileIdentity { database, file: FileRole::Log { generation, logger, sequence } }
+}

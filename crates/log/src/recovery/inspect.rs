@@ -1,0 +1,383 @@
+//! What a directory holds, and opening it.
+//!
+//! # Crash
+//! An opening takes these steps; a crash between any two does no harm, because the manifest alone says what counts:
+//! 1. take the lock; sync what an earlier process may have left in the system's cache; read the manifest;
+//! 2. look at the files, find the durable epoch, or stop at damage;
+//! 3. write the end of each log, as far as no block proves that it was synced, once more, and sync it: after a failed sync a system
+//!    may show bytes that are not on the disk;
+//! 4. replay;
+//! 5. make the log files of the new generation, install the manifest that names them, remove what is not needed any more.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ensilo_disk::{Disk, Lock};
+use ensilo_epoch::Epoch;
+
+use super::chain::{Chain, Depth};
+use super::database_files::{DatabaseFiles, LOCK, list_log_files, remove_leftovers};
+use super::error::{Consequence, Damage, Finding, OpenError};
+use super::generation::{NewGeneration, create_directory};
+use super::log_file::{LogFile, read_header};
+use super::manifest_file::{
+    MANIFEST, MANIFEST_NEW, install_manifest, read_manifest, remove_if_there, spell_path, spelled_path,
+};
+use super::progress::Progress;
+use super::replay::{Replay, Replayed, replay};
+use super::survey::{Survey, survey};
+use crate::format::{CheckpointEntry, DatabaseId, FILE_HEADER_BYTES, LoggerFiles, Manifest};
+
+/// What a directory holds. As long as this lives, nobody else can open it.
+pub struct Found {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    lock: Box<dyn Lock>,
+    /// `None` for a new database.
+    database: Option<(Manifest, Survey)>,
+}
+
+/// Where the log of a new generation goes.
+#[derive(Debug, Clone)]
+pub struct GenerationOptions {
+    /// One directory for each logger; several may be the same. Missing ones are created.
+    pub directories: Vec<PathBuf>,
+    /// For how many bytes a log file has room from the beginning.
+    pub file_bytes: u64,
+    /// The first epoch of the generation, later than [`Found::largest_epoch`].
+    pub first_epoch: Epoch,
+}
+
+/// Looks at the database in `dir`, to open it. A directory that is missing is created, for a new database.
+///
+/// What is read was synced before, and nothing was changed.
+///
+/// # Errors
+/// [`OpenError`]; the directory can be opened again when the cause is gone.
+pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
+    create_directory(&**disk, dir).map_err(OpenError::io("create", dir))?;
+    let lock = take_lock(&**disk, dir)?;
+    disk.sync_dir(dir).map_err(OpenError::io("sync", dir))?;
+    let database = match read_manifest(&**disk, dir)? {
+        None => {
+            check_new(&**disk, dir)?;
+            None
+        }
+        Some(manifest) => {
+            sync_log_files(&**disk, dir, &manifest)?;
+            let survey = sound_survey(&**disk, dir, &manifest)?;
+            survey.chains.iter().try_for_each(|chain| write_end_again(&**disk, chain))?;
+            Some((manifest, survey))
+        }
+    };
+    Ok(Found { disk: Arc::clone(disk), dir: dir.to_path_buf(), lock, database })
+}
+
+/// Takes the lock of the database in `dir`, which is there.
+pub(super) fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Lock>, OpenError> {
+    let file = dir.join(LOCK);
+    disk.lock(&file).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => OpenError::Locked { file },
+        _ => OpenError::Io { doing: "lock", path: file, error },
+    })
+}
+
+/// The survey of a database that has no damage.
+fn sound_survey(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<Survey, OpenError> {
+    let mut found = survey(disk, dir, manifest, Depth::Tail)?;
+    if found.damages.is_empty() {
+        return Ok(found);
+    }
+    Err(first_error(found.damages.remove(0)))
+}
+
+fn first_error(damage: Damage) -> OpenError {
+    OpenError::damaged(&damage.file, damage.offset, damage.finding, damage.consequence)
+}
+
+/// Whether a directory without a manifest may become a database: one that is empty, or where the creation of one was interrupted.
+fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    let lost = |path: &Path| OpenError::damaged(path, None, Finding::Missing, Consequence::Everything);
+    for entry in disk.list(dir).map_err(OpenError::io("list", dir))? {
+        match entry.name.as_str() {
+            LOCK | MANIFEST_NEW | "lost+found" => {}
+            "log" if entry.is_dir => {
+                let log = dir.join("log");
+                for name in list_log_files(disk, &log)? {
+                    if !is_empty_log_file(disk, &log.join(name.to_string()))? {
+                        return Err(lost(&dir.join(MANIFEST)));
+                    }
+                }
+            }
+            name if name.starts_with("checkpoint-") => return Err(lost(&dir.join(MANIFEST))),
+            name if name.starts_with('.') => {}
+            _ => {
+                let (directory, holds) = (dir.to_path_buf(), Some(entry.name));
+                return Err(OpenError::NotADatabase { directory, holds });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether nothing was written behind the header, if there is one.
+fn is_empty_log_file(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
+    let file = disk.open(path).map_err(OpenError::io("open", path))?;
+    let len = file.len_bytes().map_err(OpenError::io("read", path))?;
+    let mut bytes = vec![0; 1 << 20];
+    let mut at = FILE_HEADER_BYTES as u64;
+    while at < len {
+        let piece = bytes.len().min(usize::try_from(len - at).unwrap_or(usize::MAX));
+        file.read_at(at, &mut bytes[..piece]).map_err(OpenError::io("read", path))?;
+        if bytes[..piece].iter().any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+        at += piece as u64;
+    }
+    Ok(true)
+}
+
+/// Syncs the log files of the last generation, and the names in their directories.
+fn sync_log_files(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
+    let manifest_path = dir.join(MANIFEST);
+    let sync = |path: &Path| disk.open(path).and_then(|file| file.sync_all());
+    sync(&manifest_path).map_err(OpenError::io("sync", &manifest_path))?;
+    for spelled in manifest.log_directories() {
+        let directory = spelled_path(dir, spelled);
+        if !disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
+            continue;
+        }
+        disk.sync_dir(&directory).map_err(OpenError::io("sync", &directory))?;
+        for name in list_log_files(disk, &directory)? {
+            if name.generation == manifest.generation {
+                let path = directory.join(name.to_string());
+                sync(&path).map_err(OpenError::io("sync", &path))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes what counts at the end of a log once more, as far as no block says that it was synced.
+fn write_end_again(disk: &dyn Disk, chain: &Chain) -> Result<(), OpenError> {
+    let Some((at, end)) = chain.reached else { return Ok(()) };
+    let LogFile { path, scan, .. } = &chain.files[at];
+    let Some(scan) = scan else { return Ok(()) };
+    let mut from = scan.evidence.synced_to.max(FILE_HEADER_BYTES as u64);
+    if from >= end {
+        return Ok(());
+    }
+    let file = disk.open(path).map_err(OpenError::io("open", path))?;
+    let mut bytes = vec![0; 1 << 20];
+    while from < end {
+        let piece = bytes.len().min(usize::try_from(end - from).unwrap_or(usize::MAX));
+        file.read_at(from, &mut bytes[..piece]).map_err(OpenError::io("read", path))?;
+        file.write_at(from, &bytes[..piece]).map_err(OpenError::io("write", path))?;
+        from += piece as u64;
+    }
+    file.sync_all().map_err(OpenError::io("sync", path))
+}
+
+impl Found {
+    /// Whether there is no database yet.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.database.is_none()
+    }
+
+    /// The database's number; `None` for a new one.
+    #[must_use]
+    pub fn database_id(&self) -> Option<DatabaseId> {
+        self.manifest().map(|manifest| manifest.database)
+    }
+
+    /// What the manifest says; `None` for a new database.
+    #[must_use]
+    pub fn manifest(&self) -> Option<&Manifest> {
+        self.database.as_ref().map(|(manifest, _)| manifest)
+    }
+
+    /// The checkpoint that replay begins with.
+    #[must_use]
+    pub fn checkpoint(&self) -> Option<&CheckpointEntry> {
+        self.manifest()?.checkpoint.as_ref()
+    }
+
+    /// `D`: replay brings back every transaction up to this epoch, and none after it. `None` for a new database.
+    #[must_use]
+    pub fn durable_epoch(&self) -> Option<Epoch> {
+        self.database.as_ref().map(|(_, survey)| survey.durable_epoch)
+    }
+
+    /// No epoch on disk is later. 0 for a new database.
+    #[must_use]
+    pub fn largest_epoch(&self) -> Epoch {
+        self.database.as_ref().map_or(Epoch::default(), |(_, survey)| survey.largest_epoch)
+    }
+
+    /// Whether the database was closed in order. True for a new one.
+    #[must_use]
+    pub fn was_closed(&self) -> bool {
+        self.database.as_ref().is_none_or(|(_, survey)| survey.chains.iter().all(|chain| chain.is_closed))
+    }
+
+    /// Replays everything up to the durable epoch into `target`, with `threads` threads and one that reads.
+    ///
+    /// # Errors
+    /// [`OpenError`]; what `target` has got by then is of no use.
+    pub fn replay<R: Replay>(
+        &self,
+        target: &R,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Replayed, OpenError> {
+        let Some((manifest, found)) = &self.database else {
+            return Ok(Replayed::default());
+        };
+        let files = found.replay_files(&self.dir, manifest, found.durable_epoch);
+        replay(&*self.disk, &files, target, threads, progress).map_err(|error| self.with_consequence(error))
+    }
+
+    /// Damage that replay came upon, with what it means; that takes a look at everything.
+    fn with_consequence(&self, error: OpenError) -> OpenError {
+        let (OpenError::Damaged(damage), Some((manifest, _))) = (&error, &self.database) else {
+            return error;
+        };
+        let Ok(full) = survey(&*self.disk, &self.dir, manifest, Depth::Full) else { return error };
+        full.damages.into_iter().find(|other| other.file == damage.file).map_or(error, first_error)
+    }
+
+    /// Begins a generation: makes its log files and installs the manifest that names them. From then on what is logged there counts.
+    ///
+    /// # Errors
+    /// [`OpenError`]. The database is as it was.
+    ///
+    /// # Panics
+    /// When the first epoch does not come after every epoch on disk, or there are no directories.
+    pub fn next_generation(
+        self,
+        options: &GenerationOptions,
+    ) -> Result<(NewGeneration, DatabaseFiles), OpenError> {
+        let last_epoch = self.durable_epoch().unwrap_or_default();
+        self.generation_after(options, last_epoch)
+    }
+
+    /// Begins a generation in which nothing after `last_epoch` counts of what was before.
+    pub(super) fn generation_after(
+        self,
+        options: &GenerationOptions,
+        last_epoch: Epoch,
+    ) -> Result<(NewGeneration, DatabaseFiles), OpenError> {
+        assert!(options.first_epoch > self.largest_epoch(), "an epoch that is on disk already");
+        assert!(!options.directories.is_empty(), "a log without directories");
+        let Found { disk, dir, lock, database } = self;
+        let directories: BTreeSet<&PathBuf> = options.directories.iter().collect();
+        let manifest = match &database {
+            None => {
+                remove_interrupted_creation(&*disk, &dir, &directories)?;
+                new_manifest()
+            }
+            Some((manifest, survey)) => {
+                survey.unfinished.iter().try_for_each(|path| remove_if_there(&*disk, path))?;
+                remove_leftovers(&*disk, &dir, manifest, &manifest.log_directories())?;
+                Manifest { earlier: survey.earlier_files(manifest, last_epoch), ..manifest.clone() }
+            }
+        };
+        let manifest = Manifest {
+            generation: manifest.generation + 1,
+            first_epoch: options.first_epoch,
+            durable_epoch: super::survey::before(options.first_epoch),
+            loggers: options
+                .directories
+                .iter()
+                .map(|path| Ok(LoggerFiles { directory: spell_path(&dir, path)?, first_sequence: 1 }))
+                .collect::<Result<_, OpenError>>()?,
+            ..manifest
+        };
+        check_free(&*disk, &manifest, &directories)?;
+        let generation = NewGeneration::create(
+            &*disk,
+            manifest.database,
+            manifest.generation,
+            options.first_epoch,
+            &options.directories,
+            options.file_bytes,
+        )
+        .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
+        install_manifest(&*disk, &dir, &manifest)?;
+        let known = database.as_ref().map(|(before, _)| before.log_directories()).unwrap_or_default();
+        remove_leftovers(&*disk, &dir, &manifest, &known)?;
+        Ok((generation, DatabaseFiles::new(disk, dir, manifest, lock)))
+    }
+}
+
+fn new_manifest() -> Manifest {
+    Manifest {
+        database: DatabaseId::random(),
+        generation: 0,
+        first_epoch: Epoch::default(),
+        durable_epoch: Epoch::default(),
+        next_checkpoint: 1,
+        loggers: Vec::new(),
+        earlier: Vec::new(),
+        checkpoint: None,
+    }
+}
+
+/// Removes the empty log files that an interrupted creation left within the directory of the database. Elsewhere they may be
+/// those of another database.
+fn remove_interrupted_creation(
+    disk: &dyn Disk,
+    dir: &Path,
+    directories: &BTreeSet<&PathBuf>,
+) -> Result<(), OpenError> {
+    for directory in directories.iter().filter(|directory| directory.starts_with(dir)) {
+        if !disk.exists(directory).map_err(OpenError::io("look for", directory))? {
+            continue;
+        }
+        for name in list_log_files(disk, directory)? {
+            let path = directory.join(name.to_string());
+            if is_empty_log_file(disk, &path)? {
+                disk.remove(&path).map_err(OpenError::io("remove", &path))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the directories of the log hold no files that a manifest should know of, or another database's.
+fn check_free(
+    disk: &dyn Disk,
+    manifest: &Manifest,
+    directories: &BTreeSet<&PathBuf>,
+) -> Result<(), OpenError> {
+    for directory in directories {
+        if !disk.exists(directory).map_err(OpenError::io("look for", directory))? {
+            continue;
+        }
+        for name in list_log_files(disk, directory)? {
+            let path = directory.join(name.to_string());
+            let identity = super::generation::log_identity(manifest.database, name);
+            let finding = match read_header(disk, &path, &identity)?.1 {
+                Err(finding @ Finding::OtherDatabase(_)) => finding,
+                _ if name.generation >= manifest.generation => Finding::LaterGeneration(name.generation),
+                _ => continue,
+            };
+            return Err(OpenError::damaged(&path, None, finding, Consequence::Everything));
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Debug for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Found")
+            .field("dir", &self.dir)
+            .field("lock", &self.lock)
+            .field("database", &self.database)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,78 @@
+//! The manifest on disk: reading it and putting another one in its place.
+
+use std::path::{Path, PathBuf};
+
+use ensilo_disk::Disk;
+
+use super::error::{Consequence, Finding, OpenError};
+use crate::format::{Manifest, ManifestDamage};
+
+/// The name of the manifest.
+pub(crate) const MANIFEST: &str = "MANIFEST";
+/// The name under which the next one is written.
+pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
+
+/// The manifest of the database in `dir`, `None` if there is none.
+pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>, OpenError> {
+    let path = dir.join(MANIFEST);
+    if !disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+        return Ok(None);
+    }
+    let bytes = read_file(disk, &path)?;
+    Manifest::decode(&bytes).map(Some).map_err(|damage| {
+        let finding = match damage {
+            ManifestDamage::Head(damage) => Finding::Header(damage),
+            ManifestDamage::Body(malformed) => Finding::Manifest(malformed),
+        };
+        OpenError::damaged(&path, None, finding, Consequence::Everything)
+    })
+}
+
+/// Puts `manifest` in the place of the one before. When this returns, it is there after any crash.
+pub(crate) fn install_manifest(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
+    let (path, new) = (dir.join(MANIFEST), dir.join(MANIFEST_NEW));
+    remove_if_there(disk, &new)?;
+    let bytes = manifest.encode();
+    let file = disk.create(&new, 0).map_err(OpenError::io("create", &new))?;
+    file.write_at(0, &bytes).map_err(OpenError::io("write", &new))?;
+    file.sync_all().map_err(OpenError::io("sync", &new))?;
+    drop(file);
+    disk.rename(&new, &path).map_err(OpenError::io("rename", &new))?;
+    disk.sync_dir(dir).map_err(OpenError::io("sync", dir))
+}
+
+pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), OpenError> {
+    if disk.exists(path).map_err(OpenError::io("look for", path))? {
+        disk.remove(path).map_err(OpenError::io("remove", path))?;
+    }
+    Ok(())
+}
+
+/// A whole file, which is expected to be short.
+pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, OpenError> {
+    let read = || {
+        let file = disk.open(path)?;
+        let mut bytes = vec![0; usize::try_from(file.len_bytes()?).unwrap_or(usize::MAX)];
+        file.read_at(0, &mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(OpenError::io("read", path))
+}
+
+/// A directory as the manifest of the database in `dir` spells it: relative, if it lies within.
+pub(crate) fn spell_path(dir: &Path, path: &Path) -> Result<String, OpenError> {
+    let spelled = match path.strip_prefix(dir) {
+        Ok(inside) => inside.to_path_buf(),
+        Err(_) if path.is_absolute() => path.to_path_buf(),
+        Err(_) => std::path::absolute(path).map_err(OpenError::io("find", path))?,
+    };
+    spelled
+        .into_os_string()
+        .into_string()
+        .map_err(|_| OpenError::Refused(format!("the path {} is not UTF-8", path.display())))
+}
+
+/// The path that the manifest of the database in `dir` spells so.
+pub(crate) fn spelled_path(dir: &Path, spelled: &str) -> PathBuf {
+    dir.join(spelled)
+}

@@ -1,0 +1,215 @@
+//! Replaying a checkpoint and a log into tables, with many threads.
+//!
+//! # Source
+//! SiloR (OSDI 2014) §5. Threads take chunks of about a megabyte instead of whole files, so that all have work until the end; one more
+//! thread reads ahead of them. Files are read newest first, so that most of what is read later is older than what the tables hold.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use ensilo_disk::Disk;
+use ensilo_epoch::Epoch;
+
+use super::block_stream::Chunk;
+use super::error::{Consequence, Finding, OpenError, ReplayError};
+use super::progress::Progress;
+use crate::format::{FileIdentity, FileRole, Write};
+
+mod apply;
+mod reader;
+
+use apply::Applier;
+use reader::Reader;
+
+/// Takes what is replayed.
+///
+/// The order is free: writes come in any order and from many threads at once. To say what the rows are in the end:
+/// - a put or a delete is a *base* of its key; the base with the largest TID wins;
+/// - a patch sets single words of the row; each word takes the value of the patch with the largest TID among those with
+///   a larger TID than the base; patches with smaller TIDs than the base are of no effect;
+/// - a patch whose base never comes is damage, which only the one who replays can see, at the end.
+///
+/// A deletion must be remembered until the end, or an older put would revive the key.
+pub trait Replay: Sync {
+    /// What one thread needs for itself.
+    type Worker<'r>
+    where
+        Self: 'r;
+
+    /// A worker, for the calling thread.
+    fn worker(&self) -> Self::Worker<'_>;
+
+    /// Applies writes.
+    ///
+    /// # Errors
+    /// [`ReplayError`], which ends the replay.
+    fn apply(&self, worker: &mut Self::Worker<'_>, writes: &[Write<'_>]) -> Result<(), ReplayError>;
+}
+
+/// What was replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Replayed {
+    /// Bytes of log files that were read.
+    pub log_bytes: u64,
+    /// Bytes of checkpoint parts that were read.
+    pub checkpoint_bytes: u64,
+    /// Writes of the log that were applied.
+    pub writes: u64,
+    /// Records of the checkpoint that were applied.
+    pub records: u64,
+}
+
+/// A file to be read.
+#[derive(Debug, Clone)]
+pub(super) struct ReplayFile {
+    pub(super) path: PathBuf,
+    pub(super) identity: FileIdentity,
+    pub(super) extent: Extent,
+    /// Entries of earlier epochs are in the checkpoint.
+    pub(super) first_epoch: Epoch,
+    /// Entries of later epochs were never stored.
+    pub(super) last_epoch: Epoch,
+    /// How many bytes it has, for the progress.
+    pub(super) bytes: u64,
+    /// What is lost if it is damaged.
+    pub(super) consequence: Consequence,
+}
+
+/// How far a file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// So many bytes, all of which must be blocks.
+    Bytes(u64),
+    /// Up to the block that seals it.
+    Seal,
+    /// A part of a checkpoint: so many bytes, records and this digest, the last block being the part's end.
+    Part { bytes: u64, records: u64, digest: u32 },
+}
+
+impl ReplayFile {
+    /// Damage of this file, at a place or as a whole.
+    pub(super) fn damage(&self, offset: Option<u64>, finding: Finding) -> OpenError {
+        OpenError::damaged(&self.path, offset, finding, self.consequence)
+    }
+
+    pub(super) fn is_checkpoint(&self) -> bool {
+        matches!(self.identity.file, FileRole::Checkpoint { .. })
+    }
+}
+
+/// A chunk on its way from the reader to a worker.
+struct Work {
+    file: usize,
+    chunk: Chunk,
+}
+
+/// What the threads of a replay share.
+struct Outcome<'a> {
+    progress: &'a Progress,
+    failed: AtomicBool,
+    failure: Mutex<Option<OpenError>>,
+    writes: AtomicU64,
+    /// Records applied, by file.
+    records: Vec<AtomicU64>,
+}
+
+/// Replays `files`, in the order in which they are given, with `threads` threads and this one, which reads.
+pub(super) fn replay<R: Replay>(
+    disk: &dyn Disk,
+    files: &[ReplayFile],
+    target: &R,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Replayed, OpenError> {
+    progress.begin(files.iter().map(|file| file.bytes).sum());
+    let outcome = Outcome::new(files.len(), progress);
+    let threads = threads.max(1);
+    let (work_sender, work) = sync_channel(2 * threads);
+    let (spare_sender, spare) = channel();
+    let work = Mutex::new(work);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let (spare, work, outcome) = (spare_sender.clone(), &work, &outcome);
+            scope.spawn(move || outcome.work(files, target, work, &spare));
+        }
+        // Dropped with the reader: that ends the workers.
+        let reader = Reader::new(disk, work_sender, spare);
+        if let Err(error) = reader.read_files(files, || outcome.has_failed()) {
+            outcome.fail(error);
+        }
+    });
+    let replayed = outcome.finish(files)?;
+    progress.end();
+    Ok(replayed)
+}
+
+impl<'a> Outcome<'a> {
+    fn new(files: usize, progress: &'a Progress) -> Outcome<'a> {
+        Outcome {
+            progress,
+            failed: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            writes: AtomicU64::new(0),
+            records: (0..files).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Applies chunks until there are no more. After a failure they are thrown away, so that the reader is never left waiting.
+    fn work<R: Replay>(
+        &self,
+        files: &[ReplayFile],
+        target: &R,
+        work: &Mutex<Receiver<Work>>,
+        spare: &Sender<Chunk>,
+    ) {
+        let mut applier = Applier::new(target);
+        loop {
+            let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(Work { file, chunk }) = next else { return };
+            if !self.has_failed() {
+                match applier.apply_chunk(&files[file], &chunk) {
+                    Ok(applied) => {
+                        self.writes.fetch_add(applied.writes, Ordering::Relaxed);
+                        self.records[file].fetch_add(applied.records, Ordering::Relaxed);
+                    }
+                    Err(error) => self.fail(error),
+                }
+            }
+            self.progress.advance(chunk.len as u64);
+            // The reader may be gone already.
+            let _ = spare.send(chunk);
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Takes an error, unless there was one before.
+    fn fail(&self, error: OpenError) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    fn finish(self, files: &[ReplayFile]) -> Result<Replayed, OpenError> {
+        if let Some(error) = self.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        let mut replayed = Replayed { writes: self.writes.into_inner(), ..Replayed::default() };
+        for (file, found) in files.iter().zip(self.records) {
+            let found = found.into_inner();
+            match file.extent {
+                Extent::Part { records, .. } if records != found => {
+                    return Err(file.damage(None, Finding::NotAsInstalled));
+                }
+                Extent::Part { bytes, .. } => replayed.checkpoint_bytes += bytes,
+                Extent::Bytes(_) | Extent::Seal => replayed.log_bytes += file.bytes,
+            }
+            replayed.records += found;
+        }
+        Ok(replayed)
+    }
+}

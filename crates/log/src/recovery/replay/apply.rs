@@ -1,0 +1,155 @@
+//! What a replaying thread does with the blocks that it gets.
+
+use ensilo_epoch::Epoch;
+
+use super::super::block_stream::Chunk;
+use super::super::error::{Finding, OpenError};
+use super::{Replay, ReplayFile};
+use crate::format::{BlockCodec, Change, Malformed, SealedHeader, Source, Transactions, Write, epoch_of};
+
+/// So many writes are handed over together.
+const BATCH_LEN: usize = 256;
+
+/// Applies the blocks that one thread gets.
+pub(super) struct Applier<'r, R: Replay + 'r> {
+    target: &'r R,
+    worker: R::Worker<'r>,
+    /// The payload of the block, if it was compressed.
+    raw: Vec<u8>,
+}
+
+/// What was applied.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Applied {
+    pub(super) writes: u64,
+    pub(super) records: u64,
+}
+
+impl<'r, R: Replay> Applier<'r, R> {
+    pub(super) fn new(target: &'r R) -> Self {
+        Applier { target, worker: target.worker(), raw: Vec::new() }
+    }
+
+    pub(super) fn apply_chunk(&mut self, file: &ReplayFile, chunk: &Chunk) -> Result<Applied, OpenError> {
+        let codec = BlockCodec::new(&file.identity);
+        let mut applied = Applied::default();
+        let mut at = 0;
+        for (_, bytes) in chunk.blocks() {
+            let offset = chunk.offset + at;
+            let at_block = |damage| file.damage(Some(offset), Finding::Block(damage));
+            let (sealed, payload) = codec.check(bytes, offset).map_err(at_block)?;
+            at += sealed.bytes() as u64;
+            if payload.is_empty() || is_skipped(file, &sealed) {
+                continue;
+            }
+            let raw = sealed.raw(&bytes[payload], &mut self.raw).map_err(at_block)?;
+            let block = Block { file, sealed: &sealed, raw };
+            if file.is_checkpoint() {
+                applied.records += block.apply_records(self.target, &mut self.worker)?;
+            } else {
+                applied.writes += block.apply_entries(self.target, &mut self.worker)?;
+            }
+        }
+        Ok(applied)
+    }
+}
+
+/// Whether no entry of a block counts. The last block of a part has no records.
+fn is_skipped(file: &ReplayFile, sealed: &SealedHeader) -> bool {
+    if file.is_checkpoint() {
+        return sealed.header.end != crate::format::BlockEnd::None;
+    }
+    sealed.header.epochs.is_some_and(|(first, last)| last < file.first_epoch || first > file.last_epoch)
+}
+
+/// A block whose checksum is right.
+struct Block<'b> {
+    file: &'b ReplayFile,
+    sealed: &'b SealedHeader,
+    raw: &'b [u8],
+}
+
+impl<'b> Block<'b> {
+    fn malformed(&self, malformed: Malformed) -> OpenError {
+        self.file.damage(Some(self.sealed.header.offset), Finding::Entry(malformed))
+    }
+
+    fn apply_entries<'r, R: Replay>(
+        &self,
+        target: &'r R,
+        worker: &mut R::Worker<'r>,
+    ) -> Result<u64, OpenError> {
+        let (first, last) = self.sealed.header.epochs.unwrap_or((Epoch::new(u64::MAX), Epoch::default()));
+        let mut batch = Batch::new(self.file, target, worker);
+        let mut transactions = Transactions::new(self.raw);
+        while let Some(write) = transactions.next_write().map_err(|malformed| self.malformed(malformed))? {
+            let epoch = epoch_of(write.tid);
+            if epoch < first || epoch > last {
+                return Err(self.file.damage(Some(self.sealed.header.offset), Finding::Epoch));
+            }
+            if epoch >= self.file.first_epoch && epoch <= self.file.last_epoch {
+                batch.push(write)?;
+            }
+        }
+        batch.finish()
+    }
+
+    fn apply_records<'r, R: Replay>(
+        &self,
+        target: &'r R,
+        worker: &mut R::Worker<'r>,
+    ) -> Result<u64, OpenError> {
+        let mut batch = Batch::new(self.file, target, worker);
+        let mut source = Source::new(self.raw);
+        let table = source.varint_u32().map_err(|malformed| self.malformed(malformed))?;
+        while !source.is_empty() {
+            let write = record(&mut source, table).map_err(|malformed| self.malformed(malformed))?;
+            batch.push(write)?;
+        }
+        batch.finish()
+    }
+}
+
+/// A record of a checkpoint, as the put that it stands for.
+fn record<'a>(source: &mut Source<'a>, table: u32) -> Result<Write<'a>, Malformed> {
+    let key_len = source.varint()?;
+    let key = source.bytes(key_len)?;
+    let tid = source.u64()?;
+    let row_len = source.varint()?;
+    Ok(Write { tid, table, key, change: Change::Put(source.bytes(row_len)?) })
+}
+
+/// Writes that are handed over together.
+struct Batch<'t, 'r, 'b, R: Replay + 'r> {
+    file: &'t ReplayFile,
+    target: &'r R,
+    worker: &'t mut R::Worker<'r>,
+    writes: Vec<Write<'b>>,
+    applied: u64,
+}
+
+impl<'t, 'r, 'b, R: Replay> Batch<'t, 'r, 'b, R> {
+    fn new(file: &'t ReplayFile, target: &'r R, worker: &'t mut R::Worker<'r>) -> Self {
+        Batch { file, target, worker, writes: Vec::with_capacity(BATCH_LEN), applied: 0 }
+    }
+
+    #[inline]
+    fn push(&mut self, write: Write<'b>) -> Result<(), OpenError> {
+        self.writes.push(write);
+        if self.writes.len() == BATCH_LEN { self.hand_over() } else { Ok(()) }
+    }
+
+    fn hand_over(&mut self) -> Result<(), OpenError> {
+        self.target
+            .apply(self.worker, &self.writes)
+            .map_err(|error| OpenError::Replay { file: self.file.path.clone(), error })?;
+        self.applied += self.writes.len() as u64;
+        self.writes.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<u64, OpenError> {
+        self.hand_over()?;
+        Ok(self.applied)
+    }
+}

@@ -1,0 +1,160 @@
+//! Reading a log file to its end, and telling a torn end from damage.
+//!
+//! # Crash
+//! The blocks of a file count up to the first place where there is no valid one. That is as it should be if what follows was never
+//! synced: a power failure leaves any part of it. Valid blocks behind that place are therefore looked for, and asked what was on disk
+//! when they were written ([`crate::BlockHeader::synced_to`], [`crate::BlockHeader::durable_epoch`]). If one of them knows more than
+//! the scan has found, something that was synced is gone, and that is damage.
+
+use std::io;
+
+use ensilo_disk::File;
+use ensilo_epoch::Epoch;
+
+use super::block_stream::{BlockStream, CHUNK_BYTES, Chunk, Next};
+use crate::format::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockCodec, BlockDamage, BlockEnd, SealedHeader};
+
+/// What a log file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Scan {
+    /// The end of the last block that counts.
+    pub(super) valid_end: u64,
+    /// Why nothing counts after it; `None` at the end of the file, and after a block that ends the file or the logger.
+    pub(super) stopped: Option<BlockDamage>,
+    /// What the last block that counts ends.
+    pub(super) end: BlockEnd,
+    /// The last mark that counts, and the end of its block.
+    pub(super) mark: Option<(Epoch, u64)>,
+    /// No entry that counts has a later epoch.
+    pub(super) last_entry: Epoch,
+    /// What the valid blocks say, including those behind the place where the scan stopped.
+    pub(super) evidence: Evidence,
+}
+
+/// What blocks say of what was on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Evidence {
+    /// Whether there is any valid block.
+    pub(super) has_blocks: bool,
+    /// The file was synced up to here.
+    pub(super) synced_to: u64,
+    /// All transactions up to this epoch were stored.
+    pub(super) durable_epoch: Epoch,
+    /// No entry or mark has a later epoch.
+    pub(super) largest_epoch: Epoch,
+}
+
+impl Evidence {
+    /// Takes what another file says. How far that one was synced is its own affair.
+    pub(super) fn merge(&mut self, other: Evidence) {
+        self.has_blocks |= other.has_blocks;
+        self.durable_epoch = self.durable_epoch.max(other.durable_epoch);
+        self.largest_epoch = self.largest_epoch.max(other.largest_epoch);
+    }
+
+    fn take(&mut self, sealed: &SealedHeader) {
+        let header = &sealed.header;
+        self.has_blocks = true;
+        self.synced_to = self.synced_to.max(header.synced_to);
+        self.durable_epoch = self.durable_epoch.max(header.durable_epoch);
+        let last = header.epochs.map_or(Epoch::default(), |(_, last)| last);
+        let mark = header.mark.unwrap_or_default();
+        self.largest_epoch = self.largest_epoch.max(last).max(mark).max(header.durable_epoch);
+    }
+}
+
+/// Scans the blocks of a file.
+pub(super) fn scan(file: &dyn File, codec: &BlockCodec) -> io::Result<Scan> {
+    let len = file.len_bytes()?;
+    let mut stream = BlockStream::new(file, len);
+    let mut scan = Scan {
+        valid_end: stream.offset(),
+        stopped: None,
+        end: BlockEnd::None,
+        mark: None,
+        last_entry: Epoch::default(),
+        evidence: Evidence::default(),
+    };
+    let mut chunk = Chunk::default();
+    while scan.stopped.is_none() && scan.end == BlockEnd::None {
+        match stream.next(&mut chunk)? {
+            Next::Blocks => scan.take_chunk(codec, &chunk),
+            Next::Stopped(damage) => scan.stopped = Some(damage),
+            Next::End => return Ok(scan),
+        }
+    }
+    if scan.end == BlockEnd::None {
+        look_beyond(file, codec, scan.valid_end, len, &mut scan.evidence)?;
+    }
+    Ok(scan)
+}
+
+impl Scan {
+    /// Whether bytes that were synced are missing or damaged.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.evidence.synced_to > self.valid_end
+    }
+
+    fn take_chunk(&mut self, codec: &BlockCodec, chunk: &Chunk) {
+        for (_, block) in chunk.blocks() {
+            match codec.check(block, self.valid_end) {
+                Ok((sealed, _)) => {
+                    self.valid_end = sealed.end_offset();
+                    self.end = sealed.header.end;
+                    self.mark = sealed.header.mark.map(|mark| (mark, self.valid_end)).or(self.mark);
+                    let last = sealed.header.epochs.map_or(Epoch::default(), |(_, last)| last);
+                    self.last_entry = self.last_entry.max(last);
+                    self.evidence.take(&sealed);
+                }
+                Err(damage) => {
+                    self.stopped = Some(damage);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Takes the evidence of all valid blocks between `start` and `end`, wherever they begin.
+fn look_beyond(
+    file: &dyn File,
+    codec: &BlockCodec,
+    start: u64,
+    end: u64,
+    evidence: &mut Evidence,
+) -> io::Result<()> {
+    let mut window = vec![0; CHUNK_BYTES + BLOCK_HEADER_BYTES];
+    let mut block = Vec::new();
+    let mut at = start;
+    while end.saturating_sub(at) >= BLOCK_HEADER_BYTES as u64 {
+        let len = window.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+        let bytes = &mut window[..len];
+        file.read_at(at, bytes)?;
+        for place in magics(bytes) {
+            let offset = at + place as u64;
+            let Some(head) = bytes[place..].first_chunk::<BLOCK_HEADER_BYTES>() else { continue };
+            let Ok(claimed) = SealedHeader::decode(head) else { continue };
+            if claimed.header.offset != offset || claimed.end_offset() > end {
+                continue;
+            }
+            block.resize(claimed.bytes(), 0);
+            file.read_at(offset, &mut block)?;
+            if let Ok((sealed, _)) = codec.check(&block, offset) {
+                evidence.take(&sealed);
+            }
+        }
+        // The windows overlap by what a header has, less one byte: no header lies in none of them.
+        at += (len - BLOCK_HEADER_BYTES) as u64 + 1;
+    }
+    Ok(())
+}
+
+/// The places at which a block may begin. Runs of zeros, of which the ends of files consist, are passed over quickly.
+fn magics(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    let lines = bytes.chunks(256).enumerate().filter(|(_, line)| line.iter().any(|&byte| byte != 0));
+    lines.flat_map(|(number, line)| {
+        let start = number * 256;
+        let first = line.iter().enumerate().filter(|(_, byte)| **byte == BLOCK_MAGIC[0]);
+        first.map(move |(at, _)| start + at).filter(|&at| bytes[at..].starts_with(&BLOCK_MAGIC))
+    })
+}

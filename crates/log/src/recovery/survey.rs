@@ -1,0 +1,375 @@
+//! What the files of a database are, whether they are all there, and up to which epoch they hold what was stored.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ensilo_disk::Disk;
+use ensilo_epoch::Epoch;
+
+use super::chain::{Chain, Depth, Flaw, Place};
+use super::database_files::list_log_files;
+use super::error::{Consequence, Damage, Finding, OpenError};
+use super::log_file::{LogFile, read_header};
+use super::replay::{Extent, ReplayFile};
+use super::scan::Scan;
+use crate::format::{BlockEnd, CheckpointPart, EarlierFile, FileIdentity, FileRole, LogFileName, Manifest};
+
+/// The files of a database as a manifest names them.
+#[derive(Debug)]
+pub(super) struct Survey {
+    pub(super) chains: Vec<Chain>,
+    pub(super) earlier: Vec<Earlier>,
+    pub(super) damages: Vec<Damage>,
+    /// `D`: everything up to here was stored, and nothing after it counts. Without damage, that is.
+    pub(super) durable_epoch: Epoch,
+    /// No epoch in any file is later.
+    pub(super) largest_epoch: Epoch,
+    /// Empty log files of an opening that was interrupted.
+    pub(super) unfinished: Vec<PathBuf>,
+}
+
+/// A log file of an earlier generation.
+#[derive(Debug)]
+pub(super) struct Earlier {
+    pub(super) entry: EarlierFile,
+    pub(super) file: LogFile,
+}
+
+/// A survey while it is made.
+struct Surveyor<'a> {
+    disk: &'a dyn Disk,
+    dir: &'a Path,
+    manifest: &'a Manifest,
+    depth: Depth,
+    flaws: Vec<Flaw>,
+    /// Damaged parts of the checkpoint.
+    checkpoint_flaws: Vec<Flaw>,
+    /// The least epoch that damage of earlier generations leaves reachable.
+    earlier_reach: Option<Epoch>,
+}
+
+/// Looks at the files that `manifest` names. Damage that `depth` does not show is left to replay; if any shows, all is looked at, so that
+/// what is said of its consequences is true.
+pub(super) fn survey(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    depth: Depth,
+) -> Result<Survey, OpenError> {
+    let surveyor = Surveyor {
+        disk,
+        dir,
+        manifest,
+        depth,
+        flaws: Vec::new(),
+        checkpoint_flaws: Vec::new(),
+        earlier_reach: None,
+    };
+    let found = surveyor.survey()?;
+    if found.damages.is_empty() || depth == Depth::Full {
+        return Ok(found);
+    }
+    survey(disk, dir, manifest, Depth::Full)
+}
+
+impl Surveyor<'_> {
+    fn survey(mut self) -> Result<Survey, OpenError> {
+        let listed = self.list_directories()?;
+        let unfinished = self.check_strangers(&listed)?;
+        let earlier = self.survey_earlier(&listed)?;
+        let mut chains = Vec::new();
+        for (logger, files) in (0u32..).zip(&self.manifest.loggers) {
+            let listed = listed.get(files.directory.as_str()).map_or(&[][..], Vec::as_slice);
+            let place = Place { disk: self.disk, dir: self.dir, manifest: self.manifest, logger, listed };
+            let mut chain = place.survey(self.depth)?;
+            self.flaws.append(&mut chain.flaws);
+            chains.push(chain);
+        }
+        self.check_checkpoint()?;
+        self.check_evidence(&chains);
+        let reach = chains.iter().map(|chain| chain.reach).min().unwrap_or(self.manifest.first_epoch);
+        Ok(Survey {
+            durable_epoch: before(reach),
+            largest_epoch: self.largest_epoch(&listed, &chains),
+            damages: self.damages(reach),
+            chains,
+            earlier,
+            unfinished,
+        })
+    }
+
+    /// The log files by directory, as the manifest spells them. A directory that is missing is a flaw.
+    fn list_directories(&mut self) -> Result<BTreeMap<String, Vec<LogFileName>>, OpenError> {
+        let mut listed = BTreeMap::new();
+        for spelled in self.manifest.log_directories() {
+            let directory = self.dir.join(spelled);
+            if self.disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
+                listed.insert(spelled.to_owned(), list_log_files(self.disk, &directory)?);
+            } else {
+                self.flaws.push(Flaw { file: directory, offset: None, finding: Finding::Missing });
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Looks at log files that the manifest knows nothing of; returns those that an interrupted opening left.
+    fn check_strangers(
+        &mut self,
+        listed: &BTreeMap<String, Vec<LogFileName>>,
+    ) -> Result<Vec<PathBuf>, OpenError> {
+        let mut unfinished = Vec::new();
+        for (directory, names) in listed {
+            for &name in names {
+                let is_later = name.generation > self.manifest.generation;
+                let is_extra = name.generation == self.manifest.generation
+                    && name.logger as usize >= self.manifest.loggers.len();
+                if !is_later && !is_extra {
+                    continue;
+                }
+                let mut file = LogFile::open(self.disk, self.dir, directory, name, self.manifest.database)?;
+                file.scan(self.disk)?;
+                let finding = match &file.header {
+                    Err(finding @ (Finding::OtherDatabase(_) | Finding::OtherFile)) => finding.clone(),
+                    _ if is_extra => Finding::OtherFile,
+                    _ if file.has_blocks() => Finding::LaterGeneration(name.generation),
+                    _ => {
+                        unfinished.push(file.path);
+                        continue;
+                    }
+                };
+                self.flaws.push(Flaw { file: file.path, offset: None, finding });
+            }
+        }
+        Ok(unfinished)
+    }
+
+    fn survey_earlier(
+        &mut self,
+        listed: &BTreeMap<String, Vec<LogFileName>>,
+    ) -> Result<Vec<Earlier>, OpenError> {
+        let mut earlier: Vec<Earlier> = Vec::new();
+        for entry in &self.manifest.earlier {
+            if !listed.get(&entry.directory).is_some_and(|names| names.contains(&entry.name)) {
+                let path = self.dir.join(&entry.directory).join(entry.name.to_string());
+                self.earlier_flaw(
+                    &earlier,
+                    entry,
+                    Flaw { file: path, offset: None, finding: Finding::Missing },
+                );
+                continue;
+            }
+            let mut file =
+                LogFile::open(self.disk, self.dir, &entry.directory, entry.name, self.manifest.database)?;
+            if file.header.is_ok() && self.depth == Depth::Full {
+                file.scan(self.disk)?;
+            }
+            let found = Earlier { entry: entry.clone(), file };
+            let flaw = found.flaw();
+            earlier.push(found);
+            if let Some(flaw) = flaw {
+                self.earlier_flaw(&earlier, entry, flaw);
+            }
+        }
+        Ok(earlier)
+    }
+
+    /// Notes a flaw, and how far the generation of the file reaches with it.
+    fn earlier_flaw(&mut self, before: &[Earlier], entry: &EarlierFile, flaw: Flaw) {
+        let same = |earlier: &&Earlier| {
+            let name = earlier.file.name;
+            (name.generation, name.logger) == (entry.name.generation, entry.name.logger)
+                && name.sequence <= entry.name.sequence
+        };
+        let files = || before.iter().filter(same).map(|earlier| &earlier.file);
+        let marks = files().filter_map(|file| file.scan.as_ref()?.mark).map(|(mark, _)| mark);
+        let headers = files().filter_map(|file| file.header.as_ref().ok()).map(|header| header.first_epoch);
+        let reach = marks.chain(headers).max().unwrap_or_default();
+        self.earlier_reach = Some(self.earlier_reach.map_or(reach, |least| least.min(reach)));
+        self.flaws.push(flaw);
+    }
+
+    fn check_checkpoint(&mut self) -> Result<(), OpenError> {
+        let Some(checkpoint) = &self.manifest.checkpoint else { return Ok(()) };
+        for part in &checkpoint.parts {
+            let path = self.dir.join(&part.path);
+            let finding = if self.disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+                match read_header(self.disk, &path, &part_identity(self.manifest, checkpoint.id, part))? {
+                    (_, Err(finding)) => Some(finding),
+                    (bytes, Ok(_)) => (bytes != part.bytes).then_some(Finding::NotAsInstalled),
+                }
+            } else {
+                Some(Finding::Missing)
+            };
+            if let Some(finding) = finding {
+                self.checkpoint_flaws.push(Flaw { file: path, offset: None, finding });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the log reaches as far as its own blocks, or the manifest, say that it did.
+    fn check_evidence(&mut self, chains: &[Chain]) {
+        let Some(least) = chains.iter().min_by_key(|chain| chain.reach) else { return };
+        let claimed = chains.iter().map(|chain| chain.evidence.durable_epoch).max().unwrap_or_default();
+        let stored = claimed.max(self.manifest.durable_epoch);
+        if before(least.reach) >= stored || !self.flaws.is_empty() {
+            return;
+        }
+        let Some(file) = least.files.last() else { return };
+        let offset = file.scan.as_ref().map(|scan| scan.valid_end);
+        self.flaws.push(Flaw { file: file.path.clone(), offset, finding: Finding::Behind { stored } });
+    }
+
+    fn largest_epoch(&self, listed: &BTreeMap<String, Vec<LogFileName>>, chains: &[Chain]) -> Epoch {
+        let names = listed.values().flatten().filter_map(|name| name.largest_epoch);
+        let seen = chains.iter().map(|chain| chain.evidence.largest_epoch);
+        let checkpoint = self.manifest.checkpoint.iter().map(|checkpoint| checkpoint.end_epoch);
+        let known = [self.manifest.first_epoch, self.manifest.durable_epoch];
+        names.chain(seen).chain(checkpoint).chain(known).max().unwrap_or_default()
+    }
+
+    /// What the flaws mean, if the log reaches `reach`.
+    fn damages(&self, reach: Epoch) -> Vec<Damage> {
+        let reach = self.earlier_reach.map_or(reach, |earlier| earlier.min(reach));
+        let checkpoint_end = self.manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.end_epoch);
+        let of_log = match checkpoint_end {
+            // A checkpoint is made while transactions go on: without the log up to its end it is no state that ever was.
+            Some(end) if before(reach) < end => Consequence::Checkpoint,
+            _ => Consequence::After(before(reach)),
+        };
+        let damage = |flaw: &Flaw, consequence| Damage {
+            file: flaw.file.clone(),
+            offset: flaw.offset,
+            finding: flaw.finding.clone(),
+            consequence,
+        };
+        let log = self.flaws.iter().map(|flaw| match flaw.finding {
+            Finding::LaterGeneration(_) => damage(flaw, Consequence::Everything),
+            _ => damage(flaw, of_log),
+        });
+        let checkpoint = self.checkpoint_flaws.iter().map(|flaw| damage(flaw, Consequence::Checkpoint));
+        checkpoint.chain(log).collect()
+    }
+}
+
+/// What the header of a part must say.
+fn part_identity(manifest: &Manifest, checkpoint: u64, part: &CheckpointPart) -> FileIdentity {
+    let file = FileRole::Checkpoint { checkpoint, part: part.number };
+    FileIdentity { database: manifest.database, file }
+}
+
+/// The last epoch before this one.
+pub(super) fn before(epoch: Epoch) -> Epoch {
+    Epoch::new(epoch.get().saturating_sub(1))
+}
+
+impl Earlier {
+    fn flaw(&self) -> Option<Flaw> {
+        let flaw = |offset, finding| Flaw { file: self.file.path.clone(), offset, finding };
+        if let Err(finding) = &self.file.header {
+            return Some(flaw(Some(0), finding.clone()));
+        }
+        let at_stop =
+            |scan: &Scan| flaw(Some(scan.valid_end), scan.stopped.map_or(Finding::NoEnd, Finding::Block));
+        match (self.entry.valid_bytes, &self.file.scan) {
+            (Some(bytes), _) if self.file.bytes < bytes => Some(flaw(Some(self.file.bytes), Finding::NoEnd)),
+            (Some(bytes), Some(scan)) if scan.valid_end < bytes => Some(at_stop(scan)),
+            (None, Some(scan)) if scan.end != BlockEnd::Seal => Some(at_stop(scan)),
+            _ => None,
+        }
+    }
+}
+
+impl Survey {
+    /// What a replay up to `last_epoch` reads: the checkpoint, then the log, newest file first.
+    pub(super) fn replay_files(&self, dir: &Path, manifest: &Manifest, last_epoch: Epoch) -> Vec<ReplayFile> {
+        let begin_epoch =
+            manifest.checkpoint.as_ref().map_or(Epoch::default(), |checkpoint| checkpoint.begin_epoch);
+        let mut files = Vec::new();
+        if let Some(checkpoint) = &manifest.checkpoint {
+            files.extend(checkpoint.parts.iter().map(|part| {
+                let CheckpointPart { bytes, records, digest, .. } = *part;
+                ReplayFile {
+                    path: dir.join(&part.path),
+                    identity: part_identity(manifest, checkpoint.id, part),
+                    extent: Extent::Part { bytes, records, digest },
+                    first_epoch: Epoch::default(),
+                    last_epoch,
+                    bytes,
+                    consequence: Consequence::Checkpoint,
+                }
+            }));
+        }
+        let mut log: Vec<(&LogFile, Extent, Epoch)> = Vec::new();
+        for earlier in &self.earlier {
+            let extent = earlier.entry.valid_bytes.map_or(Extent::Seal, Extent::Bytes);
+            log.push((&earlier.file, extent, earlier.entry.durable_epoch));
+        }
+        log.extend(
+            self.chains.iter().flat_map(Chain::extents).map(|(file, extent)| (file, extent, last_epoch)),
+        );
+        log.sort_by_key(|(file, ..)| (file.name.generation, file.name.sequence, file.name.logger));
+        files.extend(log.into_iter().rev().map(|(file, extent, durable_epoch)| ReplayFile {
+            path: file.path.clone(),
+            identity: file.identity,
+            extent,
+            first_epoch: begin_epoch,
+            last_epoch: durable_epoch.min(last_epoch),
+            bytes: match extent {
+                Extent::Bytes(bytes) => bytes,
+                Extent::Seal | Extent::Part { .. } => file.bytes,
+            },
+            consequence: Consequence::Everything,
+        }));
+        files
+    }
+
+    /// The log files that the next generation needs, if nothing after `last_epoch` counts.
+    pub(super) fn earlier_files(&self, manifest: &Manifest, last_epoch: Epoch) -> Vec<EarlierFile> {
+        let begin_epoch =
+            manifest.checkpoint.as_ref().map_or(Epoch::default(), |checkpoint| checkpoint.begin_epoch);
+        let kept = self.earlier.iter().map(|earlier| EarlierFile {
+            durable_epoch: earlier.entry.durable_epoch.min(last_epoch),
+            ..earlier.entry.clone()
+        });
+        let chains = self.chains.iter().flat_map(Chain::extents);
+        let new =
+            chains.filter(|(file, _)| file.last_entry() >= begin_epoch).map(|(file, extent)| EarlierFile {
+                directory: file.directory.clone(),
+                name: file.name,
+                valid_bytes: match extent {
+                    Extent::Bytes(bytes) => Some(bytes),
+                    Extent::Seal | Extent::Part { .. } => None,
+                },
+                durable_epoch: last_epoch,
+            });
+        kept.chain(new).collect()
+    }
+}
+
+impl LogFile {
+    /// No entry of the file has a later epoch, as far as is known.
+    fn last_entry(&self) -> Epoch {
+        match &self.scan {
+            Some(scan) => scan.last_entry,
+            None => self.name.largest_epoch.unwrap_or(Epoch::new(u64::MAX)),
+        }
+    }
+}
+
+impl Chain {
+    /// The files that have something to replay, and how far.
+    pub(super) fn extents(&self) -> impl Iterator<Item = (&LogFile, Extent)> {
+        let reached = self.reached;
+        self.files.iter().enumerate().filter_map(move |(at, file)| {
+            let (last, end) = reached?;
+            let extent = match &file.scan {
+                _ if at > last => return None,
+                _ if at == last => Extent::Bytes(end),
+                Some(scan) => Extent::Bytes(scan.valid_end),
+                None => Extent::Seal,
+            };
+            Some((file, extent))
+        })
+    }
+}
