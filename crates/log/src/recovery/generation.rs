@@ -74,14 +74,14 @@ pub(crate) fn create_directory(disk: &dyn Disk, directory: &Path) -> io::Result<
     if disk.exists(directory)? {
         return Ok(());
     }
-    match directory.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => {
-            create_directory(disk, parent)?;
-            disk.create_dir_all(directory)?;
-            disk.sync_dir(parent)
-        }
-        _ => disk.create_dir_all(directory),
-    }
+    let parent = match directory.parent() {
+        None => return disk.create_dir_all(directory),
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+    };
+    create_directory(disk, parent)?;
+    disk.create_dir_all(directory)?;
+    disk.sync_dir(parent)
 }
 
 /// Creates a log file of `file_bytes` bytes, with its header, and syncs it and its name: whatever is written into it and synced

@@ -29,7 +29,7 @@ use super::manifest_file::{
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::survey::{Survey, survey};
-use crate::format::{CheckpointEntry, DatabaseId, FILE_HEADER_BYTES, LoggerFiles, Manifest};
+use crate::format::{CheckpointEntry, DatabaseId, FILE_HEADER_BYTES, LogFileName, LoggerFiles, Manifest};
 
 /// What a directory holds. As long as this lives, nobody else can open it.
 pub struct Found {
@@ -100,23 +100,28 @@ fn first_error(damage: Damage) -> OpenError {
 
 /// Whether a directory without a manifest may become a database: one that is empty, or where the creation of one was interrupted.
 fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    let lost = |path: &Path| OpenError::damaged(path, None, Finding::Missing, Consequence::Everything);
+    let manifest = dir.join(MANIFEST);
+    let is_lost = || OpenError::damaged(&manifest, None, Finding::Missing, Consequence::Everything);
     for entry in disk.list(dir).map_err(OpenError::io("list", dir))? {
         match entry.name.as_str() {
-            LOCK | MANIFEST_NEW | "lost+found" => {}
-            "log" if entry.is_dir => {
-                let log = dir.join("log");
-                for name in list_log_files(disk, &log)? {
-                    if !is_empty_log_file(disk, &log.join(name.to_string()))? {
-                        return Err(lost(&dir.join(MANIFEST)));
-                    }
-                }
+            LOCK | MANIFEST_NEW | "lost+found" => continue,
+            name if name.starts_with('.') => continue,
+            name if name.starts_with("checkpoint-") => return Err(is_lost()),
+            _ => {}
+        }
+        let strange =
+            || OpenError::NotADatabase { directory: dir.to_path_buf(), holds: Some(entry.name.clone()) };
+        if !entry.is_dir {
+            return Err(strange());
+        }
+        // A directory for log files.
+        let directory = dir.join(&entry.name);
+        for file in disk.list(&directory).map_err(OpenError::io("list", &directory))? {
+            if file.is_dir || LogFileName::parse(&file.name).is_none() {
+                return Err(strange());
             }
-            name if name.starts_with("checkpoint-") => return Err(lost(&dir.join(MANIFEST))),
-            name if name.starts_with('.') => {}
-            _ => {
-                let (directory, holds) = (dir.to_path_buf(), Some(entry.name));
-                return Err(OpenError::NotADatabase { directory, holds });
+            if !is_empty_log_file(disk, &directory.join(&file.name))? {
+                return Err(is_lost());
             }
         }
     }

@@ -22,3 +22,6 @@ pub use generation::{NewGeneration, NewLogger, create_log_file, log_identity};
 pub use inspect::{Found, GenerationOptions, inspect};
 pub use progress::{Progress, ProgressReport};
 pub use replay::{Replay, Replayed};
+
+#[cfg(test)]
+mod tests;

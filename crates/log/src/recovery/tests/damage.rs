@@ -1,0 +1,291 @@
+//! Damage is found, never served.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ensilo_disk::{Disk, SimulatedDisk};
+use ensilo_epoch::Epoch;
+
+use super::history::Run;
+use super::model::Rows;
+use super::writer::{DIR, TestLog, recover, rows_up_to};
+use crate::format::{BlockEnd, FORMAT_VERSION};
+use crate::recovery::{Consequence, Finding, OpenError};
+
+/// A small database with everything in it, what it holds and where its blocks lie.
+struct Sample {
+    disk: SimulatedDisk,
+    rows: Rows,
+    stored: Epoch,
+    /// What came back after a crash before the last round: the last sync cannot be told from one that never was.
+    rows_before: Rows,
+    stored_before: Epoch,
+}
+
+fn sample(is_closed: bool) -> Sample {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut run = Run::new(&disk, 2, 8);
+    run.round();
+    run.checkpoint(2);
+    run.rotate(0);
+    run.round();
+    let stored = run.log.durable_epoch;
+    let disk = Arc::new(disk.kill());
+    run.reopen(&disk, 2, stored);
+    run.round();
+    run.rotate(1);
+    run.round();
+    let stored_before = run.log.durable_epoch;
+    let rows_before = rows_up_to(&run.history, stored_before);
+    run.round();
+    if is_closed {
+        run.log.close();
+    }
+    let stored = run.log.durable_epoch;
+    let rows = rows_up_to(&run.history, stored);
+    assert_ne!(rows, rows_before);
+    drop(run);
+    Sample { disk: disk.fork(), rows, stored, rows_before, stored_before }
+}
+
+impl Sample {
+    /// Fails if damaged files give anything but an error, what was stored, or, where that is allowed, what was before the last round.
+    fn check(&self, damaged: SimulatedDisk, may_lose_last_round: bool, what: &str) -> Outcome {
+        match recover(&Arc::new(damaged), 1) {
+            Err(_) => Outcome::Refused,
+            Ok((rows, stored)) if rows == self.rows && stored == Some(self.stored) => Outcome::Harmless,
+            Ok((rows, stored))
+                if may_lose_last_round && rows == self.rows_before && stored == Some(self.stored_before) =>
+            {
+                Outcome::LastRoundLost
+            }
+            Ok((_, stored)) => panic!("{what}: served, up to epoch {stored:?} of {}", self.stored),
+        }
+    }
+
+    fn files(&self) -> Vec<(PathBuf, u64)> {
+        let mut files = self.disk.files();
+        files.retain(|(path, _)| !path.ends_with("LOCK"));
+        files
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    Refused,
+    Harmless,
+    LastRoundLost,
+}
+
+/// The bits of a file to be turned: all where something is written, few where there are long runs of zeros.
+fn bits(contents: &[u8]) -> Vec<u64> {
+    let line = |at: usize| &contents[at / 64 * 64..(at / 64 * 64 + 64).min(contents.len())];
+    (0..contents.len() * 8)
+        .filter(|bit| bit % (8 * 61) == 5 || line(bit / 8).iter().any(|&byte| byte != 0))
+        .map(|bit| bit as u64)
+        .collect()
+}
+
+#[test]
+fn every_bit_that_is_turned_is_found_or_harmless() {
+    for is_closed in [false, true] {
+        let sample = sample(is_closed);
+        assert_eq!(sample.check(sample.disk.fork(), false, "no damage"), Outcome::Harmless);
+        let mut outcomes = BTreeMap::new();
+        for (path, _) in sample.files() {
+            for bit in bits(&sample.disk.contents(&path).unwrap()) {
+                let disk = sample.disk.fork();
+                disk.flip(&path, bit).unwrap();
+                // After an end in order even the last round is known.
+                let outcome = sample.check(disk, !is_closed, &format!("bit {bit} of {}", path.display()));
+                *outcomes.entry(outcome).or_insert(0) += 1;
+            }
+        }
+        assert!(outcomes[&Outcome::Refused] > 5_000, "{outcomes:?}");
+        assert_eq!(outcomes.contains_key(&Outcome::LastRoundLost), !is_closed);
+    }
+}
+
+#[test]
+fn every_cut_is_found_or_harmless() {
+    for is_closed in [false, true] {
+        let sample = sample(is_closed);
+        for (path, len) in sample.files() {
+            for at in (0..len).step_by(7) {
+                let disk = sample.disk.fork();
+                disk.truncate(&path, at).unwrap();
+                // A cut takes the evidence with it: it may look as if the last round and the end had never been.
+                sample.check(disk, true, &format!("{} cut at {at}", path.display()));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_that_is_missing_is_missed() {
+    for is_closed in [false, true] {
+        let sample = sample(is_closed);
+        for (path, _) in sample.files() {
+            let disk = sample.disk.fork();
+            disk.delete(&path).unwrap();
+            let missing = path.clone();
+            match recover(&Arc::new(disk), 1) {
+                Err(OpenError::Damaged(damage)) => assert_eq!(damage.finding, Finding::Missing, "{damage}"),
+                other => panic!("{} is missing: {:?}", missing.display(), other.map(|(_, stored)| stored)),
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_in_other_places_are_found() {
+    let sample = sample(false);
+    for (path, len) in sample.files() {
+        let contents = sample.disk.contents(&path).unwrap();
+        let starts: Vec<u64> = (0..contents.len())
+            .filter(|&at| contents[at..].starts_with(b"ENSB"))
+            .map(|at| at as u64)
+            .collect();
+        for pair in starts.windows(3) {
+            let (first, second, end) = (pair[0], pair[1], pair[2]);
+            let length = (second - first).min(end - second);
+            let disk = sample.disk.fork();
+            disk.swap(&path, first..first + length, second..second + length).unwrap();
+            sample.check(disk, true, &format!("{}: blocks at {first} and {second}", path.display()));
+        }
+        assert!(len > 0);
+    }
+}
+
+#[test]
+fn files_in_each_others_places_are_found() {
+    let sample = sample(true);
+    let files = sample.files();
+    for (one, _) in &files {
+        for (other, _) in &files {
+            if one == other {
+                continue;
+            }
+            let disk = sample.disk.fork();
+            let temporary = Path::new("aside");
+            disk.rename(one, temporary).unwrap();
+            disk.rename(other, one).unwrap();
+            disk.rename(temporary, other).unwrap();
+            let what = format!("{} and {}", one.display(), other.display());
+            assert_eq!(sample.check(disk, false, &what), Outcome::Refused, "{what}");
+        }
+    }
+}
+
+#[test]
+fn files_of_two_databases_do_not_mix() {
+    let (one, other) = (sample(true), sample(true));
+    for (path, _) in one.files() {
+        let disk = one.disk.fork();
+        disk.delete(&path).unwrap();
+        let file = disk.create(&path, 0).unwrap();
+        file.write_at(0, &other.disk.contents(&path).unwrap()).unwrap();
+        file.sync_all().unwrap();
+        disk.sync_dir(path.parent().unwrap()).unwrap();
+        let error = recover(&Arc::new(disk), 1).unwrap_err();
+        let finding = &error.damage().unwrap().finding;
+        assert!(matches!(finding, Finding::OtherDatabase(_)), "{}: {error}", path.display());
+    }
+}
+
+#[test]
+fn an_older_manifest_is_refused() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut run = Run::new(&disk, 1, 3);
+    run.round();
+    let manifest = Path::new(DIR).join("MANIFEST");
+    let old = disk.contents(&manifest).unwrap();
+    let stored = run.log.durable_epoch;
+    let disk = Arc::new(disk.kill());
+    run.reopen(&disk, 1, stored);
+    run.round();
+    drop(run);
+    disk.truncate(&manifest, 0).unwrap();
+    let file = disk.open(&manifest).unwrap();
+    file.write_at(0, &old).unwrap();
+    file.sync_all().unwrap();
+    let error = recover(&disk, 1).unwrap_err();
+    assert_eq!(error.damage().unwrap().finding, Finding::LaterGeneration(2), "{error}");
+}
+
+#[test]
+fn damage_names_the_place_the_loss_and_the_remedy() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut run = Run::new(&disk, 1, 3);
+    run.round();
+    let (stored, offset) = (run.log.durable_epoch, run.log.loggers[0].offset);
+    (0..3).for_each(|_| run.round());
+    drop(run);
+    let path = Path::new(DIR).join("log/log-1-0-1.open");
+    disk.flip(&path, offset * 8).unwrap();
+    let error = recover(&disk, 1).unwrap_err();
+    let damage = error.damage().unwrap();
+    assert_eq!((&damage.file, damage.offset), (&path, Some(offset)));
+    assert_eq!(damage.consequence, Consequence::After(stored));
+    let text = error.to_string();
+    assert!(text.contains(&format!("--accept-loss-after-epoch {stored}")), "{text}");
+}
+
+#[test]
+fn a_block_that_knows_more_than_the_log_holds_is_evidence() {
+    // The other logger's file ends early, at a block's end, as if its last rounds had never been.
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut run = Run::new(&disk, 2, 3);
+    run.round();
+    let offset = run.log.loggers[1].offset;
+    run.round();
+    run.round();
+    drop(run);
+    disk.truncate(&Path::new(DIR).join("log/log-1-1-1.open"), offset).unwrap();
+    let error = recover(&disk, 1).unwrap_err();
+    assert!(matches!(error.damage().unwrap().finding, Finding::Behind { .. }), "{error}");
+}
+
+#[test]
+fn a_later_format_is_left_to_a_later_version() {
+    let disk = Arc::new(SimulatedDisk::new());
+    drop(TestLog::open(&disk, 1));
+    let manifest = Path::new(DIR).join("MANIFEST");
+    let mut bytes = disk.contents(&manifest).unwrap();
+    bytes[8] = FORMAT_VERSION as u8 + 1;
+    let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
+    digest.update(&bytes[..12]);
+    digest.update(&bytes[16..]);
+    bytes[12..16].copy_from_slice(&(digest.finalize() as u32).to_le_bytes());
+    disk.overwrite(&manifest, 0, &bytes).unwrap();
+    assert!(
+        matches!(recover(&disk, 1), Err(OpenError::NewerFormat { format, .. }) if format == FORMAT_VERSION + 1)
+    );
+}
+
+#[test]
+fn a_directory_of_something_else_is_left_alone() {
+    let disk = Arc::new(SimulatedDisk::new());
+    disk.create_dir_all(Path::new(DIR)).unwrap();
+    disk.create(&Path::new(DIR).join("letters.txt"), 10).unwrap();
+    assert!(matches!(recover(&disk, 1), Err(OpenError::NotADatabase { .. })));
+}
+
+#[test]
+fn an_end_in_order_proves_the_last_round() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut run = Run::new(&disk, 1, 3);
+    run.round();
+    let offset = run.log.loggers[0].offset;
+    run.round();
+    let path = Path::new(DIR).join("log/log-1-0-1.open");
+    let flipped = Arc::new(disk.fork());
+    flipped.flip(&path, offset * 8 + 100).unwrap();
+    // Before the end is written, the last round may as well not have been synced.
+    recover(&flipped, 1).unwrap();
+    run.log.append(0, &[], None, BlockEnd::Closed);
+    drop(run);
+    disk.flip(&path, offset * 8 + 100).unwrap();
+    assert!(recover(&disk, 1).is_err());
+}

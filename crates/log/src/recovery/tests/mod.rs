@@ -1,0 +1,7 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod damage;
+mod history;
+mod model;
+mod recovery;
+mod writer;

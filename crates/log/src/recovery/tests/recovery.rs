@@ -1,0 +1,275 @@
+//! What was stored comes back, after any end.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ensilo_disk::{Disk, Faults, SimulatedDisk};
+use ensilo_epoch::Epoch;
+
+use super::history::{Random, Run};
+use super::model::{AnyOrder, Transaction, in_order};
+use super::writer::{DIR, TestLog, encode, find, options, recover, rows_up_to};
+use crate::format::{BlockEnd, Compression, Transactions};
+use crate::recovery::{OpenError, Progress};
+
+fn new_disk() -> Arc<SimulatedDisk> {
+    Arc::new(SimulatedDisk::new())
+}
+
+#[test]
+fn a_new_database_is_empty_and_stays_so() {
+    let disk = new_disk();
+    let found = find(&disk).unwrap();
+    assert!(found.is_new());
+    assert_eq!((found.durable_epoch(), found.largest_epoch()), (None, Epoch::default()));
+    drop(found);
+    let log = TestLog::open(&disk, 2);
+    let first = log.first_epoch;
+    drop(log);
+    let disk = Arc::new(disk.crash(1));
+    let (rows, durable_epoch) = recover(&disk, 1).unwrap();
+    assert!(rows.is_empty());
+    assert_eq!(durable_epoch, Some(Epoch::new(first.get() - 1)));
+    assert!(!find(&disk).unwrap().is_new());
+}
+
+#[test]
+fn any_history_comes_back_with_any_number_of_threads() {
+    for seed in 0..60 {
+        let disk = new_disk();
+        let mut run = Run::new(&disk, 1 + seed as usize % 3, seed);
+        run.log.compression = if seed % 2 == 0 { Compression::Lz4 } else { Compression::None };
+        for _ in 0..1 + seed % 25 {
+            run.anything();
+        }
+        let is_closed = seed % 3 == 0;
+        if is_closed {
+            run.log.close();
+        }
+        let stored = run.log.durable_epoch;
+        let rows = rows_up_to(&run.history, stored);
+        drop(run);
+        for threads in 1..4 {
+            assert_eq!(recover(&disk, threads).unwrap(), (rows.clone(), Some(stored)), "seed {seed}");
+        }
+        assert_eq!(find(&disk).unwrap().was_closed(), is_closed);
+    }
+}
+
+#[test]
+fn the_order_of_writes_is_free() {
+    for seed in 0..40 {
+        let mut run = Run::new(&new_disk(), 1, seed);
+        for _ in 0..20 {
+            run.round();
+        }
+        let mut shuffled: Vec<&Transaction> = run.history.iter().collect();
+        let mut random = Random::new(seed);
+        for at in (1..shuffled.len()).rev() {
+            shuffled.swap(at, random.below(at as u64 + 1) as usize);
+        }
+        let target = AnyOrder::default();
+        for transaction in shuffled {
+            let bytes = encode(transaction);
+            let mut entries = Transactions::new(&bytes);
+            while let Some(write) = entries.next_write().unwrap() {
+                target.take(&write);
+            }
+        }
+        assert_eq!(target.rows(), in_order(&run.history), "seed {seed}");
+    }
+}
+
+#[test]
+fn generations_follow_each_other() {
+    for seed in 0..30 {
+        let mut disk = new_disk();
+        let mut run = Run::new(&disk, 2, seed);
+        for generation in 0..6 {
+            for _ in 0..run.random.below(6) {
+                run.anything();
+            }
+            let stored = run.log.durable_epoch;
+            run.unsynced_round();
+            disk = Arc::new(disk.crash(seed * 10 + generation));
+            let (rows, durable_epoch) = recover(&disk, 2).unwrap();
+            let durable_epoch = durable_epoch.unwrap();
+            assert!(durable_epoch >= stored, "seed {seed}: {durable_epoch} after {stored}");
+            assert_eq!(rows, rows_up_to(&run.history, durable_epoch), "seed {seed}");
+            run.reopen(&disk, 1 + run.random.clone().below(3) as usize, durable_epoch);
+        }
+    }
+}
+
+#[test]
+fn a_power_failure_takes_only_what_was_not_stored() {
+    for seed in 0..80 {
+        let disk = new_disk();
+        let mut run = Run::new(&disk, 3, seed);
+        for _ in 0..run.random.below(8) {
+            run.anything();
+        }
+        let stored = run.log.durable_epoch;
+        run.unsynced_round();
+        for crash in 0..10 {
+            let disk = Arc::new(disk.fork().crash(crash));
+            let (rows, durable_epoch) = recover(&disk, 1).unwrap();
+            assert!(durable_epoch.unwrap() >= stored);
+            assert_eq!(rows, rows_up_to(&run.history, durable_epoch.unwrap()), "seed {seed}, crash {crash}");
+            // Looking at it and crashing again changes nothing.
+            let again = Arc::new(disk.crash(crash + 100));
+            assert_eq!(recover(&again, 1).unwrap(), (rows, durable_epoch), "seed {seed}, crash {crash}");
+        }
+    }
+}
+
+#[test]
+fn a_failure_while_a_generation_begins_does_no_harm() {
+    for seed in 0..12 {
+        let disk = new_disk();
+        let mut run = Run::new(&disk, 2, seed);
+        (0..5).for_each(|_| run.anything());
+        run.unsynced_round();
+        let disk = Arc::new(disk.crash(seed));
+        let before = recover(&disk, 1).unwrap();
+        for fault in 0..40 {
+            let disk = Arc::new(disk.fork());
+            let is_sync = fault % 2 == 1;
+            let at = Some(fault / 2);
+            disk.set_faults(if is_sync {
+                Faults { seed: fault, sync_error_at: at, ..Faults::default() }
+            } else {
+                Faults { seed: fault, write_error_at: at, ..Faults::default() }
+            });
+            let begun = find(&disk).and_then(|found| {
+                let options = options(&found, 3);
+                found.next_generation(&options).map(drop)
+            });
+            if let Err(error) = &begun {
+                assert!(matches!(error, OpenError::Io { .. }), "{error}");
+            }
+            let disk = Arc::new(disk.crash(fault));
+            let (rows, durable_epoch) = recover(&disk, 1).unwrap();
+            assert_eq!(rows, before.0, "seed {seed}, fault {fault}");
+            assert!(durable_epoch >= before.1);
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_takes_the_place_of_the_log_before_it() {
+    let disk = new_disk();
+    let mut run = Run::new(&disk, 2, 5);
+    for _ in 0..4 {
+        run.round();
+        run.rotate(0);
+        run.rotate(1);
+    }
+    let logs = |disk: &SimulatedDisk| {
+        disk.files().iter().filter(|(path, _)| path.to_string_lossy().contains("log-")).count()
+    };
+    assert_eq!(logs(&disk), 10);
+    run.checkpoint(2);
+    // Of each logger: the newest sealed file, whose mark counts, and the open one.
+    assert_eq!(logs(&disk), 4);
+    assert!(disk.exists(&Path::new(DIR).join("checkpoint-1/part-1.ckpt")).unwrap());
+    run.checkpoint(1);
+    assert!(!disk.exists(&Path::new(DIR).join("checkpoint-1")).unwrap());
+    run.round();
+    let stored = run.log.durable_epoch;
+    let disk = Arc::new(disk.crash(3));
+    assert_eq!(recover(&disk, 2).unwrap(), (rows_up_to(&run.history, stored), Some(stored)));
+    let mut found = find(&disk).unwrap();
+    let checkpoint = found.checkpoint().unwrap().clone();
+    assert_eq!(checkpoint.id, 2);
+    // The next opening needs no log file whose entries are all in the checkpoint.
+    let options = options(&found, 2);
+    let (_, files) = found.next_generation(&options).unwrap();
+    let earlier = &files.manifest().earlier;
+    assert_eq!(earlier.len(), 2);
+    drop(files);
+    found = find(&disk).unwrap();
+    assert_eq!(found.checkpoint(), Some(&checkpoint));
+}
+
+#[test]
+fn a_checkpoint_that_fails_leaves_the_one_before() {
+    for fault in 0..60 {
+        let disk = new_disk();
+        let mut run = Run::new(&disk, 2, 11);
+        run.round();
+        run.checkpoint(1);
+        run.rotate(0);
+        run.round();
+        run.rotate(0);
+        run.round();
+        let stored = run.log.durable_epoch;
+        let place = run.log.files.begin_checkpoint(stored).unwrap();
+        let faults = if fault % 2 == 0 {
+            Faults { seed: fault, write_error_at: Some(fault / 2), ..Faults::default() }
+        } else {
+            Faults { seed: fault, sync_error_at: Some(fault / 2), ..Faults::default() }
+        };
+        disk.set_faults(faults);
+        // Nothing is in it: everything is in the log.
+        let written = place.writer(0, 2, Compression::None).and_then(|writer| writer.finish());
+        if let Ok(written) = written {
+            let begin = place.begin_epoch();
+            let finished =
+                crate::recovery::FinishedCheckpoint { place, end_epoch: begin, written: vec![written] };
+            if run.log.files.install_checkpoint(finished, stored).is_ok() {
+                continue;
+            }
+        }
+        let disk = Arc::new(disk.crash(fault));
+        let found = find(&disk).unwrap();
+        if found.checkpoint().is_some_and(|checkpoint| checkpoint.id == 1) {
+            drop(found);
+            assert_eq!(recover(&disk, 1).unwrap(), (rows_up_to(&run.history, stored), Some(stored)));
+        }
+    }
+}
+
+#[test]
+fn progress_reaches_the_end() {
+    let disk = new_disk();
+    let mut run = Run::new(&disk, 2, 1);
+    (0..10).for_each(|_| run.round());
+    run.checkpoint(2);
+    drop(run);
+    let found = find(&disk).unwrap();
+    let progress = Progress::new();
+    assert_eq!(progress.report().bytes_total, 0);
+    let replayed = found.replay(&AnyOrder::default(), 2, &progress).unwrap();
+    let report = progress.report();
+    assert_eq!(report.bytes_done, report.bytes_total);
+    assert_eq!(replayed.log_bytes + replayed.checkpoint_bytes, report.bytes_total);
+    assert!(replayed.records > 0 && replayed.writes > 0);
+    assert_eq!(report.seconds_left, Some(0.0));
+}
+
+#[test]
+fn a_database_is_open_once() {
+    let disk = new_disk();
+    let log = TestLog::open(&disk, 1);
+    assert!(matches!(find(&disk), Err(OpenError::Locked { .. })));
+    drop(log);
+    find(&disk).unwrap();
+}
+
+#[test]
+fn a_logger_that_falls_behind_holds_all_back() {
+    let disk = new_disk();
+    let mut run = Run::new(&disk, 2, 2);
+    run.round();
+    let stored = run.log.durable_epoch;
+    let transactions = run.transactions(3);
+    run.next_epoch();
+    let mark = Epoch::new(stored.get() + 50);
+    run.log.append(0, &transactions, Some(mark), BlockEnd::None);
+    run.log.sync(0);
+    assert_eq!(
+        recover(&Arc::new(disk.crash(0)), 1).unwrap(),
+        (rows_up_to(&run.history, stored), Some(stored))
+    );
+}
