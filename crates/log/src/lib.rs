@@ -13,8 +13,9 @@ pub use format::{
     patch_bytes, patch_bytes_max, put_bytes, transaction_bytes, varint_bytes,
 };
 pub use recovery::{
-    CheckpointPlace, CheckpointWriter, Consequence, Damage, DatabaseFiles, Finding, FinishedCheckpoint,
-    Found, GenerationOptions, InstalledCheckpoint, NewGeneration, NewLogger, OpenError, Progress,
-    ProgressReport, Replay, ReplayError, Replayed, WrittenParts, create_log_file, inspect, log_identity,
+    BackedUp, CheckpointPlace, CheckpointWriter, Consequence, Damage, DatabaseFiles, Dumped, Finding,
+    FinishedCheckpoint, Found, GenerationOptions, InstalledCheckpoint, NewGeneration, NewLogger, OpenError,
+    Progress, ProgressReport, Repaired, Replay, ReplayError, Replayed, Verified, WrittenParts, backup,
+    create_log_file, dump, inspect, log_identity, repair, verify,
 };
 pub use runtime::{LogError, LogWriter, ReserveError};

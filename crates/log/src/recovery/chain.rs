@@ -140,24 +140,30 @@ impl Chain {
     /// Drops the empty files behind the tail, and what lies behind the first damage.
     fn cut_at_tail(&mut self) {
         let tail = self.files.iter().rposition(LogFile::has_blocks).unwrap_or(0);
+        let mut kept = tail + 1;
         for at in 0..self.files.len() {
-            let next = self.files.get(at + 1);
-            let flaw = match &self.files[at].scan {
-                _ if at > tail && !self.is_sealed(at - 1) => None,
-                _ if self.files[at].header.is_err() => self.files[at].header.as_ref().err().map(|finding| {
-                    Flaw { file: self.files[at].path.clone(), offset: Some(0), finding: finding.clone() }
-                }),
-                Some(scan) => flaw_of(&self.files[at], scan, at < tail, next.is_some()),
-                None => None,
-            };
-            if let Some(flaw) = flaw {
+            if at > tail && !self.is_sealed(at - 1) {
+                break;
+            }
+            if let Some(flaw) = self.flaw_at(at, tail) {
                 self.flaws.push(flaw);
                 // What lies in front of the damage still counts, for a repair.
-                self.files.truncate(if self.files[at].header.is_ok() { at + 1 } else { at });
-                return;
+                kept = kept.min(if self.files[at].header.is_ok() { at + 1 } else { at });
             }
         }
-        self.files.truncate(tail + 1);
+        self.files.truncate(kept);
+    }
+
+    fn flaw_at(&self, at: usize, tail: usize) -> Option<Flaw> {
+        let file = &self.files[at];
+        match (&file.header, &file.scan) {
+            (Err(finding), _) => {
+                Some(Flaw { file: file.path.clone(), offset: Some(0), finding: finding.clone() })
+            }
+            (Ok(_), Some(scan)) => flaw_of(file, scan, at < tail, at + 1 < self.files.len()),
+            // It is sealed by its name.
+            (Ok(_), None) => (at + 1 == self.files.len()).then(|| missing_after(file)),
+        }
     }
 
     /// Whether a file ends with a seal, as far as is known.
@@ -212,15 +218,18 @@ fn flaw_of(file: &LogFile, scan: &Scan, must_be_sealed: bool, has_next: bool) ->
     };
     match scan.end {
         BlockEnd::Seal if has_next => None,
-        BlockEnd::Seal => {
-            let next = LogFileName { sequence: file.name.sequence + 1, largest_epoch: None, ..file.name };
-            let path = file.path.with_file_name(next.to_string());
-            Some(Flaw { file: path, offset: None, finding: Finding::Missing })
-        }
+        BlockEnd::Seal => Some(missing_after(file)),
         BlockEnd::Part => Some(at_end(Finding::Block(BlockDamage::Header))),
         _ if must_be_sealed || file.name.largest_epoch.is_some() || scan.is_damaged() => {
             Some(at_end(stopped()))
         }
         BlockEnd::None | BlockEnd::Closed => None,
     }
+}
+
+/// The file that must come after a sealed one is not there.
+fn missing_after(file: &LogFile) -> Flaw {
+    let next = LogFileName { sequence: file.name.sequence + 1, largest_epoch: None, ..file.name };
+    let path = file.path.with_file_name(next.to_string());
+    Flaw { file: path, offset: None, finding: Finding::Missing }
 }

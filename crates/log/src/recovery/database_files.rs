@@ -59,6 +59,10 @@ impl DatabaseFiles {
         DatabaseFiles { disk, dir, manifest, next_checkpoint, _lock: lock }
     }
 
+    pub(super) fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
     /// The directory of the database.
     #[must_use]
     pub fn directory(&self) -> &Path {

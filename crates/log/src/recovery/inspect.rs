@@ -68,7 +68,7 @@ pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
         }
         Some(manifest) => {
             sync_log_files(&**disk, dir, &manifest)?;
-            let survey = sound_survey(&**disk, dir, &manifest)?;
+            let survey = sound_survey(&**disk, dir, &manifest, Depth::Tail)?;
             survey.chains.iter().try_for_each(|chain| write_end_again(&**disk, chain))?;
             Some((manifest, survey))
         }
@@ -86,12 +86,25 @@ pub(super) fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Lock>, Op
 }
 
 /// The survey of a database that has no damage.
-fn sound_survey(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<Survey, OpenError> {
-    let mut found = survey(disk, dir, manifest, Depth::Tail)?;
+pub(super) fn sound_survey(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    depth: Depth,
+) -> Result<Survey, OpenError> {
+    let mut found = survey(disk, dir, manifest, depth)?;
     if found.damages.is_empty() {
         return Ok(found);
     }
     Err(first_error(found.damages.remove(0)))
+}
+
+/// What a directory without a manifest is, if it must have one.
+pub(super) fn missing_manifest(disk: &dyn Disk, dir: &Path) -> OpenError {
+    match check_new(disk, dir) {
+        Err(error) => error,
+        Ok(()) => OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None },
+    }
 }
 
 fn first_error(damage: Damage) -> OpenError {
@@ -187,6 +200,16 @@ fn write_end_again(disk: &dyn Disk, chain: &Chain) -> Result<(), OpenError> {
 }
 
 impl Found {
+    pub(super) fn new(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        lock: Box<dyn Lock>,
+        manifest: Manifest,
+        survey: Survey,
+    ) -> Found {
+        Found { disk, dir, lock, database: Some((manifest, survey)) }
+    }
+
     /// Whether there is no database yet.
     #[must_use]
     pub fn is_new(&self) -> bool {

@@ -1,27 +1,36 @@
 //! The files of a database as a whole: what belongs to it, how they are read back, and what happens when they are damaged.
 #![forbid(unsafe_code)]
 
+mod backup;
 mod block_stream;
 mod chain;
 mod checkpoint_writer;
+mod copy;
 mod database_files;
+mod dump;
 mod error;
 mod generation;
 mod inspect;
 mod log_file;
 mod manifest_file;
 mod progress;
+mod repair;
 mod replay;
 mod scan;
 mod survey;
+mod verify;
 
+pub use backup::{BackedUp, backup};
 pub use checkpoint_writer::{CheckpointPlace, CheckpointWriter, WrittenParts};
 pub use database_files::{DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint};
+pub use dump::{Dumped, dump};
 pub use error::{Consequence, Damage, Finding, OpenError, ReplayError};
 pub use generation::{NewGeneration, NewLogger, create_log_file, log_identity};
 pub use inspect::{Found, GenerationOptions, inspect};
 pub use progress::{Progress, ProgressReport};
+pub use repair::{Repaired, repair};
 pub use replay::{Replay, Replayed};
+pub use verify::{Verified, verify};
 
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,8 @@ use crate::format::{FileIdentity, FileRole, Write};
 mod apply;
 mod reader;
 
+pub(super) use apply::record;
+
 use apply::Applier;
 use reader::Reader;
 
@@ -60,6 +62,16 @@ pub struct Replayed {
     pub writes: u64,
     /// Records of the checkpoint that were applied.
     pub records: u64,
+}
+
+impl Replayed {
+    /// Counts another replay in.
+    pub(super) fn add(&mut self, other: &Replayed) {
+        self.log_bytes += other.log_bytes;
+        self.checkpoint_bytes += other.checkpoint_bytes;
+        self.writes += other.writes;
+        self.records += other.records;
+    }
 }
 
 /// A file to be read.

@@ -115,6 +115,41 @@ impl Scan {
     }
 }
 
+/// How far a log file that is written meanwhile is needed for everything up to some epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needed {
+    /// Up to here: the end of the first block whose mark says so.
+    To(u64),
+    /// All of it, and the next one.
+    Whole,
+    /// The log does not reach the epoch.
+    TooShort,
+}
+
+/// How far a file is needed for everything up to `epoch`; and an epoch that is not before any in that part.
+pub(super) fn needed_up_to(file: &dyn File, codec: &BlockCodec, epoch: Epoch) -> io::Result<(Needed, Epoch)> {
+    let mut stream = BlockStream::new(file, file.len_bytes()?);
+    let mut chunk = Chunk::default();
+    let mut evidence = Evidence::default();
+    while let Next::Blocks = stream.next(&mut chunk)? {
+        let mut offset = chunk.offset;
+        for (_, block) in chunk.blocks() {
+            let Ok((sealed, _)) = codec.check(block, offset) else {
+                return Ok((Needed::TooShort, evidence.largest_epoch));
+            };
+            evidence.take(&sealed);
+            offset = sealed.end_offset();
+            if sealed.header.mark.is_some_and(|mark| mark > epoch) {
+                return Ok((Needed::To(offset), evidence.largest_epoch));
+            }
+            if sealed.header.end == BlockEnd::Seal {
+                return Ok((Needed::Whole, evidence.largest_epoch));
+            }
+        }
+    }
+    Ok((Needed::TooShort, evidence.largest_epoch))
+}
+
 /// Takes the evidence of all valid blocks between `start` and `end`, wherever they begin.
 fn look_beyond(
     file: &dyn File,

@@ -280,7 +280,27 @@ impl Earlier {
     }
 }
 
+impl Earlier {
+    /// What can be used of the file: all of it, or what lies before its damage.
+    fn usable(&self) -> Option<EarlierFile> {
+        if self.file.header.is_err() {
+            return None;
+        }
+        let valid_bytes = match (&self.file.scan, self.flaw()) {
+            (Some(scan), Some(_)) => Some(scan.valid_end),
+            _ => self.entry.valid_bytes,
+        };
+        Some(EarlierFile { valid_bytes, ..self.entry.clone() })
+    }
+}
+
 impl Survey {
+    /// Everything up to this epoch was stored at some time, whatever has become of it.
+    pub(super) fn stored_epoch(&self, manifest: &Manifest) -> Epoch {
+        let known = self.chains.iter().map(|chain| chain.evidence.durable_epoch.max(before(chain.reach)));
+        known.chain([manifest.durable_epoch]).max().unwrap_or_default()
+    }
+
     /// What a replay up to `last_epoch` reads: the checkpoint, then the log, newest file first.
     pub(super) fn replay_files(&self, dir: &Path, manifest: &Manifest, last_epoch: Epoch) -> Vec<ReplayFile> {
         let begin_epoch =
@@ -302,8 +322,9 @@ impl Survey {
         }
         let mut log: Vec<(&LogFile, Extent, Epoch)> = Vec::new();
         for earlier in &self.earlier {
-            let extent = earlier.entry.valid_bytes.map_or(Extent::Seal, Extent::Bytes);
-            log.push((&earlier.file, extent, earlier.entry.durable_epoch));
+            let Some(usable) = earlier.usable() else { continue };
+            let extent = usable.valid_bytes.map_or(Extent::Seal, Extent::Bytes);
+            log.push((&earlier.file, extent, usable.durable_epoch));
         }
         log.extend(
             self.chains.iter().flat_map(Chain::extents).map(|(file, extent)| (file, extent, last_epoch)),
@@ -328,10 +349,11 @@ impl Survey {
     pub(super) fn earlier_files(&self, manifest: &Manifest, last_epoch: Epoch) -> Vec<EarlierFile> {
         let begin_epoch =
             manifest.checkpoint.as_ref().map_or(Epoch::default(), |checkpoint| checkpoint.begin_epoch);
-        let kept = self.earlier.iter().map(|earlier| EarlierFile {
-            durable_epoch: earlier.entry.durable_epoch.min(last_epoch),
-            ..earlier.entry.clone()
-        });
+        let kept = self
+            .earlier
+            .iter()
+            .filter_map(Earlier::usable)
+            .map(|usable| EarlierFile { durable_epoch: usable.durable_epoch.min(last_epoch), ..usable });
         let chains = self.chains.iter().flat_map(Chain::extents);
         let new =
             chains.filter(|(file, _)| file.last_entry() >= begin_epoch).map(|(file, extent)| EarlierFile {

@@ -111,7 +111,7 @@ impl<'b> Block<'b> {
 }
 
 /// A record of a checkpoint, as the put that it stands for.
-fn record<'a>(source: &mut Source<'a>, table: u32) -> Result<Write<'a>, Malformed> {
+pub(in super::super) fn record<'a>(source: &mut Source<'a>, table: u32) -> Result<Write<'a>, Malformed> {
     let key_len = source.varint()?;
     let key = source.bytes(key_len)?;
     let tid = source.u64()?;

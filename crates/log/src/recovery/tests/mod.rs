@@ -4,4 +4,5 @@ mod damage;
 mod history;
 mod model;
 mod recovery;
+mod tools;
 mod writer;

@@ -1,0 +1,43 @@
+//! Copying files of a database, one after the other, each synced.
+
+use std::path::{Path, PathBuf};
+
+use ensilo_disk::Disk;
+
+use super::error::OpenError;
+
+/// Copies the first `bytes` bytes of a file, all if `None`, to a new one, and syncs it, but not its name. Returns how many.
+pub(super) fn copy_file(
+    disk: &dyn Disk,
+    from: &Path,
+    to: &Path,
+    bytes: Option<u64>,
+) -> Result<u64, OpenError> {
+    let source = disk.open(from).map_err(OpenError::io("open", from))?;
+    let len = match bytes {
+        Some(bytes) => bytes,
+        None => source.len_bytes().map_err(OpenError::io("read", from))?,
+    };
+    let target = disk.create(to, 0).map_err(OpenError::io("create", to))?;
+    let mut buffer = vec![0; 1 << 20];
+    let mut at = 0;
+    while at < len {
+        let piece = buffer.len().min(usize::try_from(len - at).unwrap_or(usize::MAX));
+        source.read_at(at, &mut buffer[..piece]).map_err(OpenError::io("read", from))?;
+        target.write_at(at, &buffer[..piece]).map_err(OpenError::io("write", to))?;
+        at += piece as u64;
+    }
+    target.sync_all().map_err(OpenError::io("sync", to))?;
+    Ok(len)
+}
+
+/// The first of `prefix1`, `prefix2`, ... in `dir` that is not there.
+pub(super) fn free_name(disk: &dyn Disk, dir: &Path, prefix: &str) -> Result<PathBuf, OpenError> {
+    for number in 1u64.. {
+        let path = dir.join(format!("{prefix}{number}"));
+        if !disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+            return Ok(path);
+        }
+    }
+    unreachable!("a directory with 2^64 entries");
+}

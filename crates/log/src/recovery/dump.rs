@@ -1,0 +1,142 @@
+//! Looking into a file.
+
+use std::path::Path;
+
+use ensilo_disk::{Disk, File};
+
+use super::block_stream::{BlockStream, Chunk, Next};
+use super::error::{Consequence, Finding, OpenError};
+use super::manifest_file::read_file;
+use super::replay::record;
+use crate::format::{
+    BlockCodec, BlockDamage, BlockEnd, FILE_HEADER_BYTES, FileHeader, FileRole, Malformed, Manifest,
+    ManifestDamage, SealedHeader, Source, Transactions, Write,
+};
+
+/// What comes next in a file.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Dumped<'a> {
+    /// The file is a manifest, and this is all of it.
+    Manifest(&'a Manifest),
+    /// The header of a log file or a checkpoint's part.
+    Header(&'a FileHeader),
+    /// A block; what is in it follows.
+    Block(&'a SealedHeader),
+    /// A write of a transaction. Those with the same TID that follow each other are one transaction's.
+    Write(&'a Write<'a>),
+    /// A record of a checkpoint, as the put that it stands for.
+    Record(&'a Write<'a>),
+    /// Something is wrong with the block at this offset.
+    Damage {
+        /// Where.
+        offset: u64,
+        /// What.
+        finding: Finding,
+    },
+    /// There are no more blocks: the file ends here, or nothing was written from here on.
+    End {
+        /// Where.
+        offset: u64,
+    },
+}
+
+/// Shows what is in a file of a database, which may be open. Ends at the first place where there is no valid block.
+///
+/// # Errors
+/// [`OpenError`] when the system fails, or the file has no header that makes sense.
+pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Result<(), OpenError> {
+    let file = disk.open(path).map_err(OpenError::io("open", path))?;
+    let len = file.len_bytes().map_err(OpenError::io("read", path))?;
+    let wrong = |damage| OpenError::damaged(path, Some(0), Finding::Header(damage), Consequence::Everything);
+    let mut head = vec![0; FILE_HEADER_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];
+    file.read_at(0, &mut head).map_err(OpenError::io("read", path))?;
+    match FileHeader::decode(&head) {
+        Ok(header) => {
+            out(Dumped::Header(&header));
+            dump_blocks(&*file, len, &header, out).map_err(OpenError::io("read", path))
+        }
+        Err(damage) => match Manifest::decode(&read_file(disk, path)?) {
+            Ok(manifest) => {
+                out(Dumped::Manifest(&manifest));
+                Ok(())
+            }
+            Err(ManifestDamage::Head(crate::format::HeaderDamage::Magic)) => Err(wrong(damage)),
+            Err(ManifestDamage::Head(damage)) => Err(wrong(damage)),
+            Err(ManifestDamage::Body(malformed)) => {
+                let finding = Finding::Manifest(malformed);
+                Err(OpenError::damaged(path, Some(0), finding, Consequence::Everything))
+            }
+        },
+    }
+}
+
+fn dump_blocks(
+    file: &dyn File,
+    len: u64,
+    header: &FileHeader,
+    out: &mut dyn FnMut(Dumped<'_>),
+) -> std::io::Result<()> {
+    let codec = BlockCodec::new(&header.identity);
+    let mut stream = BlockStream::new(file, len);
+    let mut chunk = Chunk::default();
+    let mut end = BlockEnd::None;
+    while end == BlockEnd::None {
+        match stream.next(&mut chunk)? {
+            Next::Blocks => {
+                let mut offset = chunk.offset;
+                for (claimed, block) in chunk.blocks() {
+                    if let Err(finding) = dump_block(&codec, header, offset, block, out) {
+                        out(Dumped::Damage { offset, finding });
+                        return Ok(());
+                    }
+                    offset += claimed.bytes() as u64;
+                }
+                end = chunk.end;
+            }
+            Next::Stopped(BlockDamage::Empty) | Next::End => break,
+            Next::Stopped(damage) => {
+                out(Dumped::Damage { offset: stream.offset(), finding: Finding::Block(damage) });
+                return Ok(());
+            }
+        }
+    }
+    out(Dumped::End { offset: stream.offset() });
+    Ok(())
+}
+
+fn dump_block(
+    codec: &BlockCodec,
+    header: &FileHeader,
+    offset: u64,
+    block: &[u8],
+    out: &mut dyn FnMut(Dumped<'_>),
+) -> Result<(), Finding> {
+    let (sealed, payload) = codec.check(block, offset).map_err(Finding::Block)?;
+    out(Dumped::Block(&sealed));
+    let mut scratch = Vec::new();
+    let raw = sealed.raw(&block[payload], &mut scratch).map_err(Finding::Block)?;
+    match header.identity.file {
+        FileRole::Log { .. } => dump_entries(raw, out),
+        FileRole::Checkpoint { .. } if sealed.header.end == BlockEnd::None => dump_records(raw, out),
+        FileRole::Checkpoint { .. } => Ok(()),
+    }
+    .map_err(Finding::Entry)
+}
+
+fn dump_entries(raw: &[u8], out: &mut dyn FnMut(Dumped<'_>)) -> Result<(), Malformed> {
+    let mut transactions = Transactions::new(raw);
+    while let Some(write) = transactions.next_write()? {
+        out(Dumped::Write(&write));
+    }
+    Ok(())
+}
+
+fn dump_records(raw: &[u8], out: &mut dyn FnMut(Dumped<'_>)) -> Result<(), Malformed> {
+    let mut source = Source::new(raw);
+    let table = source.varint_u32()?;
+    while !source.is_empty() {
+        out(Dumped::Record(&record(&mut source, table)?));
+    }
+    Ok(())
+}

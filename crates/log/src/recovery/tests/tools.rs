@@ -1,0 +1,276 @@
+//! Verify, dump, repair and backup.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ensilo_disk::{Disk, Faults, SimulatedDisk};
+use ensilo_epoch::Epoch;
+
+use super::history::Run;
+use super::model::{AnyOrder, Rows};
+use super::writer::{DIR, recover, rows_up_to};
+use crate::format::epoch_of;
+use crate::recovery::{
+    BackedUp, Consequence, Damage, Dumped, Found, OpenError, Progress, Verified, backup, dump, inspect,
+    repair, verify,
+};
+
+/// Two generations, a checkpoint in the first, files of two loggers.
+fn two_generations(seed: u64) -> (Arc<SimulatedDisk>, Run) {
+    let mut disk = Arc::new(SimulatedDisk::new());
+    let mut run = Run::new(&disk, 2, seed);
+    run.round();
+    run.checkpoint(2);
+    for _ in 0..4 {
+        run.round();
+        run.rotate(0);
+    }
+    let stored = run.log.durable_epoch;
+    disk = Arc::new(disk.kill());
+    run.reopen(&disk, 2, stored);
+    for _ in 0..3 {
+        run.round();
+        run.rotate(1);
+    }
+    run.round();
+    (disk, run)
+}
+
+fn contents(disk: &SimulatedDisk) -> Vec<(PathBuf, Vec<u8>)> {
+    let files = disk.files().into_iter().filter(|(path, _)| !path.ends_with("LOCK"));
+    files.map(|(path, _)| (path.clone(), disk.contents(&path).unwrap())).collect()
+}
+
+fn verified(disk: &SimulatedDisk) -> (Result<Verified, OpenError>, Vec<Damage>) {
+    let mut damages = Vec::new();
+    let verified = verify(disk, Path::new(DIR), &mut |damage| damages.push(damage));
+    (verified, damages)
+}
+
+fn as_disk(disk: &Arc<SimulatedDisk>) -> Arc<dyn Disk> {
+    Arc::clone(disk) as Arc<dyn Disk>
+}
+
+#[test]
+fn verify_reads_everything_and_changes_nothing() {
+    let (disk, run) = two_generations(1);
+    let stored = run.log.durable_epoch;
+    drop(run);
+    let before = contents(&disk);
+    let (result, damages) = verified(&disk);
+    let result = result.unwrap();
+    assert!(damages.is_empty(), "{damages:?}");
+    assert_eq!(result.durable_epoch, Some(stored));
+    assert!(result.replayed.writes > 0 && result.replayed.records > 0);
+    assert_eq!(contents(&disk), before);
+}
+
+#[test]
+fn verify_reports_each_damaged_file() {
+    let (disk, run) = two_generations(2);
+    drop(run);
+    let mut expected = BTreeSet::new();
+    for (path, _) in disk.files() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        // What has blocks that are known to have been synced.
+        if name.ends_with(".log") || name.ends_with(".ckpt") {
+            disk.flip(&path, (4096 + 70) * 8).unwrap();
+            expected.insert(path);
+        }
+    }
+    assert!(expected.len() > 6);
+    let (result, damages) = verified(&disk);
+    let result = result.unwrap();
+    assert_eq!(damages.iter().map(|damage| damage.file.clone()).collect::<BTreeSet<_>>(), expected);
+    assert_eq!((result.damages, result.durable_epoch), (expected.len() as u64, None));
+}
+
+#[test]
+fn verify_needs_a_database() {
+    let disk = SimulatedDisk::new();
+    assert!(matches!(verified(&disk).0, Err(OpenError::NotADatabase { .. })));
+    disk.create_dir_all(Path::new(DIR)).unwrap();
+    assert!(matches!(verified(&disk).0, Err(OpenError::NotADatabase { .. })));
+    let (disk, run) = two_generations(3);
+    assert!(matches!(verified(&disk).0, Err(OpenError::Locked { .. })));
+    drop(run);
+    disk.flip(&Path::new(DIR).join("MANIFEST"), 300).unwrap();
+    let (result, damages) = verified(&disk);
+    assert_eq!((result.unwrap().damages, damages.len()), (1, 1));
+    assert_eq!(damages[0].consequence, Consequence::Everything);
+}
+
+#[test]
+fn dump_shows_all_entries_and_where_they_end() {
+    let (disk, run) = two_generations(4);
+    let (mut tids, mut records, mut ends) = (BTreeSet::new(), 0, 0);
+    for (path, _) in disk.files() {
+        if path.ends_with("LOCK") {
+            continue;
+        }
+        dump(&*disk, &path, &mut |dumped| match dumped {
+            Dumped::Write(write) => _ = tids.insert(write.tid),
+            Dumped::Record(_) => records += 1,
+            Dumped::End { .. } => ends += 1,
+            Dumped::Damage { offset, finding } => panic!("{finding} at {offset} of {}", path.display()),
+            Dumped::Manifest(manifest) => assert_eq!(manifest, run.log.files.manifest()),
+            Dumped::Header(_) | Dumped::Block(_) => {}
+        })
+        .unwrap();
+    }
+    let checkpoint = run.log.files.manifest().checkpoint.clone().unwrap();
+    assert_eq!(records, checkpoint.parts.iter().map(|part| part.records).sum::<u64>());
+    let logged = run.history.iter().filter(|transaction| epoch_of(transaction.tid) >= checkpoint.end_epoch);
+    assert!(logged.clone().count() > 0);
+    logged.for_each(|transaction| assert!(tids.contains(&transaction.tid)));
+    assert_eq!(ends + 2, disk.files().len());
+    let log = disk.files().into_iter().find(|(path, _)| path.to_string_lossy().ends_with(".log")).unwrap().0;
+    disk.flip(&log, (4096 + 70) * 8).unwrap();
+    let mut damaged = 0;
+    dump(&*disk, &log, &mut |dumped| damaged += u32::from(matches!(dumped, Dumped::Damage { .. }))).unwrap();
+    assert_eq!(damaged, 1);
+    assert!(dump(&*disk, &Path::new(DIR).join("LOCK"), &mut |_| {}).is_err());
+}
+
+#[test]
+fn repair_gives_up_what_it_says_and_nothing_else() {
+    let (disk, run) = two_generations(5);
+    let (history, stored) = (run.history.clone(), run.log.durable_epoch);
+    let checkpoint_end = run.log.files.manifest().checkpoint.as_ref().unwrap().end_epoch;
+    drop(run);
+    let mut repaired_some = BTreeSet::new();
+    for (path, bytes) in contents(&disk) {
+        let written = bytes.iter().rposition(|&byte| byte != 0).unwrap() as u64;
+        for byte in [20, 4100, 4170, 4500, written / 2, written] {
+            if byte >= bytes.len() as u64 {
+                continue;
+            }
+            let disk = Arc::new(disk.fork());
+            disk.flip(&path, byte * 8 + 3).unwrap();
+            let what = format!("byte {byte} of {}", path.display());
+            let Err(OpenError::Damaged(damage)) = recover(&disk, 1) else { continue };
+            let before = contents(&disk);
+            let Consequence::After(kept) = damage.consequence else {
+                repair(&as_disk(&disk), Path::new(DIR), checkpoint_end).unwrap_err();
+                assert_eq!(contents(&disk), before, "{what}");
+                continue;
+            };
+            let refused = repair(&as_disk(&disk), Path::new(DIR), Epoch::new(kept.get() + 1));
+            assert!(matches!(refused, Err(OpenError::Refused(_))), "{what}: {refused:?}");
+            assert_eq!(contents(&disk), before, "{what}");
+            let repaired = repair(&as_disk(&disk), Path::new(DIR), kept).unwrap();
+            assert_eq!((repaired.kept_to, repaired.stored_to), (kept, stored), "{what}");
+            assert_eq!(repaired.copy, Path::new(DIR).join("before-repair-1"));
+            let copied: usize =
+                contents(&disk).iter().filter(|(path, _)| path.starts_with(&repaired.copy)).count();
+            assert_eq!(copied, before.len(), "{what}");
+            let (rows, _) = recover(&disk, 1).unwrap();
+            assert_eq!(rows, rows_up_to(&history, kept), "{what}");
+            // It stays so after a power failure, and there is nothing more to repair.
+            let disk = Arc::new(disk.crash(byte));
+            assert_eq!(recover(&disk, 1).unwrap().0, rows, "{what}");
+            assert!(matches!(repair(&as_disk(&disk), Path::new(DIR), kept), Err(OpenError::Refused(_))));
+            repaired_some.insert(path.clone());
+        }
+    }
+    assert!(repaired_some.len() > 5, "{repaired_some:?}");
+}
+
+#[test]
+fn repair_gets_over_a_missing_file_and_a_missing_directory() {
+    let (disk, run) = two_generations(6);
+    let history = run.history.clone();
+    drop(run);
+    for (path, _) in disk.files() {
+        if !path.to_string_lossy().contains("log-") {
+            continue;
+        }
+        let disk = Arc::new(disk.fork());
+        disk.delete(&path).unwrap();
+        let Err(error) = recover(&disk, 1) else { panic!("{} is missing", path.display()) };
+        let Consequence::After(kept) = error.damage().unwrap().consequence else { continue };
+        repair(&as_disk(&disk), Path::new(DIR), kept).unwrap();
+        assert_eq!(recover(&disk, 1).unwrap().0, rows_up_to(&history, kept), "{}", path.display());
+    }
+}
+
+fn found_in(disk: &Arc<SimulatedDisk>, dir: &str) -> (Rows, Found) {
+    let found = inspect(&as_disk(disk), Path::new(dir)).unwrap();
+    let target = AnyOrder::default();
+    found.replay(&target, 2, &Progress::new()).unwrap();
+    (target.rows(), found)
+}
+
+#[test]
+fn a_backup_of_files_at_rest_opens_as_the_database_did() {
+    for seed in 0..10 {
+        let (disk, mut run) = two_generations(seed);
+        let (rows, stored) = (rows_up_to(&run.history, run.log.durable_epoch), run.log.durable_epoch);
+        run.unsynced_round();
+        drop(run);
+        let disk = Arc::new(disk.crash(seed));
+        let (found_rows, durable_epoch) = recover(&disk, 1).unwrap();
+        let before = contents(&disk);
+        let BackedUp { durable_epoch: backed_up, .. } =
+            backup(&as_disk(&disk), Path::new(DIR), Path::new("copies/one")).unwrap();
+        assert_eq!(Some(backed_up), durable_epoch);
+        assert!(backed_up > stored || found_rows == rows);
+        let after = contents(&disk);
+        assert!(before.iter().all(|file| after.contains(file)));
+        let disk = Arc::new(disk.crash(seed));
+        let (copied, found) = found_in(&disk, "copies/one");
+        assert_eq!(copied, found_rows);
+        assert!(found.largest_epoch() > backed_up);
+        assert!(matches!(
+            backup(&as_disk(&disk), Path::new(DIR), Path::new("copies/one")),
+            Err(OpenError::NotADatabase { .. })
+        ));
+    }
+}
+
+#[test]
+fn a_backup_of_a_running_database_has_what_was_stored() {
+    for seed in 0..20 {
+        let (disk, mut run) = two_generations(seed);
+        (0..seed % 4).for_each(|_| run.anything());
+        let stored = run.log.durable_epoch;
+        let rows = rows_up_to(&run.history, stored);
+        // Loggers have gone on, each to where it liked.
+        run.unsynced_round();
+        if seed % 2 == 0 {
+            run.log.sync(0);
+            run.rotate(0);
+        }
+        let target = Path::new("copies/two");
+        assert_eq!(run.log.files.backup(target, stored).unwrap().durable_epoch, stored);
+        run.log.sync(1);
+        drop(run);
+        assert_eq!(found_in(&disk, "copies/two").0, rows, "seed {seed}");
+        let disk = Arc::new(disk.crash(seed));
+        assert_eq!(found_in(&disk, "copies/two").0, rows, "seed {seed}");
+    }
+}
+
+#[test]
+fn what_a_failed_sync_left_in_the_cache_is_written_before_it_is_believed() {
+    for seed in 0..50 {
+        let disk = Arc::new(SimulatedDisk::new());
+        let mut run = Run::new(&disk, 1, seed);
+        run.round();
+        let stored = run.log.durable_epoch;
+        run.unsynced_round();
+        disk.set_faults(Faults { seed, sync_error_at: Some(1), ..Faults::default() });
+        disk.open(&Path::new(DIR).join("log/log-1-0-1.open")).unwrap().sync_data().unwrap_err();
+        // The process ends, and the next one reads what the system shows.
+        let history = run.history.clone();
+        let disk = Arc::new(disk.kill());
+        drop(run);
+        let (rows, believed) = recover(&disk, 1).unwrap();
+        assert!(believed.unwrap() > stored);
+        assert_eq!(rows, rows_up_to(&history, believed.unwrap()));
+        // What it believed, and may have told to others, outlives a power failure.
+        let disk = Arc::new(disk.crash(seed));
+        assert_eq!(recover(&disk, 1).unwrap(), (rows, believed), "seed {seed}");
+    }
+}
