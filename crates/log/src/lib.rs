@@ -18,4 +18,4 @@ pub use recovery::{
     Progress, ProgressReport, Repaired, Replay, ReplayError, Replayed, Verified, WrittenParts, backup,
     create_log_file, dump, inspect, log_identity, repair, verify,
 };
-pub use runtime::{LogError, LogWriter, ReserveError};
+pub use runtime::{Callback, EpochClock, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError};

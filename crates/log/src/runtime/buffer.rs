@@ -190,8 +190,13 @@ impl Taken<'_> {
 impl Draining {
     /// Whether something was published that was not taken.
     pub(crate) fn has_more(&self) -> bool {
-        // Relaxed: whoever takes it looks again.
+        // Relaxed, here and in the next: whoever takes it looks again.
         Published(self.shared.published.load(Ordering::Relaxed)).length() > self.taken
+    }
+
+    /// Whether the worker is done with the buffer.
+    pub(crate) fn is_sealed(&self) -> bool {
+        Published(self.shared.published.load(Ordering::Relaxed)).is_sealed()
     }
 
     /// Takes what was published since the last time.

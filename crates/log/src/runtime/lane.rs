@@ -1,8 +1,11 @@
 //! What the workers of one logger share with it.
 
-use std::sync::Arc;
+use ensilo_epoch::Epoch;
+use ensilo_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::buffer::{Draining, Taken};
+use super::bell::Bell;
+use super::buffer::{Draining, Filling, Taken};
+use super::error::LogError;
 use super::monitor::Monitor;
 use super::pool::Pool;
 
@@ -12,13 +15,36 @@ use super::pool::Pool;
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) pool: Pool,
+    pub(crate) bell: Bell,
     /// Buffers that were opened since the logger looked last, each from its first byte on.
     inbox: Monitor<Vec<Draining>>,
+    /// The buffers that the logger knows. Held by the logger while it writes what is in them.
+    open: Monitor<Vec<Draining>>,
+    /// No entry that was written has a later epoch.
+    largest_epoch: AtomicU64,
+    /// Somebody asks the logger to go on in a new file.
+    wants_rotation: AtomicBool,
+}
+
+/// Which buffers to take from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// From all what was published.
+    All,
+    /// From those that are full.
+    Sealed,
 }
 
 impl Lane {
     pub(crate) fn new(pool: Pool) -> Lane {
-        Lane { pool, inbox: Monitor::new(Vec::new()) }
+        Lane {
+            pool,
+            bell: Bell::new(),
+            inbox: Monitor::new(Vec::new()),
+            open: Monitor::new(Vec::new()),
+            largest_epoch: AtomicU64::new(0),
+            wants_rotation: AtomicBool::new(false),
+        }
     }
 
     /// Tells the logger of a buffer. Before anything is published in it: so whoever sees a commit's end sees its buffer here.
@@ -26,42 +52,68 @@ impl Lane {
         self.inbox.lock().push(opened);
     }
 
-    /// A worker has sealed a buffer.
-    pub(crate) fn announce_sealed(&self) {}
-}
+    /// Seals a buffer. A logger that makes rounds anyway is left to it.
+    pub(crate) fn seal(&self, filling: Filling) {
+        let is_urgent = self.pool.note_sealed();
+        filling.seal();
+        if is_urgent {
+            self.bell.ring(|calls| calls.write = true);
+        }
+    }
 
-/// The logger's end of a lane.
-#[derive(Debug)]
-pub(crate) struct Intake {
-    lane: Arc<Lane>,
-    open: Vec<Draining>,
-}
-
-impl Intake {
-    pub(crate) fn new(lane: Arc<Lane>) -> Intake {
-        Intake { lane, open: Vec::new() }
+    /// Waits for a buffer, and tells the logger of it.
+    pub(crate) fn wait_for_buffer(&self) -> Result<(), LogError> {
+        self.pool.wait(|| self.bell.ring(|calls| calls.write = true))
     }
 
     /// Gives to `write` what was published and not taken yet, at least all that was published before the call as far as the caller
-    /// knows ([frontier]). Then gives the buffers back that are done with. After an error the rest stays where it is.
-    pub(crate) fn drain<E>(&mut self, mut write: impl FnMut(Taken<'_>) -> Result<(), E>) -> Result<(), E> {
+    /// knows ([frontier]). Then gives the buffers back that are done with. After an error they stay: nobody writes them any more.
+    pub(crate) fn drain<R, E>(
+        &self,
+        which: Which,
+        write: impl FnOnce(&mut [Taken<'_>]) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let mut open = self.open.lock();
         // The inbox first: a buffer that was delivered before a commit ended is then among the open ones.
-        self.open.append(&mut self.lane.inbox.lock());
-        for draining in &mut self.open {
-            if let Some(taken) = draining.take() {
-                write(taken)?;
+        open.append(&mut self.inbox.lock());
+        let mut taken: Vec<_> = open
+            .iter_mut()
+            .filter(|draining| which == Which::All || draining.is_sealed())
+            .filter_map(Draining::take)
+            .collect();
+        let written = write(&mut taken)?;
+        drop(taken);
+        for draining in std::mem::take(&mut *open) {
+            match draining.into_buffer() {
+                Ok(buffer) => self.pool.give_back(buffer),
+                Err(draining) => open.push(draining),
             }
         }
-        self.give_back();
-        Ok(())
+        Ok(written)
     }
 
-    fn give_back(&mut self) {
-        for draining in std::mem::take(&mut self.open) {
-            match draining.into_buffer() {
-                Ok(buffer) => self.lane.pool.give_back(buffer),
-                Err(draining) => self.open.push(draining),
-            }
-        }
+    /// Whether something was published that was not written, or is being written.
+    pub(crate) fn is_pending(&self) -> bool {
+        let has_more = |open: &Vec<Draining>| open.iter().any(Draining::has_more);
+        has_more(&self.inbox.lock()) || self.open.try_lock().is_none_or(|open| has_more(&open))
+    }
+
+    /// The latest epoch that an entry may have that was written.
+    pub(crate) fn largest_epoch(&self) -> Epoch {
+        Epoch::new(self.largest_epoch.load(Ordering::Relaxed))
+    }
+
+    /// Entries of up to this epoch were written. Called by the logger alone.
+    pub(crate) fn note_written(&self, epoch: Epoch) {
+        self.largest_epoch.store(epoch.get(), Ordering::Relaxed);
+    }
+
+    /// Asks the logger to go on in a new file, or says that it does.
+    pub(crate) fn set_wants_rotation(&self, wants: bool) {
+        self.wants_rotation.store(wants, Ordering::Relaxed);
+    }
+
+    pub(crate) fn wants_rotation(&self) -> bool {
+        self.wants_rotation.load(Ordering::Relaxed)
     }
 }

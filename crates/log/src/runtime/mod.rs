@@ -20,17 +20,33 @@
 //! | `[frontier]` | worker ends its commit, Release | logger reads the frontier, Acquire | the worker's published lengths, and the buffers that it opened |
 //! | `[durable]` | logger stores the durable epoch, Release | whoever asks for it, Acquire | nothing in memory: the order of what is said to the outside |
 
+mod batch;
+mod bell;
 mod buffer;
+mod clock;
+mod core;
+mod durable;
 mod error;
+mod files;
 mod lane;
+mod leader;
+mod log;
+mod log_file;
+mod logger;
 #[cfg(all(loom, test))]
 mod model;
 mod monitor;
+mod options;
 mod pool;
 mod signs;
+mod statistics;
 mod writer;
 
+pub use durable::Callback;
 pub use error::LogError;
+pub use log::Log;
+pub use options::{EpochClock, LogOptions};
+pub use statistics::LogStatistics;
 pub use writer::{LogWriter, ReserveError};
 
 #[cfg(all(not(loom), test))]

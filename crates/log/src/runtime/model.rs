@@ -3,6 +3,7 @@
 //!
 //! The checker is told of every access to a byte of a buffer: one that is not ordered with the other half's, or with the next user's
 //! after the buffer was given back, is a failure of the model.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use loom::model::Builder;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use super::lane::{Intake, Lane};
+use super::lane::{Lane, Which};
 use super::pool::Pool;
 use super::signs::Signs;
 use super::writer::LogWriter;
@@ -44,17 +45,19 @@ fn explore(fault: Fault, model: fn(Fault)) {
 }
 
 struct Logger {
-    intake: Intake,
+    lane: Arc<Lane>,
     tids: Vec<u64>,
 }
 
 impl Logger {
     fn drain(&mut self) {
         let tids = &mut self.tids;
-        let drained = self.intake.drain(|taken| {
-            let mut transactions = Transactions::new(taken.payload());
-            while let Some(write) = transactions.next_write().unwrap() {
-                tids.push(write.tid);
+        let drained = self.lane.drain(Which::All, |taken| {
+            for piece in taken {
+                let mut transactions = Transactions::new(piece.payload());
+                while let Some(write) = transactions.next_write().unwrap() {
+                    tids.push(write.tid);
+                }
             }
             Ok::<_, ()>(())
         });
@@ -77,7 +80,7 @@ impl Logger {
 /// A lane whose buffers hold `entries` entries each.
 fn lane(entries: usize) -> (Arc<Lane>, Arc<Signs>, Logger) {
     let lane = Arc::new(Lane::new(Pool::new(entries * ENTRY_BYTES, 1)));
-    let logger = Logger { intake: Intake::new(Arc::clone(&lane)), tids: Vec::new() };
+    let logger = Logger { lane: Arc::clone(&lane), tids: Vec::new() };
     (lane, Arc::new(Signs::new()), logger)
 }
 

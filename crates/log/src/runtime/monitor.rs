@@ -3,6 +3,7 @@
 //! Model checkers have no clock, and ThreadSanitizer does not follow the standard library's condition variable: under both, who
 //! waits looks again and again.
 
+use std::sync::TryLockError;
 use std::time::Duration;
 
 use ensilo_sync::sync::{Mutex, MutexGuard};
@@ -29,6 +30,15 @@ impl<T> Monitor<T> {
         match self.value.lock() {
             Ok(guard) => guard,
             Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+
+    /// Takes the lock if it is free.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.value.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
         }
     }
 }

@@ -28,6 +28,8 @@ struct PoolState {
     free: Vec<Buffer>,
     /// Buffers that were given out and not given back.
     out: usize,
+    /// Buffers of those that are full and wait for the logger.
+    sealed: usize,
     writers: usize,
     /// Threads in [`Pool::wait`].
     waiting: usize,
@@ -60,10 +62,18 @@ impl Pool {
         Some(kept.unwrap_or_else(|| Buffer::new(bytes.max(self.buffer_bytes))))
     }
 
-    /// Takes a buffer back. Called by the logger alone.
+    /// One of the buffers is about to be sealed. Returns whether so many are that the logger should not leave them to its next round.
+    pub(crate) fn note_sealed(&self) -> bool {
+        let mut state = self.state.lock();
+        state.sealed += 1;
+        state.sealed >= self.circulating.div_ceil(4)
+    }
+
+    /// Takes a sealed buffer back. Called by the logger alone.
     pub(crate) fn give_back(&self, buffer: Buffer) {
         let mut state = self.state.lock();
         state.out -= 1;
+        state.sealed -= 1;
         let is_waited_for = state.waiting > 0;
         // One that was made for a large transaction goes, and one that was kept for a writer that went.
         let is_kept =
@@ -81,27 +91,35 @@ impl Pool {
         }
     }
 
-    /// Waits until [`Pool::take`] would find a buffer.
-    pub(crate) fn wait(&self) -> Result<(), LogError> {
+    /// Waits until [`Pool::take`] would find a buffer. Calls `wake` if there is none now.
+    pub(crate) fn wait(&self, wake: impl FnOnce()) -> Result<(), LogError> {
         let mut state = self.state.lock();
-        let mut began = None;
-        loop {
-            if let Some(failure) = &state.failure {
-                return Err(failure.clone());
+        if let Some(known) = self.known(&state) {
+            return known;
+        }
+        let began = Instant::now();
+        state.waiting += 1;
+        drop(state);
+        wake();
+        let mut state = self.state.lock();
+        let result = loop {
+            if let Some(known) = self.known(&state) {
+                break known;
             }
-            if state.out < self.limit(&state) {
-                break;
-            }
-            began.get_or_insert_with(Instant::now);
-            state.waiting += 1;
             state = self.state.wait(state);
-            state.waiting -= 1;
+        };
+        state.waiting -= 1;
+        state.pressure.waits += 1;
+        state.pressure.waited += began.elapsed();
+        result
+    }
+
+    /// What somebody who waits is told, if it is known.
+    fn known(&self, state: &PoolState) -> Option<Result<(), LogError>> {
+        match &state.failure {
+            Some(failure) => Some(Err(failure.clone())),
+            None => (state.out < self.limit(state)).then_some(Ok(())),
         }
-        if let Some(began) = began {
-            state.pressure.waits += 1;
-            state.pressure.waited += began.elapsed();
-        }
-        Ok(())
     }
 
     /// Lets everybody go who waits, now and later.
@@ -129,6 +147,7 @@ impl Pool {
     }
 
     /// How many threads wait for a buffer.
+    #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         self.state.lock().waiting
     }

@@ -1,27 +1,30 @@
 //! Buffers, pool and writer, with the test in the place of the logger.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
 use std::thread;
 
 use proptest::prelude::*;
 
-use super::lane::{Intake, Lane};
+use super::lane::{Lane, Which};
 use super::pool::Pool;
 use super::signs::Signs;
 use super::{LogError, LogWriter, ReserveError};
 use crate::format::{Change, Transactions, delete_bytes, patch_bytes_max, put_bytes, transaction_bytes};
 
+/// TID, key, and the row or patch.
+type Logged = (u64, Vec<u8>, Vec<u8>);
+
 /// A lane with its two ends.
 struct Bench {
     lane: Arc<Lane>,
     signs: Arc<Signs>,
-    intake: Intake,
 }
 
 impl Bench {
     fn new(buffer_bytes: usize, circulating: usize) -> Bench {
         let lane = Arc::new(Lane::new(Pool::new(buffer_bytes, circulating)));
-        Bench { signs: Arc::new(Signs::new()), intake: Intake::new(Arc::clone(&lane)), lane }
+        Bench { lane, signs: Arc::new(Signs::new()) }
     }
 
     fn writer(&self) -> LogWriter {
@@ -29,18 +32,20 @@ impl Bench {
     }
 
     /// What the logger would write now: TID, key and row or patch, and the number of transactions.
-    fn drain(&mut self) -> (Vec<(u64, Vec<u8>, Vec<u8>)>, u64) {
+    fn drain(&mut self) -> (Vec<Logged>, u64) {
         let (mut writes, mut count) = (Vec::new(), 0);
-        let drained = self.intake.drain(|taken| {
-            count += taken.transactions;
-            let mut transactions = Transactions::new(taken.payload());
-            while let Some(write) = transactions.next_write().unwrap() {
-                let change = match write.change {
-                    Change::Put(row) => row.to_vec(),
-                    Change::Patch(pairs) => pairs.map(|(index, word)| index as u8 + word as u8).collect(),
-                    Change::Delete => Vec::new(),
-                };
-                writes.push((write.tid, write.key.to_vec(), change));
+        let drained = self.lane.drain(Which::All, |taken| {
+            for piece in taken {
+                count += piece.transactions;
+                let mut transactions = Transactions::new(piece.payload());
+                while let Some(write) = transactions.next_write().unwrap() {
+                    let change = match write.change {
+                        Change::Put(row) => row.to_vec(),
+                        Change::Patch(pairs) => pairs.map(|(index, word)| index as u8 + word as u8).collect(),
+                        Change::Delete => Vec::new(),
+                    };
+                    writes.push((write.tid, write.key.to_vec(), change));
+                }
             }
             Ok::<_, ()>(())
         });
@@ -158,9 +163,13 @@ fn who_waits_for_a_buffer_gets_one_or_the_failure() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             let mut writer = writer;
-            writer.wait_for_buffer().unwrap();
-            while log_put(&mut writer, tid, b"k", &[1; 40]).is_ok() {}
-            (writer.wait_for_buffer(), writer.reserve(1))
+            let failure = loop {
+                while log_put(&mut writer, tid, b"k", &[1; 40]).is_ok() {}
+                if let Err(failure) = writer.wait_for_buffer() {
+                    break failure;
+                }
+            };
+            (failure, writer.reserve(1))
         });
         while bench.lane.pool.waiting() == 0 {
             thread::yield_now();
@@ -173,11 +182,11 @@ fn who_waits_for_a_buffer_gets_one_or_the_failure() {
         bench.signs.stop();
         bench.lane.pool.fail(&LogError::Closed);
         let (waited, reserved) = waiting.join().unwrap();
-        assert!(matches!(waited, Err(LogError::Closed)), "{waited:?}");
+        assert!(matches!(waited, LogError::Closed), "{waited:?}");
         assert_eq!(reserved, Err(ReserveError::Failed));
     });
     let pressure = bench.lane.pool.pressure();
-    assert_eq!(pressure.waits, 1);
+    assert!(pressure.waits >= 2);
     assert!(!pressure.waited.is_zero());
 }
 
@@ -221,7 +230,7 @@ fn a_logger_drains_while_workers_fill() {
             }
         }
         assert_eq!(sum, TRANSACTIONS * (TRANSACTIONS - 1));
-        working.map(|thread| thread.join().unwrap());
+        working.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
 

@@ -86,7 +86,7 @@ impl LogWriter {
     /// # Errors
     /// Why the log has stopped.
     pub fn wait_for_buffer(&self) -> Result<(), LogError> {
-        self.lane.pool.wait()
+        self.lane.wait_for_buffer()
     }
 
     /// Records with a version of an earlier epoch are to be logged as whole rows: see `Log::set_full_rows_before`.
@@ -172,8 +172,7 @@ impl LogWriter {
 
     fn seal_buffer(&mut self) {
         if let Some(filling) = self.filling.take() {
-            filling.seal();
-            self.lane.announce_sealed();
+            self.lane.seal(filling);
         }
     }
 }

@@ -1,0 +1,210 @@
+//! The durable epoch: up to where everything is stored, and who waits for it.
+//!
+//! # Invariants
+//! - **I1** The durable epoch never falls, and never moves after a failure.
+//! - **I2** Somebody who waits for an epoch is told `Ok` only when that epoch is durable.
+//! - **I3** Whoever begins to wait is let go: the durable epoch and the end are read again under the lock under which they are
+//!   acted on.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use ensilo_epoch::Epoch;
+use ensilo_sync::CachePadded;
+use ensilo_sync::atomic::{AtomicU64, Ordering};
+
+use super::error::LogError;
+use super::monitor::Monitor;
+
+/// What is called when an epoch is durable, or when it never will be.
+pub type Callback = Box<dyn FnOnce(Result<(), LogError>) + Send>;
+
+/// The durable epoch.
+#[derive(Debug)]
+pub(crate) struct Durable {
+    epoch: CachePadded<AtomicU64>,
+    marks: Monitor<Marks>,
+    waiting: Monitor<Waiting>,
+}
+
+/// What the loggers have stored.
+#[derive(Debug)]
+struct Marks {
+    /// By logger: the mark that it synced last, and the number of that round.
+    loggers: Vec<(Epoch, u64)>,
+    has_failed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    groups: BTreeMap<Epoch, Group>,
+    end: Option<LogError>,
+}
+
+/// Those who wait for one epoch.
+#[derive(Default)]
+struct Group {
+    gate: Option<Arc<Gate>>,
+    callbacks: Vec<Callback>,
+}
+
+/// Where the threads stand that wait for one epoch.
+#[derive(Debug)]
+struct Gate(Monitor<Option<Result<(), LogError>>>);
+
+impl Durable {
+    /// Everything before `first_epoch` is stored, or was never there.
+    pub(crate) fn new(loggers: usize, first_epoch: Epoch) -> Durable {
+        let marks = Marks { loggers: vec![(first_epoch, 0); loggers], has_failed: false };
+        Durable {
+            epoch: CachePadded::new(AtomicU64::new(before(first_epoch).get())),
+            marks: Monitor::new(marks),
+            waiting: Monitor::new(Waiting::default()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn epoch(&self) -> Epoch {
+        // Acquire: [durable].
+        Epoch::new(self.epoch.load(Ordering::Acquire))
+    }
+
+    /// A logger has synced all entries of its workers with an epoch before `mark`, in round `number`. Lets go whoever waited for what
+    /// is durable now; returns whether all loggers have made that round.
+    pub(crate) fn stored(&self, logger: usize, mark: Epoch, number: u64) -> bool {
+        let mut marks = self.marks.lock();
+        marks.loggers[logger] = (mark, number);
+        let durable = before(marks.loggers.iter().map(|&(mark, _)| mark).min().unwrap_or(mark));
+        let is_complete = marks.loggers.iter().all(|&(_, made)| made == number);
+        let moves = durable > self.epoch() && !marks.has_failed;
+        if moves {
+            // Release: [durable]. Under the lock: no logger overtakes another one, and none a failure.
+            self.epoch.store(durable.get(), Ordering::Release);
+        }
+        drop(marks);
+        if moves {
+            self.let_go(durable);
+        }
+        is_complete
+    }
+
+    /// Whether all loggers have made round `number`.
+    pub(crate) fn have_all_made(&self, number: u64) -> bool {
+        self.marks.lock().loggers.iter().all(|&(_, made)| made == number)
+    }
+
+    /// Waits until `epoch` is durable. `wake` is called if there is something to wait for.
+    pub(crate) fn wait(&self, epoch: Epoch, wake: impl FnOnce()) -> Result<(), LogError> {
+        if self.epoch() >= epoch {
+            return Ok(());
+        }
+        let mut waiting = self.waiting.lock();
+        if let Some(result) = self.known(&waiting, epoch) {
+            return result;
+        }
+        let gate = waiting.groups.entry(epoch).or_default().gate.get_or_insert_with(Gate::new);
+        let gate = Arc::clone(gate);
+        drop(waiting);
+        wake();
+        gate.pass()
+    }
+
+    /// Calls `callback` when `epoch` is durable: at once, on this thread, if it is, or else on a logger's thread.
+    pub(crate) fn on_durable(&self, epoch: Epoch, callback: Callback, wake: impl FnOnce()) {
+        let mut waiting = self.waiting.lock();
+        if let Some(result) = self.known(&waiting, epoch) {
+            drop(waiting);
+            return callback(result);
+        }
+        waiting.groups.entry(epoch).or_default().callbacks.push(callback);
+        drop(waiting);
+        wake();
+    }
+
+    /// Whether somebody waits for `epoch` or an earlier one.
+    pub(crate) fn is_waited_for(&self, epoch: Epoch) -> bool {
+        self.waiting.lock().groups.first_key_value().is_some_and(|(&first, _)| first <= epoch)
+    }
+
+    /// The durable epoch does not move any more. Whoever waits, now or later, for an epoch that is not durable gets `error`.
+    pub(crate) fn end(&self, error: &LogError) {
+        self.marks.lock().has_failed = true;
+        let mut waiting = self.waiting.lock();
+        waiting.end.get_or_insert_with(|| error.clone());
+        let groups = std::mem::take(&mut waiting.groups);
+        drop(waiting);
+        for (epoch, group) in groups {
+            // A logger may have moved the durable epoch and not yet come to let these go.
+            let result = if epoch <= self.epoch() { Ok(()) } else { Err(error.clone()) };
+            group.let_go(&result);
+        }
+    }
+
+    /// The answer for `epoch`, if it is known already.
+    fn known(&self, waiting: &Waiting, epoch: Epoch) -> Option<Result<(), LogError>> {
+        if self.epoch() >= epoch {
+            return Some(Ok(()));
+        }
+        waiting.end.clone().map(Err)
+    }
+
+    fn let_go(&self, durable: Epoch) {
+        let mut waiting = self.waiting.lock();
+        let mut ready = Vec::new();
+        while let Some(first) = waiting.groups.first_entry()
+            && *first.key() <= durable
+        {
+            ready.push(first.remove());
+        }
+        drop(waiting);
+        ready.into_iter().for_each(|group| group.let_go(&Ok(())));
+    }
+}
+
+impl Group {
+    /// Threads first: callbacks are foreign code.
+    fn let_go(self, result: &Result<(), LogError>) {
+        if let Some(gate) = self.gate {
+            gate.open(result.clone());
+        }
+        for callback in self.callbacks {
+            // A callback that panics has printed its message, and must not take the logger with it.
+            let _ = catch_unwind(AssertUnwindSafe(|| callback(result.clone())));
+        }
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let callbacks = self.callbacks.len();
+        f.debug_struct("Group").field("gate", &self.gate).field("callbacks", &callbacks).finish()
+    }
+}
+
+impl Gate {
+    fn new() -> Arc<Gate> {
+        Arc::new(Gate(Monitor::new(None)))
+    }
+
+    fn open(&self, result: Result<(), LogError>) {
+        *self.0.lock() = Some(result);
+        self.0.notify_all();
+    }
+
+    fn pass(&self) -> Result<(), LogError> {
+        let mut opened = self.0.lock();
+        loop {
+            if let Some(result) = &*opened {
+                return result.clone();
+            }
+            opened = self.0.wait(opened);
+        }
+    }
+}
+
+/// The epoch before `mark`.
+fn before(mark: Epoch) -> Epoch {
+    Epoch::new(mark.get().saturating_sub(1))
+}

@@ -1,0 +1,131 @@
+//! The leading logger: when there is a round, and up to which epoch.
+//!
+//! The first logger of a log leads the others. When there is something to store, and the last round is over, and it is not too long
+//! ago, it moves the global epoch on, reads the frontier, and orders a round of all loggers. With one logger no other thread is
+//! involved.
+
+use std::time::{Duration, Instant};
+
+use ensilo_epoch::Epoch;
+
+use super::bell::{Calls, Order};
+use super::core::Core;
+use super::error::LogError;
+use super::logger::Logger;
+use super::options::EpochClock;
+
+/// How long a log that is closed waits for commits that are under way.
+const END_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The first logger and what it leads by.
+#[derive(Debug)]
+pub(crate) struct Leader {
+    logger: Logger,
+    /// The round that was ordered last, and whether all loggers have made it.
+    order: Order,
+    is_complete: bool,
+    /// Not before then comes the next round.
+    not_before: Instant,
+    /// How many rounds in a row brought nothing, because a commit took long.
+    stalled: u32,
+    /// When the end has to be reached.
+    end_by: Option<Instant>,
+}
+
+impl Leader {
+    pub(crate) fn new(logger: Logger, first_epoch: Epoch) -> Leader {
+        let order = Order { number: 0, frontier: first_epoch, is_last: false };
+        let not_before = Instant::now();
+        Leader { logger, order, is_complete: true, not_before, stalled: 0, end_by: None }
+    }
+
+    /// Leads until the log is closed, or fails.
+    pub(crate) fn lead(mut self) -> Result<(), LogError> {
+        loop {
+            let deadline = self.next_look();
+            let calls = self.logger.lane.bell.wait(deadline);
+            if self.core().has_failed() {
+                return Ok(());
+            }
+            self.hear(calls)?;
+            if !self.is_complete {
+                continue;
+            }
+            if self.order.is_last {
+                return Ok(());
+            }
+            if self.may_close()? {
+                self.order_round(self.order.frontier, true)?;
+            } else if Instant::now() >= self.not_before && self.is_worthwhile() {
+                self.make_round()?;
+            }
+        }
+    }
+
+    fn core(&self) -> &Core {
+        &self.logger.core
+    }
+
+    fn hear(&mut self, calls: Calls) -> Result<(), LogError> {
+        if calls.end && self.end_by.is_none() {
+            self.end_by = Some(Instant::now() + END_PATIENCE);
+        }
+        self.is_complete = self.is_complete || self.core().durable.have_all_made(self.order.number);
+        if calls.write { self.logger.write_sealed() } else { Ok(()) }
+    }
+
+    /// When to look without being rung.
+    fn next_look(&self) -> Option<Instant> {
+        let is_needed = self.is_complete && (self.end_by.is_some() || self.is_worthwhile());
+        is_needed.then_some(self.not_before)
+    }
+
+    /// Whether a round would bring something.
+    fn is_worthwhile(&self) -> bool {
+        let core = self.core();
+        let may_bring = self.may_tick() || !self.is_all_durable();
+        may_bring && core.has_work(self.order.frontier)
+    }
+
+    /// Whether everything before the global epoch is stored.
+    fn is_all_durable(&self) -> bool {
+        self.core().durable.epoch().get() + 1 >= self.core().epochs.global_epoch().get()
+    }
+
+    /// Whether the epoch may be moved on by others than the clock. At the end there is no clock.
+    fn may_tick(&self) -> bool {
+        matches!(self.core().clock.kind, EpochClock::ByLoggers { .. }) || self.end_by.is_some()
+    }
+
+    /// Whether the log is to be closed and everything is stored.
+    fn may_close(&self) -> Result<bool, LogError> {
+        let Some(end_by) = self.end_by else { return Ok(false) };
+        if !self.core().has_entries_after(self.order.frontier) {
+            return Ok(true);
+        }
+        if Instant::now() < end_by { Ok(false) } else { Err(LogError::Unfinished) }
+    }
+
+    fn make_round(&mut self) -> Result<(), LogError> {
+        let began = Instant::now();
+        if self.may_tick() && self.is_all_durable() {
+            self.core().clock.tick();
+        }
+        let frontier = self.core().epochs.complete_frontier();
+        let clock = self.core().clock.kind;
+        self.stalled = if frontier > self.order.frontier { 0 } else { self.stalled + 1 };
+        // Nobody looks every millisecond for a commit that takes seconds.
+        self.not_before = began + (clock.min() * (1 << self.stalled.min(10))).min(clock.max());
+        self.order_round(frontier, false)
+    }
+
+    fn order_round(&mut self, frontier: Epoch, is_last: bool) -> Result<(), LogError> {
+        self.order = Order { number: self.order.number + 1, frontier, is_last };
+        let order = self.order;
+        for lane in &self.core().lanes[1..] {
+            lane.bell.ring(|calls| calls.order = Some(order));
+        }
+        self.is_complete = self.logger.round(order)?;
+        Ok(())
+    }
+}

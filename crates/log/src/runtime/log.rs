@@ -1,0 +1,214 @@
+//! The log of an open database.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use ensilo_disk::Disk;
+use ensilo_epoch::{Epoch, Epochs};
+
+use super::clock::Clock;
+use super::core::Core;
+use super::durable::{Callback, Durable};
+use super::error::LogError;
+use super::files::Files;
+use super::lane::Lane;
+use super::leader::Leader;
+use super::logger::Logger;
+use super::monitor::Monitor;
+use super::options::LogOptions;
+use super::pool::Pool;
+use super::statistics::LogStatistics;
+use super::writer::LogWriter;
+use crate::recovery::NewGeneration;
+
+/// The log of an open database: its loggers, which run until it is closed or dropped, and the clock of the epochs.
+///
+/// A transaction of epoch `e` is *stored* when [`Log::durable_epoch`] is `e` or later. The first write or sync that fails ends the log:
+/// see [`Log::failure`].
+pub struct Log {
+    core: Arc<Core>,
+    threads: Monitor<Vec<JoinHandle<()>>>,
+}
+
+impl Log {
+    /// Starts a logger for each of the new files, and the clock that moves `epochs` on: they must leave that to others
+    /// ([`ensilo_epoch::Advance::Manual`]) and must not be in an epoch before that of the files.
+    ///
+    /// # Errors
+    /// [`LogError::Thread`].
+    ///
+    /// # Panics
+    /// When there is no file, or the epochs are too early.
+    pub fn start(
+        disk: Arc<dyn Disk>,
+        files: NewGeneration,
+        epochs: Arc<Epochs>,
+        options: &LogOptions,
+    ) -> Result<Arc<Log>, LogError> {
+        let first_epoch = files.first_epoch;
+        assert!(epochs.global_epoch() >= first_epoch, "epochs that were on disk before");
+        let (files, first) = Files::new(disk, files, options.file_bytes);
+        assert!(!first.is_empty(), "a log without loggers");
+        let pool = || Pool::new(options.buffer_bytes, options.buffers_per_logger);
+        let lanes: Vec<_> = first.iter().map(|_| Arc::new(Lane::new(pool()))).collect();
+        let durable = Durable::new(lanes.len(), first_epoch);
+        let clock = Clock::new(Arc::clone(&epochs), options.clock);
+        let core = Arc::new(Core::new(epochs, lanes, durable, clock, files));
+        let log = Arc::new(Log { core: Arc::clone(&core), threads: Monitor::new(Vec::new()) });
+        for (index, file) in first.into_iter().enumerate() {
+            let core = Arc::clone(&core);
+            let logger = Logger::new(core, index, file, options.file_bytes, options.compression, first_epoch);
+            if index == 0 {
+                log.spawn("log-0", move |_| Leader::new(logger, first_epoch).lead())?;
+            } else {
+                log.spawn(&format!("log-{index}"), move |_| logger.follow())?;
+            }
+        }
+        log.spawn("log-files", |core| core.files.run())?;
+        log.spawn("epoch", |core| {
+            core.clock.run(|| core.wake_leader());
+            Ok(())
+        })?;
+        Ok(log)
+    }
+
+    /// A writer for one more worker. Each logger has as many workers as any other, or one less.
+    #[must_use]
+    pub fn writer(&self) -> LogWriter {
+        let lane = self.core.lanes.iter().min_by_key(|lane| lane.pool.writers());
+        let lane = lane.unwrap_or(&self.core.lanes[0]);
+        LogWriter::new(Arc::clone(lane), Arc::clone(&self.core.signs))
+    }
+
+    /// All transactions of this epoch and of earlier ones are stored.
+    #[must_use]
+    #[inline]
+    pub fn durable_epoch(&self) -> Epoch {
+        self.core.durable.epoch()
+    }
+
+    /// Waits until all transactions of `epoch` and of earlier ones are stored.
+    ///
+    /// # Errors
+    /// Why that will not be. Whether the transactions of `epoch` are stored is then found out by opening the database again.
+    pub fn wait_durable(&self, epoch: Epoch) -> Result<(), LogError> {
+        self.core.durable.wait(epoch, || self.core.wake_leader())
+    }
+
+    /// Calls `callback` once, when all transactions of `epoch` and of earlier ones are stored, or with the reason why that will not be. It
+    /// is called on the thread of a logger, and must neither wait nor take long; or on this thread, if the answer is known.
+    pub fn on_durable(&self, epoch: Epoch, callback: Callback) {
+        self.core.durable.on_durable(epoch, callback, || self.core.wake_leader());
+    }
+
+    /// Why the log has failed: the first write or sync that went wrong. Nothing is stored after that; what was stored is.
+    #[must_use]
+    pub fn failure(&self) -> Option<LogError> {
+        self.core.failure()
+    }
+
+    /// Asks for records whose version is of an epoch before `epoch` to be logged as whole rows when they are changed: `epoch` is
+    /// where a checkpoint begins. It counts for every commit with a TID of an epoch that begins after this call.
+    pub fn set_full_rows_before(&self, epoch: Epoch) {
+        self.core.signs.set_full_rows_before(epoch);
+    }
+
+    /// What was given to [`Log::set_full_rows_before`] last.
+    #[must_use]
+    pub fn full_rows_before(&self) -> Epoch {
+        self.core.signs.full_rows_before()
+    }
+
+    /// Lets each logger go on in a new file at the end of its next round, so that the files before are not needed any more once a
+    /// checkpoint has taken their place.
+    pub fn rotate(&self) {
+        self.core.lanes.iter().for_each(|lane| lane.set_wants_rotation(true));
+    }
+
+    /// What the log has done and where it stands.
+    #[must_use]
+    pub fn statistics(&self) -> LogStatistics {
+        self.core.statistics()
+    }
+
+    /// Stores everything, writes a clean end, and ends the threads. Writers are refused from now on; commits that are under way are
+    /// waited for, for 2 seconds. A second call returns what the first one did.
+    ///
+    /// # Errors
+    /// Why the log has failed, now or before; [`LogError::Unfinished`] when a commit did not end.
+    pub fn close(&self) -> Result<(), LogError> {
+        self.core.signs.stop();
+        self.core.lanes.iter().for_each(|lane| lane.pool.fail(&LogError::Closed));
+        self.core.lanes[0].bell.ring(|calls| calls.end = true);
+        self.core.clock.end();
+        // Held until the end: a second caller waits for the first.
+        let mut threads = self.threads.lock();
+        let own = thread::current().id();
+        // A callback may hold the last reference to the log: a thread of the log does not wait for itself and the others.
+        let is_inside = threads.iter().any(|thread| thread.thread().id() == own);
+        let mut all = std::mem::take(&mut *threads).into_iter().filter(|_| !is_inside);
+        all.by_ref().take(self.core.lanes.len()).for_each(join);
+        self.core.files.end();
+        all.for_each(join);
+        drop(threads);
+        self.core.end(&LogError::Closed);
+        self.failure().map_or(Ok(()), Err)
+    }
+
+    /// Starts a thread whose failure is the log's.
+    fn spawn(
+        &self,
+        name: &str,
+        run: impl FnOnce(&Core) -> Result<(), LogError> + Send + 'static,
+    ) -> Result<(), LogError> {
+        let core = Arc::clone(&self.core);
+        let body = move || {
+            let watch = Watch(&core);
+            if let Err(error) = run(&core) {
+                core.fail(error);
+            }
+            drop(watch);
+        };
+        let failed = |error: io::Error| LogError::Thread { error: Arc::new(error) };
+        let thread = thread::Builder::new().name(format!("ensilo-{name}")).spawn(body).map_err(failed);
+        match thread {
+            Ok(thread) => self.threads.lock().push(thread),
+            Err(error) => {
+                self.core.fail(error.clone());
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // Whoever wants to know how it ended calls `close`.
+        let _ = self.close();
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").field("statistics", &self.statistics()).finish_non_exhaustive()
+    }
+}
+
+/// Sees to it that nobody waits for a thread that panicked.
+struct Watch<'a>(&'a Core);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.fail(LogError::Panicked);
+        }
+    }
+}
+
+/// Waits for a thread. If it panicked, that was reported as the failure of the log.
+fn join(thread: JoinHandle<()>) {
+    let _ = thread.join();
+}

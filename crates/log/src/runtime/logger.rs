@@ -1,0 +1,140 @@
+//! A logger: writes what its workers logged, syncs it, and says how far it came.
+//!
+//! # Source
+//! SiloR (OSDI 2014) §3.3 to 3.6. A round: the frontier is read, everything published is taken and appended to the file with the
+//! frontier as mark behind it, the file is synced, the mark is published. Between rounds full buffers are appended as they come.
+
+use std::mem;
+use std::sync::Arc;
+
+use ensilo_epoch::Epoch;
+
+use super::batch::{Batcher, Said};
+use super::bell::Order;
+use super::core::Core;
+use super::error::LogError;
+use super::lane::{Lane, Which};
+use super::log_file::LogFile;
+use crate::format::{BlockEnd, Compression};
+
+/// One logger. Lives on its thread.
+#[derive(Debug)]
+pub(crate) struct Logger {
+    pub(crate) core: Arc<Core>,
+    pub(crate) lane: Arc<Lane>,
+    index: usize,
+    file: LogFile,
+    file_bytes: u64,
+    batcher: Batcher,
+    /// Entries with an earlier epoch were all synced.
+    mark: Epoch,
+    /// No entry in the file has a later epoch.
+    largest_epoch: Epoch,
+}
+
+impl Logger {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        index: usize,
+        file: LogFile,
+        file_bytes: u64,
+        compression: Compression,
+        first_epoch: Epoch,
+    ) -> Logger {
+        Logger {
+            lane: Arc::clone(&core.lanes[index]),
+            core,
+            index,
+            file,
+            file_bytes,
+            batcher: Batcher::new(compression),
+            mark: first_epoch,
+            largest_epoch: first_epoch,
+        }
+    }
+
+    /// Makes rounds as the leader orders them, until the last one or a failure.
+    pub(crate) fn follow(mut self) -> Result<(), LogError> {
+        loop {
+            let calls = self.lane.bell.wait(None);
+            if self.core.has_failed() {
+                return Ok(());
+            }
+            if let Some(order) = calls.order {
+                if self.round(order)? {
+                    self.core.lanes[0].bell.ring(|calls| calls.look = true);
+                }
+                if order.is_last {
+                    return Ok(());
+                }
+            } else if calls.write {
+                self.write_sealed()?;
+            }
+        }
+    }
+
+    /// Makes a round. Returns whether all loggers have made it.
+    pub(crate) fn round(&mut self, order: Order) -> Result<bool, LogError> {
+        if order.is_last {
+            self.close()?;
+        } else {
+            self.store(order.frontier)?;
+        }
+        Ok(self.core.durable.stored(self.index, self.mark, order.number))
+    }
+
+    /// Appends what is in full buffers, so that they can be filled again.
+    pub(crate) fn write_sealed(&mut self) -> Result<(), LogError> {
+        self.write(Which::Sealed, None)
+    }
+
+    /// Appends everything and syncs it. Everything with an epoch before `frontier` was published.
+    fn store(&mut self, frontier: Epoch) -> Result<(), LogError> {
+        if frontier <= self.mark {
+            // A commit takes long: a sync would store nothing that anybody may be told of.
+            return self.write(Which::All, None);
+        }
+        let next = if self.is_full() { self.core.files.take_next(self.index) } else { None };
+        let end = if next.is_some() { BlockEnd::Seal } else { BlockEnd::None };
+        self.write(Which::All, Some((frontier, end)))?;
+        self.file.sync(&self.core.counters[self.index])?;
+        self.mark = frontier;
+        if let Some(next) = next {
+            self.go_on_in(next);
+        }
+        Ok(())
+    }
+
+    /// Ends the log in order. Everything is stored.
+    fn close(&mut self) -> Result<(), LogError> {
+        self.write(Which::All, Some((self.mark, BlockEnd::Closed)))?;
+        self.file.trim()?;
+        self.file.sync(&self.core.counters[self.index])
+    }
+
+    fn write(&mut self, which: Which, last: Option<(Epoch, BlockEnd)>) -> Result<(), LogError> {
+        let Logger { core, lane, index, file, batcher, mark, largest_epoch, .. } = self;
+        lane.drain(which, |taken| {
+            // Read after what was published was taken: no entry in it has a later epoch.
+            let global_epoch = core.epochs.global_epoch();
+            if !taken.is_empty() {
+                *largest_epoch = global_epoch;
+                lane.note_written(global_epoch);
+            }
+            let epochs = (*mark, global_epoch);
+            let said = Said { epochs, durable_epoch: core.durable.epoch(), last };
+            batcher.append(file, taken, &said, &core.counters[*index])
+        })
+    }
+
+    fn is_full(&self) -> bool {
+        self.file.offset() >= self.file_bytes || (self.lane.wants_rotation() && !self.file.is_empty())
+    }
+
+    fn go_on_in(&mut self, next: LogFile) {
+        let finished = mem::replace(&mut self.file, next);
+        self.lane.set_wants_rotation(false);
+        self.core.counters[self.index].rotations.add(1);
+        self.core.files.finish(finished, self.largest_epoch, self.mark);
+    }
+}

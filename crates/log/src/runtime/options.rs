@@ -1,0 +1,72 @@
+//! How the log is to run.
+
+use std::time::Duration;
+
+use crate::format::Compression;
+
+/// How the log is to run.
+#[derive(Debug, Clone, Copy)]
+pub struct LogOptions {
+    /// Bytes of a log buffer.
+    pub buffer_bytes: usize,
+    /// Full buffers that may wait for each logger, beside the one that each writer is filling. Workers wait when there are more.
+    pub buffers_per_logger: usize,
+    /// Bytes of a log file: a logger goes on in the next file at the end of the round that reached them.
+    pub file_bytes: u64,
+    /// Whether blocks are compressed.
+    pub compression: Compression,
+    /// When the global epoch moves on.
+    pub clock: EpochClock,
+}
+
+impl Default for LogOptions {
+    /// Buffers of 512 KiB, 32 per logger; files of 64 MiB; no compression; epochs by the loggers, of 1 ms to 40 ms.
+    fn default() -> Self {
+        LogOptions {
+            buffer_bytes: 512 << 10,
+            buffers_per_logger: 32,
+            file_bytes: 64 << 20,
+            compression: Compression::None,
+            clock: EpochClock::default(),
+        }
+    }
+}
+
+/// When the global epoch moves on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EpochClock {
+    /// When the loggers have stored what they had: the time until a commit is stored follows the disk.
+    ByLoggers {
+        /// The shortest epoch, and the shortest time between two syncs.
+        min: Duration,
+        /// The longest epoch, also while nothing is logged or the disk hangs.
+        max: Duration,
+    },
+    /// At fixed times, whatever the disk does.
+    Fixed(Duration),
+}
+
+impl Default for EpochClock {
+    fn default() -> Self {
+        EpochClock::ByLoggers { min: Duration::from_millis(1), max: Duration::from_millis(40) }
+    }
+}
+
+impl EpochClock {
+    /// The longest epoch.
+    pub(crate) fn max(self) -> Duration {
+        match self {
+            EpochClock::ByLoggers { max, .. } => max,
+            EpochClock::Fixed(interval) => interval,
+        }
+    }
+
+    /// The shortest time between two rounds of the loggers.
+    pub(crate) fn min(self) -> Duration {
+        match self {
+            EpochClock::ByLoggers { min, max } => min.min(max),
+            // Rounds follow the clock; this is for those that are made once more because a commit took long.
+            EpochClock::Fixed(interval) => interval.min(Duration::from_millis(1)),
+        }
+    }
+}

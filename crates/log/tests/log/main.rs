@@ -1,0 +1,11 @@
+//! The running log on real and simulated disks.
+#![cfg(not(loom))]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod closing;
+mod crashes;
+mod failures;
+mod rig;
+mod rotation;
+mod scan;
+mod waiting;
