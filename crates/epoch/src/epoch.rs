@@ -7,6 +7,9 @@ use std::fmt;
 pub struct Epoch(u64);
 
 impl Epoch {
+    /// Later than every epoch.
+    pub const MAX: Epoch = Epoch(u64::MAX);
+
     /// The epoch with this number.
     #[must_use]
     #[inline]

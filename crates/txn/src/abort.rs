@@ -24,11 +24,13 @@ pub enum AbortReason {
     User,
     /// The table or index was dropped.
     StoreDropped,
+    /// The log could not be written: nothing is committed any more until the database is opened again.
+    LogFailed,
 }
 
 impl AbortReason {
     /// Every reason, in the order in which they are counted.
-    pub const ALL: [AbortReason; 8] = [
+    pub const ALL: [AbortReason; 9] = [
         AbortReason::ReadValidation,
         AbortReason::NodeValidation,
         AbortReason::LockHeld,
@@ -37,12 +39,16 @@ impl AbortReason {
         AbortReason::OutOfMemory,
         AbortReason::User,
         AbortReason::StoreDropped,
+        AbortReason::LogFailed,
     ];
 
     /// Whether the same transaction may succeed when it is run again.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
-        !matches!(self, AbortReason::OutOfMemory | AbortReason::User | AbortReason::StoreDropped)
+        !matches!(
+            self,
+            AbortReason::OutOfMemory | AbortReason::User | AbortReason::StoreDropped | AbortReason::LogFailed
+        )
     }
 
     /// The reason in words that suit a table's heading.
@@ -57,6 +63,7 @@ impl AbortReason {
             AbortReason::OutOfMemory => "out of memory",
             AbortReason::User => "user",
             AbortReason::StoreDropped => "table dropped",
+            AbortReason::LogFailed => "log failed",
         }
     }
 

@@ -1,10 +1,11 @@
 //! The engine: what the workers of one database share.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ensilo_epoch::{Epoch, EpochOptions, Epochs, Guard, Participant};
 use ensilo_index::Masstree;
+use ensilo_log::Log;
 use ensilo_slab::{AccountId, OutOfMemory, Pool, Usage};
 use ensilo_sync::atomic::{AtomicUsize, Ordering};
 use ensilo_sync::sync::Mutex;
@@ -46,8 +47,22 @@ impl Default for EngineOptions {
 pub struct Shared {
     pub(crate) epochs: Arc<Epochs>,
     pub(crate) stores: StoreRegistry,
+    /// Where commits are logged, once that was begun.
+    pub(crate) log: OnceLock<Arc<Log>>,
     /// The age in epochs beyond which a snapshot transaction is told to end.
     pub(crate) snapshot_age_epochs_max: u64,
+}
+
+impl Shared {
+    /// Deletions of snapshot intervals before this one may leave the tree: no snapshot sees past them, and they are durable. So a
+    /// key that is missing from the tree is missing for good, whatever is lost in a crash.
+    pub(crate) fn unhook_horizon(&self) -> Epoch {
+        let horizon = self.epochs.snapshot_horizon();
+        match self.log.get() {
+            Some(log) => horizon.min(self.epochs.snapshot_of(log.durable_epoch())),
+            None => horizon,
+        }
+    }
 }
 
 /// A store whose transactions have still to end before its memory can go.
@@ -117,7 +132,12 @@ impl<P: Protocol> Engine<P> {
         let epochs = Epochs::new(options.epochs, Arc::clone(&pool));
         let steward = Mutex::new(epochs.participant());
         Arc::new(Engine {
-            shared: Shared { epochs, stores: StoreRegistry::new(), snapshot_age_epochs_max },
+            shared: Shared {
+                epochs,
+                stores: StoreRegistry::new(),
+                log: OnceLock::new(),
+                snapshot_age_epochs_max,
+            },
             pool,
             parked: Mutex::new(Vec::new()),
             chores: AtomicUsize::new(0),
@@ -131,12 +151,23 @@ impl<P: Protocol> Engine<P> {
     #[must_use]
     pub fn worker(self: &Arc<Self>) -> Worker<P> {
         let parked = lock(&self.parked).pop();
-        let state = parked.unwrap_or_else(|| {
+        let mut state = parked.unwrap_or_else(|| {
             let state = WorkerState::new(self.shared.epochs.participant());
             lock(&self.counters).push(Arc::clone(P::counters(&state.context)));
             Box::new(state)
         });
+        if let Some(log) = self.shared.log.get() {
+            P::attach_log(&mut state.context, log);
+        }
         Worker::new(Arc::clone(self), state)
+    }
+
+    /// Makes all workers that begin from now on log what they commit.
+    ///
+    /// # Panics
+    /// When the engine has a log.
+    pub fn start_log(&self, log: Arc<Log>) {
+        assert!(self.shared.log.set(log).is_ok(), "an engine has one log");
     }
 
     /// The engine's epochs.

@@ -16,6 +16,7 @@
 //! - *unhooking*: taking a deleted record out of the tree, once no snapshot needs it.
 
 mod abort;
+mod checkpoint;
 mod counters;
 mod engine;
 pub mod history;
@@ -23,6 +24,7 @@ mod pointer_map;
 mod protocol;
 mod record;
 mod registry;
+mod replay;
 mod row;
 mod silo;
 mod store;
@@ -30,12 +32,14 @@ mod tid;
 mod worker;
 
 pub use abort::{Abort, AbortReason};
+pub use checkpoint::CheckpointRecord;
 pub use counters::{TransactionStatistics, WorkerCounters};
 pub use engine::{Engine, EngineOptions, EngineStatistics, NewStoreError, Shared};
 pub use ensilo_epoch::{Advance, Epoch, EpochCounters, EpochOptions};
 pub use ensilo_index::{Direction, KEY_LEN_MAX};
 pub use ensilo_slab::{AccountId, Usage};
 pub use protocol::{Committed, Found, KeyBounds, Protocol, Read, Write};
+pub use replay::{Recovered, RecoveredStore, ReplayWorker, Replayer, derive_record};
 pub use row::{ROW_LEN_MAX, RowRef};
 pub use silo::{Fault, Silo, Snapshot, Standard, Transaction, Variant};
 pub use store::{Store, TableId};

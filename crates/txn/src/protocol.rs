@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use ensilo_epoch::{Epoch, Participant};
 use ensilo_index::Direction;
+use ensilo_log::Log;
 
 use crate::abort::Abort;
 use crate::counters::WorkerCounters;
@@ -31,6 +32,9 @@ pub trait Protocol: Sized + Send + Sync + 'static {
 
     /// The worker's own counters, which anyone may read.
     fn counters(context: &Self::Context) -> &Arc<WorkerCounters>;
+
+    /// Makes the worker log what it commits from now on, unless it does.
+    fn attach_log(context: &mut Self::Context, log: &Arc<Log>);
 
     /// Begins a transaction.
     fn begin<'w>(

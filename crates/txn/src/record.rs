@@ -234,6 +234,23 @@ impl RecordPtr {
         self.store_row(row.iter().map(|word| word.load(Ordering::Relaxed)), len_bytes);
     }
 
+    /// Overwrites the row by its bytes. The caller holds the lock or is alone with the record, and the row fits.
+    pub(crate) fn store_row_bytes(self, row: &[u8]) {
+        let (words, rest) = row.as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        let whole = words.len();
+        let word = |at: usize| u64::from_le_bytes(if at < whole { words[at] } else { last });
+        self.store_row((0..row.len().div_ceil(8)).map(word), row.len());
+    }
+
+    /// Puts another address behind the link to the previous version. For replays, where the link leads to something else and the caller
+    /// holds the record's lock.
+    pub(crate) fn exchange_side(self, side: *mut ()) -> *mut () {
+        // AcqRel: what lies behind the link goes from the thread that put it there to the one that takes it.
+        self.header().previous.swap(side.cast(), Ordering::AcqRel).cast()
+    }
+
     /// Sets the TID word of a record that is not published yet.
     #[inline]
     pub(crate) fn set_unpublished_tid(self, word: TidWord) {

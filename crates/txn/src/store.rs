@@ -21,6 +21,14 @@ impl TableId {
     pub const NONE: TableId = TableId(0);
     /// The largest id that a store can have.
     pub const MAX: TableId = TableId(TABLE_ID_MAX);
+
+    /// Whether the log and checkpoints hold the store's records: those of odd ids. Stores of even ids hold what follows from
+    /// others: the entries of secondary indexes.
+    #[inline]
+    #[must_use]
+    pub const fn is_logged(self) -> bool {
+        self.0 & 1 == 1
+    }
 }
 
 /// One tree of records.

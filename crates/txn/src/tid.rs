@@ -43,6 +43,12 @@ impl Tid {
         self.0
     }
 
+    /// The TID that [`Tid::get`] made an integer of; bits that no TID has are left out.
+    #[must_use]
+    pub const fn from_raw(tid: u64) -> Tid {
+        Tid(tid & !STATUS)
+    }
+
     /// The epoch in which the transaction committed.
     #[must_use]
     pub const fn epoch(self) -> Epoch {

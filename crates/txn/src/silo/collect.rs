@@ -90,8 +90,9 @@ fn collect_ripe(shared: &Shared, participant: &Participant, context: &mut Contex
         budget -= 1;
         free_version(&guard, context, retired);
     }
+    let unhook_horizon = shared.unhook_horizon();
     while budget > 0
-        && let Some(unhook) = context.garbage.unhooks.pop_ripe(horizon)
+        && let Some(unhook) = context.garbage.unhooks.pop_ripe(unhook_horizon)
     {
         budget -= 1;
         if let Some(unfinished) = take_out(shared, &guard, context, unhook) {
@@ -99,7 +100,7 @@ fn collect_ripe(shared: &Shared, participant: &Participant, context: &mut Contex
             context.garbage.unhooks.push(epoch, unfinished);
         }
     }
-    if budget > 0 {
+    if budget > 0 && unhook_horizon == horizon {
         context.garbage.quiet_at = horizon;
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! # Source
 //! Silo (SOSP 2013) §4.4, figure 2. The phases: lock the write set in address order; read the epoch; validate the
-//! read set and the node set; take the memory that the writes need; choose the TID; install.
+//! read set and the node set; choose the TID; take the memory and the room in the log that the writes need; log; install.
 //!
 //! # Memory ordering
 //! The serialization point is the read of the global epoch. All write locks are taken before it (a locked
@@ -27,8 +27,10 @@ use crate::store::Store;
 use crate::tid::{Tid, TidWord};
 
 /// Why a commit stopped before it installed anything. The locks are free again.
-enum Stop {
+pub(super) enum Stop {
     Abort(Abort),
+    /// The log has no buffer to spare.
+    LogFull,
     /// The epoch has no TID left that is larger than all that this transaction saw.
     EpochExhausted(Epoch),
 }
@@ -53,6 +55,7 @@ impl<V: Variant> Transaction<'_, V> {
             match outcome {
                 Ok(committed) => return Ok(committed),
                 Err(Stop::Abort(abort)) => return Err(abort),
+                Err(Stop::LogFull) => self.wait_for_log()?,
                 Err(Stop::EpochExhausted(epoch)) => self.wait_for_epoch_after(epoch),
             }
         }
@@ -85,6 +88,7 @@ impl<V: Variant> Transaction<'_, V> {
         let epoch = self.serialization_epoch();
         match self.prepare(epoch) {
             Ok(tid) => {
+                self.log_writes(tid);
                 self.install_writes(tid);
                 self.context.last_tid = tid;
                 Ok(Committed { tid, epoch })
@@ -102,6 +106,7 @@ impl<V: Variant> Transaction<'_, V> {
         self.validate_node_set()?;
         let seen = self.largest_tid_seen().max(self.context.last_tid);
         let tid = seen.next_in(epoch).ok_or(Stop::EpochExhausted(epoch))?;
+        self.reserve_log()?;
         self.reserve_memory(epoch)?;
         Ok(tid)
     }

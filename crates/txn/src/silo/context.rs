@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ensilo_epoch::{Epoch, RetireList};
 use ensilo_index::Lookup;
+use ensilo_log::LogWriter;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::collect::{Retired, Unhook};
@@ -136,6 +137,10 @@ pub(crate) struct Context {
     pub(super) history: Vec<TransactionRecord>,
     /// What the running transaction read, when histories are recorded.
     pub(super) recording: TransactionRecord,
+    /// The worker's way into the log, if the database has one.
+    pub(super) log: Option<LogWriter>,
+    /// While committing: a record whose version is of an earlier epoch is logged whole.
+    pub(super) full_rows_before: Epoch,
 }
 
 /// What this worker's commits left behind.

@@ -7,6 +7,7 @@
 mod collect;
 mod commit;
 mod context;
+mod log;
 #[cfg(all(test, loom))]
 mod model;
 mod node_set;
@@ -23,6 +24,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use ensilo_epoch::Participant;
+use ensilo_log::Log;
 
 pub use snapshot::Snapshot;
 pub use transaction::Transaction;
@@ -53,6 +55,10 @@ impl<V: Variant> Protocol for Silo<V> {
 
     fn counters(context: &SiloContext) -> &Arc<WorkerCounters> {
         &context.0.counters
+    }
+
+    fn attach_log(context: &mut SiloContext, log: &Arc<Log>) {
+        context.0.log.get_or_insert_with(|| log.writer());
     }
 
     #[inline]

@@ -30,7 +30,12 @@ fn shared() -> Arc<Shared> {
         ..EpochOptions::default()
     };
     let epochs = Epochs::new(options, Pool::new(None));
-    Arc::new(Shared { epochs, stores: StoreRegistry::new(), snapshot_age_epochs_max: 100 })
+    Arc::new(Shared {
+        epochs,
+        stores: StoreRegistry::new(),
+        log: std::sync::OnceLock::new(),
+        snapshot_age_epochs_max: 100,
+    })
 }
 
 /// A record with a committed row of two equal words.

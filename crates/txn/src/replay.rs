@@ -1,0 +1,167 @@
+//! Putting a log and a checkpoint back into the engine.
+//!
+//! # Source
+//! SiloR (OSDI 2014) §5: the log is replayed in any order and by many threads, because the largest TID of a key wins. Here the
+//! same holds word by word: see [`apply`].
+//!
+//! # Terms
+//! - **base**: the whole row or the deletion that a record took last, by TID. A record that only patches have reached has none.
+//! - **pending**: the words that patches with a larger TID than the base's have set, with those TIDs.
+//!
+//! # Invariants
+//! - R1: a record's TID word carries the TID of its base, or none.
+//! - R2: a live record's row is that of its base with all pending words written over it.
+//! - R3: while a record has pending words, its link to the previous version leads to them instead. No transaction runs meanwhile.
+
+mod apply;
+mod derive;
+mod finish;
+mod pending;
+
+use std::fmt;
+
+use ensilo_epoch::{Guard, Participant};
+use ensilo_index::Lookup;
+use ensilo_log::{Replay, ReplayError, Write as LogWrite};
+use ensilo_sync::sync::Mutex;
+
+use crate::engine::Engine;
+use crate::protocol::Protocol;
+use crate::record::RecordPtr;
+use crate::registry::{Registered, lock};
+use crate::store::{Store, TableId};
+
+pub use derive::derive_record;
+pub use finish::{Recovered, RecoveredStore};
+
+/// So many writes are looked up together.
+const BATCH_LEN: usize = 64;
+
+/// Puts a log and a checkpoint back into an engine on which no transaction has begun.
+pub struct Replayer<'e, P: Protocol> {
+    engine: &'e Engine<P>,
+    /// What the workers that have ended leave to do.
+    left: Mutex<Vec<Leftover>>,
+}
+
+/// One thread's part of a replay.
+pub struct ReplayWorker<'r> {
+    participant: Participant,
+    leftover: Leftover,
+    left: &'r Mutex<Vec<Leftover>>,
+}
+
+/// What a worker leaves to do until everything is replayed, and what it has counted.
+#[derive(Default)]
+struct Leftover {
+    /// Records that had pending words when this worker gave them the first one.
+    pending: Vec<RecordPtr>,
+    /// Keys that this worker deleted.
+    tombstones: Vec<(TableId, Box<[u8]>)>,
+    /// Rows by store, as the difference that this worker made.
+    rows: Vec<i64>,
+}
+
+impl<'e, P: Protocol> Replayer<'e, P> {
+    /// A replay into `engine`.
+    pub fn new(engine: &'e Engine<P>) -> Self {
+        Replayer { engine, left: Mutex::new(Vec::new()) }
+    }
+
+    /// The store of a table, made when its first record comes.
+    fn store(&self, table: TableId) -> Result<&'e Store, ReplayError> {
+        loop {
+            if let Registered::Store(store) = self.engine.shared.stores.get(table) {
+                return Ok(store);
+            }
+            // Another thread may be making it: then the id is taken, and it is there now.
+            match self.engine.new_store(table) {
+                Ok(_) | Err(crate::NewStoreError::IdTaken(_)) if table.is_logged() => {}
+                Err(crate::NewStoreError::OutOfMemory(_)) => return Err(ReplayError::OutOfMemory),
+                _ => return Err(ReplayError::Refused("a table id that no table has".into())),
+            }
+        }
+    }
+}
+
+impl<P: Protocol> Replay for Replayer<'_, P> {
+    type Worker<'r>
+        = ReplayWorker<'r>
+    where
+        Self: 'r;
+
+    fn worker(&self) -> ReplayWorker<'_> {
+        let participant = self.engine.epochs().participant();
+        ReplayWorker { participant, leftover: Leftover::default(), left: &self.left }
+    }
+
+    fn apply(&self, worker: &mut ReplayWorker<'_>, writes: &[LogWrite<'_>]) -> Result<(), ReplayError> {
+        let guard = worker.participant.pin();
+        for batch in writes.chunks(BATCH_LEN) {
+            self.apply_batch(&guard, &mut worker.leftover, batch)?;
+        }
+        Ok(())
+    }
+}
+
+impl<P: Protocol> Replayer<'_, P> {
+    /// Applies writes, those of one table after those of another: their look-ups wait for memory together.
+    fn apply_batch(
+        &self,
+        guard: &Guard<'_>,
+        leftover: &mut Leftover,
+        batch: &[LogWrite<'_>],
+    ) -> Result<(), ReplayError> {
+        let mut order: [u8; BATCH_LEN] = std::array::from_fn(|at| at as u8);
+        let order = &mut order[..batch.len()];
+        order.sort_by_key(|&at| batch[usize::from(at)].table);
+        for group in
+            order.chunk_by(|&one, &other| batch[usize::from(one)].table == batch[usize::from(other)].table)
+        {
+            let write = |at: usize| &batch[usize::from(group[at])];
+            let store = self.store(TableId(write(0).table))?;
+            let mut keys = [&[][..]; BATCH_LEN];
+            group.iter().enumerate().for_each(|(at, _)| keys[at] = write(at).key);
+            let mut found = [None; BATCH_LEN];
+            store.index().get_many(&keys[..group.len()], guard, |at, lookup| {
+                found[at] = match lookup {
+                    // SAFETY: a value of a store's tree is a record, read while this thread is pinned.
+                    Lookup::Found(value) => Some(unsafe { RecordPtr::from_index_value(value) }),
+                    Lookup::Missing(_) => None,
+                };
+            });
+            for (at, &record) in found[..group.len()].iter().enumerate() {
+                apply::apply(store, guard, leftover, write(at), record)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Replayer<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replayer").field("engine", self.engine).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ReplayWorker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplayWorker").finish_non_exhaustive()
+    }
+}
+
+impl Leftover {
+    fn count_row(&mut self, table: TableId, difference: i64) {
+        let at = table.0 as usize;
+        if self.rows.len() <= at {
+            self.rows.resize(at + 1, 0);
+        }
+        self.rows[at] += difference;
+    }
+}
+
+impl Drop for ReplayWorker<'_> {
+    fn drop(&mut self) {
+        lock(self.left).push(std::mem::take(&mut self.leftover));
+    }
+}

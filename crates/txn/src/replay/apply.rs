@@ -1,0 +1,223 @@
+//! One write of the log, or one record of a checkpoint, applied to its key.
+//!
+//! The result does not depend on the order: the base with the largest TID wins, and each word takes the value of the
+//! latest patch after the base.
+
+use ensilo_epoch::Guard;
+use ensilo_index::Inserted;
+use ensilo_log::{Change, ReplayError, Write as LogWrite};
+use ensilo_sync::cpu_relax;
+
+use super::Leftover;
+use super::pending::{LockedRecord, Pending};
+use crate::record::RecordPtr;
+use crate::store::Store;
+use crate::tid::{Tid, TidWord};
+
+/// Applies `write`; `found` is the record that the tree had for its key a moment ago.
+pub(super) fn apply(
+    store: &Store,
+    guard: &Guard<'_>,
+    leftover: &mut Leftover,
+    write: &LogWrite<'_>,
+    mut found: Option<RecordPtr>,
+) -> Result<(), ReplayError> {
+    loop {
+        let record = match found {
+            Some(record) => record,
+            None => match insert(store, guard, leftover, write)? {
+                None => return Ok(()),
+                Some(existing) => existing,
+            },
+        };
+        if let Some(word) = lock_latest(record) {
+            let mut target = Target { store, guard, leftover, write, record, word };
+            return target.apply();
+        }
+        cpu_relax();
+        found = match store.index().get(write.key, guard) {
+            // SAFETY: a value of a store's tree is a record, read while this thread is pinned.
+            ensilo_index::Lookup::Found(value) => Some(unsafe { RecordPtr::from_index_value(value) }),
+            ensilo_index::Lookup::Missing(_) => None,
+        };
+    }
+}
+
+/// Locks the record as it is; `None` when another one has taken its place in the tree.
+fn lock_latest(record: RecordPtr) -> Option<TidWord> {
+    loop {
+        let word = record.tid().unlocked();
+        if !word.is_latest() {
+            return None;
+        }
+        if record.try_lock(word) {
+            return Some(word);
+        }
+        cpu_relax();
+    }
+}
+
+/// Puts a record for a key that the tree does not have. Returns the record that another thread has put there first.
+fn insert(
+    store: &Store,
+    guard: &Guard<'_>,
+    leftover: &mut Leftover,
+    write: &LogWrite<'_>,
+) -> Result<Option<RecordPtr>, ReplayError> {
+    let tid = Tid::from_raw(write.tid);
+    let (row, word) = match &write.change {
+        Change::Put(row) => (*row, TidWord::live(tid)),
+        Change::Patch(_) => (&[][..], TidWord::PLACEHOLDER),
+        Change::Delete => (&[][..], TidWord::deleted(tid)),
+    };
+    let record = allocate(store, guard, row, word)?;
+    if let Change::Patch(words) = &write.change {
+        let mut pending = Pending::default();
+        words.clone().for_each(|(index, word)| _ = pending.set(index, tid, word));
+        LockedRecord::new(record).put_pending(Box::new(pending));
+    }
+    let inserted = store.index().insert_if_absent(write.key, record.index_value(), guard, &mut ());
+    if matches!(inserted, Ok(Inserted::New)) {
+        match &write.change {
+            Change::Put(_) => leftover.count_row(store.id(), 1),
+            Change::Patch(_) => leftover.pending.push(record),
+            Change::Delete => leftover.tombstones.push((store.id(), write.key.into())),
+        }
+        return Ok(None);
+    }
+    drop(LockedRecord::new(record).take_pending());
+    // SAFETY: the tree did not take the record, so nobody else knows it.
+    unsafe { record.free(guard) };
+    match inserted {
+        // SAFETY: a value of a store's tree is a record, read while this thread is pinned.
+        Ok(Inserted::Existing(value)) => Ok(Some(unsafe { RecordPtr::from_index_value(value) })),
+        Ok(Inserted::New) => unreachable!("handled above"),
+        Err(ensilo_index::InsertError::OutOfMemory(_)) => Err(ReplayError::OutOfMemory),
+        Err(_) => Err(ReplayError::Refused("a key longer than an index takes".into())),
+    }
+}
+
+fn allocate(store: &Store, guard: &Guard<'_>, row: &[u8], word: TidWord) -> Result<RecordPtr, ReplayError> {
+    if row.len() > crate::ROW_LEN_MAX {
+        return Err(ReplayError::Refused("a row longer than a record takes".into()));
+    }
+    let record =
+        RecordPtr::allocate(guard, store.id(), row.len(), word).map_err(|_| ReplayError::OutOfMemory)?;
+    record.store_row_bytes(row);
+    Ok(record)
+}
+
+/// A write and the record of its key, locked.
+struct Target<'a, 'b> {
+    store: &'a Store,
+    guard: &'a Guard<'a>,
+    leftover: &'a mut Leftover,
+    write: &'a LogWrite<'b>,
+    record: RecordPtr,
+    /// What the record's TID word was before it was locked.
+    word: TidWord,
+}
+
+impl Target<'_, '_> {
+    /// Applies the write and frees the lock.
+    fn apply(&mut self) -> Result<(), ReplayError> {
+        let tid = Tid::from_raw(self.write.tid);
+        let is_old = self.has_base() && tid <= self.word.tid();
+        match &self.write.change {
+            _ if is_old => self.record.publish(self.word),
+            Change::Put(row) => return self.put(row, tid),
+            Change::Delete => self.delete(tid),
+            Change::Patch(words) => self.patch(words.clone(), tid),
+        }
+        Ok(())
+    }
+
+    fn has_base(&self) -> bool {
+        self.word != TidWord::PLACEHOLDER
+    }
+
+    fn is_live(&self) -> bool {
+        !self.word.is_absent()
+    }
+
+    fn put(&mut self, row: &[u8], tid: Tid) -> Result<(), ReplayError> {
+        let new = self.replacement(row, tid)?;
+        let pending = self.pending_after(tid);
+        let target = new.unwrap_or(self.record);
+        if new.is_none() {
+            target.store_row_bytes(row);
+        }
+        if let Some(pending) = pending {
+            let len_words = row.len().div_ceil(8);
+            // Those outside belong to a longer row that is still to come.
+            let within = pending.words.iter().filter(|word| (word.index as usize) < len_words);
+            within.for_each(|word| target.store_word(word.index as usize, word.word));
+            LockedRecord::new(target).put_pending(pending);
+            if new.is_some() {
+                self.leftover.pending.push(target);
+            }
+        }
+        if !self.is_live() {
+            self.leftover.count_row(self.store.id(), 1);
+        }
+        match new {
+            None => self.record.publish(TidWord::live(tid)),
+            Some(new) => self.take_place(new),
+        }
+        Ok(())
+    }
+
+    /// A record for a row that does not fit into the one that is there. Frees the lock when there is no memory for it.
+    fn replacement(&self, row: &[u8], tid: Tid) -> Result<Option<RecordPtr>, ReplayError> {
+        if self.record.fits(row.len()) {
+            return Ok(None);
+        }
+        let new = allocate(self.store, self.guard, row, TidWord::live(tid));
+        new.map(Some).inspect_err(|_| self.record.publish(self.word))
+    }
+
+    /// Puts `new` into the tree instead of the record, which is too short for its row.
+    fn take_place(&self, new: RecordPtr) {
+        let (old, new) = (self.record.index_value(), new.index_value());
+        let is_replaced = self.store.index().replace(self.write.key, old, new, self.guard);
+        assert!(is_replaced, "a locked, latest record is the one in the tree");
+        self.record.publish(self.word.superseded());
+        // SAFETY: the tree does not lead to it any more, and whoever finds it superseded asks the tree again.
+        unsafe { self.record.retire(self.guard) };
+    }
+
+    fn delete(&mut self, tid: Tid) {
+        let pending = self.pending_after(tid);
+        if let Some(pending) = pending {
+            LockedRecord::new(self.record).put_pending(pending);
+        }
+        if self.is_live() {
+            self.leftover.count_row(self.store.id(), -1);
+        }
+        self.leftover.tombstones.push((self.store.id(), self.write.key.into()));
+        self.record.publish(TidWord::deleted(tid));
+    }
+
+    /// The pending words that a base of this TID leaves pending. They are taken out of the record.
+    fn pending_after(&self, tid: Tid) -> Option<Box<Pending>> {
+        let mut pending = LockedRecord::new(self.record).take_pending()?;
+        pending.words.retain(|word| word.tid > tid);
+        (!pending.words.is_empty()).then_some(pending)
+    }
+
+    fn patch(&mut self, words: impl Iterator<Item = (u32, u64)>, tid: Tid) {
+        let locked = LockedRecord::new(self.record);
+        let mut pending = locked.take_pending().unwrap_or_else(|| {
+            self.leftover.pending.push(self.record);
+            Box::default()
+        });
+        let len_words = self.record.row().len_words();
+        for (index, word) in words {
+            if pending.set(index, tid, word) && self.is_live() && (index as usize) < len_words {
+                self.record.store_word(index as usize, word);
+            }
+        }
+        locked.put_pending(pending);
+        self.record.publish(self.word);
+    }
+}

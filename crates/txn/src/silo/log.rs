@@ -1,0 +1,150 @@
+//! Handing the writes of a commit to the log.
+//!
+//! # Source
+//! SiloR (OSDI 2014) §3.1: value logging. Where we deviate: of a row that was patched only the words are logged that changed, with
+//! the values they have now. The log replays in any order, word by word, as long as some whole row of the record comes before
+//! its patches. So the first change of a record after a checkpoint began is logged as a whole row: checkpoints leave out what
+//! changed since they began.
+
+use ensilo_log::{
+    PATCH_PAIR_BYTES_MAX, ReserveError, delete_bytes, patch_bytes_max, put_bytes, transaction_bytes,
+};
+use ensilo_sync::atomic::{AtomicU64, Ordering};
+
+use super::commit::Stop;
+use super::context::{Change, Context, WriteEntry};
+use super::transaction::Transaction;
+use super::variant::Variant;
+use crate::abort::{Abort, AbortReason};
+use crate::store::TableId;
+use crate::tid::Tid;
+
+/// What of a write goes to the log.
+enum Logged {
+    Nothing,
+    Row { len_bytes: usize },
+    Words { count: usize },
+    Deletion,
+}
+
+impl<V: Variant> Transaction<'_, V> {
+    /// Takes room for the writes in the worker's log buffer, so that logging cannot fail. The locks are held.
+    #[inline]
+    pub(super) fn reserve_log(&mut self) -> Result<(), Stop> {
+        let Some(log) = &mut self.context.log else { return Ok(()) };
+        // Read after the epoch: who commits in the checkpoint's first epoch, or later, sees its beginning.
+        self.context.full_rows_before = log.full_rows_before();
+        let bytes = self.context.log_bytes_max();
+        let Some(log) = &mut self.context.log else { return Ok(()) };
+        let refused = |reason| Err(Stop::Abort(Abort::new(reason, TableId::NONE, &[])));
+        match log.reserve(bytes) {
+            Ok(()) => Ok(()),
+            Err(ReserveError::Full) => Err(Stop::LogFull),
+            Err(ReserveError::Failed) => refused(AbortReason::LogFailed),
+            Err(ReserveError::TooLarge) => refused(AbortReason::OutOfMemory),
+        }
+    }
+
+    /// Puts the writes into the log buffer, from where a logger may take them at once. The locks are held: the rows are what
+    /// this commit will install.
+    #[inline]
+    pub(super) fn log_writes(&mut self, tid: Tid) {
+        // Taken out so that the sets can be read meanwhile.
+        let Some(mut log) = self.context.log.take() else { return };
+        let context = &*self.context;
+        let count = context.writes.iter().filter(|write| !matches!(context.logged(write), Logged::Nothing));
+        log.begin(tid.get(), count.count());
+        for write in &context.writes {
+            let (table, key) = (write.record.table().0, context.key(write.key));
+            match context.logged(write) {
+                Logged::Nothing => {}
+                Logged::Row { len_bytes } => context.log_row(&mut log, write, len_bytes),
+                Logged::Words { count } => log.patch(table, key, context.patch_pairs(write, count)),
+                Logged::Deletion => log.delete(table, key),
+            }
+        }
+        log.publish();
+        self.context.log = Some(log);
+    }
+
+    /// Waits until the log has a buffer to spare. No lock is held.
+    #[cold]
+    pub(super) fn wait_for_log(&self) -> Result<(), Abort> {
+        let failed = || Abort::new(AbortReason::LogFailed, TableId::NONE, &[]);
+        self.context.log.as_ref().map_or(Ok(()), |log| log.wait_for_buffer().map_err(|_| failed()))
+    }
+}
+
+impl Context {
+    /// What of a write goes to the log. The record's lock is held.
+    #[inline]
+    fn logged(&self, write: &WriteEntry) -> Logged {
+        if !write.record.table().is_logged() {
+            return Logged::Nothing;
+        }
+        match write.change {
+            Change::Cancelled => Logged::Nothing,
+            Change::Delete => Logged::Deletion,
+            Change::Put(row) => Logged::Row { len_bytes: row.len as usize },
+            Change::Placed => Logged::Row { len_bytes: write.record.row().len_bytes() },
+            Change::Patch(patch) => {
+                let len_bytes = write.record.row().len_bytes();
+                let count = patch.len as usize;
+                let is_first = write.observed.tid().epoch() < self.full_rows_before;
+                if is_first || count * PATCH_PAIR_BYTES_MAX >= len_bytes {
+                    Logged::Row { len_bytes }
+                } else {
+                    Logged::Words { count }
+                }
+            }
+        }
+    }
+
+    /// No fewer bytes than the writes take in the log.
+    #[inline]
+    fn log_bytes_max(&self) -> usize {
+        let writes = self.writes.iter().map(|write| {
+            let (table, key_len) = (write.record.table().0, self.key(write.key).len());
+            match self.logged(write) {
+                Logged::Nothing => 0,
+                Logged::Row { len_bytes } => put_bytes(table, key_len, len_bytes),
+                Logged::Words { count } => patch_bytes_max(table, key_len, count),
+                Logged::Deletion => delete_bytes(table, key_len),
+            }
+        });
+        transaction_bytes(self.writes.len()) + writes.sum::<usize>()
+    }
+
+    /// Logs the whole row that the write leaves.
+    fn log_row(&self, log: &mut ensilo_log::LogWriter, write: &WriteEntry, len_bytes: usize) {
+        let (table, key) = (write.record.table().0, self.key(write.key));
+        let row = write.record.row();
+        match write.change {
+            Change::Put(span) => {
+                // Relaxed: these words are this worker's own.
+                let words = self.row_words(span).iter().map(|word: &AtomicU64| word.load(Ordering::Relaxed));
+                log.put(table, key, len_bytes, words);
+            }
+            Change::Patch(patch) => {
+                let pairs = || (0..patch.len as usize).map(|pair| self.patch_word(patch, pair));
+                let patched = |at| pairs().rev().find(|&(index, _)| index == at);
+                let words = (0..row.len_words()).map(|at| patched(at).map_or(row.word(at), |(_, word)| word));
+                log.put(table, key, len_bytes, words);
+            }
+            _ => log.put(table, key, len_bytes, (0..row.len_words()).map(|at| row.word(at))),
+        }
+    }
+
+    /// The changed words of a patch, with their places.
+    fn patch_pairs(
+        &self,
+        write: &WriteEntry,
+        count: usize,
+    ) -> impl ExactSizeIterator<Item = (u32, u64)> + '_ {
+        let Change::Patch(patch) = write.change else { unreachable!("only patches are logged by words") };
+        (0..count).map(move |pair| {
+            let (index, word) = self.patch_word(patch, pair);
+            (index as u32, word)
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! A log replays in any order to what the transactions left.
+#![cfg(not(any(loom, shuttle)))]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use ensilo_log::{
+    Cursor, Replay, ReplayError, Transactions, delete_bytes, encode_delete, encode_patch, encode_put,
+    encode_transaction, patch_bytes_max, put_bytes, transaction_bytes,
+};
+use ensilo_txn::{Advance, Engine, EngineOptions, Epoch, Replayer, Silo, TableId, Tid};
+use proptest::prelude::*;
+
+/// What a transaction does to a key.
+#[derive(Clone, Debug)]
+enum Step {
+    Put(Vec<u64>),
+    Patch(Vec<(usize, u64)>),
+    Delete,
+}
+
+/// The rows by table and key, with the TID of the last change.
+type Rows = BTreeMap<(u32, Vec<u8>), (u64, Vec<u64>)>;
+
+fn tid(number: usize) -> u64 {
+    // Three transactions an epoch.
+    (number as u64 / 3 + 1) << 24 | (number as u64 % 3 + 1) << 3
+}
+
+fn steps() -> impl Strategy<Value = Vec<(u32, u8, Step)>> {
+    let step = prop_oneof![
+        2 => prop::collection::vec(any::<u64>(), 1..40).prop_map(Step::Put),
+        4 => prop::collection::vec((0..40usize, any::<u64>()), 1..4).prop_map(Step::Patch),
+        1 => Just(Step::Delete),
+    ];
+    prop::collection::vec((prop_oneof![Just(1u32), Just(3)], 0..6u8, step), 1..60)
+}
+
+fn key(key: u8) -> Vec<u8> {
+    vec![key; usize::from(key)]
+}
+
+/// Applies the steps in order and encodes the log of those that change something, each a transaction.
+fn run(steps: &[(u32, u8, Step)]) -> (Rows, Vec<Vec<u8>>) {
+    let (mut rows, mut log) = (Rows::new(), Vec::new());
+    for (number, (table, name, step)) in steps.iter().enumerate() {
+        let place = (*table, key(*name));
+        let Some(step) = change(&mut rows, &place, step, tid(number)) else { continue };
+        log.push(encode(*table, &place.1, &step, tid(number)));
+    }
+    (rows, log)
+}
+
+/// Changes the rows; returns the step as it can be logged.
+fn change(rows: &mut Rows, place: &(u32, Vec<u8>), step: &Step, tid: u64) -> Option<Step> {
+    match step {
+        Step::Put(row) => _ = rows.insert(place.clone(), (tid, row.clone())),
+        Step::Delete => _ = rows.remove(place)?,
+        Step::Patch(words) => {
+            let (last, row) = rows.get_mut(place)?;
+            let words: BTreeMap<_, _> = words.iter().map(|&(at, word)| (at % row.len(), word)).collect();
+            words.iter().for_each(|(&at, &word)| row[at] = word);
+            *last = tid;
+            return Some(Step::Patch(words.into_iter().collect()));
+        }
+    }
+    Some(step.clone())
+}
+
+fn encode(table: u32, key: &[u8], step: &Step, tid: u64) -> Vec<u8> {
+    let body = match step {
+        Step::Put(row) => put_bytes(table, key.len(), 8 * row.len()),
+        Step::Patch(words) => patch_bytes_max(table, key.len(), words.len()),
+        Step::Delete => delete_bytes(table, key.len()),
+    };
+    let mut bytes = vec![0; transaction_bytes(1) + body];
+    let mut cursor = Cursor::new(&mut bytes);
+    encode_transaction(&mut cursor, tid, 1);
+    match step {
+        Step::Put(row) => encode_put(&mut cursor, table, key, 8 * row.len(), row.iter().copied()),
+        Step::Patch(words) => {
+            let pairs: Vec<_> = words.iter().map(|&(at, word)| (at as u32, word)).collect();
+            encode_patch(&mut cursor, table, key, pairs.iter().copied());
+        }
+        Step::Delete => encode_delete(&mut cursor, table, key),
+    }
+    let filled = cursor.filled();
+    bytes.truncate(filled);
+    bytes
+}
+
+fn engine() -> Arc<Engine<Silo>> {
+    let mut options = EngineOptions::default();
+    options.epochs.advance = Advance::Manual;
+    options.epochs.first_epoch = Epoch::new(1000);
+    Engine::new(options)
+}
+
+/// Replays the log by as many threads as it has parts.
+fn replay(engine: &Engine<Silo>, parts: &[Vec<Vec<u8>>]) -> Result<Vec<(TableId, u64)>, ReplayError> {
+    let replayer = Replayer::new(engine);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = parts.iter().map(|part| scope.spawn(|| replay_part(&replayer, part))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().unwrap())
+    })?;
+    let recovered = replayer.finish()?;
+    Ok(recovered.stores.iter().map(|store| (store.id, store.rows)).collect())
+}
+
+fn replay_part(replayer: &Replayer<'_, Silo>, part: &[Vec<u8>]) -> Result<(), ReplayError> {
+    let mut worker = replayer.worker();
+    let mut writes = Vec::new();
+    for entry in part {
+        let mut transactions = Transactions::new(entry);
+        while let Some(write) = transactions.next_write().unwrap() {
+            writes.push(write);
+        }
+    }
+    replayer.apply(&mut worker, &writes)
+}
+
+fn rows_of(engine: &Engine<Silo>) -> Rows {
+    let mut rows = Rows::new();
+    for store in engine.stores() {
+        let _ = engine.walk(
+            &store,
+            Epoch::MAX,
+            |record| {
+                let place = (store.id().0, record.key.to_vec());
+                rows.insert(place, (record.tid.get(), record.words.to_vec()));
+                ControlFlow::Continue(())
+            },
+            || ControlFlow::Continue(()),
+        );
+    }
+    rows
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_order_on_any_number_of_threads_leaves_the_same_rows(
+        steps in steps(),
+        order in any::<prop::sample::Index>(),
+        seed: u64,
+        threads in 1..4usize,
+    ) {
+        let (rows, mut log) = run(&steps);
+        shuffle(&mut log, seed ^ order.index(usize::MAX) as u64);
+        let mut parts = vec![Vec::new(); threads];
+        for (at, entry) in log.into_iter().enumerate() {
+            // Some entries twice: a crash may leave them so.
+            if at % 5 == 0 {
+                parts[(at + 1) % threads].push(entry.clone());
+            }
+            parts[at % threads].push(entry);
+        }
+        let engine = engine();
+        let counts = replay(&engine, &parts).unwrap();
+        prop_assert_eq!(&rows_of(&engine), &rows);
+        for (table, count) in counts {
+            prop_assert_eq!(count, rows.keys().filter(|place| place.0 == table.0).count() as u64);
+        }
+    }
+}
+
+fn shuffle(entries: &mut [Vec<u8>], mut seed: u64) {
+    for at in (1..entries.len()).rev() {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        entries.swap(at, (seed >> 33) as usize % (at + 1));
+    }
+}
+
+#[test]
+fn words_without_their_row_are_damage() {
+    let engine = engine();
+    let patch = encode(1, b"key", &Step::Patch(vec![(0, 7)]), tid(4));
+    assert!(matches!(replay(&engine, &[vec![patch]]), Err(ReplayError::Refused(_))));
+}
+
+#[test]
+fn words_outside_their_row_are_damage() {
+    let engine = engine();
+    let put = encode(1, b"key", &Step::Put(vec![1, 2]), tid(1));
+    let patch = encode(1, b"key", &Step::Patch(vec![(2, 7)]), tid(4));
+    let orders = [[put.clone(), patch.clone()], [patch, put]];
+    for order in orders {
+        assert!(matches!(replay(&engine, &[order.to_vec()]), Err(ReplayError::Refused(_))));
+    }
+}
+
+#[test]
+fn an_old_put_does_not_revive_a_deleted_key() {
+    let engine = engine();
+    let put = encode(1, b"key", &Step::Put(vec![1, 2]), tid(1));
+    let delete = encode(1, b"key", &Step::Delete, tid(4));
+    replay(&engine, &[vec![delete, put]]).unwrap();
+    assert!(rows_of(&engine).is_empty());
+    assert!(Tid::from_raw(tid(4)) > Tid::from_raw(tid(1)));
+}
