@@ -12,6 +12,8 @@
 mod build_index;
 mod change;
 mod index_set;
+mod load;
+mod rebuild;
 pub(crate) mod system;
 mod table_core;
 mod wait;
@@ -28,8 +30,9 @@ pub(crate) use table_core::{IndexCore, TableCore};
 
 use crate::error::{Abort, Error, Name, Result};
 
-/// The first store id that is not a system table's.
-const FIRST_STORE_ID: u32 = 16;
+/// The first number of a store that is not the system's. Number `n` stands for two ids: `2n` of an index and `2n + 1` of a table,
+/// because stores of odd ids are logged and those of even ids are built anew from them.
+const FIRST_STORE_NUMBER: u32 = 8;
 
 /// Names that begin so belong to the system.
 const SYSTEM_PREFIX: &str = "ensilo.";
@@ -43,13 +46,22 @@ pub(crate) struct Catalog {
 
 /// What only who changes the catalog needs.
 pub(crate) struct Changes {
-    next_store: u32,
+    next_number: u32,
+}
+
+/// What a new store is to hold.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum StoreKind {
+    /// The rows of a table.
+    Table,
+    /// The entries of a secondary index.
+    Index,
 }
 
 impl Catalog {
     pub(crate) fn new<P: Protocol>(engine: &Engine<P>, database: u64) -> Result<Self> {
         let system = SystemTables::new(engine, database)?;
-        let changes = Mutex::new(Changes { next_store: FIRST_STORE_ID });
+        let changes = Mutex::new(Changes { next_number: FIRST_STORE_NUMBER });
         Ok(Catalog { system, tables: RwLock::default(), changes })
     }
 
@@ -58,7 +70,7 @@ impl Catalog {
         self.read().get(name).cloned().ok_or_else(|| Error::UnknownTable(Name::new(name)))
     }
 
-    /// All tables, by name.
+    /// All tables, by name; those of the system are not among them.
     pub(crate) fn tables(&self) -> Vec<Arc<TableCore>> {
         let mut tables: Vec<_> = self.read().values().cloned().collect();
         tables.sort_by(|one, other| one.name.cmp(&other.name));
@@ -94,10 +106,15 @@ impl Catalog {
 
 impl Changes {
     /// Makes an empty store.
-    fn new_store<P: Protocol>(&mut self, engine: &Engine<P>) -> Result<Arc<Store>> {
-        let id = TableId(self.next_store);
-        self.next_store += 1;
+    fn new_store<P: Protocol>(&mut self, engine: &Engine<P>, kind: StoreKind) -> Result<Arc<Store>> {
+        let id = TableId(2 * self.next_number + u32::from(kind == StoreKind::Table));
+        self.next_number += 1;
         new_store(engine, id)
+    }
+
+    /// Sees to it that no store gets this id any more.
+    fn pass_over(&mut self, id: TableId) {
+        self.next_number = self.next_number.max(id.0 / 2 + 1);
     }
 }
 

@@ -1,12 +1,16 @@
 //! The database: what opens, owns and closes everything else.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
+
+use ensilo_disk::Disk;
 
 use ensilo_row::{IndexSchema, Order, Row, Schema};
 use ensilo_txn::{Protocol, Silo};
 
 use crate::catalog::TableCore;
+use crate::durable::{self, Checkpoint};
 use crate::dynamic::DynamicTable;
 use crate::error::SchemaMismatch;
 use crate::interactive::Interactive;
@@ -30,7 +34,8 @@ struct Owner<P: Protocol>(Arc<Shared<P>>);
 
 impl<P: Protocol> Drop for Owner<P> {
     fn drop(&mut self) {
-        self.0.close();
+        // Whoever wants to know calls `Database::close`.
+        let _ = self.0.close();
     }
 }
 
@@ -43,6 +48,14 @@ impl Database {
         Options::default().in_memory()
     }
 
+    /// Opens the database in this directory with the default [`Options`], and makes it if the directory is empty or missing.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open(directory: impl Into<PathBuf>) -> Result<Database> {
+        Options::default().open(directory)
+    }
+
     /// Options for a database that is about to be opened.
     pub fn options() -> Options {
         Options::default()
@@ -50,9 +63,18 @@ impl Database {
 }
 
 impl<P: Protocol> Database<P> {
-    pub(crate) fn open(options: Options) -> Result<Self> {
-        let shared = Arc::new(Shared::new(options)?);
-        Ok(Database { owner: Arc::new(Owner(Arc::clone(&shared))), shared })
+    pub(crate) fn open_in_memory(options: Options) -> Result<Self> {
+        let engine_options = options.engine_options();
+        Ok(Self::owning(Shared::new(options, engine_options)?))
+    }
+
+    pub(crate) fn open_on(options: Options, disk: Arc<dyn Disk>, directory: PathBuf) -> Result<Self> {
+        Ok(Self::owning(durable::open(options, disk, directory)?))
+    }
+
+    fn owning(shared: Shared<P>) -> Self {
+        let shared = Arc::new(shared);
+        Database { owner: Arc::new(Owner(Arc::clone(&shared))), shared }
     }
 
     #[inline(always)]
@@ -66,7 +88,8 @@ impl<P: Protocol> Database<P> {
     /// as [`Options::retries`] says. So `body` must have no effects but through the transaction. When `body`
     /// returns an error, or panics, the transaction is undone; an error of its own is handed to the caller as it is.
     ///
-    /// Isolation: serializable. When this returns `Ok`, the writes are visible to every transaction that commits later.
+    /// Isolation: serializable. When this returns `Ok`, the writes are visible to every transaction that commits later and, unless
+    /// the database is in memory only or [`Options::durability`] says otherwise, on disk, with all that the transaction has read.
     ///
     /// # Errors
     /// What `body` returns; [`Error::Aborted`] when the retries are used up; [`Error::OutOfMemory`];
@@ -74,7 +97,8 @@ impl<P: Protocol> Database<P> {
     /// [`Error::Closed`].
     #[inline]
     pub fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
-        request::run(&self.shared, self.shared.retries, &mut |_| (), body)
+        let visible = request::run(&self.shared, self.shared.retries, &mut |_| (), body)?;
+        visible.answer(&self.shared, self.shared.level(None)?)
     }
 
     /// Runs `body` on a recent consistent point of the serial order, read-only, on the calling thread.
@@ -87,7 +111,7 @@ impl<P: Protocol> Database<P> {
     /// [`Options::snapshot_age_limit`]; [`Error::NestedRequest`], [`Error::Closed`].
     #[inline]
     pub fn snapshot<R>(&self, body: impl FnOnce(&mut Snapshot<'_, P>) -> Result<R>) -> Result<R> {
-        request::run_snapshot(&self.shared, body)
+        request::run_snapshot(&self.shared, body)?.answer(&self.shared, self.shared.level(None)?)
     }
 
     /// A request with settings of its own: retries, a hook for aborts.
@@ -291,11 +315,26 @@ impl<P: Protocol> Database<P> {
         Ok(Statistics::collect(&self.shared))
     }
 
+    /// Makes a checkpoint now, and removes the log files that are not needed any more because of it. Checkpoints are made by themselves,
+    /// see [`Options::checkpoint_interval`]; one that is under way is waited for.
+    ///
+    /// # Errors
+    /// [`Error::NotDurable`], [`Error::CheckpointFailed`], [`Error::LogFailed`], [`Error::Closed`].
+    pub fn checkpoint(&self) -> Result<Checkpoint> {
+        self.check_open()?;
+        let durable = self.shared.durable().ok_or(Error::NotDurable)?;
+        durable.checkpoint(&self.shared.engine)
+    }
+
     /// Closes the database for all handles: every request from now on fails with [`Error::Closed`]. Requests under way end
     /// as they would; jobs that have not begun are dropped, and their handles get [`Error::Closed`]. Waits for the
-    /// pool's threads to end.
-    pub fn close(&self) {
-        self.shared.close();
+    /// pool's threads to end, and until all that was committed is stored. A second call finds nothing to do.
+    ///
+    /// # Errors
+    /// [`Error::LogFailed`]: what was not acknowledged as stored may be lost. [`Error::CheckpointFailed`] when the
+    /// last checkpoint that [`Options::checkpoint_at_close`] asks for could not be made; the log has everything.
+    pub fn close(&self) -> Result<()> {
+        self.shared.close()
     }
 
     fn table_core(&self, name: &str) -> Result<Arc<TableCore>> {

@@ -10,6 +10,8 @@ mod details;
 
 use std::fmt;
 
+use ensilo_log::{LogError, OpenError};
+
 pub use abort::{Abort, AbortReason};
 pub use details::{DuplicateKey, MissingRow, Name, SchemaMismatch, TooLong, UserError, WrongType};
 
@@ -70,6 +72,17 @@ pub enum Error {
     ///
     /// Remedy: use the transaction at hand, or [`Database::begin`](crate::Database::begin), or make the request afterwards.
     NestedRequest,
+    /// The log could not be written or synced: nothing is committed or acknowledged as stored any more; reads go on. What was acknowledged
+    /// before is stored. Remedy: see to the disk that the text names, then open the database again.
+    LogFailed(Box<LogError>),
+    /// A checkpoint could not be made. Nothing is lost: the log goes further back. Remedy: see to the disk that the text names.
+    CheckpointFailed(Name),
+    /// The database could not be opened. The text names the file, what is wrong with it and what to do. Nothing was changed.
+    Open(Box<OpenError>),
+    /// The recovered catalog names a table or an index whose definition cannot be read. Remedy: restore a backup.
+    DamagedCatalog(Name),
+    /// Something was to be stored by a database that is in memory only. Remedy: open it with [`Database::open`](crate::Database::open).
+    NotDurable,
     /// The request was made while its thread was being torn down. Remedy: make it before the thread's main function returns.
     ThreadEnding,
     /// The pool's queue is full. Remedy: wait for some handles first, or use `submit`, which waits for room.
@@ -157,6 +170,11 @@ impl fmt::Display for Error {
             Error::NestedRequest => {
                 f.write_str("a request inside a request to the same database on the same thread")
             }
+            Error::LogFailed(error) => write!(f, "nothing can be stored any more: {error}"),
+            Error::CheckpointFailed(text) => write!(f, "the checkpoint could not be made: {text}"),
+            Error::Open(error) => error.fmt(f),
+            Error::DamagedCatalog(name) => write!(f, "the catalog's entry of {name} cannot be read"),
+            Error::NotDurable => f.write_str("the database is in memory only"),
             Error::ThreadEnding => f.write_str("a request from a thread that is being torn down"),
             Error::QueueFull => f.write_str("the queue of submitted jobs is full"),
             Error::JobPanicked(message) => write!(f, "the submitted job panicked: {message}"),
@@ -170,6 +188,8 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::User(user) => Some(user.get()),
+            Error::LogFailed(error) => Some(&**error),
+            Error::Open(error) => Some(&**error),
             _ => None,
         }
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use ensilo_txn::{Protocol, Silo};
 
+use crate::durability::Visible;
 use crate::shared::{Shared, ThreadWorker};
 use crate::{Error, Result, Transaction, worker};
 
@@ -87,7 +88,8 @@ impl<P: Protocol> Interactive<P> {
         let transaction = self.transaction.take().ok_or(Error::UseAfterCommit)?;
         let result = transaction.commit();
         worker::forget_interactive(self.shared.id());
-        result.map_err(|error| self.shared.explain(error))
+        let epoch = result.map_err(|error| self.shared.explain(error))?;
+        Visible { value: (), epoch }.answer(&self.shared, self.shared.level(None)?)
     }
 
     /// Undoes the transaction.

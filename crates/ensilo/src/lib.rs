@@ -64,6 +64,7 @@
 //! - [`Table`]: statements on rows that are Rust structs; [`Scan`], [`Index`] and [`Found`] go with it.
 //! - [`DynamicTable`]: the same tables with rows of [`Value`]s.
 //! - [`Interactive`]: transactions that stay open between calls.
+//! - [`Ticket`], [`JobHandle`]: answers that come before their transaction is stored.
 //! - [`Error`]: what can fail, what that leaves behind, and the remedy.
 //!
 //! # Isolation
@@ -71,6 +72,13 @@
 //! commit, so inside a closure two reads need not belong together; nothing that was concluded from such reads leaves a request, neither
 //! as a value nor as an error. A panic does, and effects outside the database do: a closure should have neither on account of what it
 //! has read. A snapshot shows one past point of that order, one to two snapshot intervals ago.
+//!
+//! # Durability
+//! A database in a directory ([`Database::open`]) logs what its transactions change, makes checkpoints by itself, and is there again
+//! after any crash. [`Durability`] says what a request waits for: by default its answer comes when the transaction, and all whose writes
+//! it has read, are on disk. Transactions are stored by *epochs* of some milliseconds: what a crash leaves is always all up to some
+//! point of the serial order and nothing after it. One disk sync serves all transactions of an epoch, so throughput comes from many
+//! requests at once: from threads, by [`Database::submit`], or with [`Ticket`]s.
 //!
 //! # Protocols
 //! What runs the transactions is a type parameter, [`Silo`] unless told: `Database<P>`, `Table<T, P>` and so on compile to direct calls
@@ -82,6 +90,8 @@ extern crate self as ensilo;
 
 mod catalog;
 mod database;
+mod durability;
+mod durable;
 mod dynamic;
 mod error;
 mod interactive;
@@ -105,8 +115,14 @@ mod worker;
 pub use ensilo_row as row;
 
 pub use database::Database;
+pub use durability::{Durability, Ticket};
+pub use durable::{
+    Checkpoint, CheckpointStatistics, DurabilityStatistics, RecoveryProgress, RecoveryStatistics,
+};
 pub use dynamic::{DynamicScan, DynamicTable};
 pub use ensilo_derive::{Columns, Row};
+pub use ensilo_disk as disk;
+pub use ensilo_log::{Compression, LogError, OpenError};
 pub use ensilo_row::{
     Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order, Row, RowId, Schema,
     SchemaBuilder, SchemaError, Text, TextError, Timestamp, Value,

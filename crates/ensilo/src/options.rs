@@ -1,11 +1,17 @@
 //! How a database is opened.
 
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use ensilo_disk::{Disk, RealDisk};
+use ensilo_log::Compression;
 use ensilo_txn::{EngineOptions, Protocol, Silo};
 
+use crate::durability::Durability;
+use crate::durable::{DurableOptions, RecoveryHook, RecoveryProgress};
 use crate::error::Name;
 use crate::pool::PoolOptions;
 use crate::{Database, Error, Result};
@@ -25,12 +31,15 @@ use crate::{Database, Error, Result};
 #[derive(Clone, Debug)]
 #[must_use = "options open nothing by themselves"]
 pub struct Options {
-    pub(crate) epoch_interval: Duration,
+    pub(crate) epoch_interval: Option<Duration>,
     pub(crate) epochs_per_snapshot: u64,
     pub(crate) snapshot_age_limit: Duration,
     pub(crate) memory_limit_bytes: Option<u64>,
     pub(crate) prefault_bytes: u64,
     pub(crate) retries: u32,
+    pub(crate) durability: Option<Durability>,
+    pub(crate) durable: DurableOptions,
+    pub(crate) on_recovery: Option<RecoveryHook>,
     pub(crate) pool: PoolOptions,
 }
 
@@ -38,26 +47,31 @@ impl Default for Options {
     fn default() -> Self {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         Options {
-            epoch_interval: Duration::from_millis(40),
+            epoch_interval: None,
             epochs_per_snapshot: 25,
             snapshot_age_limit: Duration::from_secs(60),
             memory_limit_bytes: None,
             prefault_bytes: 0,
             retries: 1000,
+            durability: None,
+            durable: DurableOptions::default(),
+            on_recovery: None,
             pool: PoolOptions { threads, queue_len_max: 1024, pin_to_cores: true },
         }
     }
 }
 
 impl Options {
-    /// How long an epoch lasts; 1 ms to 10 s, 40 ms unless told. Short epochs give memory back sooner and cost a little more.
+    /// How long an epoch lasts, from 1 ms to 10 s. Unless told, 40 ms for a database in memory; one in a directory
+    /// goes by the disk: the next epoch begins when the one before is stored, after 1 ms at least and 40 ms at most. Short epochs
+    /// are stored sooner, give memory back sooner, and cost a little more.
     pub fn epoch_interval(mut self, interval: Duration) -> Self {
-        self.epoch_interval = interval;
+        self.epoch_interval = Some(interval);
         self
     }
 
-    /// How many epochs lie between two snapshots; 1 to 10,000, 25 unless told. What a snapshot shows is at most about two of
-    /// these intervals old.
+    /// How many epochs of [`Options::epoch_interval`], or of 40 ms, lie between two snapshots; 1 to 10,000, 25 unless told. What a
+    /// snapshot shows is at most about two of these intervals old.
     pub fn epochs_per_snapshot(mut self, epochs: u64) -> Self {
         self.epochs_per_snapshot = epochs;
         self
@@ -86,6 +100,83 @@ impl Options {
     /// How often a request that met a conflict is run again before its caller sees the abort; 1000 unless told.
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
+        self
+    }
+
+    /// What a request waits for before it answers, unless it says so itself ([`Request::durability`](crate::Request::durability)).
+    /// Unless told, [`Durability::Stored`] for a database in a directory. One in memory stores nothing, and opening it with
+    /// `Stored` is an error.
+    pub fn durability(mut self, level: Durability) -> Self {
+        self.durability = Some(level);
+        self
+    }
+
+    /// Directories for the log, one for each disk that is to share the work: each gets a logger of its own. Unless told there is
+    /// one, within the database's directory. They must exist for as long as the database does; a later opening may name others.
+    pub fn log_directories<D: Into<PathBuf>>(mut self, directories: impl IntoIterator<Item = D>) -> Self {
+        self.durable.log_directories = directories.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The length of a log file, 64 MiB unless told, from 1 MiB to 16 GiB. The space is taken when the file is begun.
+    pub fn log_file_bytes(mut self, bytes: u64) -> Self {
+        self.durable.log_file_bytes = bytes;
+        self
+    }
+
+    /// How many buffers of 512 KiB each logger shares among its workers, from 2 to 65536; 32 unless told. When none is left, commits
+    /// wait for the disk.
+    pub fn log_buffers(mut self, buffers: usize) -> Self {
+        self.durable.log_buffers = buffers;
+        self
+    }
+
+    /// Whether the log is compressed; it is not unless told: that pays only when the disk is slow.
+    pub fn log_compression(mut self, compression: Compression) -> Self {
+        self.durable.log_compression = compression;
+        self
+    }
+
+    /// Whether checkpoints are compressed; they are not unless told.
+    pub fn checkpoint_compression(mut self, compression: Compression) -> Self {
+        self.durable.checkpoint.compression = compression;
+        self
+    }
+
+    /// How long after a checkpoint the next one begins, if something was logged meanwhile; 60 s unless told, at least 100 ms.
+    pub fn checkpoint_interval(mut self, interval: Duration) -> Self {
+        self.durable.checkpoint.interval = interval;
+        self
+    }
+
+    /// A checkpoint begins as soon as the log has grown by so many bytes since the last one; 4 GiB unless told, at least 1 MiB.
+    pub fn checkpoint_log_bytes(mut self, bytes: u64) -> Self {
+        self.durable.checkpoint.log_bytes = bytes;
+        self
+    }
+
+    /// How many bytes a second a checkpoint writes at most. Unless told as many as it takes to be done within half of
+    /// [`Options::checkpoint_interval`], so that transactions feel little of it.
+    pub fn checkpoint_bytes_per_second(mut self, bytes: u64) -> Self {
+        self.durable.checkpoint.bytes_per_second = Some(bytes);
+        self
+    }
+
+    /// Whether closing makes a last checkpoint, after which the next opening has nothing to replay; it does not unless told.
+    pub fn checkpoint_at_close(mut self, make: bool) -> Self {
+        self.durable.checkpoint.at_close = make;
+        self
+    }
+
+    /// How many threads read and replay when the database opens; as many as there are cores unless told.
+    pub fn recovery_threads(mut self, threads: usize) -> Self {
+        self.durable.recovery_threads = threads;
+        self
+    }
+
+    /// Calls `hook` about ten times a second while the database opens, and once at the end, on a thread of its own.
+    pub fn on_recovery(mut self, hook: impl Fn(&RecoveryProgress) + Send + Sync + 'static) -> Self {
+        self.on_recovery = Some(RecoveryHook::new(hook));
         self
     }
 
@@ -123,13 +214,52 @@ impl Options {
     /// As [`Options::in_memory`].
     pub fn in_memory_with<P: Protocol>(self) -> Result<Database<P>> {
         self.check()?;
-        Database::open(self)
+        if self.durability == Some(Durability::Stored) {
+            return Err(Error::NotDurable);
+        }
+        Database::open_in_memory(self)
+    }
+
+    /// Opens the database in this directory, run by the protocol [`Silo`], and makes it if the directory is empty or missing.
+    ///
+    /// Everything that was acknowledged as stored is there, and with it everything before it in the serial order.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, in which case nothing was
+    /// changed; [`Error::OutOfMemory`] when the limit does not hold what is there; [`Error::DamagedCatalog`].
+    pub fn open(self, directory: impl Into<PathBuf>) -> Result<Database<Silo>> {
+        self.open_with(Arc::new(RealDisk), directory)
+    }
+
+    /// Like [`Options::open`], on another disk and by the protocol `P`.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open_with<P: Protocol>(
+        self,
+        disk: Arc<dyn Disk>,
+        directory: impl Into<PathBuf>,
+    ) -> Result<Database<P>> {
+        self.check()?;
+        Database::open_on(self, disk, directory.into())
     }
 
     fn check(&self) -> Result<()> {
         let second = Duration::from_secs(1);
+        let durable = &self.durable;
+        require((1 << 20..=16 << 30).contains(&durable.log_file_bytes), "log_file_bytes", "1 MiB to 16 GiB")?;
+        require((2..=65_536).contains(&durable.log_buffers), "log_buffers", "2 to 65536")?;
+        let checkpoint = &durable.checkpoint;
+        require(checkpoint.interval >= second / 10, "checkpoint_interval", "at least 100 ms")?;
+        require(checkpoint.log_bytes >= 1 << 20, "checkpoint_log_bytes", "at least 1 MiB")?;
         require(
-            (second / 1000..=second * 10).contains(&self.epoch_interval),
+            checkpoint.bytes_per_second.is_none_or(|bytes| bytes >= 1 << 20),
+            "checkpoint_bytes_per_second",
+            "at least 1 MiB",
+        )?;
+        require((1..=1024).contains(&durable.recovery_threads), "recovery_threads", "1 to 1024")?;
+        require(
+            self.epoch_interval.is_none_or(|interval| (second / 1000..=second * 10).contains(&interval)),
             "epoch_interval",
             "1 ms to 10 s",
         )?;
@@ -148,13 +278,14 @@ impl Options {
         require(self.pool.queue_len_max >= 1, "pool_queue_len_max", "at least 1")
     }
 
-    fn snapshot_interval(&self) -> Duration {
-        self.epoch_interval.saturating_mul(u32::try_from(self.epochs_per_snapshot).unwrap_or(u32::MAX))
+    pub(crate) fn snapshot_interval(&self) -> Duration {
+        let epoch_interval = self.epoch_interval.unwrap_or(EPOCH_INTERVAL_MAX);
+        epoch_interval.saturating_mul(u32::try_from(self.epochs_per_snapshot).unwrap_or(u32::MAX))
     }
 
     pub(crate) fn engine_options(&self) -> EngineOptions {
         let mut options = EngineOptions::default();
-        options.epochs.epoch_interval = self.epoch_interval;
+        options.epochs.epoch_interval = self.epoch_interval.unwrap_or(EPOCH_INTERVAL_MAX);
         options.epochs.epochs_per_snapshot = self.epochs_per_snapshot;
         options.memory_limit_bytes = self.memory_limit_bytes;
         options.prefault_bytes = self.prefault_bytes;
@@ -163,6 +294,12 @@ impl Options {
         options
     }
 }
+
+/// The paper's epochs; those that go by the disk are not longer.
+pub(crate) const EPOCH_INTERVAL_MAX: Duration = Duration::from_millis(40);
+
+/// Epochs that go by the disk are not shorter.
+pub(crate) const EPOCH_INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 fn require(holds: bool, option: &str, range: impl fmt::Display) -> Result<()> {
     if holds { Ok(()) } else { Err(Error::InvalidOption(Name::new(format!("{option} must be {range}")))) }

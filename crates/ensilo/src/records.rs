@@ -49,6 +49,13 @@ impl RecordCounts {
         RecordTally { all: Arc::clone(self), own, differences: Vec::new(), touched: Vec::new() }
     }
 
+    /// Counts records that were there when the database was opened.
+    pub(crate) fn add_recovered(&self, store: TableId, records: u64) {
+        // Under the lock, as all that is added to these.
+        let _workers = self.lock();
+        self.departed.add_as_owner(store.0, records.cast_signed());
+    }
+
     /// How many records the store has: what was committed, deletes that snapshots still see past included.
     pub(crate) fn of(&self, store: TableId) -> u64 {
         let workers = self.lock();

@@ -5,8 +5,9 @@ pub(crate) mod backoff;
 use std::fmt;
 use std::sync::Arc;
 
-use ensilo_txn::{Protocol, Silo};
+use ensilo_txn::{Epoch, Protocol, Silo};
 
+use crate::durability::{Durability, Ticket, Visible};
 use crate::pool::{JobHandle, WhenFull};
 use crate::shared::{Shared, ThreadWorker};
 use crate::transaction::may_retry;
@@ -29,13 +30,14 @@ pub type NoHook = fn(&Abort);
 pub struct Request<'d, P: Protocol = Silo, H = NoHook> {
     database: &'d Database<P>,
     retries: u32,
+    durability: Option<Durability>,
     on_abort: H,
 }
 
 impl<'d, P: Protocol> Request<'d, P> {
     #[inline]
     pub(crate) fn new(database: &'d Database<P>) -> Self {
-        Request { database, retries: database.shared().retries, on_abort: |_| () }
+        Request { database, retries: database.shared().retries, durability: None, on_abort: |_| () }
     }
 }
 
@@ -47,19 +49,45 @@ impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
         self
     }
 
+    /// What the request waits for before it answers, instead of what [`Options::durability`](crate::Options::durability) says.
+    #[inline]
+    pub fn durability(mut self, level: Durability) -> Self {
+        self.durability = Some(level);
+        self
+    }
+
     /// Calls `hook` for every conflict, also those that a retry follows. The abort's table is not named yet.
     #[inline]
     pub fn on_abort<G: FnMut(&Abort)>(self, hook: G) -> Request<'d, P, G> {
-        Request { database: self.database, retries: self.retries, on_abort: hook }
+        let Request { database, retries, durability, .. } = self;
+        Request { database, retries, durability, on_abort: hook }
     }
 
     /// Like [`Database::transact`], with this request's settings.
     ///
     /// # Errors
-    /// As [`Database::transact`].
+    /// As [`Database::transact`]; [`Error::NotDurable`] when it is to be stored and the database is in memory only.
     #[inline]
     pub fn transact<R>(mut self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
-        run(self.database.shared(), self.retries, &mut self.on_abort, body)
+        let shared = self.database.shared();
+        let level = shared.level(self.durability)?;
+        run(shared, self.retries, &mut self.on_abort, body)?.answer(shared, level)
+    }
+
+    /// Like [`Database::transact`], but answers as soon as the transaction is visible, with a ticket that tells when it is stored.
+    /// A level set by [`Request::durability`] does not matter here.
+    ///
+    /// # Errors
+    /// As [`Database::transact`]; [`Error::NotDurable`] when the database is in memory only.
+    #[inline]
+    pub fn transact_with_ticket<R>(
+        mut self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
+    ) -> Result<(R, Ticket)> {
+        let shared = self.database.shared();
+        let durable = shared.durable().ok_or(Error::NotDurable)?;
+        let Visible { value, epoch } = run(shared, self.retries, &mut self.on_abort, body)?;
+        Ok((value, Ticket::new(epoch, Arc::clone(&durable.log))))
     }
 }
 
@@ -76,12 +104,12 @@ pub(crate) fn run<P: Protocol, R>(
     retries: u32,
     on_abort: &mut impl FnMut(&Abort),
     mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
-) -> Result<R> {
+) -> Result<Visible<R>> {
     let mut worker = shared.enter()?;
     let mut attempt = 0;
     loop {
         let error = match attempt_once(&mut worker, &mut body) {
-            Ok(value) => return Ok(value),
+            Ok(visible) => return Ok(visible),
             Err(error) => error,
         };
         if let Error::Aborted(abort) = &error {
@@ -97,10 +125,10 @@ pub(crate) fn run<P: Protocol, R>(
 fn attempt_once<P: Protocol, R>(
     worker: &mut ThreadWorker<P>,
     body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
-) -> Result<R> {
+) -> Result<Visible<R>> {
     let mut transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
     match body(&mut transaction) {
-        Ok(value) => transaction.commit().map(|()| value),
+        Ok(value) => transaction.commit().map(|epoch| Visible { value, epoch }),
         Err(error) => Err(transaction.roll_back(error)),
     }
 }
@@ -129,9 +157,13 @@ fn prepare_retry<P: Protocol>(
 pub(crate) fn submit<P: Protocol, R: Send + 'static>(
     shared: &Arc<Shared<P>>,
     when_full: WhenFull,
-    job: impl FnOnce(&Shared<P>) -> Result<R> + Send + 'static,
+    job: impl FnOnce(&Shared<P>) -> Result<Visible<R>> + Send + 'static,
 ) -> Result<JobHandle<R>> {
-    let (promise, handle) = crate::pool::promise();
+    let log = match shared.level(None)? {
+        Durability::Stored => shared.durable().map(|durable| Arc::clone(&durable.log)),
+        _ => None,
+    };
+    let (promise, handle) = crate::pool::promise(log);
     let for_job = Arc::clone(shared);
     let run = move || promise.run(|| job(&for_job));
     shared.pool()?.submit(Box::new(run), when_full)?;
@@ -143,11 +175,14 @@ pub(crate) fn submit<P: Protocol, R: Send + 'static>(
 pub(crate) fn run_snapshot<P: Protocol, R>(
     shared: &Shared<P>,
     body: impl FnOnce(&mut Snapshot<'_, P>) -> Result<R>,
-) -> Result<R> {
+) -> Result<Visible<R>> {
     let mut worker = shared.enter()?;
     // Read before the snapshot begins: what it shows is this point in time or a later one.
     let epoch_shown = shared.engine.epochs().snapshot_epoch().get();
     let ThreadWorker { raw, local } = &mut *worker;
-    let mut snapshot = Snapshot::new(raw.begin_snapshot(), local, epoch_shown);
-    body(&mut snapshot).map_err(|error| shared.explain(error))
+    let snapshot_taken = raw.begin_snapshot();
+    let epoch = Epoch::new(shared.engine.epochs().snapshot_epoch().get() - 1);
+    let mut snapshot = Snapshot::new(snapshot_taken, local, epoch_shown);
+    let value = body(&mut snapshot).map_err(|error| shared.explain(error))?;
+    Ok(Visible { value, epoch })
 }

@@ -25,6 +25,14 @@ pub(crate) struct RowIds {
     left: Range<u64>,
 }
 
+impl RowIdSource {
+    /// Sees to it that all ids handed out from now on are larger than `id`.
+    pub(crate) fn pass_over(&self, id: RowId) {
+        // Relaxed: no id has been handed out yet.
+        self.blocks_taken.fetch_max(id.0.div_ceil(BLOCK_LEN), Ordering::Relaxed);
+    }
+}
+
 impl RowIds {
     pub(crate) fn new(source: Arc<RowIdSource>) -> Self {
         RowIds { source, left: 0..0 }

@@ -19,6 +19,25 @@ impl Words for RowWords<'_> {
     }
 }
 
+/// A row that was copied out of the engine.
+#[derive(Copy, Clone)]
+pub(crate) struct WordSlice<'a> {
+    pub(crate) words: &'a [u64],
+    pub(crate) len_bytes: usize,
+}
+
+impl Words for WordSlice<'_> {
+    #[inline]
+    fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    #[inline]
+    fn word(&self, index: usize) -> u64 {
+        self.words.get(index).copied().unwrap_or(0)
+    }
+}
+
 /// The primary key that an entry of an index holds.
 #[inline]
 pub(crate) fn primary_key_of(entry: RowRef<'_>) -> KeyBuf {

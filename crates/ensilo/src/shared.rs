@@ -4,9 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use ensilo_sync::barrier;
-use ensilo_txn::{Engine, Protocol, Worker};
+use ensilo_txn::{AbortReason, Engine, EngineOptions, Protocol, Worker};
 
 use crate::catalog::Catalog;
+use crate::durability::Durability;
+use crate::durable::Durable;
 use crate::local::Local;
 use crate::options::Options;
 use crate::pool::Pool;
@@ -29,10 +31,12 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) catalog: Catalog,
     pub(crate) options: Options,
     pub(crate) records: Arc<RecordCounts>,
-    row_ids: Arc<RowIdSource>,
+    pub(crate) row_ids: Arc<RowIdSource>,
     is_closed: AtomicBool,
     slots: Mutex<Slots<P>>,
     pool: OnceLock<Pool>,
+    /// Log and checkpoints, once they run. Never for a database in memory only.
+    durable: OnceLock<Durable>,
 }
 
 /// The slots of all threads that have made a request.
@@ -43,9 +47,9 @@ struct Slots<P: Protocol> {
 }
 
 impl<P: Protocol> Shared<P> {
-    pub(crate) fn new(options: Options) -> Result<Self> {
+    pub(crate) fn new(options: Options, engine_options: EngineOptions) -> Result<Self> {
         let key = DatabaseKey::mint();
-        let engine = Engine::new(options.engine_options());
+        let engine = Engine::new(engine_options);
         let catalog = Catalog::new(&engine, key.id())?;
         Ok(Shared {
             key,
@@ -58,6 +62,7 @@ impl<P: Protocol> Shared<P> {
             is_closed: AtomicBool::new(false),
             slots: Mutex::new(Slots { is_closed: false, registered: Vec::new(), workers_made: 0 }),
             pool: OnceLock::new(),
+            durable: OnceLock::new(),
         })
     }
 
@@ -100,8 +105,11 @@ impl<P: Protocol> Shared<P> {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Refuses all requests from now on, lets those that run end, and ends the database's threads.
-    pub(crate) fn close(&self) {
+    /// Refuses all requests from now on, lets those that run end, stores what they committed, and ends the database's threads.
+    ///
+    /// # Errors
+    /// [`Error::LogFailed`], [`Error::CheckpointFailed`].
+    pub(crate) fn close(&self) -> Result<()> {
         let registered = {
             let mut slots = self.lock_slots();
             slots.is_closed = true;
@@ -115,7 +123,9 @@ impl<P: Protocol> Shared<P> {
         if let Some(pool) = self.pool.get() {
             pool.stop();
         }
+        let stored = self.durable().map_or(Ok(()), |durable| durable.close(self));
         self.engine.epochs().close();
+        stored
     }
 
     /// The pool, started by the first job.
@@ -135,6 +145,31 @@ impl<P: Protocol> Shared<P> {
         self.pool.get().ok_or(Error::Closed)
     }
 
+    /// Log and checkpoints, unless the database is in memory only.
+    #[inline]
+    pub(crate) fn durable(&self) -> Option<&Durable> {
+        self.durable.get()
+    }
+
+    /// Lets the database be durable from now on. No transaction has begun.
+    pub(crate) fn set_durable(&self, durable: Durable) {
+        self.engine.start_log(Arc::clone(&durable.log));
+        assert!(self.durable.set(durable).is_ok(), "a database is opened once");
+    }
+
+    /// The level that a request waits for which asked for this one.
+    ///
+    /// # Errors
+    /// [`Error::NotDurable`] when it is to be stored and nothing ever is.
+    #[inline]
+    pub(crate) fn level(&self, asked: Option<Durability>) -> Result<Durability> {
+        match asked {
+            Some(Durability::Stored) if self.durable().is_none() => Err(Error::NotDurable),
+            Some(level) => Ok(level),
+            None => Ok(self.options.durability.unwrap_or(Durability::Stored)),
+        }
+    }
+
     /// Whether the calling thread has a transaction of this database under way.
     pub(crate) fn is_in_transaction(&self) -> bool {
         worker::is_in_transaction(self.id())
@@ -143,6 +178,12 @@ impl<P: Protocol> Shared<P> {
     /// Makes an error that leaves a request readable: names the table of an abort.
     #[cold]
     pub(crate) fn explain(&self, mut error: Error) -> Error {
+        if let Error::Aborted(abort) = &error
+            && abort.reason() == AbortReason::LogFailed
+            && let Some(failure) = self.durable().and_then(|durable| durable.log.failure())
+        {
+            return Error::from_log(failure);
+        }
         if let Error::Aborted(abort) | Error::OutOfMemory(abort) = &mut error {
             abort.name_table(|id| self.catalog.store_name(id));
         }

@@ -3,6 +3,7 @@
 use ensilo_txn::{AbortReason, AccountId, EngineStatistics, Protocol, TableId};
 
 use crate::catalog::TableCore;
+use crate::durable::{DurabilityStatistics, Durable};
 use crate::shared::Shared;
 
 /// What a database has counted since it was opened, and what it holds. Made by
@@ -22,6 +23,8 @@ pub struct Statistics {
     pub memory: MemoryStatistics,
     /// Epochs and what they hold back.
     pub epochs: EpochStatistics,
+    /// Log, checkpoints and recovery; `None` for a database in memory only.
+    pub durability: Option<DurabilityStatistics>,
 }
 
 /// One table.
@@ -116,6 +119,7 @@ impl Statistics {
                 oldest_snapshot: epochs.oldest_snapshot.map(|epoch| epoch.get()),
                 workers: epochs.active_slots,
             },
+            durability: shared.durable().map(Durable::statistics),
         }
     }
 

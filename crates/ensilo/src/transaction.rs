@@ -9,6 +9,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use ensilo_epoch::Epoch;
 use ensilo_txn::{AbortReason, Protocol, Silo, Store, TableId, Write};
 
 use crate::catalog::Pinned;
@@ -144,16 +145,16 @@ impl<'t, P: Protocol> Transaction<'t, P> {
         Transaction { inner: Inner::new(raw, local, EPOCH_NOW) }
     }
 
-    /// Commits, unless an abort was swallowed.
+    /// Commits, unless an abort was swallowed; returns the epoch that has to be durable before the transaction is.
     #[inline(always)]
-    pub(crate) fn commit(self) -> Result<()> {
+    pub(crate) fn commit(self) -> Result<Epoch> {
         if let Some(abort) = self.inner.doomed {
             return Err(Error::from_raw(abort));
         }
         match self.inner.raw.commit() {
-            Ok(_) => {
+            Ok(committed) => {
                 self.inner.local.records.commit();
-                Ok(())
+                Ok(committed.epoch)
             }
             Err(abort) => Err(Error::from_raw(abort)),
         }

@@ -50,7 +50,7 @@ impl<P: Protocol> Shared<P> {
                 table.check(&tx.inner)?;
                 fill_batch(&mut tx.inner, table, index, after.as_ref(), batch_len)
             });
-            match filled {
+            match filled.map(|visible| visible.value) {
                 Ok(Some(last)) => {
                     after = Some(last);
                     batch_len = (batch_len * 2).min(BATCH_LEN_MAX);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ensilo_row::{IndexSchema, Schema};
 use ensilo_txn::{Protocol, TableId};
 
-use super::{Changes, IndexCore, SYSTEM_PREFIX, TableCore};
+use super::{Changes, IndexCore, SYSTEM_PREFIX, StoreKind, TableCore};
+use crate::durability::Durability;
 use crate::error::Name;
 use crate::shared::Shared;
 use crate::{Error, Result, Transaction, request};
@@ -40,12 +41,12 @@ impl<P: Protocol> Shared<P> {
         schema: Schema,
         stores: &mut Vec<TableId>,
     ) -> Result<Arc<TableCore>> {
-        let store = changes.new_store(&self.engine)?;
+        let store = changes.new_store(&self.engine, StoreKind::Table)?;
         stores.push(store.id());
         let table = TableCore::new(self.id(), schema.name().into(), schema, store);
         let mut indexes = Vec::new();
         for (number, schema) in table.schema.indexes().iter().enumerate() {
-            let store = changes.new_store(&self.engine)?;
+            let store = changes.new_store(&self.engine, StoreKind::Index)?;
             stores.push(store.id());
             let index = IndexCore::new(self.id(), schema.clone(), store, Some(number));
             // Rows and entries of an index that is as old as its table appear at the same points in time.
@@ -104,7 +105,7 @@ impl<P: Protocol> Shared<P> {
             return Err(Error::IndexExists(Name::new(schema.name())));
         }
         table.current_schema().with_index(schema.clone()).map_err(Error::from_schema)?;
-        let store = changes.new_store(&self.engine)?;
+        let store = changes.new_store(&self.engine, StoreKind::Index)?;
         let index = Arc::new(IndexCore::new(self.id(), schema, store, None));
         indexes.push(Arc::clone(&index));
         table.indexes.publish(indexes, self.engine.epochs());
@@ -150,6 +151,7 @@ impl<P: Protocol> Shared<P> {
 
     /// Changes the system tables.
     fn change_rows(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<()>) -> Result<()> {
-        request::run(self, self.retries, &mut |_| (), body)
+        // What nobody could open again must not be acknowledged.
+        request::run(self, self.retries, &mut |_| (), body)?.answer(self, Durability::Stored)
     }
 }

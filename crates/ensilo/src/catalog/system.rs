@@ -56,6 +56,15 @@ impl SystemTables {
         [&self.tables, &self.indexes]
     }
 
+    /// The stores of the system tables and of their indexes.
+    pub(super) fn stores(&self) -> impl Iterator<Item = TableId> + '_ {
+        self.all().into_iter().flat_map(|table| {
+            let indexes = table.indexes.snapshot();
+            let indexes: Vec<_> = indexes.iter().map(|index| index.store.id()).collect();
+            std::iter::once(table.store.id()).chain(indexes)
+        })
+    }
+
     /// Adds the rows of a new table.
     pub(super) fn insert_table<P: Protocol>(
         &self,

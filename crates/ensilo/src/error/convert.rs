@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ensilo_log::LogError;
 use ensilo_row::{KEY_LEN_MAX, ROW_LEN_MAX, RowError, SchemaError};
 use ensilo_txn::{AbortReason, TableId};
 
@@ -15,6 +16,15 @@ impl Error {
         match abort.reason() {
             AbortReason::OutOfMemory => Error::OutOfMemory(Abort::new(abort)),
             _ => Error::Aborted(Abort::new(abort)),
+        }
+    }
+
+    /// A log that has stopped.
+    #[cold]
+    pub(crate) fn from_log(error: LogError) -> Self {
+        match error {
+            LogError::Closed => Error::Closed,
+            error => Error::LogFailed(Box::new(error)),
         }
     }
 

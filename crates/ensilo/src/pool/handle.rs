@@ -8,15 +8,24 @@ use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use ensilo_epoch::Epoch;
+use ensilo_log::Log;
+
+use crate::durability::{Visible, wait_stored};
 use crate::error::Name;
 use crate::{Error, Result};
 
 /// The result of a submitted job, to be waited for from plain or from async code.
 ///
+/// It can be had at two levels: as soon as the job's transaction is visible ([`JobHandle::wait_visible`]), or when the level is
+/// reached that [`Options::durability`](crate::Options::durability) names ([`JobHandle::wait`], or `await`).
+///
 /// Dropping the handle does not stop the job.
 #[must_use = "dropping the handle loses the job's result"]
 pub struct JobHandle<R> {
     shared: Arc<Shared<R>>,
+    /// The log that has to store the transaction; none if being visible is enough.
+    log: Option<Arc<Log>>,
 }
 
 /// The end that completes a handle. Dropped without a result it completes the handle with [`Error::Closed`].
@@ -32,15 +41,15 @@ struct Shared<R> {
 /// `Running` is left by the promise, once, to `Done`; `Done` by the handle, once, to `Taken`.
 enum Progress<R> {
     Running(Option<Waker>),
-    Done(Result<R>),
+    Done(Result<Visible<R>>),
     Taken,
 }
 
-/// A connected pair.
-pub(crate) fn promise<R>() -> (Promise<R>, JobHandle<R>) {
+/// A connected pair. The handle waits for the log, if one is given.
+pub(crate) fn promise<R>(log: Option<Arc<Log>>) -> (Promise<R>, JobHandle<R>) {
     let shared =
         Arc::new(Shared { progress: Mutex::new(Progress::Running(None)), completed: Condvar::new() });
-    (Promise { shared: Some(Arc::clone(&shared)) }, JobHandle { shared })
+    (Promise { shared: Some(Arc::clone(&shared)) }, JobHandle { shared, log })
 }
 
 impl<R> JobHandle<R> {
@@ -48,11 +57,36 @@ impl<R> JobHandle<R> {
     ///
     /// # Errors
     /// What the job returned; [`Error::JobPanicked`] when it panicked; [`Error::Closed`] when the database was closed
-    /// before the job began.
+    /// before the job began; [`Error::LogFailed`] when it is not known whether the job's transaction is stored.
     ///
     /// # Panics
     /// When the handle was polled to completion as a future before.
     pub fn wait(self) -> Result<R> {
+        let Visible { value, epoch } = self.wait_for_job()?;
+        if let Some(log) = &self.log {
+            wait_stored(log, epoch)?;
+        }
+        Ok(value)
+    }
+
+    /// Waits until the job's transaction is visible, and returns the result: a crash may still undo it.
+    ///
+    /// # Errors
+    /// As [`JobHandle::wait`], without the last.
+    ///
+    /// # Panics
+    /// As [`JobHandle::wait`].
+    pub fn wait_visible(self) -> Result<R> {
+        self.wait_for_job().map(|visible| visible.value)
+    }
+
+    /// Whether the result is there, though perhaps not stored: [`JobHandle::wait_visible`] returns at once.
+    #[must_use]
+    pub fn is_visible(&self) -> bool {
+        !matches!(*self.shared.lock(), Progress::Running(_))
+    }
+
+    fn wait_for_job(&self) -> Result<Visible<R>> {
         let mut progress = self.shared.lock();
         loop {
             if let Some(result) = progress.take() {
@@ -65,7 +99,16 @@ impl<R> JobHandle<R> {
     /// Whether the result is there, so that [`JobHandle::wait`] returns at once.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        !matches!(*self.shared.lock(), Progress::Running(_))
+        match &*self.shared.lock() {
+            Progress::Running(_) => false,
+            Progress::Done(Ok(visible)) => self.is_stored(visible.epoch),
+            Progress::Done(Err(_)) | Progress::Taken => true,
+        }
+    }
+
+    /// Whether the handle waits for nothing more of the log.
+    fn is_stored(&self, epoch: Epoch) -> bool {
+        self.log.as_ref().is_none_or(|log| log.durable_epoch() >= epoch || log.failure().is_some())
     }
 }
 
@@ -76,16 +119,29 @@ impl<R> Future for JobHandle<R> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut progress = self.shared.lock();
-        if let Some(result) = progress.take() {
-            return Poll::Ready(result);
-        }
-        if let Progress::Running(waker) = &mut *progress {
-            match waker {
-                Some(known) => known.clone_from(context.waker()),
-                None => *waker = Some(context.waker().clone()),
+        match &mut *progress {
+            Progress::Running(Some(known)) => known.clone_from(context.waker()),
+            Progress::Running(waker @ None) => *waker = Some(context.waker().clone()),
+            Progress::Done(Ok(visible)) if !self.is_stored(visible.epoch) => {
+                let (epoch, waker) = (visible.epoch, context.waker().clone());
+                drop(progress);
+                if let Some(log) = &self.log {
+                    log.on_durable(epoch, Box::new(move |_| waker.wake()));
+                }
             }
+            _ => return Poll::Ready(self.finish(&mut progress)),
         }
         Poll::Pending
+    }
+}
+
+impl<R> JobHandle<R> {
+    /// Takes the result, which is there and waits for nothing.
+    fn finish(&self, progress: &mut Progress<R>) -> Result<R> {
+        let Some(result) = progress.take() else { unreachable!("the job has ended") };
+        let Visible { value, epoch } = result?;
+        self.log.as_ref().map_or(Ok(()), |log| wait_stored(log, epoch))?;
+        Ok(value)
     }
 }
 
@@ -97,7 +153,7 @@ impl<R> fmt::Debug for JobHandle<R> {
 
 impl<R> Promise<R> {
     /// Completes the handle with what `job` returns, or with its panic.
-    pub(crate) fn run(self, job: impl FnOnce() -> Result<R>) {
+    pub(crate) fn run(self, job: impl FnOnce() -> Result<Visible<R>>) {
         // What a job shares with others is behind the database's own protection, and the job is gone afterwards: nothing
         // half-done can be seen.
         let result = catch_unwind(AssertUnwindSafe(job));
@@ -105,7 +161,7 @@ impl<R> Promise<R> {
     }
 
     /// Completes the handle.
-    pub(crate) fn complete(mut self, result: Result<R>) {
+    pub(crate) fn complete(mut self, result: Result<Visible<R>>) {
         if let Some(shared) = self.shared.take() {
             shared.complete(result);
         }
@@ -121,7 +177,7 @@ impl<R> Drop for Promise<R> {
 }
 
 impl<R> Shared<R> {
-    fn complete(&self, result: Result<R>) {
+    fn complete(&self, result: Result<Visible<R>>) {
         let before = std::mem::replace(&mut *self.lock(), Progress::Done(result));
         self.completed.notify_all();
         if let Progress::Running(Some(waker)) = before {
@@ -135,7 +191,7 @@ impl<R> Shared<R> {
 }
 
 impl<R> Progress<R> {
-    fn take(&mut self) -> Option<Result<R>> {
+    fn take(&mut self) -> Option<Result<Visible<R>>> {
         match self {
             Progress::Running(_) => None,
             Progress::Done(_) => match std::mem::replace(self, Progress::Taken) {

@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use super::*;
+use crate::durability::Visible;
 use crate::test_support::block_on;
 
 fn pool(threads: usize, queue_len_max: usize) -> Pool {
@@ -9,8 +10,12 @@ fn pool(threads: usize, queue_len_max: usize) -> Pool {
 }
 
 fn submit<R: Send + 'static>(pool: &Pool, job: impl FnOnce() -> R + Send + 'static) -> JobHandle<R> {
-    let (promise, handle) = promise();
-    pool.submit(Box::new(move || promise.run(|| Ok(job()))), WhenFull::Wait).unwrap();
+    let (promise, handle) = promise(None);
+    pool.submit(
+        Box::new(move || promise.run(|| Ok(Visible { value: job(), epoch: ensilo_epoch::Epoch::new(0) }))),
+        WhenFull::Wait,
+    )
+    .unwrap();
     handle
 }
 

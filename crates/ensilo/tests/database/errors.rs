@@ -216,8 +216,8 @@ fn opening_with_another_row_type_says_what_differs() {
 fn a_closed_database_answers_closed() {
     let (db, accounts) = with_accounts(1);
     let other_handle = db.clone();
-    db.close();
-    db.close();
+    db.close().unwrap();
+    db.close().unwrap();
     let closed = |result: ensilo::Result<()>| assert!(matches!(result, Err(Error::Closed)), "{result:?}");
     closed(other_handle.transact(|tx| accounts.get(tx, 0).map(|_| ())));
     closed(db.snapshot(|tx| accounts.get(tx, 0).map(|_| ())));

@@ -81,7 +81,7 @@ fn an_open_transaction_stops_nobody_and_ends_after_the_database() {
         db.transact(|tx| accounts.update(tx, 0, |visits: &mut Visits| visits.visits += 1)).unwrap();
     }
     assert!(db.statistics().unwrap().epochs.oldest_pin.unwrap() <= before);
-    db.close();
+    db.close().unwrap();
     assert!(matches!(open.with(|tx| accounts.get(tx, 0)), Err(Error::Closed)));
     assert!(matches!(open.commit(), Err(Error::Closed)));
 }

@@ -188,7 +188,7 @@ fn closing_waits_for_nobody_and_running_requests_end_as_they_would() {
             result
         });
         in_request.wait();
-        db.close();
+        db.close().unwrap();
         closed.wait();
         assert!(runner.join().unwrap().unwrap());
     });
@@ -202,7 +202,7 @@ fn one_thread_may_use_many_databases() {
             assert_eq!(db.transact(|tx| accounts.scan().count(tx)).unwrap(), count, "round {round}");
         }
     }
-    databases[3].0.close();
+    databases[3].0.close().unwrap();
     assert!(matches!(databases[3].0.transact(|_| Ok(())), Err(Error::Closed)));
     assert!(databases[4].0.transact(|_| Ok(())).is_ok());
 }

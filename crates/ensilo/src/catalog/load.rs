@@ -1,0 +1,138 @@
+//! The catalog of a database that is opened again: the system tables' rows become tables and indexes.
+//!
+//! It happens before any transaction begins, on stores that hold the recovered rows; indexes get their entries afterwards.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use ensilo_epoch::Epoch;
+use ensilo_row::{PrimaryKey, RowId, Schema, Value};
+use ensilo_txn::{CheckpointRecord, Engine, Protocol, Store, TableId};
+
+use super::{Changes, IndexCore, TableCore, new_store};
+use crate::error::Name;
+use crate::row_words::{WordSlice, whole};
+use crate::shared::Shared;
+use crate::{Error, Result};
+
+/// A row of `ensilo.tables`.
+struct TableRow {
+    store: TableId,
+    schema: Schema,
+}
+
+/// A row of `ensilo.indexes`.
+struct IndexRow {
+    table: TableId,
+    store: TableId,
+    name: String,
+    /// A schema with this one index.
+    definition: Schema,
+}
+
+impl<P: Protocol> Shared<P> {
+    /// Makes the tables and indexes that the system tables name, and drops all other stores: those of dropped tables.
+    pub(crate) fn load_catalog(&self) -> Result<()> {
+        let mut changes = self.catalog.change();
+        let (tables, indexes) = self.read_system_rows()?;
+        let mut known: HashSet<TableId> = self.catalog.system.stores().collect();
+        for row in tables {
+            let store = existing_or_new(&self.engine, row.store)?;
+            known.insert(row.store);
+            let name: Arc<str> = row.schema.name().into();
+            let table = TableCore::new(self.id(), Arc::clone(&name), row.schema, store);
+            let own = indexes.iter().filter(|index| index.table == row.store);
+            let cores = own.map(|index| self.load_index(&table, index)).collect::<Result<Vec<_>>>()?;
+            known.extend(cores.iter().map(|index| index.store.id()));
+            self.pass_over_row_ids(&table);
+            table.indexes.publish(cores, self.engine.epochs());
+            self.catalog.write().insert(name, Arc::new(table));
+        }
+        self.drop_unknown(&mut changes, &known);
+        Ok(())
+    }
+
+    /// Row ids that the table invented are not invented again.
+    fn pass_over_row_ids(&self, table: &TableCore) {
+        if *table.schema.primary_key() != PrimaryKey::RowId {
+            return;
+        }
+        let last = self.engine.last_key(&table.store);
+        if let Some(id) = last.and_then(|key| key.try_into().ok()) {
+            self.row_ids.pass_over(RowId(u64::from_be_bytes(id)));
+        }
+    }
+
+    fn load_index(&self, table: &TableCore, row: &IndexRow) -> Result<Arc<IndexCore>> {
+        let definition = row.definition.index(&row.name).ok_or_else(|| damaged(&row.name))?.clone();
+        let declared = table.schema.indexes().iter().position(|index| *index == definition);
+        let store = existing_or_new(&self.engine, row.store)?;
+        let index = IndexCore::new(self.id(), definition, store, declared);
+        index.mark_ready(0);
+        Ok(Arc::new(index))
+    }
+
+    fn drop_unknown(&self, changes: &mut Changes, known: &HashSet<TableId>) {
+        for store in self.engine.stores() {
+            changes.pass_over(store.id());
+            if !known.contains(&store.id()) {
+                self.engine.drop_store(store.id());
+            }
+        }
+    }
+
+    fn read_system_rows(&self) -> Result<(Vec<TableRow>, Vec<IndexRow>)> {
+        let [tables, indexes] = self.catalog.system.all();
+        let (mut table_rows, mut index_rows) = (Vec::new(), Vec::new());
+        for row in rows_of(&self.engine, tables) {
+            let [Value::Unsigned(store), Value::Text(name), Value::Bytes(schema)] = &row[..] else {
+                return Err(damaged("ensilo.tables"));
+            };
+            let schema = Schema::decode(schema).map_err(|_| damaged(name))?;
+            table_rows.push(TableRow { store: id_of(*store)?, schema });
+        }
+        for row in rows_of(&self.engine, indexes) {
+            let [Value::Unsigned(table), Value::Unsigned(store), Value::Text(name), Value::Bytes(definition)] =
+                &row[..]
+            else {
+                return Err(damaged("ensilo.indexes"));
+            };
+            let definition = Schema::decode(definition).map_err(|_| damaged(name))?;
+            let (table, store) = (id_of(*table)?, id_of(*store)?);
+            index_rows.push(IndexRow { table, store, name: name.to_string(), definition });
+        }
+        Ok((table_rows, index_rows))
+    }
+}
+
+/// All rows of a system table, in key order.
+fn rows_of<P: Protocol>(engine: &Engine<P>, table: &TableCore) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    let _ = engine.walk(
+        &table.store,
+        Epoch::MAX,
+        |CheckpointRecord { key, words, len_bytes, .. }| {
+            let mut values = Vec::new();
+            whole(table.schema.decode_row(key, &WordSlice { words, len_bytes }, &mut values));
+            rows.push(values);
+            ControlFlow::Continue(())
+        },
+        || ControlFlow::Continue(()),
+    );
+    rows
+}
+
+fn existing_or_new<P: Protocol>(engine: &Engine<P>, id: TableId) -> Result<Arc<Store>> {
+    let existing = engine.stores().into_iter().find(|store| store.id() == id);
+    existing.map_or_else(|| new_store(engine, id), Ok)
+}
+
+fn id_of(store: u64) -> Result<TableId> {
+    u32::try_from(store).map(TableId).map_err(|_| damaged("ensilo.tables"))
+}
+
+#[cold]
+fn damaged(what: &str) -> Error {
+    Error::DamagedCatalog(Name::new(what))
+}

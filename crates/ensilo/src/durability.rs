@@ -1,0 +1,123 @@
+//! When a request's caller gets its answer, and how to learn that the answer is on disk.
+//!
+//! # Source
+//! SiloR (OSDI 2014) §3.2: results are released by epochs. Decision: the level is chosen for each request.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use ensilo_epoch::Epoch;
+use ensilo_log::Log;
+use ensilo_txn::Protocol;
+
+use crate::shared::Shared;
+use crate::{Error, Result};
+
+/// What a request waits for before its caller gets the answer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Durability {
+    /// The transaction has committed: every later one sees its writes. A crash within the next milliseconds may still
+    /// undo it, together with all that came after it in the serial order, and with nothing that came before.
+    Visible,
+    /// The transaction, and every one whose writes it has read, is on disk. The default of a database in a directory.
+    Stored,
+}
+
+/// What a request has made visible, and the epoch that has to be durable before it is stored.
+pub(crate) struct Visible<R> {
+    pub(crate) value: R,
+    pub(crate) epoch: Epoch,
+}
+
+impl<R> Visible<R> {
+    /// The answer, when the level is reached.
+    #[inline]
+    pub(crate) fn answer<P: Protocol>(self, shared: &Shared<P>, level: Durability) -> Result<R> {
+        if level == Durability::Stored
+            && let Some(durable) = shared.durable()
+        {
+            wait_stored(&durable.log, self.epoch)?;
+        }
+        Ok(self.value)
+    }
+}
+
+#[inline]
+pub(crate) fn wait_stored(log: &Log, epoch: Epoch) -> Result<()> {
+    if log.durable_epoch() >= epoch { Ok(()) } else { log.wait_durable(epoch).map_err(Error::from_log) }
+}
+
+/// Says whether a transaction that is visible is stored, too. To be asked, waited for, or awaited in async code.
+///
+/// ```no_run
+/// # fn main() -> ensilo::Result<()> {
+/// # let db = ensilo::Database::open("accounts")?;
+/// let (answer, ticket) = db.request().transact_with_ticket(|_tx| Ok(42))?;
+/// // 42 is what every transaction from now on will agree on; a crash could still undo it.
+/// ticket.wait()?;
+/// // Now it could not.
+/// # Ok(()) }
+/// ```
+#[must_use = "a ticket is how one learns that its transaction is stored"]
+#[derive(Clone)]
+pub struct Ticket {
+    epoch: Epoch,
+    log: Arc<Log>,
+}
+
+impl Ticket {
+    pub(crate) fn new(epoch: Epoch, log: Arc<Log>) -> Self {
+        Ticket { epoch, log }
+    }
+
+    /// The epoch that has to be durable. Tickets of one database with the same epoch come true together.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch.get()
+    }
+
+    /// Whether the transaction is stored by now.
+    #[inline]
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        self.log.durable_epoch() >= self.epoch
+    }
+
+    /// Waits until the transaction is stored.
+    ///
+    /// # Errors
+    /// [`Error::LogFailed`]: whether the transaction survives is not known.
+    pub fn wait(&self) -> Result<()> {
+        wait_stored(&self.log, self.epoch)
+    }
+}
+
+/// Becomes ready when the transaction is stored, or will never be known to be.
+impl Future for Ticket {
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        if self.is_stored() {
+            return Poll::Ready(Ok(()));
+        }
+        if let Some(failure) = self.log.failure() {
+            return Poll::Ready(Err(Error::from_log(failure)));
+        }
+        let waker = context.waker().clone();
+        self.log.on_durable(self.epoch, Box::new(move |_| waker.wake()));
+        Poll::Pending
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket")
+            .field("epoch", &self.epoch)
+            .field("is_stored", &self.is_stored())
+            .finish_non_exhaustive()
+    }
+}

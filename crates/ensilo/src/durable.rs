@@ -1,0 +1,203 @@
+//! What a database in a directory has beside its rows: a log, checkpoints, and a way to open it again.
+//!
+//! # Source
+//! SiloR (OSDI 2014) §3 to §5. Opening goes so:
+//! ```text
+//! lock, look          which files belong to the database, and up to which epoch all is stored
+//! replay              checkpoint and log into stores, in any order, by all cores
+//! load the catalog    the system tables' rows become tables and indexes
+//! rebuild indexes     their entries follow from the rows
+//! begin a generation  new log files, then the manifest that names them: from here on a commit can be stored
+//! ```
+//! Nothing before the last step changes what the files mean: after a crash in between, opening begins anew.
+
+mod checkpointer;
+mod options;
+mod pace;
+mod progress;
+mod statistics;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use ensilo_disk::Disk;
+use ensilo_epoch::Epoch;
+use ensilo_log::{EpochClock, Found, GenerationOptions, Log, LogOptions, OpenError, ReplayError};
+use ensilo_txn::{Advance, Engine, EngineOptions, Protocol, Replayer};
+
+pub use checkpointer::{Checkpoint, CheckpointStatistics};
+pub(crate) use options::DurableOptions;
+pub(crate) use progress::RecoveryHook;
+pub use progress::RecoveryProgress;
+pub use statistics::{DurabilityStatistics, RecoveryStatistics};
+
+use crate::error::{Abort, Name};
+use crate::options::{EPOCH_INTERVAL_MAX, EPOCH_INTERVAL_MIN, Options};
+use crate::shared::Shared;
+use crate::{Error, Result};
+use checkpointer::Checkpointer;
+
+/// Epochs are numbered so that this many fit between two snapshots, however short they are.
+const EPOCHS_PER_SNAPSHOT: u64 = 1024;
+
+/// The log and the checkpoints of an open database.
+pub(crate) struct Durable {
+    pub(crate) log: Arc<Log>,
+    checkpointer: Arc<Checkpointer>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    makes_last_checkpoint: bool,
+    recovery: RecoveryStatistics,
+}
+
+/// Opens the database in `directory`, or makes it.
+pub(crate) fn open<P: Protocol>(
+    options: Options,
+    disk: Arc<dyn Disk>,
+    directory: PathBuf,
+) -> Result<Shared<P>> {
+    let found = ensilo_log::inspect(&disk, &directory).map_err(open_failed)?;
+    let engine_options = engine_options(&options, &found);
+    let shared = Shared::new(options, engine_options)?;
+    let recovery = recover(&shared, &found, &directory)?;
+    let durable = begin_generation(&shared, found, disk, &directory, recovery)?;
+    shared.set_durable(durable);
+    Ok(shared)
+}
+
+/// Epochs that the log's clock moves on and that are later than all that is on disk.
+fn engine_options(options: &Options, found: &Found) -> EngineOptions {
+    let mut engine_options = options.engine_options();
+    let epochs = &mut engine_options.epochs;
+    epochs.advance = Advance::Manual;
+    epochs.first_epoch = Epoch::new(found.largest_epoch().get() + 1);
+    if options.epoch_interval.is_none() {
+        epochs.epochs_per_snapshot = EPOCHS_PER_SNAPSHOT;
+        epochs.snapshot_interval = Some(options.snapshot_interval());
+    }
+    engine_options
+}
+
+/// Puts everything that is on disk into the engine.
+fn recover<P: Protocol>(shared: &Shared<P>, found: &Found, directory: &Path) -> Result<RecoveryStatistics> {
+    let start = std::time::Instant::now();
+    let threads = shared.options.durable.recovery_threads;
+    let replayer = Replayer::new(&shared.engine);
+    let replayed = progress::shown(shared.options.on_recovery.as_ref(), |progress| {
+        found.replay(&replayer, threads, progress).map_err(open_failed)
+    })?;
+    let recovered = replayer.finish().map_err(|error| replay_failed(error, directory))?;
+    for store in recovered.stores {
+        shared.records.add_recovered(store.id, store.rows);
+    }
+    shared.load_catalog()?;
+    shared.rebuild_indexes(threads)?;
+    Ok(RecoveryStatistics::new(start.elapsed(), &replayed))
+}
+
+/// Makes new log files and starts the threads.
+fn begin_generation<P: Protocol>(
+    shared: &Shared<P>,
+    found: Found,
+    disk: Arc<dyn Disk>,
+    directory: &Path,
+    recovery: RecoveryStatistics,
+) -> Result<Durable> {
+    let options = &shared.options.durable;
+    let directories = match &options.log_directories[..] {
+        [] => vec![directory.join("log")],
+        named => named.to_vec(),
+    };
+    let epochs = shared.engine.epochs();
+    let generation = GenerationOptions {
+        directories,
+        file_bytes: options.log_file_bytes,
+        first_epoch: epochs.global_epoch(),
+    };
+    let (generation, files) = found.next_generation(&generation).map_err(open_failed)?;
+    let covered = files.manifest().checkpoint.as_ref().map_or(Epoch::new(0), |entry| entry.begin_epoch);
+    let log = Log::start(disk, generation, Arc::clone(epochs), &log_options(&shared.options))
+        .map_err(Error::from_log)?;
+    log.set_full_rows_before(covered);
+    let checkpointer = Arc::new(Checkpointer::new(options.checkpoint, files));
+    let thread = start_checkpointer(Arc::clone(&shared.engine), Arc::clone(&log), Arc::clone(&checkpointer))?;
+    Ok(Durable {
+        log,
+        checkpointer,
+        thread: Mutex::new(Some(thread)),
+        makes_last_checkpoint: options.checkpoint.at_close,
+        recovery,
+    })
+}
+
+fn log_options(options: &Options) -> LogOptions {
+    let durable = &options.durable;
+    LogOptions {
+        buffers_per_logger: durable.log_buffers,
+        file_bytes: durable.log_file_bytes,
+        compression: durable.log_compression,
+        clock: match options.epoch_interval {
+            Some(interval) => EpochClock::Fixed(interval),
+            None => EpochClock::ByLoggers { min: EPOCH_INTERVAL_MIN, max: EPOCH_INTERVAL_MAX },
+        },
+        ..LogOptions::default()
+    }
+}
+
+fn start_checkpointer<P: Protocol>(
+    engine: Arc<Engine<P>>,
+    log: Arc<Log>,
+    checkpointer: Arc<Checkpointer>,
+) -> Result<JoinHandle<()>> {
+    let thread = thread::Builder::new().name("ensilo-checkpoint".into());
+    thread
+        .spawn(move || checkpointer.run(&engine, &log))
+        .map_err(|error| Error::CheckpointFailed(Name::new(format!("no thread for it: {error}"))))
+}
+
+impl Durable {
+    /// Makes a checkpoint now.
+    pub(crate) fn checkpoint<P: Protocol>(&self, engine: &Engine<P>) -> Result<Checkpoint> {
+        self.checkpointer.checkpoint(engine, &self.log)
+    }
+
+    /// Stores what was committed, and lets others open the database. All requests have ended.
+    pub(crate) fn close<P: Protocol>(&self, shared: &Shared<P>) -> Result<()> {
+        self.checkpointer.stop();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The second to close finds all done.
+        let Some(thread) = thread else { return Ok(()) };
+        if let Err(panic) = thread.join()
+            && !thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+        let last = if self.makes_last_checkpoint && self.log.failure().is_none() {
+            self.checkpointer.make_last(&shared.engine, &self.log)
+        } else {
+            Ok(())
+        };
+        let stored = self.log.close().map_err(Error::from_log);
+        self.checkpointer.release_files();
+        stored.and(last)
+    }
+
+    pub(crate) fn statistics(&self) -> DurabilityStatistics {
+        DurabilityStatistics::new(
+            &self.log.statistics(),
+            self.checkpointer.statistics(),
+            self.recovery.clone(),
+        )
+    }
+}
+
+fn open_failed(error: OpenError) -> Error {
+    Error::Open(Box::new(error))
+}
+
+fn replay_failed(error: ReplayError, directory: &Path) -> Error {
+    match error {
+        ReplayError::OutOfMemory => Error::OutOfMemory(Abort::out_of_memory(ensilo_txn::TableId::NONE)),
+        error => open_failed(OpenError::Replay { file: directory.to_path_buf(), error }),
+    }
+}

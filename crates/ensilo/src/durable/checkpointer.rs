@@ -1,0 +1,297 @@
+//! Checkpoints: when one is made, and how.
+//!
+//! # Source
+//! SiloR (OSDI 2014) §4. A checkpoint that begins in epoch `e_l` has every row as it was when the walk came by, except those that changed
+//! in `e_l` or later: these are in the log. It counts once everything up to its end, `e_h`, is durable.
+//!
+//! # Memory ordering
+//! The log has the whole row of whatever changes in `e_l` or later. That is so because every commit of these epochs sees the checkpoint's
+//! beginning: `full_rows_before` is set to "all" before this thread's own tick, whose epoch is read with Acquire by whoever
+//! commits in it or later; `e_l` is an epoch after that tick.
+
+use std::cell::RefCell;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ensilo_epoch::Epoch;
+use ensilo_log::{
+    CheckpointPlace, CheckpointWriter, DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint, Log, OpenError,
+};
+use ensilo_txn::{CheckpointRecord, Engine, Protocol};
+
+use super::options::CheckpointOptions;
+use super::pace::Pace;
+use crate::error::Name;
+use crate::{Error, Result};
+
+/// So often the checkpointer looks whether it is time.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Makes checkpoints, one at a time.
+pub(crate) struct Checkpointer {
+    options: CheckpointOptions,
+    /// Held while a checkpoint is made. `None` once the database is closed.
+    files: Mutex<Option<DatabaseFiles>>,
+    /// Tells a checkpoint under way, and the thread, to end.
+    is_stopped: AtomicBool,
+    stopped: Mutex<()>,
+    wake: Condvar,
+    counters: Counters,
+}
+
+/// What checkpoints have come to.
+#[derive(Debug, Default)]
+struct Counters {
+    made: AtomicU64,
+    failed: AtomicU64,
+    bytes_written: AtomicU64,
+    last_bytes: AtomicU64,
+    last_milliseconds: AtomicU64,
+}
+
+/// A checkpoint that was made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Checkpoint {
+    /// Its number.
+    pub id: u64,
+    /// Rows that changed in this epoch or later are left to the log.
+    pub begin_epoch: u64,
+    /// The bytes of its files.
+    pub bytes: u64,
+    /// Its rows.
+    pub rows: u64,
+    /// Files that were not needed any more because of it and are gone: those of the checkpoint before, and of the log.
+    pub files_removed: u64,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// What the checkpoints of a database have come to since it was opened.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct CheckpointStatistics {
+    /// How many were made.
+    pub made: u64,
+    /// How many could not be made.
+    pub failed: u64,
+    /// Bytes that were written, also by those that failed or are not finished.
+    pub bytes_written: u64,
+    /// Bytes of the last one.
+    pub last_bytes: u64,
+    /// How long the last one took.
+    pub last_duration: Duration,
+}
+
+impl Checkpoint {
+    fn new(installed: &InstalledCheckpoint, duration: Duration) -> Self {
+        let entry = &installed.entry;
+        Checkpoint {
+            id: entry.id,
+            begin_epoch: entry.begin_epoch.get(),
+            bytes: entry.parts.iter().map(|part| part.bytes).sum(),
+            rows: entry.parts.iter().map(|part| part.records).sum(),
+            files_removed: installed.removed.len() as u64,
+            duration,
+        }
+    }
+}
+
+impl Checkpointer {
+    pub(super) fn new(options: CheckpointOptions, files: DatabaseFiles) -> Self {
+        Checkpointer {
+            options,
+            files: Mutex::new(Some(files)),
+            is_stopped: AtomicBool::new(false),
+            stopped: Mutex::new(()),
+            wake: Condvar::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Makes a checkpoint now, after the one under way if there is one.
+    ///
+    /// # Errors
+    /// [`Error::CheckpointFailed`], [`Error::LogFailed`], [`Error::Closed`].
+    pub(crate) fn checkpoint<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Result<Checkpoint> {
+        let mut files = self.lock_files();
+        let made = self.make(files.as_mut().ok_or(Error::Closed)?, engine, log);
+        let outcome = if made.is_ok() { &self.counters.made } else { &self.counters.failed };
+        outcome.fetch_add(1, Ordering::Relaxed);
+        made
+    }
+
+    fn make<P: Protocol>(
+        &self,
+        files: &mut DatabaseFiles,
+        engine: &Engine<P>,
+        log: &Log,
+    ) -> Result<Checkpoint> {
+        let start = Instant::now();
+        let begin_epoch = self.begin(engine, log)?;
+        let place = files.begin_checkpoint(begin_epoch).map_err(failed)?;
+        match self.write_and_install(files, place.clone(), engine, log) {
+            Ok(installed) => {
+                let made = Checkpoint::new(&installed, start.elapsed());
+                self.counters.last_bytes.store(made.bytes, Ordering::Relaxed);
+                self.counters.last_milliseconds.store(made.duration.as_millis() as u64, Ordering::Relaxed);
+                Ok(made)
+            }
+            Err(error) => {
+                let is_installed =
+                    files.manifest().checkpoint.as_ref().is_some_and(|entry| entry.id == place.id());
+                if !is_installed {
+                    // What is left goes at the next opening.
+                    let _ = files.give_up_checkpoint(&place);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Chooses `e_l`, and waits until all commits of earlier epochs are complete.
+    fn begin<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Result<Epoch> {
+        let epochs = engine.epochs();
+        log.set_full_rows_before(Epoch::MAX);
+        epochs.advance();
+        let begin = epochs.global_epoch();
+        log.set_full_rows_before(begin);
+        // What is in the files of before will not be needed.
+        log.rotate();
+        while epochs.complete_frontier() < begin {
+            self.check_running(log)?;
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(begin)
+    }
+
+    fn write_and_install<P: Protocol>(
+        &self,
+        files: &mut DatabaseFiles,
+        place: CheckpointPlace,
+        engine: &Engine<P>,
+        log: &Log,
+    ) -> Result<InstalledCheckpoint> {
+        let live_bytes = engine.statistics().memory.live_bytes;
+        let mut writer = place.writer(0, self.options.parts, self.options.compression).map_err(io_failed)?;
+        let pace = Pace::new(self.options.bytes_per_second(live_bytes));
+        self.write(&mut writer, &pace, &place, engine, log)?;
+        let written = writer.finish().map_err(io_failed)?;
+        let end_epoch = engine.epochs().global_epoch();
+        log.wait_durable(end_epoch).map_err(Error::from_log)?;
+        let finished = FinishedCheckpoint { place, end_epoch, written: vec![written] };
+        files.install_checkpoint(finished, log.durable_epoch()).map_err(failed)
+    }
+
+    fn write<P: Protocol>(
+        &self,
+        writer: &mut CheckpointWriter,
+        pace: &Pace,
+        place: &CheckpointPlace,
+        engine: &Engine<P>,
+        log: &Log,
+    ) -> Result<()> {
+        let bytes_before = self.counters.bytes_written.load(Ordering::Relaxed);
+        for store in engine.stores().iter().filter(|store| store.id().is_logged()) {
+            let outcome = RefCell::new((Ok(()), &mut *writer));
+            let each = |record: CheckpointRecord<'_>| {
+                let (outcome, writer) = &mut *outcome.borrow_mut();
+                let (table, words) = (store.id().0, record.words.iter().copied());
+                *outcome = writer
+                    .record(table, record.key, record.tid.get(), record.len_bytes, words)
+                    .map_err(io_failed);
+                flow(outcome)
+            };
+            let pause = || {
+                let (outcome, writer) = &mut *outcome.borrow_mut();
+                self.counters.bytes_written.store(bytes_before + writer.bytes(), Ordering::Relaxed);
+                pace.keep(writer.bytes());
+                *outcome = self.check_running(log);
+                flow(outcome)
+            };
+            let _ = engine.walk(store, place.begin_epoch(), each, pause);
+            outcome.into_inner().0?;
+        }
+        Ok(())
+    }
+
+    fn check_running(&self, log: &Log) -> Result<()> {
+        if self.is_stopped.load(Ordering::Relaxed) {
+            return Err(Error::Closed);
+        }
+        log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))
+    }
+
+    /// Makes checkpoints by time and by growth of the log until stopped.
+    pub(super) fn run<P: Protocol>(&self, engine: &Engine<P>, log: &Log) {
+        let mut last = Instant::now();
+        let mut log_bytes = log.statistics().written_bytes;
+        while self.wait() {
+            let grown = log.statistics().written_bytes - log_bytes;
+            if grown > 0 && (last.elapsed() >= self.options.interval || grown >= self.options.log_bytes) {
+                // What went wrong is counted, and tried again after the same time.
+                let _ = self.checkpoint(engine, log);
+                last = Instant::now();
+                log_bytes = log.statistics().written_bytes;
+            }
+        }
+    }
+
+    /// Waits a while; false when stopped.
+    fn wait(&self) -> bool {
+        let stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_stopped.load(Ordering::Relaxed) {
+            drop(self.wake.wait_timeout(stopped, LOOK_INTERVAL));
+        }
+        !self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Ends the thread, and a checkpoint under way.
+    pub(super) fn stop(&self) {
+        let _stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_stopped.store(true, Ordering::Relaxed);
+        self.wake.notify_all();
+    }
+
+    /// Makes the last checkpoint, when all commits have ended.
+    pub(super) fn make_last<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Result<()> {
+        self.is_stopped.store(false, Ordering::Relaxed);
+        self.checkpoint(engine, log).map(|_| ())
+    }
+
+    /// Lets others open the database.
+    pub(super) fn release_files(&self) {
+        drop(self.lock_files().take());
+    }
+
+    pub(crate) fn statistics(&self) -> CheckpointStatistics {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CheckpointStatistics {
+            made: get(&self.counters.made),
+            failed: get(&self.counters.failed),
+            bytes_written: get(&self.counters.bytes_written),
+            last_bytes: get(&self.counters.last_bytes),
+            last_duration: Duration::from_millis(get(&self.counters.last_milliseconds)),
+        }
+    }
+
+    fn lock_files(&self) -> MutexGuard<'_, Option<DatabaseFiles>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn flow(outcome: &Result<()>) -> ControlFlow<()> {
+    if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+}
+
+fn failed(error: OpenError) -> Error {
+    Error::CheckpointFailed(Name::new(error.to_string()))
+}
+
+fn io_failed(error: io::Error) -> Error {
+    Error::CheckpointFailed(Name::new(error.to_string()))
+}

@@ -1,0 +1,62 @@
+//! How a database in a directory keeps its rows safe.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ensilo_log::Compression;
+
+/// What [`Options`](crate::Options) say about log and checkpoints.
+#[derive(Clone, Debug)]
+pub(crate) struct DurableOptions {
+    /// Where the loggers write, one for each; the database's own directory has one if none is named.
+    pub(crate) log_directories: Vec<PathBuf>,
+    pub(crate) log_file_bytes: u64,
+    pub(crate) log_buffers: usize,
+    pub(crate) log_compression: Compression,
+    pub(crate) checkpoint: CheckpointOptions,
+    pub(crate) recovery_threads: usize,
+}
+
+/// When checkpoints are made, and how fast.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CheckpointOptions {
+    pub(crate) interval: Duration,
+    pub(crate) log_bytes: u64,
+    /// `None` to be done within half of the interval.
+    pub(crate) bytes_per_second: Option<u64>,
+    pub(crate) parts: u32,
+    pub(crate) compression: Compression,
+    pub(crate) at_close: bool,
+}
+
+/// A checkpoint is never made slower than this unless it is asked for: a log that goes far back takes long to recover from.
+const BYTES_PER_SECOND_MIN: u64 = 32 << 20;
+
+impl Default for DurableOptions {
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        DurableOptions {
+            log_directories: Vec::new(),
+            log_file_bytes: 64 << 20,
+            log_buffers: 32,
+            log_compression: Compression::None,
+            checkpoint: CheckpointOptions {
+                interval: Duration::from_secs(60),
+                log_bytes: 4 << 30,
+                bytes_per_second: None,
+                parts: u32::try_from(threads).unwrap_or(1).clamp(1, 16),
+                compression: Compression::None,
+                at_close: false,
+            },
+            recovery_threads: threads,
+        }
+    }
+}
+
+impl CheckpointOptions {
+    /// How fast a checkpoint of about so many bytes is written.
+    pub(crate) fn bytes_per_second(&self, bytes: u64) -> u64 {
+        let within_half = bytes as f64 / (self.interval.as_secs_f64() / 2.0).max(1.0);
+        self.bytes_per_second.unwrap_or((within_half as u64).max(BYTES_PER_SECOND_MIN))
+    }
+}

@@ -1,0 +1,28 @@
+//! Keeping a checkpoint from taking more of the disk and the processors than it should.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Sleeps shorter than this are put off: a thread that wakes often costs more than it gives.
+const SLEEP_MIN: Duration = Duration::from_millis(5);
+
+/// Holds back whoever writes more than so many bytes a second.
+pub(super) struct Pace {
+    start: Instant,
+    bytes_per_second: u64,
+}
+
+impl Pace {
+    pub(super) fn new(bytes_per_second: u64) -> Self {
+        Pace { start: Instant::now(), bytes_per_second: bytes_per_second.max(1) }
+    }
+
+    /// Waits until it is time to have written `bytes` in all.
+    pub(super) fn keep(&self, bytes: u64) {
+        let due = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second as f64);
+        let ahead = due.saturating_sub(self.start.elapsed());
+        if ahead >= SLEEP_MIN {
+            thread::sleep(ahead);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Telling whoever opens a database how far its recovery is.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use ensilo_log::Progress;
+
+/// So often the hook is called.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How far a recovery is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RecoveryProgress {
+    /// Bytes of checkpoint and log that are replayed.
+    pub bytes_done: u64,
+    /// Bytes of checkpoint and log in all; 0 before it is known.
+    pub bytes_total: u64,
+    /// How long it has taken.
+    pub elapsed: Duration,
+    /// How much longer it will take if it goes on like this.
+    pub left: Option<Duration>,
+}
+
+/// What is called with the progress.
+#[derive(Clone)]
+pub(crate) struct RecoveryHook(Arc<dyn Fn(&RecoveryProgress) + Send + Sync>);
+
+impl RecoveryHook {
+    pub(crate) fn new(hook: impl Fn(&RecoveryProgress) + Send + Sync + 'static) -> Self {
+        RecoveryHook(Arc::new(hook))
+    }
+
+    fn report(&self, progress: &Progress) {
+        let report = progress.report();
+        let left = report.seconds_left.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        (self.0)(&RecoveryProgress {
+            bytes_done: report.bytes_done,
+            bytes_total: report.bytes_total,
+            elapsed: Duration::try_from_secs_f64(report.seconds).unwrap_or_default(),
+            left,
+        });
+    }
+}
+
+/// Does `work`, and tells the hook meanwhile how far it is.
+pub(super) fn shown<R>(hook: Option<&RecoveryHook>, work: impl FnOnce(&Progress) -> R) -> R {
+    let progress = Progress::new();
+    let Some(hook) = hook else { return work(&progress) };
+    let (end, ended) = channel::<()>();
+    thread::scope(|scope| {
+        let progress = &progress;
+        scope.spawn(move || {
+            while ended.recv_timeout(REPORT_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                hook.report(progress);
+            }
+            hook.report(progress);
+        });
+        let result = work(progress);
+        drop(end);
+        result
+    })
+}
+
+impl fmt::Debug for RecoveryHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RecoveryHook")
+    }
+}

@@ -1,0 +1,88 @@
+//! What log, checkpoints and recovery have come to.
+
+use std::time::Duration;
+
+use ensilo_log::{LogStatistics, Replayed};
+
+use super::checkpointer::CheckpointStatistics;
+
+/// What keeps a database in a directory safe has come to since it was opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DurabilityStatistics {
+    /// All transactions of epochs up to this one are stored.
+    pub durable_epoch: u64,
+    /// Transactions that were written to the log.
+    pub logged_transactions: u64,
+    /// Bytes of their entries, before compression.
+    pub log_entry_bytes: u64,
+    /// Bytes that were written to log files.
+    pub log_bytes: u64,
+    /// Calls to the system that wrote to the log.
+    pub log_writes: u64,
+    /// Syncs of log files.
+    pub log_syncs: u64,
+    /// How long the syncs took together.
+    pub log_sync_time: Duration,
+    /// How long the longest of them took.
+    pub log_sync_time_max: Duration,
+    /// How often a commit waited because all log buffers were full.
+    pub log_buffer_waits: u64,
+    /// How long such commits waited together.
+    pub log_buffer_wait_time: Duration,
+    /// Checkpoints.
+    pub checkpoints: CheckpointStatistics,
+    /// How the database was opened.
+    pub recovery: RecoveryStatistics,
+}
+
+/// How a database was opened.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RecoveryStatistics {
+    /// How long it took to put everything into memory, indexes included.
+    pub duration: Duration,
+    /// Bytes of checkpoint that were read.
+    pub checkpoint_bytes: u64,
+    /// Rows of the checkpoint.
+    pub checkpoint_rows: u64,
+    /// Bytes of log that were read.
+    pub log_bytes: u64,
+    /// Writes that the log had.
+    pub log_writes: u64,
+}
+
+impl DurabilityStatistics {
+    pub(super) fn new(
+        log: &LogStatistics,
+        checkpoints: CheckpointStatistics,
+        recovery: RecoveryStatistics,
+    ) -> Self {
+        DurabilityStatistics {
+            durable_epoch: log.durable_epoch.get(),
+            logged_transactions: log.transactions,
+            log_entry_bytes: log.entry_bytes,
+            log_bytes: log.written_bytes,
+            log_writes: log.writes,
+            log_syncs: log.syncs,
+            log_sync_time: log.sync_time,
+            log_sync_time_max: log.sync_time_max,
+            log_buffer_waits: log.buffer_waits,
+            log_buffer_wait_time: log.buffer_wait_time,
+            checkpoints,
+            recovery,
+        }
+    }
+}
+
+impl RecoveryStatistics {
+    pub(super) fn new(duration: Duration, replayed: &Replayed) -> Self {
+        RecoveryStatistics {
+            duration,
+            checkpoint_bytes: replayed.checkpoint_bytes,
+            checkpoint_rows: replayed.records,
+            log_bytes: replayed.log_bytes,
+            log_writes: replayed.writes,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Checkpoints while transactions go on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+
+#[test]
+fn a_checkpoint_shortens_the_log_and_loses_nothing() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_accounts(&disk, 200);
+    for round in 0..30i64 {
+        db.transact(|tx| {
+            (0..200).try_for_each(|id| {
+                let note = format!("{round} {}", "x".repeat(400));
+                accounts.update(tx, id, |row: &mut Account| row.note = note)
+            })
+        })
+        .unwrap();
+    }
+    let checkpoint = db.checkpoint().unwrap();
+    assert!(checkpoint.rows >= 200 && checkpoint.bytes > 0);
+    assert!(checkpoint.files_removed > 0, "{checkpoint:?}");
+    db.transact(|tx| accounts.update(tx, 3, |row: &mut Balance| row.balance = -3)).unwrap();
+    db.transact(|tx| accounts.delete(tx, 4)).unwrap();
+    let rows = all_rows(&db);
+    let db = open(&Arc::new(disk.kill()));
+    assert_eq!(all_rows(&db), rows);
+    assert!(db.statistics().unwrap().durability.unwrap().recovery.checkpoint_rows >= 200);
+}
+
+#[test]
+fn sums_hold_in_checkpoints_made_under_transfers() {
+    const ACCOUNTS: u32 = 40;
+    for seed in 0..4 {
+        let disk = Arc::new(SimulatedDisk::new());
+        let (db, accounts) = with_accounts(&disk, ACCOUNTS);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for worker in 0..2u32 {
+                let (db, accounts, is_over) = (&db, &accounts, &is_over);
+                scope.spawn(move || {
+                    let mut state = seed * 2 + worker + 1;
+                    let mut draw = || {
+                        state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+                        state >> 8
+                    };
+                    while !is_over.load(Ordering::Relaxed) {
+                        let (from, to) = (draw() % ACCOUNTS, draw() % ACCOUNTS);
+                        let request = db.request().durability(ensilo::Durability::Visible);
+                        request.transact(|tx| transfer(accounts, tx, from, to)).unwrap();
+                    }
+                });
+            }
+            for _ in 0..6 {
+                db.checkpoint().unwrap();
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        let disk = Arc::new(disk.crash(u64::from(seed)));
+        let rows = all_rows(&open(&disk));
+        assert_eq!(rows.len(), ACCOUNTS as usize);
+        assert_eq!(rows.iter().map(|row| row.balance).sum::<i64>(), 100 * i64::from(ACCOUNTS));
+    }
+}
+
+/// Moves money, and sometimes the whole account away and back.
+fn transfer(accounts: &Table<Account>, tx: &mut ensilo::Transaction<'_>, from: u32, to: u32) -> Result<()> {
+    if from == to {
+        let row = accounts.get(tx, from)?.unwrap();
+        accounts.delete(tx, from)?;
+        return accounts.insert(tx, &row).map(|_| ());
+    }
+    accounts.update(tx, from, |row: &mut Balance| row.balance -= 1)?;
+    accounts.update(tx, to, |row: &mut Balance| row.balance += 1)
+}
+
+#[test]
+fn checkpoints_come_by_themselves() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = open_with(options().checkpoint_interval(Duration::from_millis(100)), &disk).unwrap();
+    let accounts = db.create_table::<Account>().unwrap();
+    let made = || db.statistics().unwrap().durability.unwrap().checkpoints.made;
+    let mut id = 0;
+    while made() < 2 {
+        db.transact(|tx| accounts.insert(tx, &account(id))).unwrap();
+        id += 1;
+    }
+    drop(db);
+    assert_eq!(all_rows(&open(&disk)).len(), id as usize);
+}

@@ -1,0 +1,61 @@
+//! Power failures: what was acknowledged is there, and nothing without what came before it.
+
+use super::*;
+
+#[test]
+fn acknowledged_rows_survive_every_power_failure() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_accounts(&disk, 10);
+    for id in 10..40 {
+        db.transact(|tx| accounts.insert(tx, &account(id))).unwrap();
+        if id % 8 == 0 {
+            db.checkpoint().unwrap();
+        }
+        for seed in 0..10 {
+            let crashed = Arc::new(disk.fork().crash(seed * 100 + u64::from(id)));
+            let rows = all_rows(&open(&crashed));
+            assert_eq!(rows, (0..=id).map(account).collect::<Vec<_>>(), "seed {seed} after {id}");
+        }
+    }
+}
+
+#[test]
+fn what_was_only_visible_survives_in_order_or_not_at_all() {
+    for seed in 0..30 {
+        let disk = Arc::new(SimulatedDisk::new());
+        let (db, accounts) = with_accounts(&disk, 1);
+        for id in 1..200 {
+            let request = db.request().durability(ensilo::Durability::Visible);
+            request.transact(|tx| accounts.insert(tx, &account(id))).unwrap();
+        }
+        let rows = all_rows(&open(&Arc::new(disk.crash(seed))));
+        assert_eq!(rows, (0..rows.len() as u32).map(account).collect::<Vec<_>>(), "seed {seed}");
+        assert!(!rows.is_empty());
+        // The dead process notices that it is dead, and ends.
+        drop(db);
+    }
+}
+
+#[test]
+fn crashes_while_recovering_do_no_harm() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_accounts(&disk, 20);
+    db.checkpoint().unwrap();
+    db.transact(|tx| accounts.delete(tx, 3)).unwrap();
+    let rows = all_rows(&db);
+    let mut crashed = Arc::new(disk.crash(1));
+    for life in 0..40 {
+        // The n-th write, sync or name change of the opening fails; then the power does.
+        let faults = ensilo::disk::Faults {
+            seed: life,
+            write_error_at: (life % 3 == 0).then_some(1 + life / 3),
+            sync_error_at: (life % 3 == 1).then_some(1 + life / 3),
+            name_error_at: (life % 3 == 2).then_some(1 + life / 3),
+            ..Default::default()
+        };
+        crashed.set_faults(faults);
+        drop(open_with(options(), &crashed));
+        crashed = Arc::new(crashed.crash(life));
+        assert_eq!(all_rows(&open(&Arc::new(crashed.fork()))), rows, "life {life}");
+    }
+}

@@ -1,0 +1,167 @@
+//! A database that is closed and opened again.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ensilo::disk::RealDisk;
+use ensilo::{Durability, Error, Order};
+
+use super::*;
+
+#[test]
+fn rows_tables_and_indexes_are_there_again() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_accounts(&disk, 100);
+    db.create_index("account", "by_balance", [("balance", Order::Descending)]).unwrap();
+    let events = db.create_table::<Event>().unwrap();
+    let first = db.transact(|tx| events.insert(tx, &Event { what: "first".into() })).unwrap();
+    db.transact(|tx| {
+        accounts.update(tx, 5, |row: &mut Balance| row.balance = 1_000)?;
+        accounts.update(tx, 6, |row: &mut Account| row.note = "a much longer note than before".repeat(20))?;
+        accounts.delete(tx, 7).map(|_| ())
+    })
+    .unwrap();
+    let before = all_rows(&db);
+    db.close().unwrap();
+    let db = open(&disk);
+    assert_eq!(db.list_tables().unwrap(), ["account", "event"]);
+    assert_eq!(all_rows(&db), before);
+    let accounts = super::accounts(&db);
+    let by_owner = accounts.index::<u32>("by_owner").unwrap();
+    let by_balance = accounts.index::<std::cmp::Reverse<i64>>("by_balance").unwrap();
+    let events = db.open_table::<Event>().unwrap();
+    db.transact(|tx| {
+        assert_eq!(by_owner.scan().count(tx)?, 99);
+        assert_eq!(by_balance.scan().primary_keys(tx)?[0], 5);
+        let second = events.insert(tx, &Event { what: "second".into() })?;
+        assert!(second > first, "row ids are not invented twice");
+        accounts.delete(tx, 5)?;
+        assert_eq!(by_balance.scan().count(tx)?, 98);
+        Ok(())
+    })
+    .unwrap();
+    let statistics = db.statistics().unwrap();
+    assert_eq!(statistics.table("account").unwrap().records, 98);
+    assert!(statistics.table("account").unwrap().indexes.iter().all(|index| index.records == 98));
+    assert!(statistics.durability.unwrap().recovery.log_writes > 100);
+}
+
+#[test]
+fn many_lives_one_after_the_other() {
+    let disk = Arc::new(SimulatedDisk::new());
+    with_accounts(&disk, 50).0.close().unwrap();
+    for life in 1..=20u32 {
+        let db = open(&disk);
+        let accounts = accounts(&db);
+        db.transact(|tx| {
+            for id in 0..50 {
+                accounts.update(tx, id, |row: &mut Balance| row.balance += 1)?;
+            }
+            accounts.insert(tx, &account(1000 + life))?;
+            accounts.delete(tx, 999 + life).map(|_| ())
+        })
+        .unwrap();
+        if life % 5 == 0 {
+            db.checkpoint().unwrap();
+        }
+        drop(db);
+    }
+    let rows = all_rows(&open(&disk));
+    assert_eq!(rows.len(), 51);
+    assert!(rows[..50].iter().all(|row| row.balance == 120), "{rows:?}");
+    assert_eq!(rows[50].id, 1020);
+}
+
+#[test]
+fn dropped_tables_and_indexes_stay_dropped() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, _) = with_accounts(&disk, 10);
+    db.create_table::<Event>().unwrap();
+    db.drop_table("event").unwrap();
+    db.drop_index("account", "by_owner").unwrap();
+    db.close().unwrap();
+    let db = open(&disk);
+    assert_eq!(db.list_tables().unwrap(), ["account"]);
+    assert!(matches!(db.open_table::<Account>(), Err(Error::SchemaMismatch(_))));
+    db.create_table::<Event>().unwrap();
+    db.create_index("account", "by_owner", [("owner", Order::Ascending)]).unwrap();
+    db.close().unwrap();
+    let db = open(&disk);
+    let by_owner = accounts(&db).index::<u32>("by_owner").unwrap();
+    assert_eq!(db.transact(|tx| by_owner.scan().count(tx)).unwrap(), 10);
+}
+
+#[test]
+fn two_cannot_open_one_directory() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = open(&disk);
+    assert!(matches!(open_with(options(), &disk), Err(Error::Open(_))));
+    db.close().unwrap();
+    open(&disk);
+}
+
+#[test]
+fn levels_are_answered_at_their_time() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_accounts(&disk, 3);
+    let add = |id| move |row: &mut Balance| row.balance += id;
+    let gate = ensilo::disk::Gate::closed();
+    let faults = ensilo::disk::Faults { sync_hangs: Some(Arc::clone(&gate)), ..Default::default() };
+    disk.set_faults(faults);
+    let visible = db.request().durability(Durability::Visible);
+    visible.transact(|tx| accounts.update(tx, 1, add(1))).unwrap();
+    let ((), ticket) = db.request().transact_with_ticket(|tx| accounts.update(tx, 1, add(1))).unwrap();
+    let handle = db.submit({
+        let accounts = accounts.clone();
+        move |tx| accounts.update(tx, 2, |row: &mut Balance| row.balance = 7)
+    });
+    let handle = handle.unwrap();
+    while !handle.is_visible() {
+        std::thread::yield_now();
+    }
+    gate.wait_until_hanging(1);
+    assert!(!ticket.is_stored() && !handle.is_done(), "nothing is stored while the sync hangs");
+    let answered = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            // It has read what is not stored yet.
+            let row = db.transact(|tx| accounts.get(tx, 1)).unwrap();
+            answered.store(1, Ordering::Relaxed);
+            row
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(answered.load(Ordering::Relaxed), 0, "the answer waits for what it tells");
+        gate.open();
+        assert_eq!(reader.join().unwrap().unwrap().balance, 102);
+    });
+    ticket.wait().unwrap();
+    handle.wait().unwrap();
+}
+
+#[test]
+fn a_database_in_memory_stores_nothing_and_says_so() {
+    let db = Database::in_memory().unwrap();
+    let stored = db.request().durability(Durability::Stored).transact(|_tx| Ok(()));
+    assert!(matches!(stored, Err(Error::NotDurable)));
+    assert!(matches!(db.request().transact_with_ticket(|_tx| Ok(())), Err(Error::NotDurable)));
+    assert!(matches!(db.checkpoint(), Err(Error::NotDurable)));
+    assert!(matches!(Database::options().durability(Durability::Stored).in_memory(), Err(Error::NotDurable)));
+}
+
+#[test]
+fn the_real_disk_does_the_same() {
+    let directory = std::env::temp_dir().join(format!("ensilo-reopening-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    let opened =
+        |options: Options| options.open_with::<ensilo::Silo>(Arc::new(RealDisk), &directory).unwrap();
+    let db = opened(options().checkpoint_at_close(true));
+    let accounts = db.create_table::<Account>().unwrap();
+    let rows: Vec<_> = (0..1000).map(account).collect();
+    db.transact(|tx| accounts.insert_many(tx, &rows)).unwrap();
+    db.close().unwrap();
+    let db = opened(options());
+    assert_eq!(all_rows(&db), rows);
+    let recovery = db.statistics().unwrap().durability.unwrap().recovery;
+    assert_eq!((recovery.checkpoint_rows > 1000, recovery.log_writes), (true, 0), "{recovery:?}");
+    db.close().unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+}
