@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ensilo_disk::Disk;
 
 use ensilo_row::{IndexSchema, Order, Row, Schema};
-use ensilo_txn::{Protocol, Silo};
+use ensilo_txn::{Epoch, Protocol, Silo};
 
 use crate::catalog::TableCore;
 use crate::durable::{self, Checkpoint};
@@ -19,7 +19,7 @@ use crate::pool::{JobHandle, WhenFull};
 use crate::request::{self, Request};
 use crate::shared::Shared;
 use crate::statistics::Statistics;
-use crate::{Error, Result, Snapshot, Table, Transaction};
+use crate::{Error, Result, Snapshot, Table, Ticket, Transaction};
 
 /// A database. Cloning gives another handle to the same one; dropping the last handle closes it.
 ///
@@ -324,6 +324,22 @@ impl<P: Protocol> Database<P> {
         self.check_open()?;
         let durable = self.shared.durable().ok_or(Error::NotDurable)?;
         durable.checkpoint(&self.shared.engine)
+    }
+
+    /// The last epoch up to which everything is stored; `None` for a database in memory. It never falls.
+    #[inline]
+    #[must_use]
+    pub fn durable_epoch(&self) -> Option<u64> {
+        self.shared.durable().map(|durable| durable.log.durable_epoch().get())
+    }
+
+    /// The ticket of an epoch that [`Request::transact_with_epoch`] has answered with.
+    ///
+    /// # Errors
+    /// [`Error::NotDurable`] when the database is in memory only.
+    pub fn ticket(&self, epoch: u64) -> Result<Ticket> {
+        let durable = self.shared.durable().ok_or(Error::NotDurable)?;
+        Ok(Ticket::new(Epoch::new(epoch), Arc::clone(&durable.log)))
     }
 
     /// Closes the database for all handles: every request from now on fails with [`Error::Closed`]. Requests under way end

@@ -89,6 +89,22 @@ impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
         let Visible { value, epoch } = run(shared, self.retries, &mut self.on_abort, body)?;
         Ok((value, Ticket::new(epoch, Arc::clone(&durable.log))))
     }
+
+    /// Like [`Request::transact_with_ticket`], but with the ticket's epoch alone, also when the database is in memory only.
+    ///
+    /// The transaction is stored when [`Database::durable_epoch`] is as late, and [`Database::ticket`] makes a ticket of the epoch.
+    /// For programs that feel what a ticket costs: it counts the references to the log in a word that all threads share.
+    ///
+    /// # Errors
+    /// As [`Database::transact`].
+    #[inline]
+    pub fn transact_with_epoch<R>(
+        mut self,
+        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
+    ) -> Result<(R, u64)> {
+        let Visible { value, epoch } = run(self.database.shared(), self.retries, &mut self.on_abort, body)?;
+        Ok((value, epoch.get()))
+    }
 }
 
 impl<P: Protocol, H> fmt::Debug for Request<'_, P, H> {

@@ -119,6 +119,8 @@ fn levels_are_answered_at_their_time() {
         std::thread::yield_now();
     }
     gate.wait_until_hanging(1);
+    let ((), epoch) = db.request().transact_with_epoch(|tx| accounts.update(tx, 1, add(0))).unwrap();
+    assert!(db.durable_epoch().unwrap() < epoch && !db.ticket(epoch).unwrap().is_stored());
     assert!(!ticket.is_stored() && !handle.is_done(), "nothing is stored while the sync hangs");
     let answered = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -135,6 +137,8 @@ fn levels_are_answered_at_their_time() {
     });
     ticket.wait().unwrap();
     handle.wait().unwrap();
+    db.ticket(epoch).unwrap().wait().unwrap();
+    assert!(db.durable_epoch().unwrap() >= epoch);
 }
 
 #[test]
@@ -143,6 +147,8 @@ fn a_database_in_memory_stores_nothing_and_says_so() {
     let stored = db.request().durability(Durability::Stored).transact(|_tx| Ok(()));
     assert!(matches!(stored, Err(Error::NotDurable)));
     assert!(matches!(db.request().transact_with_ticket(|_tx| Ok(())), Err(Error::NotDurable)));
+    assert!(db.request().transact_with_epoch(|_tx| Ok(())).is_ok() && db.durable_epoch().is_none());
+    assert!(matches!(db.ticket(1), Err(Error::NotDurable)));
     assert!(matches!(db.checkpoint(), Err(Error::NotDurable)));
     assert!(matches!(Database::options().durability(Durability::Stored).in_memory(), Err(Error::NotDurable)));
 }
