@@ -1,14 +1,15 @@
 //! The database that a workload runs against: how it is opened, what its memory is, and when its snapshots are fresh.
 
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use ensilo::{Database, Result};
+use ensilo::{Compression, Database, Durability, Options, RecoveryProgress, Result};
 
 use crate::driver::Memory;
 
 /// Options of the database; what is `None` is left as the library has it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatabaseOptions {
     /// How long an epoch lasts.
     pub epoch_interval: Option<Duration>,
@@ -18,14 +19,46 @@ pub struct DatabaseOptions {
     pub memory_limit_bytes: Option<u64>,
     /// Bytes to take from the system before the load.
     pub prefault_bytes: u64,
+    /// How often checkpoints are made.
+    pub checkpoint_interval: Option<Duration>,
+    /// Whether the log is compressed by LZ4.
+    pub is_log_compressed: bool,
+}
+
+/// Where a database lies on disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Directories {
+    /// Its own directory.
+    pub database: PathBuf,
+    /// Those of its loggers; the database's own if there are none.
+    pub logs: Vec<PathBuf>,
 }
 
 impl DatabaseOptions {
-    /// Opens an empty database.
+    /// Opens an empty database in memory, or the one that lies there. Transactions are answered when they are visible.
     ///
     /// # Errors
-    /// [`ensilo::Error::InvalidOption`].
-    pub fn open(self) -> Result<Database> {
+    /// [`ensilo::Error::InvalidOption`], [`ensilo::Error::Open`].
+    pub fn open(&self, place: Option<&Directories>) -> Result<Database> {
+        match place {
+            None => self.options().in_memory(),
+            Some(place) => self.durable_options(place).open(&place.database),
+        }
+    }
+
+    /// Opens a database that was there before, and tells `hook` how far it is.
+    ///
+    /// # Errors
+    /// As [`DatabaseOptions::open`].
+    pub(crate) fn recover(
+        &self,
+        place: &Directories,
+        hook: impl Fn(&RecoveryProgress) + Send + Sync + 'static,
+    ) -> Result<Database> {
+        self.durable_options(place).on_recovery(hook).open(&place.database)
+    }
+
+    fn options(&self) -> Options {
         let mut options = Database::options();
         if let Some(interval) = self.epoch_interval {
             options = options.epoch_interval(interval);
@@ -36,7 +69,18 @@ impl DatabaseOptions {
         if let Some(limit) = self.memory_limit_bytes {
             options = options.memory_limit_bytes(limit);
         }
-        options.prefault_bytes(self.prefault_bytes).in_memory()
+        options.prefault_bytes(self.prefault_bytes)
+    }
+
+    fn durable_options(&self, place: &Directories) -> Options {
+        let mut options = self.options().log_directories(&place.logs).durability(Durability::Visible);
+        if let Some(interval) = self.checkpoint_interval {
+            options = options.checkpoint_interval(interval);
+        }
+        if self.is_log_compressed {
+            options = options.log_compression(Compression::Lz4);
+        }
+        options
     }
 
     /// The options as the report shows them.
@@ -46,8 +90,18 @@ impl DatabaseOptions {
             "epochs_per_snapshot": self.epochs_per_snapshot,
             "memory_limit_bytes": self.memory_limit_bytes,
             "prefault_bytes": self.prefault_bytes,
+            "checkpoint_interval_seconds": self.checkpoint_interval.map(|interval| interval.as_secs_f64()),
+            "log_compression": self.is_log_compressed.then_some("lz4"),
         })
     }
+}
+
+/// Waits until all that has been committed before the call is stored, if that ever happens in this database.
+pub(crate) fn wait_until_stored(database: &Database) -> Result<()> {
+    if database.durable_epoch().is_none() {
+        return Ok(());
+    }
+    database.ticket(database.statistics()?.epochs.global_epoch)?.wait()
 }
 
 /// The memory of `database` now.

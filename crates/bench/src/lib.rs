@@ -9,14 +9,19 @@
 #![forbid(unsafe_code)]
 
 mod benchmark;
+mod crash;
 mod database;
+mod disk;
 pub mod driver;
 pub mod mix;
+mod place;
 pub mod random;
 pub mod report;
 pub mod tpcc;
 pub mod ycsb;
 
 pub use benchmark::{Benchmark, BenchmarkOptions, run_benchmark};
-pub use database::DatabaseOptions;
+pub use crash::{CrashOptions, run_and_crash};
+pub use database::{DatabaseOptions, Directories};
+pub use place::{StorageOptions, remove_temporary_files};
 pub use report::free_memory_bytes;

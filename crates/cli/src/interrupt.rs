@@ -7,14 +7,15 @@ use ensilo_bench::driver::Interrupt;
 /// The exit code of a program that SIGINT ended, by the shells' custom.
 const ENDED_BY_INTERRUPT: i32 = 130;
 
-/// An interrupt that Ctrl-C raises.
-pub(crate) fn on_ctrl_c() -> Arc<Interrupt> {
+/// An interrupt that Ctrl-C raises, as SIGTERM does. Before the program ends at once it does `clean_up`.
+pub(crate) fn on_ctrl_c(clean_up: fn()) -> Arc<Interrupt> {
     let interrupt = Arc::new(Interrupt::new());
     let raised = Arc::clone(&interrupt);
     let handler = move || {
         if raised.raise() {
             eprintln!("\nending; press Ctrl-C again to end at once");
         } else {
+            clean_up();
             std::process::exit(ENDED_BY_INTERRUPT);
         }
     };

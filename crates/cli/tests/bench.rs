@@ -73,12 +73,75 @@ fn ycsb_reports_json_and_nothing_else_on_stdout() {
     assert_eq!(json["parameters"]["mix"]["rmw"], 50.0);
 }
 
+fn assert_durable_fields(json: &Value) {
+    let latency = &json["durable_latency_ms"];
+    let [p50, p95, p99] = ["p50", "p95", "p99"].map(|name| latency[name].as_f64().unwrap());
+    assert!(0.0 < p50 && p50 <= p95 && p95 <= p99, "{latency}");
+    assert!(json["log_bytes"].as_u64().unwrap() > 10_000);
+    assert!(json["checkpoint_bytes"].is_u64());
+    assert!(json["durability"]["log_syncs"].as_u64().unwrap() > 0);
+    assert!(json["disk"]["sync_4_kib_ms"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_durable_database_lies_where_it_was_told_and_stays_there() {
+    let directory = std::env::temp_dir().join(format!("ensilo-cli-data-{}", std::process::id()));
+    let (data, log) = (directory.join("data"), directory.join("log"));
+    let places = ["--data-dir", data.to_str().unwrap(), "--log-dir", log.to_str().unwrap()];
+    let json = json_of(&[&SMALL_TPCC, &SHORT, &MODEST, &places, &["--log-compression", "lz4"]]);
+    assert_common_fields(&json, "tpcc");
+    assert_durable_fields(&json);
+    assert!(json["recovery"].is_null());
+    assert!(data.is_dir() && log.read_dir().unwrap().next().is_some());
+    let again = ensilo(&[&SMALL_TPCC[..], &SHORT, &places].concat());
+    assert_eq!(again.status.code(), Some(1));
+    assert!(text(&again.stderr).contains("not empty"), "{}", text(&again.stderr));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn in_memory_there_is_nothing_to_report_of_a_disk() {
+    let json = json_of(&[&SMALL_YCSB, &SHORT, &MODEST, &["--memory"]]);
+    assert_common_fields(&json, "ycsb");
+    for name in ["durable_latency_ms", "log_bytes", "checkpoint_bytes", "recovery", "durability", "disk"] {
+        assert!(json[name].is_null(), "{name}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_crash_loses_nothing_that_was_acknowledged() {
+    let tpcc: &[&[&str]] = &[&SMALL_TPCC, &["--warehouses", "2"]];
+    let ycsb: &[&[&str]] = &[&SMALL_YCSB, &["--mix", "read=30,rmw=50,insert=20"]];
+    for (workload, counted) in
+        [(tpcc, vec!["new_order", "payment", "delivery"]), (ycsb, vec!["rmw", "insert"])]
+    {
+        let json =
+            json_of(&[workload, &[&SHORT, &MODEST, &["--crash", "--checkpoint-interval", "0.1"]]].concat());
+        assert_durable_fields(&json);
+        assert_eq!(json["consistency_failures"], 0);
+        let recovery = &json["recovery"];
+        assert_eq!(recovery["transactions_lost"], 0);
+        let [bytes, checkpoint, log] =
+            ["bytes", "checkpoint_bytes", "log_bytes"].map(|name| recovery[name].as_u64().unwrap());
+        assert!(log > 0 && bytes == checkpoint + log && recovery["seconds"].as_f64().unwrap() > 0.0);
+        let survivals = recovery["transactions"].as_array().unwrap();
+        assert_eq!(survivals.len(), counted.len());
+        for (survival, name) in survivals.iter().zip(counted) {
+            assert_eq!(survival["transaction"], name);
+            assert!(survival["acknowledged"].as_u64().unwrap() > 0, "{recovery}");
+        }
+    }
+}
+
 #[test]
 fn the_text_report_shows_types_and_checks() {
     let output = ensilo(&[&SMALL_TPCC[..], &SHORT, &MODEST].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let report = text(&output.stdout);
-    for part in ["new_order", "stock_level", "p99.9", "transactions/s", "memory", "all 12 checks passed"] {
+    let parts =
+        ["new_order", "p99.9", "transactions/s", "memory", "all 12 checks passed", "stored", "log:", "disk"];
+    for part in parts {
         assert!(report.contains(part), "{part}: {report}");
     }
 }
@@ -103,6 +166,10 @@ fn bad_parameters_are_usage_errors() {
         &["bench", "tpcc", "--read-only", "maybe"],
         &["bench", "tpcc", "--warehouse-choice", "90-10"],
         &["bench", "tpcc", "--epoch-ms", "0"],
+        &["bench", "tpcc", "--memory", "--crash"],
+        &["bench", "tpcc", "--memory", "--data-dir", "somewhere"],
+        &["bench", "tpcc", "--checkpoint-interval", "0"],
+        &["bench", "ycsb", "--log-compression", "zip"],
         &["bench", "tpcc", "--memory-limit-mib", "1"],
         &["bench", "tpcc", "--records", "5"],
         &["bench", "ycsb", "--records", "0"],
@@ -149,11 +216,12 @@ fn an_interrupt_ends_the_run_with_its_results() {
     let mut ensilo = Command::new(env!("CARGO_BIN_EXE_ensilo"))
         .args(SMALL_TPCC)
         .args(MODEST)
-        .args(["--seconds", "3600", "--warmup", "0", "--format", "json"])
+        .args(["--seconds", "20", "--warmup", "0", "--format", "json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    let id = ensilo.id();
     let mut progress = BufReader::new(ensilo.stderr.take().unwrap()).lines();
     let is_tick = |line: &std::io::Result<String>| line.as_ref().is_ok_and(|line| line.starts_with("run:"));
     assert!(progress.any(|line| is_tick(&line)), "a line each second while it runs");
@@ -167,4 +235,12 @@ fn an_interrupt_ends_the_run_with_its_results() {
     assert_eq!(json["interrupted"], true);
     assert!(json["committed"].as_u64().unwrap() > 0);
     assert_eq!(json["consistency_checks"], 12);
+    assert!(no_temporary_files_of(id), "an interrupted run leaves nothing behind");
+}
+
+/// Whether a process that was has left nothing among the temporary files.
+fn no_temporary_files_of(id: u32) -> bool {
+    let prefix = format!("ensilo-bench-{id}-");
+    let entries = std::env::temp_dir().read_dir().unwrap();
+    entries.flatten().all(|entry| !entry.file_name().to_string_lossy().starts_with(&prefix))
 }

@@ -2,6 +2,7 @@
 
 use std::error;
 use std::fmt;
+use std::io;
 
 /// What stopped a workload.
 #[derive(Debug)]
@@ -11,6 +12,10 @@ pub enum Failure {
     Database(ensilo::Error),
     /// The database holds something other than the workload put there; the text says what.
     Broken(String),
+    /// The operating system refused something; the text says what.
+    Io(String, io::Error),
+    /// What was asked for cannot be done here; the text says why, and what can.
+    Refused(String),
     /// The user asked to stop before there was anything to report.
     Interrupted,
 }
@@ -20,6 +25,8 @@ impl fmt::Display for Failure {
         match self {
             Self::Database(error) => write!(f, "the database failed: {error}"),
             Self::Broken(what) => write!(f, "the database is broken: {what}"),
+            Self::Io(what, error) => write!(f, "{what}: {error}"),
+            Self::Refused(why) => f.write_str(why),
             Self::Interrupted => f.write_str("interrupted before anything was measured"),
         }
     }
@@ -29,7 +36,8 @@ impl error::Error for Failure {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             Self::Database(error) => Some(error),
-            Self::Broken(_) | Self::Interrupted => None,
+            Self::Io(_, error) => Some(error),
+            Self::Broken(_) | Self::Refused(_) | Self::Interrupted => None,
         }
     }
 }

@@ -10,6 +10,8 @@
 //! width   1          1            2             4            ..
 //! ```
 
+use serde::{Deserialize, Serialize};
+
 /// Classes of a power of two, as a power of two.
 const CLASS_BITS: u32 = 7;
 /// Values of this many bits, 73 minutes, and longer ones are counted in the last class.
@@ -17,7 +19,7 @@ const VALUE_BITS: u32 = 42;
 const CLASSES: usize = ((VALUE_BITS - CLASS_BITS + 1) as usize) << CLASS_BITS;
 
 /// Counted latencies.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Latencies {
     counts: Box<[u64]>,
     max_ns: u64,

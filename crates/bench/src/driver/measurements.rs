@@ -1,6 +1,7 @@
 //! What one worker counts and times: per transaction type, in memory that no other worker writes.
 
 use ensilo::AbortReason;
+use serde::{Deserialize, Serialize};
 
 use super::latencies::Latencies;
 
@@ -69,7 +70,7 @@ impl From<AbortReason> for AbortKind {
 }
 
 /// Aborted attempts by reason.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aborts {
     total: u64,
     by_kind: [u64; AbortKind::ALL.len()],
@@ -104,7 +105,7 @@ impl Aborts {
 }
 
 /// Counts and latencies of one transaction type.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct TypeMeasurements {
     /// Requests that committed.
     pub committed: u64,
@@ -112,6 +113,8 @@ pub struct TypeMeasurements {
     pub aborts: Aborts,
     /// From the start of a request to its end, retries included, of committed and rolled-back requests.
     pub latencies: Latencies,
+    /// From the start of a request until it was seen to be stored, of those that had to wait for the disk.
+    pub durable_latencies: Latencies,
 }
 
 impl TypeMeasurements {
@@ -120,11 +123,12 @@ impl TypeMeasurements {
         self.committed += other.committed;
         self.aborts.add(&other.aborts);
         self.latencies.add(&other.latencies);
+        self.durable_latencies.add(&other.durable_latencies);
     }
 }
 
 /// Counts and latencies of all transaction types, in the workload's order of types.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Measurements {
     types: Vec<TypeMeasurements>,
 }
@@ -146,12 +150,19 @@ impl Measurements {
         of_type.latencies.record(latency_ns);
     }
 
+    /// Counts how long a committed request of type `transaction` took until it was stored.
+    #[inline]
+    pub fn record_stored(&mut self, transaction: usize, latency_ns: u64) {
+        self.types[transaction].durable_latencies.record(latency_ns);
+    }
+
     /// Forgets everything counted so far, as at the end of the warm-up.
     pub fn clear(&mut self) {
         for of_type in &mut self.types {
             of_type.committed = 0;
             of_type.aborts = Aborts::default();
             of_type.latencies.clear();
+            of_type.durable_latencies.clear();
         }
     }
 
@@ -170,6 +181,13 @@ impl Measurements {
     /// Requests that committed.
     pub fn committed(&self) -> u64 {
         self.types.iter().map(|of_type| of_type.committed).sum()
+    }
+
+    /// From the start of a request until it was seen to be stored, over all types.
+    pub fn durable_latencies(&self) -> Latencies {
+        let mut sum = Latencies::new();
+        self.types.iter().for_each(|of_type| sum.add(&of_type.durable_latencies));
+        sum
     }
 
     /// Attempts that did not commit, by reason.
@@ -196,6 +214,7 @@ mod tests {
         let mut rollback = Aborts::default();
         rollback.count(AbortKind::Rollback);
         two.record(1, false, &rollback, 2_000);
+        two.record_stored(0, 5_000_000);
         one.add(&two);
         assert_eq!(one.committed(), 2);
         assert_eq!(one.aborts().total(), 3);
@@ -203,6 +222,7 @@ mod tests {
         assert_eq!(one.types()[1].aborts.of(AbortKind::Rollback), 1);
         let p99 = one.types()[0].latencies.quantile_ns(0.99);
         assert!((2_970..=3_030).contains(&p99), "{p99}");
+        assert_eq!(one.durable_latencies().count(), 1);
         one.clear();
         assert_eq!((one.committed(), one.aborts().total(), one.types()[0].latencies.count()), (0, 0, 0));
     }

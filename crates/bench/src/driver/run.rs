@@ -1,23 +1,38 @@
 //! One measured run: warm up, measure, stop; by workers that share nothing but the word that says the phase.
 //!
+//! ```text
+//! preparing -> warm-up -> measured -> stop
+//!                                  \-> afterwards -> (crash)      the workers go on while their results are taken
+//! ```
+//! A worker whose database keeps a log does not wait for it: it looks after every transaction which of the earlier ones are stored by now
+//! (`pending`), and waits for the rest at the end.
+//!
 //! # Memory ordering
 //! The phase and the live counters are Relaxed: a worker that sees a phase a transaction late counts that transaction
 //! to the other side, and nothing else is published through them. What the workers counted comes back by joining
-//! their threads.
+//! their threads, or through a channel.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::clock::Clock;
+use serde::{Deserialize, Serialize};
+
+use super::acknowledged::Acknowledged;
+use super::clock::{Clock, Stamp};
+use super::durability::DurabilityCounts;
 use super::failure::Failure;
 use super::interrupt::Interrupt;
 use super::measurements::{Aborts, Measurements};
+use super::pending::Pending;
 use super::pin;
+use super::processor_time::processor_time;
 use super::view::{Tick, View};
 use super::workload::{Memory, Session, Workload};
+use crate::database;
 
 /// How to run a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,10 +48,12 @@ pub struct RunOptions {
 }
 
 /// What a run measured.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunResult {
     /// Seconds that were counted; fewer than asked for after an interrupt.
     pub seconds: f64,
+    /// Seconds of processors that all threads of the program took in this time together; 0 where the system cannot say.
+    pub processor_seconds: f64,
     /// What all workers counted.
     pub measurements: Measurements,
     /// Committed and aborted by second.
@@ -45,12 +62,14 @@ pub struct RunResult {
     pub memory_before: Memory,
     /// Memory of the database when it ended.
     pub memory_after: Memory,
+    /// What log and checkpoints did in the measured time; `None` for a database in memory.
+    pub durability: Option<DurabilityCounts>,
     /// Whether the user ended the run early.
     pub interrupted: bool,
 }
 
 /// One second of a run (the last may be a part of one).
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SecondCounts {
     /// When it ended, in seconds since the measured time began.
     pub ended_at: f64,
@@ -60,10 +79,19 @@ pub struct SecondCounts {
     pub aborted: u64,
 }
 
+/// How a run ends that is to crash while its workers are at work.
+pub(crate) struct Crash<'a> {
+    /// Where the workers note down what was acknowledged as stored.
+    pub(crate) acknowledged: &'a File,
+    /// Is given the results, and ends the process.
+    pub(crate) end: &'a dyn Fn(&RunResult) -> Failure,
+}
+
 const PREPARING: u8 = 0;
 const WARMUP: u8 = 1;
 const MEASURED: u8 = 2;
-const STOP: u8 = 3;
+const AFTERWARDS: u8 = 3;
+const STOP: u8 = 4;
 
 /// What a worker lets others see while it runs; each is written by one worker only and alone on its cache lines.
 #[derive(Debug, Default)]
@@ -74,13 +102,14 @@ struct LiveCounts {
 }
 
 /// What the threads of a run share.
-struct Shared {
+struct Shared<'a> {
     phase: AtomicU8,
     live: Vec<LiveCounts>,
     /// Held by the coordinator until every worker is ready.
     start: Mutex<()>,
     processors: Vec<usize>,
     clock: Clock,
+    acknowledged: Option<&'a File>,
 }
 
 /// Runs `workload` once. `name` is what the view calls the measured phase.
@@ -97,33 +126,82 @@ pub fn run<W: Workload>(
     view: &mut View,
     interrupt: &Interrupt,
 ) -> Result<RunResult, Failure> {
+    run_to_end(workload, options, name, view, interrupt, None)
+}
+
+/// Runs `workload` until `crash` ends the process.
+///
+/// # Errors
+/// The first failure of a session, or why the process could not be ended.
+///
+/// # Panics
+/// If a worker panics.
+pub(crate) fn run_until_crash<W: Workload>(
+    workload: &W,
+    options: &RunOptions,
+    view: &mut View,
+    interrupt: &Interrupt,
+    crash: &Crash<'_>,
+) -> Failure {
+    match run_to_end(workload, options, "run until the crash", view, interrupt, Some(crash)) {
+        Ok(_) => Failure::Broken("a run that was to crash came to its end".to_owned()),
+        Err(failure) => failure,
+    }
+}
+
+fn run_to_end<W: Workload>(
+    workload: &W,
+    options: &RunOptions,
+    name: &str,
+    view: &mut View,
+    interrupt: &Interrupt,
+    crash: Option<&Crash<'_>>,
+) -> Result<RunResult, Failure> {
     let shared = Shared {
         phase: AtomicU8::new(PREPARING),
         live: (0..options.workers).map(|_| LiveCounts::default()).collect(),
         start: Mutex::new(()),
         processors: processors_for(options),
         clock: Clock::new(),
+        acknowledged: crash.map(|crash| crash.acknowledged),
     };
     thread::scope(|scope| {
         let shared = &shared;
         let start = shared.start.lock().unwrap_or_else(PoisonError::into_inner);
         let (preparing, all_ready) = channel();
+        let (afterwards, results) = channel();
         let start_worker = |worker| {
-            let preparing = preparing.clone();
-            scope.spawn(move || work(workload, worker, shared, preparing))
+            let (preparing, afterwards) = (preparing.clone(), afterwards.clone());
+            scope.spawn(move || work(workload, worker, shared, preparing, afterwards))
         };
         let workers: Vec<_> = (0..options.workers).map(start_worker).collect();
-        drop(preparing);
+        drop((preparing, afterwards));
         wait_for_all(&all_ready);
         set_phase(shared, WARMUP);
         drop(start);
         let mut result = coordinate(workload, options, name, shared, view, interrupt);
+        let crashed = crash.and_then(|crash| end_in_crash(crash, shared, &mut result, &results));
+        set_phase(shared, STOP);
         for worker in workers {
             let outcome = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             result.measurements.add(&outcome?);
         }
-        Ok(result)
+        crashed.map_or(Ok(result), Err)
     })
+}
+
+/// Collects the results of workers that go on, and crashes. Comes back with a failure if that was impossible; with none if a worker has failed.
+fn end_in_crash(
+    crash: &Crash<'_>,
+    shared: &Shared<'_>,
+    result: &mut RunResult,
+    results: &Receiver<Measurements>,
+) -> Option<Failure> {
+    set_phase(shared, AFTERWARDS);
+    for _ in &shared.live {
+        result.measurements.add(&results.recv().ok()?);
+    }
+    Some((crash.end)(result))
 }
 
 /// The processors to bind workers to, none if they are not to be bound or there are too few.
@@ -138,7 +216,7 @@ fn wait_for_all(all_ready: &Receiver<()>) {
 }
 
 /// Ends the run if its thread panics, so that the others do not go on for nothing.
-struct StopOnPanic<'a>(&'a Shared);
+struct StopOnPanic<'a>(&'a Shared<'a>);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
@@ -152,63 +230,96 @@ impl Drop for StopOnPanic<'_> {
 fn work<W: Workload>(
     workload: &W,
     worker: usize,
-    shared: &Shared,
+    shared: &Shared<'_>,
     preparing: Sender<()>,
+    afterwards: Sender<Measurements>,
 ) -> Result<Measurements, Failure> {
     let _stop_on_panic = StopOnPanic(shared);
     if let Some(&processor) = shared.processors.get(worker) {
         pin::pin_to(processor);
     }
     let mut session = workload.session(worker);
-    let mut measurements = Measurements::new(workload.transaction_types().len());
+    let types = workload.transaction_types().len();
+    let acknowledged = shared.acknowledged.map(|file| Acknowledged::new(file, worker, types));
+    let mut worker = Worker {
+        measurements: Measurements::new(types),
+        pending: Pending::new(workload.database(), acknowledged),
+        clock: shared.clock.clone(),
+        live: &shared.live[worker],
+        committed: 0,
+        aborted: 0,
+    };
     drop(preparing);
     // Waits for the coordinator to let go. Not by yielding in a loop: schedulers make who yields often wait for long.
     drop(shared.start.lock());
-    let result = run_transactions(&mut session, &mut measurements, &shared.live[worker], shared);
+    let ended = worker.run_transactions(&mut session, &shared.phase, &afterwards);
+    // The others need not go on after a failure: the run has no result.
+    shared.phase.store(STOP, Relaxed);
     session.finish();
-    result.map(|()| measurements)
+    ended.map(|()| worker.measurements)
 }
 
-/// The measured loop. Never inlined, so that a profiler can be told to look at it alone.
-#[inline(never)]
-fn run_transactions(
-    session: &mut impl Session,
-    measurements: &mut Measurements,
-    live: &LiveCounts,
-    shared: &Shared,
-) -> Result<(), Failure> {
-    let clock = shared.clock.clone();
-    let (mut committed, mut aborted) = (0u64, 0u64);
-    let mut phase = PREPARING;
-    let mut started = clock.stamp();
-    loop {
-        let current = shared.phase.load(Relaxed);
-        if current != phase {
-            if current == STOP {
-                return Ok(());
+/// What a worker counts.
+struct Worker<'a> {
+    measurements: Measurements,
+    pending: Pending<'a>,
+    clock: Clock,
+    live: &'a LiveCounts,
+    committed: u64,
+    aborted: u64,
+}
+
+impl Worker<'_> {
+    /// The measured loop. Never inlined, so that a profiler can be told to look at it alone.
+    #[inline(never)]
+    fn run_transactions(
+        &mut self,
+        session: &mut impl Session,
+        shared_phase: &AtomicU8,
+        afterwards: &Sender<Measurements>,
+    ) -> Result<(), Failure> {
+        let mut phase = PREPARING;
+        // The epoch that has to be durable before the results are complete that are taken while the worker goes on.
+        let mut last_measured = None;
+        let mut started = self.clock.stamp();
+        loop {
+            let current = shared_phase.load(Relaxed);
+            if current != phase {
+                match current {
+                    STOP => return self.pending.finish(&self.clock, &mut self.measurements),
+                    AFTERWARDS => last_measured = Some(self.pending.last_epoch()),
+                    _ => self.measurements.clear(),
+                }
+                phase = current;
             }
-            measurements.clear();
-            phase = current;
+            started = self.run_one(session, started, phase)?;
+            if last_measured.is_some_and(|epoch| self.pending.has_stored(epoch)) {
+                last_measured = None;
+                // The receiver outlives the worker.
+                let _ = afterwards.send(self.measurements.clone());
+            }
         }
+    }
+
+    /// Runs one transaction and returns when it ended.
+    #[inline]
+    fn run_one(&mut self, session: &mut impl Session, started: Stamp, phase: u8) -> Result<Stamp, Failure> {
         let mut aborts = Aborts::default();
-        let outcome = session.run_one(clock.unix_microseconds(started), &mut aborts).inspect_err(|_| {
-            // The others need not go on: the run has no result.
-            shared.phase.store(STOP, Relaxed);
-        })?;
-        let ended = clock.stamp();
-        measurements.record(
-            outcome.transaction,
-            outcome.committed,
-            &aborts,
-            clock.nanoseconds(started, ended),
-        );
-        committed += u64::from(outcome.committed);
-        live.committed.store(committed, Relaxed);
-        if aborts.total() > 0 {
-            aborted += aborts.total();
-            live.aborted.store(aborted, Relaxed);
+        let outcome = session.run_one(self.clock.unix_microseconds(started), &mut aborts)?;
+        let ended = self.clock.stamp();
+        if phase != AFTERWARDS {
+            let latency_ns = self.clock.nanoseconds(started, ended);
+            self.measurements.record(outcome.transaction, outcome.committed, &aborts, latency_ns);
         }
-        started = ended;
+        self.pending.push(&outcome, started, phase == MEASURED);
+        self.pending.settle(&self.clock, ended, &mut self.measurements)?;
+        self.committed += u64::from(outcome.committed);
+        self.live.committed.store(self.committed, Relaxed);
+        if aborts.total() > 0 {
+            self.aborted += aborts.total();
+            self.live.aborted.store(self.aborted, Relaxed);
+        }
+        Ok(ended)
     }
 }
 
@@ -217,29 +328,36 @@ fn coordinate<W: Workload>(
     workload: &W,
     options: &RunOptions,
     name: &str,
-    shared: &Shared,
+    shared: &Shared<'_>,
     view: &mut View,
     interrupt: &Interrupt,
 ) -> RunResult {
     let mut ignored = Vec::new();
     watch("warm-up", options.warmup, shared, view, interrupt, &mut ignored);
-    let memory_before = workload.memory();
+    let memory = || workload.database().map(database::memory).unwrap_or_default();
+    let durability = || workload.database().and_then(DurabilityCounts::of);
+    let (memory_before, durability_before) = (memory(), durability());
     set_phase(shared, MEASURED);
+    let processor_time_before = processor_time();
     let mut per_second = Vec::new();
     let elapsed = watch(name, options.measured, shared, view, interrupt, &mut per_second);
-    set_phase(shared, STOP);
+    let processor_time = processor_time().saturating_sub(processor_time_before);
+    let durability =
+        durability().zip(durability_before).map(|(after, before)| DurabilityCounts::since(&after, &before));
     RunResult {
         seconds: elapsed.as_secs_f64(),
+        processor_seconds: processor_time.as_secs_f64(),
         measurements: Measurements::new(workload.transaction_types().len()),
         per_second,
         memory_before,
-        memory_after: workload.memory(),
+        memory_after: memory(),
+        durability,
         interrupted: interrupt.is_raised(),
     }
 }
 
 /// Goes on to `phase` unless a failed worker has stopped the run.
-fn set_phase(shared: &Shared, phase: u8) {
+fn set_phase(shared: &Shared<'_>, phase: u8) {
     // Relaxed: see the module's docs; an update that fails leaves STOP in place.
     let _ = shared.phase.fetch_update(Relaxed, Relaxed, |current| (current != STOP).then_some(phase));
 }
@@ -248,7 +366,7 @@ fn set_phase(shared: &Shared, phase: u8) {
 fn watch(
     phase: &str,
     planned: Duration,
-    shared: &Shared,
+    shared: &Shared<'_>,
     view: &mut View,
     interrupt: &Interrupt,
     per_second: &mut Vec<SecondCounts>,
@@ -278,7 +396,7 @@ fn watch(
 }
 
 /// Committed and aborted so far, over all workers and phases.
-fn live_counts(shared: &Shared) -> (u64, u64) {
+fn live_counts(shared: &Shared<'_>) -> (u64, u64) {
     let sum =
         |pick: fn(&LiveCounts) -> &AtomicU64| shared.live.iter().map(|live| pick(live).load(Relaxed)).sum();
     (sum(|live| &live.committed), sum(|live| &live.aborted))

@@ -3,6 +3,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use ensilo::Database;
+
 use super::*;
 
 /// Counts to itself; every tenth transaction aborts once before it commits, every hundredth is rolled back.
@@ -28,11 +30,15 @@ impl Workload for Counting {
         CountingSession { workload: self, done: 0 }
     }
 
-    fn memory(&self) -> Memory {
-        Memory::default()
+    fn database(&self) -> Option<&Database> {
+        None
     }
 
     fn check(&self, _view: &mut View, _interrupt: &Interrupt) -> Result<Vec<Check>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn count_effects(&self) -> Result<Vec<u64>, Failure> {
         Ok(Vec::new())
     }
 }
@@ -51,7 +57,7 @@ impl Session for CountingSession<'_> {
         if !committed {
             aborts.count(AbortKind::Rollback);
         }
-        Ok(Outcome { transaction: (self.done % 2) as usize, committed })
+        Ok(Outcome { transaction: (self.done % 2) as usize, committed, epoch: 0, effects: 0 })
     }
 
     fn finish(self) {
@@ -135,11 +141,15 @@ impl Workload for Panicking {
         self.0.session(worker)
     }
 
-    fn memory(&self) -> Memory {
-        Memory::default()
+    fn database(&self) -> Option<&Database> {
+        None
     }
 
     fn check(&self, _view: &mut View, _interrupt: &Interrupt) -> Result<Vec<Check>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn count_effects(&self) -> Result<Vec<u64>, Failure> {
         Ok(Vec::new())
     }
 }

@@ -1,5 +1,8 @@
 //! What the driver asks of a workload.
 
+use ensilo::Database;
+use serde::{Deserialize, Serialize};
+
 use super::check::Check;
 use super::failure::Failure;
 use super::interrupt::Interrupt;
@@ -19,14 +22,20 @@ pub trait Workload: Sync {
     /// Makes worker `worker`'s session; called on the worker's own thread after it is pinned.
     fn session(&self, worker: usize) -> Self::Session<'_>;
 
-    /// What the database's memory is now.
-    fn memory(&self) -> Memory;
+    /// The database that it runs against, if it is one.
+    fn database(&self) -> Option<&Database>;
 
     /// Checks that the database is consistent; called when no session is left.
     ///
     /// # Errors
     /// A failure of the database itself; an inconsistency is a value.
     fn check(&self, view: &mut View, interrupt: &Interrupt) -> Result<Vec<Check>, Failure>;
+
+    /// By transaction type, what the database shows of all transactions since the load: the sum of their [`Outcome::effects`].
+    ///
+    /// # Errors
+    /// A failure of the database.
+    fn count_effects(&self) -> Result<Vec<u64>, Failure>;
 }
 
 /// One worker's stream of transactions.
@@ -49,10 +58,21 @@ pub struct Outcome {
     pub transaction: usize,
     /// False if it was rolled back or gave up after many retries.
     pub committed: bool,
+    /// The epoch that has to be durable before it is stored; 0 if it has nothing to wait for.
+    pub epoch: u64,
+    /// What it added to the database that can be counted there afterwards.
+    pub effects: u16,
+}
+
+impl Outcome {
+    /// A request of this type that was rolled back or gave up.
+    pub fn not_committed(transaction: usize) -> Self {
+        Self { transaction, committed: false, epoch: 0, effects: 0 }
+    }
 }
 
 /// Memory of a database.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// Bytes in use by rows, index nodes and versions.
     pub live_bytes: u64,

@@ -1,11 +1,14 @@
 //! The report on a benchmark: tables for people and JSON for programs, with the same fields.
 
+mod durable;
 mod machine;
 mod model;
 #[cfg(test)]
 mod tests;
 mod text;
 
+pub use crate::disk::DiskReport;
+pub use durable::{DurabilityReport, DurableLatencyReport, RecoveryReport, SurvivalReport};
 pub use machine::{Build, Machine, free_memory_bytes};
 pub use model::{
     AbortShare, CheckReport, CheckedRun, LatencyReport, MemoryReport, Report, RunReport, SecondReport,

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
+use super::durable::{DurabilityReport, DurableLatencyReport, RecoveryReport};
 use super::machine::{Build, Machine};
+use crate::disk::DiskReport;
 use crate::driver::{AbortKind, Aborts, Check, Memory, RunResult, TypeMeasurements};
 
 /// The result of `ensilo bench`: of several runs, the counts and latencies are those of the run with the median
@@ -23,6 +25,20 @@ pub struct Report {
     pub aborted: u64,
     /// Committed transactions per second.
     pub throughput_per_second: f64,
+    /// Seconds of processors that the program took meanwhile, loggers and checkpoints included.
+    pub processor_seconds: f64,
+    /// How long transactions took until they were stored; `null` for a database in memory, as the next four are.
+    pub durable_latency_ms: Option<DurableLatencyReport>,
+    /// Bytes written to the log in the measured time.
+    pub log_bytes: Option<u64>,
+    /// Bytes written to checkpoints in the measured time.
+    pub checkpoint_bytes: Option<u64>,
+    /// Log and checkpoints in the measured time.
+    pub durability: Option<DurabilityReport>,
+    /// The disk by itself, before the run.
+    pub disk: Option<DiskReport>,
+    /// How the database came back; `null` if there was no crash. Of several runs, the slowest recovery, with the losses of all.
+    pub recovery: Option<RecoveryReport>,
     /// Bytes in use at the end by rows, their older versions and indexes.
     pub memory_bytes: u64,
     /// Consistency checks made, over all runs.
@@ -65,6 +81,8 @@ pub struct TypeReport {
     pub aborts: Vec<(&'static str, AbortShare)>,
     /// Latency from the first attempt to the commit or rollback, in microseconds.
     pub latency_us: LatencyReport,
+    /// Until it was stored, in milliseconds; `null` if none had to wait for the disk.
+    pub durable_latency_ms: Option<DurableLatencyReport>,
 }
 
 /// Aborts for one reason.
@@ -156,6 +174,10 @@ pub struct CheckedRun {
     pub result: RunResult,
     /// What was checked afterwards.
     pub checks: Vec<Check>,
+    /// The disk before it, if the database lies on one.
+    pub disk: Option<DiskReport>,
+    /// How the database came back, if the run ended in a crash.
+    pub recovery: Option<RecoveryReport>,
 }
 
 /// What a report says beside the measurements.
@@ -174,11 +196,12 @@ pub struct Subject {
 impl Report {
     /// The report on `runs`, of which there is at least one.
     pub fn new(subject: Subject, runs: &[CheckedRun]) -> Self {
-        let median = &median(runs).result;
+        let CheckedRun { result: median, disk, .. } = median(runs);
         let Memory { live_bytes, mapped_bytes, by_table } = median.memory_after.clone();
         let consistency = check_reports(runs);
         let committed = median.measurements.committed();
         let aborts = median.measurements.aborts();
+        let durability = median.durability.as_ref();
         Self {
             workload: subject.workload,
             workers: subject.workers,
@@ -186,6 +209,14 @@ impl Report {
             committed,
             aborted: aborts.total(),
             throughput_per_second: throughput(median),
+            processor_seconds: median.processor_seconds,
+            durable_latency_ms: durability
+                .map(|_| DurableLatencyReport::new(&median.measurements.durable_latencies())),
+            log_bytes: durability.map(|counts| counts.log_bytes),
+            checkpoint_bytes: durability.map(|counts| counts.checkpoint_bytes),
+            durability: durability.map(|counts| DurabilityReport::new(counts.clone(), committed)),
+            disk: *disk,
+            recovery: worst_recovery(runs),
             memory_bytes: live_bytes,
             consistency_checks: consistency.len(),
             consistency_failures: consistency.iter().filter(|check| !check.passed).count(),
@@ -222,6 +253,14 @@ fn median(runs: &[CheckedRun]) -> &CheckedRun {
     by_throughput[(by_throughput.len() - 1) / 2]
 }
 
+/// The slowest recovery, with what was lost in all.
+fn worst_recovery(runs: &[CheckedRun]) -> Option<RecoveryReport> {
+    let recoveries = || runs.iter().filter_map(|run| run.recovery.as_ref());
+    let slowest = recoveries().max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+    let transactions_lost = recoveries().map(|recovery| recovery.transactions_lost).sum();
+    Some(RecoveryReport { transactions_lost, ..slowest.clone() })
+}
+
 fn throughput(run: &RunResult) -> f64 {
     if run.seconds > 0.0 { run.measurements.committed() as f64 / run.seconds } else { 0.0 }
 }
@@ -246,6 +285,8 @@ fn type_report(of_type: &TypeMeasurements) -> TypeReport {
             p99_9: microseconds(0.999),
             max: of_type.latencies.max_ns() as f64 / 1e3,
         },
+        durable_latency_ms: Some(DurableLatencyReport::new(&of_type.durable_latencies))
+            .filter(|latency| latency.count > 0),
     }
 }
 

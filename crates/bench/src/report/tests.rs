@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::driver::{AbortKind, Aborts, Check, Measurements, Memory, RunResult};
+use crate::driver::{AbortKind, Aborts, Check, DurabilityCounts, Measurements, Memory, RunResult};
 
 /// A run of two seconds in which the first type committed `committed` times and aborted once, the second nothing.
 fn run_of(committed: u64) -> CheckedRun {
@@ -17,13 +17,15 @@ fn run_of(committed: u64) -> CheckedRun {
     let memory = Memory { live_bytes: 10, mapped_bytes: 20, by_table: vec![("stock".to_owned(), 7)] };
     let result = RunResult {
         seconds: 2.0,
+        processor_seconds: 3.0,
+        durability: None,
         measurements,
         per_second: Vec::new(),
         memory_before: Memory::default(),
         memory_after: memory,
         interrupted: false,
     };
-    CheckedRun { result, checks: vec![Check::new("3.3.2.1", "sums agree")] }
+    CheckedRun { result, checks: vec![Check::new("3.3.2.1", "sums agree")], disk: None, recovery: None }
 }
 
 fn report(runs: &[CheckedRun]) -> Report {
@@ -62,6 +64,56 @@ fn the_json_has_its_promised_names() {
     assert_eq!(json["memory"]["by_table"]["stock"], 7);
     for name in ["machine", "build", "per_second", "runs", "interrupted", "consistency"] {
         assert!(!json[name].is_null(), "{name}");
+    }
+}
+
+#[test]
+fn a_durable_run_reports_its_log_and_its_recovery() {
+    let mut run = run_of(100);
+    run.result.measurements.record_stored(0, 4_000_000);
+    run.result.durability = Some(DurabilityCounts {
+        logged_transactions: 50,
+        log_bytes: 10_000,
+        log_syncs: 4,
+        log_sync_seconds: 0.002,
+        checkpoint_bytes: 77,
+        ..DurabilityCounts::default()
+    });
+    let recovery = |seconds: f64, transactions_lost| RecoveryReport {
+        seconds,
+        bytes: 5,
+        checkpoint_bytes: 2,
+        log_bytes: 3,
+        checkpoint_rows: 1,
+        log_writes: 1,
+        mb_per_second: 1.0,
+        transactions_lost,
+        transactions: vec![SurvivalReport { transaction: "new_order", acknowledged: 7, found: 6 }],
+    };
+    let runs = [(0.5, 1), (2.0, 0)].map(|(seconds, lost)| CheckedRun {
+        recovery: Some(recovery(seconds, lost)),
+        disk: Some(DiskReport { sync_4_kib_ms: 0.2, sequential_mb_per_second: 300.0 }),
+        ..run.clone()
+    });
+    let report = report(&runs);
+    let json: Value = serde_json::from_str(&report.to_json()).unwrap();
+    for name in ["p50", "p95", "p99"] {
+        let latency = json["durable_latency_ms"][name].as_f64().unwrap();
+        assert!((3.9..4.1).contains(&latency), "{name} {latency}");
+    }
+    assert_eq!((&json["log_bytes"], &json["checkpoint_bytes"]), (&10_000.into(), &77.into()));
+    assert_eq!(json["durability"]["log_bytes_per_transaction"], 100.0);
+    assert_eq!(json["durability"]["log_sync_ms_mean"], 0.5);
+    let recovery = &json["recovery"];
+    assert_eq!((&recovery["seconds"], &recovery["transactions_lost"]), (&2.0.into(), &1.into()));
+    assert_eq!(
+        (&recovery["bytes"], &recovery["checkpoint_bytes"], &recovery["log_bytes"]),
+        (&5.into(), &2.into(), &3.into())
+    );
+    let text = report.to_text();
+    for part in ["stored: after 4.0", "4 syncs", "300 MB/s", "lost: 1", "new_order: 7 acknowledged, 6 there"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
     }
 }
 

@@ -2,8 +2,9 @@
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
+use super::durable::{DurabilityReport, DurableLatencyReport, RecoveryReport, SurvivalReport};
 use super::model::{AbortShare, CheckReport, Report, TypeReport};
-use crate::driver::grouped;
+use crate::driver::{DurabilityCounts, grouped};
 
 impl Report {
     /// The report as text: what ran, what each transaction type did, memory and consistency.
@@ -13,7 +14,9 @@ impl Report {
         if self.runs.len() > 1 {
             text.push_str(&format!("\n{}\n", self.runs_table()));
         }
-        text.push_str(&format!("\n{}\n", self.memory_line()));
+        text.push('\n');
+        text.extend(self.durable_lines().iter().map(|line| format!("{line}\n")));
+        text.push_str(&format!("{}\n", self.memory_line()));
         text.push_str(&self.consistency_text());
         text
     }
@@ -40,22 +43,20 @@ impl Report {
     }
 
     fn transaction_table(&self) -> Table {
-        let mut table = table(&[
-            "transaction",
-            "committed",
-            "aborted",
-            "p50 us",
-            "p95 us",
-            "p99 us",
-            "p99.9 us",
-            "aborts by reason",
-        ]);
+        let mut header =
+            vec!["transaction", "committed", "aborted", "p50 us", "p95 us", "p99 us", "p99.9 us"];
+        if self.durable_latency_ms.is_some() {
+            header.extend(["stored p50 ms", "p99 ms"]);
+        }
+        let columns = header.len();
+        header.push("aborts by reason");
+        let mut table = table(&header);
         for (name, of_type) in
             self.transactions.iter().filter(|(_, of_type)| of_type.count + of_type.aborted > 0)
         {
-            table.add_row(transaction_row(name, of_type));
+            table.add_row(transaction_row(name, of_type, self.durable_latency_ms.is_some()));
         }
-        align_right(&mut table, 1..=6);
+        align_right(&mut table, 1..=columns - 1);
         table
     }
 
@@ -72,6 +73,26 @@ impl Report {
         }
         align_right(&mut table, 1..=4);
         table
+    }
+
+    /// What there is to say of log, checkpoints, disk and recovery.
+    fn durable_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(latency) = &self.durable_latency_ms {
+            let DurableLatencyReport { p50, p95, p99, max, .. } = latency;
+            lines.push(format!(
+                "stored: after {p50:.2} ms (p50), {p95:.2} ms (p95), {p99:.2} ms (p99), {max:.1} ms (longest)"
+            ));
+        }
+        lines.extend(self.durability.as_ref().map(durability_lines));
+        if let Some(disk) = &self.disk {
+            lines.push(format!(
+                "disk by itself: 4 KiB written and synced in {:.2} ms (median), {:.0} MB/s in sequence",
+                disk.sync_4_kib_ms, disk.sequential_mb_per_second
+            ));
+        }
+        lines.extend(self.recovery.as_ref().map(recovery_lines));
+        lines
     }
 
     fn memory_line(&self) -> String {
@@ -106,12 +127,68 @@ impl Report {
     }
 }
 
-fn transaction_row(name: &str, of_type: &TypeReport) -> Vec<String> {
+fn transaction_row(name: &str, of_type: &TypeReport, is_durable: bool) -> Vec<String> {
     let latency = &of_type.latency_us;
     let mut row = vec![name.to_owned(), grouped(of_type.count as f64), grouped(of_type.aborted as f64)];
     row.extend([latency.p50, latency.p95, latency.p99, latency.p99_9].map(|us| format!("{us:.1}")));
+    if is_durable {
+        let stored = &of_type.durable_latency_ms;
+        let milliseconds = |ms: Option<f64>| ms.map_or_else(String::new, |ms| format!("{ms:.2}"));
+        row.extend([stored.map(|stored| stored.p50), stored.map(|stored| stored.p99)].map(milliseconds));
+    }
     row.push(of_type.aborts.iter().map(abort_text).collect::<Vec<_>>().join(", "));
     row
+}
+
+fn durability_lines(durability: &DurabilityReport) -> String {
+    let DurabilityCounts {
+        log_bytes,
+        log_syncs,
+        log_buffer_waits,
+        log_buffer_wait_seconds,
+        checkpoints,
+        checkpoints_failed,
+        checkpoint_bytes,
+        ..
+    } = &durability.counts;
+    let failed = match checkpoints_failed {
+        0 => String::new(),
+        failed => format!(", {failed} FAILED"),
+    };
+    format!(
+        "log: {}, {:.0} bytes for each transaction, {:.0} for each that writes\n     \
+         {} syncs of {:.2} ms (mean), {:.1} ms (longest); {} commits waited for a buffer, {:.1} s in all\n\
+         checkpoints: {checkpoints} completed{failed}, {} written",
+        bytes(*log_bytes),
+        durability.log_bytes_per_transaction,
+        durability.log_bytes_per_logged_transaction,
+        grouped(*log_syncs as f64),
+        durability.log_sync_ms_mean,
+        durability.log_sync_ms_max,
+        grouped(*log_buffer_waits as f64),
+        log_buffer_wait_seconds,
+        bytes(*checkpoint_bytes),
+    )
+}
+
+fn recovery_lines(recovery: &RecoveryReport) -> String {
+    let mut text = format!(
+        "crash: killed at the end of the run with its workers at work\n\
+         recovery: {:.2} s, {:.0} MB/s; checkpoint {} with {} rows, log {} with {} writes\n          \
+         acknowledged transactions lost: {}",
+        recovery.seconds,
+        recovery.mb_per_second,
+        bytes(recovery.checkpoint_bytes),
+        grouped(recovery.checkpoint_rows as f64),
+        bytes(recovery.log_bytes),
+        grouped(recovery.log_writes as f64),
+        recovery.transactions_lost
+    );
+    for SurvivalReport { transaction, acknowledged, found } in &recovery.transactions {
+        let (acknowledged, found) = (grouped(*acknowledged as f64), grouped(*found as f64));
+        text.push_str(&format!("\n          {transaction}: {acknowledged} acknowledged, {found} there"));
+    }
+    text
 }
 
 fn abort_text((reason, abort): &(&'static str, AbortShare)) -> String {

@@ -7,6 +7,7 @@
 mod consistency;
 mod customer;
 mod delivery;
+mod effects;
 mod input;
 mod load;
 mod new_order;

@@ -97,6 +97,16 @@ impl TpccOptions {
         }
     }
 
+    /// Bytes of the loaded rows, roughly.
+    pub(crate) fn loaded_bytes(&self) -> u64 {
+        /// Of an item's stocks and of a customer with orders and lines.
+        const STOCK_BYTES: u64 = 350;
+        const CUSTOMER_BYTES: u64 = 10 * 2_000;
+        let Scale { items, customers } = self.scale;
+        let warehouse = u64::from(items) * STOCK_BYTES + u64::from(customers) * CUSTOMER_BYTES;
+        u64::from(self.warehouses) * warehouse + u64::from(items) * 100
+    }
+
     /// The options as the report shows them.
     pub fn parameters(&self) -> serde_json::Value {
         let mix: serde_json::Map<_, _> = TRANSACTION_TYPES

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use ensilo::{Abort, Error, Result, Timestamp};
 
 use super::delivery::{DeliveryInput, QueueHeads};
+use super::effects::{DELIVERY, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL};
 use super::input::{Homes, Inputs};
 use super::new_order::{NewOrderInput, UnusedItem};
 use super::options::ReadOnly;
@@ -30,11 +31,14 @@ pub struct TpccSession<'a> {
     stock_level: StockLevelScratch,
 }
 
-const NEW_ORDER: usize = 0;
-const PAYMENT: usize = 1;
-const ORDER_STATUS: usize = 2;
-const DELIVERY: usize = 3;
-const STOCK_LEVEL: usize = 4;
+/// What a committed transaction waits for and has done.
+struct Done {
+    epoch: u64,
+    effects: u16,
+}
+
+/// A transaction that read the past, which is stored, and did nothing.
+const PAST_READ: Done = Done { epoch: 0, effects: 0 };
 
 impl<'a> TpccSession<'a> {
     pub(super) fn new(tpcc: &'a Tpcc, worker: usize) -> Self {
@@ -62,63 +66,72 @@ impl<'a> TpccSession<'a> {
         }
     }
 
-    fn new_order(&mut self, warehouse: u16, now: Timestamp, aborts: &mut Aborts) -> Result<()> {
+    fn new_order(&mut self, warehouse: u16, now: Timestamp, aborts: &mut Aborts) -> Result<Done> {
         let input = NewOrderInput::draw(&mut self.inputs(), warehouse, now);
         let Tpcc { database, tables, .. } = self.tpcc;
         let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
-        black_box(request.transact(|tx| input.run(tables, tx))?);
-        Ok(())
+        let (answer, epoch) = request.transact_with_epoch(|tx| input.run(tables, tx))?;
+        black_box(answer);
+        Ok(Done { epoch, effects: 1 })
     }
 
-    fn payment(&mut self, warehouse: u16, now: Timestamp, aborts: &mut Aborts) -> Result<()> {
+    fn payment(&mut self, warehouse: u16, now: Timestamp, aborts: &mut Aborts) -> Result<Done> {
         let input = PaymentInput::draw(&mut self.inputs(), warehouse, now);
         let Tpcc { database, tables, .. } = self.tpcc;
         let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
-        black_box(request.transact(|tx| input.run(tables, tx, &mut self.numbers))?);
-        Ok(())
+        let (answer, epoch) = request.transact_with_epoch(|tx| input.run(tables, tx, &mut self.numbers))?;
+        black_box(answer);
+        Ok(Done { epoch, effects: 1 })
     }
 
-    fn order_status(&mut self, warehouse: u16, aborts: &mut Aborts) -> Result<()> {
+    fn order_status(&mut self, warehouse: u16, aborts: &mut Aborts) -> Result<Done> {
         let input = OrderStatusInput::draw(&mut self.inputs(), warehouse);
         let Tpcc { database, tables, options, .. } = self.tpcc;
         let numbers = &mut self.numbers;
         let mut count = |abort: &Abort| aborts.count(abort.reason().into());
-        black_box(match options.read_only {
+        match options.read_only {
             ReadOnly::Snapshot => {
                 let answer = database.snapshot(|tx| input.run(tables, tx, numbers));
-                answer.inspect_err(|error| error.as_abort().into_iter().for_each(count))?
+                black_box(answer.inspect_err(|error| error.as_abort().into_iter().for_each(count))?);
+                Ok(PAST_READ)
             }
             ReadOnly::Ordinary => {
-                database.request().on_abort(&mut count).transact(|tx| input.run(tables, tx, numbers))?
+                let request = database.request().on_abort(&mut count);
+                let (answer, epoch) = request.transact_with_epoch(|tx| input.run(tables, tx, numbers))?;
+                black_box(answer);
+                Ok(Done { epoch, effects: 0 })
             }
-        });
-        Ok(())
+        }
     }
 
-    fn delivery(&mut self, warehouse: u16, now: Timestamp, aborts: &mut Aborts) -> Result<()> {
+    fn delivery(&mut self, warehouse: u16, now: Timestamp, aborts: &mut Aborts) -> Result<Done> {
         let input = DeliveryInput::draw(&mut self.inputs(), warehouse, now);
         let Tpcc { database, tables, .. } = self.tpcc;
         let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
-        let delivered = request.transact(|tx| input.run(tables, tx, &self.queue_heads))?;
+        let (delivered, epoch) =
+            request.transact_with_epoch(|tx| input.run(tables, tx, &self.queue_heads))?;
         self.queue_heads.note(&input, &delivered);
-        Ok(())
+        Ok(Done { epoch, effects: delivered.iter().flatten().count() as u16 })
     }
 
-    fn stock_level(&mut self, warehouse: u16, aborts: &mut Aborts) -> Result<()> {
+    fn stock_level(&mut self, warehouse: u16, aborts: &mut Aborts) -> Result<Done> {
         let input = StockLevelInput::draw(&mut self.inputs(), warehouse);
         let Tpcc { database, tables, options, .. } = self.tpcc;
         let scratch = &mut self.stock_level;
         let mut count = |abort: &Abort| aborts.count(abort.reason().into());
-        black_box(match options.read_only {
+        match options.read_only {
             ReadOnly::Snapshot => {
                 let answer = database.snapshot(|tx| input.run(tables, tx, scratch));
-                answer.inspect_err(|error| error.as_abort().into_iter().for_each(count))?
+                black_box(answer.inspect_err(|error| error.as_abort().into_iter().for_each(count))?);
+                Ok(PAST_READ)
             }
             ReadOnly::Ordinary => {
-                database.request().on_abort(&mut count).transact(|tx| input.run(tables, tx, scratch))?
+                let request = database.request().on_abort(&mut count);
+                let (answer, epoch) = request.transact_with_epoch(|tx| input.run(tables, tx, scratch))?;
+                black_box(answer);
+                Ok(Done { epoch, effects: 0 })
             }
-        });
-        Ok(())
+        }
     }
 }
 
@@ -136,8 +149,8 @@ impl Session for TpccSession<'_> {
             _ => unreachable!("the mix has five types"),
         };
         match result {
-            Ok(()) => Ok(Outcome { transaction, committed: true }),
-            Err(error) => not_committed(error, aborts).map(|()| Outcome { transaction, committed: false }),
+            Ok(Done { epoch, effects }) => Ok(Outcome { transaction, committed: true, epoch, effects }),
+            Err(error) => not_committed(error, aborts).map(|()| Outcome::not_committed(transaction)),
         }
     }
 

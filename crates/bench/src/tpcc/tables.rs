@@ -44,4 +44,23 @@ impl Tables {
             stocks: database.create_table()?,
         })
     }
+
+    /// The tables that are in `database`.
+    pub(super) fn open(database: &Database) -> Result<Self> {
+        let customers = database.open_table::<Customer>()?;
+        let orders = database.open_table::<Order>()?;
+        Ok(Self {
+            warehouses: database.open_table()?,
+            districts: database.open_table()?,
+            customers_by_name: customers.index("by_name")?,
+            customers,
+            history: database.open_table()?,
+            new_orders: database.open_table()?,
+            orders_by_customer: orders.index("by_customer")?,
+            orders,
+            order_lines: database.open_table()?,
+            items: database.open_table()?,
+            stocks: database.open_table()?,
+        })
+    }
 }

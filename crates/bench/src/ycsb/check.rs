@@ -6,6 +6,7 @@ use ensilo::Result;
 
 use super::options::VALUE_BYTES_MAX;
 use super::record::Record;
+use super::session::{INSERT, READ_WRITE, RMW};
 use super::value::{self, BLIND};
 use super::workload::YcsbTable;
 use crate::database;
@@ -15,7 +16,7 @@ use crate::driver::{Check, Division, Failure, Interrupt, View, parallel};
 const TASK_RECORDS: u64 = 100_000;
 const _: () = assert!(VALUE_BYTES_MAX < u32::MAX as usize);
 
-/// What one task found.
+/// What one task found, or all.
 #[derive(Debug)]
 struct Found {
     records: u64,
@@ -24,22 +25,56 @@ struct Found {
     whole: Check,
 }
 
-/// Reads every record from snapshots, several ranges at a time, once they show all that was committed.
+/// Checks every record.
 pub(super) fn check<R: Record>(
     table: &YcsbTable<R>,
     view: &mut View,
     interrupt: &Interrupt,
 ) -> Result<Vec<Check>, Failure> {
+    let Found { records, counted, has_blind, whole } = read_all(table, view, interrupt)?;
+    let loaded = table.options.records;
+    let Some(tally) = table.tally() else {
+        // How many there should be is not known here: after a crash that is told by the effects.
+        let mut loaded_check = Check::new("loaded_records", "every loaded record is there");
+        loaded_check.expect(records >= loaded, || format!("{records} records, {loaded} loaded"));
+        return Ok(vec![loaded_check, whole]);
+    };
+    let mut checks = vec![count_check(records, loaded + tally.inserts), whole];
+    if !has_blind {
+        checks.push(sum_check(counted, tally.rmws));
+    }
+    Ok(checks)
+}
+
+/// By transaction type, what the records show of the transactions since the load.
+pub(super) fn count_effects<R: Record>(table: &YcsbTable<R>) -> Result<Vec<u64>, Failure> {
+    let found = read_all(table, &mut View::silent(), &Interrupt::new())?;
+    let rmws = if table.counts_rmws() { found.counted } else { 0 };
+    let inserts = found.records.saturating_sub(table.options.records);
+    let mut effects = vec![0; table.transaction_types().len()];
+    if table.options.operations == 1 {
+        (effects[RMW], effects[INSERT]) = (rmws, inserts);
+    } else {
+        effects[READ_WRITE] = rmws + inserts;
+    }
+    Ok(effects)
+}
+
+/// Reads every record from snapshots, several ranges at a time, once they show all that was committed.
+fn read_all<R: Record>(
+    table: &YcsbTable<R>,
+    view: &mut View,
+    interrupt: &Interrupt,
+) -> Result<Found, Failure> {
     database::wait_for_fresh_snapshot(&table.database)?;
-    let tally = table.tally();
-    let expected = table.options.records + tally.inserts;
-    let ranges = expected.div_ceil(TASK_RECORDS);
+    let rows: u64 = table.database.statistics()?.tables.iter().map(|table| table.records).sum();
+    let ranges = rows.div_ceil(TASK_RECORDS);
     let division = Division {
         workers: table.options.workers,
         // The last task looks at what lies behind the last key that can be there but for workers of unequal speed.
         tasks: ranges + 1,
         stage: "checking consistency",
-        total: expected,
+        total: rows,
         unit: "records",
     };
     let parts = parallel(division, view, interrupt, |task, reporter| {
@@ -48,19 +83,14 @@ pub(super) fn check<R: Record>(
         reporter.advance(found.records)?;
         Ok(found)
     })?;
-    let mut whole = content_check();
-    let (mut records, mut counted, mut has_blind) = (0, 0, false);
+    let mut all = Found { records: 0, counted: 0, has_blind: false, whole: content_check() };
     for part in parts {
-        records += part.records;
-        counted += part.counted;
-        has_blind |= part.has_blind;
-        whole.add(part.whole);
+        all.records += part.records;
+        all.counted = all.counted.wrapping_add(part.counted);
+        all.has_blind |= part.has_blind;
+        all.whole.add(part.whole);
     }
-    let mut checks = vec![count_check(records, expected), whole];
-    if !has_blind {
-        checks.push(sum_check(counted, tally.rmws));
-    }
-    Ok(checks)
+    Ok(all)
 }
 
 fn check_range<R: Record>(table: &YcsbTable<R>, keys: Range<u64>) -> Result<Found> {

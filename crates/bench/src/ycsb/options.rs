@@ -57,6 +57,11 @@ impl YcsbOptions {
         }
     }
 
+    /// Bytes of the loaded records, roughly.
+    pub(crate) fn loaded_bytes(&self) -> u64 {
+        self.records.saturating_mul(self.value_bytes as u64 + 40)
+    }
+
     /// The options as the report shows them.
     pub fn parameters(&self) -> serde_json::Value {
         let mix: serde_json::Map<_, _> = OPERATIONS

@@ -15,9 +15,11 @@ use crate::random::Random;
 const FOUND_AT_ONCE: usize = 16;
 
 const READ: usize = 0;
-const UPDATE: usize = 1;
-const RMW: usize = 2;
-const INSERT: usize = 3;
+pub(super) const UPDATE: usize = 1;
+pub(super) const RMW: usize = 2;
+pub(super) const INSERT: usize = 3;
+/// Of transactions of several operations, those that write.
+pub(super) const READ_WRITE: usize = 1;
 
 /// A worker: its random numbers, its keys and the operations of its transaction.
 #[derive(Debug)]
@@ -27,6 +29,13 @@ pub(super) struct RecordSession<'a, R: Record> {
     keys: Keys,
     operations: Operations,
     tally: Tally,
+    counts_rmws: bool,
+}
+
+/// What a committed transaction waits for and has done.
+struct Done {
+    epoch: u64,
+    effects: u16,
 }
 
 /// The operations of one transaction, by kind; they do not depend on each other. The memory is used again by the next.
@@ -49,11 +58,12 @@ impl<'a, R: Record> RecordSession<'a, R> {
             keys: Keys::new(&shared.options, worker),
             operations: Operations::default(),
             tally: Tally::default(),
+            counts_rmws: shared.counts_rmws(),
         }
     }
 
     /// A transaction of one operation. Returns its kind.
-    fn run_single(&mut self, aborts: &mut Aborts) -> (usize, Result<()>) {
+    fn run_single(&mut self, aborts: &mut Aborts) -> (usize, Result<Done>) {
         let operation = self.shared.options.mix.shares.draw(&mut self.random);
         let key =
             if operation == INSERT { self.keys.to_insert(0) } else { self.keys.existing(&mut self.random) };
@@ -61,40 +71,42 @@ impl<'a, R: Record> RecordSession<'a, R> {
         let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
         let len = options.value_bytes;
         let result = match operation {
-            READ => request.transact(|tx| read(table, tx, key)),
+            READ => request.transact_with_epoch(|tx| read(table, tx, key)),
             UPDATE => {
                 let mark = self.random.next_u64() | BLIND;
-                request.transact(|tx| update(table, tx, key, len, mark))
+                request.transact_with_epoch(|tx| update(table, tx, key, len, mark))
             }
-            RMW => request.transact(|tx| read_modify_write(table, tx, key)),
-            INSERT => request.transact(|tx| insert(table, tx, key, len)),
+            RMW => request.transact_with_epoch(|tx| read_modify_write(table, tx, key)),
+            INSERT => request.transact_with_epoch(|tx| insert(table, tx, key, len)),
             _ => {
                 let limit = self.random.between(1, options.scan_len_max as u64) as usize;
-                request.transact(|tx| scan(table, tx, key, limit))
+                request.transact_with_epoch(|tx| scan(table, tx, key, limit))
             }
         };
-        if result.is_ok() {
-            self.tally.rmws += u64::from(operation == RMW);
-            self.tally.inserts += u64::from(operation == INSERT);
-            self.keys.note_inserted(u64::from(operation == INSERT));
-        }
-        (operation, result)
+        let done = Tally { rmws: u64::from(operation == RMW), inserts: u64::from(operation == INSERT) };
+        (operation, result.map(|((), epoch)| self.note(epoch, done)))
     }
 
     /// A transaction of many operations. Returns whether it wrote.
-    fn run_batch(&mut self, aborts: &mut Aborts) -> (usize, Result<()>) {
+    fn run_batch(&mut self, aborts: &mut Aborts) -> (usize, Result<Done>) {
         self.draw_operations();
         let Self { shared, operations, .. } = self;
         let YcsbTable { database, table, options, .. } = shared;
         let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
-        let result = request.transact(|tx| operations.run(table, tx, options.value_bytes));
-        let inserts = operations.inserts.len() as u64;
-        if result.is_ok() {
-            self.tally.rmws += operations.rmws.len() as u64;
-            self.tally.inserts += inserts;
-            self.keys.note_inserted(inserts);
-        }
+        let result = request.transact_with_epoch(|tx| operations.run(table, tx, options.value_bytes));
+        let done = Tally { rmws: operations.rmws.len() as u64, inserts: operations.inserts.len() as u64 };
+        let result = result.map(|((), epoch)| self.note(epoch, done));
         (usize::from(self.operations.is_write()), result)
+    }
+
+    /// Takes note of what was committed.
+    #[inline]
+    fn note(&mut self, epoch: u64, done: Tally) -> Done {
+        self.tally.rmws += done.rmws;
+        self.tally.inserts += done.inserts;
+        self.keys.note_inserted(done.inserts);
+        let effects = done.inserts + if self.counts_rmws { done.rmws } else { 0 };
+        Done { epoch, effects: effects as u16 }
     }
 
     fn draw_operations(&mut self) {
@@ -124,9 +136,9 @@ impl<R: Record> Session for RecordSession<'_, R> {
             self.run_batch(aborts)
         };
         match result {
-            Ok(()) => Ok(Outcome { transaction, committed: true }),
+            Ok(Done { epoch, effects }) => Ok(Outcome { transaction, committed: true, epoch, effects }),
             // Too many conflicts, each counted when it happened.
-            Err(Error::Aborted(_)) => Ok(Outcome { transaction, committed: false }),
+            Err(Error::Aborted(_)) => Ok(Outcome::not_committed(transaction)),
             Err(error) => Err(error.into()),
         }
     }

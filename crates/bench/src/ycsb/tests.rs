@@ -4,19 +4,22 @@ use std::time::Duration;
 
 use super::*;
 use crate::database::DatabaseOptions;
-use crate::driver::{Check, Interrupt, RunOptions, RunResult, View, Workload, run};
+use crate::driver::{Aborts, Check, Interrupt, RunOptions, RunResult, Session, View, Workload, run};
+use ensilo::Database;
 
-/// Epochs short enough that snapshots are fresh within milliseconds.
-const QUICK_EPOCHS: DatabaseOptions = DatabaseOptions {
-    epoch_interval: Some(Duration::from_millis(1)),
-    epochs_per_snapshot: Some(4),
-    memory_limit_bytes: None,
-    prefault_bytes: 0,
-};
+/// A database with epochs short enough that snapshots are fresh within milliseconds.
+fn database() -> Database {
+    let options = DatabaseOptions {
+        epoch_interval: Some(Duration::from_millis(1)),
+        epochs_per_snapshot: Some(4),
+        ..DatabaseOptions::default()
+    };
+    options.open(None).unwrap()
+}
 
 fn run_and_check(options: YcsbOptions) -> (RunResult, Vec<Check>) {
     let workers = options.workers;
-    let ycsb = Ycsb::load(options, QUICK_EPOCHS, &mut View::silent(), &Interrupt::new()).unwrap();
+    let ycsb = Ycsb::load(options, database(), &mut View::silent(), &Interrupt::new()).unwrap();
     let run_options = RunOptions {
         workers,
         warmup: Duration::from_millis(10),
@@ -26,6 +29,22 @@ fn run_and_check(options: YcsbOptions) -> (RunResult, Vec<Check>) {
     let result = run(&ycsb, &run_options, "run", &mut View::silent(), &Interrupt::new()).unwrap();
     let checks = ycsb.check(&mut View::silent(), &Interrupt::new()).unwrap();
     (result, checks)
+}
+
+#[test]
+fn the_records_show_what_was_committed() {
+    for operations in [1, 7] {
+        let options = YcsbOptions { operations, workers: 1, ..small("read=20,rmw=50,insert=30") };
+        let ycsb = Ycsb::load(options, database(), &mut View::silent(), &Interrupt::new()).unwrap();
+        let mut expected = vec![0; ycsb.transaction_types().len()];
+        let mut session = ycsb.session(0);
+        for _ in 0..300 {
+            let outcome = session.run_one(0, &mut Aborts::default()).unwrap();
+            expected[outcome.transaction] += u64::from(outcome.effects);
+        }
+        assert!(expected.iter().sum::<u64>() > 150);
+        assert_eq!(ycsb.count_effects().unwrap(), expected);
+    }
 }
 
 fn small(mix: &str) -> YcsbOptions {

@@ -7,11 +7,11 @@ use ensilo::{Database, Table};
 use super::check;
 use super::options::{BATCH_TYPES, OPERATIONS, YcsbOptions};
 use super::record::{FIXED_LEN, Record, Record100, RecordAny};
-use super::session::RecordSession;
+use super::session::{RecordSession, UPDATE};
 use super::value;
-use crate::database::{self, DatabaseOptions};
+use crate::database;
 use crate::driver::{
-    Aborts, Check, Division, Failure, Interrupt, Memory, Outcome, Session, View, Workload, parallel,
+    Aborts, Check, Division, Failure, Interrupt, Outcome, Session, View, Workload, parallel,
 };
 
 /// Records that one transaction of the loader inserts.
@@ -47,7 +47,8 @@ pub(super) struct YcsbTable<R: Record> {
     pub(super) options: YcsbOptions,
     pub(super) database: Database,
     pub(super) table: Table<R>,
-    tally: Mutex<Tally>,
+    /// `None` when transactions were run that this process knows nothing of.
+    tally: Mutex<Option<Tally>>,
 }
 
 /// What committed since the load, the warm-up included.
@@ -58,21 +59,33 @@ pub(super) struct Tally {
 }
 
 impl Ycsb {
-    /// Loads a new database.
+    /// Loads `database`, which is empty. All is stored in the end, if it ever is in this database.
     ///
     /// # Errors
     /// A failure of the database, or [`Failure::Interrupted`].
     pub fn load(
         options: YcsbOptions,
-        database_options: DatabaseOptions,
+        database: Database,
         view: &mut View,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let database = database_options.open()?;
         let table = if options.value_bytes == FIXED_LEN {
             AnyTable::Fixed(YcsbTable::load(options, database, view, interrupt)?)
         } else {
             AnyTable::Any(YcsbTable::load(options, database, view, interrupt)?)
+        };
+        Ok(Self { table })
+    }
+
+    /// The workload of a `database` that was loaded with the same options before.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub fn open(options: YcsbOptions, database: Database) -> Result<Self, Failure> {
+        let table = if options.value_bytes == FIXED_LEN {
+            AnyTable::Fixed(YcsbTable::open(options, database)?)
+        } else {
+            AnyTable::Any(YcsbTable::open(options, database)?)
         };
         Ok(Self { table })
     }
@@ -105,19 +118,31 @@ impl<R: Record> YcsbTable<R> {
             })?;
             reporter.advance(last - first)
         })?;
-        Ok(Self { options, database, table, tally: Mutex::default() })
+        database::wait_until_stored(&database)?;
+        Ok(Self { options, database, table, tally: Mutex::new(Some(Tally::default())) })
+    }
+
+    fn open(options: YcsbOptions, database: Database) -> Result<Self, Failure> {
+        let table = database.open_table::<R>()?;
+        Ok(Self { options, database, table, tally: Mutex::new(None) })
     }
 
     /// Adds what a session committed.
     pub(super) fn add_tally(&self, session: &Tally) {
-        let mut sum = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        sum.inserts += session.inserts;
-        sum.rmws += session.rmws;
+        if let Some(sum) = self.tally.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            sum.inserts += session.inserts;
+            sum.rmws += session.rmws;
+        }
     }
 
-    /// What all sessions committed that have finished.
-    pub(super) fn tally(&self) -> Tally {
+    /// What all sessions committed that have finished, if there were no others.
+    pub(super) fn tally(&self) -> Option<Tally> {
         *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the counters of records add up to the read-modify-writes: blind updates leave marks in their place.
+    pub(super) fn counts_rmws(&self) -> bool {
+        self.options.mix.shares.percent(UPDATE) == 0.0
     }
 
     pub(super) fn transaction_types(&self) -> &'static [&'static str] {
@@ -143,10 +168,10 @@ impl Workload for Ycsb {
         YcsbSession { session }
     }
 
-    fn memory(&self) -> Memory {
+    fn database(&self) -> Option<&Database> {
         match &self.table {
-            AnyTable::Fixed(table) => database::memory(&table.database),
-            AnyTable::Any(table) => database::memory(&table.database),
+            AnyTable::Fixed(table) => Some(&table.database),
+            AnyTable::Any(table) => Some(&table.database),
         }
     }
 
@@ -154,6 +179,13 @@ impl Workload for Ycsb {
         match &self.table {
             AnyTable::Fixed(table) => check::check(table, view, interrupt),
             AnyTable::Any(table) => check::check(table, view, interrupt),
+        }
+    }
+
+    fn count_effects(&self) -> Result<Vec<u64>, Failure> {
+        match &self.table {
+            AnyTable::Fixed(table) => check::count_effects(table),
+            AnyTable::Any(table) => check::count_effects(table),
         }
     }
 }

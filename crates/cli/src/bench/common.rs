@@ -1,10 +1,11 @@
 //! Arguments that all workloads have.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 use ensilo_bench::driver::RunOptions;
-use ensilo_bench::{BenchmarkOptions, DatabaseOptions};
+use ensilo_bench::{BenchmarkOptions, CrashOptions, DatabaseOptions, StorageOptions};
 
 /// How the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -14,6 +15,16 @@ pub(super) enum Format {
     /// One JSON object for programs; nothing else goes to stdout
     Json,
 }
+
+/// How the log is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum LogCompression {
+    /// Fast, and worth it only where the disk is slow
+    Lz4,
+}
+
+/// The least that the library takes.
+const CHECKPOINT_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 pub(super) struct Common {
@@ -41,7 +52,36 @@ pub(super) struct Common {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,
 
-    /// Milliseconds between two epochs [default: 40]
+    /// Keep the database in memory only: nothing is stored
+    #[arg(long)]
+    memory: bool,
+
+    /// At the end of the run kill the program (SIGKILL, workers at work), recover the database, check it, and count what was
+    /// acknowledged as stored and is lost
+    #[arg(long, conflicts_with = "memory")]
+    crash: bool,
+
+    /// This is the process that is to be killed; it is told the rest on standard input
+    #[arg(long, hide = true)]
+    pub(super) crash_here: bool,
+
+    /// Directory for the database, new or empty; it stays [default: a temporary one, which is removed at the end]
+    #[arg(long, value_name = "DIR", conflicts_with = "memory")]
+    data_dir: Option<PathBuf>,
+
+    /// Directory for the log, one for each disk that shares the work; may be given again [default: within the database's]
+    #[arg(long, value_name = "DIR", conflicts_with = "memory")]
+    log_dir: Vec<PathBuf>,
+
+    /// Seconds between two checkpoints [default: a third of the run, so that what is measured includes some]
+    #[arg(long, value_name = "S", conflicts_with = "memory", value_parser = checkpoint_seconds)]
+    checkpoint_interval: Option<Duration>,
+
+    /// Compress the log
+    #[arg(long, value_enum, conflicts_with = "memory")]
+    log_compression: Option<LogCompression>,
+
+    /// Milliseconds of an epoch [default: as long as the disk takes, from 1 to 40; with --memory 40]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=10_000))]
     epoch_ms: Option<u64>,
 
@@ -82,13 +122,28 @@ impl Common {
             },
             runs: usize::from(self.runs),
             check: !self.no_check,
+            crash: self.crash.then(|| CrashOptions {
+                program: std::env::current_exe().unwrap_or_else(|_| "ensilo".into()),
+                arguments: std::env::args_os().skip(1).chain(["--crash-here".into()]).collect(),
+            }),
+            storage: (!self.memory).then(|| StorageOptions {
+                data_directory: self.data_dir.clone(),
+                log_directories: self.log_dir.clone(),
+            }),
             database: DatabaseOptions {
                 epoch_interval: self.epoch_ms.map(Duration::from_millis),
                 epochs_per_snapshot: None,
                 memory_limit_bytes: self.memory_limit_mib.map(|mib| mib << 20),
                 prefault_bytes: self.prefault_bytes(),
+                checkpoint_interval: (!self.memory).then(|| self.checkpoint_interval()),
+                is_log_compressed: self.log_compression.is_some(),
             },
         }
+    }
+
+    fn checkpoint_interval(&self) -> Duration {
+        self.checkpoint_interval
+            .unwrap_or_else(|| ((self.warmup + self.seconds) / 3).max(CHECKPOINT_INTERVAL_MIN))
     }
 
     fn prefault_bytes(&self) -> u64 {
@@ -112,6 +167,12 @@ fn seconds(text: &str) -> Result<Duration, String> {
     } else {
         Err(format!("not in 0..={SECONDS_MAX}"))
     }
+}
+
+fn checkpoint_seconds(text: &str) -> Result<Duration, String> {
+    seconds(text).and_then(|length| {
+        if length < CHECKPOINT_INTERVAL_MIN { Err("not at least 0.1".to_owned()) } else { Ok(length) }
+    })
 }
 
 fn positive_seconds(text: &str) -> Result<Duration, String> {

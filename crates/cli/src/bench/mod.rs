@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use ensilo_bench::driver::{Failure, View};
 use ensilo_bench::report::Report;
-use ensilo_bench::{Benchmark, run_benchmark};
+use ensilo_bench::{Benchmark, remove_temporary_files, run_and_crash, run_benchmark};
 
 use crate::interrupt;
 use common::{Common, Format};
@@ -39,9 +39,15 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Workload::Tpcc(tpcc) => (&tpcc.common, Benchmark::Tpcc(tpcc.options())),
         Workload::Ycsb(ycsb) => (&ycsb.common, Benchmark::Ycsb(ycsb.options())),
     };
-    let interrupt = interrupt::on_ctrl_c();
+    let interrupt = interrupt::on_ctrl_c(remove_temporary_files);
     let mut view = if common.quiet { View::silent() } else { View::stderr() };
-    match run_benchmark(&benchmark, &common.benchmark_options(), &mut view, &interrupt) {
+    let options = common.benchmark_options();
+    let outcome = if common.crash_here {
+        Err(run_and_crash(&benchmark, &options, &mut view, &interrupt))
+    } else {
+        run_benchmark(&benchmark, &options, &mut view, &interrupt)
+    };
+    match outcome {
         Ok(report) => deliver(&report, common),
         // Who ends the program before it has measured anything wants nothing more of it.
         Err(Failure::Interrupted) => {
@@ -62,12 +68,15 @@ fn deliver(report: &Report, common: &Common) -> ExitCode {
     };
     // A reader that has gone (`| head`) is no failure of the benchmark.
     let _ = writeln!(std::io::stdout(), "{text}");
-    if report.consistency_failures == 0 {
+    let lost = report.recovery.as_ref().map_or(0, |recovery| recovery.transactions_lost);
+    if report.consistency_failures == 0 && lost == 0 {
         return ExitCode::SUCCESS;
     }
     if common.format == Format::Json {
         let (failures, checks) = (report.consistency_failures, report.consistency_checks);
-        eprintln!("error: {failures} of {checks} consistency checks failed");
+        eprintln!(
+            "error: {failures} of {checks} consistency checks failed, {lost} acknowledged transactions lost"
+        );
     }
     ExitCode::from(FAILED)
 }
@@ -77,7 +86,7 @@ mod tests {
     use super::*;
     use clap::Parser;
     use ensilo_bench::driver::{Check, Measurements, Memory, RunResult};
-    use ensilo_bench::report::{CheckedRun, Subject};
+    use ensilo_bench::report::{CheckedRun, RecoveryReport, Subject};
 
     #[derive(Parser)]
     struct Program {
@@ -91,6 +100,8 @@ mod tests {
         check.expect(holds, || "1 is not 2".to_owned());
         let result = RunResult {
             seconds: 1.0,
+            processor_seconds: 1.0,
+            durability: None,
             measurements: Measurements::new(1),
             per_second: Vec::new(),
             memory_before: Memory::default(),
@@ -103,7 +114,28 @@ mod tests {
             workers: 1,
             parameters: Default::default(),
         };
-        Report::new(subject, &[CheckedRun { result, checks: vec![check] }])
+        Report::new(subject, &[CheckedRun { result, checks: vec![check], disk: None, recovery: None }])
+    }
+
+    #[test]
+    fn a_lost_transaction_is_exit_code_1() {
+        let program = Program::parse_from(["ensilo", "tpcc", "--format", "json"]);
+        let Workload::Tpcc(tpcc) = &program.arguments.workload else { unreachable!("parsed as tpcc") };
+        let mut report = report(true);
+        for (lost, expected) in [(0, ExitCode::SUCCESS), (1, ExitCode::from(1))] {
+            report.recovery = Some(RecoveryReport {
+                seconds: 1.0,
+                bytes: 0,
+                checkpoint_bytes: 0,
+                log_bytes: 0,
+                checkpoint_rows: 0,
+                log_writes: 0,
+                mb_per_second: 0.0,
+                transactions_lost: lost,
+                transactions: Vec::new(),
+            });
+            assert_eq!(deliver(&report, &tpcc.common), expected);
+        }
     }
 
     #[test]

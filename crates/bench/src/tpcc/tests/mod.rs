@@ -10,14 +10,17 @@ use super::options::{Scale, TpccOptions};
 use super::workload::Tpcc;
 use crate::database::DatabaseOptions;
 use crate::driver::{Interrupt, View};
+use ensilo::Database;
 
-/// Epochs short enough that snapshots are fresh within milliseconds.
-const QUICK_EPOCHS: DatabaseOptions = DatabaseOptions {
-    epoch_interval: Some(Duration::from_millis(1)),
-    epochs_per_snapshot: Some(4),
-    memory_limit_bytes: None,
-    prefault_bytes: 0,
-};
+/// A database with epochs short enough that snapshots are fresh within milliseconds.
+fn database() -> Database {
+    let options = DatabaseOptions {
+        epoch_interval: Some(Duration::from_millis(1)),
+        epochs_per_snapshot: Some(4),
+        ..DatabaseOptions::default()
+    };
+    options.open(None).unwrap()
+}
 
 /// A database of the specification's shape and a fraction of its size.
 fn small(warehouses: u16, workers: usize) -> TpccOptions {
@@ -25,5 +28,5 @@ fn small(warehouses: u16, workers: usize) -> TpccOptions {
 }
 
 fn loaded(options: TpccOptions) -> Tpcc {
-    Tpcc::load(options, QUICK_EPOCHS, &mut View::silent(), &Interrupt::new()).unwrap()
+    Tpcc::load(options, database(), &mut View::silent(), &Interrupt::new()).unwrap()
 }

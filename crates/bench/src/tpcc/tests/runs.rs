@@ -6,7 +6,9 @@ use super::super::consistency;
 use super::super::options::{DISTRICTS, ReadOnly, TpccOptions, WarehouseChoice};
 use super::super::workload::Tpcc;
 use super::{loaded, small};
-use crate::driver::{AbortKind, Check, Interrupt, RunOptions, RunResult, View, Workload, run};
+use crate::driver::{
+    AbortKind, Aborts, Check, Interrupt, RunOptions, RunResult, Session, View, Workload, run,
+};
 
 fn assert_consistent(checks: &[Check]) {
     for check in checks {
@@ -71,6 +73,20 @@ fn a_run_of_all_types_leaves_the_database_consistent() {
     }
     assert!(result.measurements.aborts().of(AbortKind::Rollback) > 0);
     assert_consistent(&check(&tpcc));
+}
+
+#[test]
+fn the_database_shows_the_effects_of_what_was_committed() {
+    let tpcc = loaded(small(2, 1));
+    assert_eq!(tpcc.count_effects().unwrap(), [0; 5]);
+    let mut expected = [0; 5];
+    let mut session = tpcc.session(0);
+    for _ in 0..500 {
+        let outcome = session.run_one(1_700_000_000_000_000, &mut Aborts::default()).unwrap();
+        expected[outcome.transaction] += u64::from(outcome.effects);
+    }
+    assert!(expected[0] > 0 && expected[1] > 0 && expected[3] > 0, "{expected:?}");
+    assert_eq!(tpcc.count_effects().unwrap(), expected);
 }
 
 #[test]

@@ -1,0 +1,301 @@
+//! A run that is killed at its end while its workers are at work, and what comes back afterwards.
+//!
+//! The program starts itself again. The second process loads and runs; when the measured time is over and its results are handed on it
+//! kills itself. The first then opens what lies on disk, checks it, and counts what is missing of that which the second had acknowledged.
+//!
+//! ```text
+//! this process                                   the one that crashes
+//!   a line on its standard input: Orders  ----->   loads, warms up, runs
+//!   end of the input: end the run early   ----->
+//!                                                  notes down in a file what is acknowledged
+//!   reads RunResult                       <-----   writes it to its standard output, then SIGKILL
+//!   opens the database, checks, counts
+//! ```
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ensilo::Database;
+use serde::{Deserialize, Serialize};
+
+use crate::benchmark::{Benchmark, BenchmarkOptions, Run};
+use crate::database::{DatabaseOptions, Directories};
+use crate::driver::{
+    Crash, Failure, Interrupt, Progress, RunResult, View, Workload, read_acknowledged, run_until_crash,
+};
+use crate::place::TemporaryDirectory;
+use crate::report::{CheckedRun, RecoveryReport, SurvivalReport};
+use crate::tpcc::Tpcc;
+use crate::ycsb::Ycsb;
+
+/// How the program is started again so that it calls [`run_and_crash`] with the same options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CrashOptions {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+}
+
+/// What the process that crashes has to know beside its arguments.
+#[derive(Debug, Serialize, Deserialize)]
+struct Orders {
+    directories: Directories,
+    acknowledged: PathBuf,
+}
+
+/// So often the first process looks whether the second is to be ended.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Loads and runs as standard input orders, writes the results to standard output, and kills this process. Comes back only with a failure.
+pub fn run_and_crash(
+    benchmark: &Benchmark,
+    options: &BenchmarkOptions,
+    view: &mut View,
+    interrupt: &Arc<Interrupt>,
+) -> Failure {
+    let failed = |error| Failure::Io("cannot read orders".to_owned(), error);
+    let mut line = String::new();
+    let orders = io::stdin().lock().read_line(&mut line).and_then(|_| Ok(serde_json::from_str(&line)?));
+    let orders: Orders = match orders {
+        Ok(orders) => orders,
+        Err(error) => return failed(error),
+    };
+    let raised = Arc::clone(interrupt);
+    thread::spawn(move || {
+        // The input ends when the first process wants this one to end, or when it is no more.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        raised.raise();
+    });
+    load_and_crash(benchmark, options, &orders, view, interrupt).unwrap_or_else(|failure| failure)
+}
+
+fn load_and_crash(
+    benchmark: &Benchmark,
+    options: &BenchmarkOptions,
+    orders: &Orders,
+    view: &mut View,
+    interrupt: &Interrupt,
+) -> Result<Failure, Failure> {
+    let acknowledged = File::create(&orders.acknowledged)
+        .map_err(|error| Failure::Io(format!("cannot make {}", orders.acknowledged.display()), error))?;
+    let crash = Crash { acknowledged: &acknowledged, end: &hand_on_and_die };
+    let database = options.database.open(Some(&orders.directories))?;
+    Ok(match benchmark {
+        Benchmark::Tpcc(tpcc) => {
+            let tpcc = Tpcc::load(tpcc.clone(), database, view, interrupt)?;
+            run_until_crash(&tpcc, &options.run, view, interrupt, &crash)
+        }
+        Benchmark::Ycsb(ycsb) => {
+            let ycsb = Ycsb::load(ycsb.clone(), database, view, interrupt)?;
+            run_until_crash(&ycsb, &options.run, view, interrupt, &crash)
+        }
+    })
+}
+
+fn hand_on_and_die(result: &RunResult) -> Failure {
+    let handed_on = serde_json::to_vec(result).map_err(io::Error::from).and_then(|bytes| {
+        let mut output = io::stdout().lock();
+        output.write_all(&bytes)?;
+        output.flush()
+    });
+    match handed_on {
+        Ok(()) => Failure::Io("cannot kill this process".to_owned(), kill_this_process()),
+        Err(error) => Failure::Io("cannot hand on the results".to_owned(), error),
+    }
+}
+
+/// Ends the process as a power cut would, but for what the kernel still has to write.
+#[cfg(target_os = "linux")]
+fn kill_this_process() -> io::Error {
+    use rustix::process::{Signal, getpid, kill_process};
+    match kill_process(getpid(), Signal::KILL) {
+        // The signal is on its way.
+        Ok(()) => loop {
+            thread::park();
+        },
+        Err(error) => error.into(),
+    }
+}
+
+/// Ends the process without any cleaning up.
+#[cfg(not(target_os = "linux"))]
+fn kill_this_process() -> io::Error {
+    std::process::abort()
+}
+
+/// Has another process run and crash, and brings its database back.
+pub(crate) fn crash_and_recover(
+    benchmark: &Benchmark,
+    options: &BenchmarkOptions,
+    crash: &CrashOptions,
+    directories: &Directories,
+    view: &mut View,
+    interrupt: &Interrupt,
+) -> Result<Run, Failure> {
+    // Beside the database nobody but it may have files in its directory. This one need not outlive the machine.
+    let temporary = TemporaryDirectory::new(&std::env::temp_dir())?;
+    let orders =
+        Orders { directories: directories.clone(), acknowledged: temporary.path().join("acknowledged") };
+    let result = run_other_process(crash, &orders, interrupt)?;
+    // Who stops the run early wants its results, checked; who stops it again gets no further than this.
+    let database = DatabaseOptions { prefault_bytes: 0, ..options.database.clone() };
+    let recovered = recover(&database, directories, view)?;
+    match benchmark {
+        Benchmark::Tpcc(tpcc) => {
+            let tpcc = Tpcc::open(tpcc.clone(), recovered.database.clone())?;
+            check(&tpcc, recovered, result, &orders, options, view)
+        }
+        Benchmark::Ycsb(ycsb) => {
+            let ycsb = Ycsb::open(ycsb.clone(), recovered.database.clone())?;
+            check(&ycsb, recovered, result, &orders, options, view)
+        }
+    }
+}
+
+/// Runs the other process to its violent end and returns what it measured.
+fn run_other_process(
+    crash: &CrashOptions,
+    orders: &Orders,
+    interrupt: &Interrupt,
+) -> Result<RunResult, Failure> {
+    let cannot = |error| Failure::Io(format!("cannot run {}", crash.program.display()), error);
+    let mut child = Command::new(&crash.program)
+        .args(&crash.arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(cannot)?;
+    let output = converse(&mut child, orders, interrupt);
+    let status = child.wait().map_err(cannot)?;
+    let output = output.map_err(cannot)?;
+    if was_killed(status) {
+        return serde_json::from_str(&output).map_err(|error| {
+            Failure::Io("the run was killed before it had results".to_owned(), error.into())
+        });
+    }
+    if interrupt.is_raised() {
+        return Err(Failure::Interrupted);
+    }
+    Err(Failure::Refused(format!("the run ended before its crash: {status}")))
+}
+
+/// Gives the orders and returns all that is answered. Ends the run early after an interrupt.
+fn converse(child: &mut Child, orders: &Orders, interrupt: &Interrupt) -> io::Result<String> {
+    let (input, output) = (child.stdin.take(), child.stdout.take());
+    let (Some(mut input), Some(mut output)) = (input, output) else {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    };
+    writeln!(input, "{}", serde_json::to_string(orders)?)?;
+    thread::scope(|scope| {
+        let reader = scope.spawn(move || {
+            let mut text = String::new();
+            output.read_to_string(&mut text).map(|_| text)
+        });
+        let mut input = Some(input);
+        while !reader.is_finished() {
+            if input.is_none() {
+                thread::sleep(LOOK_INTERVAL);
+            } else if interrupt.wait_until(Instant::now() + LOOK_INTERVAL) {
+                input = None;
+            }
+        }
+        reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[cfg(unix)]
+fn was_killed(status: ExitStatus) -> bool {
+    std::os::unix::process::ExitStatusExt::signal(&status).is_some()
+}
+
+#[cfg(not(unix))]
+fn was_killed(status: ExitStatus) -> bool {
+    !status.success()
+}
+
+/// A database that is back.
+struct Recovered {
+    database: Database,
+    seconds: f64,
+}
+
+/// Opens the database and shows how far it is.
+fn recover(
+    options: &DatabaseOptions,
+    directories: &Directories,
+    view: &mut View,
+) -> Result<Recovered, Failure> {
+    view.stage("recovering");
+    let (sender, receiver) = channel();
+    let hook = move |progress: &ensilo::RecoveryProgress| {
+        // Nobody listens any more once the database is open.
+        let _ = sender.send(*progress);
+    };
+    let start = Instant::now();
+    thread::scope(|scope| {
+        let opening = scope.spawn(|| {
+            let database = options.recover(directories, hook);
+            (database, start.elapsed().as_secs_f64())
+        });
+        while !opening.is_finished() {
+            match receiver.recv_timeout(LOOK_INTERVAL) {
+                Ok(progress) => view.progress(Progress {
+                    done: progress.bytes_done >> 20,
+                    total: progress.bytes_total >> 20,
+                    unit: "MiB",
+                }),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let (database, seconds) = opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(Recovered { database: database?, seconds })
+    })
+}
+
+/// Checks what came back, and counts what did not.
+fn check<W: Workload>(
+    workload: &W,
+    recovered: Recovered,
+    result: RunResult,
+    orders: &Orders,
+    options: &BenchmarkOptions,
+    view: &mut View,
+) -> Result<Run, Failure> {
+    let types = workload.transaction_types();
+    let checks = if options.check { workload.check(view, &Interrupt::new())? } else { Vec::new() };
+    let acknowledged = read_acknowledged(&orders.acknowledged, types.len())
+        .map_err(|error| Failure::Io("cannot read what was acknowledged".to_owned(), error))?;
+    let survivals = SurvivalReport::of_types(types, &acknowledged, &workload.count_effects()?);
+    let recovery = recovery_report(&recovered, survivals)?;
+    recovered.database.close()?;
+    Ok((types, CheckedRun { result, checks, disk: None, recovery: Some(recovery) }))
+}
+
+fn recovery_report(
+    recovered: &Recovered,
+    transactions: Vec<SurvivalReport>,
+) -> Result<RecoveryReport, Failure> {
+    let durability = recovered.database.statistics()?.durability.ok_or(ensilo::Error::NotDurable)?;
+    let counts = durability.recovery;
+    let bytes = counts.checkpoint_bytes + counts.log_bytes;
+    Ok(RecoveryReport {
+        seconds: recovered.seconds,
+        bytes,
+        checkpoint_bytes: counts.checkpoint_bytes,
+        log_bytes: counts.log_bytes,
+        checkpoint_rows: counts.checkpoint_rows,
+        log_writes: counts.log_writes,
+        mb_per_second: bytes as f64 / 1e6 / recovered.seconds,
+        transactions_lost: transactions.iter().map(SurvivalReport::lost).sum(),
+        transactions,
+    })
+}

@@ -1,0 +1,53 @@
+//! What the database shows of the transactions since the load: orders entered, payments booked, orders delivered.
+
+use ensilo::{Columns, Result};
+
+use super::options::{DISTRICTS, TRANSACTION_TYPES};
+use super::schema::{Customer, District, History};
+use super::workload::Tpcc;
+
+/// The place of each transaction type in the order of types.
+pub(super) const NEW_ORDER: usize = 0;
+pub(super) const PAYMENT: usize = 1;
+pub(super) const ORDER_STATUS: usize = 2;
+pub(super) const DELIVERY: usize = 3;
+pub(super) const STOCK_LEVEL: usize = 4;
+
+#[derive(Columns)]
+#[columns(of = District)]
+struct NextOrder {
+    d_next_o_id: u32,
+}
+
+#[derive(Columns)]
+#[columns(of = Customer)]
+struct Deliveries {
+    c_delivery_cnt: u32,
+}
+
+#[derive(Columns)]
+#[columns(of = History)]
+struct KeyOnly {}
+
+/// By transaction type, in one transaction.
+pub(super) fn count(tpcc: &Tpcc) -> Result<Vec<u64>> {
+    let customers = u64::from(tpcc.options.scale.customers);
+    let districts = u64::from(tpcc.options.warehouses) * u64::from(DISTRICTS);
+    tpcc.database.transact(|tx| {
+        let (mut orders, mut payments, mut delivered) = (0, 0, 0);
+        let tables = &tpcc.tables;
+        tables.districts.scan().columns::<NextOrder>().for_each(tx, |_, district| {
+            orders += u64::from(district.d_next_o_id) - 1;
+        })?;
+        tables.history.scan().columns::<KeyOnly>().for_each(tx, |_, KeyOnly {}| payments += 1)?;
+        tables.customers.scan().columns::<Deliveries>().for_each(tx, |_, customer| {
+            delivered += u64::from(customer.c_delivery_cnt);
+        })?;
+        let mut effects = vec![0; TRANSACTION_TYPES.len()];
+        // The load enters an order for each customer and books a payment of each; it delivers through nobody.
+        effects[NEW_ORDER] = u64::saturating_sub(orders, districts * customers);
+        effects[PAYMENT] = u64::saturating_sub(payments, districts * customers);
+        effects[DELIVERY] = delivered;
+        Ok(effects)
+    })
+}
