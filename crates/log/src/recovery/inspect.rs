@@ -306,7 +306,12 @@ impl Found {
         let manifest = match &database {
             None => {
                 remove_interrupted_creation(&*disk, &dir, &directories)?;
-                new_manifest()
+                let manifest = new_manifest();
+                if directories.iter().any(|directory| !directory.starts_with(&dir)) {
+                    // Whoever finds the files of an interrupted creation elsewhere knows by it whose they are.
+                    install_manifest(&*disk, &dir, &manifest)?;
+                }
+                manifest
             }
             Some((manifest, survey)) => {
                 survey.unfinished.iter().try_for_each(|path| remove_if_there(&*disk, path))?;
@@ -325,7 +330,7 @@ impl Found {
                 .collect::<Result<_, OpenError>>()?,
             ..manifest
         };
-        check_free(&*disk, &manifest, &directories)?;
+        clear_directories(&*disk, &manifest, &directories)?;
         let generation = NewGeneration::create(
             &*disk,
             manifest.database,
@@ -376,8 +381,9 @@ fn remove_interrupted_creation(
     Ok(())
 }
 
-/// Whether the directories of the log hold no files that a manifest should know of, or another database's.
-fn check_free(
+/// Makes room for a new generation: removes the empty log files that an interrupted opening left in directories which no manifest
+/// has named yet. Other files that a manifest should know of, or another database's, stop the opening.
+fn clear_directories(
     disk: &dyn Disk,
     manifest: &Manifest,
     directories: &BTreeSet<&PathBuf>,
@@ -391,8 +397,12 @@ fn check_free(
             let identity = super::generation::log_identity(manifest.database, name);
             let finding = match read_header(disk, &path, &identity)?.1 {
                 Err(finding @ Finding::OtherDatabase(_)) => finding,
-                _ if name.generation >= manifest.generation => Finding::LaterGeneration(name.generation),
-                _ => continue,
+                _ if name.generation < manifest.generation => continue,
+                _ if is_empty_log_file(disk, &path)? => {
+                    disk.remove(&path).map_err(OpenError::io("remove", &path))?;
+                    continue;
+                }
+                _ => Finding::LaterGeneration(name.generation),
             };
             return Err(OpenError::damaged(&path, None, finding, Consequence::Everything));
         }
