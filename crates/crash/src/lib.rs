@@ -1,0 +1,14 @@
+//! Crash tests: what a database promises of its files, held against failures.
+//!
+//! The promises: what was acknowledged as stored survives any crash; what is recovered is a prefix of the serial order that ends
+//! with a whole epoch; an opening succeeds after every crash, and is refused for damage; a failed write or sync ends the
+//! acknowledgements, and not the reads.
+#![forbid(unsafe_code)]
+
+pub mod after;
+pub mod explore;
+pub mod random;
+pub mod schema;
+pub mod serial;
+pub mod setup;
+pub mod state;

@@ -1,0 +1,53 @@
+//! A power failure after every operation of a recorded run.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::sync::Arc;
+
+use ensilo::{Database, Silo};
+use ensilo_crash::explore::{Acknowledged, Depth, Recorded};
+use ensilo_crash::random::Random;
+use ensilo_crash::serial::{self, History, Plan, WORKER};
+use ensilo_crash::setup::Setup;
+use ensilo_disk::{Recorder, SimulatedDisk};
+
+/// Lives of a database, each begun on what a crash of the one before has left.
+fn lives(seed: u64, lives: u64, steps: u64, crashes: usize) {
+    let mut disk = SimulatedDisk::new();
+    let mut history = History::default();
+    for life in 0..lives {
+        let setup = Setup::of(seed * 100 + life);
+        let recorder = Arc::new(Recorder::over(Arc::new(disk)));
+        let mut acknowledged = Acknowledged::default();
+        acknowledged.raise(WORKER, history.last());
+        let db: Database = setup.open(Arc::clone(&recorder) as _).unwrap();
+        serial::run(&db, &recorder, &mut history, &Plan::new(seed * 100 + life, steps)).unwrap();
+        db.close().unwrap();
+        let trace = recorder.trace();
+        let recorded = Recorded { seed, trace: &trace, acknowledged: acknowledged.clone(), setup };
+        let depth = Depth::of(&trace, crashes, seed);
+        let explored = recorded.explore::<Silo, _>(&history, &depth).unwrap_or_else(|what| panic!("{what}"));
+        println!("seed {seed} life {life}: {} operations, {explored:?}", trace.len());
+        // The next life begins where this one ends by a crash somewhere in its second half.
+        let mut random = Random::new(seed + life);
+        let position = trace.len() / 2 + random.below(trace.len() as u64 / 2) as usize;
+        let tear = random.draw();
+        let crashed = Arc::new(trace.disk_after(position).crash(tear));
+        let db: Database = setup.open(Arc::clone(&crashed) as _).unwrap();
+        let found = ensilo_crash::explore::Oracle::<Silo>::check(&history, &db, &acknowledged).unwrap();
+        history.cut_after(found);
+        drop(db);
+        disk = trace.disk_after(position).crash(tear);
+    }
+}
+
+#[test]
+fn every_prefix_of_a_run_recovers_to_a_prefix_of_its_history() {
+    lives(1, 1, 300, 100);
+}
+
+#[test]
+fn lives_that_end_in_crashes_follow_each_other() {
+    for seed in 2..5 {
+        lives(seed, 3, 120, 30);
+    }
+}
