@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ensilo::{Database, Silo};
 use ensilo_crash::explore::{Acknowledged, Depth, Recorded};
+use ensilo_crash::parallel;
 use ensilo_crash::random::Random;
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
@@ -49,5 +50,37 @@ fn every_prefix_of_a_run_recovers_to_a_prefix_of_its_history() {
 fn lives_that_end_in_crashes_follow_each_other() {
     for seed in 2..5 {
         lives(seed, 3, 120, 30);
+    }
+}
+
+fn parallel_run(seed: u64, crashes: usize) {
+    let plan = parallel::Plan {
+        seed,
+        workers: 3,
+        steps: 120,
+        accounts: 12,
+        stored_percent: 25,
+        checkpoints: seed % 2 == 0,
+    };
+    let setup = Setup::of(seed);
+    let disk = Arc::new(SimulatedDisk::new());
+    let db: Database = setup.open(Arc::clone(&disk) as _).unwrap();
+    parallel::prepare(&db, &plan).unwrap();
+    drop(db);
+    let recorder = Arc::new(Recorder::over(Arc::new(disk.crash(seed))));
+    let db: Database = setup.open(Arc::clone(&recorder) as _).unwrap();
+    let transfers = parallel::run(&db, &recorder, &plan).unwrap();
+    db.close().unwrap();
+    let trace = recorder.trace();
+    let recorded = Recorded { seed, trace: &trace, acknowledged: Acknowledged::default(), setup };
+    let depth = Depth::of(&trace, crashes, seed);
+    let explored = recorded.explore::<Silo, _>(&transfers, &depth).unwrap_or_else(|what| panic!("{what}"));
+    println!("seed {seed}: {} operations, {explored:?}", trace.len());
+}
+
+#[test]
+fn epochs_of_several_threads_are_whole() {
+    for seed in 10..16 {
+        parallel_run(seed, 25);
     }
 }
