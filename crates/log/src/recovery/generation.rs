@@ -69,16 +69,20 @@ impl NewGeneration {
     }
 }
 
-/// Creates a directory, and syncs the one that it is in.
+/// Creates a directory, and syncs the one that it is in; also if it is there: whoever made it may have come no further.
 pub(crate) fn create_directory(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
-    if disk.exists(directory)? {
-        return Ok(());
-    }
     let parent = match directory.parent() {
         None => return disk.create_dir_all(directory),
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
     };
+    if disk.exists(directory)? {
+        return match disk.sync_dir(parent) {
+            // Whoever may not even read it has made no directory in it that had to be synced.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            synced => synced,
+        };
+    }
     create_directory(disk, parent)?;
     disk.create_dir_all(directory)?;
     disk.sync_dir(parent)
