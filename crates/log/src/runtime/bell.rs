@@ -33,12 +33,15 @@ pub(crate) struct Calls {
     pub(crate) end: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sleep {
+/// How a logger sleeps: who sleeps deeper is woken by less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sleep {
     Awake,
-    /// Looks by itself at some time.
-    Napping,
-    /// Sleeps until somebody rings.
+    /// Until a time before which it would not make a round in any case.
+    Short,
+    /// Until a time at which it makes a round if nobody is in a hurry before.
+    Long,
+    /// Until it is rung.
     Sound,
 }
 
@@ -57,20 +60,11 @@ impl Bell {
         Bell(Monitor::new(Ringing { calls: Calls::default(), sleep: Sleep::Awake }))
     }
 
-    /// Leaves a call, and wakes the logger from a nap too.
-    pub(crate) fn ring(&self, call: impl FnOnce(&mut Calls)) {
-        self.leave(call, |sleep| sleep != Sleep::Awake);
-    }
-
-    /// Leaves a call, and wakes the logger unless it looks by itself soon.
-    pub(crate) fn ring_softly(&self, call: impl FnOnce(&mut Calls)) {
-        self.leave(call, |sleep| sleep == Sleep::Sound);
-    }
-
-    fn leave(&self, call: impl FnOnce(&mut Calls), wakes: impl FnOnce(Sleep) -> bool) {
+    /// Leaves a call, and wakes the logger if it sleeps as deep as `depth`, or deeper.
+    pub(crate) fn ring(&self, depth: Sleep, call: impl FnOnce(&mut Calls)) {
         let mut ringing = self.0.lock();
         call(&mut ringing.calls);
-        if wakes(ringing.sleep) {
+        if ringing.sleep != Sleep::Awake && ringing.sleep >= depth {
             // Once is enough.
             ringing.sleep = Sleep::Awake;
             drop(ringing);
@@ -78,17 +72,17 @@ impl Bell {
         }
     }
 
-    /// Sleeps until `deadline`, if there is one, or until rung; returns at once when calls were left meanwhile. Takes the calls.
-    pub(crate) fn wait(&self, deadline: Option<Instant>) -> Calls {
+    /// Sleeps until the deadline, if there is one, and as deep as it says, or until rung; returns at once when calls were left meanwhile. Takes the calls.
+    pub(crate) fn wait(&self, deadline: Option<(Instant, Sleep)>) -> Calls {
         let mut ringing = self.0.lock();
         loop {
             let calls = ringing.calls;
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = deadline.map(|(deadline, _)| deadline.saturating_duration_since(Instant::now()));
             if calls != Calls::default() || left.is_some_and(|left| left.is_zero()) {
                 *ringing = Ringing { calls: Calls::default(), sleep: Sleep::Awake };
                 return calls;
             }
-            ringing.sleep = if left.is_some() { Sleep::Napping } else { Sleep::Sound };
+            ringing.sleep = deadline.map_or(Sleep::Sound, |(_, sleep)| sleep);
             ringing = match left {
                 Some(left) => self.0.wait_for(ringing, left),
                 None => self.0.wait(ringing),

@@ -188,10 +188,10 @@ impl Taken<'_> {
 }
 
 impl Draining {
-    /// Whether something was published that was not taken.
-    pub(crate) fn has_more(&self) -> bool {
+    /// How many transactions were published and not taken.
+    pub(crate) fn pending(&self) -> u64 {
         // Relaxed, here and in the next: whoever takes it looks again.
-        Published(self.shared.published.load(Ordering::Relaxed)).length() > self.taken
+        Published(self.shared.published.load(Ordering::Relaxed)).transactions() - self.transactions
     }
 
     /// Whether the worker is done with the buffer.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ensilo_epoch::{Epoch, Epochs};
 
+use super::bell::Sleep;
 use super::clock::Clock;
 use super::durable::Durable;
 use super::error::LogError;
@@ -52,7 +53,7 @@ impl Core {
         *failure = Some(error.clone());
         drop(failure);
         self.end(&error);
-        self.lanes.iter().for_each(|lane| lane.bell.ring(|calls| calls.end = true));
+        self.lanes.iter().for_each(|lane| lane.bell.ring(Sleep::Short, |calls| calls.end = true));
         self.files.end();
     }
 
@@ -70,20 +71,39 @@ impl Core {
         self.lanes.iter().for_each(|lane| lane.pool.fail(error));
     }
 
-    /// There may be a reason for a round.
+    /// There may be a reason for a round, of which the leader knows if it is about to make one.
     pub(crate) fn wake_leader(&self) {
-        self.lanes[0].bell.ring_softly(|calls| calls.look = true);
+        self.lanes[0].bell.ring(Sleep::Sound, |calls| calls.look = true);
+    }
+
+    /// Somebody has begun to wait. If all do who have logged something, the leader had better not wait for more.
+    pub(crate) fn hurry_leader(&self) {
+        let depth = if self.does_everybody_wait() { Sleep::Long } else { Sleep::Sound };
+        self.lanes[0].bell.ring(depth, |calls| calls.look = true);
     }
 
     /// Whether something was logged that no round has stored that ended with `frontier`, or somebody waits for what another round
     /// can make durable.
     pub(crate) fn has_work(&self, frontier: Epoch) -> bool {
-        self.has_entries_after(frontier) || self.durable.is_waited_for(self.epochs.global_epoch())
+        self.has_entries_after(frontier) || self.waiting() > 0
     }
 
     /// Whether something was logged that no round has stored that ended with `frontier`.
     pub(crate) fn has_entries_after(&self, frontier: Epoch) -> bool {
-        self.lanes.iter().any(|lane| lane.largest_epoch() >= frontier || lane.is_pending())
+        let is_after = |lane: &Arc<Lane>| lane.largest_epoch() >= frontier || lane.pending() != Some(0);
+        self.lanes.iter().any(is_after)
+    }
+
+    /// Whether as many wait as have logged something that was not written: then nothing more will come before the next round.
+    pub(crate) fn does_everybody_wait(&self) -> bool {
+        let waiting = self.waiting() as u64;
+        let pending = || self.lanes.iter().map(|lane| lane.pending()).sum::<Option<u64>>();
+        waiting > 0 && pending().is_some_and(|pending| pending <= waiting)
+    }
+
+    /// How many wait for what another round can make durable.
+    fn waiting(&self) -> usize {
+        self.durable.waiting(self.epochs.global_epoch())
     }
 
     pub(crate) fn statistics(&self) -> LogStatistics {

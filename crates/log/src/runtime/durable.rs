@@ -47,6 +47,8 @@ struct Waiting {
 #[derive(Default)]
 struct Group {
     gate: Option<Arc<Gate>>,
+    /// How many have come to the gate.
+    threads: usize,
     callbacks: Vec<Callback>,
 }
 
@@ -104,8 +106,9 @@ impl Durable {
         if let Some(result) = self.known(&waiting, epoch) {
             return result;
         }
-        let gate = waiting.groups.entry(epoch).or_default().gate.get_or_insert_with(Gate::new);
-        let gate = Arc::clone(gate);
+        let group = waiting.groups.entry(epoch).or_default();
+        group.threads += 1;
+        let gate = Arc::clone(group.gate.get_or_insert_with(Gate::new));
         drop(waiting);
         wake();
         gate.pass()
@@ -123,9 +126,10 @@ impl Durable {
         wake();
     }
 
-    /// Whether somebody waits for `epoch` or an earlier one.
-    pub(crate) fn is_waited_for(&self, epoch: Epoch) -> bool {
-        self.waiting.lock().groups.first_key_value().is_some_and(|(&first, _)| first <= epoch)
+    /// How many wait for `epoch` or an earlier one.
+    pub(crate) fn waiting(&self, epoch: Epoch) -> usize {
+        let waiting = self.waiting.lock();
+        waiting.groups.range(..=epoch).map(|(_, group)| group.threads + group.callbacks.len()).sum()
     }
 
     /// The durable epoch does not move any more. Whoever waits, now or later, for an epoch that is not durable gets `error`.

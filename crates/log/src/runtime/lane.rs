@@ -3,7 +3,7 @@
 use ensilo_epoch::Epoch;
 use ensilo_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::bell::Bell;
+use super::bell::{Bell, Sleep};
 use super::buffer::{Draining, Filling, Taken};
 use super::error::LogError;
 use super::monitor::Monitor;
@@ -57,13 +57,13 @@ impl Lane {
         let is_urgent = self.pool.note_sealed();
         filling.seal();
         if is_urgent {
-            self.bell.ring(|calls| calls.write = true);
+            self.bell.ring(Sleep::Short, |calls| calls.write = true);
         }
     }
 
     /// Waits for a buffer, and tells the logger of it.
     pub(crate) fn wait_for_buffer(&self) -> Result<(), LogError> {
-        self.pool.wait(|| self.bell.ring(|calls| calls.write = true))
+        self.pool.wait(|| self.bell.ring(Sleep::Short, |calls| calls.write = true))
     }
 
     /// Gives to `write` what was published and not taken yet, at least all that was published before the call as far as the caller
@@ -92,10 +92,10 @@ impl Lane {
         Ok(written)
     }
 
-    /// Whether something was published that was not written, or is being written.
-    pub(crate) fn is_pending(&self) -> bool {
-        let has_more = |open: &Vec<Draining>| open.iter().any(Draining::has_more);
-        has_more(&self.inbox.lock()) || self.open.try_lock().is_none_or(|open| has_more(&open))
+    /// How many transactions were published and not written; `None` while the logger writes.
+    pub(crate) fn pending(&self) -> Option<u64> {
+        let pending = |open: &Vec<Draining>| open.iter().map(Draining::pending).sum::<u64>();
+        Some(pending(&self.inbox.lock()) + pending(&*self.open.try_lock()?))
     }
 
     /// The latest epoch that an entry may have that was written.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ensilo_epoch::Epoch;
 
-use super::bell::{Calls, Order};
+use super::bell::{Calls, Order, Sleep};
 use super::core::Core;
 use super::error::LogError;
 use super::logger::Logger;
@@ -17,6 +17,9 @@ use super::options::EpochClock;
 /// How long a log that is closed waits for commits that are under way.
 const END_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long to wait for a commit that is under way, at first. Twice as long each time.
+const STALL_MIN: Duration = Duration::from_micros(50);
+
 /// The first logger and what it leads by.
 #[derive(Debug)]
 pub(crate) struct Leader {
@@ -24,8 +27,10 @@ pub(crate) struct Leader {
     /// The round that was ordered last, and whether all loggers have made it.
     order: Order,
     is_complete: bool,
-    /// Not before then comes the next round.
+    /// Not before then comes the next round,
     not_before: Instant,
+    /// and while there are workers that do not wait for it, not before then.
+    rather_not_before: Instant,
     /// How many rounds in a row brought nothing, because a commit took long.
     stalled: u32,
     /// When the end has to be reached.
@@ -35,15 +40,22 @@ pub(crate) struct Leader {
 impl Leader {
     pub(crate) fn new(logger: Logger, first_epoch: Epoch) -> Leader {
         let order = Order { number: 0, frontier: first_epoch, is_last: false };
-        let not_before = Instant::now();
-        Leader { logger, order, is_complete: true, not_before, stalled: 0, end_by: None }
+        let now = Instant::now();
+        Leader {
+            logger,
+            order,
+            is_complete: true,
+            not_before: now,
+            rather_not_before: now,
+            stalled: 0,
+            end_by: None,
+        }
     }
 
     /// Leads until the log is closed, or fails.
     pub(crate) fn lead(mut self) -> Result<(), LogError> {
         loop {
-            let deadline = self.next_look();
-            let calls = self.logger.lane.bell.wait(deadline);
+            let calls = self.logger.lane.bell.wait(self.next_look());
             if self.core().has_failed() {
                 return Ok(());
             }
@@ -56,7 +68,7 @@ impl Leader {
             }
             if self.may_close()? {
                 self.order_round(self.order.frontier, true)?;
-            } else if Instant::now() >= self.not_before && self.is_worthwhile() {
+            } else if self.is_due() {
                 self.make_round()?;
             }
         }
@@ -75,9 +87,28 @@ impl Leader {
     }
 
     /// When to look without being rung.
-    fn next_look(&self) -> Option<Instant> {
-        let is_needed = self.is_complete && (self.end_by.is_some() || self.is_worthwhile());
-        is_needed.then_some(self.not_before)
+    fn next_look(&self) -> Option<(Instant, Sleep)> {
+        if !self.is_complete || !(self.is_ending() || self.is_worthwhile()) {
+            return None;
+        }
+        let may_wait = self.not_before < self.rather_not_before && !self.is_urgent();
+        Some(if may_wait { (self.rather_not_before, Sleep::Long) } else { (self.not_before, Sleep::Short) })
+    }
+
+    /// Whether a round is to be made now.
+    fn is_due(&self) -> bool {
+        let now = Instant::now();
+        let is_time = now >= self.rather_not_before || (now >= self.not_before && self.is_urgent());
+        is_time && self.is_worthwhile()
+    }
+
+    /// Whether nothing is won by waiting for more transactions.
+    fn is_urgent(&self) -> bool {
+        self.is_ending() || self.core().does_everybody_wait()
+    }
+
+    fn is_ending(&self) -> bool {
+        self.end_by.is_some()
     }
 
     /// Whether a round would bring something.
@@ -94,7 +125,7 @@ impl Leader {
 
     /// Whether the epoch may be moved on by others than the clock. At the end there is no clock.
     fn may_tick(&self) -> bool {
-        matches!(self.core().clock.kind, EpochClock::ByLoggers { .. }) || self.end_by.is_some()
+        matches!(self.core().clock.kind, EpochClock::ByLoggers { .. }) || self.is_ending()
     }
 
     /// Whether the log is to be closed and everything is stored.
@@ -113,9 +144,16 @@ impl Leader {
         }
         let frontier = self.core().epochs.complete_frontier();
         let clock = self.core().clock.kind;
-        self.stalled = if frontier > self.order.frontier { 0 } else { self.stalled + 1 };
-        // Nobody looks every millisecond for a commit that takes seconds.
-        self.not_before = began + (clock.min() * (1 << self.stalled.min(10))).min(clock.max());
+        if frontier <= self.order.frontier {
+            // A commit is under way. Mostly this thread has taken the core from it, and sleeping a little lets it end.
+            self.not_before = began + (STALL_MIN * (1 << self.stalled.min(20))).min(clock.max());
+            self.rather_not_before = self.not_before;
+            self.stalled += 1;
+            return Ok(());
+        }
+        self.stalled = 0;
+        self.not_before = began + clock.min();
+        self.rather_not_before = began + clock.relaxed();
         self.order_round(frontier, false)
     }
 
@@ -123,7 +161,7 @@ impl Leader {
         self.order = Order { number: self.order.number + 1, frontier, is_last };
         let order = self.order;
         for lane in &self.core().lanes[1..] {
-            lane.bell.ring(|calls| calls.order = Some(order));
+            lane.bell.ring(Sleep::Short, |calls| calls.order = Some(order));
         }
         self.is_complete = self.logger.round(order)?;
         Ok(())

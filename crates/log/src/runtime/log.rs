@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use ensilo_disk::Disk;
 use ensilo_epoch::{Epoch, Epochs};
 
+use super::bell::Sleep;
 use super::clock::Clock;
 use super::core::Core;
 use super::durable::{Callback, Durable};
@@ -94,13 +95,13 @@ impl Log {
     /// # Errors
     /// Why that will not be. Whether the transactions of `epoch` are stored is then found out by opening the database again.
     pub fn wait_durable(&self, epoch: Epoch) -> Result<(), LogError> {
-        self.core.durable.wait(epoch, || self.core.wake_leader())
+        self.core.durable.wait(epoch, || self.core.hurry_leader())
     }
 
     /// Calls `callback` once, when all transactions of `epoch` and of earlier ones are stored, or with the reason why that will not be. It
     /// is called on the thread of a logger, and must neither wait nor take long; or on this thread, if the answer is known.
     pub fn on_durable(&self, epoch: Epoch, callback: Callback) {
-        self.core.durable.on_durable(epoch, callback, || self.core.wake_leader());
+        self.core.durable.on_durable(epoch, callback, || self.core.hurry_leader());
     }
 
     /// Why the log has failed: the first write or sync that went wrong. Nothing is stored after that; what was stored is.
@@ -141,7 +142,7 @@ impl Log {
     pub fn close(&self) -> Result<(), LogError> {
         self.core.signs.stop();
         self.core.lanes.iter().for_each(|lane| lane.pool.fail(&LogError::Closed));
-        self.core.lanes[0].bell.ring(|calls| calls.end = true);
+        self.core.lanes[0].bell.ring(Sleep::Short, |calls| calls.end = true);
         self.core.clock.end();
         // Held until the end: a second caller waits for the first.
         let mut threads = self.threads.lock();

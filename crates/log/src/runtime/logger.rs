@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ensilo_epoch::Epoch;
 
 use super::batch::{Batcher, Said};
-use super::bell::Order;
+use super::bell::{Order, Sleep};
 use super::core::Core;
 use super::error::LogError;
 use super::lane::{Lane, Which};
@@ -62,7 +62,7 @@ impl Logger {
             }
             if let Some(order) = calls.order {
                 if self.round(order)? {
-                    self.core.lanes[0].bell.ring(|calls| calls.look = true);
+                    self.core.lanes[0].bell.ring(Sleep::Short, |calls| calls.look = true);
                 }
                 if order.is_last {
                     return Ok(());
@@ -90,10 +90,6 @@ impl Logger {
 
     /// Appends everything and syncs it. Everything with an epoch before `frontier` was published.
     fn store(&mut self, frontier: Epoch) -> Result<(), LogError> {
-        if frontier <= self.mark {
-            // A commit takes long: a sync would store nothing that anybody may be told of.
-            return self.write(Which::All, None);
-        }
         let next = if self.is_full() { self.core.files.take_next(self.index) } else { None };
         let end = if next.is_some() { BlockEnd::Seal } else { BlockEnd::None };
         self.write(Which::All, Some((frontier, end)))?;

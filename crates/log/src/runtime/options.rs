@@ -37,7 +37,8 @@ impl Default for LogOptions {
 pub enum EpochClock {
     /// When the loggers have stored what they had: the time until a commit is stored follows the disk.
     ByLoggers {
-        /// The shortest epoch, and the shortest time between two syncs.
+        /// The shortest epoch, and the shortest time between two syncs. While there are workers that go on without waiting
+        /// until their commits are stored, five times as long: a sync costs the processor as much as many transactions.
         min: Duration,
         /// The longest epoch, also while nothing is logged or the disk hangs.
         max: Duration,
@@ -67,6 +68,14 @@ impl EpochClock {
             EpochClock::ByLoggers { min, max } => min.min(max),
             // Rounds follow the clock; this is for those that are made once more because a commit took long.
             EpochClock::Fixed(interval) => interval.min(Duration::from_millis(1)),
+        }
+    }
+
+    /// The shortest time between two rounds while workers go on without waiting for them.
+    pub(crate) fn relaxed(self) -> Duration {
+        match self {
+            EpochClock::ByLoggers { min, max } => (5 * min).min(max),
+            EpochClock::Fixed(_) => self.min(),
         }
     }
 }

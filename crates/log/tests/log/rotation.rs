@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use ensilo_disk::{RealDisk, SimulatedDisk};
+use ensilo_disk::RealDisk;
 use ensilo_log::{Compression, EpochClock, LogOptions};
 
 use crate::rig::{Rig, TemporaryDirectory, options};
@@ -47,7 +47,7 @@ fn tiny() -> LogOptions {
 
 #[test]
 fn tiny_buffers_and_files_on_a_simulated_disk() {
-    let rig = Rig::new(Arc::new(SimulatedDisk::new()), &["a", "b"], &tiny());
+    let rig = Rig::somewhere(&["a", "b"], &tiny());
     run(&rig, 10, 100);
     let statistics = rig.log.statistics();
     assert!(statistics.rotations > 2, "{statistics:?}");
@@ -65,7 +65,7 @@ fn tiny_buffers_and_files_on_a_real_disk() {
 #[test]
 fn compressed_blocks_on_a_simulated_disk() {
     let options = LogOptions { compression: Compression::Lz4, ..tiny() };
-    let rig = Rig::new(Arc::new(SimulatedDisk::new()), &["a"], &options);
+    let rig = Rig::somewhere(&["a"], &options);
     run(&rig, 5, 100);
     let statistics = rig.log.statistics();
     assert!(statistics.written_bytes < statistics.entry_bytes / 2, "{statistics:?}");
@@ -74,13 +74,13 @@ fn compressed_blocks_on_a_simulated_disk() {
 #[test]
 fn epochs_of_a_fixed_length() {
     let options = LogOptions { clock: EpochClock::Fixed(Duration::from_millis(3)), ..tiny() };
-    let rig = Rig::new(Arc::new(SimulatedDisk::new()), &["a", "b", "c"], &options);
+    let rig = Rig::somewhere(&["a", "b", "c"], &options);
     run(&rig, 5, 100);
 }
 
 #[test]
 fn a_finished_file_is_named_after_its_largest_epoch() {
-    let rig = Rig::new(Arc::new(SimulatedDisk::new()), &["log"], &options());
+    let rig = Rig::somewhere(&["log"], &options());
     let mut worker = rig.worker(1);
     for _ in 0..3 {
         let before = rig.log.statistics().rotations;
