@@ -1,9 +1,10 @@
 //! The program `ensilo`.
 //!
-//! Exit codes: 0 all is well; 1 a consistency check or the database failed; 2 bad parameters.
+//! Exit codes: 0 all is well; 1 something failed: a consistency check, the database, or there is damage; 2 bad parameters.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod files;
 mod interrupt;
 
 use std::process::ExitCode;
@@ -25,11 +26,28 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a standard workload and report throughput, latency and aborts.
-    Bench(bench::Arguments),
+    Bench(Box<bench::Arguments>),
+    /// Look into the log of a database.
+    #[command(subcommand)]
+    Log(files::LogCommand),
+    /// Look at the checkpoint of a database, or make one.
+    #[command(subcommand)]
+    Checkpoint(files::CheckpointCommand),
+    /// Read all files of a database and report every damage; changes nothing.
+    Verify(files::VerifyArguments),
+    /// Give up what damage has made unreachable, so that a database can be opened again.
+    Repair(files::RepairArguments),
+    /// Copy a database that is not open; opening the copy is the restore.
+    Backup(files::BackupArguments),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Log(command) => files::log(&command),
+        Command::Checkpoint(command) => files::checkpoint(&command),
+        Command::Verify(arguments) => files::verify(&arguments),
+        Command::Repair(arguments) => files::repair(&arguments),
+        Command::Backup(arguments) => files::backup(&arguments),
     }
 }

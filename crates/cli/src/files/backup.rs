@@ -1,0 +1,40 @@
+//! `ensilo backup`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::output::{Output, disk, failed};
+
+/// Arguments of `ensilo backup`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The copy is a database of its own with everything up to the durable epoch, in one directory, its log included; it is
+read back and verified before the command ends. To restore, open the copy. The database must not be open: a program
+that has it open can make a backup itself.
+
+Exit codes: 0 copied and verified; 1 failed, the target is of no use; 2 bad parameters.")]
+pub(crate) struct BackupArguments {
+    /// The database
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// Where to, a directory that is missing or empty
+    #[arg(value_name = "TARGET")]
+    target: PathBuf,
+}
+
+/// Copies a database.
+pub(crate) fn backup(arguments: &BackupArguments) -> ExitCode {
+    match ensilo_log::backup(&disk(), &arguments.directory, &arguments.target) {
+        Ok(done) => {
+            Output::new().line(format_args!(
+                "{} files, {} bytes, everything up to epoch {}",
+                done.files, done.bytes, done.durable_epoch
+            ));
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed(error),
+    }
+}

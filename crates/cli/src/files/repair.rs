@@ -1,0 +1,44 @@
+//! `ensilo repair`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, value_parser};
+use ensilo_epoch::Epoch;
+
+use super::output::{Output, disk, failed};
+
+/// Arguments of `ensilo repair`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+What `ensilo verify` names as lost stays lost: a repair makes the rest usable again. It gives up every transaction
+after the epoch that is accepted, also those that could still be read, so that what remains is one consistent point.
+All files are first copied to before-repair-<n> in the database's directory.
+
+Exit codes: 0 repaired; 1 refused or failed, the database is as it was; 2 bad parameters.")]
+pub(crate) struct RepairArguments {
+    /// The database
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// Keep every transaction up to this epoch, and give up all after it; `ensilo verify` says which epoch can be had
+    #[arg(long, value_name = "E", value_parser = value_parser!(u64).range(..1 << 40))]
+    accept_loss_after_epoch: u64,
+}
+
+/// Repairs a database.
+pub(crate) fn repair(arguments: &RepairArguments) -> ExitCode {
+    let kept_to = Epoch::new(arguments.accept_loss_after_epoch);
+    let repaired = match ensilo_log::repair(&disk(), &arguments.directory, kept_to) {
+        Ok(repaired) => repaired,
+        Err(error) => return failed(error),
+    };
+    let mut output = Output::new();
+    for damage in &repaired.damages {
+        output.line(format_args!("damaged: {damage}"));
+    }
+    output.line(format_args!("given up: every transaction after epoch {}", repaired.kept_to));
+    output.line(format_args!("known to have been stored: everything up to epoch {}", repaired.stored_to));
+    output.line(format_args!("all files as they were: {}", repaired.copy.display()));
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,149 @@
+//! The commands on the files of a database, as their users run them.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory that goes with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ensilo-files-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Directory(path)
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn ensilo(arguments: &[&str], paths: &[&Path]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ensilo")).args(arguments).args(paths).output().unwrap()
+}
+
+/// What a command says that ends with this exit code.
+fn told(code: i32, arguments: &[&str], paths: &[&Path]) -> String {
+    let output = ensilo(arguments, paths);
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+    text
+}
+
+/// A small database as a crash has left it.
+fn database(directory: &Directory) -> PathBuf {
+    let path = directory.join("database");
+    let small = ["--records", "500", "--mix", "rmw=100", "--workers", "1", "--prefault-mib", "0"];
+    let short = ["--seconds", "0.3", "--warmup", "0", "--checkpoint-interval", "60", "--quiet", "--no-check"];
+    told(0, &[&["bench", "ycsb"][..], &small, &short, &["--data-dir"]].concat(), &[&path]);
+    path
+}
+
+fn log_files(database: &Path) -> Vec<PathBuf> {
+    fs::read_dir(database.join("log")).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn a_sound_database_is_verified_shown_and_copied() {
+    let directory = Directory::new("sound");
+    let database = database(&directory);
+    assert!(told(0, &["verify"], &[&database]).contains("everything up to epoch"));
+    assert!(told(0, &["checkpoint", "list"], &[&database]).contains("there is none"));
+    assert!(told(0, &["checkpoint", "create"], &[&database]).contains("checkpoint 1:"));
+    let listed = told(0, &["checkpoint", "list"], &[&database]);
+    assert!(listed.contains("checkpoint 1:") && listed.contains(": 500 rows"), "{listed}");
+    assert!(told(0, &["log", "verify"], &[&database]).contains("in order"));
+    let copy = directory.join("copy");
+    assert!(told(0, &["backup"], &[&database, &copy]).contains("everything up to epoch"));
+    assert!(told(0, &["verify"], &[&copy]).contains("everything up to epoch"));
+    assert!(told(1, &["backup"], &[&database, &copy]).contains("error"), "the target is not empty");
+    assert!(
+        told(1, &["repair", "--accept-loss-after-epoch", "5"], &[&database]).contains("nothing is damaged")
+    );
+}
+
+#[test]
+fn a_log_is_shown_write_by_write() {
+    let directory = Directory::new("shown");
+    let database = database(&directory);
+    let files = log_files(&database);
+    let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    let shown = told(0, &["log", "dump"], &files);
+    for part in ["log file 1 of logger 0", "block of", "put ", "byte", "end"] {
+        assert!(shown.contains(part), "{part}: {}", &shown[..shown.len().min(2_000)]);
+    }
+    let blocks = told(0, &["log", "dump", "--blocks"], &files);
+    assert!(blocks.contains("block of") && !blocks.contains("put "));
+    assert!(told(0, &["log", "dump"], &[&database.join("MANIFEST")]).contains("generation"));
+}
+
+#[test]
+fn damage_is_found_named_and_given_up_only_on_request() {
+    let directory = Directory::new("damaged");
+    let database = database(&directory);
+    let is_first = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("log-1-0-1");
+    let file = log_files(&database).into_iter().find(is_first).unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[20_000] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let found = told(1, &["verify"], &[&database]);
+    assert!(
+        found.contains("damaged: ") && found.contains(file.file_name().unwrap().to_str().unwrap()),
+        "{found}"
+    );
+    assert!(told(1, &["checkpoint", "create"], &[&database]).contains("byte"));
+    let refused = told(1, &["repair", "--accept-loss-after-epoch", "1000000000"], &[&database]);
+    let epoch = refused.split_once("after epoch ").unwrap().1;
+    let epoch: String = epoch.chars().take_while(char::is_ascii_digit).collect();
+    let repaired = told(0, &["repair", "--accept-loss-after-epoch", &epoch], &[&database]);
+    assert!(repaired.contains("given up") && repaired.contains("before-repair-"), "{repaired}");
+    assert!(told(0, &["verify"], &[&database]).contains("everything up to epoch"));
+    assert!(told(0, &["checkpoint", "create"], &[&database]).contains("checkpoint 1:"));
+}
+
+#[test]
+fn what_is_no_database_is_an_error_and_stays_as_it_is() {
+    let directory = Directory::new("none");
+    let missing = directory.join("missing");
+    for arguments in [
+        &["verify"][..],
+        &["checkpoint", "list"],
+        &["checkpoint", "create"],
+        &["repair", "--accept-loss-after-epoch", "1"],
+        &["log", "dump"],
+        &["log", "verify"],
+    ] {
+        let said = told(1, arguments, &[&missing]);
+        assert!(said.contains("missing"), "{arguments:?}: {said}");
+        assert!(!missing.exists(), "{arguments:?}");
+    }
+    assert!(told(1, &["backup"], &[&missing, &directory.join("target")]).contains("error"));
+}
+
+#[test]
+fn bad_parameters_are_usage_errors() {
+    for arguments in [
+        &["verify"][..],
+        &["repair", "somewhere"],
+        &["repair", "somewhere", "--accept-loss-after-epoch", "-1"],
+        &["repair", "somewhere", "--accept-loss-after-epoch", "last"],
+        &["backup", "somewhere"],
+        &["checkpoint", "remove", "somewhere"],
+        &["log", "dump"],
+    ] {
+        told(2, arguments, &[]);
+    }
+    for command in [&["verify"][..], &["repair"], &["backup"], &["log", "dump"], &["log", "verify"]] {
+        assert!(told(0, &[command, &["--help"]].concat(), &[]).contains("Exit codes:"), "{command:?}");
+    }
+}
