@@ -36,7 +36,7 @@ enum Command {
         #[arg(long, default_value_t = 300)]
         stress_seconds: u64,
     },
-    /// The benchmarks that docs/performance.md reports: TPC-C and YCSB with 1 and 2 workers, JSON under target/bench.
+    /// The benchmarks that docs/performance.md reports: TPC-C and YCSB with 1 and 2 workers, durable and in memory, JSON under target/bench.
     Bench {
         /// How long each run measures, in seconds.
         #[arg(long, default_value_t = 10)]
@@ -101,21 +101,25 @@ fn safety(stress_seconds: u64) -> Vec<Step> {
 fn bench(seconds: u64, runs: u32, records: u64) -> Vec<Step> {
     let measured = format!("--seconds {seconds} --runs {runs} --format json");
     let mut steps = vec![Step::cargo("build", "build --release -p ensilo-cli")];
+    let mut add = |name: &str, file: &str, arguments: &str| {
+        // In memory and durable in turn: a machine that slows down slows both.
+        for (kind, option) in [("memory", "--memory"), ("durable", "")] {
+            let program = format!("run --release -p ensilo-cli -- bench {arguments} {measured} {option}");
+            let step = Step::cargo(&format!("{name}, {kind}"), &program);
+            steps.push(step.output(&format!("{file}-{kind}.json")));
+        }
+    };
     for workers in [1, 2] {
-        let program = format!(
-            "run --release -p ensilo-cli -- bench tpcc --workers {workers} --warehouses {workers} {measured}"
-        );
-        steps.push(
-            Step::cargo(&format!("TPC-C, {workers} workers"), &program)
-                .output(&format!("tpcc-{workers}.json")),
-        );
-        for operations in [1, 10] {
-            let program = format!(
-                "run --release -p ensilo-cli -- bench ycsb --mix silo --records {records} --operations {operations} --workers {workers} {measured}"
-            );
-            let name = format!("YCSB, {operations} operations, {workers} workers");
-            steps.push(Step::cargo(&name, &program).output(&format!("ycsb-{operations}-{workers}.json")));
+        let tpcc = format!("tpcc --workers {workers} --warehouses {workers}");
+        add(&format!("TPC-C, {workers} workers"), &format!("tpcc-{workers}"), &tpcc);
+        for (mix, operations) in [("silo", 1), ("silo", 10), ("silor", 1)] {
+            let ycsb =
+                format!("ycsb --mix {mix} --records {records} --operations {operations} --workers {workers}");
+            let name = format!("YCSB {mix}, {operations} operations, {workers} workers");
+            add(&name, &format!("ycsb-{mix}-{operations}-{workers}"), &ycsb);
         }
     }
+    let crash = format!("run --release -p ensilo-cli -- bench tpcc --crash {measured}");
+    steps.push(Step::cargo("TPC-C, crash and recovery", &crash).output("tpcc-crash.json"));
     steps
 }

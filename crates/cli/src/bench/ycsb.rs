@@ -8,7 +8,9 @@ use super::common::Common;
 const EXAMPLES: &str = "\
 Examples:
   ensilo bench ycsb
-      Silo's variant: a million records of 100 bytes, 80 % reads, 20 % read-modify-writes.
+      Silo's variant: a million records of 100 bytes, 80 % reads, 20 % read-modify-writes; durable.
+  ensilo bench ycsb --mix silor --crash
+      SiloR's: 30 % read-modify-writes; killed at the end of the run, and recovered.
   ensilo bench ycsb --mix a --records 10000000
       YCSB's core workload A: half reads, half updates, Zipfian keys.
   ensilo bench ycsb --mix read=95,rmw=5 --distribution zipfian --theta 0.9 --operations 10
@@ -17,8 +19,8 @@ Examples:
       Read-modify-writes alone; the report says what memory was before and after.
 
 Mixes by name: a b c d e f (YCSB's core workloads), silo, silor. Others: shares of read, update, rmw, insert and
-scan that add up to 100. After each run every record is checked; if one is lost, torn or miscounted, the exit
-code is 1.";
+scan that add up to 100. After each run every record is checked; if one is lost, torn or miscounted, or a crash
+loses what was acknowledged as stored, the exit code is 1.";
 
 /// Reads and writes of single records by key
 #[derive(Debug, Args)]
