@@ -34,6 +34,8 @@ struct Published {
     snapshot: AtomicU64,
     memory_horizon: AtomicU64,
     snapshot_horizon: AtomicU64,
+    /// The global epoch of the last tick that is done: at which the other numbers were derived.
+    derived_at: AtomicU64,
 }
 
 /// The epochs of one database.
@@ -133,6 +135,14 @@ impl Epochs {
         Epoch::new(self.published.snapshot_horizon.load(Ordering::Acquire))
     }
 
+    /// The global epoch of the last tick that is done. As long as this stays, so do the horizons and the snapshot epoch.
+    #[must_use]
+    #[inline]
+    pub fn last_tick(&self) -> Epoch {
+        // Acquire: [horizon] the horizons of that tick, or later ones, are visible.
+        Epoch::new(self.published.derived_at.load(Ordering::Acquire))
+    }
+
     /// A new participant, in a slot that another one left or in a new one.
     #[must_use]
     pub fn participant(self: &Arc<Self>) -> Participant {
@@ -155,6 +165,8 @@ impl Epochs {
         self.published.memory_horizon.store(numbers.memory_horizon, Ordering::Release);
         self.published.snapshot_horizon.store(numbers.snapshot_horizon, Ordering::Release);
         self.published.snapshot.store(numbers.snapshot, Ordering::Release);
+        // Release: [horizon] whoever sees that the tick is done sees its horizons.
+        self.published.derived_at.store(numbers.global, Ordering::Release);
     }
 
     /// The epoch that follows: the next number, or the next snapshot epoch if it is time for one.
@@ -270,6 +282,7 @@ impl Published {
             snapshot: AtomicU64::new(numbers.snapshot),
             memory_horizon: AtomicU64::new(numbers.memory_horizon),
             snapshot_horizon: AtomicU64::new(numbers.snapshot_horizon),
+            derived_at: AtomicU64::new(numbers.global),
         }
     }
 }

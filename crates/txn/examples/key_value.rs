@@ -1,10 +1,12 @@
 //! What transactions cost over the bare index: the same single-key reads and read-modify-writes through both, in one run.
 //!
-//! `cargo run --release -p ensilo-txn --example key_value -- [RECORDS] [THREADS] [SECONDS] [ROUNDS]`
+//! `cargo run --release -p ensilo-txn --example key_value -- [RECORDS] [THREADS] [SECONDS] [ROUNDS] [READ_PERCENT]`
 //!
 //! *Key-Value* is what Silo's evaluation (SOSP 2013, §5.2) calls the tree underneath the engine: single-key gets and puts, each atomic by
 //! itself, without read sets, TIDs, versions or snapshots. 80 of 100 operations read the 100-byte value, the others
-//! read it, change it and write it back. The two take turns, and the ratio of every round is printed.
+//! read it, change it and write it back: a get and then a put in Key-Value, where another put may come between, one
+//! transaction in the engine. Both keep records of 128 bytes in the same slabs. The two take turns, and the ratio of every
+//! round is printed.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use std::time::{Duration, Instant};
 use ensilo_epoch::{EpochOptions, Epochs};
 use ensilo_index::{InsertObserver, Lookup, Masstree, NodeId, NodeStamp, NodeVersion};
 use ensilo_slab::{AccountId, Pool};
-use ensilo_txn::{Engine, EngineOptions, Read, RowRef, Silo, Store, TableId, Write};
+use ensilo_txn::{Engine, EngineOptions, Read, Silo, Store, TableId, Write};
 
 const VALUE_BYTES: usize = 100;
 const VALUE_WORDS: usize = VALUE_BYTES.div_ceil(8);
@@ -27,11 +29,13 @@ fn main() {
     let argument = |at: usize, default: u64| arguments.get(at).copied().unwrap_or(default);
     let (records, threads) = (argument(0, 10_000_000), argument(1, 1));
     let (time, rounds) = (Duration::from_secs(argument(2, 5)), argument(3, 3));
+    let read_percent = argument(4, 80);
+    let load = Load { records, threads, time, read_percent };
     let key_value = KeyValue::load(records);
     let transactions = Transactions::load(records);
     for round in 1..=rounds {
-        let bare = measure(records, threads, time, || key_value.worker());
-        let engine = measure(records, threads, time, || transactions.worker());
+        let bare = measure(&load, || key_value.worker());
+        let engine = measure(&load, || transactions.worker());
         println!(
             "round {round}: Key-Value {:.3} M/s, transactions {:.3} M/s, ratio {:.3}",
             bare / 1e6,
@@ -43,22 +47,32 @@ fn main() {
 
 /// One thread's way to read and to read-modify-write the record `key`.
 trait Worker {
-    fn read(&mut self, key: &[u8; 8]) -> Value;
+    fn read(&mut self, key: &[u8; 8], value: &mut Value);
     fn read_modify_write(&mut self, key: &[u8; 8]);
 }
 
+/// What is asked of both.
+struct Load {
+    records: u64,
+    threads: u64,
+    time: Duration,
+    read_percent: u64,
+}
+
 /// Operations a second of all threads.
-fn measure<W: Worker>(records: u64, threads: u64, time: Duration, worker: impl Fn() -> W + Sync) -> f64 {
+fn measure<W: Worker>(load: &Load, worker: impl Fn() -> W + Sync) -> f64 {
+    let Load { records, threads, time, read_percent } = *load;
     let begin = Instant::now();
     let work = |thread: u64| {
         let mut worker = worker();
+        let mut value = [0; VALUE_WORDS];
         let mut state = thread.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut operations = 0;
         while begin.elapsed() < time {
             for _ in 0..OPERATIONS_PER_LOOK_AT_THE_CLOCK {
                 let key = (next(&mut state) % records).to_be_bytes();
-                if next(&mut state) % 100 < 80 {
-                    black_box(worker.read(&key));
+                if next(&mut state) % 100 < read_percent {
+                    worker.read(&key, black_box(&mut value));
                 } else {
                     worker.read_modify_write(&key);
                 }
@@ -146,55 +160,55 @@ impl KeyValueWorker<'_> {
 }
 
 impl VersionedValue {
-    /// The words of one version, and the version.
-    fn read(&self) -> (u64, Value) {
+    /// Copies the words of one version.
+    fn read(&self, value: &mut Value) {
         loop {
             // Acquire: the words below are at least as new as this version.
             let before = self.version.load(Ordering::Acquire);
             if before & 1 == 0 {
-                let words = std::array::from_fn(|at| self.words[at].load(Ordering::Relaxed));
+                *value = std::array::from_fn(|at| self.words[at].load(Ordering::Relaxed));
                 // Acquire fence: if a word came from a later writer, the load below sees its version.
                 fence(Ordering::Acquire);
                 if self.version.load(Ordering::Relaxed) == before {
-                    return (before, words);
+                    return;
                 }
             }
             std::hint::spin_loop();
         }
     }
 
-    /// Whether the words could be written over this version.
-    fn write(&self, before: u64, words: &Value) -> bool {
-        let is_ours = self.version.compare_exchange(before, before + 1, Ordering::Acquire, Ordering::Relaxed);
-        if is_ours.is_err() {
-            return false;
+    /// Overwrites the words.
+    fn write(&self, words: &Value) {
+        loop {
+            let before = self.version.load(Ordering::Relaxed) & !1;
+            // Acquire: we write over what the previous writer wrote.
+            let locked =
+                self.version.compare_exchange(before, before + 1, Ordering::Acquire, Ordering::Relaxed);
+            if locked.is_err() {
+                std::hint::spin_loop();
+                continue;
+            }
+            // Release fence: no word becomes visible before the odd version does.
+            fence(Ordering::Release);
+            for (target, word) in self.words.iter().zip(words) {
+                target.store(*word, Ordering::Relaxed);
+            }
+            // Release: the words before the even version.
+            return self.version.store(before + 2, Ordering::Release);
         }
-        // Release fence: no word becomes visible before the odd version does.
-        fence(Ordering::Release);
-        for (target, word) in self.words.iter().zip(words) {
-            target.store(*word, Ordering::Relaxed);
-        }
-        // Release: the words before the even version.
-        self.version.store(before + 2, Ordering::Release);
-        true
     }
 }
 
 impl Worker for KeyValueWorker<'_> {
-    fn read(&mut self, key: &[u8; 8]) -> Value {
-        self.with_value(key, |value| value.read().1)
+    fn read(&mut self, key: &[u8; 8], value: &mut Value) {
+        self.with_value(key, |stored| stored.read(value));
     }
 
     fn read_modify_write(&mut self, key: &[u8; 8]) {
-        self.with_value(key, |value| {
-            loop {
-                let (version, mut words) = value.read();
-                words[0] += 1;
-                if value.write(version, &words) {
-                    return;
-                }
-            }
-        });
+        let mut value = [0; VALUE_WORDS];
+        self.read(key, &mut value);
+        value[0] += 1;
+        self.with_value(key, |stored| stored.write(&value));
     }
 }
 
@@ -228,23 +242,19 @@ impl Transactions {
     }
 }
 
-fn words_of(row: RowRef<'_>) -> Value {
-    std::array::from_fn(|at| row.word(at))
-}
-
 impl Worker for TransactionsWorker<'_> {
-    fn read(&mut self, key: &[u8; 8]) -> Value {
+    fn read(&mut self, key: &[u8; 8], value: &mut Value) {
         let mut tx = self.worker.begin();
-        let value = tx.get(self.store, key, words_of).expect("a single read").expect("every key was loaded");
+        let found = tx.get(self.store, key, |row| *value = row.words()).expect("a single read");
+        found.expect("every key was loaded");
         tx.commit().expect("a single read");
-        value
     }
 
     fn read_modify_write(&mut self, key: &[u8; 8]) {
         loop {
             let mut tx = self.worker.begin();
             let found = tx.find(self.store, key).expect("a single key").expect("every key was loaded");
-            let outcome = tx.read(found, words_of).and_then(|mut words| {
+            let outcome = tx.read(found, |row| row.words()).and_then(|mut words: Value| {
                 words[0] += 1;
                 tx.put(found, &words, VALUE_BYTES)
             });

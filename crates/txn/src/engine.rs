@@ -233,22 +233,18 @@ impl<P: Protocol> Engine<P> {
         self.chores.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Collects the garbage of parked workers and frees dropped stores, unless another worker is at it. Called by workers between transactions,
-    /// once an epoch.
-    #[inline]
-    pub(crate) fn do_chores(&self, participant: &Participant) {
+    /// Collects some of the garbage of parked workers and frees dropped stores, unless another worker is at it. True when this caller has
+    /// no more to do before the next tick. Called by workers between transactions.
+    pub(crate) fn do_chores(&self, participant: &Participant) -> bool {
         // Relaxed: a hint; what it announces is read under the locks.
-        if self.chores.load(Ordering::Relaxed) != 0 {
-            self.do_pending_chores(participant);
-        }
+        self.chores.load(Ordering::Relaxed) == 0 || self.do_pending_chores(participant)
     }
 
-    #[cold]
-    fn do_pending_chores(&self, participant: &Participant) {
-        let mut pending = 0;
+    fn do_pending_chores(&self, participant: &Participant) -> bool {
+        let (mut pending, mut is_done) = (0, true);
         if let Ok(mut parked) = self.parked.try_lock() {
             for state in parked.iter_mut() {
-                P::collect(&self.shared, &state.participant, &mut state.context);
+                is_done &= P::collect(&self.shared, &state.participant, &mut state.context);
             }
             pending += parked.len();
         } else {
@@ -268,6 +264,7 @@ impl<P: Protocol> Engine<P> {
             pending += 1;
         }
         self.chores.store(pending, Ordering::Relaxed);
+        is_done
     }
 
     /// Frees the nodes and records of a store that no transaction can reach.

@@ -50,8 +50,9 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         context: &'w mut Self::Context,
     ) -> Self::Snapshot<'w>;
 
-    /// Frees what no transaction can reach any more, a bounded amount. Called between transactions.
-    fn collect(shared: &Shared, participant: &Participant, context: &mut Self::Context);
+    /// Frees what no transaction can reach any more, a bounded amount; true when nothing of that kind is left. Called between
+    /// transactions.
+    fn collect(shared: &Shared, participant: &Participant, context: &mut Self::Context) -> bool;
 
     /// Takes the committed transactions that were recorded since the last call; empty unless the protocol records.
     fn take_history(context: &mut Self::Context) -> Vec<crate::history::TransactionRecord>;

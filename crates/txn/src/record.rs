@@ -230,8 +230,32 @@ impl RecordPtr {
     /// Overwrites the row from a transaction's own words. The caller holds the lock or is alone with the record, and the row fits.
     #[inline]
     pub(crate) fn store_row_words(self, row: &[AtomicU64], len_bytes: usize) {
-        // Relaxed: the words belong to the calling worker.
-        self.store_row(row.iter().map(|word| word.load(Ordering::Relaxed)), len_bytes);
+        let capacity_words = self.capacity_words();
+        assert!(row.len() == len_bytes.div_ceil(8) && row.len() <= capacity_words, "a row that does not fit");
+        // SAFETY: as many words as `row` has, which the assertion holds within the capacity (I1).
+        let words = unsafe { std::slice::from_raw_parts(self.words(), row.len()) };
+        // By four, because the compiler does not unroll loops over atomics.
+        let ((words, last_words), (row, last)) = (words.as_chunks::<4>(), row.as_chunks::<4>());
+        for (words, row) in words.iter().zip(row) {
+            store_words(words, row);
+        }
+        store_words(last_words, last);
+        self.header().meta.store(meta(len_bytes, capacity_words, self.table()), Ordering::Relaxed);
+    }
+
+    /// Overwrites the row of this record, which nobody else knows, by that of `locked`, whose lock the caller holds. It fits.
+    fn copy_row(self, locked: RecordPtr) {
+        let row = locked.row();
+        let capacity_words = self.capacity_words();
+        assert!(row.len_words() <= capacity_words, "a row that does not fit");
+        if cfg!(any(loom, shuttle)) {
+            return self.store_row((0..row.len_words()).map(|index| row.word(index)), row.len_bytes());
+        }
+        // SAFETY: both rows have that many words (I1, and the assertion), and are different records. This is no data race: the
+        // words of `locked` are written by the holder of its lock alone, which is the caller (I2), those of `self` by whoever knows
+        // it, which is the caller too; what earlier holders wrote is visible since the lock was taken.
+        unsafe { std::ptr::copy_nonoverlapping(locked.words(), self.words().cast_mut(), row.len_words()) };
+        self.header().meta.store(meta(row.len_bytes(), capacity_words, self.table()), Ordering::Relaxed);
     }
 
     /// Overwrites the row by its bytes. The caller holds the lock or is alone with the record, and the row fits.
@@ -273,8 +297,7 @@ impl RecordPtr {
 
     /// Copies this record's row and its `word` into `copy`, and links it as the previous version. The caller holds the lock.
     pub(crate) fn push_version(self, copy: RecordPtr, word: TidWord) {
-        let row = self.row();
-        copy.store_row((0..row.len_words()).map(|index| row.word(index)), row.len_bytes());
+        copy.copy_row(self);
         copy.header().tid.store(word.superseded().raw(), Ordering::Relaxed);
         copy.set_previous(self.previous());
         self.set_previous(Some(copy));
@@ -331,6 +354,15 @@ impl RecordPtr {
 
     fn block(self) -> (Layout, AccountId) {
         (layout_of(self.capacity_words()), AccountId(self.table().0))
+    }
+}
+
+/// Stores the words of a transaction over those of a record.
+#[inline]
+fn store_words(target: &[AtomicU64], row: &[AtomicU64]) {
+    for (target, word) in target.iter().zip(row) {
+        // Relaxed: `row` belongs to the calling worker; readers of the record look at its TID word before and after.
+        target.store(word.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 

@@ -65,6 +65,23 @@ impl<'a> RowRef<'a> {
         unsafe { (*self.words.add(index)).load(Ordering::Relaxed) }
     }
 
+    /// The first `N` words; 0 past the end. One look at the length instead of one a word.
+    #[inline]
+    #[must_use]
+    pub fn words<const N: usize>(&self) -> [u64; N] {
+        if N * 8 > self.len_bytes + 7 {
+            return self.words_of_short_row();
+        }
+        // SAFETY: the indexes lie below `N`, which is at most `len_words()`, and the constructor's caller vouches for that many words
+        // during 'a. Relaxed: as in `word`.
+        std::array::from_fn(|index| unsafe { (*self.words.add(index)).load(Ordering::Relaxed) })
+    }
+
+    #[cold]
+    fn words_of_short_row<const N: usize>(&self) -> [u64; N] {
+        std::array::from_fn(|index| self.word(index))
+    }
+
     /// Appends the row's words to `target`.
     #[inline]
     pub fn copy_to(&self, target: &mut Vec<u64>) {

@@ -13,13 +13,20 @@ use crate::protocol::Protocol;
 pub(crate) struct WorkerState<P: Protocol> {
     pub(crate) participant: Participant,
     pub(crate) context: P::Context,
-    /// The epoch in which this worker last looked after others.
-    chores_done: Epoch,
+    /// The last tick after which this worker has freed all that was ripe: until the next one there is nothing to do.
+    collected_at: Epoch,
 }
 
 impl<P: Protocol> WorkerState<P> {
     pub(crate) fn new(participant: Participant) -> Self {
-        WorkerState { participant, context: P::context(), chores_done: Epoch::new(0) }
+        WorkerState { participant, context: P::context(), collected_at: Epoch::new(0) }
+    }
+
+    /// Frees a bounded amount of garbage; true when nothing ripe is left.
+    #[cold]
+    fn collect(&mut self, engine: &Engine<P>) -> bool {
+        let is_own_done = P::collect(&engine.shared, &self.participant, &mut self.context);
+        engine.do_chores(&self.participant) && is_own_done
     }
 }
 
@@ -57,15 +64,13 @@ impl<P: Protocol> Worker<P> {
         P::begin_snapshot(&engine.shared, &state.participant, &mut state.context)
     }
 
-    /// Frees a bounded amount of garbage: the worker's own and, once an epoch, that of workers that have left.
+    /// Frees a bounded amount of garbage: the worker's own and that of workers that have left.
     #[inline]
     pub fn collect(&mut self) {
         let (engine, state) = self.parts();
-        P::collect(&engine.shared, &state.participant, &mut state.context);
-        let epoch = state.participant.global_epoch();
-        if state.chores_done != epoch {
-            state.chores_done = epoch;
-            engine.do_chores(&state.participant);
+        let tick = engine.shared.epochs.last_tick();
+        if state.collected_at != tick && state.collect(engine) {
+            state.collected_at = tick;
         }
     }
 

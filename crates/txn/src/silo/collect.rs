@@ -12,7 +12,7 @@
 //!     worker that superseded it; a deleted record the unhook list of the worker that deleted it, also when it has been
 //!     superseded since; a placeholder the transaction that made it, until somebody commits into it.
 
-use ensilo_epoch::{Epoch, Guard, Participant};
+use ensilo_epoch::{Guard, Participant};
 use ensilo_sync::Backoff;
 
 use super::context::{Context, WriteEntry};
@@ -71,17 +71,10 @@ impl From<&[u8]> for KeyBytes {
     }
 }
 
-/// Frees a bounded amount of what is ripe. Next to free while nothing is.
-#[inline]
-pub(super) fn collect(shared: &Shared, participant: &Participant, context: &mut Context) {
-    participant.collect(BUDGET);
+/// Frees a bounded amount of what is ripe; true when nothing ripe is left.
+pub(super) fn collect(shared: &Shared, participant: &Participant, context: &mut Context) -> bool {
+    let is_memory_done = participant.collect(BUDGET) < BUDGET;
     let horizon = shared.epochs.snapshot_horizon();
-    if horizon != context.garbage.quiet_at {
-        collect_ripe(shared, participant, context, horizon);
-    }
-}
-
-fn collect_ripe(shared: &Shared, participant: &Participant, context: &mut Context, horizon: Epoch) {
     let guard = participant.pin();
     let mut budget = BUDGET;
     while budget > 0
@@ -100,9 +93,7 @@ fn collect_ripe(shared: &Shared, participant: &Participant, context: &mut Contex
             context.garbage.unhooks.push(epoch, unfinished);
         }
     }
-    if budget > 0 && unhook_horizon == horizon {
-        context.garbage.quiet_at = horizon;
-    }
+    is_memory_done && budget > 0
 }
 
 fn free_version(guard: &Guard<'_>, context: &Context, retired: Retired) {
@@ -149,19 +140,14 @@ fn take_out(shared: &Shared, guard: &Guard<'_>, context: &mut Context, unhook: U
     None
 }
 
-/// Takes back a placeholder whose insert did not commit, unless somebody has committed into it: then it belongs to the tree.
+/// Takes back the placeholder at position `at` of the write set, whose insert did not commit, unless somebody has committed into it: then it belongs to the tree.
 ///
 /// This is decided here and now, while the transaction that made the placeholder is still pinned: once somebody else's commit
 /// owns the record, it may be freed as soon as this pin ends. The wait is for a commit that is under way and does not wait for us: this
 /// transaction holds no lock any more.
 #[cold]
-pub(super) fn withdraw_placeholder(
-    shared: &Shared,
-    guard: &Guard<'_>,
-    context: &mut Context,
-    write: &WriteEntry,
-) {
-    let record = write.record;
+pub(super) fn withdraw_placeholder(shared: &Shared, guard: &Guard<'_>, context: &mut Context, at: usize) {
+    let WriteEntry { record, key, .. } = context.writes[at];
     let mut backoff = Backoff::new();
     while !record.try_lock(TidWord::PLACEHOLDER) {
         let now = record.tid();
@@ -177,7 +163,7 @@ pub(super) fn withdraw_placeholder(
     }
     match shared.stores.get(record.table()) {
         Registered::Store(store) => {
-            remove_locked(store, record, TidWord::PLACEHOLDER, context.key(write.key), guard);
+            remove_locked(store, record, TidWord::PLACEHOLDER, context.key(key), guard);
         }
         // The tree goes as a whole, with the placeholders in it.
         Registered::Draining | Registered::Gone => record.publish(TidWord::PLACEHOLDER),

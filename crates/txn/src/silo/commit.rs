@@ -72,7 +72,7 @@ impl<V: Variant> Transaction<'_, V> {
             self.validate_read_set()?;
             self.validate_node_set()?;
         }
-        let tid = self.largest_tid_seen();
+        let tid = self.context.largest_tid_seen();
         Ok(Committed { tid, epoch: epoch.max(tid.epoch()) })
     }
 
@@ -104,7 +104,7 @@ impl<V: Variant> Transaction<'_, V> {
     fn prepare(&mut self, epoch: Epoch) -> Result<Tid, Stop> {
         self.validate_read_set()?;
         self.validate_node_set()?;
-        let seen = self.largest_tid_seen().max(self.context.last_tid);
+        let seen = self.context.largest_tid_seen().max(self.context.last_tid);
         let tid = seen.next_in(epoch).ok_or(Stop::EpochExhausted(epoch))?;
         self.reserve_log()?;
         self.reserve_memory(epoch)?;
@@ -125,9 +125,9 @@ impl<V: Variant> Transaction<'_, V> {
     fn order_write_set(&mut self) {
         let context = &mut *self.context;
         context.lock_order.clear();
-        let addresses =
-            context.writes.iter().enumerate().map(|(at, write)| (write.record.address(), at as u32));
-        context.lock_order.extend(addresses);
+        for (at, write) in context.writes.iter().enumerate() {
+            context.lock_order.push((write.record.address(), at as u32));
+        }
         if context.lock_order.len() > 1 {
             context.lock_order.sort_unstable();
         }
@@ -189,12 +189,6 @@ impl<V: Variant> Transaction<'_, V> {
             }
         }
         Ok(())
-    }
-
-    #[inline]
-    fn largest_tid_seen(&self) -> Tid {
-        let read = self.context.reads.iter().map(|read| read.word.tid());
-        read.max().unwrap_or(Tid::ZERO)
     }
 
     /// Takes the memory that the writes will need, so that installing cannot fail.
@@ -273,7 +267,7 @@ impl<V: Variant> Transaction<'_, V> {
                     Spare::Replacement(replacement, store) => {
                         // SAFETY: reserved by this very commit.
                         let store = unsafe { store.get() };
-                        self.replace(&write, store, replacement, tid, snapshot);
+                        self.replace(at, store, replacement, tid, snapshot);
                     }
                     _ => {
                         write.record.store_row_words(self.context.row_words(row), row.len as usize);
@@ -301,16 +295,10 @@ impl<V: Variant> Transaction<'_, V> {
         self.context.garbage.versions.push(snapshot, Retired::Copy(copy));
     }
 
-    /// Puts `replacement` into the tree in place of the record, which stays as its previous version.
+    /// Puts `replacement` into the tree in place of the record of write `at`, which stays as its previous version.
     #[cold]
-    fn replace(
-        &mut self,
-        write: &WriteEntry,
-        store: &Store,
-        replacement: RecordPtr,
-        tid: Tid,
-        snapshot: Epoch,
-    ) {
+    fn replace(&mut self, at: usize, store: &Store, replacement: RecordPtr, tid: Tid, snapshot: Epoch) {
+        let write = self.context.writes[at];
         let Change::Put(row) = write.change else { unreachable!("only whole rows replace a record") };
         replacement.store_row_words(self.context.row_words(row), row.len as usize);
         replacement.set_previous(Some(write.record));

@@ -19,6 +19,9 @@ use crate::row::RowRef;
 use crate::store::Store;
 use crate::tid::{Tid, TidWord};
 
+/// Up to this many writes a walk over them is cheaper than a map.
+const WALKED_MAX: usize = 8;
+
 /// A vector that grew beyond this for one huge transaction gives its memory back.
 const KEPT_CAPACITY_MAX: usize = 1 << 18;
 
@@ -121,9 +124,13 @@ impl StorePtr {
 
 #[derive(Debug, Default)]
 pub(crate) struct Context {
+    /// Whether a transaction is under way that has neither committed nor been undone.
+    pub(super) is_open: bool,
+    /// Why the running transaction cannot commit any more, if it cannot.
+    pub(super) doomed: Option<Abort>,
     pub(super) reads: Vec<ReadEntry>,
     pub(super) writes: Vec<WriteEntry>,
-    /// Positions in `writes` by record address.
+    /// Positions in `writes` by record address, kept once they are more than [`WALKED_MAX`].
     pub(super) written: PointerMap,
     pub(super) nodes: NodeSet,
     pub(super) keys: Vec<u8>,
@@ -148,8 +155,6 @@ pub(crate) struct Context {
 pub(super) struct Garbage {
     pub(super) versions: RetireList<Retired>,
     pub(super) unhooks: RetireList<Unhook>,
-    /// The snapshot horizon at which the last collection left nothing ripe.
-    pub(super) quiet_at: Epoch,
 }
 
 impl Context {
@@ -168,13 +173,39 @@ impl Context {
         }
     }
 
+    /// Whether the transaction has written nothing and relies on one record at most.
+    #[inline]
+    pub(super) fn has_looked_once(&self) -> bool {
+        self.doomed.is_none()
+            && self.reads.len() <= 1
+            && self.writes.is_empty()
+            && self.nodes.stamps().is_empty()
+    }
+
+    /// Empties the sets of a transaction that [has looked once](Self::has_looked_once).
+    #[inline]
+    pub(super) fn forget_look(&mut self) {
+        self.reads.clear();
+        self.keys.clear();
+    }
+
+    #[inline]
+    pub(super) fn largest_tid_seen(&self) -> Tid {
+        self.reads.iter().map(|read| read.word.tid()).max().unwrap_or(Tid::ZERO)
+    }
+
     /// Where `record` stands in the write set.
     #[inline]
     pub(super) fn own_write(&self, record: RecordPtr) -> Option<usize> {
-        if self.writes.is_empty() {
-            return None;
+        if self.writes.is_empty() { None } else { self.find_write(record) }
+    }
+
+    #[inline(never)]
+    fn find_write(&self, record: RecordPtr) -> Option<usize> {
+        if self.writes.len() > WALKED_MAX {
+            return self.written.get(record.address()).map(|at| at as usize);
         }
-        self.written.get(record.address()).map(|at| at as usize)
+        self.writes.iter().position(|write| write.record == record)
     }
 
     #[inline]
@@ -190,8 +221,7 @@ impl Context {
     }
 
     #[inline]
-    pub(super) fn push_read(&mut self, record: RecordPtr, word: TidWord, key: &[u8]) -> u32 {
-        let key = self.push_key(key);
+    pub(super) fn push_read(&mut self, record: RecordPtr, word: TidWord, key: KeySpan) -> u32 {
         self.reads.push(ReadEntry { record, word, key });
         self.reads.len() as u32 - 1
     }
@@ -235,8 +265,19 @@ impl Context {
 
     #[inline]
     pub(super) fn push_write(&mut self, write: WriteEntry) {
-        self.written.insert(write.record.address(), self.writes.len() as u32);
         self.writes.push(write);
+        if self.writes.len() > WALKED_MAX {
+            self.map_writes();
+        }
+    }
+
+    /// Puts the last write into the map, and with the first that is too many for a walk all before it.
+    fn map_writes(&mut self) {
+        let last = self.writes.len() - 1;
+        let first = if last == WALKED_MAX { 0 } else { last };
+        for at in first..=last {
+            self.written.insert(self.writes[at].record.address(), at as u32);
+        }
     }
 
     /// An abort that showed at `record`.

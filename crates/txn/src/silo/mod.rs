@@ -79,9 +79,8 @@ impl<V: Variant> Protocol for Silo<V> {
         Snapshot::begin(shared, participant, &mut context.0)
     }
 
-    #[inline]
-    fn collect(shared: &Shared, participant: &Participant, context: &mut SiloContext) {
-        collect::collect(shared, participant, &mut context.0);
+    fn collect(shared: &Shared, participant: &Participant, context: &mut SiloContext) -> bool {
+        collect::collect(shared, participant, &mut context.0)
     }
 
     fn take_history(context: &mut SiloContext) -> Vec<TransactionRecord> {

@@ -44,9 +44,11 @@ pub(super) fn look_at<V: Variant, R>(
             None => Sight::Absent,
         });
     }
+    // Before the record is looked at: its lines are on their way.
+    let key = context.push_key(key);
     loop {
         let Some(word) = record.stable_tid() else {
-            return Err(Abort::new(AbortReason::LockHeld, record.table(), key));
+            return Err(context.abort_at(AbortReason::LockHeld, record, key));
         };
         if !word.is_latest() {
             return Ok(Sight::Superseded);
@@ -160,28 +162,32 @@ impl<V: Variant> Transaction<'_, V> {
         &mut self,
         store: &Store,
         key: &[u8],
-        mut lookup: Lookup,
+        lookup: Lookup,
         mut decode: impl FnMut(RowRef<'_>) -> R,
     ) -> Result<Option<(Found, R)>, Abort> {
+        let mut value = self.value_of(store, key, lookup)?;
         loop {
-            let value = match lookup {
-                Lookup::Found(value) => value,
-                Lookup::Missing(stamp) => {
-                    self.rely_on_missing(store, key, stamp)?;
-                    return Ok(None);
-                }
-            };
+            let Some(record) = value else { return Ok(None) };
             // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
-            let record = unsafe { RecordPtr::from_index_value(value) };
+            let record = unsafe { RecordPtr::from_index_value(record) };
             match look_at::<V, R>(self.context, record, key, &mut decode) {
                 Ok(Sight::Present(found, value)) => return Ok(Some((found, value))),
                 Ok(Sight::Absent) => return Ok(None),
                 Ok(Sight::Superseded) => {
                     cpu_relax();
-                    lookup = store.index().get(key, &self.guard);
+                    value = self.value_of(store, key, store.index().get(key, &self.guard))?;
                 }
                 Err(abort) => return Err(self.doom(abort)),
             }
+        }
+    }
+
+    /// The word that the tree has under `key`; if none, the transaction relies on that.
+    #[inline]
+    fn value_of(&mut self, store: &Store, key: &[u8], lookup: Lookup) -> Result<Option<u64>, Abort> {
+        match lookup {
+            Lookup::Found(value) => Ok(Some(value)),
+            Lookup::Missing(stamp) => self.rely_on_missing(store, key, stamp).map(|()| None),
         }
     }
 }

@@ -22,18 +22,16 @@ pub struct Transaction<'w, V: Variant> {
     pub(super) shared: &'w Shared,
     pub(super) guard: Guard<'w>,
     pub(super) context: &'w mut Context,
-    /// Why the transaction cannot commit any more, if it cannot.
-    doomed: Option<Abort>,
-    is_ended: bool,
     variant: PhantomData<V>,
 }
 
 impl<'w, V: Variant> Transaction<'w, V> {
     #[inline]
     pub(super) fn begin(shared: &'w Shared, participant: &'w Participant, context: &'w mut Context) -> Self {
-        debug_assert!(context.reads.is_empty() && context.writes.is_empty());
+        debug_assert!(context.reads.is_empty() && context.writes.is_empty() && context.doomed.is_none());
         let guard = participant.pin();
-        Transaction { shared, guard, context, doomed: None, is_ended: false, variant: PhantomData }
+        context.is_open = true;
+        Transaction { shared, guard, context, variant: PhantomData }
     }
 
     /// The epoch in which the transaction began.
@@ -44,7 +42,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
     /// Notes that the transaction cannot commit any more, whatever the caller makes of the error.
     #[cold]
     pub(super) fn doom(&mut self, abort: Abort) -> Abort {
-        self.doomed.get_or_insert(abort).clone()
+        self.context.doomed.get_or_insert(abort).clone()
     }
 
     #[cold]
@@ -77,12 +75,27 @@ impl<'w, V: Variant> Transaction<'w, V> {
         Ok(())
     }
 
-    pub(super) fn end(mut self) -> Result<Committed, Abort> {
-        let outcome = match self.doomed.take() {
+    /// Commits. A transaction that has looked at one record and written none has nothing to validate: what it saw was current
+    /// when it looked.
+    #[inline]
+    pub(super) fn end(self) -> Result<Committed, Abort> {
+        if V::RECORDS_HISTORY || !self.context.has_looked_once() {
+            return self.end_by_protocol();
+        }
+        let tid = self.context.largest_tid_seen();
+        self.context.counters.count_commit();
+        self.context.forget_look();
+        self.context.is_open = false;
+        Ok(Committed { tid, epoch: tid.epoch() })
+    }
+
+    #[inline(never)]
+    fn end_by_protocol(mut self) -> Result<Committed, Abort> {
+        let outcome = match self.context.doomed.take() {
             Some(abort) => Err(abort),
             None => self.try_commit(),
         };
-        self.is_ended = true;
+        self.context.is_open = false;
         match &outcome {
             Ok(committed) => {
                 self.context.counters.count_commit();
@@ -102,20 +115,20 @@ impl<'w, V: Variant> Transaction<'w, V> {
 
     /// Ends the transaction without a commit.
     pub(super) fn roll_back(&mut self) {
-        let reason = self.doomed.take().map_or(AbortReason::User, |abort| abort.reason());
+        let reason = self.context.doomed.take().map_or(AbortReason::User, |abort| abort.reason());
         self.context.counters.count_abort(reason);
         self.withdraw(|_| true);
         self.clear();
-        self.is_ended = true;
+        self.context.is_open = false;
     }
 
     /// Takes the placeholders that this transaction made for changes of the given kind out of the tree.
     #[inline]
     fn withdraw(&mut self, concerns: impl Fn(Change) -> bool) {
         for at in 0..self.context.writes.len() {
-            let write = self.context.writes[at];
+            let write = &self.context.writes[at];
             if write.is_created && concerns(write.change) {
-                withdraw_placeholder(self.shared, &self.guard, self.context, &write);
+                withdraw_placeholder(self.shared, &self.guard, self.context, at);
             }
         }
     }
@@ -132,7 +145,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
 impl<V: Variant> Drop for Transaction<'_, V> {
     #[inline]
     fn drop(&mut self) {
-        if !self.is_ended {
+        if self.context.is_open {
             self.roll_back();
         }
     }
@@ -143,7 +156,7 @@ impl<V: Variant> fmt::Debug for Transaction<'_, V> {
         f.debug_struct("Transaction")
             .field("reads", &self.context.reads.len())
             .field("writes", &self.context.writes.len())
-            .field("doomed", &self.doomed)
+            .field("doomed", &self.context.doomed)
             .finish_non_exhaustive()
     }
 }
