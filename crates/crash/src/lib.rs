@@ -7,6 +7,7 @@
 
 pub mod after;
 pub mod explore;
+pub mod lying;
 pub mod parallel;
 pub mod random;
 pub mod schema;

@@ -60,7 +60,7 @@ fn parallel_run(seed: u64, crashes: usize) {
         steps: 120,
         accounts: 12,
         stored_percent: 25,
-        checkpoints: seed % 2 == 0,
+        checkpoints: seed.is_multiple_of(2),
     };
     let setup = Setup::of(seed);
     let disk = Arc::new(SimulatedDisk::new());

@@ -24,7 +24,7 @@ use std::thread::{self, JoinHandle};
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 use ensilo_log::{EpochClock, Found, GenerationOptions, Log, LogOptions, OpenError, ReplayError};
-use ensilo_txn::{Advance, Engine, EngineOptions, Protocol, Replayer};
+use ensilo_txn::{Advance, Engine, EngineOptions, Fault, Protocol, Replayer};
 
 pub use checkpointer::{Checkpoint, CheckpointStatistics};
 pub(crate) use options::DurableOptions;
@@ -56,7 +56,10 @@ pub(crate) fn open<P: Protocol>(
     disk: Arc<dyn Disk>,
     directory: PathBuf,
 ) -> Result<Shared<P>> {
-    let found = ensilo_log::inspect(&disk, &directory).map_err(open_failed)?;
+    let mut found = ensilo_log::inspect(&disk, &directory).map_err(open_failed)?;
+    if P::FAULT == Some(Fault::ReplayPastDurableEpoch) {
+        found.plant_replay_past_durable_epoch();
+    }
     let engine_options = engine_options(&options, &found);
     let shared = Shared::new(options, engine_options)?;
     let recovery = recover(&shared, &found, &directory)?;

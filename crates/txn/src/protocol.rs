@@ -20,6 +20,9 @@ use crate::tid::Tid;
 
 /// A concurrency-control protocol.
 pub trait Protocol: Sized + Send + Sync + 'static {
+    /// A mistake that is built in on purpose, to see that a checker finds it.
+    const FAULT: Option<crate::Fault> = None;
+
     /// What a worker keeps from one transaction to the next: sets, garbage, its last TID.
     type Context: Send;
     /// A read-write transaction.

@@ -60,6 +60,8 @@ struct Leftover {
     tombstones: Vec<(TableId, Box<[u8]>)>,
     /// Rows by store, as the difference that this worker made.
     rows: Vec<i64>,
+    /// See [`crate::Fault::ForgetTombstones`].
+    forgets_tombstones: bool,
 }
 
 impl<'e, P: Protocol> Replayer<'e, P> {
@@ -92,7 +94,9 @@ impl<P: Protocol> Replay for Replayer<'_, P> {
 
     fn worker(&self) -> ReplayWorker<'_> {
         let participant = self.engine.epochs().participant();
-        ReplayWorker { participant, leftover: Leftover::default(), left: &self.left }
+        let forgets_tombstones = P::FAULT == Some(crate::Fault::ForgetTombstones);
+        let leftover = Leftover { forgets_tombstones, ..Leftover::default() };
+        ReplayWorker { participant, leftover, left: &self.left }
     }
 
     fn apply(&self, worker: &mut ReplayWorker<'_>, writes: &[LogWrite<'_>]) -> Result<(), ReplayError> {

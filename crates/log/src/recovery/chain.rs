@@ -137,6 +137,13 @@ impl Place<'_> {
 }
 
 impl Chain {
+    /// Goes on behind the last mark.
+    pub(super) fn plant_reach_to_the_end(&mut self) {
+        let end = self.files.iter().rposition(|file| file.scan.as_ref().is_some());
+        let scan = end.and_then(|at| Some((at, self.files[at].scan.as_ref()?.valid_end)));
+        self.reached = scan.or(self.reached);
+    }
+
     /// Drops the empty files behind the tail, and what lies behind the first damage.
     fn cut_at_tail(&mut self) {
         let tail = self.files.iter().rposition(LogFile::has_blocks).unwrap_or(0);

@@ -252,6 +252,14 @@ impl Found {
         self.database.as_ref().is_none_or(|(_, survey)| survey.chains.iter().all(|chain| chain.is_closed))
     }
 
+    /// Takes all that was written for stored: a mistake that crash tests have to find.
+    #[doc(hidden)]
+    pub fn plant_replay_past_durable_epoch(&mut self) {
+        let Some((_, survey)) = &mut self.database else { return };
+        survey.durable_epoch = survey.largest_epoch;
+        survey.chains.iter_mut().for_each(Chain::plant_reach_to_the_end);
+    }
+
     /// Replays everything up to the durable epoch into `target`, with `threads` threads and one that reads.
     ///
     /// # Errors

@@ -68,6 +68,7 @@ fn insert(
     let (row, word) = match &write.change {
         Change::Put(row) => (*row, TidWord::live(tid)),
         Change::Patch(_) => (&[][..], TidWord::PLACEHOLDER),
+        Change::Delete if leftover.forgets_tombstones => return Ok(None),
         Change::Delete => (&[][..], TidWord::deleted(tid)),
     };
     let record = allocate(store, guard, row, word)?;

@@ -45,6 +45,8 @@ pub struct Silo<V: Variant = Standard>(PhantomData<V>);
 pub struct SiloContext(Context);
 
 impl<V: Variant> Protocol for Silo<V> {
+    const FAULT: Option<Fault> = V::FAULT;
+
     type Context = SiloContext;
     type Transaction<'w> = Transaction<'w, V>;
     type Snapshot<'w> = Snapshot<'w, V>;

@@ -30,6 +30,10 @@ pub enum Fault {
     UnorderedLocks,
     /// A deleted record is read as if it still existed.
     IgnoreAbsent,
+    /// Recovery forgets a deletion whose row it has not seen yet.
+    ForgetTombstones,
+    /// Recovery replays what was written and is not known to be durable.
+    ReplayPastDurableEpoch,
 }
 
 /// Whether variant `V` has `fault` built in.

@@ -1,0 +1,128 @@
+//! Mistakes that are made on purpose: every check finds the one that it is there for, or it proves nothing.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::sync::Arc;
+
+use ensilo::{Database, Fault, Protocol, Silo, Variant};
+use ensilo_crash::explore::{Acknowledged, Depth, Explored, Recorded};
+use ensilo_crash::lying::{Lie, LyingDisk};
+use ensilo_crash::parallel::{self, Transfers};
+use ensilo_crash::serial::{self, History, Plan, WORKER};
+use ensilo_crash::setup::Setup;
+use ensilo_disk::{Recorder, SimulatedDisk, Trace};
+
+/// A thorough look at few places from `offset` on.
+fn depth(trace: &Trace, offset: usize) -> Depth {
+    let every = ((trace.len() - offset) / 60).max(1);
+    Depth { every, offset, tears: 6, again_every: usize::MAX, again: 0, threads: 2 }
+}
+
+/// A run of one thread on a disk that may lie, recovered from by `P`.
+fn serial_run<P: Protocol>(seed: u64, lie: Option<Lie>) -> Result<Explored, String> {
+    let recorder = Arc::new(Recorder::over(Arc::new(SimulatedDisk::new())));
+    let disk = Arc::new(LyingDisk::new(Arc::clone(&recorder) as _, lie.unwrap_or(Lie::LogSync)));
+    let setup = Setup { loggers: 1, ..Setup::of(seed) };
+    let db: Database = setup.open(Arc::clone(&disk) as _).unwrap();
+    let mut history = History::default();
+    serial::run(&db, &recorder, &mut history, &Plan::new(seed, 50)).unwrap();
+    if lie.is_some() {
+        disk.begin_to_lie();
+    }
+    let offset = recorder.position();
+    serial::run(&db, &recorder, &mut history, &Plan::new(seed + 1000, 100)).unwrap();
+    let trace = recorder.trace();
+    let mut acknowledged = Acknowledged::default();
+    acknowledged.raise(WORKER, 0);
+    Recorded { seed, trace: &trace, acknowledged, setup }.explore::<P, _>(&history, &depth(&trace, offset))
+}
+
+/// A run of several threads and loggers, recovered from by `P`.
+fn parallel_run<P: Protocol>(seed: u64) -> Result<Explored, String> {
+    let plan = parallel::Plan {
+        seed,
+        workers: 3,
+        steps: 80,
+        accounts: 8,
+        stored_percent: 10,
+        checkpoints: false,
+    };
+    let setup = Setup { loggers: 3, ..Setup::of(seed) };
+    let disk = Arc::new(SimulatedDisk::new());
+    let db: Database = setup.open(Arc::clone(&disk) as _).unwrap();
+    parallel::prepare(&db, &plan).unwrap();
+    drop(db);
+    let recorder = Arc::new(Recorder::over(Arc::new(disk.crash(seed))));
+    let db: Database = setup.open(Arc::clone(&recorder) as _).unwrap();
+    let transfers: Transfers = parallel::run(&db, &recorder, &plan).unwrap();
+    let trace = recorder.trace();
+    let recorded = Recorded { seed, trace: &trace, acknowledged: Acknowledged::default(), setup };
+    recorded.explore::<P, _>(&transfers, &depth(&trace, 0))
+}
+
+/// What is found of a mistake, in one of some runs.
+#[track_caller]
+fn finds(what: &str, run: impl Fn(u64) -> Result<Explored, String>, is_expected: impl Fn(&str) -> bool) {
+    let found = (0..12).find_map(|seed| run(seed).err());
+    let found = found.unwrap_or_else(|| panic!("nobody has noticed: {what}"));
+    assert!(is_expected(&found), "{what}: {found}");
+    println!("{what}: {}", found.lines().next().unwrap());
+}
+
+fn is_lost(found: &str) -> bool {
+    found.contains("was acknowledged")
+}
+
+fn is_refused(found: &str) -> bool {
+    found.contains("cannot be opened")
+}
+
+#[test]
+fn without_a_mistake_nothing_is_found() {
+    serial_run::<Silo>(0, None).unwrap();
+    parallel_run::<Silo>(0).unwrap();
+}
+
+#[test]
+fn acknowledging_before_the_sync_is_found() {
+    finds("acknowledged before the sync", |seed| serial_run::<Silo>(seed, Some(Lie::LogSync)), is_lost);
+}
+
+#[test]
+fn leaving_out_the_sync_of_directories_is_found() {
+    finds("directories are not synced", |seed| serial_run::<Silo>(seed, Some(Lie::DirectorySync)), |found| {
+        is_lost(found) || is_refused(found)
+    });
+}
+
+#[test]
+fn cutting_the_log_before_the_checkpoint_is_stored_is_found() {
+    finds("the log is cut early", |seed| serial_run::<Silo>(seed, Some(Lie::CheckpointSync)), |found| {
+        is_lost(found) || is_refused(found)
+    });
+}
+
+struct ForgetTombstones;
+
+impl Variant for ForgetTombstones {
+    const FAULT: Option<Fault> = Some(Fault::ForgetTombstones);
+}
+
+#[test]
+fn forgetting_deletions_in_a_replay_is_found() {
+    finds("deletions are forgotten", |seed| serial_run::<Silo<ForgetTombstones>>(seed, None), |found| {
+        found.contains("instead of None") || found.contains("rows of")
+    });
+}
+
+struct ReplayPastDurableEpoch;
+
+impl Variant for ReplayPastDurableEpoch {
+    const FAULT: Option<Fault> = Some(Fault::ReplayPastDurableEpoch);
+}
+
+#[test]
+fn replaying_past_the_durable_epoch_is_found() {
+    finds("what was not stored is replayed", parallel_run::<Silo<ReplayPastDurableEpoch>>, |found| {
+        found.contains("of epoch") || found.contains("is lost") || found.contains("versions of account")
+    });
+}
