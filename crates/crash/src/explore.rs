@@ -34,6 +34,18 @@ impl Acknowledged {
         self.raise((mark >> 48) as u32, mark & ((1 << 48) - 1));
     }
 
+    /// All that a trace says.
+    #[must_use]
+    pub fn in_trace(trace: &Trace) -> Acknowledged {
+        let mut acknowledged = Acknowledged::default();
+        for operation in trace.operations() {
+            if let Operation::Note(mark) = operation {
+                acknowledged.take(*mark);
+            }
+        }
+        acknowledged
+    }
+
     /// Everything of a worker up to `number` was acknowledged.
     pub fn raise(&mut self, worker: u32, number: u64) {
         let last = self.numbers.entry(worker).or_default();

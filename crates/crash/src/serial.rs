@@ -50,6 +50,12 @@ impl History {
         self.moments.truncate(moment as usize + 1);
     }
 
+    /// Whether the database was ever in this state.
+    #[must_use]
+    pub fn has(&self, state: &State) -> bool {
+        self.moments.iter().rev().any(|moment| moment.state == *state)
+    }
+
     fn latest(&self) -> &State {
         &self.moments[self.moments.len() - 1].state
     }
@@ -101,13 +107,22 @@ pub struct Plan {
     pub rows: u32,
     /// The largest row of the table `blob`.
     pub blob_bytes_max: u64,
+    /// Whether the workload goes on when a checkpoint could not be made.
+    pub survives_failed_checkpoints: bool,
 }
 
 impl Plan {
     /// A workload that touches everything.
     #[must_use]
     pub fn new(seed: u64, steps: u64) -> Plan {
-        Plan { seed, steps, stored_percent: 30, rows: 60, blob_bytes_max: 90_000 }
+        Plan {
+            seed,
+            steps,
+            stored_percent: 30,
+            rows: 60,
+            blob_bytes_max: 90_000,
+            survives_failed_checkpoints: false,
+        }
     }
 }
 
@@ -196,7 +211,7 @@ where
         match self.random.below(100) {
             0..3 => self.change_pairs(),
             3..5 => self.change_index(),
-            5..6 => self.db.checkpoint().map(|_| ()),
+            5..6 => self.checkpoint(),
             6..8 => self.checkpoint_meanwhile(scope),
             8..11 => self.roll_back(),
             _ => self.transact(),
@@ -208,23 +223,27 @@ where
     /// Creates the tables that are missing, one after the other.
     fn create_tables(&mut self) -> Result<()> {
         if self.tables.progress.is_none() {
+            self.change_catalog(|state| state.progress = Some(BTreeMap::new()));
             self.tables.progress = Some(self.db.create_table()?);
-            self.changed_catalog(|state| state.progress = Some(BTreeMap::new()));
+            self.note_all();
         }
         if self.tables.wide.is_none() {
-            self.tables.wide = Some(self.db.create_table()?);
-            self.changed_catalog(|state| {
+            self.change_catalog(|state| {
                 state.wide = Some(BTreeMap::new());
                 state.indexes.insert(("wide".into(), "by_group".into()));
             });
+            self.tables.wide = Some(self.db.create_table()?);
+            self.note_all();
         }
         if self.tables.blobs.is_none() {
+            self.change_catalog(|state| state.blobs = Some(BTreeMap::new()));
             self.tables.blobs = Some(self.db.create_table()?);
-            self.changed_catalog(|state| state.blobs = Some(BTreeMap::new()));
+            self.note_all();
         }
         if self.tables.events.is_none() {
+            self.change_catalog(|state| state.events = Some(Vec::new()));
             self.tables.events = Some(self.db.create_table()?);
-            self.changed_catalog(|state| state.events = Some(Vec::new()));
+            self.note_all();
         }
         Ok(())
     }
@@ -232,40 +251,58 @@ where
     fn change_pairs(&mut self) -> Result<()> {
         let index = ("pair".to_owned(), "pair_by_value".to_owned());
         if self.tables.pairs.take().is_some() {
-            self.db.drop_table("pair")?;
-            self.changed_catalog(|state| {
+            self.change_catalog(|state| {
                 state.pairs = None;
                 state.indexes.remove(&index);
             });
+            self.db.drop_table("pair")?;
         } else {
-            self.tables.pairs = Some(self.db.create_table()?);
-            self.changed_catalog(|state| {
+            self.change_catalog(|state| {
                 state.pairs = Some(BTreeMap::new());
                 state.indexes.insert(index);
             });
+            self.tables.pairs = Some(self.db.create_table()?);
         }
+        self.note_all();
         Ok(())
     }
 
     fn change_index(&mut self) -> Result<()> {
         let index = ("wide".to_owned(), "by_amount".to_owned());
         if self.history.latest().indexes.contains(&index) {
+            self.change_catalog(|state| _ = state.indexes.remove(&index));
             self.db.drop_index("wide", "by_amount")?;
-            self.changed_catalog(|state| _ = state.indexes.remove(&index));
         } else {
+            self.change_catalog(|state| _ = state.indexes.insert(index));
             self.db.create_index("wide", "by_amount", [("amount", Order::Ascending)])?;
-            self.changed_catalog(|state| _ = state.indexes.insert(index));
         }
+        self.note_all();
         Ok(())
     }
 
-    /// A change of the catalog was acknowledged, which it is when it is stored.
-    fn changed_catalog(&mut self, change: impl FnOnce(&mut State)) {
+    /// The catalog is about to change. If that fails nobody knows whether it did.
+    fn change_catalog(&mut self, change: impl FnOnce(&mut State)) {
         let mut state = self.history.latest().clone();
         change(&mut state);
         self.history.moments.push(Moment { state, epoch: None });
+    }
+
+    /// A change of the catalog was acknowledged, which it is when it is stored, and all before it.
+    fn note_all(&mut self) {
         self.tickets.clear();
         self.note(self.history.last());
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        self.survive(self.db.checkpoint().map(|_| ()))
+    }
+
+    /// A checkpoint that fails does no harm.
+    fn survive(&self, outcome: Result<()>) -> Result<()> {
+        match outcome {
+            Err(Error::CheckpointFailed(_)) if self.plan.survives_failed_checkpoints => Ok(()),
+            outcome => outcome,
+        }
     }
 
     fn checkpoint_meanwhile(&mut self, scope: &'scope Scope<'scope, '_>) -> Result<()> {
@@ -277,7 +314,7 @@ where
 
     fn join_checkpoint(&mut self) -> Result<()> {
         let Some(checkpoint) = self.checkpoint.take() else { return Ok(()) };
-        checkpoint.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.survive(checkpoint.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 
     /// A transaction that changes its mind.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use ensilo::{Database, Error, Protocol, Result, Row, Table};
+use ensilo::{Database, Durability, Error, Protocol, Result, Row, Table, Transaction};
 
 use crate::after;
 use crate::schema::{Blob, Event, Pair, Progress, Wide};
@@ -32,22 +32,31 @@ impl State {
     /// # Errors
     /// Those of the database; an [`Error::User`] when an index and its table disagree.
     pub fn read<P: Protocol>(db: &Database<P>) -> Result<State> {
+        State::read_at(db, Durability::Stored)
+    }
+
+    /// Like [`State::read`], at some level.
+    ///
+    /// # Errors
+    /// As [`State::read`].
+    pub fn read_at<P: Protocol>(db: &Database<P>, level: Durability) -> Result<State> {
+        let db = &Reader { db, level };
         let mut state = State::default();
-        for table in db.list_tables()?.into_iter().filter(|table| table != after::TABLE) {
-            for index in db.schema(&table)?.indexes() {
+        for table in db.db.list_tables()?.into_iter().filter(|table| table != after::TABLE) {
+            for index in db.db.schema(&table)?.indexes() {
                 state.indexes.insert((table.clone(), index.name().to_owned()));
             }
         }
-        if let Some(table) = table::<Progress, P>(db)? {
+        if let Some(table) = table::<Progress, P>(db.db)? {
             let rows = db.transact(|tx| table.scan().rows(tx))?;
             state.progress = Some(rows.into_iter().map(|row| (row.worker, row.step)).collect());
         }
-        if let Some(table) = table::<Wide, P>(db)? {
+        if let Some(table) = table::<Wide, P>(db.db)? {
             let rows = db.transact(|tx| table.scan().rows(tx))?;
             check_wide(db, &table, &rows, &state.indexes)?;
             state.wide = Some(rows.into_iter().map(|row| (row.id, Arc::new(row))).collect());
         }
-        if let Some(table) = table::<Pair, P>(db)? {
+        if let Some(table) = table::<Pair, P>(db.db)? {
             let rows = db.transact(|tx| table.scan().rows(tx))?;
             let by_value = table.index::<u64>("pair_by_value")?;
             let keys = db.transact(|tx| by_value.scan().primary_keys(tx))?;
@@ -56,11 +65,11 @@ impl State {
             agree("pair_by_value", keys, expected.into_iter().map(|(_, key)| key).collect())?;
             state.pairs = Some(rows.into_iter().map(|row| ((row.left, row.right), row.value)).collect());
         }
-        if let Some(table) = table::<Blob, P>(db)? {
+        if let Some(table) = table::<Blob, P>(db.db)? {
             let rows = db.transact(|tx| table.scan().rows(tx))?;
             state.blobs = Some(rows.into_iter().map(|row| (row.id, Arc::new(row))).collect());
         }
-        if let Some(table) = table::<Event, P>(db)? {
+        if let Some(table) = table::<Event, P>(db.db)? {
             let rows: Vec<Event> = db.transact(|tx| table.scan().rows(tx))?;
             state.events = Some(rows.into_iter().map(|row| row.step).collect());
         }
@@ -123,8 +132,20 @@ pub fn table<T: Row, P: Protocol>(db: &Database<P>) -> Result<Option<Table<T, P>
     }
 }
 
+/// A database that is read at some level.
+struct Reader<'d, P: Protocol> {
+    db: &'d Database<P>,
+    level: Durability,
+}
+
+impl<P: Protocol> Reader<'_, P> {
+    fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
+        self.db.request().durability(self.level).transact(body)
+    }
+}
+
 fn check_wide<P: Protocol>(
-    db: &Database<P>,
+    db: &Reader<'_, P>,
     table: &Table<Wide, P>,
     rows: &[Wide],
     indexes: &BTreeSet<(String, String)>,

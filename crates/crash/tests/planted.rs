@@ -38,14 +38,8 @@ fn serial_run<P: Protocol>(seed: u64, lie: Option<Lie>) -> Result<Explored, Stri
 
 /// A run of several threads and loggers, recovered from by `P`.
 fn parallel_run<P: Protocol>(seed: u64) -> Result<Explored, String> {
-    let plan = parallel::Plan {
-        seed,
-        workers: 3,
-        steps: 80,
-        accounts: 8,
-        stored_percent: 10,
-        checkpoints: false,
-    };
+    let plan =
+        parallel::Plan { seed, workers: 3, steps: 80, accounts: 8, stored_percent: 10, checkpoints: false };
     let setup = Setup { loggers: 3, ..Setup::of(seed) };
     let disk = Arc::new(SimulatedDisk::new());
     let db: Database = setup.open(Arc::clone(&disk) as _).unwrap();
@@ -89,16 +83,20 @@ fn acknowledging_before_the_sync_is_found() {
 
 #[test]
 fn leaving_out_the_sync_of_directories_is_found() {
-    finds("directories are not synced", |seed| serial_run::<Silo>(seed, Some(Lie::DirectorySync)), |found| {
-        is_lost(found) || is_refused(found)
-    });
+    finds(
+        "directories are not synced",
+        |seed| serial_run::<Silo>(seed, Some(Lie::DirectorySync)),
+        |found| is_lost(found) || is_refused(found),
+    );
 }
 
 #[test]
 fn cutting_the_log_before_the_checkpoint_is_stored_is_found() {
-    finds("the log is cut early", |seed| serial_run::<Silo>(seed, Some(Lie::CheckpointSync)), |found| {
-        is_lost(found) || is_refused(found)
-    });
+    finds(
+        "the log is cut early",
+        |seed| serial_run::<Silo>(seed, Some(Lie::CheckpointSync)),
+        |found| is_lost(found) || is_refused(found),
+    );
 }
 
 struct ForgetTombstones;
@@ -109,9 +107,11 @@ impl Variant for ForgetTombstones {
 
 #[test]
 fn forgetting_deletions_in_a_replay_is_found() {
-    finds("deletions are forgotten", |seed| serial_run::<Silo<ForgetTombstones>>(seed, None), |found| {
-        found.contains("instead of None") || found.contains("rows of")
-    });
+    finds(
+        "deletions are forgotten",
+        |seed| serial_run::<Silo<ForgetTombstones>>(seed, None),
+        |found| found.contains("instead of None") || found.contains("rows of"),
+    );
 }
 
 struct ReplayPastDurableEpoch;

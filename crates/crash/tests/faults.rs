@@ -1,0 +1,215 @@
+//! Disks that fail under a running database, and disks that are full: what was acknowledged survives, nothing is acknowledged after
+//! the failure, reads go on, and the error says what happened.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use ensilo::{Database, Durability, Error, LogError, Result, Silo};
+use ensilo_crash::explore::{Acknowledged, Oracle, is_long};
+use ensilo_crash::serial::{self, History, Plan, WORKER};
+use ensilo_crash::setup::Setup;
+use ensilo_crash::state::State;
+use ensilo_disk::{Counts, Faults, Gate, Recorder, SimulatedDisk};
+
+const STEPS: u64 = 80;
+
+/// A database that has done some work already.
+struct Rig {
+    seed: u64,
+    setup: Setup,
+    disk: Arc<SimulatedDisk>,
+    recorder: Arc<Recorder>,
+    history: History,
+    db: Database,
+}
+
+impl Rig {
+    fn new(seed: u64) -> Rig {
+        let setup = Setup { checkpoint_at_close: false, ..Setup::of(seed) };
+        let disk = Arc::new(SimulatedDisk::new());
+        let recorder = Arc::new(Recorder::over(Arc::clone(&disk)));
+        let db = setup.open(Arc::clone(&recorder) as _).unwrap();
+        let mut history = History::default();
+        serial::run(&db, &recorder, &mut history, &Plan::new(seed, 20)).unwrap();
+        Rig { seed, setup, disk, recorder, history, db }
+    }
+
+    fn work(&mut self) -> Result<()> {
+        let plan = Plan { survives_failed_checkpoints: true, ..Plan::new(self.seed + 1, STEPS) };
+        serial::run(&self.db, &self.recorder, &mut self.history, &plan)
+    }
+
+    /// What is found after a power failure, and after the process's end alone.
+    fn check_survivors(self, what: &str) {
+        let Rig { seed, setup, disk, recorder, history, db } = self;
+        let acknowledged = Acknowledged::in_trace(&recorder.trace());
+        assert!(acknowledged.of(WORKER) > 0);
+        let mut found = vec![disk.fork().kill()];
+        found.extend((0..3).map(|tear| disk.fork().crash(seed * 10 + tear)));
+        drop(db);
+        for disk in found {
+            let db: Database = setup.open(Arc::new(disk)).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let checked = Oracle::<Silo>::check(&history, &db, &acknowledged);
+            checked.unwrap_or_else(|wrong| panic!("{what}: {wrong}"));
+        }
+    }
+}
+
+/// Works on a disk with these faults, until it fails or all is done. Returns the failure.
+fn fail(seed: u64, faults: Faults, is_expected: impl Fn(&LogError) -> bool) -> Option<LogError> {
+    let what = format!("seed {seed}, {faults:?}");
+    let mut rig = Rig::new(seed);
+    rig.disk.set_faults(faults);
+    let outcome = rig.work();
+    let failure = match outcome {
+        Ok(()) => None,
+        Err(Error::LogFailed(error)) => {
+            assert!(is_expected(&error), "{what}: {error}");
+            check_failed(&rig, &what);
+            Some(*error)
+        }
+        Err(error) => panic!("{what}: {error}"),
+    };
+    rig.check_survivors(&what);
+    failure
+}
+
+/// A database whose log has failed.
+fn check_failed(rig: &Rig, what: &str) {
+    let acknowledged = rig.recorder.trace().len();
+    let refused = rig.db.create_index("wide", "never", [("second", ensilo::Order::Ascending)]);
+    assert!(matches!(refused, Err(Error::LogFailed(_))), "{what}: {refused:?}");
+    let wide: ensilo::Table<ensilo_crash::schema::Wide> = rig.db.open_table().unwrap();
+    for level in [Durability::Visible, Durability::Stored] {
+        let refused = rig.db.request().durability(level).transact(|tx| wide.delete(tx, 1));
+        let has_row = !matches!(refused, Ok(false));
+        assert!(!has_row || matches!(refused, Err(Error::LogFailed(_))), "{what}: {refused:?}");
+    }
+    let state =
+        State::read_at(&rig.db, Durability::Visible).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(rig.history.has(&state), "{what}: {state:?}");
+    assert!(matches!(rig.db.checkpoint(), Err(Error::LogFailed(_) | Error::CheckpointFailed(_))), "{what}");
+    let notes = rig.recorder.trace();
+    let late = &notes.operations()[acknowledged..];
+    assert!(!late.iter().any(|late| matches!(late, ensilo_disk::Operation::Note(_))), "{what}");
+    assert!(rig.db.close().is_err(), "{what}");
+}
+
+/// How many operations of each kind the work makes without faults.
+fn counts(seed: u64) -> Counts {
+    let mut rig = Rig::new(seed);
+    rig.disk.set_faults(Faults::default());
+    rig.work().unwrap();
+    rig.disk.counts()
+}
+
+/// So many of the numbers up to `count`, or all of them in a long run.
+fn some(count: u64, wanted: u64) -> impl Iterator<Item = u64> {
+    let step = if is_long() { 1 } else { (count / wanted).max(1) };
+    (1..=count).step_by(step as usize)
+}
+
+#[test]
+fn every_write_error_is_final_or_fails_a_checkpoint() {
+    let mut failures = 0;
+    for nth in some(counts(1).writes, 12) {
+        let faults = Faults { seed: nth, write_error_at: Some(nth), ..Faults::default() };
+        let is_write = |error: &LogError| matches!(error, LogError::Write { .. } | LogError::File { .. });
+        failures += u64::from(fail(nth, faults, is_write).is_some());
+    }
+    assert!(failures > 0);
+}
+
+#[test]
+fn every_sync_error_is_final_or_fails_a_checkpoint() {
+    let mut failures = 0;
+    for nth in some(counts(2).syncs, 12) {
+        let faults = Faults { seed: nth, sync_error_at: Some(nth), ..Faults::default() };
+        let is_sync = |error: &LogError| matches!(error, LogError::Sync { .. } | LogError::File { .. });
+        failures += u64::from(fail(nth + 100, faults, is_sync).is_some());
+    }
+    assert!(failures > 0);
+}
+
+#[test]
+fn every_failed_change_of_a_name_is_final_or_fails_a_checkpoint() {
+    let mut failures = 0;
+    for nth in some(counts(3).name_changes, 12) {
+        let faults = Faults { seed: nth, name_error_at: Some(nth), ..Faults::default() };
+        let is_name = |error: &LogError| matches!(error, LogError::File { .. });
+        failures += u64::from(fail(nth + 200, faults, is_name).is_some());
+    }
+    assert!(failures > 0);
+}
+
+#[test]
+fn a_full_disk_is_named() {
+    let step = if is_long() { 16 << 10 } else { 512 << 10 };
+    let mut failures = 0;
+    for seed in 0..2 {
+        let used: u64 = Rig::new(seed).disk.files().iter().map(|(_, len)| len).sum();
+        for more in (0..5 << 20).step_by(step) {
+            let faults = Faults { seed: more, no_space_after_bytes: Some(used + more), ..Faults::default() };
+            let failure = fail(seed, faults, |error| matches!(error, LogError::NoSpace { .. }));
+            if let Some(failure) = failure {
+                assert!(failure.to_string().contains("no space"), "{failure}");
+                failures += 1;
+            }
+        }
+    }
+    assert!(failures > 0);
+}
+
+#[test]
+fn opening_on_a_full_disk_fails_and_harms_nothing() {
+    let rig = Rig::new(5);
+    let acknowledged = Acknowledged::in_trace(&rig.recorder.trace());
+    let disk = rig.disk.fork().kill();
+    let used: u64 = disk.files().iter().map(|(_, len)| len).sum();
+    for more in (0..3 << 20).step_by(if is_long() { 4 << 10 } else { 64 << 10 }) {
+        let disk = Arc::new(disk.fork());
+        disk.set_faults(Faults { no_space_after_bytes: Some(used + more), ..Faults::default() });
+        match rig.setup.open::<Silo>(Arc::clone(&disk) as _) {
+            Ok(db) => drop(db),
+            Err(error) => assert!(error.to_string().contains("full"), "{error}"),
+        }
+        let db: Database = rig.setup.open(Arc::new(disk.crash(more))).unwrap();
+        Oracle::<Silo>::check(&rig.history, &db, &acknowledged).unwrap();
+    }
+}
+
+#[test]
+fn nothing_is_acknowledged_while_a_sync_hangs() {
+    for seed in 0..if is_long() { 40 } else { 3 } {
+        let Rig { setup, disk, recorder, history, db, .. } = Rig::new(seed);
+        let gate = Gate::closed();
+        disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+        let history = Mutex::new(history);
+        let mut crashed = Vec::new();
+        thread::scope(|scope| {
+            let work = scope.spawn(|| {
+                let plan = Plan::new(seed, 40);
+                let outcome = serial::run(&db, &recorder, &mut history.lock().unwrap(), &plan);
+                gate.open();
+                outcome
+            });
+            for tear in 0..30 {
+                while gate.hanging() == 0 && !work.is_finished() {
+                    thread::yield_now();
+                }
+                // What hangs is not synced, and nobody may have been told that it is.
+                let acknowledged = Acknowledged::in_trace(&recorder.trace());
+                crashed.push((disk.fork().crash(seed * 100 + tear), acknowledged));
+                gate.let_one_pass();
+            }
+            gate.open();
+            work.join().unwrap().unwrap();
+        });
+        let history = history.into_inner().unwrap();
+        for (disk, acknowledged) in crashed {
+            let db: Database = setup.open(Arc::new(disk)).unwrap();
+            Oracle::<Silo>::check(&history, &db, &acknowledged).unwrap();
+        }
+    }
+}
