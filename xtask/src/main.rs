@@ -36,6 +36,16 @@ enum Command {
         #[arg(long, default_value_t = 300)]
         stress_seconds: u64,
     },
+    /// The long crash tests: every crash point with many tears, every fault, every bit of a small database turned, and processes
+    /// that are killed. An hour or more.
+    Crash {
+        /// How many processes are killed.
+        #[arg(long, default_value_t = 200)]
+        cycles: u64,
+        /// Where the numbers of the runs come from.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// The benchmarks that docs/performance.md reports: TPC-C and YCSB with 1 and 2 workers, durable and in memory, JSON under target/bench.
     Bench {
         /// How long each run measures, in seconds.
@@ -55,6 +65,7 @@ fn main() -> ExitCode {
         Command::Ci => ci(),
         Command::Models => models(),
         Command::Safety { stress_seconds } => safety(stress_seconds),
+        Command::Crash { cycles, seed } => crash(cycles, seed),
         Command::Bench { seconds, runs, records } => bench(seconds, runs, records),
     };
     run(&steps)
@@ -96,6 +107,22 @@ fn safety(stress_seconds: u64) -> Vec<Step> {
     let stress = Step::cargo("stress: checked histories", "test --release -p ensilo-check --test stress");
     steps.push(stress.env("ENSILO_STRESS_SECONDS", &stress_seconds.to_string()));
     steps
+}
+
+fn crash(cycles: u64, seed: u64) -> Vec<Step> {
+    let test = |name: &str, arguments: &str| {
+        Step::cargo(name, &format!("test --release -p ensilo-crash {arguments} -- --nocapture"))
+            .env("ENSILO_CRASH_LONG", "1")
+            .env("ENSILO_CRASH_SEED", &seed.to_string())
+    };
+    vec![
+        test("planted mistakes", "--test planted"),
+        test("killed processes", "--test kill").env("ENSILO_CRASH_CYCLES", &cycles.to_string()),
+        test("disks that fail", "--test faults"),
+        test("power failures after every operation", "--test crash_points"),
+        test("TPC-C after power failures", "--test tpcc"),
+        test("damaged files", "--test corruption"),
+    ]
 }
 
 fn bench(seconds: u64, runs: u32, records: u64) -> Vec<Step> {

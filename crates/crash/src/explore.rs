@@ -107,6 +107,12 @@ pub fn is_long() -> bool {
     std::env::var_os("ENSILO_CRASH_LONG").is_some()
 }
 
+/// The seed that the environment variable `ENSILO_CRASH_SEED` names, or `otherwise`.
+#[must_use]
+pub fn seed_or(otherwise: u64) -> u64 {
+    std::env::var("ENSILO_CRASH_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(otherwise)
+}
+
 /// What an exploration has done.
 #[derive(Debug, Default)]
 pub struct Explored {

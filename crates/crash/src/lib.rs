@@ -14,3 +14,4 @@ pub mod schema;
 pub mod serial;
 pub mod setup;
 pub mod state;
+pub mod victim;

@@ -219,6 +219,15 @@ fn without_damage_everything_is_there() {
 }
 
 #[test]
+fn rows_that_never_were_are_noticed() {
+    let (sample, other) = (Sample::new(1, 1, End::Closed), Sample::new(2, 1, End::Closed));
+    let mixed = Sample { disk: other.disk, ..sample };
+    assert!(
+        mixed.open(mixed.disk.fork(), &[], Allowed::Prefix).is_err_and(|wrong| wrong.starts_with("served"))
+    );
+}
+
+#[test]
 fn a_bit_that_is_turned_is_found_or_harmless() {
     let seed = 2;
     for sample in samples(seed) {
