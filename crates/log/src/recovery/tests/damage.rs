@@ -289,3 +289,21 @@ fn an_end_in_order_proves_the_last_round() {
     disk.flip(&path, offset * 8 + 100).unwrap();
     assert!(recover(&disk, 1).is_err());
 }
+
+#[test]
+fn a_block_that_knows_that_the_one_before_was_synced_is_evidence() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut run = Run::new(&disk, 2, 3);
+    run.round();
+    let (mark, offset) = (Epoch::new(run.log.durable_epoch.get() + 5), run.log.loggers[0].offset);
+    run.log.append(0, &[], Some(mark), BlockEnd::None);
+    run.log.sync(0);
+    // The first logger goes on before the other has synced, and does not know yet how much is stored.
+    run.log.append(0, &[], None, BlockEnd::None);
+    run.log.append(1, &[], Some(mark), BlockEnd::None);
+    run.log.sync(1);
+    drop(run);
+    disk.flip(&Path::new(DIR).join("log/log-1-0-1.open"), offset * 8 + 300).unwrap();
+    let error = recover(&disk, 1).unwrap_err();
+    assert!(matches!(error.damage().unwrap().finding, Finding::Block(_)), "{error}");
+}

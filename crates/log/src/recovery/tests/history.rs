@@ -114,16 +114,19 @@ impl Run {
         }
     }
 
-    /// A round of every logger; the epoch is over with it.
+    /// A round of every logger. The epoch is over by then, and some transactions of the next one are in it already.
     pub(crate) fn round(&mut self) {
         let loggers = self.log.loggers.len();
-        let transactions: Vec<_> = (0..loggers)
-            .map(|_| {
+        let mut transactions = vec![Vec::new(); loggers];
+        for is_next in [false, true] {
+            if is_next {
+                self.next_epoch();
+            }
+            for own in &mut transactions {
                 let count = self.random.below(3);
-                self.transactions(count)
-            })
-            .collect();
-        self.next_epoch();
+                own.extend(self.transactions(count));
+            }
+        }
         self.log.round(&transactions, Epoch::new(self.epoch));
     }
 
@@ -154,6 +157,7 @@ impl Run {
 
     /// Takes a checkpoint while rounds go on.
     pub(crate) fn checkpoint(&mut self, parts: u32) {
+        self.next_epoch();
         let begin = Epoch::new(self.epoch);
         self.full_rows_before = begin;
         self.round();

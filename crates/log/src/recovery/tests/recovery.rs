@@ -7,7 +7,7 @@ use ensilo_disk::{Disk, Faults, SimulatedDisk};
 use ensilo_epoch::Epoch;
 
 use super::history::{Random, Run};
-use super::model::{AnyOrder, Transaction, in_order};
+use super::model::{AnyOrder, OneWrite, Op, Rows, Transaction, Versions, in_order};
 use super::writer::{DIR, TestLog, encode, find, options, recover, rows_up_to};
 use crate::format::{BlockEnd, Compression, Transactions};
 use crate::recovery::{OpenError, Progress};
@@ -272,4 +272,50 @@ fn a_logger_that_falls_behind_holds_all_back() {
         recover(&Arc::new(disk.crash(0)), 1).unwrap(),
         (rows_up_to(&run.history, stored), Some(stored))
     );
+}
+
+#[test]
+fn what_a_killed_process_left_is_safe_once_it_was_believed() {
+    for seed in 0..60 {
+        let disk = new_disk();
+        let mut run = Run::new(&disk, 2, seed);
+        for _ in 0..run.random.below(6) {
+            run.anything();
+        }
+        run.unsynced_round();
+        let disk = Arc::new(disk.kill());
+        let believed = recover(&disk, 1).unwrap();
+        assert_eq!(believed.0, rows_up_to(&run.history, believed.1.unwrap()), "seed {seed}");
+        if seed % 2 == 0 {
+            drop(TestLog::open(&disk, 1));
+        }
+        let disk = Arc::new(disk.crash(seed));
+        let (rows, durable_epoch) = recover(&disk, 1).unwrap();
+        assert_eq!(rows, believed.0, "seed {seed}");
+        assert!(durable_epoch >= believed.1);
+    }
+}
+
+#[test]
+fn an_entry_that_the_checkpoint_covers_does_not_come_back() {
+    let disk = new_disk();
+    let mut run = Run::new(&disk, 2, 0);
+    let first = run.log.first_epoch.get();
+    let epoch = |after: u64| Epoch::new(first + after);
+    let write = |epoch: Epoch, op: Op| Transaction {
+        tid: epoch.get() << 24 | 8,
+        writes: vec![OneWrite { table: 1, key: b"key".to_vec(), op }],
+    };
+    let (put, delete) = (write(epoch(0), Op::Put(vec![1; 8])), write(epoch(1), Op::Delete));
+    run.log.round(&[vec![put], vec![]], epoch(1));
+    run.log.round(&[vec![], vec![delete]], epoch(2));
+    // The deletion's file goes with the checkpoint; the put's is still written.
+    run.log.rotate(1, epoch(2));
+    run.log.round(&[vec![], vec![]], epoch(3));
+    run.log.rotate(1, epoch(3));
+    run.log.round(&[vec![], vec![]], epoch(4));
+    run.log.checkpoint(epoch(3), &Versions::new(), 1);
+    assert_eq!(run.log.files.manifest().loggers[1].first_sequence, 2);
+    drop(run);
+    assert_eq!(recover(&disk, 1).unwrap().0, Rows::new());
 }
