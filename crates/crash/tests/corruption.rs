@@ -82,8 +82,10 @@ impl Sample {
                     db.checkpoint().unwrap();
                 }
             }
-            let files = disk.files().into_iter().map(|(path, _)| Path::new("/").join(path));
-            let used_before = files.map(|path| (path.clone(), used(&disk.contents(&path).unwrap()) as u64));
+            // A copy: the log gives finished files their names meanwhile.
+            let still = disk.fork();
+            let files = still.files().into_iter().map(|(path, _)| Path::new("/").join(path));
+            let used_before = files.map(|path| (path.clone(), used(&still.contents(&path).unwrap()) as u64));
             let used_before = used_before.collect();
             // Three rounds of the log, one transaction each.
             let mut moments = Vec::new();
