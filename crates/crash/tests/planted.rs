@@ -56,7 +56,7 @@ fn parallel_run<P: Protocol>(seed: u64) -> Result<Explored, String> {
 /// What is found of a mistake, in one of some runs.
 #[track_caller]
 fn finds(what: &str, run: impl Fn(u64) -> Result<Explored, String>, is_expected: impl Fn(&str) -> bool) {
-    let found = (0..20).filter_map(|seed| run(seed).err()).find(|found| is_expected(found));
+    let found = (0..400).filter_map(|seed| run(seed).err()).find(|found| is_expected(found));
     let found = found.unwrap_or_else(|| panic!("nobody has noticed: {what}"));
     println!("{what}: {}", found.lines().next().unwrap());
 }

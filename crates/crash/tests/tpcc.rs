@@ -134,7 +134,7 @@ fn the_conditions_hold_after_power_failures() {
 #[test]
 fn what_is_acknowledged_before_the_sync_is_missed() {
     let setup = Setup { epoch_interval: Some(Duration::from_millis(1)), ..Setup::default() };
-    let mut found = (0..20).filter_map(|seed| run_and_crash(seed, setup, Some(Lie::LogSync)).err());
+    let mut found = (0..400).filter_map(|seed| run_and_crash(seed, setup, Some(Lie::LogSync)).err());
     // Blocks that say what was synced stop the opening at times, before a check can miss anything.
     assert!(found.any(|found| found.contains("were acknowledged") || found.contains("3.3.2")));
 }
