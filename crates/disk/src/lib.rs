@@ -6,13 +6,17 @@
 //! - [`RealDisk`]: the files of the machine.
 //! - [`SimulatedDisk`]: files in memory whose power fails by a seed, with [`Faults`] on order.
 //! - [`Recorder`]: notes down what is done to a disk as a [`Trace`], so that a test can crash it after every operation.
+//!
+//! An [`Appender`] writes a file from its beginning to its end in whole pages.
 #![forbid(unsafe_code)]
 
+mod appender;
 mod disk;
 mod real;
 mod simulated;
 mod trace;
 
+pub use appender::Appender;
 pub use disk::{Disk, File, Listed, Lock};
 pub use real::RealDisk;
 pub use simulated::{Counts, Faults, Gate, SimulatedDisk};

@@ -5,12 +5,15 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::appender::PAGE_BYTES;
 use crate::disk::{Disk, File, Listed, Lock};
 
 /// The files of the machine, through the operating system.
 ///
-/// A sync is `fdatasync` or `fsync` on Linux and `F_FULLFSYNC` on macOS. Errors come as the system gives them, so that
+/// Whole pages of a file that was created here are written past the page cache, where system and file system allow that: they will
+/// not be read again soon. A sync is `fdatasync` or `fsync` on Linux and `F_FULLFSYNC` on macOS. Errors come as the system gives them, so that
 /// [`io::Error::raw_os_error`] still names them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
@@ -23,11 +26,12 @@ impl Disk for RealDisk {
             let _ = fs::remove_file(path);
             return Err(error);
         }
-        Ok(Box::new(RealFile(file)))
+        Ok(Box::new(RealFile { file, direct: Direct::open(path) }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        Ok(Box::new(RealFile(fs::OpenOptions::new().read(true).write(true).open(path)?)))
+        let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Box::new(RealFile { file, direct: None }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -83,38 +87,89 @@ impl Disk for RealDisk {
     }
 }
 
-struct RealFile(fs::File);
+struct RealFile {
+    file: fs::File,
+    direct: Option<Direct>,
+}
 
 impl fmt::Debug for RealFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // On Linux, the system's description names the path.
-        self.0.fmt(f)
+        self.file.fmt(f)
     }
 }
 
 impl File for RealFile {
     fn len_bytes(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(bytes, offset)
+        self.file.read_exact_at(bytes, offset)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        match &self.direct {
+            Some(direct) if direct.takes(offset, bytes) => direct.write_at(&self.file, offset, bytes),
+            _ => self.file.write_all_at(bytes, offset),
+        }
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        self.0.sync_all()
+        self.file.sync_all()
     }
 
     fn set_len(&self, len_bytes: u64) -> io::Result<()> {
-        self.0.set_len(len_bytes)
+        self.file.set_len(len_bytes)
+    }
+}
+
+/// The same file, open for writing past the page cache.
+#[derive(Debug)]
+struct Direct {
+    file: fs::File,
+    /// The system has refused it.
+    is_refused: AtomicBool,
+}
+
+impl Direct {
+    /// None where the system or the file system cannot.
+    #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+    fn open(path: &Path) -> Option<Direct> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+        let file = fs::OpenOptions::new().write(true).custom_flags(flags).open(path).ok()?;
+        Some(Direct { file, is_refused: AtomicBool::new(false) })
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+    fn open(_path: &Path) -> Option<Direct> {
+        None
+    }
+
+    /// Whether these are whole pages, in memory as well as in the file.
+    fn takes(&self, offset: u64, bytes: &[u8]) -> bool {
+        let is_whole = |number: usize| number.is_multiple_of(PAGE_BYTES);
+        let are_pages = offset.is_multiple_of(PAGE_BYTES as u64)
+            && is_whole(bytes.len())
+            && is_whole(bytes.as_ptr().addr());
+        // Relaxed: it only saves asking the system again.
+        are_pages && !self.is_refused.load(Ordering::Relaxed)
+    }
+
+    /// Writes past the page cache, or through `cached` if the system refuses: some disks have larger pages.
+    fn write_at(&self, cached: &fs::File, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        match self.file.write_all_at(bytes, offset) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                self.is_refused.store(true, Ordering::Relaxed);
+                cached.write_all_at(bytes, offset)
+            }
+            written => written,
+        }
     }
 }
 

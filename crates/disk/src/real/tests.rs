@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{RealDisk, write_zeros};
+use crate::appender::Appender;
 use crate::disk::Disk;
 
 /// A directory of its own in the system's place for such, removed with the value.
@@ -71,6 +72,27 @@ fn what_is_written_is_read_back() {
     assert_eq!(again.read_at(1, &mut bytes).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     again.set_len(4).unwrap();
     assert_eq!(file.len_bytes().unwrap(), 4);
+}
+
+#[test]
+fn pages_and_other_bytes_of_a_file_are_written_in_turn() {
+    let dir = TemporaryDirectory::new();
+    let path = dir.join("a");
+    let file = RealDisk.create(&path, 10_000).unwrap();
+    file.write_at(0, &[1; 4096]).unwrap();
+    let mut appender = Appender::new(file, 4096);
+    let mut expected = vec![1; 4096];
+    for (number, len) in (2u8..).zip([10, 4096, 5, 12_000, 8192 - 17, 3]) {
+        appender.append(&vec![number; len]).unwrap();
+        expected.extend(vec![number; len]);
+        appender.sync_data().unwrap();
+        assert!(fs::read(&path).unwrap().starts_with(&expected));
+    }
+    appender.trim().unwrap();
+    appender.sync_all().unwrap();
+    RealDisk.open(&path).unwrap().write_at(7, b"abc").unwrap();
+    expected[7..10].copy_from_slice(b"abc");
+    assert_eq!(fs::read(&path).unwrap(), expected);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crc_fast::{CrcAlgorithm, Digest};
-use ensilo_disk::{Disk, File};
+use ensilo_disk::{Appender, Disk};
 use ensilo_epoch::Epoch;
 
 use crate::format::{
@@ -63,11 +63,10 @@ pub struct CheckpointWriter {
 
 #[derive(Debug)]
 struct Part {
-    file: Box<dyn File>,
+    file: Appender,
     spelled: String,
     number: u32,
     codec: BlockCodec,
-    bytes: u64,
     records: u64,
     digest: Digest,
 }
@@ -129,11 +128,10 @@ impl CheckpointPlace {
         let file = self.disk.create(&self.directory.join(&name), 0)?;
         file.write_at(0, &FileHeader { identity, first_epoch: Epoch::default() }.encode())?;
         Ok(Part {
-            file,
+            file: Appender::new(file, FILE_HEADER_BYTES as u64),
             spelled: format!("{}/{name}", self.spelled),
             number: part,
             codec: BlockCodec::new(&identity),
-            bytes: FILE_HEADER_BYTES as u64,
             records: 0,
             digest: Digest::new(CrcAlgorithm::Crc32Iscsi),
         })
@@ -196,11 +194,12 @@ impl CheckpointWriter {
             let mut records = vec![0; varint_bytes(part.records)];
             Cursor::new(&mut records).put_varint(part.records);
             part.append(&mut self.sealed, &records, Compression::None, BlockEnd::Part)?;
+            part.file.trim()?;
             part.file.sync_all()?;
             parts.push(CheckpointPart {
                 path: mem::take(&mut part.spelled),
                 number: part.number,
-                bytes: part.bytes,
+                bytes: part.file.offset(),
                 records: part.records,
                 digest: part.digest.finalize() as u32,
             });
@@ -213,17 +212,17 @@ impl CheckpointWriter {
             return Ok(());
         }
         let part = &mut self.parts[self.next];
-        let before = part.bytes;
+        let before = part.file.offset();
         part.append(&mut self.sealed, &self.payload, self.compression, BlockEnd::None)?;
         part.records += self.pending;
-        self.bytes += part.bytes - before;
+        self.bytes += part.file.offset() - before;
         self.next = (self.next + 1) % self.parts.len();
         *self.tables.entry(self.table).or_insert(0) += self.pending;
         self.pending = 0;
         self.payload.clear();
         if self.bytes - self.synced_bytes >= SYNC_BYTES {
             self.synced_bytes = self.bytes;
-            self.parts.iter().try_for_each(|part| part.file.sync_data())?;
+            self.parts.iter_mut().try_for_each(|part| part.file.sync_data())?;
         }
         Ok(())
     }
@@ -238,7 +237,7 @@ impl Part {
         end: BlockEnd,
     ) -> io::Result<()> {
         let header = BlockHeader {
-            offset: self.bytes,
+            offset: self.file.offset(),
             synced_to: 0,
             epochs: None,
             mark: None,
@@ -247,8 +246,7 @@ impl Part {
         };
         sealed.clear();
         self.codec.seal(sealed, &header, &[payload], compression);
-        self.file.write_at(self.bytes, sealed)?;
-        self.bytes += sealed.len() as u64;
+        self.file.append(sealed)?;
         self.digest.update(&sealed[4..8]);
         Ok(())
     }

@@ -1,8 +1,7 @@
 //! Making blocks of what was taken from the buffers, and appending them to a file.
 //!
-//! What is large becomes a block where it lies: its header goes into the room before it, and one call writes both. What is small
-//! is gathered in one block, so that many workers with a little each cost one header and one call. Compressed blocks are made in
-//! memory of their own in any case.
+//! What is large becomes a block where it lies: its header goes into the room before it. What is small is gathered in one block, so
+//! that many workers with a little each cost one header. Compressed blocks are made in memory of their own in any case.
 
 use ensilo_epoch::Epoch;
 
@@ -12,7 +11,7 @@ use super::log_file::LogFile;
 use super::statistics::Counts;
 use crate::format::{BlockEnd, BlockHeader, Compression};
 
-/// From this length on a payload is written from where it lies.
+/// From this length on a payload is a block of its own.
 const LARGE_BYTES: usize = 16 << 10;
 /// No more than this is gathered in one block.
 const GATHERED_BYTES_MAX: usize = 1 << 20;

@@ -83,7 +83,7 @@ impl Files {
         while let Some(chore) = self.next_chore() {
             match chore {
                 Chore::Make { name, first_epoch } => self.make(name, first_epoch)?,
-                Chore::Finish { file, largest_epoch } => self.name_finished(&file, largest_epoch)?,
+                Chore::Finish { mut file, largest_epoch } => self.name_finished(&mut file, largest_epoch)?,
             }
         }
         Ok(())
@@ -121,7 +121,7 @@ impl Files {
         Ok(())
     }
 
-    fn name_finished(&self, file: &LogFile, largest_epoch: Epoch) -> Result<(), LogError> {
+    fn name_finished(&self, file: &mut LogFile, largest_epoch: Epoch) -> Result<(), LogError> {
         file.trim()?;
         let directory = &self.directories[file.name.logger as usize];
         let path = directory.join(file.name.sealed(largest_epoch).to_string());

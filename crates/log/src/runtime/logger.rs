@@ -119,7 +119,8 @@ impl Logger {
             }
             let epochs = (*mark, global_epoch);
             let said = Said { epochs, durable_epoch: core.durable.epoch(), last };
-            batcher.append(file, taken, &said, &core.counters[*index])
+            batcher.append(file, taken, &said, &core.counters[*index])?;
+            file.flush(&core.counters[*index])
         })
     }
 

@@ -14,13 +14,13 @@ pub struct LogStatistics {
     pub transactions: u64,
     /// Bytes of their entries.
     pub entry_bytes: u64,
-    /// Bytes that were written to log files, with the headers of blocks.
+    /// Bytes that log files became longer by, with the headers of blocks.
     pub written_bytes: u64,
     /// Blocks that were written.
     pub blocks: u64,
-    /// Calls to the system that wrote.
+    /// Rounds, and writes between rounds.
     pub writes: u64,
-    /// Time that these took together.
+    /// Time that they took to write, together.
     pub write_time: Duration,
     /// Syncs of log files.
     pub syncs: u64,
@@ -69,9 +69,8 @@ impl std::ops::Deref for Counters {
 }
 
 impl Counts {
-    pub(crate) fn add_write(&self, bytes: usize, took: Duration) {
+    pub(crate) fn add_write(&self, took: Duration) {
         self.writes.add(1);
-        self.written_bytes.add(bytes as u64);
         self.write_nanos.add(nanos(took));
     }
 

@@ -1,0 +1,167 @@
+//! The end of a file, written in whole pages.
+//!
+//! # Layout
+//! ```text
+//! file:    | page | page | page ..
+//!                    ^ base  ^ base + filled: where the next byte goes
+//! memory:            | tail of what was written before, to be written again | new bytes | zeros up to a whole page |
+//! ```
+//! A page that is not full is written as it is, zeros behind, and written again when there is more: its first bytes are then the
+//! same, so that a write that is torn between sectors harms nothing that was there before.
+
+use std::fmt;
+use std::io;
+
+use crate::disk::File;
+
+/// Bytes of a page: what a disk writes in one piece, or a multiple of it.
+pub(crate) const PAGE_BYTES: usize = 4096;
+/// Bytes that are gathered before they are written.
+const GATHERED_BYTES: usize = 1 << 20;
+
+/// Appends to a file in whole pages, which [`crate::RealDisk`] writes past the page cache where the system allows.
+///
+/// Behind what was appended the file may have zeros up to the end of a page; [`Appender::trim`] takes them away.
+pub struct Appender {
+    file: Box<dyn File>,
+    /// Empty until it is needed, then as long as it will ever be, so that it stays where it is.
+    memory: Vec<u8>,
+    /// Where in `memory` the first page begins.
+    start: usize,
+    /// Where in the file the first page lies.
+    base: u64,
+    filled: usize,
+    /// How many of those were written.
+    written: usize,
+}
+
+impl Appender {
+    /// Appends to `file` from `offset` on.
+    ///
+    /// # Panics
+    /// When `offset` is not a multiple of 4096.
+    #[must_use]
+    pub fn new(file: Box<dyn File>, offset: u64) -> Appender {
+        assert!(offset.is_multiple_of(PAGE_BYTES as u64), "offset {offset} is not the beginning of a page");
+        Appender { file, memory: Vec::new(), start: 0, base: offset, filled: 0, written: 0 }
+    }
+
+    /// Where the next byte goes.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.base + self.filled as u64
+    }
+
+    /// Takes bytes, and writes when there are many.
+    ///
+    /// # Errors
+    /// As [`File::write_at`].
+    pub fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        if self.memory.is_empty() {
+            self.memory = vec![0; GATHERED_BYTES + PAGE_BYTES];
+            self.start = self.memory.as_ptr().addr().wrapping_neg() % PAGE_BYTES;
+        }
+        while !bytes.is_empty() {
+            if self.filled == GATHERED_BYTES {
+                self.flush()?;
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(GATHERED_BYTES - self.filled));
+            let at = self.start + self.filled;
+            self.memory[at..at + now.len()].copy_from_slice(now);
+            self.filled += now.len();
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Writes what was taken and not written.
+    ///
+    /// # Errors
+    /// As [`File::write_at`].
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.written == self.filled {
+            return Ok(());
+        }
+        let end = self.filled.next_multiple_of(PAGE_BYTES);
+        let memory = &mut self.memory[self.start..self.start + GATHERED_BYTES];
+        memory[self.filled..end].fill(0);
+        self.file.write_at(self.base, &memory[..end])?;
+        let whole = self.filled - self.filled % PAGE_BYTES;
+        memory.copy_within(whole..self.filled, 0);
+        self.base += whole as u64;
+        self.filled -= whole;
+        self.written = self.filled;
+        Ok(())
+    }
+
+    /// Writes what was taken, and makes it survive.
+    ///
+    /// # Errors
+    /// As [`File::write_at`] and [`File::sync_data`].
+    pub fn sync_data(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.file.sync_data()
+    }
+
+    /// As [`Appender::sync_data`], with all that the system knows of the file.
+    ///
+    /// # Errors
+    /// As [`File::write_at`] and [`File::sync_all`].
+    pub fn sync_all(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.file.sync_all()
+    }
+
+    /// Writes what was taken, and cuts the file behind it.
+    ///
+    /// # Errors
+    /// As [`File::write_at`] and [`File::set_len`].
+    pub fn trim(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.file.set_len(self.offset())
+    }
+}
+
+impl fmt::Debug for Appender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Appender").field("file", &self.file).field("offset", &self.offset()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Disk, SimulatedDisk};
+
+    proptest! {
+        #[test]
+        fn the_file_has_what_was_appended(
+            pieces in proptest::collection::vec((0usize..20_000, any::<bool>()), 0..40),
+            large in 0usize..3_000_000,
+        ) {
+            let disk = SimulatedDisk::new();
+            let path = Path::new("/appended");
+            let mut appender = Appender::new(disk.create(path, 0).unwrap(), PAGE_BYTES as u64);
+            let mut expected = vec![0; PAGE_BYTES];
+            for (number, (len, flush)) in (1u8..).zip(pieces.into_iter().chain([(large, true)])) {
+                appender.append(&vec![number; len]).unwrap();
+                expected.extend(vec![number; len]);
+                prop_assert_eq!(appender.offset(), expected.len() as u64);
+                if flush {
+                    appender.flush().unwrap();
+                    let mut found = vec![0; expected.len()];
+                    appender.file.read_at(0, &mut found).unwrap();
+                    prop_assert!(found == expected);
+                }
+            }
+            appender.trim().unwrap();
+            prop_assert!(disk.contents(path).unwrap() == expected);
+        }
+    }
+}
