@@ -112,6 +112,27 @@ fn damage_is_found_named_and_given_up_only_on_request() {
 }
 
 #[test]
+fn a_cut_of_the_newest_log_file_is_found() {
+    let directory = Directory::new("cut");
+    let database = database(&directory);
+    let copy = directory.join("copy");
+    told(0, &["backup"], &[&database, &copy]);
+    assert!(told(0, &["log", "verify"], &[&copy]).contains("in order"), "a copy may be shorter");
+    let is_open = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "open");
+    let newest = log_files(&database).into_iter().filter(is_open);
+    // The one behind it was made ahead, and has its full length.
+    let newest = newest.min_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&newest).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 64).unwrap();
+    for command in [&["verify"][..], &["log", "verify"], &["checkpoint", "create"]] {
+        let found = told(1, command, &[&database]);
+        let name = newest.file_name().unwrap().to_str().unwrap();
+        assert!(found.contains("cut off") && found.contains(name), "{command:?}: {found}");
+    }
+    assert!(told(1, &["log", "dump", "--blocks"], &[&newest]).contains("cut off"));
+}
+
+#[test]
 fn what_is_no_database_is_an_error_and_stays_as_it_is() {
     let directory = Directory::new("none");
     let missing = directory.join("missing");

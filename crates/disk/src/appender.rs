@@ -15,13 +15,14 @@ use std::io;
 use crate::disk::File;
 
 /// Bytes of a page: what a disk writes in one piece, or a multiple of it.
-pub(crate) const PAGE_BYTES: usize = 4096;
+pub const PAGE_BYTES: usize = 4096;
 /// Bytes that are gathered before they are written.
 const GATHERED_BYTES: usize = 1 << 20;
 
 /// Appends to a file in whole pages, which [`crate::RealDisk`] writes past the page cache where the system allows.
 ///
-/// Behind what was appended the file may have zeros up to the end of a page; [`Appender::trim`] takes them away.
+/// Behind what was appended the file may have zeros up to the end of a page, also if it was shorter before; [`Appender::trim`] takes
+/// them away.
 pub struct Appender {
     file: Box<dyn File>,
     /// Empty until it is needed, then as long as it will ever be, so that it stays where it is.
@@ -110,6 +111,14 @@ impl Appender {
     pub fn sync_all(&mut self) -> io::Result<()> {
         self.flush()?;
         self.file.sync_all()
+    }
+
+    /// Makes the file longer, by zeros. What was taken is still to be written.
+    ///
+    /// # Errors
+    /// As [`File::set_len`].
+    pub fn reserve(&mut self, len_bytes: u64) -> io::Result<()> {
+        self.file.set_len(len_bytes)
     }
 
     /// Writes what was taken, and cuts the file behind it.

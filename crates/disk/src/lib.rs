@@ -16,7 +16,7 @@ mod real;
 mod simulated;
 mod trace;
 
-pub use appender::Appender;
+pub use appender::{Appender, PAGE_BYTES};
 pub use disk::{Disk, File, Listed, Lock};
 pub use real::RealDisk;
 pub use simulated::{Counts, Faults, Gate, SimulatedDisk};

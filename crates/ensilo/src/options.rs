@@ -118,7 +118,8 @@ impl Options {
         self
     }
 
-    /// The length of a log file, 64 MiB unless told, from 1 MiB to 16 GiB. The space is taken when the file is begun.
+    /// The length of a log file, 64 MiB unless told, from 1 MiB to 16 GiB. The space is taken when the file is begun; the log goes on in the
+    /// next one when seven eighths are used, and makes a file longer only if that comes too late.
     pub fn log_file_bytes(mut self, bytes: u64) -> Self {
         self.durable.log_file_bytes = bytes;
         self

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use ensilo_log::{BlockEnd, Change, Dumped, FileHeader, FileRole, LogFileName, SealedHeader, Write};
+use ensilo_log::{BlockEnd, Change, Dumped, FileHeader, FileRole, Finding, LogFileName, SealedHeader, Write};
 
 use super::output::{Output, damaged, disk, failed};
 
@@ -40,7 +40,7 @@ pub(crate) struct DumpArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A file that is complete (its name ends in .log) must be valid to its end. One that was being written (.open) may end
-with a block that a crash has torn. Whether all files are there that must be is what `ensilo verify DIR` tells.
+with a block that a crash has torn, but must be as long as it was made, unless it says that it was ended. Whether all files are there that must be is what `ensilo verify DIR` tells.
 
 Exit codes: 0 all is in order; 1 there is damage, or it could not be read; 2 bad parameters.")]
 pub(crate) struct VerifyArguments {
@@ -91,14 +91,18 @@ fn show(dumped: &Dumped<'_>, blocks_only: bool, output: &mut Output) {
 }
 
 fn header_text(header: &FileHeader) -> String {
-    let FileHeader { identity, first_epoch } = header;
+    let FileHeader { identity, first_epoch, reserved_bytes } = header;
     let role = match identity.file {
         FileRole::Log { generation, logger, sequence } => {
             format!("log file {sequence} of logger {logger} in generation {generation}")
         }
         FileRole::Checkpoint { checkpoint, part } => format!("part {part} of checkpoint {checkpoint}"),
     };
-    format!("{role} of database {}, from epoch {first_epoch} on", identity.database)
+    let mut text = format!("{role} of database {}, from epoch {first_epoch} on", identity.database);
+    if *reserved_bytes > 0 {
+        let _ = write!(text, ", made {reserved_bytes} bytes long");
+    }
+    text
 }
 
 fn block_text(block: &SealedHeader) -> String {
@@ -114,6 +118,9 @@ fn block_text(block: &SealedHeader) -> String {
         let _ = write!(text, ", complete before epoch {mark}");
     }
     let _ = write!(text, ", durable epoch {}, synced to byte {}", header.durable_epoch, header.synced_to);
+    if let Some(bytes) = header.reserved_bytes {
+        let _ = write!(text, ", the file was made {bytes} bytes long");
+    }
     if header.end != BlockEnd::None {
         let _ = write!(text, ", the last ({:?})", header.end);
     }
@@ -193,7 +200,7 @@ fn verify_file(path: &Path, output: &mut Output) -> Result<bool, ensilo_log::Ope
             output.line(format_args!("damaged: {named}, byte {end}: the file ends too early"));
             Ok(false)
         }
-        Some(finding) if is_open => {
+        Some(finding) if is_open && !matches!(finding, Finding::Cut { .. }) => {
             output.line(format_args!(
                 "{named}: {blocks} blocks, {writes} writes, {end} bytes, then as a crash may leave it: {finding}"
             ));

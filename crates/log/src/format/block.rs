@@ -9,10 +9,10 @@
 //! | 4 | 4 | CRC-32C over the identity of the file, then the block from byte 8 on |
 //! | 8 | 4 | payload bytes in the file |
 //! | 12 | 4 | payload bytes before compression |
-//! | 16 | 4 | flags: bit 0 compressed (LZ4 block format), bits 1-2 the end: 0 none, 1 seal, 2 closed, 3 checkpoint part |
+//! | 16 | 4 | flags: bit 0 compressed (LZ4 block format), bits 1-2 the end: 0 none, 1 seal, 2 closed, 3 checkpoint part, bit 3 a reservation |
 //! | 20 | 4 | how many bytes lie between what was known to be synced and this block, at most 2^32 - 1 |
 //! | 24 | 8 | offset of this block in the file |
-//! | 32 | 8 | no entry of the block has an earlier epoch; 0 if there are no entries |
+//! | 32 | 8 | no entry of the block has an earlier epoch; 0 if there are no entries; in a reservation the length of the file |
 //! | 40 | 8 | no entry of the block has a later epoch; 0 if there are no entries |
 //! | 48 | 8 | the logger's mark; 0 for none |
 //! | 56 | 8 | the durable epoch of the database, as known when the block was written |
@@ -25,6 +25,8 @@
 //!   the block. A round of the logger ends with a block that has a mark; then follows the sync.
 //! - **seal**: the last block of a file that has a successor; synced before anything is written into the successor.
 //! - **closed**: the last block of a logger that was shut down in order; written after the last mark was synced.
+//! - **reservation**: a block without entries that says how long the file was made, and synced, before this block was written. The
+//!   file's header says how long it was at first. A file without a seal or an end in order that is shorter was cut.
 //! - **evidence**: the fields at 20 and 56 say what was on disk when the block was written. A scan that finds less has met damage, not
 //!   the torn end of the last round.
 
@@ -35,6 +37,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_epoch::Epoch;
 
 use super::identity::FileIdentity;
+use super::transactions::EPOCH_END;
 
 /// The first four bytes of a block.
 pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"ENSB";
@@ -45,6 +48,10 @@ pub const PAYLOAD_BYTES_MAX: usize = 1 << 30;
 
 const COMPRESSED: u32 = 1;
 const END_SHIFT: u32 = 1;
+const END_MASK: u32 = 3;
+const RESERVATION: u32 = 8;
+/// In the place of the bytes that are not known to be synced: so many or more.
+const MANY: u32 = u32::MAX;
 
 /// Whether the payloads of blocks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,6 +107,9 @@ pub struct BlockHeader {
     pub durable_epoch: Epoch,
     /// What ends here.
     pub end: BlockEnd,
+    /// So long was the file made, and synced, before the block was written. Only in a block of its own, without payload, epochs,
+    /// mark and end.
+    pub reserved_bytes: Option<u64>,
 }
 
 /// A header and the lengths that come with it.
@@ -255,6 +265,28 @@ fn append_compressed(out: &mut Vec<u8>, payload: &[&[u8]], raw_bytes: usize) -> 
     }
 }
 
+impl BlockHeader {
+    /// A block at `offset` without entries, mark and end.
+    #[must_use]
+    pub fn new(offset: u64, synced_to: u64, durable_epoch: Epoch) -> BlockHeader {
+        BlockHeader {
+            offset,
+            synced_to,
+            epochs: None,
+            mark: None,
+            durable_epoch,
+            end: BlockEnd::None,
+            reserved_bytes: None,
+        }
+    }
+
+    /// No entry, mark or durable epoch of the block is later.
+    pub(crate) fn largest_epoch(&self) -> Epoch {
+        let last = self.epochs.map_or(Epoch::default(), |(_, last)| last);
+        last.max(self.mark.unwrap_or_default()).max(self.durable_epoch)
+    }
+}
+
 impl SealedHeader {
     /// Bytes that the block takes in the file.
     #[must_use]
@@ -285,14 +317,15 @@ impl SealedHeader {
 
     fn encode(&self) -> [u8; BLOCK_HEADER_BYTES] {
         let header = &self.header;
-        let unsynced = header.offset.saturating_sub(header.synced_to);
+        let unsynced = header.offset.saturating_sub(header.synced_to).min(u64::from(MANY));
         let (first, last) = header.epochs.map_or((0, 0), |(first, last)| (first.get(), last.get()));
+        let reservation = if header.reserved_bytes.is_some() { RESERVATION } else { 0 };
+        let flags = u32::from(self.compressed) | header.end.code() << END_SHIFT | reservation;
         let words = [
             self.payload_bytes as u64 | (self.raw_bytes as u64) << 32,
-            u64::from(u32::from(self.compressed) | header.end.code() << END_SHIFT)
-                | unsynced.min(u64::from(u32::MAX)) << 32,
+            u64::from(flags) | unsynced << 32,
             header.offset,
-            first,
+            header.reserved_bytes.unwrap_or(first),
             last,
             header.mark.map_or(0, Epoch::get),
             header.durable_epoch.get(),
@@ -314,31 +347,44 @@ impl SealedHeader {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
         let (payload_bytes, raw_bytes) = (u32_at(8) as usize, u32_at(12) as usize);
-        let flags = u32_at(16);
+        let (flags, offset) = (u32_at(16), u64_at(24));
+        let (epochs, reserved_bytes) = match (u64_at(32), u64_at(40)) {
+            (reserved, 0) if flags & RESERVATION != 0 => (None, Some(reserved)),
+            (0, 0) => (None, None),
+            (first, last) => (Some((Epoch::new(first), Epoch::new(last))), None),
+        };
+        let header = BlockHeader {
+            offset,
+            synced_to: match u32_at(20) {
+                MANY => 0,
+                unsynced => offset.saturating_sub(u64::from(unsynced)),
+            },
+            epochs,
+            mark: Some(Epoch::new(u64_at(48))).filter(|mark| mark.get() != 0),
+            durable_epoch: Epoch::new(u64_at(56)),
+            end: BlockEnd::from_code(flags >> END_SHIFT & END_MASK).ok_or(BlockDamage::Header)?,
+            reserved_bytes,
+        };
         let compressed = flags & COMPRESSED != 0;
+        let sealed = SealedHeader { header, payload_bytes, raw_bytes, compressed, checksum: u32_at(4) };
+        // What is said in one form only is said in that form: flags that are unknown, or more unsynced bytes than there are, are not.
+        let is_one_form = sealed.encode()[8..] == bytes[8..];
+        if is_one_form && sealed.makes_sense() { Ok(sealed) } else { Err(BlockDamage::Header) }
+    }
+
+    fn makes_sense(&self) -> bool {
+        let SealedHeader { header, payload_bytes, raw_bytes, compressed, .. } = *self;
         let lengths_fit = if compressed {
             payload_bytes < raw_bytes && raw_bytes / 256 <= payload_bytes
         } else {
             payload_bytes == raw_bytes
         };
-        let end = BlockEnd::from_code(flags >> END_SHIFT).ok_or(BlockDamage::Header)?;
-        if !lengths_fit || raw_bytes > PAYLOAD_BYTES_MAX {
-            return Err(BlockDamage::Header);
-        }
-        let offset = u64_at(24);
-        let epochs = match (u64_at(32), u64_at(40)) {
-            (0, 0) => None,
-            (first, last) => Some((Epoch::new(first), Epoch::new(last))),
-        };
-        let header = BlockHeader {
-            offset,
-            synced_to: offset.saturating_sub(u64::from(u32_at(20))),
-            epochs,
-            mark: Some(Epoch::new(u64_at(48))).filter(|mark| mark.get() != 0),
-            durable_epoch: Epoch::new(u64_at(56)),
-            end,
-        };
-        Ok(SealedHeader { header, payload_bytes, raw_bytes, compressed, checksum: u32_at(4) })
+        let is_bare = raw_bytes == 0 && header.mark.is_none() && header.end == BlockEnd::None;
+        lengths_fit
+            && raw_bytes <= PAYLOAD_BYTES_MAX
+            && header.epochs.is_none_or(|(first, last)| first <= last)
+            && header.largest_epoch() < EPOCH_END
+            && (header.reserved_bytes.is_none() || is_bare)
     }
 }
 

@@ -8,14 +8,21 @@
 //! | 12 | 4 | CRC-32C of all other bytes |
 //! | 16 | 40 | identity of the file: see [`FileIdentity::encode`] |
 //! | 56 | 8 | first epoch: no entry in the file has an earlier one |
-//! | 64 | 4032 | zeros |
+//! | 64 | 8 | reserved length of a log file; 0 in a checkpoint part |
+//! | 72 | 4024 | zeros |
+//!
+//! # Crash
+//! A log file was made as long as its header says, and that was synced, before the header was written. So a log file whose header is
+//! valid was at least that long from then on, until its last block was synced.
 
 use std::fmt;
 
 use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_epoch::Epoch;
 
-use super::identity::FileIdentity;
+use super::cursor::Source;
+use super::identity::{FileIdentity, FileRole};
+use super::transactions::EPOCH_END;
 
 /// The format that this version writes, and the newest that it reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -31,6 +38,8 @@ pub struct FileHeader {
     pub identity: FileIdentity,
     /// No entry in the file has an earlier epoch.
     pub first_epoch: Epoch,
+    /// So long is a log file at least, as long as it has no last block. 0 in the part of a checkpoint.
+    pub reserved_bytes: u64,
 }
 
 /// Why some bytes are no header.
@@ -72,6 +81,7 @@ impl FileHeader {
         bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
         bytes[16..56].copy_from_slice(&self.identity.encode());
         bytes[56..64].copy_from_slice(&self.first_epoch.get().to_le_bytes());
+        bytes[64..72].copy_from_slice(&self.reserved_bytes.to_le_bytes());
         let checksum = checksum(&bytes);
         bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -93,11 +103,26 @@ impl FileHeader {
         if format > FORMAT_VERSION {
             return Err(HeaderDamage::Newer(format));
         }
-        let identity = bytes[16..].first_chunk().and_then(FileIdentity::decode);
-        let first_epoch = bytes[56..].first_chunk().map(|epoch| Epoch::new(u64::from_le_bytes(*epoch)));
-        match (identity, first_epoch) {
-            (Some(identity), Some(first_epoch)) if format > 0 => Ok(FileHeader { identity, first_epoch }),
-            _ => Err(HeaderDamage::Fields),
+        let mut fields = Source::new(&bytes[16..72]);
+        let header = FileHeader::decode_fields(&mut fields).ok_or(HeaderDamage::Fields)?;
+        let is_known = format > 0 && bytes[72..].iter().all(|&byte| byte == 0);
+        if is_known && header.makes_sense() { Ok(header) } else { Err(HeaderDamage::Fields) }
+    }
+
+    fn decode_fields(fields: &mut Source<'_>) -> Option<FileHeader> {
+        Some(FileHeader {
+            identity: FileIdentity::decode(&fields.array().ok()?)?,
+            first_epoch: Epoch::new(fields.u64().ok()?),
+            reserved_bytes: fields.u64().ok()?,
+        })
+    }
+
+    fn makes_sense(&self) -> bool {
+        match self.identity.file {
+            FileRole::Log { .. } => {
+                self.first_epoch < EPOCH_END && self.reserved_bytes >= FILE_HEADER_BYTES as u64
+            }
+            FileRole::Checkpoint { .. } => self.first_epoch == Epoch::default() && self.reserved_bytes == 0,
         }
     }
 }
@@ -112,13 +137,14 @@ fn checksum(bytes: &[u8; FILE_HEADER_BYTES]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::identity::{DatabaseId, FileRole};
+    use super::super::identity::DatabaseId;
     use super::*;
     use proptest::prelude::*;
 
     fn header() -> FileHeader {
         let file = FileRole::Log { generation: 2, logger: 3, sequence: 4 };
-        FileHeader { identity: FileIdentity { database: DatabaseId(5), file }, first_epoch: Epoch::new(6) }
+        let identity = FileIdentity { database: DatabaseId(5), file };
+        FileHeader { identity, first_epoch: Epoch::new(6), reserved_bytes: 1 << 20 }
     }
 
     #[test]

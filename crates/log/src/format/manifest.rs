@@ -29,6 +29,7 @@ use super::cursor::{Cursor, Malformed, Source, varint_bytes};
 use super::file_header::{FORMAT_VERSION, HeaderDamage};
 use super::file_name::LogFileName;
 use super::identity::DatabaseId;
+use super::transactions::EPOCH_END;
 
 const MAGIC: [u8; 8] = *b"ENSILOMF";
 const HEAD_BYTES: usize = 24;
@@ -297,7 +298,8 @@ fn checkpoint(source: &mut Source<'_>) -> Result<CheckpointEntry, Malformed> {
 }
 
 fn epoch(source: &mut Source<'_>) -> Result<Epoch, Malformed> {
-    source.varint().map(Epoch::new)
+    let epoch = Epoch::new(source.varint()?);
+    if epoch < EPOCH_END { Ok(epoch) } else { Err(Malformed::Number) }
 }
 
 fn text(source: &mut Source<'_>) -> Result<String, Malformed> {

@@ -5,6 +5,9 @@ use ensilo_epoch::Epoch;
 use super::cursor::{Malformed, Source};
 use super::entry::{DELETE, LONG_KEY, PATCH, PUT};
 
+/// Every epoch is before this one: a TID has no room for more.
+pub(crate) const EPOCH_END: Epoch = Epoch::new(1 << 40);
+
 /// The epoch of a TID: the bits above the sequence (21 bits) and the status (3 bits).
 #[inline]
 #[must_use]

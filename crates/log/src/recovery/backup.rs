@@ -14,14 +14,16 @@ use ensilo_epoch::Epoch;
 use super::chain::Depth;
 use super::copy::copy_file;
 use super::database_files::{DatabaseFiles, list_log_files};
-use super::error::OpenError;
+use super::error::{Consequence, Finding, OpenError};
 use super::generation::{NewGeneration, create_directory, log_identity};
 use super::inspect::{missing_manifest, sound_survey, take_lock};
 use super::manifest_file::{install_manifest, read_manifest, spelled_path};
 use super::scan::{Needed, needed_up_to};
 use super::survey::before;
 use super::verify::verify_locked;
-use crate::format::{BlockCodec, EarlierFile, LogFileName, LoggerFiles, Manifest};
+use crate::format::{
+    BlockCodec, EarlierFile, FILE_HEADER_BYTES, FileHeader, LogFileName, LoggerFiles, Manifest,
+};
 
 /// The directory for log files within a backup.
 const LOG: &str = "log";
@@ -93,15 +95,14 @@ fn running_log(
                 needed_up_to(&*file, &codec, durable_epoch).map_err(OpenError::io("read", &path))?;
             largest_epoch = largest_epoch.max(largest);
             let valid_bytes = match needed {
-                Needed::To(end) => Some(end),
-                Needed::Whole => None,
+                Needed::To(end) | Needed::Whole(end) => Some(end),
                 Needed::TooShort => {
                     let why = format!("{} does not reach epoch {durable_epoch}", path.display());
                     return Err(OpenError::Refused(why));
                 }
             };
             files.push(EarlierFile { directory: logger.directory.clone(), name, valid_bytes, durable_epoch });
-            if needed != Needed::Whole {
+            if matches!(needed, Needed::To(_)) {
                 break;
             }
         }
@@ -193,6 +194,9 @@ impl Copy<'_> {
             let to = directory.join(file.name.to_string());
             done.bytes += self.copy_log_file(&from, file, &to)?;
             done.files += 1;
+            if let Some(bytes) = file.valid_bytes {
+                self.say_length(&to, bytes)?;
+            }
             earlier.push(EarlierFile { directory: LOG.to_owned(), ..file.clone() });
         }
         self.disk.sync_dir(&directory).map_err(OpenError::io("sync", &directory))?;
@@ -213,6 +217,19 @@ impl Copy<'_> {
             }
             copied => copied,
         }
+    }
+
+    /// Lets the header of a copied log file say how long the copy is, so that it is not taken for one that was cut.
+    fn say_length(&self, path: &Path, reserved_bytes: u64) -> Result<(), OpenError> {
+        let file = self.disk.open(path).map_err(OpenError::io("open", path))?;
+        let mut bytes = vec![0; FILE_HEADER_BYTES];
+        file.read_at(0, &mut bytes).map_err(OpenError::io("read", path))?;
+        let header = FileHeader::decode(&bytes).map_err(|damage| {
+            OpenError::damaged(path, Some(0), Finding::Header(damage), Consequence::Everything)
+        })?;
+        let header = FileHeader { reserved_bytes, ..header };
+        file.write_at(0, &header.encode()).map_err(OpenError::io("write", path))?;
+        file.sync_all().map_err(OpenError::io("sync", path))
     }
 
     /// Begins a generation in the copy, without anything in it, and installs its manifest.

@@ -4,6 +4,7 @@
 //! A logger seals a file, syncs it, and only then writes into the next one, which it has made before. So:
 //! - every file before the last one that has blocks ends with a seal;
 //! - a file that ends with a seal has a successor;
+//! - a file without a seal, and of a logger that did not end in order, is as long as it says that it was made;
 //! - files behind the last one with blocks are empty, and may be half made unless a seal comes before them.
 //!
 //! # Terms
@@ -18,7 +19,7 @@ use ensilo_epoch::Epoch;
 use super::error::{Finding, OpenError};
 use super::log_file::LogFile;
 use super::scan::{Evidence, Scan};
-use crate::format::{BlockDamage, BlockEnd, LogFileName, Manifest};
+use crate::format::{BlockDamage, BlockEnd, FileHeader, LogFileName, Manifest};
 
 /// The files of one logger of the manifest's generation.
 #[derive(Debug)]
@@ -167,7 +168,8 @@ impl Chain {
             (Err(finding), _) => {
                 Some(Flaw { file: file.path.clone(), offset: Some(0), finding: finding.clone() })
             }
-            (Ok(_), Some(scan)) => flaw_of(file, scan, at < tail, at + 1 < self.files.len()),
+            (Ok(header), Some(scan)) => cut_flaw(file, header, scan)
+                .or_else(|| flaw_of(file, scan, at < tail, at + 1 < self.files.len())),
             // It is sealed by its name.
             (Ok(_), None) => (at + 1 == self.files.len()).then(|| missing_after(file)),
         }
@@ -214,6 +216,12 @@ impl Chain {
             self.flaws.push(flaw);
         }
     }
+}
+
+/// A file that is shorter than it was made, although nothing ended it.
+fn cut_flaw(file: &LogFile, header: &FileHeader, scan: &Scan) -> Option<Flaw> {
+    let reserved_bytes = scan.is_cut(header)?;
+    Some(Flaw { file: file.path.clone(), offset: Some(scan.bytes), finding: Finding::Cut { reserved_bytes } })
 }
 
 /// What is wrong with the end of a file.

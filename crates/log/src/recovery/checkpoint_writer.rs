@@ -126,7 +126,8 @@ impl CheckpointPlace {
         let role = FileRole::Checkpoint { checkpoint: self.id, part };
         let identity = FileIdentity { database: self.database, file: role };
         let file = self.disk.create(&self.directory.join(&name), 0)?;
-        file.write_at(0, &FileHeader { identity, first_epoch: Epoch::default() }.encode())?;
+        let header = FileHeader { identity, first_epoch: Epoch::default(), reserved_bytes: 0 };
+        file.write_at(0, &header.encode())?;
         Ok(Part {
             file: Appender::new(file, FILE_HEADER_BYTES as u64),
             spelled: format!("{}/{name}", self.spelled),
@@ -236,14 +237,7 @@ impl Part {
         compression: Compression,
         end: BlockEnd,
     ) -> io::Result<()> {
-        let header = BlockHeader {
-            offset: self.file.offset(),
-            synced_to: 0,
-            epochs: None,
-            mark: None,
-            durable_epoch: Epoch::default(),
-            end,
-        };
+        let header = BlockHeader { end, ..BlockHeader::new(self.file.offset(), 0, Epoch::default()) };
         sealed.clear();
         self.codec.seal(sealed, &header, &[payload], compression);
         self.file.append(sealed)?;

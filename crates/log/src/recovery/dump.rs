@@ -41,7 +41,8 @@ pub enum Dumped<'a> {
     },
 }
 
-/// Shows what is in a file of a database, which may be open. Ends at the first place where there is no valid block.
+/// Shows what is in a file of a database, which may be open. Ends at the first place where there is no valid block. A log file that
+/// was cut is shown as damaged at its end.
 ///
 /// # Errors
 /// [`OpenError`] when the system fails, or the file has no header that makes sense.
@@ -80,8 +81,8 @@ fn dump_blocks(
     let codec = BlockCodec::new(&header.identity);
     let mut stream = BlockStream::new(file, len);
     let mut chunk = Chunk::default();
-    let mut end = BlockEnd::None;
-    while end == BlockEnd::None {
+    let mut reserved_bytes = header.reserved_bytes;
+    let stopped = loop {
         match stream.next(&mut chunk)? {
             Next::Blocks => {
                 let mut offset = chunk.offset;
@@ -90,18 +91,26 @@ fn dump_blocks(
                         out(Dumped::Damage { offset, finding });
                         return Ok(());
                     }
+                    reserved_bytes = reserved_bytes.max(claimed.header.reserved_bytes.unwrap_or_default());
                     offset += claimed.bytes() as u64;
                 }
-                end = chunk.end;
+                if chunk.end != BlockEnd::None {
+                    out(Dumped::End { offset: stream.offset() });
+                    return Ok(());
+                }
             }
-            Next::Stopped(BlockDamage::Empty) | Next::End => break,
-            Next::Stopped(damage) => {
-                out(Dumped::Damage { offset: stream.offset(), finding: Finding::Block(damage) });
-                return Ok(());
-            }
+            Next::Stopped(damage) => break Some(damage),
+            Next::End => break None,
         }
+    };
+    let offset = stream.offset();
+    match stopped {
+        _ if len < reserved_bytes => {
+            out(Dumped::Damage { offset: len, finding: Finding::Cut { reserved_bytes } });
+        }
+        None | Some(BlockDamage::Empty) => out(Dumped::End { offset }),
+        Some(damage) => out(Dumped::Damage { offset, finding: Finding::Block(damage) }),
     }
-    out(Dumped::End { offset: stream.offset() });
     Ok(())
 }
 

@@ -96,6 +96,11 @@ pub enum Finding {
     Block(BlockDamage),
     /// The file ends without the block that ends such a file.
     NoEnd,
+    /// The file is shorter than it was made, and nothing says that it was ended: nobody knows what was behind.
+    Cut {
+        /// How long it was made.
+        reserved_bytes: u64,
+    },
     /// An entry of a block with a right checksum is malformed.
     Entry(Malformed),
     /// The epoch of an entry does not lie within what its block says.
@@ -253,6 +258,9 @@ impl fmt::Display for Finding {
             Finding::Header(damage) => damage.fmt(f),
             Finding::Block(damage) => damage.fmt(f),
             Finding::NoEnd => f.write_str("the file ends too early"),
+            Finding::Cut { reserved_bytes } => {
+                write!(f, "the file is cut off here; it was {reserved_bytes} bytes long")
+            }
             Finding::Entry(malformed) => malformed.fmt(f),
             Finding::Epoch => f.write_str("an entry's epoch contradicts its block"),
             Finding::Behind { stored } => {

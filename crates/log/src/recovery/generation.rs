@@ -4,10 +4,12 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ensilo_disk::{Disk, File};
+use ensilo_disk::{Disk, File, PAGE_BYTES};
 use ensilo_epoch::Epoch;
 
-use crate::format::{DatabaseId, FileHeader, FileIdentity, FileRole, LogFileName};
+use crate::format::{
+    BLOCK_HEADER_BYTES, DatabaseId, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole, LogFileName,
+};
 
 /// What the log of a new generation starts with.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub struct NewLogger {
     pub sequence: u64,
     /// The file, which has its header and lies safely on disk.
     pub file: Box<dyn File>,
+    /// How long it is.
+    pub reserved_bytes: u64,
 }
 
 impl fmt::Debug for NewLogger {
@@ -61,9 +65,9 @@ impl NewGeneration {
             let at = |error| (directory.clone(), error);
             create_directory(disk, directory).map_err(at)?;
             let name = LogFileName { generation, logger, sequence: 1, largest_epoch: None };
-            let file =
+            let (file, reserved_bytes) =
                 create_log_file(disk, directory, database, name, first_epoch, file_bytes).map_err(at)?;
-            loggers.push(NewLogger { directory: directory.clone(), sequence: 1, file });
+            loggers.push(NewLogger { directory: directory.clone(), sequence: 1, file, reserved_bytes });
         }
         Ok(NewGeneration { database, generation, first_epoch, loggers })
     }
@@ -89,7 +93,10 @@ pub(crate) fn create_directory(disk: &dyn Disk, directory: &Path) -> io::Result<
 }
 
 /// Creates a log file of `file_bytes` bytes, with its header, and syncs it and its name: whatever is written into it and synced
-/// from now on is there after a crash.
+/// from now on is there after a crash. Returns it with its length: whole pages, with room for a block behind the header.
+///
+/// # Crash
+/// The length is synced before the header that names it is written: a file with a header that is shorter was cut by somebody.
 ///
 /// # Errors
 /// `AlreadyExists`; those of the system.
@@ -100,13 +107,16 @@ pub fn create_log_file(
     name: LogFileName,
     first_epoch: Epoch,
     file_bytes: u64,
-) -> io::Result<Box<dyn File>> {
-    let header = FileHeader { identity: log_identity(database, name), first_epoch }.encode();
-    let file = disk.create(&directory.join(name.to_string()), file_bytes.max(header.len() as u64))?;
-    file.write_at(0, &header)?;
+) -> io::Result<(Box<dyn File>, u64)> {
+    let bytes_min = (FILE_HEADER_BYTES + BLOCK_HEADER_BYTES) as u64;
+    let reserved_bytes = file_bytes.max(bytes_min).next_multiple_of(PAGE_BYTES as u64);
+    let header = FileHeader { identity: log_identity(database, name), first_epoch, reserved_bytes };
+    let file = disk.create(&directory.join(name.to_string()), reserved_bytes)?;
+    file.sync_all()?;
+    file.write_at(0, &header.encode())?;
     file.sync_all()?;
     disk.sync_dir(directory)?;
-    Ok(file)
+    Ok((file, reserved_bytes))
 }
 
 /// What the header of the log file of this name says.

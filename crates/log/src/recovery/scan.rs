@@ -4,7 +4,8 @@
 //! The blocks of a file count up to the first place where there is no valid one. That is as it should be if what follows was never
 //! synced: a power failure leaves any part of it. Valid blocks behind that place are therefore looked for, and asked what was on disk
 //! when they were written ([`crate::BlockHeader::synced_to`], [`crate::BlockHeader::durable_epoch`]). If one of them knows more than
-//! the scan has found, something that was synced is gone, and that is damage.
+//! the scan has found, something that was synced is gone, and that is damage. A file without a last block that is shorter than its
+//! header, or a block that counts, says that it was made, was cut, and with it perhaps what could testify.
 
 use std::io;
 
@@ -12,11 +13,17 @@ use ensilo_disk::File;
 use ensilo_epoch::Epoch;
 
 use super::block_stream::{BlockStream, CHUNK_BYTES, Chunk, Next};
-use crate::format::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockCodec, BlockDamage, BlockEnd, SealedHeader};
+use crate::format::{
+    BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockCodec, BlockDamage, BlockEnd, FileHeader, SealedHeader,
+};
 
 /// What a log file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Scan {
+    /// The length of the file.
+    pub(super) bytes: u64,
+    /// How long it was made, as far as its blocks say; its header may say more.
+    pub(super) reserved_bytes: u64,
     /// The end of the last block that counts.
     pub(super) valid_end: u64,
     /// Why nothing counts after it; `None` at the end of the file, and after a block that ends the file or the logger.
@@ -57,9 +64,7 @@ impl Evidence {
         self.has_blocks = true;
         self.synced_to = self.synced_to.max(header.synced_to);
         self.durable_epoch = self.durable_epoch.max(header.durable_epoch);
-        let last = header.epochs.map_or(Epoch::default(), |(_, last)| last);
-        let mark = header.mark.unwrap_or_default();
-        self.largest_epoch = self.largest_epoch.max(last).max(mark).max(header.durable_epoch);
+        self.largest_epoch = self.largest_epoch.max(header.largest_epoch());
     }
 }
 
@@ -68,6 +73,8 @@ pub(super) fn scan(file: &dyn File, codec: &BlockCodec) -> io::Result<Scan> {
     let len = file.len_bytes()?;
     let mut stream = BlockStream::new(file, len);
     let mut scan = Scan {
+        bytes: len,
+        reserved_bytes: 0,
         valid_end: stream.offset(),
         stopped: None,
         end: BlockEnd::None,
@@ -95,12 +102,20 @@ impl Scan {
         self.evidence.synced_to > self.valid_end
     }
 
+    /// How long the file has to be, if it is shorter and nothing says that its space was given back.
+    pub(super) fn is_cut(&self, header: &FileHeader) -> Option<u64> {
+        let reserved_bytes = self.reserved_bytes.max(header.reserved_bytes);
+        (self.end == BlockEnd::None && self.bytes < reserved_bytes).then_some(reserved_bytes)
+    }
+
     fn take_chunk(&mut self, codec: &BlockCodec, chunk: &Chunk) {
         for (_, block) in chunk.blocks() {
             match codec.check(block, self.valid_end) {
                 Ok((sealed, _)) => {
                     self.valid_end = sealed.end_offset();
                     self.end = sealed.header.end;
+                    self.reserved_bytes =
+                        self.reserved_bytes.max(sealed.header.reserved_bytes.unwrap_or_default());
                     self.mark = sealed.header.mark.map(|mark| (mark, self.valid_end)).or(self.mark);
                     let last = sealed.header.epochs.map_or(Epoch::default(), |(_, last)| last);
                     self.last_entry = self.last_entry.max(last);
@@ -120,8 +135,8 @@ impl Scan {
 pub(super) enum Needed {
     /// Up to here: the end of the first block whose mark says so.
     To(u64),
-    /// All of it, and the next one.
-    Whole,
+    /// Up to its seal, which ends here, and the next one.
+    Whole(u64),
     /// The log does not reach the epoch.
     TooShort,
 }
@@ -143,7 +158,7 @@ pub(super) fn needed_up_to(file: &dyn File, codec: &BlockCodec, epoch: Epoch) ->
                 return Ok((Needed::To(offset), evidence.largest_epoch));
             }
             if sealed.header.end == BlockEnd::Seal {
-                return Ok((Needed::Whole, evidence.largest_epoch));
+                return Ok((Needed::Whole(offset), evidence.largest_epoch));
             }
         }
     }

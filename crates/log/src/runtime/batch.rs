@@ -9,7 +9,7 @@ use super::buffer::Taken;
 use super::error::LogError;
 use super::log_file::LogFile;
 use super::statistics::Counts;
-use crate::format::{BlockEnd, BlockHeader, Compression};
+use crate::format::{BlockEnd, BlockHeader, Compression, block_bytes};
 
 /// From this length on a payload is a block of its own.
 const LARGE_BYTES: usize = 16 << 10;
@@ -58,6 +58,8 @@ impl Batcher {
             let (block, others) = rest.split_at_mut(pieces_of_a_block(rest));
             rest = others;
             is_last = rest.is_empty();
+            let payload_bytes = block.iter().map(|piece| piece.payload().len()).sum();
+            file.make_room(block_bytes(payload_bytes), said.durable_epoch, counts)?;
             let header = header(file, said, !block.is_empty(), is_last);
             self.append_block(file, block, &header, counts)?;
         }
@@ -101,11 +103,9 @@ fn pieces_of_a_block(pieces: &[Taken<'_>]) -> usize {
 fn header(file: &LogFile, said: &Said, has_entries: bool, is_last: bool) -> BlockHeader {
     let last = said.last.filter(|_| is_last);
     BlockHeader {
-        offset: file.offset(),
-        synced_to: file.synced_to(),
         epochs: has_entries.then_some(said.epochs),
         mark: last.map(|(mark, _)| mark),
-        durable_epoch: said.durable_epoch,
         end: last.map_or(BlockEnd::None, |(_, end)| end),
+        ..file.header(said.durable_epoch)
     }
 }

@@ -53,7 +53,7 @@ impl Files {
             let name = LogFileName { generation, logger, sequence: new.sequence, largest_epoch: None };
             let path = new.directory.join(name.to_string());
             let codec = BlockCodec::new(&log_identity(database, name));
-            first.push(LogFile::new(name, path, codec, new.file));
+            first.push(LogFile::new(name, path, codec, new.file, new.reserved_bytes));
             directories.push(new.directory);
             chores.push_back(Chore::Make { name: following(name), first_epoch });
         }
@@ -114,10 +114,11 @@ impl Files {
         let logger = name.logger as usize;
         let directory = &self.directories[logger];
         let path = directory.join(name.to_string());
-        let file = create_log_file(&*self.disk, directory, self.database, name, first_epoch, self.file_bytes)
-            .map_err(|error| LogError::io(Attempt::Name, &path, error))?;
+        let created =
+            create_log_file(&*self.disk, directory, self.database, name, first_epoch, self.file_bytes);
+        let (file, reserved_bytes) = created.map_err(|error| LogError::io(Attempt::Name, &path, error))?;
         let codec = BlockCodec::new(&log_identity(self.database, name));
-        self.state.lock().next[logger] = Some(LogFile::new(name, path, codec, file));
+        self.state.lock().next[logger] = Some(LogFile::new(name, path, codec, file, reserved_bytes));
         Ok(())
     }
 

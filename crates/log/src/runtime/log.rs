@@ -60,7 +60,7 @@ impl Log {
         let log = Arc::new(Log { core: Arc::clone(&core), threads: Monitor::new(Vec::new()) });
         for (index, file) in first.into_iter().enumerate() {
             let core = Arc::clone(&core);
-            let logger = Logger::new(core, index, file, options.file_bytes, options.compression, first_epoch);
+            let logger = Logger::new(core, index, file, options.compression, first_epoch);
             if index == 0 {
                 log.spawn("log-0", move |_| Leader::new(logger, first_epoch).lead())?;
             } else {

@@ -1,13 +1,24 @@
 //! The file that a logger writes.
+//!
+//! # Crash
+//! As long as the file has no last block, somebody who finds it shorter than was said knows that it was cut. So nothing is written past
+//! the length that was said last: the file is first made longer and synced, and a block in front of the end says so
+//! ([`crate::BlockHeader::reserved_bytes`]). A crash in between leaves a file that is longer than it has to be.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use ensilo_disk::{Appender, File};
+use ensilo_disk::{Appender, File, PAGE_BYTES};
+use ensilo_epoch::Epoch;
 
 use super::error::{Attempt, LogError};
 use super::statistics::Counts;
-use crate::format::{BlockCodec, FILE_HEADER_BYTES, LogFileName};
+use crate::format::{
+    BLOCK_HEADER_BYTES, BlockCodec, BlockHeader, Compression, FILE_HEADER_BYTES, LogFileName,
+};
+
+/// What there is always room for: a block that says that the file was made longer.
+const SPARE_BYTES: u64 = BLOCK_HEADER_BYTES as u64;
 
 /// An open log file, which is written from its header on.
 #[derive(Debug)]
@@ -18,13 +29,28 @@ pub(crate) struct LogFile {
     file: Appender,
     /// Everything before is on the disk.
     synced_to: u64,
+    /// So long the file says that it is: whole pages, as they are what is written.
+    reserved_bytes: u64,
 }
 
 impl LogFile {
-    /// A file that has its header and nothing else, all of it synced.
-    pub(crate) fn new(name: LogFileName, path: PathBuf, codec: BlockCodec, file: Box<dyn File>) -> LogFile {
+    /// A file that has its header, which says how long it is, and nothing else, all of it synced.
+    pub(crate) fn new(
+        name: LogFileName,
+        path: PathBuf,
+        codec: BlockCodec,
+        file: Box<dyn File>,
+        reserved_bytes: u64,
+    ) -> LogFile {
         let header = FILE_HEADER_BYTES as u64;
-        LogFile { name, path, codec, file: Appender::new(file, header), synced_to: header }
+        LogFile {
+            name,
+            path,
+            codec,
+            file: Appender::new(file, header),
+            synced_to: header,
+            reserved_bytes,
+        }
     }
 
     /// Where the next block goes.
@@ -32,13 +58,44 @@ impl LogFile {
         self.file.offset()
     }
 
+    /// Whether it is time to go on in another one: before there is no room left, so that it seldom has to be made longer.
+    pub(crate) fn is_full(&self) -> bool {
+        self.offset() >= self.reserved_bytes - self.reserved_bytes / 8
+    }
+
+    /// The header of a block without anything in it, for the place where the next block goes.
+    pub(crate) fn header(&self, durable_epoch: Epoch) -> BlockHeader {
+        BlockHeader::new(self.offset(), self.synced_to, durable_epoch)
+    }
+
     /// Whether it has nothing but its header.
     pub(crate) fn is_empty(&self) -> bool {
         self.offset() == FILE_HEADER_BYTES as u64
     }
 
-    pub(crate) fn synced_to(&self) -> u64 {
-        self.synced_to
+    /// Sees to it that a block of so many bytes fits into the file as long as it says that it is.
+    pub(crate) fn make_room(
+        &mut self,
+        block_bytes: usize,
+        durable_epoch: Epoch,
+        counts: &Counts,
+    ) -> Result<(), LogError> {
+        // Two spare ones: this time's, which is written below, and the next one's.
+        let needed = self.offset() + block_bytes as u64 + SPARE_BYTES;
+        if needed <= self.reserved_bytes {
+            return Ok(());
+        }
+        let wanted = (needed + SPARE_BYTES).max(self.reserved_bytes + self.reserved_bytes / 8);
+        let reserved_bytes = wanted.next_multiple_of(PAGE_BYTES as u64);
+        let longer = self.file.reserve(reserved_bytes);
+        longer.map_err(|error| LogError::io(Attempt::Write, &self.path, error))?;
+        self.sync(counts)?;
+        let header = BlockHeader { reserved_bytes: Some(reserved_bytes), ..self.header(durable_epoch) };
+        let mut block = Vec::new();
+        self.codec.seal(&mut block, &header, &[], Compression::None);
+        self.reserved_bytes = reserved_bytes;
+        counts.blocks.add(1);
+        self.append(&block, counts)
     }
 
     /// Appends blocks that were sealed for this place; they are written with others, at [`LogFile::flush`] at the latest.

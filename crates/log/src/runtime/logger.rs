@@ -24,7 +24,6 @@ pub(crate) struct Logger {
     pub(crate) lane: Arc<Lane>,
     index: usize,
     file: LogFile,
-    file_bytes: u64,
     batcher: Batcher,
     /// Entries with an earlier epoch were all synced.
     mark: Epoch,
@@ -37,7 +36,6 @@ impl Logger {
         core: Arc<Core>,
         index: usize,
         file: LogFile,
-        file_bytes: u64,
         compression: Compression,
         first_epoch: Epoch,
     ) -> Logger {
@@ -46,7 +44,6 @@ impl Logger {
             core,
             index,
             file,
-            file_bytes,
             batcher: Batcher::new(compression),
             mark: first_epoch,
             largest_epoch: first_epoch,
@@ -101,11 +98,14 @@ impl Logger {
         Ok(())
     }
 
-    /// Ends the log in order. Everything is stored.
+    /// Ends the log in order. Everything is stored. The space behind the end is given back only when the end is on the disk: without it a
+    /// file that is shorter than it says has lost something.
     fn close(&mut self) -> Result<(), LogError> {
         self.write(Which::All, Some((self.mark, BlockEnd::Closed)))?;
+        let counts = &self.core.counters[self.index];
+        self.file.sync(counts)?;
         self.file.trim()?;
-        self.file.sync(&self.core.counters[self.index])
+        self.file.sync(counts)
     }
 
     fn write(&mut self, which: Which, last: Option<(Epoch, BlockEnd)>) -> Result<(), LogError> {
@@ -125,7 +125,7 @@ impl Logger {
     }
 
     fn is_full(&self) -> bool {
-        self.file.offset() >= self.file_bytes || (self.lane.wants_rotation() && !self.file.is_empty())
+        self.file.is_full() || (self.lane.wants_rotation() && !self.file.is_empty())
     }
 
     fn go_on_in(&mut self, next: LogFile) {

@@ -11,7 +11,7 @@ pub struct LogOptions {
     pub buffer_bytes: usize,
     /// Full buffers that may wait for each logger, beside the one that each writer is filling. Workers wait when there are more.
     pub buffers_per_logger: usize,
-    /// Bytes of a log file: a logger goes on in the next file at the end of the round that reached them.
+    /// Bytes of a log file: a logger goes on in the next file at the end of the round that reached seven eighths of them.
     pub file_bytes: u64,
     /// Whether blocks are compressed.
     pub compression: Compression,

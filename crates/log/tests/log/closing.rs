@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use ensilo_disk::SimulatedDisk;
+use ensilo_disk::{Recorder, SimulatedDisk};
 use ensilo_epoch::Epoch;
 use ensilo_log::{LogError, LogOptions, ReserveError};
 
@@ -32,6 +32,27 @@ fn what_was_committed_is_stored_at_the_end() {
         scan.check(&committed, last);
         assert_eq!(scan.closed, directories.len());
         assert!(matches!(workers[0].commit(1), Err(LogError::Closed)));
+    }
+}
+
+#[test]
+fn a_power_failure_at_the_end_takes_nothing_with_it() {
+    // The last block comes to lie in one sector or in two.
+    for row_bytes in (0..512).step_by(32) {
+        let recorder = Arc::new(Recorder::over(Arc::new(SimulatedDisk::new())));
+        let rig = Rig::new(Arc::clone(&recorder) as _, &["log"], &options());
+        let mut worker = rig.worker(1);
+        let last = worker.commit(row_bytes).unwrap();
+        rig.log.wait_durable(last).unwrap();
+        let stored = recorder.position();
+        rig.log.close().unwrap();
+        let trace = recorder.trace();
+        for position in stored..=trace.len() {
+            for seed in 0..40 {
+                // Checks that no file is shorter than it says, unless it ends in order.
+                rig.scan_on(&trace.disk_after(position).crash(seed)).check(&worker.committed, last);
+            }
+        }
     }
 }
 

@@ -119,6 +119,8 @@ fn who_waits_while_the_sync_hangs_is_told_when_it_fails() {
         let waiting = scope.spawn(|| rig.log.wait_durable(epoch));
         gate.wait_until_hanging(1);
         gate.open();
-        assert!(matches!(waiting.join().unwrap(), Err(LogError::Sync { .. })));
+        // The first sync may be one of the file that is made ahead.
+        let told = waiting.join().unwrap();
+        assert!(matches!(told, Err(LogError::Sync { .. } | LogError::File { .. })), "{told:?}");
     });
 }

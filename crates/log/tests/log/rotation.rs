@@ -39,6 +39,7 @@ fn run(rig: &Rig, workers: u64, commits: u64) {
     assert_eq!(scan.entries.len() as u64, 4 * workers * commits);
     assert_eq!(scan.transactions, rig.log.statistics().transactions);
     assert_eq!(scan.blocks, rig.log.statistics().blocks);
+    assert!(scan.reservations > 0, "transactions of 70,000 bytes do not fit into files of 20,000");
 }
 
 fn tiny() -> LogOptions {

@@ -27,6 +27,8 @@ pub(crate) struct Scan {
     pub(crate) files: Vec<LogFileName>,
     pub(crate) transactions: u64,
     pub(crate) blocks: u64,
+    /// Blocks that say that a file was made longer.
+    pub(crate) reservations: u64,
 }
 
 impl Scan {
@@ -105,6 +107,7 @@ impl Scan {
         assert!(header.first_epoch <= first_mark);
         let codec = BlockCodec::new(&header.identity);
         let (mut offset, mut end, mut scratch) = (FILE_HEADER_BYTES, BlockEnd::None, Vec::new());
+        let mut reserved_bytes = header.reserved_bytes;
         while let Ok((block, payload)) = codec.check(&bytes[offset..], offset as u64) {
             assert_eq!(end, BlockEnd::None, "a block after the end");
             assert!(block.header.synced_to <= offset as u64);
@@ -116,8 +119,15 @@ impl Scan {
             *mark = block.header.mark.max(*mark);
             self.claimed_epoch = self.claimed_epoch.max(block.header.durable_epoch);
             end = block.header.end;
+            self.reservations += u64::from(block.header.reserved_bytes.is_some());
+            reserved_bytes = reserved_bytes.max(block.header.reserved_bytes.unwrap_or_default());
             offset += block.bytes();
+            assert!(offset as u64 <= reserved_bytes, "{name} is written past what it says");
         }
+        assert!(
+            end != BlockEnd::None || bytes.len() as u64 >= reserved_bytes,
+            "{name} is shorter than it says"
+        );
         self.closed += usize::from(end == BlockEnd::Closed);
         assert!(
             name.largest_epoch.is_none() || end == BlockEnd::Seal,

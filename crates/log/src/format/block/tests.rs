@@ -9,15 +9,13 @@ fn file(sequence: u64) -> FileIdentity {
 
 fn headers() -> impl Strategy<Value = BlockHeader> {
     let end = prop_oneof![Just(BlockEnd::None), Just(BlockEnd::Seal), Just(BlockEnd::Closed)];
-    let epoch = 1u64..1 << 40;
+    let epoch = 1u64..(1 << 40) - 3;
     (0u64..1 << 20, 0u64..1 << 20, any::<bool>(), epoch.clone(), epoch.clone(), any::<bool>(), epoch, end)
         .prop_map(|(offset, unsynced, entries, first, mark, marked, durable, end)| BlockHeader {
-            offset,
-            synced_to: offset.saturating_sub(unsynced),
             epochs: entries.then_some((Epoch::new(first), Epoch::new(first + 3))),
             mark: marked.then_some(Epoch::new(mark)),
-            durable_epoch: Epoch::new(durable),
             end,
+            ..BlockHeader::new(offset, offset.saturating_sub(unsynced), Epoch::new(durable))
         })
 }
 
@@ -86,12 +84,9 @@ proptest! {
 #[test]
 fn every_flipped_bit_and_every_cut_is_found() {
     let header = BlockHeader {
-        offset: 4096,
-        synced_to: 4096,
         epochs: Some((Epoch::new(5), Epoch::new(6))),
         mark: Some(Epoch::new(7)),
-        durable_epoch: Epoch::new(4),
-        end: BlockEnd::None,
+        ..BlockHeader::new(4096, 4096, Epoch::new(4))
     };
     let codec = BlockCodec::new(&file(1));
     for compression in [Compression::None, Compression::Lz4] {
@@ -107,6 +102,32 @@ fn every_flipped_bit_and_every_cut_is_found() {
         }
         assert!(codec.check(&bytes, 4096).is_ok());
     }
+}
+
+#[test]
+fn a_reservation_stands_alone() {
+    let codec = BlockCodec::new(&file(1));
+    let reservation =
+        BlockHeader { reserved_bytes: Some(1 << 50), ..BlockHeader::new(4096, 0, Epoch::new(4)) };
+    let bytes = seal(&reservation, &[], Compression::None);
+    assert_eq!(codec.check(&bytes, 4096).unwrap().0.header, reservation);
+    let bytes = seal(&reservation, &[vec![1]], Compression::None);
+    assert_eq!(codec.check(&bytes, 4096), Err(BlockDamage::Header));
+    for header in [
+        BlockHeader { mark: Some(Epoch::new(9)), ..reservation },
+        BlockHeader { end: BlockEnd::Closed, ..reservation },
+    ] {
+        let bytes = seal(&header, &[], Compression::None);
+        assert_eq!(codec.check(&bytes, 4096), Err(BlockDamage::Header));
+    }
+}
+
+#[test]
+fn what_is_too_far_to_be_said_is_not_claimed_to_be_synced() {
+    let header = BlockHeader::new(1 << 40, 1 << 30, Epoch::new(4));
+    let bytes = seal(&header, &[], Compression::None);
+    let (sealed, _) = BlockCodec::new(&file(1)).check(&bytes, 1 << 40).unwrap();
+    assert_eq!(sealed.header.synced_to, 0);
 }
 
 #[test]

@@ -9,9 +9,9 @@ use ensilo_epoch::Epoch;
 
 use super::history::Run;
 use super::model::Rows;
-use super::writer::{DIR, TestLog, recover, rows_up_to};
+use super::writer::{DIR, FILE_BYTES, TestLog, recover, rows_up_to};
 use crate::format::{BlockEnd, FORMAT_VERSION};
-use crate::recovery::{Consequence, Finding, OpenError};
+use crate::recovery::{Consequence, Finding, OpenError, repair};
 
 /// A small database with everything in it, what it holds and where its blocks lie.
 struct Sample {
@@ -115,10 +115,53 @@ fn every_cut_is_found_or_harmless() {
             for at in (0..len).step_by(7) {
                 let disk = sample.disk.fork();
                 disk.truncate(&path, at).unwrap();
-                // A cut takes the evidence with it: it may look as if the last round and the end had never been.
-                sample.check(disk, true, &format!("{} cut at {at}", path.display()));
+                sample.check(disk, false, &format!("{} cut at {at}", path.display()));
             }
         }
+    }
+}
+
+#[test]
+fn a_cut_of_a_file_that_was_made_longer_is_found() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut run = Run::new(&disk, 1, 3);
+    while run.log.loggers[0].offset < 3 * FILE_BYTES {
+        run.round();
+    }
+    let (rows, stored) = (rows_up_to(&run.history, run.log.durable_epoch), run.log.durable_epoch);
+    drop(run);
+    assert_eq!(recover(&Arc::new(disk.fork()), 1).unwrap(), (rows, Some(stored)));
+    let path = Path::new(DIR).join("log/log-1-0-1.open");
+    let len = disk.contents(&path).unwrap().len() as u64;
+    for at in (FILE_BYTES - 200..len).step_by(11) {
+        let cut = Arc::new(disk.fork());
+        cut.truncate(&path, at).unwrap();
+        let error = recover(&cut, 1).unwrap_err();
+        let damage = error.damage().unwrap();
+        assert!(matches!(damage.finding, Finding::Cut { reserved_bytes } if reserved_bytes > at), "{error}");
+        assert_eq!((&damage.file, damage.offset), (&path, Some(at)));
+        // What is left of it can be had.
+        let Consequence::After(kept) = damage.consequence else { panic!("{error}") };
+        repair(&(Arc::clone(&cut) as Arc<dyn Disk>), Path::new(DIR), kept).unwrap();
+        assert!(recover(&cut, 1).unwrap().1.unwrap() >= kept);
+    }
+}
+
+#[test]
+fn space_that_an_end_in_order_gave_back_is_not_missed() {
+    for is_trimmed in [false, true] {
+        let disk = Arc::new(SimulatedDisk::new());
+        let mut run = Run::new(&disk, 1, 3);
+        run.round();
+        let stored = run.log.durable_epoch;
+        if is_trimmed {
+            run.log.close();
+        } else {
+            run.log.append(0, &[], None, BlockEnd::Closed);
+            run.log.sync(0);
+        }
+        drop(run);
+        assert_eq!(recover(&Arc::new(disk.crash(1)), 1).unwrap().1, Some(stored));
     }
 }
 
@@ -242,7 +285,9 @@ fn a_block_that_knows_more_than_the_log_holds_is_evidence() {
     run.round();
     run.round();
     drop(run);
-    disk.truncate(&Path::new(DIR).join("log/log-1-1-1.open"), offset).unwrap();
+    let path = Path::new(DIR).join("log/log-1-1-1.open");
+    disk.truncate(&path, offset).unwrap();
+    disk.open(&path).unwrap().set_len(FILE_BYTES).unwrap();
     let error = recover(&disk, 1).unwrap_err();
     assert!(matches!(error.damage().unwrap().finding, Finding::Behind { .. }), "{error}");
 }

@@ -8,9 +8,9 @@ use ensilo_epoch::Epoch;
 
 use super::model::{AnyOrder, Op, Rows, Transaction, Versions, in_order};
 use crate::format::{
-    BlockCodec, BlockEnd, BlockHeader, Compression, Cursor, FILE_HEADER_BYTES, LogFileName, delete_bytes,
-    encode_delete, encode_patch, encode_put, encode_transaction, epoch_of, patch_bytes, put_bytes,
-    transaction_bytes,
+    BLOCK_HEADER_BYTES, BlockCodec, BlockEnd, BlockHeader, Compression, Cursor, FILE_HEADER_BYTES,
+    LogFileName, delete_bytes, encode_delete, encode_patch, encode_put, encode_transaction, epoch_of,
+    patch_bytes, put_bytes, transaction_bytes,
 };
 use crate::recovery::{
     DatabaseFiles, FinishedCheckpoint, Found, GenerationOptions, NewGeneration, OpenError, Progress,
@@ -37,6 +37,7 @@ pub(crate) struct TestLogger {
     codec: BlockCodec,
     pub(crate) offset: u64,
     pub(crate) synced_to: u64,
+    reserved_bytes: u64,
     largest_epoch: Epoch,
 }
 
@@ -86,6 +87,7 @@ impl TestLog {
                     codec: BlockCodec::new(&log_identity(database, name)),
                     offset: FILE_HEADER_BYTES as u64,
                     synced_to: FILE_HEADER_BYTES as u64,
+                    reserved_bytes: new.reserved_bytes,
                     largest_epoch: Epoch::default(),
                 }
             })
@@ -110,15 +112,9 @@ impl TestLog {
             let all = || rest.iter().copied().chain([first]);
             (all().min().unwrap(), all().max().unwrap())
         });
-        let header = BlockHeader {
-            offset: logger.offset,
-            synced_to: logger.synced_to,
-            epochs,
-            mark,
-            durable_epoch,
-            end,
-        };
         let payload: Vec<u8> = transactions.iter().flat_map(encode).collect();
+        logger.make_room(payload.len() as u64, durable_epoch);
+        let header = BlockHeader { epochs, mark, end, ..logger.header(durable_epoch) };
         let mut block = Vec::new();
         logger.codec.seal(&mut block, &header, &[&payload], self.compression);
         logger.file.write_at(logger.offset, &block).unwrap();
@@ -147,7 +143,8 @@ impl TestLog {
         let next =
             LogFileName { sequence: self.loggers[logger].name.sequence + 1, ..self.loggers[logger].name };
         let directory = self.loggers[logger].directory.clone();
-        let file = create_log_file(&*self.disk, &directory, database, next, mark, FILE_BYTES).unwrap();
+        let (file, reserved_bytes) =
+            create_log_file(&*self.disk, &directory, database, next, mark, FILE_BYTES).unwrap();
         self.append(logger, &[], Some(mark), BlockEnd::Seal);
         self.sync(logger);
         let logger = &mut self.loggers[logger];
@@ -160,6 +157,7 @@ impl TestLog {
         logger.codec = BlockCodec::new(&log_identity(database, next));
         logger.offset = FILE_HEADER_BYTES as u64;
         logger.synced_to = FILE_HEADER_BYTES as u64;
+        logger.reserved_bytes = reserved_bytes;
         logger.largest_epoch = Epoch::default();
     }
 
@@ -168,6 +166,8 @@ impl TestLog {
         for logger in 0..self.loggers.len() {
             self.append(logger, &[], None, BlockEnd::Closed);
             self.sync(logger);
+            let logger = &self.loggers[logger];
+            logger.file.set_len(logger.offset).unwrap();
         }
     }
 
@@ -181,6 +181,31 @@ impl TestLog {
         let written = vec![writer.finish().unwrap()];
         let finished = FinishedCheckpoint { place, end_epoch: self.durable_epoch, written };
         self.files.install_checkpoint(finished, self.durable_epoch).unwrap();
+    }
+}
+
+impl TestLogger {
+    fn header(&self, durable_epoch: Epoch) -> BlockHeader {
+        BlockHeader::new(self.offset, self.synced_to, durable_epoch)
+    }
+
+    /// Makes the file longer, if the payload does not fit into it as long as it says that it is.
+    fn make_room(&mut self, payload_bytes: u64, durable_epoch: Epoch) {
+        let header_bytes = BLOCK_HEADER_BYTES as u64;
+        let needed = self.offset + payload_bytes + 2 * header_bytes;
+        if needed <= self.reserved_bytes {
+            return;
+        }
+        self.reserved_bytes = needed + header_bytes + 1000;
+        self.file.set_len(self.reserved_bytes).unwrap();
+        self.file.sync_data().unwrap();
+        self.synced_to = self.offset;
+        let reservation =
+            BlockHeader { reserved_bytes: Some(self.reserved_bytes), ..self.header(durable_epoch) };
+        let mut block = Vec::new();
+        self.codec.seal(&mut block, &reservation, &[], Compression::None);
+        self.file.write_at(self.offset, &block).unwrap();
+        self.offset += header_bytes;
     }
 }
 
