@@ -7,6 +7,7 @@
 
 pub mod after;
 pub mod explore;
+pub mod fixture;
 pub mod lying;
 pub mod parallel;
 pub mod random;

@@ -1,0 +1,60 @@
+//! Databases of each format version, kept in the repository: every later version opens them and finds what they held.
+//!
+//! They lie in `crates/crash/fixtures/format-<version>`. What they hold follows from the rules in [`rows`]; how they came about is in
+//! [`make`], which is also how those of a new version are made: raise `FORMAT_VERSION`, then
+//!
+//! ```text
+//! cargo run --release -p ensilo-crash --example make_fixtures
+//! ```
+//!
+//! and add the new directory to the repository. Those of earlier versions stay as they are, for ever: the example refuses to
+//! replace one. If a change of the format is needed before anybody has files of it, remove the directory first.
+
+pub mod make;
+pub mod rows;
+pub mod stored;
+
+use std::path::Path;
+use std::time::Duration;
+
+use ensilo::{Compression, Database, Options};
+
+/// How the database of a fixture came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It was closed in order, with a checkpoint and a log after it, both compressed.
+    Closed,
+    /// The power failed in its second life, in the middle of a round: a checkpoint, a log of an earlier generation, two loggers with
+    /// directories of their own, and an end that is torn.
+    Crashed,
+}
+
+impl Kind {
+    /// Both.
+    pub const ALL: [Kind; 2] = [Kind::Closed, Kind::Crashed];
+
+    /// The name of the fixture's directory.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Closed => "closed",
+            Kind::Crashed => "crashed",
+        }
+    }
+
+    /// How the database in `directory` is opened: with checkpoints only when asked for.
+    pub fn options(self, directory: &Path) -> Options {
+        let options = Database::options()
+            .log_file_bytes(1 << 20)
+            .log_buffers(4)
+            .checkpoint_interval(Duration::from_secs(3600))
+            .recovery_threads(2)
+            .pool_threads(1);
+        match self {
+            Kind::Closed => {
+                options.log_compression(Compression::Lz4).checkpoint_compression(Compression::Lz4)
+            }
+            Kind::Crashed => options.log_directories([directory.join("log"), directory.join("log-too")]),
+        }
+    }
+}
