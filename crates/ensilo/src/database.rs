@@ -1,7 +1,7 @@
 //! The database: what opens, owns and closes everything else.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ensilo_disk::Disk;
@@ -10,7 +10,7 @@ use ensilo_row::{IndexSchema, Order, Row, Schema};
 use ensilo_txn::{Epoch, Protocol, Silo};
 
 use crate::catalog::TableCore;
-use crate::durable::{self, Checkpoint};
+use crate::durable::{self, Backup, Checkpoint};
 use crate::dynamic::DynamicTable;
 use crate::error::SchemaMismatch;
 use crate::interactive::Interactive;
@@ -324,6 +324,40 @@ impl<P: Protocol> Database<P> {
         self.check_open()?;
         let durable = self.shared.durable().ok_or(Error::NotDurable)?;
         durable.checkpoint(&self.shared.engine)
+    }
+
+    /// Copies the database to the directory `target`, which is empty or missing and lies in no database, while transactions go on. The copy is
+    /// a database of its own, with its log in one directory; it was read back and verified when this returns. To restore it, open it.
+    ///
+    /// It has every transaction that was acknowledged as stored before the call, and is a prefix of the serial order:
+    /// [`Backup::durable_epoch`] says where that ends, and no transaction of a later epoch is in it. Secondary indexes are made anew when it
+    /// is opened. The copy takes no more of the disk than a checkpoint does
+    /// ([`Options::checkpoint_bytes_per_second`](crate::Options::checkpoint_bytes_per_second)).
+    ///
+    /// A checkpoint or backup under way is waited for, and the next checkpoint waits for this, so that the log grows meanwhile. Closing the
+    /// database ends a backup under way. After a failure of the log, what was stored before it can still be copied.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let place = std::env::temp_dir().join(format!("ensilo-backup-{}", std::process::id()));
+    /// # let db = ensilo::Database::open(place.join("accounts"))?;
+    /// let backup = db.backup(place.join("backup"))?;
+    /// println!("everything up to epoch {}, {} bytes", backup.durable_epoch, backup.bytes);
+    /// let restored = ensilo::Database::open(place.join("backup"))?;
+    /// # assert_eq!(restored.list_tables()?, db.list_tables()?);
+    /// # drop((restored, db));
+    /// # std::fs::remove_dir_all(place)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BackupFailed`]: the target is not empty, lies in a database, or its disk fails or is full. What was made of it is removed, and
+    /// the database goes on as if nothing had been. [`Error::NotDurable`], [`Error::Closed`]. If the process or the machine ends before this
+    /// returns, the directory holds the whole backup or cannot be opened.
+    pub fn backup(&self, target: impl AsRef<Path>) -> Result<Backup> {
+        self.check_open()?;
+        let durable = self.shared.durable().ok_or(Error::NotDurable)?;
+        durable.backup(target.as_ref(), self.shared.engine.statistics().memory.live_bytes)
     }
 
     /// The last epoch up to which everything is stored; `None` for a database in memory. It never falls.

@@ -11,6 +11,7 @@
 //! ```
 //! Nothing before the last step changes what the files mean: after a crash in between, opening begins anew.
 
+mod backup;
 mod checkpointer;
 mod options;
 mod pace;
@@ -26,6 +27,7 @@ use ensilo_epoch::Epoch;
 use ensilo_log::{EpochClock, Found, GenerationOptions, Log, LogOptions, OpenError, ReplayError};
 use ensilo_txn::{Advance, Engine, EngineOptions, Fault, Protocol, Replayer};
 
+pub use backup::Backup;
 pub use checkpointer::{Checkpoint, CheckpointStatistics};
 pub(crate) use options::DurableOptions;
 pub(crate) use progress::RecoveryHook;

@@ -77,6 +77,9 @@ pub enum Error {
     LogFailed(Box<LogError>),
     /// A checkpoint could not be made. Nothing is lost: the log goes further back. Remedy: see to the disk that the text names.
     CheckpointFailed(Name),
+    /// A backup could not be made, and what was made of it is gone. The database is as it was. Remedy: see to the disk, or choose the
+    /// directory, that the text names.
+    BackupFailed(Box<OpenError>),
     /// The database could not be opened. The text names the file, what is wrong with it and what to do. Nothing was changed.
     Open(Box<OpenError>),
     /// The recovered catalog names a table or an index whose definition cannot be read. Remedy: restore a backup.
@@ -172,6 +175,7 @@ impl fmt::Display for Error {
             }
             Error::LogFailed(error) => write!(f, "nothing can be stored any more: {error}"),
             Error::CheckpointFailed(text) => write!(f, "the checkpoint could not be made: {text}"),
+            Error::BackupFailed(error) => write!(f, "the backup could not be made: {error}"),
             Error::Open(error) => error.fmt(f),
             Error::DamagedCatalog(name) => write!(f, "the catalog's entry of {name} cannot be read"),
             Error::NotDurable => f.write_str("the database is in memory only"),
@@ -189,7 +193,7 @@ impl std::error::Error for Error {
         match self {
             Error::User(user) => Some(user.get()),
             Error::LogFailed(error) => Some(&**error),
-            Error::Open(error) => Some(&**error),
+            Error::BackupFailed(error) | Error::Open(error) => Some(&**error),
             _ => None,
         }
     }

@@ -117,7 +117,7 @@ pub use ensilo_row as row;
 pub use database::Database;
 pub use durability::{Durability, Ticket};
 pub use durable::{
-    Checkpoint, CheckpointStatistics, DurabilityStatistics, RecoveryProgress, RecoveryStatistics,
+    Backup, Checkpoint, CheckpointStatistics, DurabilityStatistics, RecoveryProgress, RecoveryStatistics,
 };
 pub use dynamic::{DynamicScan, DynamicTable};
 pub use ensilo_derive::{Columns, Row};

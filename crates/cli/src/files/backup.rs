@@ -12,15 +12,15 @@ use super::output::{Output, disk, failed};
 #[command(after_help = "\
 The copy is a database of its own with everything up to the durable epoch, in one directory, its log included; it is
 read back and verified before the command ends. To restore, open the copy. The database must not be open: a program
-that has it open can make a backup itself.
+that has it open makes backups itself, by Database::backup, while its transactions go on.
 
-Exit codes: 0 copied and verified; 1 failed, the target is of no use; 2 bad parameters.")]
+Exit codes: 0 copied and verified; 1 failed, what was made of the copy is removed; 2 bad parameters.")]
 pub(crate) struct BackupArguments {
     /// The database
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// Where to, a directory that is missing or empty
+    /// Where to, a directory that is missing or empty and lies in no database
     #[arg(value_name = "TARGET")]
     target: PathBuf,
 }

@@ -33,8 +33,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Makes checkpoints, one at a time.
 pub(crate) struct Checkpointer {
-    options: CheckpointOptions,
-    /// Held while a checkpoint is made. `None` once the database is closed.
+    pub(super) options: CheckpointOptions,
+    /// Held while a checkpoint or a backup is made. `None` once the database is closed.
     files: Mutex<Option<DatabaseFiles>>,
     /// Tells a checkpoint under way, and the thread, to end.
     is_stopped: AtomicBool,
@@ -153,6 +153,19 @@ impl Checkpointer {
         }
     }
 
+    /// Gives `work` the files as they are: none is removed and no checkpoint is made meanwhile. One under way is waited for.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]; that of `work`.
+    pub(super) fn with_files<R>(&self, work: impl FnOnce(&DatabaseFiles) -> Result<R>) -> Result<R> {
+        work(self.lock_files().as_ref().ok_or(Error::Closed)?)
+    }
+
+    /// Whether the database is being closed.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
     /// Chooses `e_l`, and waits until all commits of earlier epochs are complete.
     fn begin<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Result<Epoch> {
         let epochs = engine.epochs();
@@ -220,7 +233,7 @@ impl Checkpointer {
     }
 
     fn check_running(&self, log: &Log) -> Result<()> {
-        if self.is_stopped.load(Ordering::Relaxed) {
+        if self.is_stopped() {
             return Err(Error::Closed);
         }
         log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))

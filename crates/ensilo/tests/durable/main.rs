@@ -1,10 +1,12 @@
 //! Databases in directories: what is acknowledged as stored survives, however the process or the power ends.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod backups;
 mod checkpoints;
 mod crashes;
 mod failures;
 mod reopening;
+mod two_disks;
 
 use std::path::Path;
 use std::sync::Arc;

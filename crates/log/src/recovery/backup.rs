@@ -4,29 +4,26 @@
 //! durable epoch counts, and a new generation begins that is empty. So a backup of a running database needs no moment at which
 //! all its loggers stand still: what they have written after the durable epoch was read is void.
 
+mod target;
+
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
 
+use self::target::{Source, copy_to};
 use super::chain::Depth;
-use super::copy::copy_file;
 use super::database_files::{DatabaseFiles, list_log_files};
-use super::error::{Consequence, Finding, OpenError};
-use super::generation::{NewGeneration, create_directory, log_identity};
+use super::error::OpenError;
+use super::generation::log_identity;
 use super::inspect::{missing_manifest, sound_survey, take_lock};
-use super::manifest_file::{install_manifest, read_manifest, spelled_path};
+use super::manifest_file::{read_manifest, spelled_path};
 use super::scan::{Needed, needed_up_to};
-use super::survey::before;
-use super::verify::verify_locked;
-use crate::format::{
-    BlockCodec, EarlierFile, FILE_HEADER_BYTES, FileHeader, LogFileName, LoggerFiles, Manifest,
-};
+use crate::format::{BlockCodec, EarlierFile, LogFileName, LoggerFiles, Manifest};
 
-/// The directory for log files within a backup.
-const LOG: &str = "log";
+pub(super) use target::UNFINISHED;
 
 /// What a backup holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,11 +36,11 @@ pub struct BackedUp {
     pub bytes: u64,
 }
 
-/// Copies the database in `dir`, which nobody has open, to `target`, which is empty or missing. The copy is verified; opening it is the
-/// restore.
+/// Copies the database in `dir`, which nobody has open, to `target`, which is empty or missing and lies in no database. The copy is
+/// verified; opening it is the restore.
 ///
 /// # Errors
-/// [`OpenError`]; `target` is of no use then.
+/// [`OpenError`]; what was made of the copy is gone. [`OpenError::Refused`] for a target that is none.
 pub fn backup(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<BackedUp, OpenError> {
     if !disk.exists(dir).map_err(OpenError::io("look for", dir))? {
         return Err(OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None });
@@ -51,21 +48,34 @@ pub fn backup(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<BackedU
     let _lock = take_lock(&**disk, dir)?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
     let found = sound_survey(&**disk, dir, &manifest, Depth::Tail)?;
-    let log = found.earlier_files(&manifest, found.durable_epoch);
-    let copy = Copy { disk: &**disk, dir, target, manifest: &manifest };
-    copy.make(&log, found.durable_epoch, found.largest_epoch)
+    let source = Source {
+        dir,
+        manifest: &manifest,
+        log: found.earlier_files(&manifest, found.durable_epoch),
+        durable_epoch: found.durable_epoch,
+        largest_epoch: found.largest_epoch,
+    };
+    copy_to(&**disk, &source, target, &mut |_| Ok(()))
 }
 
 impl DatabaseFiles {
-    /// Copies the running database to `target`, which is empty or missing, with all transactions up to `durable_epoch`, the log's, and
-    /// none after it. The copy is verified; opening it is the restore. Transactions go on meanwhile; a checkpoint cannot be installed.
+    /// Copies the running database to `target`, which is empty or missing and lies in no database, with all transactions up to
+    /// `durable_epoch`, the log's, and none after it. The copy is verified; opening it is the restore. Transactions go on meanwhile; a
+    /// checkpoint cannot be installed.
+    ///
+    /// `watch` is told again and again how many bytes were copied; it may wait, and ends the copy by an error.
     ///
     /// # Errors
-    /// [`OpenError`]; `target` is of no use then.
-    pub fn backup(&self, target: &Path, durable_epoch: Epoch) -> Result<BackedUp, OpenError> {
+    /// [`OpenError`], that of `watch` among them; what was made of the copy is gone. [`OpenError::Refused`] for a target that is none.
+    pub fn backup(
+        &self,
+        target: &Path,
+        durable_epoch: Epoch,
+        watch: &mut dyn FnMut(u64) -> Result<(), OpenError>,
+    ) -> Result<BackedUp, OpenError> {
         let (disk, dir, manifest) = (self.disk(), self.directory(), self.manifest());
         let (log, largest_epoch) = running_log(disk, dir, manifest, durable_epoch)?;
-        Copy { disk, dir, target, manifest }.make(&log, durable_epoch, largest_epoch)
+        copy_to(disk, &Source { dir, manifest, log, durable_epoch, largest_epoch }, target, watch)
     }
 }
 
@@ -93,16 +103,14 @@ fn running_log(
             let codec = BlockCodec::new(&log_identity(manifest.database, name));
             let (needed, largest) =
                 needed_up_to(&*file, &codec, durable_epoch).map_err(OpenError::io("read", &path))?;
-            largest_epoch = largest_epoch.max(largest);
-            let valid_bytes = match needed {
-                Needed::To(end) | Needed::Whole(end) => Some(end),
-                Needed::TooShort => {
-                    let why = format!("{} does not reach epoch {durable_epoch}", path.display());
-                    return Err(OpenError::Refused(why));
-                }
+            largest_epoch = largest_epoch.max(largest).max(name.largest_epoch.unwrap_or_default());
+            let (Needed::To(end) | Needed::Whole(end)) = needed else {
+                let why = format!("{} does not reach epoch {durable_epoch}", path.display());
+                return Err(OpenError::Refused(why));
             };
-            files.push(EarlierFile { directory: logger.directory.clone(), name, valid_bytes, durable_epoch });
-            if matches!(needed, Needed::To(_)) {
+            let directory = logger.directory.clone();
+            files.push(EarlierFile { directory, name, valid_bytes: Some(end), durable_epoch });
+            if needed == Needed::To(end) {
                 break;
             }
         }
@@ -120,132 +128,29 @@ fn open_running(
     sequence: u64,
 ) -> Result<(LogFileName, Box<dyn File>), OpenError> {
     let directory = spelled_path(dir, &files.directory);
-    let open_name = LogFileName { generation: manifest.generation, logger, sequence, largest_epoch: None };
+    let name = LogFileName { generation: manifest.generation, logger, sequence, largest_epoch: None };
+    open_renamed(disk, &directory, name)
+}
+
+/// Opens a log file that is given its other name at any moment, once.
+fn open_renamed(
+    disk: &dyn Disk,
+    directory: &Path,
+    name: LogFileName,
+) -> Result<(LogFileName, Box<dyn File>), OpenError> {
+    let under_open_name = |name: &LogFileName| LogFileName { largest_epoch: None, ..*name };
     let mut error = io::Error::from(io::ErrorKind::NotFound);
-    // It is renamed once at most, between the list and the opening.
-    for _ in 0..2 {
-        let names = list_log_files(disk, &directory)?;
-        let is_it = |name: &LogFileName| LogFileName { largest_epoch: None, ..*name } == open_name;
-        let Some(name) = names.into_iter().find(is_it) else { break };
+    // A list that is made at that moment may have neither name, and the opening after it may come too late.
+    for _ in 0..3 {
+        let names = list_log_files(disk, directory)?;
+        let Some(name) = names.into_iter().find(|other| under_open_name(other) == under_open_name(&name))
+        else {
+            continue;
+        };
         match disk.open(&directory.join(name.to_string())) {
             Ok(file) => return Ok((name, file)),
             Err(again) => error = again,
         }
     }
-    Err(OpenError::Io { doing: "open", path: directory.join(open_name.to_string()), error })
-}
-
-/// A copy that is being made.
-struct Copy<'a> {
-    disk: &'a dyn Disk,
-    dir: &'a Path,
-    target: &'a Path,
-    manifest: &'a Manifest,
-}
-
-impl Copy<'_> {
-    /// Makes the copy with these log files, and verifies it.
-    fn make(
-        &self,
-        log: &[EarlierFile],
-        durable_epoch: Epoch,
-        largest_epoch: Epoch,
-    ) -> Result<BackedUp, OpenError> {
-        let Copy { disk, target, .. } = *self;
-        create_directory(disk, target).map_err(OpenError::io("create", target))?;
-        let listed = disk.list(target).map_err(OpenError::io("list", target))?;
-        if let Some(entry) = listed.into_iter().next() {
-            return Err(OpenError::NotADatabase { directory: target.to_path_buf(), holds: Some(entry.name) });
-        }
-        let _lock = take_lock(disk, target)?;
-        let mut done = BackedUp { durable_epoch, files: 0, bytes: 0 };
-        self.copy_checkpoint(&mut done)?;
-        let earlier = self.copy_log(log, &mut done)?;
-        self.begin_generation(earlier, Epoch::new(largest_epoch.get() + 1))?;
-        let mut first = None;
-        verify_locked(disk, target, &mut |damage| {
-            first.get_or_insert(damage);
-        })?;
-        match first {
-            None => Ok(done),
-            Some(damage) => Err(OpenError::Damaged(Box::new(damage))),
-        }
-    }
-
-    fn copy_checkpoint(&self, done: &mut BackedUp) -> Result<(), OpenError> {
-        for part in self.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts) {
-            let to = self.target.join(&part.path);
-            let directory = to.parent().unwrap_or(self.target).to_path_buf();
-            create_directory(self.disk, &directory).map_err(OpenError::io("create", &directory))?;
-            done.bytes += copy_file(self.disk, &self.dir.join(&part.path), &to, Some(part.bytes))?;
-            done.files += 1;
-            self.disk.sync_dir(&directory).map_err(OpenError::io("sync", &directory))?;
-        }
-        Ok(())
-    }
-
-    /// Copies log files into one directory; returns them as they are there.
-    fn copy_log(&self, log: &[EarlierFile], done: &mut BackedUp) -> Result<Vec<EarlierFile>, OpenError> {
-        let directory = self.target.join(LOG);
-        create_directory(self.disk, &directory).map_err(OpenError::io("create", &directory))?;
-        let mut earlier = Vec::new();
-        for file in log {
-            let from = spelled_path(self.dir, &file.directory);
-            let to = directory.join(file.name.to_string());
-            done.bytes += self.copy_log_file(&from, file, &to)?;
-            done.files += 1;
-            if let Some(bytes) = file.valid_bytes {
-                self.say_length(&to, bytes)?;
-            }
-            earlier.push(EarlierFile { directory: LOG.to_owned(), ..file.clone() });
-        }
-        self.disk.sync_dir(&directory).map_err(OpenError::io("sync", &directory))?;
-        Ok(earlier)
-    }
-
-    /// Copies a log file; one that is running may get its other name at any moment, once.
-    fn copy_log_file(&self, from: &Path, file: &EarlierFile, to: &Path) -> Result<u64, OpenError> {
-        let copied = copy_file(self.disk, &from.join(file.name.to_string()), to, file.valid_bytes);
-        match copied {
-            Err(OpenError::Io { doing: "open", error, .. }) if error.kind() == io::ErrorKind::NotFound => {
-                let same = |name: &LogFileName| LogFileName { largest_epoch: None, ..*name };
-                let renamed = list_log_files(self.disk, from)?
-                    .into_iter()
-                    .find(|name| same(name) == same(&file.name))
-                    .unwrap_or(file.name);
-                copy_file(self.disk, &from.join(renamed.to_string()), to, file.valid_bytes)
-            }
-            copied => copied,
-        }
-    }
-
-    /// Lets the header of a copied log file say how long the copy is, so that it is not taken for one that was cut.
-    fn say_length(&self, path: &Path, reserved_bytes: u64) -> Result<(), OpenError> {
-        let file = self.disk.open(path).map_err(OpenError::io("open", path))?;
-        let mut bytes = vec![0; FILE_HEADER_BYTES];
-        file.read_at(0, &mut bytes).map_err(OpenError::io("read", path))?;
-        let header = FileHeader::decode(&bytes).map_err(|damage| {
-            OpenError::damaged(path, Some(0), Finding::Header(damage), Consequence::Everything)
-        })?;
-        let header = FileHeader { reserved_bytes, ..header };
-        file.write_at(0, &header.encode()).map_err(OpenError::io("write", path))?;
-        file.sync_all().map_err(OpenError::io("sync", path))
-    }
-
-    /// Begins a generation in the copy, without anything in it, and installs its manifest.
-    fn begin_generation(&self, earlier: Vec<EarlierFile>, first_epoch: Epoch) -> Result<(), OpenError> {
-        let manifest = Manifest {
-            generation: self.manifest.generation + 1,
-            first_epoch,
-            durable_epoch: before(first_epoch),
-            loggers: vec![LoggerFiles { directory: LOG.to_owned(), first_sequence: 1 }],
-            earlier,
-            ..self.manifest.clone()
-        };
-        let directories: [PathBuf; 1] = [self.target.join(LOG)];
-        let (database, generation) = (manifest.database, manifest.generation);
-        NewGeneration::create(self.disk, database, generation, first_epoch, &directories, 0)
-            .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
-        install_manifest(self.disk, self.target, &manifest)
-    }
+    Err(OpenError::Io { doing: "open", path: directory.join(name.to_string()), error })
 }

@@ -2,18 +2,38 @@
 
 use std::path::{Path, PathBuf};
 
-use ensilo_disk::Disk;
+use ensilo_disk::{Disk, File};
 
 use super::error::OpenError;
 
-/// Copies the first `bytes` bytes of a file, all if `None`, to a new one, and syncs it, but not its name. Returns how many.
+/// So much is copied between two syncs, so that a log on the same disk never waits for long.
+const SYNC_BYTES: u64 = 32 << 20;
+
+/// Is told how many bytes were copied so far; it may wait, and ends the copy by an error.
+pub(super) type Watch<'w> = dyn FnMut(u64) -> Result<(), OpenError> + 'w;
+
+/// Copies the first `bytes` bytes of a file, all if `None`, to a new one, and syncs it, but not its name. Returns how many. `watch` is
+/// told after each piece.
 pub(super) fn copy_file(
     disk: &dyn Disk,
     from: &Path,
     to: &Path,
     bytes: Option<u64>,
+    watch: &mut Watch<'_>,
 ) -> Result<u64, OpenError> {
     let source = disk.open(from).map_err(OpenError::io("open", from))?;
+    copy_open_file(disk, &*source, from, to, bytes, watch)
+}
+
+/// Like [`copy_file`], for a file that is open already, and was found at `from`.
+pub(super) fn copy_open_file(
+    disk: &dyn Disk,
+    source: &dyn File,
+    from: &Path,
+    to: &Path,
+    bytes: Option<u64>,
+    watch: &mut Watch<'_>,
+) -> Result<u64, OpenError> {
     let len = match bytes {
         Some(bytes) => bytes,
         None => source.len_bytes().map_err(OpenError::io("read", from))?,
@@ -26,6 +46,10 @@ pub(super) fn copy_file(
         source.read_at(at, &mut buffer[..piece]).map_err(OpenError::io("read", from))?;
         target.write_at(at, &buffer[..piece]).map_err(OpenError::io("write", to))?;
         at += piece as u64;
+        if at % SYNC_BYTES == 0 {
+            target.sync_data().map_err(OpenError::io("sync", to))?;
+        }
+        watch(at)?;
     }
     target.sync_all().map_err(OpenError::io("sync", to))?;
     Ok(len)

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use ensilo_disk::{Disk, Lock};
 use ensilo_epoch::Epoch;
 
+use super::backup::UNFINISHED;
 use super::chain::{Chain, Depth};
 use super::database_files::{DatabaseFiles, LOCK, list_log_files, remove_leftovers};
 use super::error::{Consequence, Damage, Finding, OpenError};
@@ -117,6 +118,7 @@ fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let is_lost = || OpenError::damaged(&manifest, None, Finding::Missing, Consequence::Everything);
     for entry in disk.list(dir).map_err(OpenError::io("list", dir))? {
         match entry.name.as_str() {
+            UNFINISHED => return Err(unfinished_backup(dir)),
             LOCK | MANIFEST_NEW | "lost+found" => continue,
             name if name.starts_with('.') => continue,
             name if name.starts_with("checkpoint-") => return Err(is_lost()),
@@ -139,6 +141,11 @@ fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
         }
     }
     Ok(())
+}
+
+fn unfinished_backup(dir: &Path) -> OpenError {
+    let why = "holds a backup that was not finished, which is of no use; remove it";
+    OpenError::Refused(format!("{} {why}", dir.display()))
 }
 
 /// Whether nothing was written behind the header, if there is one.

@@ -87,7 +87,7 @@ fn copy_all(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<PathBuf,
     let make =
         |directory: &Path| create_directory(disk, directory).map_err(OpenError::io("create", directory));
     make(&target)?;
-    copy_file(disk, &dir.join(MANIFEST), &target.join(MANIFEST), None)?;
+    copy_file(disk, &dir.join(MANIFEST), &target.join(MANIFEST), None, &mut |_| Ok(()))?;
     for (number, spelled) in manifest.log_directories().into_iter().enumerate() {
         let from = spelled_path(dir, spelled);
         if !disk.exists(&from).map_err(OpenError::io("look for", &from))? {
@@ -102,7 +102,7 @@ fn copy_all(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<PathBuf,
         make(&to)?;
         for name in list_log_files(disk, &from)? {
             let name = name.to_string();
-            copy_file(disk, &from.join(&name), &to.join(&name), None)?;
+            copy_file(disk, &from.join(&name), &to.join(&name), None, &mut |_| Ok(()))?;
         }
         disk.sync_dir(&to).map_err(OpenError::io("sync", &to))?;
     }
@@ -112,7 +112,7 @@ fn copy_all(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<PathBuf,
             if let Some(directory) = to.parent() {
                 make(directory)?;
             }
-            copy_file(disk, &dir.join(&part.path), &to, None)?;
+            copy_file(disk, &dir.join(&part.path), &to, None, &mut |_| Ok(()))?;
             if let Some(directory) = to.parent() {
                 disk.sync_dir(directory).map_err(OpenError::io("sync", directory))?;
             }

@@ -135,7 +135,7 @@ impl Scan {
 pub(super) enum Needed {
     /// Up to here: the end of the first block whose mark says so.
     To(u64),
-    /// Up to its seal, which ends here, and the next one.
+    /// All of it, up to here, and the next one.
     Whole(u64),
     /// The log does not reach the epoch.
     TooShort,

@@ -1,0 +1,66 @@
+//! Copies of a running database.
+//!
+//! # Source
+//! Not in the papers. What makes it simple is theirs: the log says up to which epoch it counts. A copy of the checkpoint, and of the log as
+//! far as a durable epoch `D` needs it, is the database as of `D`, whatever has been logged meanwhile.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ensilo_log::{BackedUp, DatabaseFiles, Log, OpenError};
+
+use super::Durable;
+use super::checkpointer::Checkpointer;
+use super::pace::Pace;
+use crate::{Error, Result};
+
+/// A backup that was made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Backup {
+    /// Every transaction of an epoch up to this one is in it, and none of a later one.
+    pub durable_epoch: u64,
+    /// How many files of checkpoint and log were copied.
+    pub files: u64,
+    /// Their bytes, as far as they were copied.
+    pub bytes: u64,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+impl Durable {
+    /// Copies the database as it is on disk to `target`.
+    pub(crate) fn backup(&self, target: &Path, live_bytes: u64) -> Result<Backup> {
+        self.checkpointer.with_files(|files| {
+            let start = Instant::now();
+            let BackedUp { durable_epoch, files, bytes } = self.copy(files, target, live_bytes)?;
+            Ok(Backup { durable_epoch: durable_epoch.get(), files, bytes, duration: start.elapsed() })
+        })
+    }
+
+    fn copy(&self, files: &DatabaseFiles, target: &Path, live_bytes: u64) -> Result<BackedUp> {
+        let Durable { log, checkpointer, .. } = self;
+        let pace = pace(checkpointer, log, live_bytes);
+        // What was acknowledged before the call is durable by now, and the failure of a log does not take it back.
+        let durable_epoch = log.durable_epoch();
+        let copied = files.backup(target, durable_epoch, &mut |bytes| {
+            pace.keep(bytes);
+            if checkpointer.is_stopped() { Err(closing()) } else { Ok(()) }
+        });
+        copied.map_err(|error| match checkpointer.is_stopped() {
+            true => Error::Closed,
+            false => Error::BackupFailed(Box::new(error)),
+        })
+    }
+}
+
+/// The pace of a checkpoint of as many bytes as there are in memory and in the log.
+fn pace(checkpointer: &Checkpointer, log: &Log, live_bytes: u64) -> Pace {
+    let options = &checkpointer.options;
+    let log_bytes = log.statistics().written_bytes.min(options.log_bytes);
+    Pace::new(options.bytes_per_second(live_bytes + log_bytes))
+}
+
+fn closing() -> OpenError {
+    OpenError::Refused("the database is being closed".to_owned())
+}

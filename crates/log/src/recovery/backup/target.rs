@@ -1,0 +1,261 @@
+//! The directory that a backup is made in.
+//!
+//! # Crash
+//! The first thing in the directory is a mark, synced with its name; the last is the manifest, and then the mark goes. A directory with the
+//! mark and no manifest is refused by an opening, whatever else is in it: a backup that was interrupted cannot be taken for a database. Beside
+//! a manifest the mark means nothing.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use ensilo_disk::Disk;
+use ensilo_epoch::Epoch;
+
+use super::{BackedUp, open_renamed};
+use crate::format::{EarlierFile, LoggerFiles, Manifest};
+use crate::recovery::copy::{Watch, copy_file, copy_open_file};
+use crate::recovery::database_files::{LOCK, remove_directory};
+use crate::recovery::error::OpenError;
+use crate::recovery::generation::{NewGeneration, create_directory};
+use crate::recovery::inspect::take_lock;
+use crate::recovery::manifest_file::{
+    MANIFEST, MANIFEST_NEW, install_manifest, remove_if_there, spelled_path,
+};
+use crate::recovery::survey::before;
+use crate::recovery::verify::verify_locked;
+
+/// The mark of a backup that is being made.
+pub(in crate::recovery) const UNFINISHED: &str = "BACKUP.unfinished";
+/// The directory for log files within a backup.
+const LOG: &str = "log";
+
+/// What is to be copied.
+pub(super) struct Source<'a> {
+    pub(super) dir: &'a Path,
+    pub(super) manifest: &'a Manifest,
+    /// The log files, as far as they are needed.
+    pub(super) log: Vec<EarlierFile>,
+    /// Nothing after it counts.
+    pub(super) durable_epoch: Epoch,
+    /// No epoch in any of the files is later.
+    pub(super) largest_epoch: Epoch,
+}
+
+/// Makes a database of `source` in `dir`, and verifies it. If that fails, what was made is removed.
+pub(super) fn copy_to(
+    disk: &dyn Disk,
+    source: &Source<'_>,
+    dir: &Path,
+    watch: &mut Watch<'_>,
+) -> Result<BackedUp, OpenError> {
+    let target = Target::claim(disk, dir)?;
+    let copied = target.fill(source, watch);
+    if copied.is_err() {
+        // What cannot be removed does no harm.
+        let _ = target.give_up(source);
+    }
+    copied
+}
+
+/// A directory that a backup is made in, with the mark.
+struct Target<'t> {
+    disk: &'t dyn Disk,
+    dir: &'t Path,
+    /// Whether the directory was there before.
+    was_there: bool,
+}
+
+impl<'t> Target<'t> {
+    /// Puts the mark into a directory that is empty or missing.
+    fn claim(disk: &'t dyn Disk, dir: &'t Path) -> Result<Self, OpenError> {
+        refuse_within_database(disk, dir)?;
+        let was_there = disk.exists(dir).map_err(OpenError::io("look for", dir))?;
+        create_directory(disk, dir).map_err(OpenError::io("create", dir))?;
+        refuse_unless_empty(disk, dir)?;
+        let target = Target { disk, dir, was_there };
+        // That the mark is not there yet keeps out whoever else wants to make a backup here.
+        let path = dir.join(UNFINISHED);
+        let mark = match disk.create(&path, 0) {
+            Ok(mark) => mark,
+            Err(error) => {
+                let _ = target.remove_if_new();
+                return Err(OpenError::Io { doing: "create", path, error });
+            }
+        };
+        let synced = mark.sync_all().map_err(OpenError::io("sync", &path)).and_then(|()| target.sync(dir));
+        if synced.is_err() {
+            let _ = target.remove_mark();
+        }
+        synced.map(|()| target)
+    }
+
+    fn fill(&self, source: &Source<'_>, watch: &mut Watch<'_>) -> Result<BackedUp, OpenError> {
+        let _lock = take_lock(self.disk, self.dir)?;
+        let mut copy = Copy { target: self, source, watch, files: 0, bytes: 0 };
+        copy.copy_checkpoint()?;
+        let earlier = copy.copy_log()?;
+        let Copy { files, bytes, .. } = copy;
+        self.begin_generation(source, earlier)?;
+        self.verify()?;
+        let mark = self.dir.join(UNFINISHED);
+        self.disk.remove(&mark).map_err(OpenError::io("remove", &mark))?;
+        self.sync(self.dir)?;
+        Ok(BackedUp { durable_epoch: source.durable_epoch, files, bytes })
+    }
+
+    /// Begins a generation without anything in it, and installs its manifest.
+    fn begin_generation(&self, source: &Source<'_>, earlier: Vec<EarlierFile>) -> Result<(), OpenError> {
+        let first_epoch = Epoch::new(source.largest_epoch.get() + 1);
+        let manifest = Manifest {
+            generation: source.manifest.generation + 1,
+            first_epoch,
+            durable_epoch: before(first_epoch),
+            loggers: vec![LoggerFiles { directory: LOG.to_owned(), first_sequence: 1 }],
+            earlier,
+            ..source.manifest.clone()
+        };
+        let (database, generation) = (manifest.database, manifest.generation);
+        NewGeneration::create(self.disk, database, generation, first_epoch, &[self.dir.join(LOG)], 0)
+            .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
+        install_manifest(self.disk, self.dir, &manifest)
+    }
+
+    fn verify(&self) -> Result<(), OpenError> {
+        let mut first = None;
+        verify_locked(self.disk, self.dir, &mut |damage| {
+            first.get_or_insert(damage);
+        })?;
+        first.map_or(Ok(()), |damage| Err(OpenError::Damaged(Box::new(damage))))
+    }
+
+    /// Removes everything, the mark last.
+    fn give_up(&self, source: &Source<'_>) -> Result<(), OpenError> {
+        for name in [MANIFEST, MANIFEST_NEW] {
+            remove_if_there(self.disk, &self.dir.join(name))?;
+        }
+        self.sync(self.dir)?;
+        for part in source.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts) {
+            if let Some(directory) = self.dir.join(&part.path).parent() {
+                remove_directory(self.disk, directory)?;
+            }
+        }
+        remove_directory(self.disk, &self.dir.join(LOG))?;
+        remove_if_there(self.disk, &self.dir.join(LOCK))?;
+        self.remove_mark()
+    }
+
+    /// Removes the mark, and the directory if it is new.
+    fn remove_mark(&self) -> Result<(), OpenError> {
+        remove_if_there(self.disk, &self.dir.join(UNFINISHED))?;
+        self.remove_if_new()
+    }
+
+    fn remove_if_new(&self) -> Result<(), OpenError> {
+        if self.was_there {
+            return Ok(());
+        }
+        self.disk.remove_dir(self.dir).map_err(OpenError::io("remove", self.dir))
+    }
+
+    fn sync(&self, directory: &Path) -> Result<(), OpenError> {
+        self.disk.sync_dir(directory).map_err(OpenError::io("sync", directory))
+    }
+}
+
+/// Files that are being copied.
+struct Copy<'c> {
+    target: &'c Target<'c>,
+    source: &'c Source<'c>,
+    watch: &'c mut Watch<'c>,
+    files: u64,
+    bytes: u64,
+}
+
+impl Copy<'_> {
+    fn copy_checkpoint(&mut self) -> Result<(), OpenError> {
+        let Target { disk, dir, .. } = *self.target;
+        for part in self.source.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts) {
+            let to = dir.join(&part.path);
+            let directory = to.parent().unwrap_or(dir).to_path_buf();
+            create_directory(disk, &directory).map_err(OpenError::io("create", &directory))?;
+            let from = self.source.dir.join(&part.path);
+            self.copy(|watch| copy_file(disk, &from, &to, Some(part.bytes), watch))?;
+            self.target.sync(&directory)?;
+        }
+        Ok(())
+    }
+
+    /// Copies log files into one directory; returns them as they are there.
+    fn copy_log(&mut self) -> Result<Vec<EarlierFile>, OpenError> {
+        let directory = self.target.dir.join(LOG);
+        create_directory(self.target.disk, &directory).map_err(OpenError::io("create", &directory))?;
+        let source = self.source;
+        let mut earlier = Vec::new();
+        for file in &source.log {
+            self.copy_log_file(
+                &spelled_path(source.dir, &file.directory),
+                file,
+                &directory.join(file.name.to_string()),
+            )?;
+            earlier.push(EarlierFile { directory: LOG.to_owned(), ..file.clone() });
+        }
+        self.target.sync(&directory)?;
+        Ok(earlier)
+    }
+
+    fn copy_log_file(&mut self, from: &Path, file: &EarlierFile, to: &Path) -> Result<(), OpenError> {
+        let disk = self.target.disk;
+        let (name, source) = open_renamed(disk, from, file.name)?;
+        let from = from.join(name.to_string());
+        self.copy(|watch| copy_open_file(disk, &*source, &from, to, file.valid_bytes, watch))
+    }
+
+    /// Copies one file, and counts it.
+    fn copy(&mut self, copy: impl FnOnce(&mut Watch<'_>) -> Result<u64, OpenError>) -> Result<(), OpenError> {
+        let (before, watch) = (self.bytes, &mut self.watch);
+        self.bytes += copy(&mut |bytes| watch(before + bytes))?;
+        self.files += 1;
+        Ok(())
+    }
+}
+
+/// A directory of a database is no place for a backup: the database removes what it does not know.
+fn refuse_within_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    let plain = without_detours(dir).map_err(OpenError::io("find", dir))?;
+    for directory in plain.ancestors() {
+        let manifest = directory.join(MANIFEST);
+        if disk.exists(&manifest).map_err(OpenError::io("look for", &manifest))? {
+            let why = match directory == plain {
+                true => format!("{} holds a database already", dir.display()),
+                false => format!("{} lies within the database {}", dir.display(), directory.display()),
+            };
+            return Err(OpenError::Refused(format!("{why}; name another directory for the backup")));
+        }
+    }
+    Ok(())
+}
+
+/// An absolute path without `..`.
+fn without_detours(path: &Path) -> io::Result<PathBuf> {
+    let mut plain = PathBuf::new();
+    for component in std::path::absolute(path)?.components() {
+        match component {
+            Component::ParentDir => _ = plain.pop(),
+            other => plain.push(other),
+        }
+    }
+    Ok(plain)
+}
+
+fn refuse_unless_empty(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    let listed = disk.list(dir).map_err(OpenError::io("list", dir))?;
+    // A new file system has this in its root.
+    match listed.into_iter().find(|entry| entry.name != "lost+found") {
+        Some(entry) => Err(OpenError::Refused(format!(
+            "{} is not empty, it holds {}; name another directory for the backup",
+            dir.display(),
+            entry.name
+        ))),
+        None => Ok(()),
+    }
+}
