@@ -10,6 +10,7 @@ use ensilo_row::{IndexSchema, Order, Row, Schema};
 use ensilo_txn::{Epoch, Protocol, Silo};
 
 use crate::catalog::TableCore;
+use crate::durability::answer;
 use crate::durable::{self, Backup, Checkpoint};
 use crate::dynamic::DynamicTable;
 use crate::error::SchemaMismatch;
@@ -89,7 +90,8 @@ impl<P: Protocol> Database<P> {
     /// returns an error, or panics, the transaction is undone; an error of its own is handed to the caller as it is.
     ///
     /// Isolation: serializable. When this returns `Ok`, the writes are visible to every transaction that commits later and, unless
-    /// the database is in memory only or [`Options::durability`] says otherwise, on disk, with all that the transaction has read.
+    /// the database is in memory only or [`Options::durability`] says otherwise, on disk, with all that the transaction has read. When it
+    /// returns `Err`, what it has read is.
     ///
     /// # Errors
     /// What `body` returns; [`Error::Aborted`] when the retries are used up; [`Error::OutOfMemory`];
@@ -97,8 +99,8 @@ impl<P: Protocol> Database<P> {
     /// [`Error::Closed`].
     #[inline]
     pub fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
-        let visible = request::run(&self.shared, self.shared.retries, &mut |_| (), body)?;
-        visible.answer(&self.shared, self.shared.level(None)?)
+        let outcome = request::run(&self.shared, self.shared.retries, &mut |_| (), body);
+        answer(outcome, &self.shared, self.shared.level(None)?)
     }
 
     /// Runs `body` on a recent consistent point of the serial order, read-only, on the calling thread.
@@ -111,7 +113,7 @@ impl<P: Protocol> Database<P> {
     /// [`Options::snapshot_age_limit`]; [`Error::NestedRequest`], [`Error::Closed`].
     #[inline]
     pub fn snapshot<R>(&self, body: impl FnOnce(&mut Snapshot<'_, P>) -> Result<R>) -> Result<R> {
-        request::run_snapshot(&self.shared, body)?.answer(&self.shared, self.shared.level(None)?)
+        answer(request::run_snapshot(&self.shared, body), &self.shared, self.shared.level(None)?)
     }
 
     /// A request with settings of its own: retries, a hook for aborts.

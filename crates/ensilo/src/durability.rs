@@ -14,6 +14,7 @@ use ensilo_log::Log;
 use ensilo_txn::Protocol;
 
 use crate::shared::Shared;
+use crate::transaction::may_retry;
 use crate::{Error, Result};
 
 /// What a request waits for before its caller gets the answer.
@@ -23,7 +24,8 @@ pub enum Durability {
     /// The transaction has committed: every later one sees its writes. A crash within the next milliseconds may still
     /// undo it, together with all that came after it in the serial order, and with nothing that came before.
     Visible,
-    /// The transaction, and every one whose writes it has read, is on disk. The default of a database in a directory.
+    /// The transaction, and every one whose writes it has read, is on disk. The default of a database in a directory. A request that ends
+    /// with an error waits, too, until what it has read is on disk: no crash takes back what the error says of the rows.
     Stored,
 }
 
@@ -43,6 +45,56 @@ impl<R> Visible<R> {
             wait_stored(&durable.log, self.epoch)?;
         }
         Ok(self.value)
+    }
+}
+
+/// Why a request has ended without a commit, and the epoch that has to be durable before the error is: it may follow from what was read.
+#[derive(Debug)]
+pub(crate) struct Undone {
+    pub(crate) error: Error,
+    pub(crate) epoch: Epoch,
+}
+
+/// How a request has ended, before anybody has waited for the disk.
+pub(crate) type Outcome<R> = Result<Visible<R>, Box<Undone>>;
+
+impl Undone {
+    /// Whether another attempt may end otherwise.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(&self.error, Error::Aborted(abort) if may_retry(abort.reason()))
+    }
+
+    /// The error to answer with, when the level is reached.
+    #[cold]
+    pub(crate) fn answer<P: Protocol>(self, shared: &Shared<P>, level: Durability) -> Error {
+        let answer = Visible { value: (), epoch: self.epoch }.answer(shared, level);
+        answer.err().unwrap_or(self.error)
+    }
+}
+
+/// An error that says nothing of the rows.
+impl From<Error> for Undone {
+    fn from(error: Error) -> Self {
+        Undone { error, epoch: Epoch::new(0) }
+    }
+}
+
+impl From<Error> for Box<Undone> {
+    fn from(error: Error) -> Self {
+        Box::new(error.into())
+    }
+}
+
+/// The answer to a request, when the level is reached.
+#[inline]
+pub(crate) fn answer<P: Protocol, R>(
+    outcome: Outcome<R>,
+    shared: &Shared<P>,
+    level: Durability,
+) -> Result<R> {
+    match outcome {
+        Ok(visible) => visible.answer(shared, level),
+        Err(undone) => Err(undone.answer(shared, level)),
     }
 }
 

@@ -63,7 +63,8 @@ impl<P: Protocol> Interactive<P> {
 
     /// Makes statements. A failed one leaves the transaction open, unless it was undone.
     ///
-    /// Isolation: serializable, provided that [`Interactive::commit`] succeeds.
+    /// Isolation: serializable, provided that [`Interactive::commit`] succeeds. Durability: what `body` returns, be it a value or an error, may be
+    /// taken back by a crash until then.
     ///
     /// # Errors
     /// What `body` returns; [`Error::UseAfterCommit`] when the transaction has ended. After [`Error::Aborted`] and

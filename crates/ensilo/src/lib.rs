@@ -76,7 +76,7 @@
 //! # Durability
 //! A database in a directory ([`Database::open`]) logs what its transactions change, makes checkpoints by itself, and is there again
 //! after any crash. [`Durability`] says what a request waits for: by default its answer comes when the transaction, and all whose writes
-//! it has read, are on disk. Transactions are stored by *epochs* of some milliseconds: what a crash leaves is always all up to some
+//! it has read, are on disk; an answer that is an error comes when what it has read is. Transactions are stored by *epochs* of some milliseconds: what a crash leaves is always all up to some
 //! point of the serial order and nothing after it. One disk sync serves all transactions of an epoch, so throughput comes from many
 //! requests at once: from threads, by [`Database::submit`], or with [`Ticket`]s.
 //!

@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use ensilo_txn::{Epoch, Protocol, Silo};
 
-use crate::durability::{Durability, Ticket, Visible};
+use crate::durability::{Durability, Outcome, Ticket, Undone, Visible, answer};
 use crate::pool::{JobHandle, WhenFull};
 use crate::shared::{Shared, ThreadWorker};
-use crate::transaction::may_retry;
 use crate::{Abort, Database, Error, Result, Snapshot, Transaction};
 
 /// A hook that hears of no aborts.
@@ -71,11 +70,12 @@ impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
     pub fn transact<R>(mut self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
         let shared = self.database.shared();
         let level = shared.level(self.durability)?;
-        run(shared, self.retries, &mut self.on_abort, body)?.answer(shared, level)
+        answer(run(shared, self.retries, &mut self.on_abort, body), shared, level)
     }
 
     /// Like [`Database::transact`], but answers as soon as the transaction is visible, with a ticket that tells when it is stored.
-    /// A level set by [`Request::durability`] does not matter here.
+    /// A level set by [`Request::durability`] does not matter here. An error comes as soon, and without a ticket: a crash may take back
+    /// what it was concluded from.
     ///
     /// # Errors
     /// As [`Database::transact`]; [`Error::NotDurable`] when the database is in memory only.
@@ -86,7 +86,8 @@ impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
     ) -> Result<(R, Ticket)> {
         let shared = self.database.shared();
         let durable = shared.durable().ok_or(Error::NotDurable)?;
-        let Visible { value, epoch } = run(shared, self.retries, &mut self.on_abort, body)?;
+        let outcome = run(shared, self.retries, &mut self.on_abort, body);
+        let Visible { value, epoch } = outcome.map_err(|undone| undone.error)?;
         Ok((value, Ticket::new(epoch, Arc::clone(&durable.log))))
     }
 
@@ -102,7 +103,8 @@ impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
         mut self,
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
     ) -> Result<(R, u64)> {
-        let Visible { value, epoch } = run(self.database.shared(), self.retries, &mut self.on_abort, body)?;
+        let outcome = run(self.database.shared(), self.retries, &mut self.on_abort, body);
+        let Visible { value, epoch } = outcome.map_err(|undone| undone.error)?;
         Ok((value, epoch.get()))
     }
 }
@@ -120,19 +122,19 @@ pub(crate) fn run<P: Protocol, R>(
     retries: u32,
     on_abort: &mut impl FnMut(&Abort),
     mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
-) -> Result<Visible<R>> {
+) -> Outcome<R> {
     let mut worker = shared.enter()?;
     let mut attempt = 0;
     loop {
-        let error = match attempt_once(&mut worker, &mut body) {
+        let undone = match attempt_once(&mut worker, &mut body) {
             Ok(visible) => return Ok(visible),
-            Err(error) => error,
+            Err(undone) => undone,
         };
-        if let Error::Aborted(abort) = &error {
+        if let Error::Aborted(abort) = &undone.error {
             on_abort(abort);
         }
         attempt += 1;
-        prepare_retry(shared, &mut worker, attempt, retries, error)?;
+        prepare_retry(shared, &mut worker, attempt, retries, undone)?;
     }
 }
 
@@ -141,10 +143,10 @@ pub(crate) fn run<P: Protocol, R>(
 fn attempt_once<P: Protocol, R>(
     worker: &mut ThreadWorker<P>,
     body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
-) -> Result<Visible<R>> {
+) -> Result<Visible<R>, Undone> {
     let mut transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
     match body(&mut transaction) {
-        Ok(value) => transaction.commit().map(|epoch| Visible { value, epoch }),
+        Ok(value) => Ok(Visible { value, epoch: transaction.commit()? }),
         Err(error) => Err(transaction.roll_back(error)),
     }
 }
@@ -156,14 +158,13 @@ fn prepare_retry<P: Protocol>(
     worker: &mut ThreadWorker<P>,
     attempt: u32,
     retries: u32,
-    error: Error,
-) -> Result<()> {
-    let is_conflict = matches!(&error, Error::Aborted(abort) if may_retry(abort.reason()));
-    if !is_conflict || attempt > retries {
-        return Err(shared.explain(error));
+    undone: Undone,
+) -> Result<(), Box<Undone>> {
+    if !undone.is_conflict() || attempt > retries {
+        return Err(Box::new(Undone { error: shared.explain(undone.error), ..undone }));
     }
     if shared.is_closed() {
-        return Err(Error::Closed);
+        return Err(Error::Closed.into());
     }
     backoff::wait_before_attempt(attempt, &mut worker.local.jitter);
     Ok(())
@@ -173,7 +174,7 @@ fn prepare_retry<P: Protocol>(
 pub(crate) fn submit<P: Protocol, R: Send + 'static>(
     shared: &Arc<Shared<P>>,
     when_full: WhenFull,
-    job: impl FnOnce(&Shared<P>) -> Result<Visible<R>> + Send + 'static,
+    job: impl FnOnce(&Shared<P>) -> Outcome<R> + Send + 'static,
 ) -> Result<JobHandle<R>> {
     let log = match shared.level(None)? {
         Durability::Stored => shared.durable().map(|durable| Arc::clone(&durable.log)),
@@ -191,7 +192,7 @@ pub(crate) fn submit<P: Protocol, R: Send + 'static>(
 pub(crate) fn run_snapshot<P: Protocol, R>(
     shared: &Shared<P>,
     body: impl FnOnce(&mut Snapshot<'_, P>) -> Result<R>,
-) -> Result<Visible<R>> {
+) -> Outcome<R> {
     let mut worker = shared.enter()?;
     // Read before the snapshot begins: what it shows is this point in time or a later one.
     let epoch_shown = shared.engine.epochs().snapshot_epoch().get();
@@ -199,6 +200,8 @@ pub(crate) fn run_snapshot<P: Protocol, R>(
     let snapshot_taken = raw.begin_snapshot();
     let epoch = Epoch::new(shared.engine.epochs().snapshot_epoch().get() - 1);
     let mut snapshot = Snapshot::new(snapshot_taken, local, epoch_shown);
-    let value = body(&mut snapshot).map_err(|error| shared.explain(error))?;
-    Ok(Visible { value, epoch })
+    match body(&mut snapshot) {
+        Ok(value) => Ok(Visible { value, epoch }),
+        Err(error) => Err(Box::new(Undone { error: shared.explain(error), epoch })),
+    }
 }

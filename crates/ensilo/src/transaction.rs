@@ -13,6 +13,7 @@ use ensilo_epoch::Epoch;
 use ensilo_txn::{AbortReason, Protocol, Silo, Store, TableId, Write};
 
 use crate::catalog::Pinned;
+use crate::durability::Undone;
 use crate::local::Local;
 use crate::{Error, Result};
 
@@ -168,19 +169,25 @@ impl<'t, P: Protocol> Transaction<'t, P> {
     /// Ends a transaction whose closure returned `error`, and says which error the request ends with.
     ///
     /// The closure may have come to its error by reads that do not belong together, which no serial order could have shown it. So an
-    /// error of the closure's own counts only when the reads are valid; otherwise the request has met a conflict.
+    /// error of the closure's own counts only when the reads are valid; otherwise the request has met a conflict. What it was
+    /// concluded from has to be durable before the error is told as stored.
     #[cold]
-    pub(crate) fn roll_back(mut self, error: Error) -> Error {
+    pub(crate) fn roll_back(mut self, error: Error) -> Undone {
         if let Some(abort) = self.inner.doomed.take() {
             let hides_conflict = may_retry(abort.reason()) && !matches!(error, Error::Aborted(_));
-            return if hides_conflict { Error::from_raw(abort) } else { error };
+            if hides_conflict {
+                return Error::from_raw(abort).into();
+            }
+            if matches!(error, Error::Aborted(_) | Error::OutOfMemory(_)) {
+                return error.into();
+            }
         }
         match self.inner.raw.check() {
-            Ok(()) => {
+            Ok(epoch) => {
                 self.inner.raw.abort();
-                error
+                Undone { error, epoch }
             }
-            Err(abort) => Error::from_raw(abort),
+            Err(abort) => Error::from_raw(abort).into(),
         }
     }
 }

@@ -179,11 +179,12 @@ pub trait Write: Read + Sized {
 
     /// Says whether all that this transaction has read is still current, so that what its caller concluded from it
     /// holds. A transaction may read what no serial history would show it, and only its commit would tell: whoever gives up for
-    /// a reason that lies in what was read, such as a key that exists already, asks first.
+    /// a reason that lies in what was read, such as a key that exists already, asks first. Returns the epoch that has to be durable before
+    /// no crash can take back what was read.
     ///
     /// # Errors
     /// [`Abort`] when something has changed: the conclusion means nothing.
-    fn check(&mut self) -> Result<(), Abort>;
+    fn check(&mut self) -> Result<Epoch, Abort>;
 
     /// Ends the transaction on the caller's request; nothing has changed.
     fn abort(self);

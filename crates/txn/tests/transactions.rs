@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use ensilo_txn::{AbortReason, Direction, Read, Write};
+use ensilo_txn::{AbortReason, Direction, Epoch, Read, Write};
 
 #[test]
 fn a_committed_row_is_read_back_and_an_aborted_one_is_not() {
@@ -256,9 +256,14 @@ fn a_check_tells_a_conclusion_from_a_mistake() {
     let (mut first, mut second) = (engine.worker(), engine.worker());
     let mut tx = first.begin();
     assert_eq!(read(&mut tx, &store, "a"), None);
-    tx.check().unwrap();
-    commit(&mut second, |tx| assert!(insert(tx, &store, "a", &[1])));
+    assert_eq!(tx.check().unwrap(), Epoch::new(0), "a key that was never there");
+    let mut writer = second.begin();
+    assert!(insert(&mut writer, &store, "a", &[1]));
+    let written = writer.commit().unwrap();
     assert!(!insert(&mut tx, &store, "a", &[2]), "missing a moment ago");
     assert_eq!(tx.check().unwrap_err().reason(), AbortReason::NodeValidation);
     assert!(tx.commit().is_err());
+    let mut tx = first.begin();
+    assert!(!insert(&mut tx, &store, "a", &[2]));
+    assert_eq!(tx.check().unwrap(), written.epoch);
 }

@@ -19,11 +19,12 @@ use ensilo_row::{IndexSchema, KeyBuf};
 use ensilo_txn::{Direction, Protocol, Write};
 
 use super::{IndexCore, TableCore, wait};
+use crate::durability::{Durability, Visible};
 use crate::maintain::{copy_row, stored_index_key};
 use crate::row_words::{key_of_bytes, primary_key_of};
 use crate::shared::Shared;
-use crate::transaction::{Inner, may_retry};
-use crate::{Error, Result, request};
+use crate::transaction::Inner;
+use crate::{Result, request};
 
 /// The most rows that one transaction adds entries for.
 const BATCH_LEN_MAX: usize = 128;
@@ -50,15 +51,15 @@ impl<P: Protocol> Shared<P> {
                 table.check(&tx.inner)?;
                 fill_batch(&mut tx.inner, table, index, after.as_ref(), batch_len)
             });
-            match filled.map(|visible| visible.value) {
-                Ok(Some(last)) => {
+            match filled {
+                Ok(Visible { value: Some(last), .. }) => {
                     after = Some(last);
                     batch_len = (batch_len * 2).min(BATCH_LEN_MAX);
                 }
-                Ok(None) => return Ok(()),
+                Ok(Visible { value: None, .. }) => return Ok(()),
                 // Fewer rows meet fewer writers; with one row some attempt gets through.
-                Err(Error::Aborted(abort)) if may_retry(abort.reason()) => batch_len = (batch_len / 2).max(1),
-                Err(error) => return Err(error),
+                Err(undone) if undone.is_conflict() => batch_len = (batch_len / 2).max(1),
+                Err(undone) => return Err(undone.answer(self, Durability::Stored)),
             }
         }
     }

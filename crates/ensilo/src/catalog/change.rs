@@ -6,7 +6,7 @@ use ensilo_row::{IndexSchema, Schema};
 use ensilo_txn::{Protocol, TableId};
 
 use super::{Changes, IndexCore, SYSTEM_PREFIX, StoreKind, TableCore};
-use crate::durability::Durability;
+use crate::durability::{Durability, answer};
 use crate::error::Name;
 use crate::shared::Shared;
 use crate::{Error, Result, Transaction, request};
@@ -152,6 +152,6 @@ impl<P: Protocol> Shared<P> {
     /// Changes the system tables.
     fn change_rows(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<()>) -> Result<()> {
         // What nobody could open again must not be acknowledged.
-        request::run(self, self.retries, &mut |_| (), body)?.answer(self, Durability::Stored)
+        answer(request::run(self, self.retries, &mut |_| (), body), self, Durability::Stored)
     }
 }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use ensilo_epoch::Epoch;
 use ensilo_log::Log;
 
-use crate::durability::{Visible, wait_stored};
+use crate::durability::{Outcome, Visible, wait_stored};
 use crate::error::Name;
 use crate::{Error, Result};
 
@@ -41,7 +41,7 @@ struct Shared<R> {
 /// `Running` is left by the promise, once, to `Done`; `Done` by the handle, once, to `Taken`.
 enum Progress<R> {
     Running(Option<Waker>),
-    Done(Result<Visible<R>>),
+    Done(Outcome<R>),
     Taken,
 }
 
@@ -62,11 +62,7 @@ impl<R> JobHandle<R> {
     /// # Panics
     /// When the handle was polled to completion as a future before.
     pub fn wait(self) -> Result<R> {
-        let Visible { value, epoch } = self.wait_for_job()?;
-        if let Some(log) = &self.log {
-            wait_stored(log, epoch)?;
-        }
-        Ok(value)
+        self.answer(self.wait_for_job())
     }
 
     /// Waits until the job's transaction is visible, and returns the result: a crash may still undo it.
@@ -77,7 +73,7 @@ impl<R> JobHandle<R> {
     /// # Panics
     /// As [`JobHandle::wait`].
     pub fn wait_visible(self) -> Result<R> {
-        self.wait_for_job().map(|visible| visible.value)
+        self.wait_for_job().map(|visible| visible.value).map_err(|undone| undone.error)
     }
 
     /// Whether the result is there, though perhaps not stored: [`JobHandle::wait_visible`] returns at once.
@@ -86,11 +82,11 @@ impl<R> JobHandle<R> {
         !matches!(*self.shared.lock(), Progress::Running(_))
     }
 
-    fn wait_for_job(&self) -> Result<Visible<R>> {
+    fn wait_for_job(&self) -> Outcome<R> {
         let mut progress = self.shared.lock();
         loop {
-            if let Some(result) = progress.take() {
-                return result;
+            if let Some(outcome) = progress.take() {
+                return outcome;
             }
             progress = self.shared.completed.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
@@ -101,8 +97,8 @@ impl<R> JobHandle<R> {
     pub fn is_done(&self) -> bool {
         match &*self.shared.lock() {
             Progress::Running(_) => false,
-            Progress::Done(Ok(visible)) => self.is_stored(visible.epoch),
-            Progress::Done(Err(_)) | Progress::Taken => true,
+            Progress::Done(outcome) => self.is_stored(epoch_of(outcome)),
+            Progress::Taken => true,
         }
     }
 
@@ -122,8 +118,8 @@ impl<R> Future for JobHandle<R> {
         match &mut *progress {
             Progress::Running(Some(known)) => known.clone_from(context.waker()),
             Progress::Running(waker @ None) => *waker = Some(context.waker().clone()),
-            Progress::Done(Ok(visible)) if !self.is_stored(visible.epoch) => {
-                let (epoch, waker) = (visible.epoch, context.waker().clone());
+            Progress::Done(outcome) if !self.is_stored(epoch_of(outcome)) => {
+                let (epoch, waker) = (epoch_of(outcome), context.waker().clone());
                 drop(progress);
                 if let Some(log) = &self.log {
                     log.on_durable(epoch, Box::new(move |_| waker.wake()));
@@ -138,10 +134,22 @@ impl<R> Future for JobHandle<R> {
 impl<R> JobHandle<R> {
     /// Takes the result, which is there and waits for nothing.
     fn finish(&self, progress: &mut Progress<R>) -> Result<R> {
-        let Some(result) = progress.take() else { unreachable!("the job has ended") };
-        let Visible { value, epoch } = result?;
-        self.log.as_ref().map_or(Ok(()), |log| wait_stored(log, epoch))?;
-        Ok(value)
+        let Some(outcome) = progress.take() else { unreachable!("the job has ended") };
+        self.answer(outcome)
+    }
+
+    /// The answer, when it is stored as far as it has to be.
+    fn answer(&self, outcome: Outcome<R>) -> Result<R> {
+        self.log.as_ref().map_or(Ok(()), |log| wait_stored(log, epoch_of(&outcome)))?;
+        outcome.map(|visible| visible.value).map_err(|undone| undone.error)
+    }
+}
+
+/// The epoch that has to be durable before a job's result is stored.
+fn epoch_of<R>(outcome: &Outcome<R>) -> Epoch {
+    match outcome {
+        Ok(Visible { epoch, .. }) => *epoch,
+        Err(undone) => undone.epoch,
     }
 }
 
@@ -153,17 +161,18 @@ impl<R> fmt::Debug for JobHandle<R> {
 
 impl<R> Promise<R> {
     /// Completes the handle with what `job` returns, or with its panic.
-    pub(crate) fn run(self, job: impl FnOnce() -> Result<Visible<R>>) {
+    pub(crate) fn run(self, job: impl FnOnce() -> Outcome<R>) {
         // What a job shares with others is behind the database's own protection, and the job is gone afterwards: nothing
         // half-done can be seen.
         let result = catch_unwind(AssertUnwindSafe(job));
-        self.complete(result.unwrap_or_else(|panic| Err(Error::JobPanicked(Name::new(message_of(&*panic))))));
+        let panicked = |message| Err(Error::JobPanicked(Name::new(message)).into());
+        self.complete(result.unwrap_or_else(|panic| panicked(message_of(&*panic))));
     }
 
     /// Completes the handle.
-    pub(crate) fn complete(mut self, result: Result<Visible<R>>) {
+    pub(crate) fn complete(mut self, outcome: Outcome<R>) {
         if let Some(shared) = self.shared.take() {
-            shared.complete(result);
+            shared.complete(outcome);
         }
     }
 }
@@ -171,14 +180,14 @@ impl<R> Promise<R> {
 impl<R> Drop for Promise<R> {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.take() {
-            shared.complete(Err(Error::Closed));
+            shared.complete(Err(Error::Closed.into()));
         }
     }
 }
 
 impl<R> Shared<R> {
-    fn complete(&self, result: Result<Visible<R>>) {
-        let before = std::mem::replace(&mut *self.lock(), Progress::Done(result));
+    fn complete(&self, outcome: Outcome<R>) {
+        let before = std::mem::replace(&mut *self.lock(), Progress::Done(outcome));
         self.completed.notify_all();
         if let Progress::Running(Some(waker)) = before {
             waker.wake();
@@ -191,11 +200,11 @@ impl<R> Shared<R> {
 }
 
 impl<R> Progress<R> {
-    fn take(&mut self) -> Option<Result<Visible<R>>> {
+    fn take(&mut self) -> Option<Outcome<R>> {
         match self {
             Progress::Running(_) => None,
             Progress::Done(_) => match std::mem::replace(self, Progress::Taken) {
-                Progress::Done(result) => Some(result),
+                Progress::Done(outcome) => Some(outcome),
                 _ => None,
             },
             Progress::Taken => panic!("a job's handle was used after it gave its result"),

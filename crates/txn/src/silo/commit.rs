@@ -76,10 +76,11 @@ impl<V: Variant> Transaction<'_, V> {
         Ok(Committed { tid, epoch: epoch.max(tid.epoch()) })
     }
 
-    /// Phase 2 without a commit: says whether what was read is current.
-    pub(super) fn check_reads(&mut self) -> Result<(), Abort> {
+    /// Phase 2 without a commit: says whether what was read is current, and the last epoch that it is of.
+    pub(super) fn check_reads(&mut self) -> Result<Epoch, Abort> {
         let outcome = self.validate_read_set().and_then(|()| self.validate_node_set());
-        outcome.map_err(|abort| self.doom(abort))
+        outcome.map_err(|abort| self.doom(abort))?;
+        Ok(self.context.largest_tid_seen().epoch())
     }
 
     fn commit_writes(&mut self) -> Result<Committed, Stop> {

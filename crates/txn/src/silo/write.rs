@@ -9,6 +9,7 @@
 //! inserted:  Placed | Put -> Cancelled -> Put
 //! ```
 
+use ensilo_epoch::Epoch;
 use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX};
 use ensilo_sync::cpu_relax;
 
@@ -96,7 +97,7 @@ impl<V: Variant> Write for Transaction<'_, V> {
         self.end()
     }
 
-    fn check(&mut self) -> Result<(), Abort> {
+    fn check(&mut self) -> Result<Epoch, Abort> {
         self.check_reads()
     }
 
