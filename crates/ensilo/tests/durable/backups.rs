@@ -61,6 +61,8 @@ fn back_up_under_load(db: &Database, targets: &[PathBuf]) -> Vec<(u32, Backup)> 
     let (is_over, stored) = (AtomicBool::new(false), AtomicU32::new(0));
     let (is_over, stored) = (&is_over, &stored);
     thread::scope(|scope| {
+        // Also when a backup fails.
+        let _end = SetWhenDropped(is_over);
         scope.spawn(|| insert_stored(db, stored, is_over));
         scope.spawn(|| transfer_on(db, 1, is_over));
         scope.spawn(|| {
@@ -72,10 +74,17 @@ fn back_up_under_load(db: &Database, targets: &[PathBuf]) -> Vec<(u32, Backup)> 
             let before = stored.load(Ordering::Acquire);
             (before, db.backup(target).unwrap())
         });
-        let backups = backups.collect();
-        is_over.store(true, Ordering::Relaxed);
-        backups
+        backups.collect()
     })
+}
+
+/// Ends the load.
+struct SetWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]

@@ -143,7 +143,18 @@ pub(super) enum Needed {
 
 /// How far a file is needed for everything up to `epoch`; and an epoch that is not before any in that part.
 pub(super) fn needed_up_to(file: &dyn File, codec: &BlockCodec, epoch: Epoch) -> io::Result<(Needed, Epoch)> {
-    let mut stream = BlockStream::new(file, file.len_bytes()?);
+    loop {
+        let len = file.len_bytes()?;
+        match needed_within(file, len, codec, epoch) {
+            // The logger is done with the file, and has given back the space behind its end.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && file.len_bytes()? < len => {}
+            found => return found,
+        }
+    }
+}
+
+fn needed_within(file: &dyn File, len: u64, codec: &BlockCodec, epoch: Epoch) -> io::Result<(Needed, Epoch)> {
+    let mut stream = BlockStream::new(file, len);
     let mut chunk = Chunk::default();
     let mut evidence = Evidence::default();
     while let Next::Blocks = stream.next(&mut chunk)? {

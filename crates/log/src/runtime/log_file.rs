@@ -43,14 +43,7 @@ impl LogFile {
         reserved_bytes: u64,
     ) -> LogFile {
         let header = FILE_HEADER_BYTES as u64;
-        LogFile {
-            name,
-            path,
-            codec,
-            file: Appender::new(file, header),
-            synced_to: header,
-            reserved_bytes,
-        }
+        LogFile { name, path, codec, file: Appender::new(file, header), synced_to: header, reserved_bytes }
     }
 
     /// Where the next block goes.
