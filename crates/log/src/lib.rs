@@ -1,6 +1,8 @@
 //! Bytes and epochs on disk: log files, checkpoints, the manifest, and their replay.
 
 mod format;
+#[doc(hidden)]
+pub mod fuzzing;
 mod recovery;
 mod runtime;
 

@@ -224,6 +224,11 @@ impl BlockCodec {
         let payload_bytes = block.len() - BLOCK_HEADER_BYTES;
         let sealed = SealedHeader { header: *header, payload_bytes, raw_bytes, compressed, checksum: 0 };
         block[..BLOCK_HEADER_BYTES].copy_from_slice(&sealed.encode());
+        self.mend(block);
+    }
+
+    /// Makes the checksum of a block right.
+    pub(super) fn mend(&self, block: &mut [u8]) {
         let checksum = self.checksum(block);
         block[4..8].copy_from_slice(&checksum.to_le_bytes());
     }
@@ -375,7 +380,7 @@ impl SealedHeader {
     fn makes_sense(&self) -> bool {
         let SealedHeader { header, payload_bytes, raw_bytes, compressed, .. } = *self;
         let lengths_fit = if compressed {
-            payload_bytes < raw_bytes && raw_bytes / 256 <= payload_bytes
+            payload_bytes < raw_bytes && raw_bytes.div_ceil(256) <= payload_bytes
         } else {
             payload_bytes == raw_bytes
         };

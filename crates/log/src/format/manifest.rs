@@ -32,7 +32,6 @@ use super::identity::DatabaseId;
 use super::transactions::EPOCH_END;
 
 const MAGIC: [u8; 8] = *b"ENSILOMF";
-const HEAD_BYTES: usize = 24;
 
 /// The files of a database and what they are good for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,10 +126,13 @@ impl fmt::Display for ManifestDamage {
 }
 
 impl Manifest {
+    /// Bytes before the body.
+    pub(crate) const HEAD_BYTES: usize = 24;
+
     /// The bytes of the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut body = Body(vec![0; HEAD_BYTES]);
+        let mut body = Body(vec![0; Manifest::HEAD_BYTES]);
         body.0.extend_from_slice(&self.database.0.to_le_bytes());
         body.numbers(&[
             self.generation,
@@ -148,14 +150,12 @@ impl Manifest {
             body.numbers(&[file.valid_bytes.unwrap_or(0), file.durable_epoch.get()]);
         });
         body.list(self.checkpoint.as_slice(), Body::checkpoint);
-        let mut bytes = body.0;
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-        let len = bytes.len() as u64;
-        bytes[16..24].copy_from_slice(&len.to_le_bytes());
-        let checksum = checksum(&bytes);
-        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
-        bytes
+        body.with_head()
+    }
+
+    /// The bytes of a file with this body, whatever it is, for fuzzers.
+    pub(super) fn with_body(bytes: &[u8]) -> Vec<u8> {
+        Body([&[0; Manifest::HEAD_BYTES], bytes].concat()).with_head()
     }
 
     /// The directories that log files may lie in, as the manifest spells them, each once.
@@ -190,7 +190,7 @@ impl Manifest {
 }
 
 fn check_head(bytes: &[u8]) -> Result<&[u8], HeaderDamage> {
-    let (head, body) = bytes.split_first_chunk::<HEAD_BYTES>().ok_or(HeaderDamage::Short)?;
+    let (head, body) = bytes.split_first_chunk::<{ Manifest::HEAD_BYTES }>().ok_or(HeaderDamage::Short)?;
     if head[..8] != MAGIC {
         return Err(HeaderDamage::Magic);
     }
@@ -218,6 +218,18 @@ fn checksum(bytes: &[u8]) -> u32 {
 struct Body(Vec<u8>);
 
 impl Body {
+    /// Fills in the head.
+    fn with_head(self) -> Vec<u8> {
+        let mut bytes = self.0;
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        let len = bytes.len() as u64;
+        bytes[16..24].copy_from_slice(&len.to_le_bytes());
+        let checksum = checksum(&bytes);
+        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
     fn numbers(&mut self, numbers: &[u64]) {
         for &number in numbers {
             let start = self.0.len();
@@ -397,7 +409,7 @@ mod tests {
         #[test]
         fn a_body_that_lies_is_survived(manifest in manifests(), at: prop::sample::Index, value: u8) {
             let mut bytes = manifest.encode();
-            let at = HEAD_BYTES + at.index(bytes.len() - HEAD_BYTES);
+            let at = Manifest::HEAD_BYTES + at.index(bytes.len() - Manifest::HEAD_BYTES);
             bytes[at] = value;
             let checksum = checksum(&bytes);
             bytes[12..16].copy_from_slice(&checksum.to_le_bytes());

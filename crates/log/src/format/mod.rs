@@ -6,6 +6,7 @@ mod cursor;
 mod entry;
 mod file_header;
 mod file_name;
+pub(crate) mod fuzzing;
 mod identity;
 mod manifest;
 mod transactions;

@@ -72,7 +72,7 @@ pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Re
     }
 }
 
-fn dump_blocks(
+pub(super) fn dump_blocks(
     file: &dyn File,
     len: u64,
     header: &FileHeader,

@@ -9,6 +9,7 @@ mod copy;
 mod database_files;
 mod dump;
 mod error;
+pub(crate) mod fuzzing;
 mod generation;
 mod inspect;
 mod log_file;

@@ -21,9 +21,8 @@ use crate::format::{FileIdentity, FileRole, Write};
 mod apply;
 mod reader;
 
-pub(super) use apply::record;
+pub(super) use apply::{Applier, record};
 
-use apply::Applier;
 use reader::Reader;
 
 /// Takes what is replayed.

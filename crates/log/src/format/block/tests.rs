@@ -131,6 +131,16 @@ fn what_is_too_far_to_be_said_is_not_claimed_to_be_synced() {
 }
 
 #[test]
+fn nothing_is_not_the_compressed_form_of_something() {
+    let codec = BlockCodec::new(&file(1));
+    let mut bytes = seal(&BlockHeader::new(4096, 0, Epoch::new(4)), &[], Compression::None);
+    bytes[12] = 200;
+    bytes[16] |= COMPRESSED as u8;
+    codec.mend(&mut bytes);
+    assert_eq!(codec.check(&bytes, 4096), Err(BlockDamage::Header));
+}
+
+#[test]
 fn zeros_are_told_from_damage() {
     assert_eq!(BlockCodec::new(&file(1)).check(&[0; 80], 0), Err(BlockDamage::Empty));
 }

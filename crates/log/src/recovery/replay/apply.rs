@@ -11,7 +11,7 @@ use crate::format::{BlockCodec, Change, Malformed, SealedHeader, Source, Transac
 const BATCH_LEN: usize = 256;
 
 /// Applies the blocks that one thread gets.
-pub(super) struct Applier<'r, R: Replay + 'r> {
+pub(in super::super) struct Applier<'r, R: Replay + 'r> {
     target: &'r R,
     worker: R::Worker<'r>,
     /// The payload of the block, if it was compressed.
@@ -20,17 +20,21 @@ pub(super) struct Applier<'r, R: Replay + 'r> {
 
 /// What was applied.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Applied {
+pub(in super::super) struct Applied {
     pub(super) writes: u64,
     pub(super) records: u64,
 }
 
 impl<'r, R: Replay> Applier<'r, R> {
-    pub(super) fn new(target: &'r R) -> Self {
+    pub(in super::super) fn new(target: &'r R) -> Self {
         Applier { target, worker: target.worker(), raw: Vec::new() }
     }
 
-    pub(super) fn apply_chunk(&mut self, file: &ReplayFile, chunk: &Chunk) -> Result<Applied, OpenError> {
+    pub(in super::super) fn apply_chunk(
+        &mut self,
+        file: &ReplayFile,
+        chunk: &Chunk,
+    ) -> Result<Applied, OpenError> {
         let codec = BlockCodec::new(&file.identity);
         let mut applied = Applied::default();
         let mut at = 0;

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod damage;
+mod fuzzing;
 mod history;
 mod model;
 mod recovery;

@@ -1,0 +1,180 @@
+//! What has to hold for any bytes that somebody takes for a header, a block, entries or a manifest.
+//!
+//! Each function of [`crate::fuzzing`] panics where it does not hold. It looks at the bytes as they are, and once more with their
+//! checksums made right, because hardly any bytes get past those. What is valid is said a second time here, after `docs/format.md`
+//! and as plainly as can be ([`plain`]); whatever is accepted must be written again as the same bytes.
+
+mod plain;
+
+use ensilo_epoch::Epoch;
+
+pub(crate) use plain::{PlainBlock, PlainChange, PlainWrite, plain_block, plain_entries, plain_records};
+
+use super::block::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockCodec, Compression};
+use super::cursor::Cursor;
+use super::entry::{
+    delete_bytes, encode_delete, encode_patch, encode_put, encode_transaction, patch_bytes, put_bytes,
+    transaction_bytes,
+};
+use super::file_header::{FILE_HEADER_BYTES, FileHeader};
+use super::identity::{DatabaseId, FileIdentity, FileRole};
+use super::manifest::Manifest;
+use super::transactions::{Change, Transactions, Write};
+
+/// The file that blocks are taken to be of.
+const LOG_FILE: FileIdentity = FileIdentity {
+    database: DatabaseId(0x0123_4567_89ab_cdef),
+    file: FileRole::Log { generation: 1, logger: 0, sequence: 1 },
+};
+
+/// The header at the beginning of these bytes.
+pub fn file_header(bytes: &[u8]) {
+    check_header(bytes);
+    let mut mended = bytes.to_vec();
+    mend_header(&mut mended);
+    check_header(&mended);
+}
+
+/// A block of a log file at the beginning of these bytes, and the entries in it.
+pub fn block(bytes: &[u8]) {
+    let codec = BlockCodec::new(&LOG_FILE);
+    check_block(&codec, bytes);
+    let mut mended = bytes.to_vec();
+    mend_block(&codec, &mut mended);
+    check_block(&codec, &mended);
+}
+
+/// The payload of a block of a log file.
+pub fn entries(bytes: &[u8]) {
+    let (transactions, is_valid) = plain_entries(bytes);
+    let mut reader = Transactions::new(bytes);
+    for (tid, writes) in &transactions {
+        for write in writes {
+            let read = reader.next_write().expect("a valid write").expect("no end yet");
+            assert_eq!((read.tid, PlainWrite::of(&read)), (*tid, write.clone()));
+        }
+    }
+    match reader.next_write() {
+        Ok(None) => assert!(is_valid, "malformed entries were accepted"),
+        Ok(Some(write)) => panic!("a malformed write was accepted: {write:?}"),
+        Err(malformed) => assert!(!is_valid, "valid entries were refused: {malformed}"),
+    }
+    if is_valid {
+        assert_eq!(encode_entries(&transactions), bytes, "entries have one form");
+    }
+}
+
+/// A manifest, and one whose body this is.
+pub fn manifest(bytes: &[u8]) {
+    check_manifest(bytes);
+    check_manifest(&Manifest::with_body(bytes));
+}
+
+fn check_header(bytes: &[u8]) {
+    let is_valid = plain::is_header(bytes);
+    let decoded = FileHeader::decode(bytes);
+    assert_eq!(decoded.is_ok(), is_valid, "{decoded:?}");
+    if let Ok(header) = decoded {
+        assert_eq!(header.encode(), bytes[..FILE_HEADER_BYTES], "a header has one form");
+    }
+}
+
+fn check_block(codec: &BlockCodec, bytes: &[u8]) {
+    let offset = bytes.get(24..32).map_or(0, |field| plain::u64_at(field, 0));
+    let plain = plain_block(&LOG_FILE, bytes, offset);
+    let found = codec.check(bytes, offset);
+    assert_eq!(found.is_ok(), plain.is_some(), "{found:?}");
+    let (Ok((sealed, payload)), Some(plain)) = (found, plain) else { return };
+    assert_eq!(sealed.bytes(), plain.bytes);
+    let payload = &bytes[payload];
+    if let Ok(raw) = sealed.raw(payload, &mut Vec::new()) {
+        assert_eq!(raw.len(), sealed.raw_bytes);
+        entries(raw);
+    }
+    if !sealed.compressed {
+        let mut again = Vec::new();
+        codec.seal(&mut again, &sealed.header, &[payload], Compression::None);
+        assert_eq!(again, bytes[..plain.bytes], "a block has one form");
+    }
+}
+
+fn check_manifest(bytes: &[u8]) {
+    if let Ok(manifest) = Manifest::decode(bytes) {
+        assert_eq!(manifest.encode(), bytes, "a manifest has one form");
+    }
+}
+
+/// Makes a header of the first bytes, as far as its magic and checksum go.
+pub(crate) fn mend_header(bytes: &mut Vec<u8>) {
+    bytes.resize(bytes.len().max(FILE_HEADER_BYTES), 0);
+    let (head, _) = bytes.split_first_chunk_mut().expect("as many bytes as a header has");
+    FileHeader::mend(head);
+}
+
+/// Makes a block of the first bytes, as far as its magic and checksum go, and its length if that reaches past the end.
+pub(crate) fn mend_block(codec: &BlockCodec, bytes: &mut [u8]) {
+    let Some(room) = bytes.len().checked_sub(BLOCK_HEADER_BYTES) else { return };
+    bytes[..4].copy_from_slice(&BLOCK_MAGIC);
+    let claimed = plain::u32_at(bytes, 8) as usize;
+    if claimed > room {
+        let payload_bytes = u32::try_from(room).unwrap_or(0).to_le_bytes();
+        bytes[8..12].copy_from_slice(&payload_bytes);
+        bytes[12..16].copy_from_slice(&payload_bytes);
+    }
+    codec.mend(&mut bytes[..BLOCK_HEADER_BYTES + claimed.min(room)]);
+}
+
+fn encode_entries(transactions: &[(u64, Vec<PlainWrite>)]) -> Vec<u8> {
+    let write_bytes = |write: &PlainWrite| match &write.change {
+        PlainChange::Put(row) => put_bytes(write.table, write.key.len(), row.len()),
+        PlainChange::Patch(pairs) => {
+            patch_bytes(write.table, write.key.len(), pairs.iter().map(|pair| pair.0))
+        }
+        PlainChange::Delete => delete_bytes(write.table, write.key.len()),
+    };
+    let of_transaction = |(_, writes): &(u64, Vec<PlainWrite>)| {
+        transaction_bytes(writes.len()) + writes.iter().map(write_bytes).sum::<usize>()
+    };
+    let mut bytes = vec![0; transactions.iter().map(of_transaction).sum()];
+    let mut cursor = Cursor::new(&mut bytes);
+    for (tid, writes) in transactions {
+        encode_transaction(&mut cursor, *tid, writes.len());
+        for PlainWrite { table, key, change } in writes {
+            match change {
+                PlainChange::Put(row) => encode_put(&mut cursor, *table, key, row.len(), words(row)),
+                PlainChange::Patch(pairs) => encode_patch(&mut cursor, *table, key, pairs.iter().copied()),
+                PlainChange::Delete => encode_delete(&mut cursor, *table, key),
+            }
+        }
+    }
+    assert_eq!(cursor.filled(), bytes.len(), "entries have the length that was foretold");
+    bytes
+}
+
+/// The words of a row; what is missing of the last one is zeros.
+fn words(row: &[u8]) -> impl Iterator<Item = u64> {
+    row.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    })
+}
+
+impl PlainWrite {
+    /// What was read.
+    pub(crate) fn of(write: &Write<'_>) -> PlainWrite {
+        let change = match &write.change {
+            Change::Put(row) => PlainChange::Put(row.to_vec()),
+            Change::Patch(words) => PlainChange::Patch(words.clone().collect()),
+            Change::Delete => PlainChange::Delete,
+        };
+        PlainWrite { table: write.table, key: write.key.to_vec(), change }
+    }
+}
+
+impl PlainBlock {
+    /// Whether a transaction of this epoch may be in the block.
+    pub(crate) fn may_have(&self, epoch: Epoch) -> bool {
+        self.epochs.is_some_and(|(first, last)| (first..=last).contains(&epoch.get()))
+    }
+}

@@ -1,0 +1,198 @@
+//! The format once more, after the document, by code that has nothing in common with the one that is checked by it.
+
+use crc_fast::{CrcAlgorithm, checksum};
+
+use crate::format::{FILE_HEADER_BYTES, FileIdentity};
+
+const EPOCHS: u64 = 1 << 40;
+
+/// A block that is valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PlainBlock {
+    /// Header and payload.
+    pub(crate) bytes: usize,
+    /// Without entries none.
+    pub(crate) epochs: Option<(u64, u64)>,
+    /// 0 for none.
+    pub(crate) mark: u64,
+    /// 0 for none, and what is said there.
+    pub(crate) end: u32,
+    /// 0 for none.
+    pub(crate) reserved_bytes: u64,
+}
+
+/// A write of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PlainWrite {
+    pub(crate) table: u32,
+    pub(crate) key: Vec<u8>,
+    pub(crate) change: PlainChange,
+}
+
+/// What became of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PlainChange {
+    Put(Vec<u8>),
+    Patch(Vec<(u32, u64)>),
+    Delete,
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    (0..4).map(|place| u32::from(bytes[at + place]) << (8 * place)).sum()
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    (0..8).map(|place| u64::from(bytes[at + place]) << (8 * place)).sum()
+}
+
+fn crc(bytes: &[u8]) -> u32 {
+    checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}
+
+/// Section 2: whether the first bytes are a file header.
+pub(super) fn is_header(bytes: &[u8]) -> bool {
+    if bytes.len() < FILE_HEADER_BYTES {
+        return false;
+    }
+    let bytes = &bytes[..FILE_HEADER_BYTES];
+    let (role, sequence) = (u32_at(bytes, 32), u64_at(bytes, 48));
+    let (first_epoch, reserved_bytes) = (u64_at(bytes, 56), u64_at(bytes, 64));
+    let are_fields_right = match role {
+        1 => first_epoch < EPOCHS && reserved_bytes >= 4096,
+        2 => (sequence, first_epoch, reserved_bytes) == (0, 0, 0),
+        _ => false,
+    };
+    bytes.starts_with(b"ENSILOLG")
+        && u32_at(bytes, 8) == 1
+        && u32_at(bytes, 12) == crc(&[&bytes[..12], &bytes[16..]].concat())
+        && are_fields_right
+        && bytes[72..].iter().all(|&byte| byte == 0)
+}
+
+/// Section 3: the block at the beginning of `bytes`, which lie at `offset` of this file.
+pub(crate) fn plain_block(file: &FileIdentity, bytes: &[u8], offset: u64) -> Option<PlainBlock> {
+    if bytes.len() < 64 || !bytes.starts_with(b"ENSB") || u64_at(bytes, 24) != offset {
+        return None;
+    }
+    let (payload_bytes, raw_bytes) = (u64::from(u32_at(bytes, 8)), u64::from(u32_at(bytes, 12)));
+    let (flags, unsynced) = (u32_at(bytes, 16), u64::from(u32_at(bytes, 20)));
+    let (is_compressed, end, is_reservation) = (flags & 1 == 1, flags >> 1 & 3, flags & 8 == 8);
+    let (first, last, mark, durable) =
+        (u64_at(bytes, 32), u64_at(bytes, 40), u64_at(bytes, 48), u64_at(bytes, 56));
+    let are_lengths_right = match is_compressed {
+        true => payload_bytes < raw_bytes && raw_bytes <= 256 * payload_bytes,
+        false => payload_bytes == raw_bytes,
+    };
+    let are_epochs_right = match is_reservation {
+        true => (payload_bytes, raw_bytes, end, last, mark) == (0, 0, 0, 0, 0),
+        false => first <= last && last < EPOCHS,
+    };
+    let is_right = flags < 16
+        && raw_bytes <= 1 << 30
+        && are_lengths_right
+        && are_epochs_right
+        && mark < EPOCHS
+        && durable < EPOCHS
+        && unsynced <= offset;
+    let block = bytes.get(..64 + payload_bytes as usize)?;
+    let is_whole = u32_at(block, 4) == crc(&[&file.encode()[..], &block[8..]].concat());
+    (is_right && is_whole).then(|| PlainBlock {
+        bytes: block.len(),
+        epochs: (last > 0 && !is_reservation).then_some((first, last)),
+        mark,
+        end,
+        reserved_bytes: if is_reservation { first } else { 0 },
+    })
+}
+
+/// Section 4: the transactions of a payload, and whether it is valid to its last byte. The writes in front of what is not are there.
+pub(crate) fn plain_entries(mut bytes: &[u8]) -> (Vec<(u64, Vec<PlainWrite>)>, bool) {
+    let mut transactions = Vec::new();
+    while !bytes.is_empty() {
+        let (Some(tid), Some(count)) = (take_u64(&mut bytes), take_varint(&mut bytes)) else {
+            return (transactions, false);
+        };
+        transactions.push((tid, Vec::new()));
+        for _ in 0..count {
+            let (Some(write), Some((_, writes))) = (take_write(&mut bytes), transactions.last_mut()) else {
+                return (transactions, false);
+            };
+            writes.push(write);
+        }
+    }
+    (transactions, true)
+}
+
+/// Section 6: the records of a payload, by their TIDs, if it is valid. One without anything is passed over.
+pub(crate) fn plain_records(mut bytes: &[u8]) -> Option<Vec<(u64, PlainWrite)>> {
+    let mut records = Vec::new();
+    if bytes.is_empty() {
+        return Some(records);
+    }
+    let table = take_u32(&mut bytes)?;
+    while !bytes.is_empty() {
+        let key = take_counted(&mut bytes)?;
+        let tid = take_u64(&mut bytes)?;
+        let change = PlainChange::Put(take_counted(&mut bytes)?);
+        records.push((tid, PlainWrite { table, key, change }));
+    }
+    Some(records)
+}
+
+fn take_write(bytes: &mut &[u8]) -> Option<PlainWrite> {
+    let head = take(bytes, 1)?[0];
+    let key_bytes = match head >> 2 {
+        63 => take_varint(bytes).filter(|&len| len >= 63)?,
+        len => u64::from(len),
+    };
+    let table = take_u32(bytes)?;
+    let key = take(bytes, key_bytes)?.to_vec();
+    let change = match head & 3 {
+        0 => PlainChange::Put(take_counted(bytes)?),
+        1 => {
+            let count = take_varint(bytes)?;
+            let mut pairs = Vec::new();
+            for _ in 0..count {
+                pairs.push((take_u32(bytes)?, take_u64(bytes)?));
+            }
+            PlainChange::Patch(pairs)
+        }
+        2 => PlainChange::Delete,
+        _ => return None,
+    };
+    Some(PlainWrite { table, key, change })
+}
+
+fn take<'b>(bytes: &mut &'b [u8], len: u64) -> Option<&'b [u8]> {
+    if len > bytes.len() as u64 {
+        return None;
+    }
+    let (taken, rest) = bytes.split_at(len as usize);
+    *bytes = rest;
+    Some(taken)
+}
+
+fn take_counted(bytes: &mut &[u8]) -> Option<Vec<u8>> {
+    let len = take_varint(bytes)?;
+    take(bytes, len).map(<[u8]>::to_vec)
+}
+
+fn take_u64(bytes: &mut &[u8]) -> Option<u64> {
+    take(bytes, 8).map(|taken| u64_at(taken, 0))
+}
+
+fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
+    take_varint(bytes).and_then(|number| u32::try_from(number).ok())
+}
+
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let len = bytes.iter().position(|&byte| byte < 128)? + 1;
+    let taken = take(bytes, len as u64)?;
+    let is_shortest = len == 1 || taken[len - 1] != 0;
+    if len > 10 || !is_shortest {
+        return None;
+    }
+    let value: u128 =
+        taken.iter().enumerate().map(|(place, &byte)| u128::from(byte & 127) << (7 * place)).sum();
+    u64::try_from(value).ok()
+}

@@ -1,0 +1,42 @@
+//! Functions for fuzzers: each takes any bytes, and panics where a reader of this crate does something with them that it must not.
+//!
+//! They are called by the fuzzers in `fuzz/` (`cargo xtask fuzz`) and, with damaged files, by ordinary tests. Not part of the interface
+//! of this crate.
+
+use crate::format::{BlockCodec, FILE_HEADER_BYTES, FileHeader, FileRole, Manifest};
+
+pub use crate::format::fuzzing::{block, entries, file_header, manifest};
+pub use crate::recovery::fuzzing::{checkpoint_part, log_file};
+
+/// Bytes to begin with for each function, made of a file of a database.
+///
+/// A log file also gives its header, its blocks and their payloads; the body of a manifest also stands alone.
+#[must_use]
+pub fn seeds(file: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    if Manifest::decode(file).is_ok() {
+        let body = file[Manifest::HEAD_BYTES..].to_vec();
+        return vec![("manifest", file.to_vec()), ("manifest", body)];
+    }
+    let Ok(header) = FileHeader::decode(file) else { return Vec::new() };
+    let whole = match header.identity.file {
+        FileRole::Log { .. } => "log_file",
+        FileRole::Checkpoint { .. } => "checkpoint_part",
+    };
+    let mut seeds = vec![(whole, file.to_vec()), ("file_header", file[..FILE_HEADER_BYTES].to_vec())];
+    if whole == "log_file" {
+        add_blocks(file, &header, &mut seeds);
+    }
+    seeds
+}
+
+fn add_blocks(file: &[u8], header: &FileHeader, seeds: &mut Vec<(&'static str, Vec<u8>)>) {
+    let codec = BlockCodec::new(&header.identity);
+    let mut at = FILE_HEADER_BYTES;
+    while let Ok((sealed, payload)) = codec.check(&file[at..], at as u64) {
+        seeds.push(("block", file[at..at + sealed.bytes()].to_vec()));
+        if let Ok(raw) = sealed.raw(&file[at..][payload], &mut Vec::new()) {
+            seeds.push(("entries", raw.to_vec()));
+        }
+        at += sealed.bytes();
+    }
+}

@@ -1,0 +1,122 @@
+//! What fuzzers look for, looked for in files that are damaged here and there.
+
+use std::sync::{Arc, LazyLock};
+
+use ensilo_disk::SimulatedDisk;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::history::Run;
+use crate::format::Compression;
+use crate::fuzzing::{block, checkpoint_part, entries, file_header, log_file, manifest, seeds};
+
+/// Something that happens to bytes.
+#[derive(Debug, Clone)]
+enum Damage {
+    Set(Index, u8),
+    Flip(Index, u8),
+    Word(Index, u64),
+    Cut(Index),
+    Remove(Index, u8),
+    Double(Index, u8),
+}
+
+fn damages() -> impl Strategy<Value = Vec<Damage>> {
+    let one = prop_oneof![
+        (any::<Index>(), any::<u8>()).prop_map(|(at, value)| Damage::Set(at, value)),
+        (any::<Index>(), 0u8..8).prop_map(|(at, bit)| Damage::Flip(at, bit)),
+        (any::<Index>(), any::<u64>(), 0u32..64)
+            .prop_map(|(at, word, shift)| Damage::Word(at, word >> shift)),
+        any::<Index>().prop_map(Damage::Cut),
+        (any::<Index>(), any::<u8>()).prop_map(|(at, len)| Damage::Remove(at, len)),
+        (any::<Index>(), any::<u8>()).prop_map(|(at, len)| Damage::Double(at, len)),
+    ];
+    proptest::collection::vec(one, 0..4)
+}
+
+impl Damage {
+    fn happen(&self, bytes: &mut Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
+        let len = bytes.len();
+        let range = |at: &Index, count: &u8| {
+            let at = at.index(len);
+            at..len.min(at + usize::from(*count))
+        };
+        match self {
+            Damage::Set(at, value) => bytes[at.index(len)] = *value,
+            Damage::Flip(at, bit) => bytes[at.index(len)] ^= 1 << bit,
+            Damage::Word(at, word) => {
+                let at = at.index(len);
+                bytes[at..].iter_mut().zip(word.to_le_bytes()).for_each(|(byte, value)| *byte = value);
+            }
+            Damage::Cut(at) => bytes.truncate(at.index(len)),
+            Damage::Remove(at, count) => drop(bytes.drain(range(at, count))),
+            Damage::Double(at, count) => {
+                let copy = bytes[range(at, count)].to_vec();
+                bytes.splice(at.index(len)..at.index(len), copy).for_each(drop);
+            }
+        }
+    }
+}
+
+/// What a small database gives to begin with. The zeros that files end with are cut short.
+fn all_seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let mut all = Vec::new();
+    for compression in [Compression::None, Compression::Lz4] {
+        let disk = Arc::new(SimulatedDisk::new());
+        let mut run = Run::new(&disk, 2, 4);
+        run.log.compression = compression;
+        run.round();
+        run.checkpoint(1);
+        run.rotate(0);
+        (0..20).for_each(|_| run.round());
+        run.log.close();
+        drop(run);
+        for (path, _) in disk.files() {
+            let mut file = disk.contents(&path).unwrap();
+            let used = file.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+            let is_log = path.to_string_lossy().contains("log-");
+            file.truncate(if is_log { (used + 100).max(4096).min(file.len()) } else { file.len() });
+            all.extend(seeds(&file));
+        }
+    }
+    all
+}
+
+static SEEDS: LazyLock<Vec<(&str, Vec<u8>)>> = LazyLock::new(all_seeds);
+
+fn fuzz(target: &str, bytes: &[u8]) {
+    match target {
+        "file_header" => file_header(bytes),
+        "block" => block(bytes),
+        "entries" => entries(bytes),
+        "manifest" => manifest(bytes),
+        "log_file" => log_file(bytes),
+        "checkpoint_part" => checkpoint_part(bytes),
+        other => panic!("{other} is no target"),
+    }
+}
+
+#[test]
+fn sound_files_are_what_the_document_says() {
+    let seeds = &*SEEDS;
+    for target in ["file_header", "block", "entries", "manifest", "log_file", "checkpoint_part"] {
+        assert!(seeds.iter().filter(|seed| seed.0 == target).count() > 1, "{target}");
+    }
+    seeds.iter().for_each(|(target, bytes)| fuzz(target, bytes));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn damaged_files_are_read_as_the_document_says(damages in damages()) {
+        for (target, bytes) in SEEDS.iter() {
+            let mut bytes = bytes.clone();
+            damages.iter().for_each(|damage| damage.happen(&mut bytes));
+            fuzz(target, &bytes);
+        }
+    }
+}
