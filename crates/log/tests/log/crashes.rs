@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use ensilo_disk::SimulatedDisk;
+use ensilo_disk::{Operation, Recorder, SimulatedDisk};
+use ensilo_epoch::Epoch;
 use ensilo_log::{Compression, LogOptions};
 
 use crate::rig::{Rig, Watermark, options};
@@ -69,4 +70,33 @@ fn three_loggers_with_tiny_buffers() {
 fn compressed() {
     let options = LogOptions { compression: Compression::Lz4, file_bytes: 10_000, ..options() };
     crash_often(&["a", "b"], &options, 3, 30);
+}
+
+#[test]
+fn a_file_that_is_made_longer_is_as_long_as_it_says() {
+    let recorder = Arc::new(Recorder::over(Arc::new(SimulatedDisk::new())));
+    let rig = Rig::new(Arc::clone(&recorder) as _, &["log"], &LogOptions { file_bytes: 6_000, ..options() });
+    // From here on the first file is there.
+    let begun = recorder.position();
+    let mut worker = rig.worker(1);
+    for row_bytes in [100, 3_000, 10, 9_000, 20_000, 700] {
+        let epoch = worker.commit(row_bytes).unwrap();
+        rig.log.wait_durable(epoch).unwrap();
+        recorder.note(epoch.get());
+    }
+    rig.log.close().unwrap();
+    let trace = recorder.trace();
+    let mut cursor = trace.cursor();
+    let (mut acknowledged, mut longer) = (Epoch::new(0), 0);
+    while let Some(operation) = cursor.step() {
+        if let Operation::Note(epoch) = operation {
+            acknowledged = Epoch::new(*epoch);
+        }
+        for seed in (0..60).filter(|_| cursor.position() >= begun) {
+            let scan = rig.scan_on(&cursor.disk().crash(seed));
+            scan.check(&worker.committed, acknowledged);
+            longer += scan.reservations;
+        }
+    }
+    assert!(longer > 0);
 }

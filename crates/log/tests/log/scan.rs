@@ -86,7 +86,8 @@ impl Scan {
     /// The file was made ahead: it has no block, and if that was interrupted no header.
     fn assert_unused(&self, disk: &dyn Disk, directory: &Path, name: LogFileName) {
         let bytes = read(disk, directory, name);
-        if FileHeader::decode(&bytes).is_ok() {
+        if let Ok(header) = FileHeader::decode(&bytes) {
+            assert!(bytes.len() as u64 >= header.reserved_bytes, "{name} is shorter than it says");
             assert!(bytes[FILE_HEADER_BYTES..].iter().all(|&byte| byte == 0), "{name}");
         }
     }
