@@ -1,11 +1,14 @@
 //! Commands for developers of Ensilo: `cargo xtask --help`.
 #![forbid(unsafe_code)]
 
+mod fuzz;
 mod step;
 
 use std::process::ExitCode;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
+use fuzz::{TARGETS, fuzz};
 use step::{Step, run};
 
 /// What ThreadSanitizer must not report is listed, with reasons, in that file.
@@ -46,6 +49,16 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Fuzzers of everything that reads files (needs the nightly toolchain). What they find is left in target/fuzz/found; to look at
+    /// it again, call the fuzzer with its name as the only argument behind `--`.
+    Fuzz {
+        /// How long each one runs.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// Only this one.
+        #[arg(long, value_parser = PossibleValuesParser::new(TARGETS))]
+        target: Option<String>,
+    },
     /// The benchmarks that docs/performance.md reports: TPC-C and YCSB with 1 and 2 workers, durable and in memory, JSON under target/bench.
     Bench {
         /// How long each run measures, in seconds.
@@ -66,6 +79,8 @@ fn main() -> ExitCode {
         Command::Models => models(),
         Command::Safety { stress_seconds } => safety(stress_seconds),
         Command::Crash { cycles, seed } => crash(cycles, seed),
+        Command::Fuzz { seconds, target: None } => fuzz(&TARGETS, seconds),
+        Command::Fuzz { seconds, target: Some(target) } => fuzz(&[&target], seconds),
         Command::Bench { seconds, runs, records } => bench(seconds, runs, records),
     };
     run(&steps)

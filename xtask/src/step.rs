@@ -8,13 +8,14 @@ use std::time::Instant;
 /// Where the output of benchmarks is kept.
 const BENCH_FOLDER: &str = "target/bench";
 
-/// A call of cargo with its name, environment and, if it is kept, its output.
+/// A call of cargo with its name, environment, the folders that it needs and, if it is kept, its output.
 #[derive(Debug)]
 pub(crate) struct Step {
     name: String,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     output: Option<PathBuf>,
+    folders: Vec<PathBuf>,
 }
 
 impl Step {
@@ -25,6 +26,7 @@ impl Step {
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
             environment: Vec::new(),
             output: None,
+            folders: Vec::new(),
         }
     }
 
@@ -46,6 +48,12 @@ impl Step {
         self
     }
 
+    /// The same call with a folder that is made for it.
+    pub(crate) fn folder(mut self, folder: &str) -> Self {
+        self.folders.push(PathBuf::from(folder));
+        self
+    }
+
     fn succeeds(&self) -> std::io::Result<bool> {
         // Not the `cargo` of the environment: that is the real program, which does not know `+nightly`.
         let mut command = Command::new("cargo");
@@ -54,6 +62,7 @@ impl Step {
         if self.arguments.first().is_some_and(|first| first.starts_with('+')) {
             command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
         }
+        self.folders.iter().try_for_each(std::fs::create_dir_all)?;
         if let Some(path) = &self.output {
             std::fs::create_dir_all(BENCH_FOLDER)?;
             command.stdout(Stdio::from(File::create(path)?));

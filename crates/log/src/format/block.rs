@@ -372,7 +372,7 @@ impl SealedHeader {
         };
         let compressed = flags & COMPRESSED != 0;
         let sealed = SealedHeader { header, payload_bytes, raw_bytes, compressed, checksum: u32_at(4) };
-        // What is said in one form only is said in that form: flags that are unknown, or more unsynced bytes than there are, are not.
+        // A header has one form: unknown flags, or more unsynced bytes than there are, would not be written again.
         let is_one_form = sealed.encode()[8..] == bytes[8..];
         if is_one_form && sealed.makes_sense() { Ok(sealed) } else { Err(BlockDamage::Header) }
     }
