@@ -46,6 +46,9 @@ fn assert_common_fields(json: &Value, workload: &str) {
     assert!(json["machine"]["cores"].as_u64().unwrap() > 0);
     assert_eq!(json["build"]["version"], env!("CARGO_PKG_VERSION"));
     assert!(!json["per_second"].as_array().unwrap().is_empty());
+    let timeline = json["runs"][0]["timeline"].as_array().unwrap();
+    assert!(timeline.iter().map(|interval| interval["committed"].as_u64().unwrap()).sum::<u64>() > 0);
+    assert!(timeline.iter().all(|interval| interval["checkpoint"].is_boolean()));
     let counts =
         json["transactions"].as_object().unwrap().values().map(|of_type| of_type["count"].as_u64().unwrap());
     assert_eq!(counts.sum::<u64>() as f64, committed);

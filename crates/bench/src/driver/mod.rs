@@ -16,6 +16,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 mod view;
+mod watch;
 mod workload;
 
 pub(crate) use acknowledged::read_acknowledged;
@@ -28,6 +29,7 @@ pub use latencies::Latencies;
 pub use measurements::{AbortKind, Aborts, Measurements, TypeMeasurements};
 pub use parallel::{Division, Reporter, parallel};
 pub(crate) use run::{Crash, run_until_crash};
-pub use run::{RunOptions, RunResult, SecondCounts, run};
+pub use run::{RunOptions, RunResult, run};
 pub use view::{Progress, Tick, View, grouped};
+pub use watch::{Interval, SecondCounts};
 pub use workload::{Memory, Outcome, Session, Workload};

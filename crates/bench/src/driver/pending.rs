@@ -12,6 +12,7 @@ use super::acknowledged::Acknowledged;
 use super::clock::{Clock, Stamp};
 use super::failure::Failure;
 use super::measurements::Measurements;
+use super::watch::LiveCounts;
 use super::workload::Outcome;
 
 /// A worker that is so many transactions ahead of the disk waits.
@@ -26,6 +27,7 @@ pub(super) struct Pending<'a> {
     /// Up to here all is stored, as far as this worker has seen.
     durable_epoch: u64,
     acknowledged: Option<Acknowledged<'a>>,
+    live: &'a LiveCounts,
 }
 
 struct Entry {
@@ -38,11 +40,15 @@ struct Entry {
 }
 
 impl<'a> Pending<'a> {
-    pub(super) fn new(database: Option<&'a Database>, acknowledged: Option<Acknowledged<'a>>) -> Self {
+    pub(super) fn new(
+        database: Option<&'a Database>,
+        acknowledged: Option<Acknowledged<'a>>,
+        live: &'a LiveCounts,
+    ) -> Self {
         // Nothing in memory is ever stored, so that there is nothing to wait for.
         let database = database.filter(|database| database.durable_epoch().is_some());
         let capacity = if database.is_some() { LEN_TYPICAL } else { 0 };
-        Pending { queue: VecDeque::with_capacity(capacity), database, durable_epoch: 0, acknowledged }
+        Pending { queue: VecDeque::with_capacity(capacity), database, durable_epoch: 0, acknowledged, live }
     }
 
     /// Takes note of a transaction that began at `started`.
@@ -123,6 +129,12 @@ impl<'a> Pending<'a> {
         now: Stamp,
         measurements: &mut Measurements,
     ) -> Result<(), Failure> {
+        let is_stored = |entry: &&Entry| entry.epoch <= self.durable_epoch;
+        if let Some(oldest) = self.queue.front().filter(is_stored)
+            && oldest.is_measured
+        {
+            self.live.note_stored(clock.nanoseconds(oldest.started, now));
+        }
         while let Some(entry) = self.queue.front()
             && entry.epoch <= self.durable_epoch
         {

@@ -13,11 +13,11 @@
 //! their threads, or through a channel.
 
 use std::fs::File;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,8 @@ use super::measurements::{Aborts, Measurements};
 use super::pending::Pending;
 use super::pin;
 use super::processor_time::processor_time;
-use super::view::{Tick, View};
+use super::view::View;
+use super::watch::{Interval, LiveCounts, SecondCounts, Watch};
 use super::workload::{Memory, Session, Workload};
 use crate::database;
 
@@ -56,6 +57,8 @@ pub struct RunResult {
     pub processor_seconds: f64,
     /// What all workers counted.
     pub measurements: Measurements,
+    /// The measured time in tenths of a second.
+    pub timeline: Vec<Interval>,
     /// Committed and aborted by second.
     pub per_second: Vec<SecondCounts>,
     /// Memory of the database when the measured time began.
@@ -66,17 +69,6 @@ pub struct RunResult {
     pub durability: Option<DurabilityCounts>,
     /// Whether the user ended the run early.
     pub interrupted: bool,
-}
-
-/// One second of a run (the last may be a part of one).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct SecondCounts {
-    /// When it ended, in seconds since the measured time began.
-    pub ended_at: f64,
-    /// Transactions that committed in it.
-    pub committed: u64,
-    /// Attempts that aborted in it.
-    pub aborted: u64,
 }
 
 /// How a run ends that is to crash while its workers are at work.
@@ -92,14 +84,6 @@ const WARMUP: u8 = 1;
 const MEASURED: u8 = 2;
 const AFTERWARDS: u8 = 3;
 const STOP: u8 = 4;
-
-/// What a worker lets others see while it runs; each is written by one worker only and alone on its cache lines.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct LiveCounts {
-    committed: AtomicU64,
-    aborted: AtomicU64,
-}
 
 /// What the threads of a run share.
 struct Shared<'a> {
@@ -243,7 +227,7 @@ fn work<W: Workload>(
     let acknowledged = shared.acknowledged.map(|file| Acknowledged::new(file, worker, types));
     let mut worker = Worker {
         measurements: Measurements::new(types),
-        pending: Pending::new(workload.database(), acknowledged),
+        pending: Pending::new(workload.database(), acknowledged, &shared.live[worker]),
         clock: shared.clock.clone(),
         live: &shared.live[worker],
         committed: 0,
@@ -332,23 +316,24 @@ fn coordinate<W: Workload>(
     view: &mut View,
     interrupt: &Interrupt,
 ) -> RunResult {
-    let mut ignored = Vec::new();
-    watch("warm-up", options.warmup, shared, view, interrupt, &mut ignored);
+    let mut watch = Watch { live: &shared.live, database: workload.database(), view, interrupt };
+    let is_stopped = || shared.phase.load(Relaxed) == STOP;
+    watch.watch("warm-up", options.warmup, is_stopped);
     let memory = || workload.database().map(database::memory).unwrap_or_default();
     let durability = || workload.database().and_then(DurabilityCounts::of);
     let (memory_before, durability_before) = (memory(), durability());
     set_phase(shared, MEASURED);
     let processor_time_before = processor_time();
-    let mut per_second = Vec::new();
-    let elapsed = watch(name, options.measured, shared, view, interrupt, &mut per_second);
+    let watched = watch.watch(name, options.measured, is_stopped);
     let processor_time = processor_time().saturating_sub(processor_time_before);
     let durability =
         durability().zip(durability_before).map(|(after, before)| DurabilityCounts::since(&after, &before));
     RunResult {
-        seconds: elapsed.as_secs_f64(),
+        seconds: watched.elapsed.as_secs_f64(),
         processor_seconds: processor_time.as_secs_f64(),
         measurements: Measurements::new(workload.transaction_types().len()),
-        per_second,
+        timeline: watched.timeline,
+        per_second: watched.per_second,
         memory_before,
         memory_after: memory(),
         durability,
@@ -360,44 +345,4 @@ fn coordinate<W: Workload>(
 fn set_phase(shared: &Shared<'_>, phase: u8) {
     // Relaxed: see the module's docs; an update that fails leaves STOP in place.
     let _ = shared.phase.fetch_update(Relaxed, Relaxed, |current| (current != STOP).then_some(phase));
-}
-
-/// Waits for the end of a phase and tells each second how it goes. Returns the time it took.
-fn watch(
-    phase: &str,
-    planned: Duration,
-    shared: &Shared<'_>,
-    view: &mut View,
-    interrupt: &Interrupt,
-    per_second: &mut Vec<SecondCounts>,
-) -> Duration {
-    let start = Instant::now();
-    let (mut seen, mut seen_at) = (live_counts(shared), Duration::ZERO);
-    while seen_at < planned && !interrupt.is_raised() && shared.phase.load(Relaxed) != STOP {
-        interrupt.wait_until(start + Duration::from_secs(seen_at.as_secs() + 1).min(planned));
-        let (counts, elapsed) = (live_counts(shared), start.elapsed());
-        let second = SecondCounts {
-            ended_at: elapsed.as_secs_f64(),
-            committed: counts.0 - seen.0,
-            aborted: counts.1 - seen.1,
-        };
-        let length = (elapsed - seen_at).as_secs_f64().max(f64::MIN_POSITIVE);
-        view.tick(Tick {
-            phase,
-            elapsed,
-            planned,
-            throughput_per_second: second.committed as f64 / length,
-            aborts_per_second: second.aborted as f64 / length,
-        });
-        per_second.push(second);
-        (seen, seen_at) = (counts, elapsed);
-    }
-    start.elapsed()
-}
-
-/// Committed and aborted so far, over all workers and phases.
-fn live_counts(shared: &Shared<'_>) -> (u64, u64) {
-    let sum =
-        |pick: fn(&LiveCounts) -> &AtomicU64| shared.live.iter().map(|live| pick(live).load(Relaxed)).sum();
-    (sum(|live| &live.committed), sum(|live| &live.aborted))
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 use super::durable::{DurabilityReport, DurableLatencyReport, RecoveryReport};
+use super::half_seconds::HalfSecondsReport;
 use super::machine::{Build, Machine};
 use crate::disk::DiskReport;
-use crate::driver::{AbortKind, Aborts, Check, Memory, RunResult, TypeMeasurements};
+use crate::driver::{AbortKind, Aborts, Check, Interval, Memory, RunResult, TypeMeasurements};
 
 /// The result of `ensilo bench`: of several runs, the counts and latencies are those of the run with the median
 /// throughput, and the consistency checks are those of all.
@@ -25,6 +26,8 @@ pub struct Report {
     pub aborted: u64,
     /// Committed transactions per second.
     pub throughput_per_second: f64,
+    /// How steady the throughput was; `null` for a run of less than half a second.
+    pub half_seconds: Option<HalfSecondsReport>,
     /// Seconds of processors that the program took meanwhile, loggers and checkpoints included.
     pub processor_seconds: f64,
     /// How long transactions took until they were stored; `null` for a database in memory, as the next four are.
@@ -153,7 +156,7 @@ pub struct SecondReport {
 }
 
 /// One run.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct RunReport {
     /// Seconds measured.
     pub seconds: f64,
@@ -165,6 +168,10 @@ pub struct RunReport {
     pub throughput_per_second: f64,
     /// Bytes in use at the end.
     pub memory_bytes: u64,
+    /// How steady the throughput was; `null` for a run of less than half a second.
+    pub half_seconds: Option<HalfSecondsReport>,
+    /// The measured time in tenths of a second.
+    pub timeline: Vec<Interval>,
 }
 
 /// A run and the checks made after it.
@@ -209,6 +216,7 @@ impl Report {
             committed,
             aborted: aborts.total(),
             throughput_per_second: throughput(median),
+            half_seconds: HalfSecondsReport::new(&median.timeline),
             processor_seconds: median.processor_seconds,
             durable_latency_ms: durability
                 .map(|_| DurableLatencyReport::new(&median.measurements.durable_latencies())),
@@ -334,6 +342,8 @@ fn run_report(run: &RunResult) -> RunReport {
         aborted: run.measurements.aborts().total(),
         throughput_per_second: throughput(run),
         memory_bytes: run.memory_after.live_bytes,
+        half_seconds: HalfSecondsReport::new(&run.timeline),
+        timeline: run.timeline.clone(),
     }
 }
 

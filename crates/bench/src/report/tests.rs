@@ -3,7 +3,19 @@
 use serde_json::Value;
 
 use super::*;
-use crate::driver::{AbortKind, Aborts, Check, DurabilityCounts, Measurements, Memory, RunResult};
+use crate::driver::{AbortKind, Aborts, Check, DurabilityCounts, Interval, Measurements, Memory, RunResult};
+
+/// The `n`-th tenth of a second. In the tenth of them a checkpoint is made, and half as much is done.
+fn interval(n: u64) -> Interval {
+    let checkpoint = n == 10;
+    Interval {
+        ended_at: n as f64 / 10.0,
+        committed: if checkpoint { 50 } else { 100 },
+        aborted: 1,
+        durable_latency_ms_max: checkpoint.then_some(7.5),
+        checkpoint,
+    }
+}
 
 /// A run of two seconds in which the first type committed `committed` times and aborted once, the second nothing.
 fn run_of(committed: u64) -> CheckedRun {
@@ -20,6 +32,7 @@ fn run_of(committed: u64) -> CheckedRun {
         processor_seconds: 3.0,
         durability: None,
         measurements,
+        timeline: (1..=20).map(interval).collect(),
         per_second: Vec::new(),
         memory_before: Memory::default(),
         memory_after: memory,
@@ -115,6 +128,34 @@ fn a_durable_run_reports_its_log_and_its_recovery() {
     {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+#[test]
+fn each_run_has_its_timeline_and_its_worst_half_second() {
+    let report = report(&[run_of(100), run_of(200)]);
+    let json: Value = serde_json::from_str(&report.to_json()).unwrap();
+    for run in json["runs"].as_array().unwrap() {
+        let timeline = run["timeline"].as_array().unwrap();
+        assert_eq!(timeline.len(), 20);
+        let expected = serde_json::json!({
+            "ended_at": 1.0, "committed": 50, "aborted": 1, "durable_latency_ms_max": 7.5, "checkpoint": true
+        });
+        assert_eq!(timeline[9], expected);
+        assert_eq!(timeline[10]["durable_latency_ms_max"], Value::Null);
+        assert_eq!(run["half_seconds"], json["half_seconds"]);
+    }
+    let half_seconds = &json["half_seconds"];
+    let of_median = |name: &str| half_seconds[name]["of_median"].as_f64().unwrap();
+    assert!((half_seconds["median_per_second"].as_f64().unwrap() - 1000.0).abs() < 1e-6);
+    assert!((of_median("worst") - 0.9).abs() < 1e-6);
+    assert!((of_median("worst_with_checkpoint") - 0.9).abs() < 1e-6);
+    assert!((of_median("worst_without_checkpoint") - 1.0).abs() < 1e-6);
+    let text = report.to_text();
+    let line = "the worst half second had 90 % of the median one's throughput, at 1.";
+    assert!(
+        text.contains(line) && text.contains("90 % with a checkpoint under way, 100 % without"),
+        "{text}"
+    );
 }
 
 #[test]

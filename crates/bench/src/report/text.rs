@@ -3,6 +3,7 @@
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
 use super::durable::{DurabilityReport, DurableLatencyReport, RecoveryReport, SurvivalReport};
+use super::half_seconds::{HalfSecond, HalfSecondsReport};
 use super::model::{AbortShare, CheckReport, Report, TypeReport};
 use crate::driver::{DurabilityCounts, grouped};
 
@@ -15,6 +16,7 @@ impl Report {
             text.push_str(&format!("\n{}\n", self.runs_table()));
         }
         text.push('\n');
+        text.extend(self.half_seconds.map(|report| format!("{}\n", half_seconds_line(&report))));
         text.extend(self.durable_lines().iter().map(|line| format!("{line}\n")));
         text.push_str(&format!("{}\n", self.memory_line()));
         text.push_str(&self.consistency_text());
@@ -138,6 +140,22 @@ fn transaction_row(name: &str, of_type: &TypeReport, is_durable: bool) -> Vec<St
     }
     row.push(of_type.aborts.iter().map(abort_text).collect::<Vec<_>>().join(", "));
     row
+}
+
+fn half_seconds_line(report: &HalfSecondsReport) -> String {
+    let percent = |half_second: &HalfSecond| format!("{:.0} %", half_second.of_median * 100.0);
+    let by_checkpoint = match (&report.worst_with_checkpoint, &report.worst_without_checkpoint) {
+        (Some(with), Some(without)) => {
+            format!("; {} with a checkpoint under way, {} without", percent(with), percent(without))
+        }
+        (Some(_), None) => "; a checkpoint was under way in each".to_owned(),
+        (None, _) => String::new(),
+    };
+    format!(
+        "steadiness: the worst half second had {} of the median one's throughput, at {:.1} s{by_checkpoint}",
+        percent(&report.worst),
+        report.worst.ended_at,
+    )
 }
 
 fn durability_lines(durability: &DurabilityReport) -> String {

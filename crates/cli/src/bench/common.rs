@@ -12,7 +12,8 @@ use ensilo_bench::{BenchmarkOptions, CrashOptions, DatabaseOptions, StorageOptio
 pub(super) enum Format {
     /// Tables for people
     Text,
-    /// One JSON object for programs; nothing else goes to stdout
+    /// One JSON object for programs, as docs/bench-report.md describes it, with each run in tenths of a second (`runs[].timeline`); nothing
+    /// else goes to stdout
     Json,
 }
 

@@ -103,6 +103,7 @@ mod tests {
             processor_seconds: 1.0,
             durability: None,
             measurements: Measurements::new(1),
+            timeline: Vec::new(),
             per_second: Vec::new(),
             memory_before: Memory::default(),
             memory_after: Memory::default(),

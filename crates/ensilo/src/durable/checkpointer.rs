@@ -48,6 +48,7 @@ pub(crate) struct Checkpointer {
 struct Counters {
     made: AtomicU64,
     failed: AtomicU64,
+    is_under_way: AtomicBool,
     bytes_written: AtomicU64,
     last_bytes: AtomicU64,
     last_milliseconds: AtomicU64,
@@ -79,6 +80,8 @@ pub struct CheckpointStatistics {
     pub made: u64,
     /// How many could not be made.
     pub failed: u64,
+    /// Whether one is being made now.
+    pub is_under_way: bool,
     /// Bytes that were written, also by those that failed or are not finished.
     pub bytes_written: u64,
     /// Bytes of the last one.
@@ -119,7 +122,10 @@ impl Checkpointer {
     /// [`Error::CheckpointFailed`], [`Error::LogFailed`], [`Error::Closed`].
     pub(crate) fn checkpoint<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Result<Checkpoint> {
         let mut files = self.lock_files();
-        let made = self.make(files.as_mut().ok_or(Error::Closed)?, engine, log);
+        let files = files.as_mut().ok_or(Error::Closed)?;
+        self.counters.is_under_way.store(true, Ordering::Relaxed);
+        let made = self.make(files, engine, log);
+        self.counters.is_under_way.store(false, Ordering::Relaxed);
         let outcome = if made.is_ok() { &self.counters.made } else { &self.counters.failed };
         outcome.fetch_add(1, Ordering::Relaxed);
         made
@@ -286,6 +292,7 @@ impl Checkpointer {
         CheckpointStatistics {
             made: get(&self.counters.made),
             failed: get(&self.counters.failed),
+            is_under_way: self.counters.is_under_way.load(Ordering::Relaxed),
             bytes_written: get(&self.counters.bytes_written),
             last_bytes: get(&self.counters.last_bytes),
             last_duration: Duration::from_millis(get(&self.counters.last_milliseconds)),
