@@ -1,5 +1,7 @@
 //! The end of a replay: pending words become part of their rows' versions, deleted keys leave the trees.
 
+use std::thread;
+
 use ensilo_epoch::Guard;
 use ensilo_index::Lookup;
 use ensilo_log::ReplayError;
@@ -34,12 +36,12 @@ impl<P: Protocol> Replayer<'_, P> {
     /// # Errors
     /// [`ReplayError::Refused`] when words of a row were logged and the row was not.
     pub fn finish(self) -> Result<Recovered, ReplayError> {
-        let left = std::mem::take(&mut *lock(&self.left));
+        let mut left = std::mem::take(&mut *lock(&self.left));
         let mut rows: Vec<i64> = Vec::new();
         let participant = self.engine.epochs().participant();
         let guard = participant.pin();
         // All of these first: records with pending words are still allocated.
-        left.iter().try_for_each(finish_pending)?;
+        finish_pending(&mut left)?;
         for leftover in left {
             self.finish_tombstones(&leftover, &guard);
             rows.resize(rows.len().max(leftover.rows.len()), 0);
@@ -60,9 +62,20 @@ impl<P: Protocol> Replayer<'_, P> {
     }
 }
 
-/// Gives records with pending words the TID of the last one.
-fn finish_pending(leftover: &Leftover) -> Result<(), ReplayError> {
-    for &record in &leftover.pending {
+/// Gives records with pending words the TID of the last one; a thread for each worker that there was. A record that is left by two of them is
+/// finished by the one that takes its words out.
+fn finish_pending(left: &mut [Leftover]) -> Result<(), ReplayError> {
+    thread::scope(|scope| {
+        let pending = left.iter_mut().map(|leftover| std::mem::take(&mut leftover.pending));
+        let threads: Vec<_> = pending.map(|records| scope.spawn(|| finish_records(records))).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+fn finish_records(records: Vec<RecordPtr>) -> Result<(), ReplayError> {
+    for record in records {
         let Some(pending) = LockedRecord::new(record).take_pending() else { continue };
         let word = record.tid();
         if word.is_absent() {
