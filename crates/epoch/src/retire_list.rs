@@ -78,6 +78,13 @@ impl<T> RetireList<T> {
     }
 }
 
+impl<T> RetireList<T> {
+    /// Everything that waits, whatever its epoch, in the order in which it was pushed.
+    pub fn into_items(self) -> impl Iterator<Item = T> {
+        self.items.into_iter()
+    }
+}
+
 impl<T> Default for RetireList<T> {
     fn default() -> Self {
         RetireList::new()

@@ -9,10 +9,10 @@ mod runtime;
 pub use format::{
     BLOCK_HEADER_BYTES, BlockCodec, BlockDamage, BlockEnd, BlockHeader, Change, CheckpointEntry,
     CheckpointPart, Compression, Cursor, DatabaseId, EarlierFile, FILE_HEADER_BYTES, FORMAT_VERSION,
-    FileHeader, FileIdentity, FileRole, HeaderDamage, LogFileName, LoggerFiles, Malformed, Manifest,
-    ManifestDamage, PATCH_PAIR_BYTES_MAX, PAYLOAD_BYTES_MAX, PatchWords, SealedHeader, Transactions, Write,
-    block_bytes, delete_bytes, encode_delete, encode_patch, encode_put, encode_transaction, epoch_of,
-    patch_bytes, patch_bytes_max, put_bytes, transaction_bytes, varint_bytes,
+    FileHeader, FileIdentity, FileRole, HeaderDamage, LEFT_OUT_BYTES, LogFileName, LoggerFiles, Malformed,
+    Manifest, ManifestDamage, PATCH_PAIR_BYTES_MAX, PAYLOAD_BYTES_MAX, PatchWords, SealedHeader,
+    Transactions, Write, block_bytes, delete_bytes, encode_delete, encode_patch, encode_put,
+    encode_transaction, epoch_of, patch_bytes, patch_bytes_max, put_bytes, transaction_bytes, varint_bytes,
 };
 pub use recovery::{
     BackedUp, CheckpointPlace, CheckpointWriter, Consequence, Damage, DatabaseFiles, Dumped, Finding,

@@ -65,6 +65,34 @@ impl Heap {
         }
     }
 
+    /// Takes a block of exactly this layout from the general-purpose allocator, and counts it on the account. For comparisons with this
+    /// heap: the limit does not bound such blocks, and they do not go with the pool.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] when the system refuses.
+    ///
+    /// # Panics
+    /// When the layout has no bytes.
+    pub fn allocate_general(&self, layout: Layout, account: AccountId) -> Result<NonNull<u8>, OutOfMemory> {
+        assert!(layout.size() > 0, "a block without bytes");
+        // SAFETY: the layout has bytes.
+        let block = NonNull::new(unsafe { std::alloc::alloc(layout) });
+        let block = block.ok_or_else(|| self.pool.system_out_of_memory(layout.size()))?;
+        self.local.shared.accounts.add_as_owner(account, layout.size() as u64);
+        Ok(block)
+    }
+
+    /// Frees a block of [`Heap::allocate_general`].
+    ///
+    /// # Safety
+    /// `block` came from there, for this layout and account, on a heap of the same pool, was not freed since, and nobody uses it from now
+    /// on.
+    pub unsafe fn free_general(&self, block: NonNull<u8>, layout: Layout, account: AccountId) {
+        self.local.shared.accounts.add_as_owner(account, (layout.size() as u64).wrapping_neg());
+        // SAFETY: the caller's promise.
+        unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
+    }
+
     /// How many bytes a block for `layout` really has.
     #[must_use]
     #[inline]

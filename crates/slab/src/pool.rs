@@ -156,7 +156,7 @@ impl Pool {
         }
     }
 
-    fn system_out_of_memory(&self, bytes: usize) -> OutOfMemory {
+    pub(crate) fn system_out_of_memory(&self, bytes: usize) -> OutOfMemory {
         OutOfMemory { limit_bytes: None, ..self.out_of_memory(bytes) }
     }
 

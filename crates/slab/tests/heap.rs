@@ -193,3 +193,16 @@ fn memory_taken_in_advance_is_used_first_and_counts_against_the_limit() {
     assert!(pool.prefault(2 * CHUNK).is_err());
     assert_eq!(pool.mapped_bytes(), 4 * CHUNK);
 }
+
+#[test]
+fn blocks_of_the_general_allocator_are_counted_like_others() {
+    let pool = Pool::new(None);
+    let (one, other) = (pool.heap(), pool.heap());
+    let blocks: Vec<_> = (0..100).map(|_| one.allocate_general(layout(100), RECORDS).unwrap()).collect();
+    assert_eq!((pool.usage().of(RECORDS), pool.usage().mapped_bytes), (100 * 100, 0));
+    for block in blocks {
+        // SAFETY: each block is freed once, with the layout and account that it was allocated for; any heap of the pool may do so.
+        unsafe { other.free_general(block, layout(100), RECORDS) };
+    }
+    assert_eq!(pool.usage().of(RECORDS), 0);
+}

@@ -11,6 +11,7 @@ use ensilo_sync::atomic::{AtomicUsize, Ordering};
 use ensilo_sync::sync::Mutex;
 
 use crate::counters::{TransactionStatistics, WorkerCounters};
+use crate::global_tid::GlobalTid;
 use crate::protocol::Protocol;
 use crate::record::RecordPtr;
 use crate::registry::{StoreRegistry, lock};
@@ -47,6 +48,8 @@ impl Default for EngineOptions {
 pub struct Shared {
     pub(crate) epochs: Arc<Epochs>,
     pub(crate) stores: StoreRegistry,
+    /// Where the TIDs of variants come from that count all in one place.
+    pub(crate) global_tid: GlobalTid,
     /// Where commits are logged, once that was begun.
     pub(crate) log: OnceLock<Arc<Log>>,
     /// The age in epochs beyond which a snapshot transaction is told to end.
@@ -135,6 +138,7 @@ impl<P: Protocol> Engine<P> {
             shared: Shared {
                 epochs,
                 stores: StoreRegistry::new(),
+                global_tid: GlobalTid::new(),
                 log: OnceLock::new(),
                 snapshot_age_epochs_max,
             },
@@ -276,12 +280,33 @@ impl<P: Protocol> Engine<P> {
                 // SAFETY: the values of a store's tree are its records, which nobody else can reach; a deleted record belongs
                 // to the unhook list of the worker that deleted it, which retires it when it finds the store gone.
                 let record = RecordPtr::from_index_value(value);
-                if !record.belongs_to_unhook() {
+                if record.belongs_to_unhook() {
+                } else if P::SLABS {
                     record.free(guard);
+                } else {
+                    record.free_general(guard);
                 }
             });
         }
         self.shared.stores.set_drained(store.id());
+    }
+}
+
+impl<P: Protocol> Drop for Engine<P> {
+    /// Slabs go as a whole; records that lie elsewhere are freed one by one.
+    fn drop(&mut self) {
+        if P::SLABS {
+            return;
+        }
+        let participant = self.shared.epochs.participant();
+        let dropped = std::mem::take(&mut *lock(&self.dropped)).into_iter().map(|dropped| dropped.store);
+        // No worker is left: each has a reference to the engine.
+        for store in dropped.chain(self.shared.stores.all()) {
+            self.free_store(&store, &participant.pin());
+        }
+        for mut state in lock(&self.parked).drain(..) {
+            P::free_garbage(&state.participant, &mut state.context);
+        }
     }
 }
 

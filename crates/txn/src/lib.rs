@@ -19,6 +19,7 @@ mod abort;
 mod checkpoint;
 mod counters;
 mod engine;
+mod global_tid;
 pub mod history;
 mod pointer_map;
 mod protocol;
@@ -41,7 +42,10 @@ pub use ensilo_slab::{AccountId, Usage};
 pub use protocol::{Committed, Found, KeyBounds, Protocol, Read, Write};
 pub use replay::{Recovered, RecoveredStore, ReplayWorker, Replayer, derive_record};
 pub use row::{ROW_LEN_MAX, RowRef};
-pub use silo::{Fault, Silo, Snapshot, Standard, Transaction, Variant};
+pub use silo::{
+    Allocator, Fault, GlobalTid, LogRecords, NoGc, NoSnapshots, RowLog, Silo, Simple, Snapshot, Standard,
+    TidLog, Transaction, Variant,
+};
 pub use store::{Store, TableId};
 pub use tid::{Tid, TidWord};
 pub use worker::Worker;

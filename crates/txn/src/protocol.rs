@@ -23,6 +23,16 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// A mistake that is built in on purpose, to see that a checker finds it.
     const FAULT: Option<crate::Fault> = None;
 
+    /// Whether there are snapshot transactions.
+    const SNAPSHOTS: bool = true;
+
+    /// Whether a transaction is all or nothing, at one point of a serial order. A protocol without is for comparisons: each of its writes
+    /// takes place when it is made, by itself.
+    const IS_TRANSACTIONAL: bool = true;
+
+    /// Whether records lie in slabs, which go with the engine. If not, the engine frees them one by one when it goes.
+    const SLABS: bool = true;
+
     /// What a worker keeps from one transaction to the next: sets, garbage, its last TID.
     type Context: Send;
     /// A read-write transaction.
@@ -47,6 +57,9 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     ) -> Self::Transaction<'w>;
 
     /// Begins a snapshot transaction.
+    ///
+    /// # Panics
+    /// When there are none, see [`Protocol::SNAPSHOTS`].
     fn begin_snapshot<'w>(
         shared: &'w Shared,
         participant: &'w Participant,
@@ -56,6 +69,11 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Frees what no transaction can reach any more, a bounded amount; true when nothing of that kind is left. Called between
     /// transactions.
     fn collect(shared: &Shared, participant: &Participant, context: &mut Self::Context) -> bool;
+
+    /// Frees the records that the context owns, when the engine goes. Called only for protocols without [`Protocol::SLABS`].
+    fn free_garbage(participant: &Participant, context: &mut Self::Context) {
+        let _ = (participant, context);
+    }
 
     /// Takes the committed transactions that were recorded since the last call; empty unless the protocol records.
     fn take_history(context: &mut Self::Context) -> Vec<crate::history::TransactionRecord>;

@@ -83,10 +83,41 @@ impl RecordPtr {
         debug_assert!(row_len_bytes <= ROW_LEN_MAX && table.0 <= TABLE_ID_MAX);
         let needed = layout_of(row_len_bytes.div_ceil(8));
         let capacity_words = (Heap::usable_size(needed) - HEADER_BYTES) / WORD_BYTES;
-        let layout = layout_of(capacity_words);
-        let header = guard.allocate(layout, AccountId(table.0))?.cast::<Header>();
-        // SAFETY: the block is ours, large enough and aligned for a header followed by `capacity_words` words; nobody
-        // else knows it before it is published.
+        let block = guard.allocate(layout_of(capacity_words), AccountId(table.0))?;
+        // SAFETY: the block is fresh, and was allocated for a record of this capacity.
+        Ok(unsafe { RecordPtr::begin(block, table, row_len_bytes, capacity_words, tid) })
+    }
+
+    /// The same from the general-purpose allocator, to be freed by [`RecordPtr::free_general`].
+    pub(crate) fn allocate_general(
+        guard: &Guard<'_>,
+        table: TableId,
+        row_len_bytes: usize,
+        tid: TidWord,
+    ) -> Result<RecordPtr, OutOfMemory> {
+        debug_assert!(row_len_bytes <= ROW_LEN_MAX && table.0 <= TABLE_ID_MAX);
+        let capacity_words = row_len_bytes.div_ceil(8);
+        let heap = guard.participant().heap();
+        let block = heap.allocate_general(layout_of(capacity_words), AccountId(table.0))?;
+        // SAFETY: the block is fresh, and was allocated for a record of this capacity.
+        Ok(unsafe { RecordPtr::begin(block, table, row_len_bytes, capacity_words, tid) })
+    }
+
+    /// Makes a record of a block.
+    ///
+    /// # Safety
+    /// Nobody else knows the block, which has the size and alignment of a record of this capacity.
+    #[inline]
+    unsafe fn begin(
+        block: NonNull<u8>,
+        table: TableId,
+        row_len_bytes: usize,
+        capacity_words: usize,
+        tid: TidWord,
+    ) -> RecordPtr {
+        let header = block.cast::<Header>();
+        // SAFETY: the caller's promise: the block is large enough and aligned for a header followed by `capacity_words` words, and nobody
+        // else knows it.
         unsafe {
             header.write(Header {
                 tid: AtomicU64::new(tid.raw()),
@@ -101,7 +132,7 @@ impl RecordPtr {
                 }
             }
         }
-        Ok(RecordPtr(header))
+        RecordPtr(header)
     }
 
     /// The word that stands for this record in an index.
@@ -244,7 +275,7 @@ impl RecordPtr {
     }
 
     /// Overwrites the row of this record, which nobody else knows, by that of `locked`, whose lock the caller holds. It fits.
-    fn copy_row(self, locked: RecordPtr) {
+    pub(crate) fn copy_row(self, locked: RecordPtr) {
         let row = locked.row();
         let capacity_words = self.capacity_words();
         assert!(row.len_words() <= capacity_words, "a row that does not fit");
@@ -339,6 +370,16 @@ impl RecordPtr {
         let (layout, account) = self.block();
         // SAFETY: allocated with this layout and account in `allocate`; the caller vouches that it is unreachable.
         unsafe { guard.retire(self.0.cast(), layout, account) }
+    }
+
+    /// Frees a record of [`RecordPtr::allocate_general`].
+    ///
+    /// # Safety
+    /// No other thread has or can get the address.
+    pub(crate) unsafe fn free_general(self, guard: &Guard<'_>) {
+        let (layout, account) = self.block();
+        // SAFETY: allocated with this layout and account in `allocate_general`; the caller vouches that nobody can reach it.
+        unsafe { guard.participant().heap().free_general(self.0.cast(), layout, account) }
     }
 
     /// Whether the record is a committed deletion, which its deleter's unhook list owns.

@@ -37,6 +37,14 @@ impl Tid {
     /// The TID of a placeholder: before every transaction.
     pub const ZERO: Tid = Tid(0);
 
+    /// What lies between the integers of two neighbouring TIDs.
+    pub(crate) const STEP: u64 = 1 << SEQUENCE_SHIFT;
+
+    /// The number before the first TID of `epoch`, which no transaction has.
+    pub(crate) const fn before(epoch: Epoch) -> Tid {
+        Tid(epoch.get() << EPOCH_SHIFT)
+    }
+
     /// The TID as one integer that orders like the TID.
     #[must_use]
     pub const fn get(self) -> u64 {

@@ -85,7 +85,7 @@ impl<'p> Driver<'p> {
                 workers += 1;
             }
             let number = (self.thread * 10_000 + workers) as u32;
-            if self.random.one_in(8) {
+            if self.random.one_in(8) && P::SNAPSHOTS {
                 self.read_snapshot(engine, &mut worker, number)
             } else {
                 self.transact(engine, &mut worker, number)

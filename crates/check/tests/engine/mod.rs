@@ -7,9 +7,11 @@ pub(crate) mod plan;
 pub(crate) mod random;
 pub(crate) mod stress;
 
+use std::marker::PhantomData;
+
 use ensilo_check::{Epoch, Key, KeyRange, Read, TableId, Tid, Transaction, TransactionId, Write};
 use ensilo_txn::history::{RecordKey, TransactionRecord};
-use ensilo_txn::{Fault, Variant};
+use ensilo_txn::{Fault, LogRecords, Variant};
 
 /// Declares a variant that records its history.
 macro_rules! recording {
@@ -23,6 +25,21 @@ macro_rules! recording {
             const FAULT: Option<Fault> = $fault;
         }
     };
+}
+
+/// A variant that records its history.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Recorded<V>(PhantomData<V>);
+
+impl<V: Variant> Variant for Recorded<V> {
+    const SNAPSHOTS: bool = V::SNAPSHOTS;
+    const SLABS: bool = V::SLABS;
+    const OVERWRITES: bool = V::OVERWRITES;
+    const COLLECTS: bool = V::COLLECTS;
+    const GLOBAL_TID: bool = V::GLOBAL_TID;
+    const LOGGED: LogRecords = V::LOGGED;
+    const RECORDS_HISTORY: bool = true;
+    const FAULT: Option<Fault> = V::FAULT;
 }
 
 recording!(Recording, None, "The product, recording.");

@@ -108,6 +108,8 @@ pub enum Malformed {
     Number,
     /// A kind or flag that this version does not know.
     Kind,
+    /// The TID of a transaction was logged and its writes were not: a measurement of what logging costs.
+    LeftOut,
     /// Bytes are left over.
     Surplus,
     /// A text is not UTF-8.
@@ -120,6 +122,9 @@ impl fmt::Display for Malformed {
             Malformed::Short => "the bytes end in the middle of an entry",
             Malformed::Number => "a number is out of its range",
             Malformed::Kind => "a kind or flag that this version does not know",
+            Malformed::LeftOut => {
+                "the log has TIDs alone, for a measurement: nothing that was committed can be recovered"
+            }
             Malformed::Surplus => "bytes are left over behind the last entry",
             Malformed::Text => "a name is not UTF-8",
         })

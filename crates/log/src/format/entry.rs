@@ -4,11 +4,13 @@
 //! ```text
 //! transaction := tid u64 | writes varint | write*
 //! write       := head u8 | [key_len varint] | table varint | key | rest
-//!   head          bits 0-1: 0 put, 1 patch, 2 delete; bits 2-7: key length, or 63 when it follows as a varint
+//!   head          bits 0-1: 0 put, 1 patch, 2 delete, 3 left out; bits 2-7: key length, or 63 when it follows as a varint
 //!   rest of put     row_len varint | row bytes
 //!   rest of patch   pairs varint | (word index varint, word u64)*
 //!   rest of delete  nothing
 //! ```
+//! *Left out* stands alone, as one byte, in place of all writes of a transaction: the log was written to measure what a log of TIDs costs,
+//! and nobody can recover from it.
 //!
 //! # Source
 //! SiloR (OSDI 2014) §3.2 logs whole values. A patch logs the words of the row that changed, with their values after the change, so that
@@ -25,6 +27,11 @@ pub(super) const PUT: u8 = 0;
 pub(super) const PATCH: u8 = 1;
 /// Bits 0 and 1 of a head.
 pub(super) const DELETE: u8 = 2;
+/// Bits 0 and 1 of a head.
+pub(super) const LEFT_OUT: u8 = 3;
+
+/// Bytes of the entry of a transaction whose writes are left out.
+pub const LEFT_OUT_BYTES: usize = transaction_bytes(1) + 1;
 
 /// The most bytes that a pair of a patch takes.
 pub const PATCH_PAIR_BYTES_MAX: usize = 5 + 8;
@@ -110,6 +117,12 @@ pub fn encode_patch(
 #[inline]
 pub fn encode_delete(cursor: &mut Cursor<'_>, table: u32, key: &[u8]) {
     encode_head(cursor, DELETE, table, key);
+}
+
+/// Appends that the writes of the transaction are left out.
+#[inline]
+pub(crate) fn encode_left_out(cursor: &mut Cursor<'_>) {
+    cursor.put_u8(LEFT_OUT);
 }
 
 #[inline]

@@ -3,7 +3,7 @@
 use ensilo_epoch::Epoch;
 
 use super::cursor::{Malformed, Source};
-use super::entry::{DELETE, LONG_KEY, PATCH, PUT};
+use super::entry::{DELETE, LEFT_OUT, LONG_KEY, PATCH, PUT};
 
 /// Every epoch is before this one: a TID has no room for more.
 pub(crate) const EPOCH_END: Epoch = Epoch::new(1 << 40);
@@ -82,6 +82,9 @@ impl<'a> Transactions<'a> {
     #[inline]
     fn write(&mut self) -> Result<Write<'a>, Malformed> {
         let head = self.source.u8()?;
+        if head == LEFT_OUT {
+            return Err(Malformed::LeftOut);
+        }
         let key_len = match head >> 2 {
             LONG_KEY => match self.source.varint()? {
                 len if len < u64::from(LONG_KEY) => return Err(Malformed::Number),
@@ -246,6 +249,16 @@ mod tests {
                 let _ = plan_of(&write);
             }
         }
+    }
+
+    #[test]
+    fn writes_that_were_left_out_are_an_error() {
+        let mut bytes = [0; LEFT_OUT_BYTES];
+        let mut cursor = Cursor::new(&mut bytes);
+        encode_transaction(&mut cursor, 7 << 24, 1);
+        encode_left_out(&mut cursor);
+        assert_eq!(cursor.filled(), LEFT_OUT_BYTES);
+        assert_eq!(Transactions::new(&bytes).next_write().unwrap_err(), Malformed::LeftOut);
     }
 
     #[test]

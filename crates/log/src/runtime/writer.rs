@@ -11,7 +11,7 @@ use super::buffer::{BUFFER_BYTES_MAX, Filling};
 use super::error::LogError;
 use super::lane::Lane;
 use super::signs::Signs;
-use crate::format::{Cursor, encode_delete, encode_patch, encode_put, encode_transaction};
+use crate::format::{Cursor, encode_delete, encode_left_out, encode_patch, encode_put, encode_transaction};
 
 /// Where one worker logs its transactions.
 ///
@@ -123,6 +123,13 @@ impl LogWriter {
     #[inline]
     pub fn delete(&mut self, table: u32, key: &[u8]) {
         self.write(|cursor| encode_delete(cursor, table, key));
+    }
+
+    /// Stands for all writes of a transaction, which is announced to have one: its TID alone is logged. Nobody can recover from such a log;
+    /// opening it is refused.
+    #[inline]
+    pub fn leave_out(&mut self) {
+        self.write(encode_left_out);
     }
 
     /// Gives the transaction to the log: a logger may take it from now on.

@@ -15,7 +15,9 @@
 use ensilo_epoch::{Guard, Participant};
 use ensilo_sync::Backoff;
 
-use super::context::{Context, WriteEntry};
+use super::context::{Context, Garbage, WriteEntry};
+use super::memory;
+use super::variant::Variant;
 use crate::engine::Shared;
 use crate::record::RecordPtr;
 use crate::registry::Registered;
@@ -72,23 +74,26 @@ impl From<&[u8]> for KeyBytes {
 }
 
 /// Frees a bounded amount of what is ripe; true when nothing ripe is left.
-pub(super) fn collect(shared: &Shared, participant: &Participant, context: &mut Context) -> bool {
+pub(super) fn collect<V: Variant>(shared: &Shared, participant: &Participant, context: &mut Context) -> bool {
+    if !V::COLLECTS {
+        return true;
+    }
     let is_memory_done = participant.collect(BUDGET) < BUDGET;
     let horizon = shared.epochs.snapshot_horizon();
     let guard = participant.pin();
-    let mut budget = BUDGET;
+    let mut budget = BUDGET - memory::collect::<V>(&guard, &mut context.garbage, BUDGET);
     while budget > 0
         && let Some(retired) = context.garbage.versions.pop_ripe(horizon)
     {
         budget -= 1;
-        free_version(&guard, context, retired);
+        free_version::<V>(&guard, context, retired);
     }
     let unhook_horizon = shared.unhook_horizon();
     while budget > 0
         && let Some(unhook) = context.garbage.unhooks.pop_ripe(unhook_horizon)
     {
         budget -= 1;
-        if let Some(unfinished) = take_out(shared, &guard, context, unhook) {
+        if let Some(unfinished) = take_out::<V>(shared, &guard, context, unhook) {
             let epoch = shared.epochs.snapshot_of(shared.epochs.global_epoch());
             context.garbage.unhooks.push(epoch, unfinished);
         }
@@ -96,34 +101,42 @@ pub(super) fn collect(shared: &Shared, participant: &Participant, context: &mut 
     is_memory_done && budget > 0
 }
 
-fn free_version(guard: &Guard<'_>, context: &Context, retired: Retired) {
+fn free_version<V: Variant>(guard: &Guard<'_>, context: &mut Context, retired: Retired) {
     match retired {
         Retired::Copy(record) => {
             context.counters.version_freed(record.size_bytes());
             // SAFETY: only `previous` links lead to a copy, and only snapshots before its successor follow them; none is left.
-            unsafe { record.free(guard) }
+            unsafe { memory::free::<V>(record, guard) }
         }
         Retired::Replaced(record) => {
             context.counters.version_freed(record.size_bytes());
             // SAFETY: it left the tree when it was replaced, and no snapshot follows the link to it any more; the list held it once.
-            unsafe { record.retire(guard) }
+            unsafe { memory::retire::<V>(record, guard, &mut context.garbage) }
         }
     }
 }
 
 /// Takes a deleted record out of the tree if it still is what its deleter left there, and retires it. Returns it when
 /// somebody is using it right now: it stays ours, whatever becomes of it.
-fn take_out(shared: &Shared, guard: &Guard<'_>, context: &mut Context, unhook: Unhook) -> Option<Unhook> {
+fn take_out<V: Variant>(
+    shared: &Shared,
+    guard: &Guard<'_>,
+    context: &mut Context,
+    unhook: Unhook,
+) -> Option<Unhook> {
+    let garbage = &mut context.garbage;
     let Unhook { record, word, .. } = unhook;
     if record.try_lock(word) {
         match shared.stores.get(record.table()) {
-            Registered::Store(store) => remove_locked(store, record, word, unhook.key.as_slice(), guard),
+            Registered::Store(store) => {
+                remove_locked::<V>(store, record, word, unhook.key.as_slice(), guard, garbage);
+            }
             Registered::Draining => {
                 record.publish(word);
                 return Some(unhook);
             }
             // SAFETY: the tree is gone. O1: this list is its owner.
-            Registered::Gone => unsafe { retire_locked(record, word, guard) },
+            Registered::Gone => unsafe { retire_locked::<V>(record, word, guard, garbage) },
         }
     } else {
         let now = record.tid();
@@ -133,7 +146,7 @@ fn take_out(shared: &Shared, guard: &Guard<'_>, context: &mut Context, unhook: U
         // An insert has superseded it and left it to its owner; snapshots may still pass through it. It is never brought back to life,
         // except by a planted fault: then it belongs to the tree.
         if !now.is_latest() {
-            retire_superseded(shared, context, record);
+            retire_superseded::<V>(shared, context, record);
         }
     }
     context.counters.unhook_ended();
@@ -146,14 +159,19 @@ fn take_out(shared: &Shared, guard: &Guard<'_>, context: &mut Context, unhook: U
 /// owns the record, it may be freed as soon as this pin ends. The wait is for a commit that is under way and does not wait for us: this
 /// transaction holds no lock any more.
 #[cold]
-pub(super) fn withdraw_placeholder(shared: &Shared, guard: &Guard<'_>, context: &mut Context, at: usize) {
+pub(super) fn withdraw_placeholder<V: Variant>(
+    shared: &Shared,
+    guard: &Guard<'_>,
+    context: &mut Context,
+    at: usize,
+) {
     let WriteEntry { record, key, .. } = context.writes[at];
     let mut backoff = Backoff::new();
     while !record.try_lock(TidWord::PLACEHOLDER) {
         let now = record.tid();
         if now == TidWord::PLACEHOLDER.superseded() {
             // An insert of a larger row has replaced it and left it to its maker.
-            return retire_superseded(shared, context, record);
+            return retire_superseded::<V>(shared, context, record);
         }
         if now.tid() != Tid::ZERO {
             // Somebody has committed into it. Whatever became of it since, it is not ours any more.
@@ -163,7 +181,8 @@ pub(super) fn withdraw_placeholder(shared: &Shared, guard: &Guard<'_>, context: 
     }
     match shared.stores.get(record.table()) {
         Registered::Store(store) => {
-            remove_locked(store, record, TidWord::PLACEHOLDER, context.key(key), guard);
+            let Context { keys, garbage, .. } = context;
+            remove_locked::<V>(store, record, TidWord::PLACEHOLDER, key.of(keys), guard, garbage);
         }
         // The tree goes as a whole, with the placeholders in it.
         Registered::Draining | Registered::Gone => record.publish(TidWord::PLACEHOLDER),
@@ -171,26 +190,37 @@ pub(super) fn withdraw_placeholder(shared: &Shared, guard: &Guard<'_>, context: 
 }
 
 /// Removes a locked, latest, absent record from its tree and retires it.
-fn remove_locked(store: &Store, record: RecordPtr, word: TidWord, key: &[u8], guard: &Guard<'_>) {
+fn remove_locked<V: Variant>(
+    store: &Store,
+    record: RecordPtr,
+    word: TidWord,
+    key: &[u8],
+    guard: &Guard<'_>,
+    garbage: &mut Garbage,
+) {
     let is_removed = store.index().remove(key, record.index_value(), guard);
     assert!(is_removed, "a latest record stands in the tree");
     // SAFETY: it has left the tree. O1: the caller is its owner.
-    unsafe { retire_locked(record, word, guard) };
+    unsafe { retire_locked::<V>(record, word, guard, garbage) };
 }
 
 /// Frees the lock of a record that has left its tree, and retires it.
 ///
 /// # Safety
 /// The tree does not lead to it any more, and the caller owns it (O1).
-unsafe fn retire_locked(record: RecordPtr, word: TidWord, guard: &Guard<'_>) {
+unsafe fn retire_locked<V: Variant>(
+    record: RecordPtr,
+    word: TidWord,
+    guard: &Guard<'_>,
+    garbage: &mut Garbage,
+) {
     record.publish(word.superseded());
     // SAFETY: whoever found it before sees that it is superseded and asks the tree again; the caller vouches for the rest.
-    unsafe { record.retire(guard) };
+    unsafe { memory::retire::<V>(record, guard, garbage) };
 }
 
 /// Keeps a superseded record of ours until no snapshot passes through it.
-fn retire_superseded(shared: &Shared, context: &mut Context, record: RecordPtr) {
+fn retire_superseded<V: Variant>(shared: &Shared, context: &mut Context, record: RecordPtr) {
     let epoch = shared.epochs.snapshot_of(shared.epochs.global_epoch());
-    context.counters.version_kept(record.size_bytes());
-    context.garbage.versions.push(epoch, Retired::Replaced(record));
+    context.garbage.keep_replaced::<V>(epoch, record, &context.counters);
 }

@@ -16,7 +16,8 @@ use ensilo_slab::OutOfMemory;
 use ensilo_sync::{Backoff, barrier};
 
 use super::collect::{Retired, Unhook};
-use super::context::{Change, Spare, StorePtr, WriteEntry};
+use super::context::{Change, Context, RowSpan, Spare, StorePtr, WriteEntry};
+use super::memory;
 use super::transaction::Transaction;
 use super::variant::{Fault, Variant, has_fault};
 use crate::abort::{Abort, AbortReason};
@@ -106,10 +107,21 @@ impl<V: Variant> Transaction<'_, V> {
         self.validate_read_set()?;
         self.validate_node_set()?;
         let seen = self.context.largest_tid_seen().max(self.context.last_tid);
-        let tid = seen.next_in(epoch).ok_or(Stop::EpochExhausted(epoch))?;
+        let tid = self.next_tid(seen, epoch).ok_or(Stop::EpochExhausted(epoch))?;
         self.reserve_log()?;
         self.reserve_memory(epoch)?;
         Ok(tid)
+    }
+
+    /// A TID in `epoch` that is larger than `seen`, unless there is none.
+    #[inline]
+    fn next_tid(&self, seen: Tid, epoch: Epoch) -> Option<Tid> {
+        if !V::GLOBAL_TID {
+            return seen.next_in(epoch);
+        }
+        let tid = self.shared.global_tid.next_in(epoch);
+        debug_assert!(tid.is_none_or(|tid| tid > seen), "the counter is behind a TID that it gave out");
+        tid
     }
 
     #[inline]
@@ -214,7 +226,9 @@ impl<V: Variant> Transaction<'_, V> {
             match std::mem::replace(&mut write.spare, Spare::None) {
                 Spare::None => {}
                 // SAFETY: reserved by this commit and not yet linked anywhere.
-                Spare::Version(record) | Spare::Replacement(record, _) => unsafe { record.free(&self.guard) },
+                Spare::Version(record) | Spare::Replacement(record, _) => unsafe {
+                    memory::free::<V>(record, &self.guard)
+                },
             }
         }
     }
@@ -226,15 +240,13 @@ impl<V: Variant> Transaction<'_, V> {
         let record = write.record;
         let row_len = match write.change {
             Change::Placed | Change::Cancelled => return Ok(Spare::None),
-            Change::Put(row) if needs_replacement(write, row.len as usize) => {
-                let Registered::Store(store) = self.shared.stores.get(record.table()) else {
-                    return Err(AbortReason::StoreDropped);
-                };
-                let store = StorePtr::new(store);
-                let replacement = self.allocate(record, row.len as usize)?;
-                return Ok(Spare::Replacement(replacement, store));
+            Change::Put(row) if needs_replacement::<V>(write, row.len as usize) => {
+                return self.replacement_for(record, row.len as usize);
             }
             Change::Put(_) if write.observed.is_absent() => return Ok(Spare::None),
+            Change::Patch(_) if !V::OVERWRITES => {
+                return self.replacement_for(record, record.row().len_bytes());
+            }
             Change::Put(_) | Change::Patch(_) | Change::Delete => record.row().len_bytes(),
         };
         if V::SNAPSHOTS && write.observed.tid().epoch() < snapshot {
@@ -243,8 +255,18 @@ impl<V: Variant> Transaction<'_, V> {
         Ok(Spare::None)
     }
 
+    /// A record to replace this one in the tree, with room for a row of so many bytes.
+    #[inline]
+    fn replacement_for(&self, record: RecordPtr, row_len: usize) -> Result<Spare, AbortReason> {
+        let Registered::Store(store) = self.shared.stores.get(record.table()) else {
+            return Err(AbortReason::StoreDropped);
+        };
+        let store = StorePtr::new(store);
+        self.allocate(record, row_len).map(|replacement| Spare::Replacement(replacement, store))
+    }
+
     fn allocate(&self, like: RecordPtr, row_len: usize) -> Result<RecordPtr, AbortReason> {
-        RecordPtr::allocate(&self.guard, like.table(), row_len, TidWord::PLACEHOLDER)
+        memory::allocate::<V>(&self.guard, like.table(), row_len, TidWord::PLACEHOLDER)
             .map_err(|OutOfMemory { .. }| AbortReason::OutOfMemory)
     }
 
@@ -257,13 +279,17 @@ impl<V: Variant> Transaction<'_, V> {
                 self.keep_version(write.record, copy, write.observed, snapshot);
             }
             match write.change {
-                Change::Patch(patch) => {
-                    for pair in 0..patch.len as usize {
-                        let (index, word) = self.context.patch_word(patch, pair);
-                        write.record.store_word(index, word);
+                Change::Patch(patch) => match write.spare {
+                    Spare::Replacement(replacement, store) if !V::OVERWRITES => {
+                        // SAFETY: reserved by this very commit.
+                        let store = unsafe { store.get() };
+                        self.replace(at, store, replacement, tid, snapshot);
                     }
-                    write.record.publish(TidWord::live(tid));
-                }
+                    _ => {
+                        self.store_patch(write.record, patch);
+                        write.record.publish(TidWord::live(tid));
+                    }
+                },
                 Change::Put(row) => match write.spare {
                     Spare::Replacement(replacement, store) => {
                         // SAFETY: reserved by this very commit.
@@ -278,14 +304,25 @@ impl<V: Variant> Transaction<'_, V> {
                 Change::Placed => write.record.publish(TidWord::live(tid)),
                 Change::Delete => {
                     let word = TidWord::deleted(tid);
-                    let key = self.context.key(write.key).into();
-                    let unhook = Unhook { record: write.record, word, key };
-                    self.context.garbage.unhooks.push(snapshot, unhook);
+                    if V::COLLECTS {
+                        let key = self.context.key(write.key).into();
+                        let unhook = Unhook { record: write.record, word, key };
+                        self.context.garbage.unhooks.push(snapshot, unhook);
+                    }
                     self.context.counters.unhook_waits();
                     write.record.publish(word);
                 }
                 Change::Cancelled => write.record.publish(write.observed),
             }
+        }
+    }
+
+    /// Writes the words of a patch over a record of ours.
+    #[inline]
+    fn store_patch(&self, record: RecordPtr, patch: RowSpan) {
+        for pair in 0..patch.len as usize {
+            let (index, word) = self.context.patch_word(patch, pair);
+            record.store_word(index, word);
         }
     }
 
@@ -300,18 +337,34 @@ impl<V: Variant> Transaction<'_, V> {
     #[cold]
     fn replace(&mut self, at: usize, store: &Store, replacement: RecordPtr, tid: Tid, snapshot: Epoch) {
         let write = self.context.writes[at];
-        let Change::Put(row) = write.change else { unreachable!("only whole rows replace a record") };
-        replacement.store_row_words(self.context.row_words(row), row.len as usize);
-        replacement.set_previous(Some(write.record));
+        match write.change {
+            Change::Put(row) => {
+                replacement.store_row_words(self.context.row_words(row), row.len as usize);
+            }
+            Change::Patch(patch) => {
+                replacement.copy_row(write.record);
+                self.store_patch(replacement, patch);
+            }
+            _ => unreachable!("only rows replace a record"),
+        }
+        // A variant that replaces records all the time keeps those only that snapshots need.
+        let is_kept = V::OVERWRITES || V::SNAPSHOTS && write.observed.tid().epoch() < snapshot;
+        replacement.set_previous(if is_kept { Some(write.record) } else { write.record.previous() });
         replacement.set_unpublished_tid(TidWord::live(tid));
         let (old, new) = (write.record.index_value(), replacement.index_value());
         let is_replaced = store.index().replace(self.context.key(write.key), old, new, &self.guard);
         assert!(is_replaced, "a locked, latest record is the one in the tree");
         write.record.publish(write.observed.superseded());
         let is_owned_elsewhere = write.observed.is_absent() && !write.is_created;
-        if !is_owned_elsewhere {
-            self.context.counters.version_kept(write.record.size_bytes());
-            self.context.garbage.versions.push(snapshot, Retired::Replaced(write.record));
+        let Context { garbage, counters, .. } = &mut *self.context;
+        if is_owned_elsewhere {
+            return;
+        }
+        if is_kept {
+            garbage.keep_replaced::<V>(snapshot, write.record, counters);
+        } else {
+            // SAFETY: it has left the tree, no snapshot that begins from now on needs it, and O1: the tree owned it, now this commit does.
+            unsafe { memory::retire::<V>(write.record, &self.guard, garbage) };
         }
     }
 
@@ -345,7 +398,7 @@ fn lock_record(write: &WriteEntry) -> Result<(), AbortReason> {
 /// Whether a new row of `len_bytes` needs a record of its own. A deleted record is never brought back to life: the worker
 /// that deleted it has it on its list.
 #[inline]
-fn needs_replacement(write: &WriteEntry, len_bytes: usize) -> bool {
+fn needs_replacement<V: Variant>(write: &WriteEntry, len_bytes: usize) -> bool {
     let is_deleted = write.observed.is_absent() && write.observed != TidWord::PLACEHOLDER;
-    is_deleted || !write.record.fits(len_bytes)
+    is_deleted || !write.record.fits(len_bytes) || !V::OVERWRITES && !write.observed.is_absent()
 }

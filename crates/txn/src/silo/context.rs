@@ -10,6 +10,7 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::collect::{Retired, Unhook};
 use super::node_set::NodeSet;
+use super::variant::Variant;
 use crate::abort::{Abort, AbortReason};
 use crate::counters::WorkerCounters;
 use crate::history::TransactionRecord;
@@ -155,6 +156,32 @@ pub(crate) struct Context {
 pub(super) struct Garbage {
     pub(super) versions: RetireList<Retired>,
     pub(super) unhooks: RetireList<Unhook>,
+    /// Records outside of slabs that are to be freed by the memory horizon.
+    pub(super) retired: RetireList<RecordPtr>,
+}
+
+impl Garbage {
+    /// Takes over a record that was replaced in the tree by a commit of the snapshot interval of `epoch`.
+    #[inline]
+    pub(super) fn keep_replaced<V: Variant>(
+        &mut self,
+        epoch: Epoch,
+        record: RecordPtr,
+        counters: &WorkerCounters,
+    ) {
+        if V::COLLECTS {
+            counters.version_kept(record.size_bytes());
+            self.versions.push(epoch, Retired::Replaced(record));
+        }
+    }
+}
+
+impl KeySpan {
+    /// The key among all `keys` of its transaction.
+    #[inline]
+    pub(super) fn of(self, keys: &[u8]) -> &[u8] {
+        &keys[self.start as usize..][..self.len as usize]
+    }
 }
 
 impl Context {
@@ -217,7 +244,7 @@ impl Context {
 
     #[inline]
     pub(super) fn key(&self, span: KeySpan) -> &[u8] {
-        &self.keys[span.start as usize..][..span.len as usize]
+        span.of(&self.keys)
     }
 
     #[inline]

@@ -7,14 +7,15 @@
 //! changed since they began.
 
 use ensilo_log::{
-    PATCH_PAIR_BYTES_MAX, ReserveError, delete_bytes, patch_bytes_max, put_bytes, transaction_bytes,
+    LEFT_OUT_BYTES, LogWriter, PATCH_PAIR_BYTES_MAX, ReserveError, delete_bytes, patch_bytes_max, put_bytes,
+    transaction_bytes,
 };
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::commit::Stop;
 use super::context::{Change, Context, WriteEntry};
 use super::transaction::Transaction;
-use super::variant::Variant;
+use super::variant::{LogRecords, Variant};
 use crate::abort::{Abort, AbortReason};
 use crate::store::TableId;
 use crate::tid::Tid;
@@ -34,7 +35,7 @@ impl<V: Variant> Transaction<'_, V> {
         let Some(log) = &mut self.context.log else { return Ok(()) };
         // Read after the epoch: who commits in the checkpoint's first epoch, or later, sees its beginning.
         self.context.full_rows_before = log.full_rows_before();
-        let bytes = self.context.log_bytes_max();
+        let bytes = self.context.log_bytes_max::<V>();
         let Some(log) = &mut self.context.log else { return Ok(()) };
         let refused = |reason| Err(Stop::Abort(Abort::new(reason, TableId::NONE, &[])));
         match log.reserve(bytes) {
@@ -51,18 +52,7 @@ impl<V: Variant> Transaction<'_, V> {
     pub(super) fn log_writes(&mut self, tid: Tid) {
         // Taken out so that the sets can be read meanwhile.
         let Some(mut log) = self.context.log.take() else { return };
-        let context = &*self.context;
-        let count = context.writes.iter().filter(|write| !matches!(context.logged(write), Logged::Nothing));
-        log.begin(tid.get(), count.count());
-        for write in &context.writes {
-            let (table, key) = (write.record.table().0, context.key(write.key));
-            match context.logged(write) {
-                Logged::Nothing => {}
-                Logged::Row { len_bytes } => context.log_row(&mut log, write, len_bytes),
-                Logged::Words { count } => log.patch(table, key, context.patch_pairs(write, count)),
-                Logged::Deletion => log.delete(table, key),
-            }
-        }
+        self.context.log_entry::<V>(&mut log, tid);
         log.publish();
         self.context.log = Some(log);
     }
@@ -76,9 +66,30 @@ impl<V: Variant> Transaction<'_, V> {
 }
 
 impl Context {
+    /// Logs the entry of the transaction.
+    #[inline]
+    fn log_entry<V: Variant>(&self, log: &mut LogWriter, tid: Tid) {
+        let count = self.writes.iter().filter(|write| !matches!(self.logged::<V>(write), Logged::Nothing));
+        let count = count.count();
+        if matches!(V::LOGGED, LogRecords::Tids) && count > 0 {
+            log.begin(tid.get(), 1);
+            return log.leave_out();
+        }
+        log.begin(tid.get(), count);
+        for write in &self.writes {
+            let (table, key) = (write.record.table().0, self.key(write.key));
+            match self.logged::<V>(write) {
+                Logged::Nothing => {}
+                Logged::Row { len_bytes } => self.log_row(log, write, len_bytes),
+                Logged::Words { count } => log.patch(table, key, self.patch_pairs(write, count)),
+                Logged::Deletion => log.delete(table, key),
+            }
+        }
+    }
+
     /// What of a write goes to the log. The record's lock is held.
     #[inline]
-    fn logged(&self, write: &WriteEntry) -> Logged {
+    fn logged<V: Variant>(&self, write: &WriteEntry) -> Logged {
         if !write.record.table().is_logged() {
             return Logged::Nothing;
         }
@@ -90,8 +101,9 @@ impl Context {
             Change::Patch(patch) => {
                 let len_bytes = write.record.row().len_bytes();
                 let count = patch.len as usize;
-                let is_first = write.observed.tid().epoch() < self.full_rows_before;
-                if is_first || count * PATCH_PAIR_BYTES_MAX >= len_bytes {
+                let is_whole = matches!(V::LOGGED, LogRecords::Rows)
+                    || write.observed.tid().epoch() < self.full_rows_before;
+                if is_whole || count * PATCH_PAIR_BYTES_MAX >= len_bytes {
                     Logged::Row { len_bytes }
                 } else {
                     Logged::Words { count }
@@ -102,10 +114,13 @@ impl Context {
 
     /// No fewer bytes than the writes take in the log.
     #[inline]
-    fn log_bytes_max(&self) -> usize {
+    fn log_bytes_max<V: Variant>(&self) -> usize {
+        if matches!(V::LOGGED, LogRecords::Tids) {
+            return LEFT_OUT_BYTES;
+        }
         let writes = self.writes.iter().map(|write| {
             let (table, key_len) = (write.record.table().0, self.key(write.key).len());
-            match self.logged(write) {
+            match self.logged::<V>(write) {
                 Logged::Nothing => 0,
                 Logged::Row { len_bytes } => put_bytes(table, key_len, len_bytes),
                 Logged::Words { count } => patch_bytes_max(table, key_len, count),
@@ -116,7 +131,7 @@ impl Context {
     }
 
     /// Logs the whole row that the write leaves.
-    fn log_row(&self, log: &mut ensilo_log::LogWriter, write: &WriteEntry, len_bytes: usize) {
+    fn log_row(&self, log: &mut LogWriter, write: &WriteEntry, len_bytes: usize) {
         let (table, key) = (write.record.table().0, self.key(write.key));
         let row = write.record.row();
         match write.change {

@@ -4,10 +4,12 @@
 //! Silo (SOSP 2013) §4.4 to §4.9, figure 2. One file a verb: `read`, `scan`, `write`, `commit`, `snapshot`, `collect`; what a
 //! worker keeps between transactions stands in `context`.
 
+mod baselines;
 mod collect;
 mod commit;
 mod context;
 mod log;
+mod memory;
 #[cfg(all(test, loom))]
 mod model;
 mod node_set;
@@ -26,9 +28,10 @@ use std::sync::Arc;
 use ensilo_epoch::Participant;
 use ensilo_log::Log;
 
+pub use baselines::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
 pub use snapshot::Snapshot;
 pub use transaction::Transaction;
-pub use variant::{Fault, Standard, Variant};
+pub use variant::{Fault, LogRecords, Standard, Variant};
 
 use crate::counters::WorkerCounters;
 use crate::engine::Shared;
@@ -46,6 +49,8 @@ pub struct SiloContext(Context);
 
 impl<V: Variant> Protocol for Silo<V> {
     const FAULT: Option<Fault> = V::FAULT;
+    const SNAPSHOTS: bool = V::SNAPSHOTS;
+    const SLABS: bool = V::SLABS;
 
     type Context = SiloContext;
     type Transaction<'w> = Transaction<'w, V>;
@@ -82,7 +87,11 @@ impl<V: Variant> Protocol for Silo<V> {
     }
 
     fn collect(shared: &Shared, participant: &Participant, context: &mut SiloContext) -> bool {
-        collect::collect(shared, participant, &mut context.0)
+        collect::collect::<V>(shared, participant, &mut context.0)
+    }
+
+    fn free_garbage(participant: &Participant, context: &mut SiloContext) {
+        memory::free_all::<V>(participant, &mut context.0);
     }
 
     fn take_history(context: &mut SiloContext) -> Vec<TransactionRecord> {

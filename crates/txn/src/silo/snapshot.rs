@@ -37,7 +37,7 @@ pub struct Snapshot<'w, V: Variant> {
 impl<'w, V: Variant> Snapshot<'w, V> {
     #[inline]
     pub(super) fn begin(shared: &'w Shared, participant: &'w Participant, context: &'w mut Context) -> Self {
-        const { assert!(V::SNAPSHOTS, "this variant keeps no versions for snapshots") };
+        assert!(V::SNAPSHOTS, "this variant keeps no versions for snapshots");
         let (guard, epoch) = participant.pin_snapshot();
         Snapshot { shared, guard, context, epoch, variant: PhantomData }
     }

@@ -128,7 +128,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
         for at in 0..self.context.writes.len() {
             let write = &self.context.writes[at];
             if write.is_created && concerns(write.change) {
-                withdraw_placeholder(self.shared, &self.guard, self.context, at);
+                withdraw_placeholder::<V>(self.shared, &self.guard, self.context, at);
             }
         }
     }

@@ -4,6 +4,16 @@
 pub trait Variant: Send + Sync + Sized + 'static {
     /// Whether old versions are kept for snapshot transactions.
     const SNAPSHOTS: bool = true;
+    /// Whether records lie in per-worker slabs; if not, each comes from the general-purpose allocator.
+    const SLABS: bool = true;
+    /// Whether a record that no snapshot needs is overwritten in place; if not, each write makes a new record.
+    const OVERWRITES: bool = true;
+    /// Whether anything is freed that transactions have left behind.
+    const COLLECTS: bool = true;
+    /// Whether TIDs come from one counter that all workers share.
+    const GLOBAL_TID: bool = false;
+    /// What of a transaction goes to the log.
+    const LOGGED: LogRecords = LogRecords::Changes;
     /// Whether committed transactions are recorded for a checker.
     const RECORDS_HISTORY: bool = false;
     /// A mistake that is built in on purpose, to see that a checker finds it.
@@ -15,6 +25,17 @@ pub trait Variant: Send + Sync + Sized + 'static {
 pub struct Standard;
 
 impl Variant for Standard {}
+
+/// What of a transaction goes to the log.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum LogRecords {
+    /// Whole rows once a checkpoint, after that the words that changed.
+    Changes,
+    /// Whole rows.
+    Rows,
+    /// Its TID alone, to measure what the rest costs. Such a log cannot be recovered from, and opening it is refused.
+    Tids,
+}
 
 /// Mistakes that a checker has to find before it is believed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX};
 use ensilo_sync::cpu_relax;
 
 use super::context::{Change, Spare, WriteEntry};
+use super::memory;
 use super::node_set::OwnInsert;
 use super::read::{Sight, look_at};
 use super::transaction::Transaction;
@@ -59,7 +60,7 @@ impl<V: Variant> Write for Transaction<'_, V> {
         check_row(row, len_bytes);
         assert!(key.len() <= KEY_LEN_MAX, "a key longer than KEY_LEN_MAX");
         self.check_store(store)?;
-        let placeholder = RecordPtr::allocate(&self.guard, store.id(), len_bytes, TidWord::PLACEHOLDER)
+        let placeholder = memory::allocate::<V>(&self.guard, store.id(), len_bytes, TidWord::PLACEHOLDER)
             .map_err(|_| self.doom_at(AbortReason::OutOfMemory, store.id(), key))?;
         placeholder.store_row(row.iter().copied(), len_bytes);
         loop {
@@ -71,7 +72,7 @@ impl<V: Variant> Write for Transaction<'_, V> {
                     let outcome = self.insert_over(existing, key, row, len_bytes).transpose();
                     if let Some(is_inserted) = outcome {
                         // SAFETY: the tree did not take the placeholder, so nobody else knows it.
-                        unsafe { placeholder.free(&self.guard) };
+                        unsafe { memory::free::<V>(placeholder, &self.guard) };
                         return is_inserted;
                     }
                     cpu_relax();
@@ -171,7 +172,7 @@ impl<V: Variant> Transaction<'_, V> {
             Ok(existing) => Ok(existing),
             Err(error) => {
                 // SAFETY: the tree did not take the placeholder, so nobody else knows it.
-                unsafe { placeholder.free(&self.guard) };
+                unsafe { memory::free::<V>(placeholder, &self.guard) };
                 match error {
                     InsertError::KeyTooLong { .. } => unreachable!("the key's length was checked"),
                     _ => Err(self.doom_at(AbortReason::OutOfMemory, store.id(), key)),

@@ -1,0 +1,90 @@
+//! Where records come from and go to: slabs, or the general-purpose allocator.
+//!
+//! Memory from the general-purpose allocator cannot wait in the epochs' own lists: those give everything back to slabs. So a worker keeps
+//! such records in a list of its own until the memory horizon has passed them, and the engine frees what is left when it goes.
+
+use ensilo_epoch::{Guard, Participant};
+use ensilo_slab::OutOfMemory;
+
+use super::collect::Retired;
+use super::context::{Context, Garbage};
+use super::variant::Variant;
+use crate::record::RecordPtr;
+use crate::store::TableId;
+use crate::tid::TidWord;
+
+/// A record of `table` with room for a row of `row_len_bytes`.
+#[inline]
+pub(super) fn allocate<V: Variant>(
+    guard: &Guard<'_>,
+    table: TableId,
+    row_len_bytes: usize,
+    tid: TidWord,
+) -> Result<RecordPtr, OutOfMemory> {
+    if V::SLABS {
+        RecordPtr::allocate(guard, table, row_len_bytes, tid)
+    } else {
+        RecordPtr::allocate_general(guard, table, row_len_bytes, tid)
+    }
+}
+
+/// Frees a record that was never published, or that nobody can reach any more.
+///
+/// # Safety
+/// No other thread has or can get the address, and it came from [`allocate`] for the same variant.
+#[inline]
+pub(super) unsafe fn free<V: Variant>(record: RecordPtr, guard: &Guard<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe { if V::SLABS { record.free(guard) } else { record.free_general(guard) } }
+}
+
+/// Frees a record once every transaction that is pinned now has ended; never if the variant collects nothing.
+///
+/// # Safety
+/// No transaction that begins after this call can find the record, it is retired once, and it came from [`allocate`] for the same
+/// variant.
+#[inline]
+pub(super) unsafe fn retire<V: Variant>(record: RecordPtr, guard: &Guard<'_>, garbage: &mut Garbage) {
+    if !V::COLLECTS {
+        return;
+    }
+    if V::SLABS {
+        // SAFETY: the caller's promise.
+        unsafe { record.retire(guard) };
+    } else {
+        garbage.retired.push(guard.participant().retire_epoch(), record);
+    }
+}
+
+/// Frees at most `budget` retired records that nobody can reach any more, and returns how many.
+pub(super) fn collect<V: Variant>(guard: &Guard<'_>, garbage: &mut Garbage, budget: usize) -> usize {
+    if V::SLABS {
+        return 0;
+    }
+    let horizon = guard.epochs().memory_horizon();
+    let mut freed = 0;
+    while freed < budget
+        && let Some(record) = garbage.retired.pop_ripe(horizon)
+    {
+        // SAFETY: every transaction that was pinned when it was retired has ended; the list held it once.
+        unsafe { free::<V>(record, guard) };
+        freed += 1;
+    }
+    freed
+}
+
+/// Frees all records that the worker owns (O1), when no transaction will run any more.
+pub(super) fn free_all<V: Variant>(participant: &Participant, context: &mut Context) {
+    let guard = participant.pin();
+    let garbage = std::mem::take(&mut context.garbage);
+    let (versions, unhooks, retired) = (garbage.versions, garbage.unhooks, garbage.retired);
+    let of_version = |version| match version {
+        Retired::Copy(record) | Retired::Replaced(record) => record,
+    };
+    let of_versions = versions.into_items().map(of_version);
+    let all = of_versions.chain(unhooks.into_items().map(|unhook| unhook.record)).chain(retired.into_items());
+    for record in all {
+        // SAFETY: O1: the lists own these records, each once, and nobody is left who could reach them.
+        unsafe { free::<V>(record, &guard) };
+    }
+}
