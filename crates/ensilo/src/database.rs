@@ -110,7 +110,8 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     /// What `body` returns; [`Error::Aborted`] with `AbortReason::SnapshotTooOld` when it runs for longer than
-    /// [`Options::snapshot_age_limit`]; [`Error::NestedRequest`], [`Error::Closed`].
+    /// [`Options::snapshot_age_limit`]; [`Error::NestedRequest`], [`Error::Closed`]; [`Error::NoSnapshots`], only by protocols other
+    /// than [`Silo`].
     #[inline]
     pub fn snapshot<R>(&self, body: impl FnOnce(&mut Snapshot<'_, P>) -> Result<R>) -> Result<R> {
         answer(request::run_snapshot(&self.shared, body), &self.shared, self.shared.level(None)?)
@@ -191,6 +192,15 @@ impl<P: Protocol> Database<P> {
         self.shared.create_table(T::schema().clone()).map(Table::new)
     }
 
+    /// Like [`Database::create_table`], under another name than the row type's: for several tables of one type.
+    ///
+    /// # Errors
+    /// As [`Database::create_table`]; [`Error::InvalidSchema`] when the name cannot be a table's.
+    pub fn create_table_named<T: Row>(&self, name: &str) -> Result<Table<T, P>> {
+        let schema = T::schema().renamed(name).map_err(Error::from_schema)?;
+        self.shared.create_table(schema).map(Table::new)
+    }
+
     /// Creates a table by a schema that was made at run time.
     ///
     /// # Errors
@@ -205,7 +215,15 @@ impl<P: Protocol> Database<P> {
     /// [`Error::UnknownTable`]; [`Error::SchemaMismatch`] when columns or primary key differ, or an index that `T`
     /// declares is missing or defined otherwise; [`Error::Closed`].
     pub fn open_table<T: Row>(&self) -> Result<Table<T, P>> {
-        let core = self.table_core(T::schema().name())?;
+        self.open_table_named(T::schema().name())
+    }
+
+    /// Like [`Database::open_table`], for a table of another name than the row type's.
+    ///
+    /// # Errors
+    /// As [`Database::open_table`].
+    pub fn open_table_named<T: Row>(&self, name: &str) -> Result<Table<T, P>> {
+        let core = self.table_core(name)?;
         check_schema(&core, T::schema())?;
         Ok(Table::new(core))
     }

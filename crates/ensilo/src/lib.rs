@@ -111,6 +111,13 @@ mod test_support;
 mod transaction;
 mod worker;
 
+/// What Silo's paper compares it with: small protocols of their own, which lack guarantees that [`Silo`] gives, and [`Variant`]s of it,
+/// `Database<Silo<GlobalTid>>` and so on.
+pub mod baseline {
+    pub use ensilo_txn::baseline::{KeyValue, Partitioned};
+    pub use ensilo_txn::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
+}
+
 /// Rows, keys, schemas and values: the crate `ensilo-row`, whose traits `#[derive(Row)]` and `#[derive(Columns)]` name.
 pub use ensilo_row as row;
 

@@ -235,13 +235,16 @@ impl Options {
     /// Like [`Options::open`], on another disk and by the protocol `P`.
     ///
     /// # Errors
-    /// As [`Options::open`].
+    /// As [`Options::open`]; [`Error::NotDurable`] when the protocol keeps no log.
     pub fn open_with<P: Protocol>(
         self,
         disk: Arc<dyn Disk>,
         directory: impl Into<PathBuf>,
     ) -> Result<Database<P>> {
         self.check()?;
+        if !P::LOGS {
+            return Err(Error::NotDurable);
+        }
         Database::open_on(self, disk, directory.into())
     }
 

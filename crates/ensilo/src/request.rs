@@ -193,6 +193,9 @@ pub(crate) fn run_snapshot<P: Protocol, R>(
     shared: &Shared<P>,
     body: impl FnOnce(&mut Snapshot<'_, P>) -> Result<R>,
 ) -> Outcome<R> {
+    if !P::SNAPSHOTS {
+        return Err(Error::NoSnapshots.into());
+    }
     let mut worker = shared.enter()?;
     // Read before the snapshot begins: what it shows is this point in time or a later one.
     let epoch_shown = shared.engine.epochs().snapshot_epoch().get();

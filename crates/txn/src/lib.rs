@@ -16,6 +16,7 @@
 //! - *unhooking*: taking a deleted record out of the tree, once no snapshot needs it.
 
 mod abort;
+pub mod baseline;
 mod checkpoint;
 mod counters;
 mod engine;

@@ -30,6 +30,9 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// takes place when it is made, by itself.
     const IS_TRANSACTIONAL: bool = true;
 
+    /// Whether what commits can be logged, so that a database in a directory can use the protocol.
+    const LOGS: bool = true;
+
     /// Whether records lie in slabs, which go with the engine. If not, the engine frees them one by one when it goes.
     const SLABS: bool = true;
 

@@ -8,6 +8,7 @@ mod index_model;
 mod interactive;
 mod live_changes;
 mod memory;
+mod protocols;
 mod requests;
 mod snapshots;
 mod statements;

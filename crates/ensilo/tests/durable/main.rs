@@ -5,6 +5,7 @@ mod backups;
 mod checkpoints;
 mod crashes;
 mod failures;
+mod log_records;
 mod refusals;
 mod reopening;
 mod two_disks;

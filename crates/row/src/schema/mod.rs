@@ -124,6 +124,15 @@ impl Schema {
         self.indexes.iter().find(|index| index.name() == name)
     }
 
+    /// The same schema for a table of another name.
+    ///
+    /// # Errors
+    /// As for [`SchemaBuilder::build`].
+    pub fn renamed(&self, name: impl Into<String>) -> Result<Self, SchemaError> {
+        let Self { columns, primary_key, indexes, .. } = self.clone();
+        Self::checked(name.into(), columns, primary_key, indexes)
+    }
+
     /// The same schema with one more index.
     ///
     /// # Errors
