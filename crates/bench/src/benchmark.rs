@@ -1,15 +1,15 @@
 //! A whole benchmark: load, run and check, as many times as asked, and the report on all of it.
 
-use ensilo::Database;
-
 use crate::crash::{CrashOptions, crash_and_recover};
-use crate::database::{DatabaseOptions, Directories};
+use crate::database::DatabaseOptions;
 use crate::disk::DiskReport;
-use crate::driver::{Failure, Interrupt, RunOptions, View, Workload, run};
+use crate::dispatch::Job;
+use crate::driver::{Failure, Interrupt, RunOptions, View};
 use crate::place::{Place, StorageOptions};
 use crate::report::{CheckedRun, Report, Subject};
-use crate::tpcc::{Tpcc, TpccOptions};
-use crate::ycsb::{Ycsb, YcsbOptions};
+use crate::systems::{LogRecords, System, refusal};
+use crate::tpcc::TpccOptions;
+use crate::ycsb::YcsbOptions;
 
 /// Which workload, with its options.
 #[derive(Debug, Clone)]
@@ -33,6 +33,10 @@ pub struct BenchmarkOptions {
     pub database: DatabaseOptions,
     /// Where the database is kept; `None` for one in memory.
     pub storage: Option<StorageOptions>,
+    /// What it runs on.
+    pub system: System,
+    /// What is logged.
+    pub log_records: LogRecords,
     /// How each run ends in a crash and the database is recovered, if that is wanted. Not for one in memory.
     pub crash: Option<CrashOptions>,
 }
@@ -57,12 +61,16 @@ impl Benchmark {
         parameters["database"] = options.database.parameters();
         parameters["durable"] = options.storage.is_some().into();
         parameters["crash"] = options.crash.is_some().into();
+        parameters["log_records"] = options.storage.as_ref().map(|_| options.log_records.name()).into();
+        if let Self::Tpcc(tpcc) = self {
+            parameters["partitions"] = options.system.is_split().then_some(tpcc.partitions).into();
+        }
         parameters
     }
 
     /// How many bytes log and checkpoints of a run may take at most, roughly: the load in the log and in two checkpoints, and what the
     /// workers log, which is bounded in turn by the checkpoints that a large log brings about.
-    fn disk_bytes(&self, run: &RunOptions) -> u64 {
+    fn disk_bytes(&self, options: &BenchmarkOptions) -> u64 {
         /// What a worker logs in a second, and the log at which there is a checkpoint at the latest, twice.
         const LOGGED_BYTES: f64 = 96e6;
         const LOG_BYTES_MAX: f64 = 8e9;
@@ -70,7 +78,11 @@ impl Benchmark {
             Self::Tpcc(tpcc) => tpcc.loaded_bytes(),
             Self::Ycsb(ycsb) => ycsb.loaded_bytes(),
         };
+        let run = &options.run;
         let logged = LOGGED_BYTES * run.workers as f64 * (run.warmup + run.measured).as_secs_f64();
+        if options.database.has_no_checkpoints {
+            return loaded + logged as u64;
+        }
         3 * loaded + logged.min(LOG_BYTES_MAX) as u64
     }
 }
@@ -78,13 +90,17 @@ impl Benchmark {
 /// Runs `benchmark` and reports. After an interrupt the report is on the runs that there were.
 ///
 /// # Errors
-/// [`Failure::Interrupted`] if nothing was measured, and failures of the database.
+/// [`Failure::Refused`] when the system does not go with the options, see [`refusal`]; [`Failure::Interrupted`] if nothing was measured,
+/// and failures of the database.
 pub fn run_benchmark(
     benchmark: &Benchmark,
     options: &BenchmarkOptions,
     view: &mut View,
     interrupt: &Interrupt,
 ) -> Result<Report, Failure> {
+    if let Some(why) = refusal(benchmark, options) {
+        return Err(Failure::Refused(why));
+    }
     let prefaulted = options.database.prefault_bytes;
     if prefaulted > 0 {
         view.note(&format!("taking {} MiB of memory before each run", prefaulted >> 20));
@@ -107,6 +123,7 @@ pub fn run_benchmark(
     view.close();
     let subject = Subject {
         workload: benchmark.name(),
+        system: options.system.name(),
         transaction_types,
         workers: options.run.workers,
         parameters: benchmark.parameters(options),
@@ -127,7 +144,7 @@ fn run_number(
     view: &mut View,
     interrupt: &Interrupt,
 ) -> Result<Run, Failure> {
-    let bytes = benchmark.disk_bytes(&options.run);
+    let bytes = benchmark.disk_bytes(options);
     let place = match &options.storage {
         Some(storage) => Some(Place::new(storage, number, options.runs, bytes)?),
         None => None,
@@ -142,43 +159,8 @@ fn run_number(
         (Some(crash), Some(directories)) => {
             crash_and_recover(benchmark, options, crash, directories, view, interrupt)
         }
-        _ => load_and_run(benchmark, options, directories, &name, view, interrupt),
+        _ => Job { options, directories, name: &name, view, interrupt }.run(benchmark),
     }?;
     run.disk = disk;
     Ok((types, run))
-}
-
-fn load_and_run(
-    benchmark: &Benchmark,
-    options: &BenchmarkOptions,
-    directories: Option<&Directories>,
-    name: &str,
-    view: &mut View,
-    interrupt: &Interrupt,
-) -> Result<Run, Failure> {
-    let database = options.database.open(directories)?;
-    match benchmark {
-        Benchmark::Tpcc(tpcc) => {
-            let tpcc = Tpcc::load(tpcc.clone(), database, view, interrupt)?;
-            run_and_check(&tpcc, options, name, view, interrupt)
-        }
-        Benchmark::Ycsb(ycsb) => {
-            let ycsb = Ycsb::load(ycsb.clone(), database, view, interrupt)?;
-            run_and_check(&ycsb, options, name, view, interrupt)
-        }
-    }
-}
-
-fn run_and_check<W: Workload>(
-    workload: &W,
-    options: &BenchmarkOptions,
-    name: &str,
-    view: &mut View,
-    interrupt: &Interrupt,
-) -> Result<Run, Failure> {
-    let result = run(workload, &options.run, name, view, interrupt)?;
-    // Who stops a run early wants its results, checked; who stops it again gets no further than this.
-    let checks = if options.check { workload.check(view, &Interrupt::new())? } else { Vec::new() };
-    workload.database().map_or(Ok(()), Database::close)?;
-    Ok((workload.transaction_types(), CheckedRun { result, checks, disk: None, recovery: None }))
 }

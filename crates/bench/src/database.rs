@@ -1,10 +1,12 @@
 //! The database that a workload runs against: how it is opened, what its memory is, and when its snapshots are fresh.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use ensilo::{Compression, Database, Durability, Options, RecoveryProgress, Result};
+use ensilo::disk::RealDisk;
+use ensilo::{Compression, Database, Durability, Options, Protocol, RecoveryProgress, Result};
 
 use crate::driver::Memory;
 
@@ -21,6 +23,8 @@ pub struct DatabaseOptions {
     pub prefault_bytes: u64,
     /// How often checkpoints are made.
     pub checkpoint_interval: Option<Duration>,
+    /// Whether no checkpoints are made at all.
+    pub has_no_checkpoints: bool,
     /// Whether the log is compressed by LZ4.
     pub is_log_compressed: bool,
 }
@@ -39,11 +43,19 @@ impl DatabaseOptions {
     ///
     /// # Errors
     /// [`ensilo::Error::InvalidOption`], [`ensilo::Error::Open`].
-    pub fn open(&self, place: Option<&Directories>) -> Result<Database> {
+    pub fn open<P: Protocol>(&self, place: Option<&Directories>) -> Result<Database<P>> {
         match place {
-            None => self.options().in_memory(),
-            Some(place) => self.durable_options(place).open(&place.database),
+            None => self.open_in_memory(),
+            Some(place) => self.durable_options(place).open_with(Arc::new(RealDisk), &place.database),
         }
+    }
+
+    /// Opens an empty database in memory.
+    ///
+    /// # Errors
+    /// [`ensilo::Error::InvalidOption`].
+    pub fn open_in_memory<P: Protocol>(&self) -> Result<Database<P>> {
+        self.options().in_memory_with()
     }
 
     /// Opens a database that was there before, and tells `hook` how far it is.
@@ -77,6 +89,9 @@ impl DatabaseOptions {
         if let Some(interval) = self.checkpoint_interval {
             options = options.checkpoint_interval(interval);
         }
+        if self.has_no_checkpoints {
+            options = options.no_checkpoints();
+        }
         if self.is_log_compressed {
             options = options.log_compression(Compression::Lz4);
         }
@@ -91,13 +106,14 @@ impl DatabaseOptions {
             "memory_limit_bytes": self.memory_limit_bytes,
             "prefault_bytes": self.prefault_bytes,
             "checkpoint_interval_seconds": self.checkpoint_interval.map(|interval| interval.as_secs_f64()),
+            "no_checkpoints": self.has_no_checkpoints,
             "log_compression": self.is_log_compressed.then_some("lz4"),
         })
     }
 }
 
 /// Waits until all that has been committed before the call is stored, if that ever happens in this database.
-pub(crate) fn wait_until_stored(database: &Database) -> Result<()> {
+pub(crate) fn wait_until_stored<P: Protocol>(database: &Database<P>) -> Result<()> {
     if database.durable_epoch().is_none() {
         return Ok(());
     }
@@ -105,7 +121,7 @@ pub(crate) fn wait_until_stored(database: &Database) -> Result<()> {
 }
 
 /// The memory of `database` now.
-pub(crate) fn memory(database: &Database) -> Memory {
+pub(crate) fn memory<P: Protocol>(database: &Database<P>) -> Memory {
     // Only a closed database has no statistics, and then it has no memory either.
     let Ok(statistics) = database.statistics() else { return Memory::default() };
     let mut by_table = Vec::new();
@@ -125,8 +141,11 @@ pub(crate) fn memory(database: &Database) -> Memory {
     }
 }
 
-/// Waits until snapshots show all that has been committed before the call: one to two snapshot intervals.
-pub(crate) fn wait_for_fresh_snapshot(database: &Database) -> Result<()> {
+/// Waits until snapshots show all that has been committed before the call, if there are any: one to two snapshot intervals.
+pub(crate) fn wait_for_fresh_snapshot<P: Protocol>(database: &Database<P>) -> Result<()> {
+    if !P::SNAPSHOTS {
+        return Ok(());
+    }
     let committed = database.statistics()?.epochs.global_epoch;
     while database.statistics()?.epochs.snapshot_epoch <= committed {
         thread::sleep(Duration::from_millis(1));

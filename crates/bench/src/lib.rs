@@ -5,6 +5,7 @@
 //!
 //! - [`driver`]: warm-up, measurement, live view, latencies; knows workloads only by a trait.
 //! - [`tpcc`] and [`ycsb`]: the workloads.
+//! - [`System`]: what a workload can run on: the product, and what Silo's paper compares it with.
 //! - [`report`]: tables and JSON.
 #![forbid(unsafe_code)]
 
@@ -12,11 +13,13 @@ mod benchmark;
 mod crash;
 mod database;
 mod disk;
+mod dispatch;
 pub mod driver;
 pub mod mix;
 mod place;
 pub mod random;
 pub mod report;
+mod systems;
 pub mod tpcc;
 pub mod ycsb;
 
@@ -25,3 +28,4 @@ pub use crash::{CrashOptions, run_and_crash};
 pub use database::{DatabaseOptions, Directories};
 pub use place::{StorageOptions, remove_temporary_files};
 pub use report::free_memory_bytes;
+pub use systems::{LogRecords, System, refusal};

@@ -13,6 +13,36 @@ pub struct Mix {
     percents: Vec<f64>,
 }
 
+/// A share of draws.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share {
+    /// Of 2^32 draws.
+    bound: u64,
+    percent: f64,
+}
+
+impl Share {
+    /// One of 100.
+    pub const ONE_OF_100: Self = Self { bound: (1 << 32) / 100, percent: 1.0 };
+
+    /// A share in percent; `None` unless it is from 0 to 100.
+    pub fn of_percent(percent: f64) -> Option<Self> {
+        let bound = (percent / 100.0 * (1u64 << 32) as f64) as u64;
+        (0.0..=100.0).contains(&percent).then_some(Self { bound, percent })
+    }
+
+    /// The share in percent.
+    pub fn percent(self) -> f64 {
+        self.percent
+    }
+
+    /// Draws; true for this share of all draws.
+    #[inline]
+    pub fn draw(self, random: &mut Random) -> bool {
+        random.next_u64() >> 32 < self.bound
+    }
+}
+
 /// Why a text is no mix.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -169,6 +199,18 @@ mod tests {
         (0..100_000).for_each(|_| seen[mix.draw(&mut random)] += 1);
         assert!((29_000..31_000).contains(&seen[0]), "{seen:?}");
         assert_eq!(seen[2], 0);
+    }
+
+    #[test]
+    fn a_share_is_drawn_as_often_as_it_says() {
+        let mut random = Random::new(3);
+        for percent in [0.0, 0.5, 1.0, 12.5, 100.0] {
+            let share = Share::of_percent(percent).unwrap();
+            let drawn = f64::from((0..100_000).filter(|_| share.draw(&mut random)).count() as u32);
+            assert!((drawn / 1_000.0 - percent).abs() < 0.5, "{drawn} of 100000 at {percent} %");
+        }
+        assert_eq!(Share::of_percent(1.0), Some(Share::ONE_OF_100));
+        assert!([-0.1, 100.1, f64::NAN].into_iter().all(|percent| Share::of_percent(percent).is_none()));
     }
 
     #[test]

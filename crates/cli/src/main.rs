@@ -9,7 +9,8 @@ mod interrupt;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Rows, keys and versions live in the engine's own slabs; this serves everything else.
 #[global_allocator]
@@ -50,4 +51,9 @@ fn main() -> ExitCode {
         Command::Repair(arguments) => files::repair(&arguments),
         Command::Backup(arguments) => files::backup(&arguments),
     }
+}
+
+/// Ends the program because options do not go together.
+fn refuse_usage(why: &str) -> ! {
+    Cli::command().error(ErrorKind::ArgumentConflict, why).exit()
 }

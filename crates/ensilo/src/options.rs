@@ -150,6 +150,13 @@ impl Options {
         self
     }
 
+    /// Makes no checkpoints but those that are asked for by [`Database::checkpoint`]: the log goes back to the beginning, and so does
+    /// recovery. For measurements.
+    pub fn no_checkpoints(mut self) -> Self {
+        self.durable.checkpoint.is_automatic = false;
+        self
+    }
+
     /// A checkpoint begins as soon as the log has grown by so many bytes since the last one; 4 GiB unless told, at least 1 MiB.
     pub fn checkpoint_log_bytes(mut self, bytes: u64) -> Self {
         self.durable.checkpoint.log_bytes = bytes;

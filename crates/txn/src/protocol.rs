@@ -19,7 +19,7 @@ use crate::store::Store;
 use crate::tid::Tid;
 
 /// A concurrency-control protocol.
-pub trait Protocol: Sized + Send + Sync + 'static {
+pub trait Protocol: std::fmt::Debug + Sized + Send + Sync + 'static {
     /// A mistake that is built in on purpose, to see that a checker finds it.
     const FAULT: Option<crate::Fault> = None;
 

@@ -19,6 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use ensilo::Protocol;
 use serde::{Deserialize, Serialize};
 
 use super::acknowledged::Acknowledged;
@@ -244,16 +245,16 @@ fn work<W: Workload>(
 }
 
 /// What a worker counts.
-struct Worker<'a> {
+struct Worker<'a, P: Protocol> {
     measurements: Measurements,
-    pending: Pending<'a>,
+    pending: Pending<'a, P>,
     clock: Clock,
     live: &'a LiveCounts,
     committed: u64,
     aborted: u64,
 }
 
-impl Worker<'_> {
+impl<P: Protocol> Worker<'_, P> {
     /// The measured loop. Never inlined, so that a profiler can be told to look at it alone.
     #[inline(never)]
     fn run_transactions(
@@ -320,7 +321,7 @@ fn coordinate<W: Workload>(
     let is_stopped = || shared.phase.load(Relaxed) == STOP;
     watch.watch("warm-up", options.warmup, is_stopped);
     let memory = || workload.database().map(database::memory).unwrap_or_default();
-    let durability = || workload.database().and_then(DurabilityCounts::of);
+    let durability = || workload.database().and_then(DurabilityCounts::of::<W::Protocol>);
     let (memory_before, durability_before) = (memory(), durability());
     set_phase(shared, MEASURED);
     let processor_time_before = processor_time();

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use ensilo::Database;
+use ensilo::{Database, Silo};
 
 use super::*;
 
@@ -20,6 +20,7 @@ struct CountingSession<'a> {
 }
 
 impl Workload for Counting {
+    type Protocol = Silo;
     type Session<'a> = CountingSession<'a>;
 
     fn transaction_types(&self) -> &'static [&'static str] {
@@ -134,6 +135,7 @@ fn a_failed_session_ends_the_run() {
 struct Panicking(Counting);
 
 impl Workload for Panicking {
+    type Protocol = Silo;
     type Session<'a> = CountingSession<'a>;
 
     fn transaction_types(&self) -> &'static [&'static str] {

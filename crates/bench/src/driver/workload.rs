@@ -1,6 +1,6 @@
 //! What the driver asks of a workload.
 
-use ensilo::Database;
+use ensilo::{Database, Protocol};
 use serde::{Deserialize, Serialize};
 
 use super::check::Check;
@@ -11,6 +11,8 @@ use super::view::View;
 
 /// Transactions against one loaded database.
 pub trait Workload: Sync {
+    /// What runs the transactions of the database.
+    type Protocol: Protocol;
     /// One worker's part: its random numbers, its buffers, its handles to tables.
     type Session<'a>: Session
     where
@@ -23,7 +25,7 @@ pub trait Workload: Sync {
     fn session(&self, worker: usize) -> Self::Session<'_>;
 
     /// The database that it runs against, if it is one.
-    fn database(&self) -> Option<&Database>;
+    fn database(&self) -> Option<&Database<Self::Protocol>>;
 
     /// Checks that the database is consistent; called when no session is left.
     ///

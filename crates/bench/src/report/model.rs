@@ -16,6 +16,8 @@ use crate::driver::{AbortKind, Aborts, Check, Interval, Memory, RunResult, TypeM
 pub struct Report {
     /// The workload's name, `tpcc` or `ycsb`.
     pub workload: &'static str,
+    /// What it ran on, `ensilo` unless something else was asked for.
+    pub system: &'static str,
     /// Threads that ran transactions.
     pub workers: usize,
     /// Seconds measured.
@@ -192,6 +194,8 @@ pub struct CheckedRun {
 pub struct Subject {
     /// The workload's name.
     pub workload: &'static str,
+    /// What it ran on.
+    pub system: &'static str,
     /// Its transaction types.
     pub transaction_types: &'static [&'static str],
     /// Threads that ran transactions.
@@ -211,6 +215,7 @@ impl Report {
         let durability = median.durability.as_ref();
         Self {
             workload: subject.workload,
+            system: subject.system,
             workers: subject.workers,
             seconds: median.seconds,
             committed,

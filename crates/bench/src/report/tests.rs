@@ -44,6 +44,7 @@ fn run_of(committed: u64) -> CheckedRun {
 fn report(runs: &[CheckedRun]) -> Report {
     let subject = Subject {
         workload: "tpcc",
+        system: "ensilo",
         transaction_types: &["new_order", "payment"],
         workers: 3,
         parameters: serde_json::json!({ "warehouses": 2 }),

@@ -31,8 +31,9 @@ impl Report {
         };
         let early = if self.interrupted { ", ended early" } else { "" };
         format!(
-            "{}: {} transactions/s{of_runs}\n{} committed, {} aborted in {:.1} s with {} worker{}{early}\n{}, {}",
+            "{} on {}: {} transactions/s{of_runs}\n{} committed, {} aborted in {:.1} s with {} worker{}{early}\n{}, {}",
             self.workload,
+            self.system,
             grouped(self.throughput_per_second),
             grouped(self.committed as f64),
             grouped(self.aborted as f64),

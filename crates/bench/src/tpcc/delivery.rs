@@ -6,8 +6,9 @@
 //! be the lowest bounds the district's new orders from below for ever, and the search may begin there
 //! ([`QueueHeads`]). It spares the search the deleted rows that snapshots still need.
 
-use ensilo::{Columns, Result, Timestamp, Transaction};
+use ensilo::{Columns, Protocol, Result, Timestamp, Transaction};
 
+use super::arrangement::Arrangement;
 use super::input::Inputs;
 use super::new_order::{LINES_MAX, missing};
 use super::options::DISTRICTS;
@@ -88,15 +89,20 @@ impl DeliveryInput {
         Self { warehouse, carrier: inputs.random.between(1, 10) as u8, date }
     }
 
+    /// The warehouse that it is about.
+    pub(super) fn warehouse(&self) -> u16 {
+        self.warehouse
+    }
+
     /// Runs the transaction (clause 2.7.4.2).
-    pub(super) fn run(
+    pub(super) fn run<A: Arrangement>(
         &self,
-        tables: &Tables,
-        tx: &mut Transaction<'_>,
+        tables: &A,
+        tx: &mut Transaction<'_, A::Protocol>,
         heads: &QueueHeads,
     ) -> Result<DeliveryOutput> {
         let mut delivered = [None; DISTRICTS as usize];
-        let heads = heads.of(self.warehouse);
+        let (tables, heads) = (tables.of(self.warehouse), heads.of(self.warehouse));
         for ((district, &head), delivered) in (1..=DISTRICTS).zip(heads).zip(&mut delivered) {
             *delivered = self.deliver(tables, tx, district, head)?;
         }
@@ -104,10 +110,10 @@ impl DeliveryInput {
     }
 
     /// Delivers the oldest new order of a district, if there is one, and returns its number.
-    fn deliver(
+    fn deliver<P: Protocol>(
         &self,
-        tables: &Tables,
-        tx: &mut Transaction<'_>,
+        tables: &Tables<P>,
+        tx: &mut Transaction<'_, P>,
         district: u8,
         head: u32,
     ) -> Result<Option<u32>> {
@@ -128,10 +134,10 @@ impl DeliveryInput {
     }
 
     /// Dates the lines of an order and returns the sum of their amounts.
-    fn deliver_lines(
+    fn deliver_lines<P: Protocol>(
         &self,
-        tables: &Tables,
-        tx: &mut Transaction<'_>,
+        tables: &Tables<P>,
+        tx: &mut Transaction<'_, P>,
         order_key: (u16, u8, u32),
     ) -> Result<Money> {
         let mut sum = Money::default();

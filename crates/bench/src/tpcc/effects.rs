@@ -2,9 +2,10 @@
 
 use ensilo::{Columns, Result};
 
+use super::arrangement::Arrangement;
 use super::options::{DISTRICTS, TRANSACTION_TYPES};
-use super::schema::{Customer, District, History};
-use super::workload::Tpcc;
+use super::schema::{Customer, District, History, Order};
+use super::workload::TpccOf;
 
 /// The place of each transaction type in the order of types.
 pub(super) const NEW_ORDER: usize = 0;
@@ -27,22 +28,31 @@ struct Deliveries {
 
 #[derive(Columns)]
 #[columns(of = History)]
-struct KeyOnly {}
+struct PaymentKey {}
+
+#[derive(Columns)]
+#[columns(of = Order)]
+struct OrderKey {}
 
 /// By transaction type, in one transaction.
-pub(super) fn count(tpcc: &Tpcc) -> Result<Vec<u64>> {
+pub(super) fn count<A: Arrangement>(tpcc: &TpccOf<A>) -> Result<Vec<u64>> {
     let customers = u64::from(tpcc.options.scale.customers);
     let districts = u64::from(tpcc.options.warehouses) * u64::from(DISTRICTS);
     tpcc.database.transact(|tx| {
         let (mut orders, mut payments, mut delivered) = (0, 0, 0);
-        let tables = &tpcc.tables;
-        tables.districts.scan().columns::<NextOrder>().for_each(tx, |_, district| {
-            orders += u64::from(district.d_next_o_id) - 1;
-        })?;
-        tables.history.scan().columns::<KeyOnly>().for_each(tx, |_, KeyOnly {}| payments += 1)?;
-        tables.customers.scan().columns::<Deliveries>().for_each(tx, |_, customer| {
-            delivered += u64::from(customer.c_delivery_cnt);
-        })?;
+        for tables in tpcc.tables.sets() {
+            if A::HAS_FAST_IDS {
+                tables.orders.scan().columns::<OrderKey>().for_each(tx, |_, OrderKey {}| orders += 1)?;
+            } else {
+                tables.districts.scan().columns::<NextOrder>().for_each(tx, |_, district| {
+                    orders += u64::from(district.d_next_o_id) - 1;
+                })?;
+            }
+            tables.history.scan().columns::<PaymentKey>().for_each(tx, |_, PaymentKey {}| payments += 1)?;
+            tables.customers.scan().columns::<Deliveries>().for_each(tx, |_, customer| {
+                delivered += u64::from(customer.c_delivery_cnt);
+            })?;
+        }
         let mut effects = vec![0; TRANSACTION_TYPES.len()];
         // The load enters an order for each customer and books a payment of each; it delivers through nobody.
         effects[NEW_ORDER] = u64::saturating_sub(orders, districts * customers);

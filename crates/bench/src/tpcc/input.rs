@@ -4,6 +4,7 @@ use ensilo::Text;
 
 use super::options::{DISTRICTS, Scale, WarehouseChoice};
 use super::random::{LAST_NAMES, NuRand, Strings};
+use crate::mix::Share;
 use crate::random::Random;
 
 /// The choices of one worker.
@@ -14,6 +15,7 @@ pub(super) struct Inputs<'a> {
     pub(super) nu_rand: &'a NuRand,
     pub(super) scale: Scale,
     pub(super) warehouses: u16,
+    pub(super) remote_items: Share,
 }
 
 /// A customer as a terminal names it: clause 2.5.1.2 has 60 of 100 by last name.
@@ -45,6 +47,12 @@ impl Inputs<'_> {
         let names = LAST_NAMES.min(u64::from(self.scale.customers));
         let number = self.nu_rand.last_name(names, self.random);
         CustomerChoice::LastName(Text::truncated(self.strings.last_name(number)))
+    }
+
+    /// Whether an item of an order comes from another warehouse.
+    #[inline]
+    pub(super) fn is_remote_item(&mut self) -> bool {
+        self.remote_items.draw(self.random)
     }
 
     /// An item's number.
@@ -157,6 +165,7 @@ mod tests {
             nu_rand: &nu_rand,
             scale: Scale::SPECIFICATION,
             warehouses: 3,
+            remote_items: Share::of_percent(1.0).unwrap(),
         };
         let others: BTreeSet<u16> = (0..1_000).map(|_| inputs.other_warehouse(2)).collect();
         assert!(others.into_iter().eq([1, 3]));

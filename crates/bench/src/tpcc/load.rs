@@ -1,18 +1,19 @@
 //! The initial database: all rows of clause 4.3.3.1, made and inserted by several threads.
 //!
 //! The work is cut into tasks of some ten thousand rows. Each task has random numbers of its own, so that a seed makes the same
-//! database however many threads load it.
+//! database however many threads load it. No two tasks touch the same row, so that nothing has to be locked where transactions are not
+//! isolated by themselves.
 
 use std::ops::RangeInclusive;
 
 use ensilo::{Database, Decimal, Result, Text, Timestamp, Transaction};
 
+use super::arrangement::Arrangement;
 use super::options::{DISTRICTS, Scale, TpccOptions};
 use super::random::{LAST_NAMES, NuRand, Strings};
 use super::schema::{
     Customer, District, History, Item, Money, NewOrder, Order, OrderLine, Rate, Stock, Warehouse,
 };
-use super::tables::Tables;
 use crate::driver::{Division, Failure, Interrupt, Reporter, View, parallel};
 use crate::random::Random;
 
@@ -24,9 +25,9 @@ const TASK_ROWS: u32 = 10_000;
 pub(super) const FIRST_PAYMENT: Money = Money::from_int(10);
 
 /// Fills `tables`, which are empty.
-pub(super) fn load(
-    database: &Database,
-    tables: &Tables,
+pub(super) fn load<A: Arrangement>(
+    database: &Database<A::Protocol>,
+    tables: &A,
     options: &TpccOptions,
     nu_rand: NuRand,
     view: &mut View,
@@ -92,9 +93,9 @@ fn ranges(last: u32, len: u32) -> impl Iterator<Item = RangeInclusive<u32>> {
 }
 
 /// A thread at work on one task.
-struct Loader<'a> {
-    database: &'a Database,
-    tables: &'a Tables,
+struct Loader<'a, A: Arrangement> {
+    database: &'a Database<A::Protocol>,
+    tables: &'a A,
     scale: Scale,
     nu_rand: NuRand,
     now: Timestamp,
@@ -103,7 +104,7 @@ struct Loader<'a> {
     reporter: &'a Reporter<'a>,
 }
 
-impl Loader<'_> {
+impl<A: Arrangement> Loader<'_, A> {
     fn load(&mut self, task: &Task) -> Result<(), Failure> {
         match *task {
             Task::Items(ref items) => self.in_batches(items, BATCH_ROWS, Self::insert_item),
@@ -121,7 +122,7 @@ impl Loader<'_> {
         &mut self,
         numbers: &RangeInclusive<u32>,
         batch: u32,
-        mut insert: impl FnMut(&mut Self, &mut Transaction<'_>, u32) -> Result<()>,
+        mut insert: impl FnMut(&mut Self, &mut Transaction<'_, A::Protocol>, u32) -> Result<()>,
     ) -> Result<(), Failure> {
         let offset = numbers.start() - 1;
         for piece in ranges(numbers.end() - offset, batch) {
@@ -147,7 +148,7 @@ impl Loader<'_> {
         })
     }
 
-    fn insert_item(&mut self, tx: &mut Transaction<'_>, item: u32) -> Result<()> {
+    fn insert_item(&mut self, tx: &mut Transaction<'_, A::Protocol>, item: u32) -> Result<()> {
         let row = Item {
             i_id: item,
             i_im_id: self.random.between(1, 10_000) as u32,
@@ -155,10 +156,15 @@ impl Loader<'_> {
             i_price: self.money(100, 10_000),
             i_data: Text::truncated(self.strings.original(26, 50, &mut self.random)),
         };
-        self.tables.items.insert(tx, &row).map(|_| ())
+        self.tables.of(1).items.insert(tx, &row).map(|_| ())
     }
 
-    fn insert_stock(&mut self, tx: &mut Transaction<'_>, warehouse: u16, item: u32) -> Result<()> {
+    fn insert_stock(
+        &mut self,
+        tx: &mut Transaction<'_, A::Protocol>,
+        warehouse: u16,
+        item: u32,
+    ) -> Result<()> {
         let row = Stock {
             s_w_id: warehouse,
             s_i_id: item,
@@ -178,10 +184,10 @@ impl Loader<'_> {
             s_remote_cnt: 0,
             s_data: Text::truncated(self.strings.original(26, 50, &mut self.random)),
         };
-        self.tables.stocks.insert(tx, &row).map(|_| ())
+        self.tables.of(warehouse).stocks.insert(tx, &row).map(|_| ())
     }
 
-    fn insert_warehouse(&mut self, tx: &mut Transaction<'_>, warehouse: u16) -> Result<()> {
+    fn insert_warehouse(&mut self, tx: &mut Transaction<'_, A::Protocol>, warehouse: u16) -> Result<()> {
         let paid = FIRST_PAYMENT.scaled() * i64::from(self.scale.customers) * i64::from(DISTRICTS);
         let row = Warehouse {
             w_id: warehouse,
@@ -194,10 +200,15 @@ impl Loader<'_> {
             w_tax: self.rate(2_000),
             w_ytd: Money::from_scaled(paid),
         };
-        self.tables.warehouses.insert(tx, &row).map(|_| ())
+        self.tables.of(warehouse).warehouses.insert(tx, &row).map(|_| ())
     }
 
-    fn insert_district(&mut self, tx: &mut Transaction<'_>, warehouse: u16, district: u8) -> Result<()> {
+    fn insert_district(
+        &mut self,
+        tx: &mut Transaction<'_, A::Protocol>,
+        warehouse: u16,
+        district: u8,
+    ) -> Result<()> {
         let paid = FIRST_PAYMENT.scaled() * i64::from(self.scale.customers);
         let row = District {
             d_w_id: warehouse,
@@ -212,13 +223,13 @@ impl Loader<'_> {
             d_ytd: Money::from_scaled(paid),
             d_next_o_id: u32::from(self.scale.customers) + 1,
         };
-        self.tables.districts.insert(tx, &row).map(|_| ())
+        self.tables.of(warehouse).districts.insert(tx, &row).map(|_| ())
     }
 
     /// A customer and the history of the one payment that was made.
     fn insert_customer(
         &mut self,
-        tx: &mut Transaction<'_>,
+        tx: &mut Transaction<'_, A::Protocol>,
         warehouse: u16,
         district: u8,
         customer: u16,
@@ -246,7 +257,7 @@ impl Loader<'_> {
             c_delivery_cnt: 0,
             c_data: self.letters(300, 500),
         };
-        self.tables.customers.insert(tx, &row)?;
+        self.tables.of(warehouse).customers.insert(tx, &row)?;
         let row = History {
             h_c_id: customer,
             h_c_d_id: district,
@@ -257,13 +268,13 @@ impl Loader<'_> {
             h_amount: FIRST_PAYMENT,
             h_data: self.letters(12, 24),
         };
-        self.tables.history.insert(tx, &row).map(|_| ())
+        self.tables.of(warehouse).history.insert(tx, &row).map(|_| ())
     }
 
     /// An order with its lines; the last 900 of 3000 are new.
     fn insert_order(
         &mut self,
-        tx: &mut Transaction<'_>,
+        tx: &mut Transaction<'_, A::Protocol>,
         warehouse: u16,
         district: u8,
         order: u32,
@@ -280,20 +291,20 @@ impl Loader<'_> {
             o_ol_cnt: self.random.between(5, 15) as u8,
             o_all_local: true,
         };
-        self.tables.orders.insert(tx, &row)?;
+        self.tables.of(warehouse).orders.insert(tx, &row)?;
         for number in 1..=row.o_ol_cnt {
             self.insert_order_line(tx, &row, number, delivered)?;
         }
         if !delivered {
             let row = NewOrder { no_w_id: warehouse, no_d_id: district, no_o_id: order };
-            self.tables.new_orders.insert(tx, &row)?;
+            self.tables.of(warehouse).new_orders.insert(tx, &row)?;
         }
         Ok(())
     }
 
     fn insert_order_line(
         &mut self,
-        tx: &mut Transaction<'_>,
+        tx: &mut Transaction<'_, A::Protocol>,
         order: &Order,
         number: u8,
         delivered: bool,
@@ -310,7 +321,7 @@ impl Loader<'_> {
             ol_amount: if delivered { Money::from_int(0) } else { self.money(1, 999_999) },
             ol_dist_info: self.letters(24, 24),
         };
-        self.tables.order_lines.insert(tx, &row).map(|_| ())
+        self.tables.of(order.o_w_id).order_lines.insert(tx, &row).map(|_| ())
     }
 
     fn letters<const N: usize>(&mut self, low: u64, high: u64) -> Text<N> {

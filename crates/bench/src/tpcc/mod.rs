@@ -4,6 +4,7 @@
 //! warehouses. Deviations from the specification, each said where it is: a stock-level's district is drawn, not a
 //! terminal's own (`stock_level`); condition 3.3.2.11 counts deliveries since the load (`consistency`).
 
+mod arrangement;
 mod consistency;
 mod customer;
 mod delivery;
@@ -23,8 +24,10 @@ mod tables;
 mod tests;
 mod workload;
 
+pub use arrangement::{Arrangement, FastIds, LockedPartitions, Split, Whole};
 pub use options::{
     DEFAULT_MIX, DISTRICTS, ReadOnly, Scale, TRANSACTION_TYPES, TpccOptions, WarehouseChoice, parse_mix,
 };
 pub use session::TpccSession;
-pub use workload::Tpcc;
+pub use tables::Tables;
+pub use workload::{Tpcc, TpccOf};

@@ -2,8 +2,9 @@
 
 use std::hint::black_box;
 
-use ensilo::{Columns, Error, Result, Text, Timestamp, Transaction};
+use ensilo::{Columns, Error, Protocol, Result, Text, Timestamp, Transaction};
 
+use super::arrangement::Arrangement;
 use super::input::Inputs;
 use super::random::ORIGINAL;
 use super::schema::{Customer, District, Item, Money, NewOrder, Order, OrderLine, Rate, Stock, Warehouse};
@@ -23,6 +24,8 @@ pub(super) struct NewOrderInput {
     entered: Timestamp,
     lines: [LineInput; LINES_MAX],
     line_count: usize,
+    /// The order's number, where it comes from outside of the transaction.
+    number: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,6 +58,12 @@ struct WarehouseTax {
 struct DistrictOrders {
     d_tax: Rate,
     d_next_o_id: u32,
+}
+
+#[derive(Columns)]
+#[columns(of = District)]
+struct DistrictTax {
+    d_tax: Rate,
 }
 
 #[derive(Columns)]
@@ -114,7 +123,11 @@ macro_rules! stock_of_district {
 
         /// Reads a stock with the text of `district`.
         #[inline]
-        fn read_stock<'t>(found: &FoundStock<'_, 't>, district: u8, tx: &mut Transaction<'t>) -> Result<StockSold> {
+        fn read_stock<'t, P: Protocol>(
+            found: &FoundStock<'_, 't, P>,
+            district: u8,
+            tx: &mut Transaction<'t, P>,
+        ) -> Result<StockSold> {
             match district {
                 $($district => {
                     let $columns { s_quantity, s_ytd, s_order_cnt, s_remote_cnt, $dist, s_data } = found.columns(tx)?;
@@ -130,7 +143,10 @@ macro_rules! stock_of_district {
     };
 }
 
-type FoundStock<'h, 't> = ensilo::Found<'h, 't, Stock>;
+type FoundStock<'h, 't, P> = ensilo::Found<'h, 't, Stock, P>;
+
+/// The stocks of an order's lines.
+type FoundStocks<'h, 't, P> = [Option<FoundStock<'h, 't, P>>; LINES_MAX];
 
 stock_of_district!(
     1 Stock01 s_dist_01, 2 Stock02 s_dist_02, 3 Stock03 s_dist_03, 4 Stock04 s_dist_04, 5 Stock05 s_dist_05,
@@ -158,7 +174,7 @@ impl NewOrderInput {
         let is_rolled_back = inputs.random.percent(1);
         let mut lines = [LineInput::default(); LINES_MAX];
         for line in &mut lines[..line_count] {
-            let is_remote = inputs.random.percent(1);
+            let is_remote = inputs.is_remote_item();
             *line = LineInput {
                 item: inputs.item(),
                 supply_warehouse: if is_remote { inputs.other_warehouse(warehouse) } else { warehouse },
@@ -168,7 +184,7 @@ impl NewOrderInput {
         if is_rolled_back {
             lines[line_count - 1].item = UNUSED_ITEM;
         }
-        Self { warehouse, district, customer, entered, lines, line_count }
+        Self { warehouse, district, customer, entered, lines, line_count, number: 0 }
     }
 
     fn lines(&self) -> &[LineInput] {
@@ -179,32 +195,59 @@ impl NewOrderInput {
         self.lines().iter().all(|line| line.supply_warehouse == self.warehouse)
     }
 
+    /// The warehouses that it touches, some of them several times.
+    pub(super) fn warehouses(&self) -> impl Iterator<Item = u16> {
+        std::iter::once(self.warehouse).chain(self.lines().iter().map(|line| line.supply_warehouse))
+    }
+
+    /// Gives the order a number from outside of the transaction, if that is where numbers come from.
+    pub(super) fn number<A: Arrangement>(&mut self, arrangement: &A) {
+        if A::HAS_FAST_IDS {
+            self.number = arrangement.take_order(self.warehouse, self.district);
+        }
+    }
+
     /// Runs the transaction (clause 2.4.2.2).
-    pub(super) fn run<'t>(&self, tables: &Tables, tx: &mut Transaction<'t>) -> Result<NewOrderOutput> {
+    pub(super) fn run<'t, A: Arrangement>(
+        &self,
+        arrangement: &A,
+        tx: &mut Transaction<'t, A::Protocol>,
+    ) -> Result<NewOrderOutput> {
+        let tables = arrangement.of(self.warehouse);
         let warehouse =
             tables.warehouses.get_columns::<WarehouseTax>(tx, self.warehouse)?.ok_or_else(missing)?;
         let customer_key = (self.warehouse, self.district, self.customer);
         let customer =
             tables.customers.get_columns::<CustomerTerms>(tx, customer_key)?.ok_or_else(missing)?;
         let district_key = (self.warehouse, self.district);
-        let found = tables.districts.find(tx, district_key)?.ok_or_else(missing)?;
-        let district = found.columns::<DistrictOrders>(tx)?;
-        let order = district.d_next_o_id;
-        found.set(tx, NextOrder { d_next_o_id: order + 1 })?;
+        let (district_tax, order) = if A::HAS_FAST_IDS {
+            let district = tables.districts.get_columns::<DistrictTax>(tx, district_key)?;
+            (district.ok_or_else(missing)?.d_tax, self.number)
+        } else {
+            let found = tables.districts.find(tx, district_key)?.ok_or_else(missing)?;
+            let district = found.columns::<DistrictOrders>(tx)?;
+            found.set(tx, NextOrder { d_next_o_id: district.d_next_o_id + 1 })?;
+            (district.d_tax, district.d_next_o_id)
+        };
         self.insert_order(tables, tx, order)?;
-        let sum = self.sell(tables, tx, order)?;
+        let sum = self.sell(arrangement, tx, order)?;
         Ok(NewOrderOutput {
             order,
             customer_last: customer.c_last,
             customer_credit: customer.c_credit,
             discount: customer.c_discount,
             warehouse_tax: warehouse.w_tax,
-            district_tax: district.d_tax,
-            total: total(sum, customer.c_discount, warehouse.w_tax + district.d_tax),
+            district_tax,
+            total: total(sum, customer.c_discount, warehouse.w_tax + district_tax),
         })
     }
 
-    fn insert_order(&self, tables: &Tables, tx: &mut Transaction<'_>, order: u32) -> Result<()> {
+    fn insert_order<P: Protocol>(
+        &self,
+        tables: &Tables<P>,
+        tx: &mut Transaction<'_, P>,
+        order: u32,
+    ) -> Result<()> {
         let row = Order {
             o_w_id: self.warehouse,
             o_d_id: self.district,
@@ -221,16 +264,20 @@ impl NewOrderInput {
     }
 
     /// Takes every line's quantity from its stock and enters the line. Returns the sum of their amounts.
-    fn sell<'t>(&self, tables: &Tables, tx: &mut Transaction<'t>, order: u32) -> Result<Money> {
+    fn sell<'t, A: Arrangement>(
+        &self,
+        arrangement: &A,
+        tx: &mut Transaction<'t, A::Protocol>,
+        order: u32,
+    ) -> Result<Money> {
+        let tables = arrangement.of(self.warehouse);
         let prices = self.read_items(tables, tx)?;
-        let keys = self.lines.map(|line| (line.supply_warehouse, line.item));
-        let mut stocks = [const { None }; LINES_MAX];
-        tables.stocks.find_many(tx, &keys[..self.line_count], |at, found| stocks[at] = found)?;
+        let stocks = self.find_stocks(arrangement, tx)?;
         let mut sum = Money::default();
         for (at, line) in self.lines().iter().enumerate() {
             // Clause 2.4.2.3: the order is rolled back when its last line turns out to be of an unused item.
             let Some(item) = &prices[at] else { return Err(Error::user(UnusedItem)) };
-            let found: &FoundStock<'_, 't> = stocks[at].as_ref().ok_or_else(missing)?;
+            let found: &FoundStock<'_, 't, A::Protocol> = stocks[at].as_ref().ok_or_else(missing)?;
             let stock = read_stock(found, self.district, tx)?;
             found.set(tx, stock.counts.after_sale(line, self.warehouse))?;
             black_box(item.is_original && stock.is_original);
@@ -253,11 +300,38 @@ impl NewOrderInput {
         Ok(sum)
     }
 
-    /// Reads the items of all lines, their descents interleaved; an unused one is `None`.
-    fn read_items(
+    /// Finds the stocks of all lines; the descents of those in the home tables are interleaved.
+    fn find_stocks<'h, 't, A: Arrangement>(
         &self,
-        tables: &Tables,
-        tx: &mut Transaction<'_>,
+        arrangement: &'h A,
+        tx: &mut Transaction<'t, A::Protocol>,
+    ) -> Result<FoundStocks<'h, 't, A::Protocol>> {
+        let home = arrangement.of(self.warehouse);
+        let mut stocks = [const { None }; LINES_MAX];
+        if !A::IS_SPLIT {
+            let keys = self.lines.map(|line| (line.supply_warehouse, line.item));
+            home.stocks.find_many(tx, &keys[..self.line_count], |at, found| stocks[at] = found)?;
+            return Ok(stocks);
+        }
+        let (mut keys, mut places, mut count) = ([(0, 0); LINES_MAX], [0; LINES_MAX], 0);
+        for (at, line) in self.lines().iter().enumerate() {
+            let (tables, key) = (arrangement.of(line.supply_warehouse), (line.supply_warehouse, line.item));
+            if std::ptr::eq(tables, home) {
+                (keys[count], places[count]) = (key, at);
+                count += 1;
+            } else {
+                stocks[at] = tables.stocks.find(tx, key)?;
+            }
+        }
+        home.stocks.find_many(tx, &keys[..count], |at, found| stocks[places[at]] = found)?;
+        Ok(stocks)
+    }
+
+    /// Reads the items of all lines, their descents interleaved; an unused one is `None`.
+    fn read_items<P: Protocol>(
+        &self,
+        tables: &Tables<P>,
+        tx: &mut Transaction<'_, P>,
     ) -> Result<[Option<PricedItem>; LINES_MAX]> {
         let keys = self.lines.map(|line| line.item);
         let mut items = [const { None }; LINES_MAX];

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::mix::{Mix, MixError};
+use crate::mix::{Mix, MixError, Share};
 
 /// The names of the transaction types, in the order of the mix.
 pub const TRANSACTION_TYPES: [&str; 5] = ["new_order", "payment", "order_status", "delivery", "stock_level"];
@@ -26,6 +26,10 @@ pub struct TpccOptions {
     pub read_only: ReadOnly,
     /// How a transaction's warehouse is chosen.
     pub warehouse_choice: WarehouseChoice,
+    /// The share of an order's items that come from another warehouse; clause 2.4.1.5 wants 1 of 100.
+    pub remote_items: Share,
+    /// Into how many partitions tables are split by warehouse where they are split, from 1 to as many as there are warehouses.
+    pub partitions: u16,
     /// Where all random numbers come from.
     pub seed: u64,
     /// Workers that there will be; decides which warehouses are whose home.
@@ -86,12 +90,15 @@ pub enum WarehouseChoice {
 impl TpccOptions {
     /// One warehouse per worker and everything else as specified.
     pub fn new(workers: usize) -> Self {
+        let warehouses = u16::try_from(workers).unwrap_or(u16::MAX).max(1);
         Self {
-            warehouses: u16::try_from(workers).unwrap_or(u16::MAX).max(1),
+            warehouses,
             scale: Scale::SPECIFICATION,
             mix: default_mix(),
             read_only: ReadOnly::default(),
             warehouse_choice: WarehouseChoice::default(),
+            remote_items: Share::ONE_OF_100,
+            partitions: warehouses,
             seed: 1,
             workers,
         }
@@ -121,6 +128,7 @@ impl TpccOptions {
             "mix": mix,
             "read_only": self.read_only,
             "warehouse_choice": self.warehouse_choice,
+            "remote_item_percent": self.remote_items.percent(),
             "seed": self.seed,
         })
     }

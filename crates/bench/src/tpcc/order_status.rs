@@ -3,13 +3,13 @@
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-use ensilo::{Columns, ReadTransaction, Result, Silo, Text, Timestamp};
+use ensilo::{Columns, ReadTransaction, Result, Text, Timestamp};
 
+use super::arrangement::Arrangement;
 use super::customer::customer_number;
 use super::input::{CustomerChoice, Inputs};
 use super::new_order::missing;
 use super::schema::{Customer, Money, Order, OrderLine};
-use super::tables::Tables;
 
 /// What the terminal enters.
 #[derive(Debug, Clone)]
@@ -60,14 +60,20 @@ impl OrderStatusInput {
         Self { warehouse, district: inputs.district(), customer: inputs.customer_choice() }
     }
 
+    /// The warehouse that it is about.
+    pub(super) fn warehouse(&self) -> u16 {
+        self.warehouse
+    }
+
     /// Runs the transaction (clause 2.6.2.2).
-    pub(super) fn run<'t>(
+    pub(super) fn run<'t, A: Arrangement>(
         &self,
-        tables: &Tables,
-        tx: &mut impl ReadTransaction<'t, Silo>,
+        tables: &A,
+        tx: &mut impl ReadTransaction<'t, A::Protocol>,
         numbers: &mut Vec<u16>,
     ) -> Result<OrderStatusOutput> {
         let (warehouse, district) = (self.warehouse, self.district);
+        let tables = tables.of(warehouse);
         let number = customer_number(&self.customer, warehouse, district, tables, tx, numbers)?;
         let customer_key = (warehouse, district, number);
         let customer = tables.customers.get_columns(tx, customer_key)?.ok_or_else(missing)?;

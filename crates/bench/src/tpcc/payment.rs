@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use ensilo::{Columns, Result, Text, Timestamp, Transaction};
+use ensilo::{Columns, Protocol, Result, Text, Timestamp, Transaction};
 
+use super::arrangement::Arrangement;
 use super::customer::customer_number;
 use super::input::{CustomerChoice, Inputs};
 use super::new_order::missing;
@@ -132,24 +133,30 @@ impl PaymentInput {
         Self { warehouse, district, customer_warehouse, customer_district, customer, amount, date }
     }
 
+    /// The warehouses that it touches.
+    pub(super) fn warehouses(&self) -> impl Iterator<Item = u16> + use<> {
+        [self.warehouse, self.customer_warehouse].into_iter()
+    }
+
     /// Runs the transaction (clause 2.5.2.2).
-    pub(super) fn run(
+    pub(super) fn run<A: Arrangement>(
         &self,
-        tables: &Tables,
-        tx: &mut Transaction<'_>,
+        arrangement: &A,
+        tx: &mut Transaction<'_, A::Protocol>,
         numbers: &mut Vec<u16>,
     ) -> Result<PaymentOutput> {
+        let (tables, of_customer) = (arrangement.of(self.warehouse), arrangement.of(self.customer_warehouse));
         let warehouse = self.pay_warehouse(tables, tx)?;
         let district = self.pay_district(tables, tx)?;
         let number = customer_number(
             &self.customer,
             self.customer_warehouse,
             self.customer_district,
-            tables,
+            of_customer,
             tx,
             numbers,
         )?;
-        let (customer, notes) = self.pay_customer(tables, tx, number)?;
+        let (customer, notes) = self.pay_customer(of_customer, tx, number)?;
         let row = History {
             h_c_id: number,
             h_c_d_id: self.customer_district,
@@ -164,14 +171,22 @@ impl PaymentInput {
         Ok(PaymentOutput { shown: (warehouse, district, customer, notes) })
     }
 
-    fn pay_warehouse(&self, tables: &Tables, tx: &mut Transaction<'_>) -> Result<WarehousePaid> {
+    fn pay_warehouse<P: Protocol>(
+        &self,
+        tables: &Tables<P>,
+        tx: &mut Transaction<'_, P>,
+    ) -> Result<WarehousePaid> {
         let found = tables.warehouses.find(tx, self.warehouse)?.ok_or_else(missing)?;
         let warehouse = found.columns::<WarehousePaid>(tx)?;
         found.set(tx, WarehouseYtd { w_ytd: warehouse.w_ytd + self.amount })?;
         Ok(warehouse)
     }
 
-    fn pay_district(&self, tables: &Tables, tx: &mut Transaction<'_>) -> Result<DistrictPaid> {
+    fn pay_district<P: Protocol>(
+        &self,
+        tables: &Tables<P>,
+        tx: &mut Transaction<'_, P>,
+    ) -> Result<DistrictPaid> {
         let found = tables.districts.find(tx, (self.warehouse, self.district))?.ok_or_else(missing)?;
         let district = found.columns::<DistrictPaid>(tx)?;
         found.set(tx, DistrictYtd { d_ytd: district.d_ytd + self.amount })?;
@@ -179,10 +194,10 @@ impl PaymentInput {
     }
 
     /// Credits the customer, and notes the payment if their credit is bad.
-    fn pay_customer(
+    fn pay_customer<P: Protocol>(
         &self,
-        tables: &Tables,
-        tx: &mut Transaction<'_>,
+        tables: &Tables<P>,
+        tx: &mut Transaction<'_, P>,
         number: u16,
     ) -> Result<(CustomerPaid, Option<Text<500>>)> {
         let key = (self.customer_warehouse, self.customer_district, number);

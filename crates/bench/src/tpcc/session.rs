@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use ensilo::{Abort, Error, Result, Timestamp};
 
+use super::arrangement::Arrangement;
 use super::delivery::{DeliveryInput, QueueHeads};
 use super::effects::{DELIVERY, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL};
 use super::input::{Homes, Inputs};
@@ -13,14 +14,14 @@ use super::order_status::OrderStatusInput;
 use super::payment::PaymentInput;
 use super::random::{NuRand, Strings};
 use super::stock_level::{StockLevelInput, StockLevelScratch};
-use super::workload::Tpcc;
+use super::workload::TpccOf;
 use crate::driver::{AbortKind, Aborts, Failure, Outcome, Session};
 use crate::random::Random;
 
 /// A worker: its random numbers, its warehouses and its scratch memory.
 #[derive(Debug)]
-pub struct TpccSession<'a> {
-    tpcc: &'a Tpcc,
+pub struct TpccSession<'a, A: Arrangement> {
+    tpcc: &'a TpccOf<A>,
     random: Random,
     strings: Strings,
     nu_rand: NuRand,
@@ -40,8 +41,8 @@ struct Done {
 /// A transaction that read the past, which is stored, and did nothing.
 const PAST_READ: Done = Done { epoch: 0, effects: 0 };
 
-impl<'a> TpccSession<'a> {
-    pub(super) fn new(tpcc: &'a Tpcc, worker: usize) -> Self {
+impl<'a, A: Arrangement> TpccSession<'a, A> {
+    pub(super) fn new(tpcc: &'a TpccOf<A>, worker: usize) -> Self {
         let options = &tpcc.options;
         Self {
             tpcc,
@@ -63,12 +64,15 @@ impl<'a> TpccSession<'a> {
             nu_rand: &self.nu_rand,
             scale: self.tpcc.options.scale,
             warehouses: self.tpcc.options.warehouses,
+            remote_items: self.tpcc.options.remote_items,
         }
     }
 
     fn new_order(&mut self, warehouse: u16, now: Timestamp, aborts: &mut Aborts) -> Result<Done> {
-        let input = NewOrderInput::draw(&mut self.inputs(), warehouse, now);
-        let Tpcc { database, tables, .. } = self.tpcc;
+        let mut input = NewOrderInput::draw(&mut self.inputs(), warehouse, now);
+        let TpccOf { database, tables, .. } = self.tpcc;
+        input.number(tables);
+        let _locks = tables.lock(input.warehouses());
         let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
         let (answer, epoch) = request.transact_with_epoch(|tx| input.run(tables, tx))?;
         black_box(answer);
@@ -77,7 +81,8 @@ impl<'a> TpccSession<'a> {
 
     fn payment(&mut self, warehouse: u16, now: Timestamp, aborts: &mut Aborts) -> Result<Done> {
         let input = PaymentInput::draw(&mut self.inputs(), warehouse, now);
-        let Tpcc { database, tables, .. } = self.tpcc;
+        let TpccOf { database, tables, .. } = self.tpcc;
+        let _locks = tables.lock(input.warehouses());
         let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
         let (answer, epoch) = request.transact_with_epoch(|tx| input.run(tables, tx, &mut self.numbers))?;
         black_box(answer);
@@ -86,7 +91,8 @@ impl<'a> TpccSession<'a> {
 
     fn order_status(&mut self, warehouse: u16, aborts: &mut Aborts) -> Result<Done> {
         let input = OrderStatusInput::draw(&mut self.inputs(), warehouse);
-        let Tpcc { database, tables, options, .. } = self.tpcc;
+        let TpccOf { database, tables, options, .. } = self.tpcc;
+        let _locks = tables.lock(std::iter::once(input.warehouse()));
         let numbers = &mut self.numbers;
         let mut count = |abort: &Abort| aborts.count(abort.reason().into());
         match options.read_only {
@@ -106,7 +112,8 @@ impl<'a> TpccSession<'a> {
 
     fn delivery(&mut self, warehouse: u16, now: Timestamp, aborts: &mut Aborts) -> Result<Done> {
         let input = DeliveryInput::draw(&mut self.inputs(), warehouse, now);
-        let Tpcc { database, tables, .. } = self.tpcc;
+        let TpccOf { database, tables, .. } = self.tpcc;
+        let _locks = tables.lock(std::iter::once(input.warehouse()));
         let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
         let (delivered, epoch) =
             request.transact_with_epoch(|tx| input.run(tables, tx, &self.queue_heads))?;
@@ -116,7 +123,8 @@ impl<'a> TpccSession<'a> {
 
     fn stock_level(&mut self, warehouse: u16, aborts: &mut Aborts) -> Result<Done> {
         let input = StockLevelInput::draw(&mut self.inputs(), warehouse);
-        let Tpcc { database, tables, options, .. } = self.tpcc;
+        let TpccOf { database, tables, options, .. } = self.tpcc;
+        let _locks = tables.lock(std::iter::once(input.warehouse()));
         let scratch = &mut self.stock_level;
         let mut count = |abort: &Abort| aborts.count(abort.reason().into());
         match options.read_only {
@@ -135,7 +143,7 @@ impl<'a> TpccSession<'a> {
     }
 }
 
-impl Session for TpccSession<'_> {
+impl<A: Arrangement> Session for TpccSession<'_, A> {
     fn run_one(&mut self, now_unix_us: i64, aborts: &mut Aborts) -> Result<Outcome, Failure> {
         let transaction = self.tpcc.options.mix.draw(&mut self.random);
         let warehouse = self.homes.draw(&mut self.random);

@@ -1,11 +1,11 @@
 //! Stock-level: how many items of a district's last 20 orders are low in stock (clause 2.8).
 
-use ensilo::{Columns, ReadTransaction, Result, Silo};
+use ensilo::{Columns, ReadTransaction, Result};
 
+use super::arrangement::Arrangement;
 use super::input::Inputs;
 use super::new_order::missing;
 use super::schema::{District, OrderLine, Stock};
-use super::tables::Tables;
 
 /// Orders that are looked at.
 const ORDERS: u32 = 20;
@@ -76,17 +76,25 @@ impl StockLevelInput {
         Self { warehouse, district: inputs.district(), threshold: inputs.random.between(10, 20) as i16 }
     }
 
+    /// The warehouse that it is about.
+    pub(super) fn warehouse(&self) -> u16 {
+        self.warehouse
+    }
+
     /// Runs the transaction (clause 2.8.2.2) and returns the number of items below the threshold.
-    pub(super) fn run<'t>(
+    pub(super) fn run<'t, A: Arrangement>(
         &self,
-        tables: &Tables,
-        tx: &mut impl ReadTransaction<'t, Silo>,
+        arrangement: &A,
+        tx: &mut impl ReadTransaction<'t, A::Protocol>,
         scratch: &mut StockLevelScratch,
     ) -> Result<usize> {
         let (warehouse, district) = (self.warehouse, self.district);
-        let next =
+        let tables = arrangement.of(warehouse);
+        let row =
             tables.districts.get_columns::<NextOrder>(tx, (warehouse, district))?.ok_or_else(missing)?;
-        let last_orders = next.d_next_o_id.saturating_sub(ORDERS)..next.d_next_o_id;
+        let next =
+            if A::HAS_FAST_IDS { arrangement.next_order(warehouse, district) } else { row.d_next_o_id };
+        let last_orders = next.saturating_sub(ORDERS)..next;
         let range = (warehouse, district, last_orders.start, 0)..(warehouse, district, last_orders.end, 0);
         scratch.clear();
         let lines = tables.order_lines.range(range).columns::<LineItem>();

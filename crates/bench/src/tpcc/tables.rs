@@ -1,6 +1,6 @@
 //! The handles to the nine tables and the two secondary indexes.
 
-use ensilo::{Database, Index, Result, Table, Text};
+use ensilo::{Database, Index, Protocol, Result, Row, Table, Text};
 
 use super::schema::{Customer, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse};
 
@@ -10,24 +10,24 @@ pub(super) type CustomerName = (u16, u8, Text<16>, Text<16>);
 pub(super) type OrderCustomer = (u16, u8, u16);
 
 /// Handles to everything that transactions touch.
-#[derive(Debug, Clone)]
-pub(super) struct Tables {
-    pub(super) warehouses: Table<Warehouse>,
-    pub(super) districts: Table<District>,
-    pub(super) customers: Table<Customer>,
-    pub(super) customers_by_name: Index<Customer, CustomerName>,
-    pub(super) history: Table<History>,
-    pub(super) new_orders: Table<NewOrder>,
-    pub(super) orders: Table<Order>,
-    pub(super) orders_by_customer: Index<Order, OrderCustomer>,
-    pub(super) order_lines: Table<OrderLine>,
-    pub(super) items: Table<Item>,
-    pub(super) stocks: Table<Stock>,
+#[derive(Debug)]
+pub struct Tables<P: Protocol> {
+    pub(super) warehouses: Table<Warehouse, P>,
+    pub(super) districts: Table<District, P>,
+    pub(super) customers: Table<Customer, P>,
+    pub(super) customers_by_name: Index<Customer, CustomerName, P>,
+    pub(super) history: Table<History, P>,
+    pub(super) new_orders: Table<NewOrder, P>,
+    pub(super) orders: Table<Order, P>,
+    pub(super) orders_by_customer: Index<Order, OrderCustomer, P>,
+    pub(super) order_lines: Table<OrderLine, P>,
+    pub(super) items: Table<Item, P>,
+    pub(super) stocks: Table<Stock, P>,
 }
 
-impl Tables {
+impl<P: Protocol> Tables<P> {
     /// Creates the tables, empty, in `database`.
-    pub(super) fn create(database: &Database) -> Result<Self> {
+    pub(super) fn create(database: &Database<P>) -> Result<Self> {
         let customers = database.create_table::<Customer>()?;
         let orders = database.create_table::<Order>()?;
         Ok(Self {
@@ -45,8 +45,31 @@ impl Tables {
         })
     }
 
+    /// Creates one of several sets of tables, with a number in their names. The items are all sets'.
+    pub(super) fn create_numbered(
+        database: &Database<P>,
+        number: u16,
+        items: &Table<Item, P>,
+    ) -> Result<Self> {
+        let customers = create::<Customer, P>(database, number)?;
+        let orders = create::<Order, P>(database, number)?;
+        Ok(Self {
+            warehouses: create(database, number)?,
+            districts: create(database, number)?,
+            customers_by_name: customers.index("by_name")?,
+            customers,
+            history: create(database, number)?,
+            new_orders: create(database, number)?,
+            orders_by_customer: orders.index("by_customer")?,
+            orders,
+            order_lines: create(database, number)?,
+            items: items.clone(),
+            stocks: create(database, number)?,
+        })
+    }
+
     /// The tables that are in `database`.
-    pub(super) fn open(database: &Database) -> Result<Self> {
+    pub(super) fn open(database: &Database<P>) -> Result<Self> {
         let customers = database.open_table::<Customer>()?;
         let orders = database.open_table::<Order>()?;
         Ok(Self {
@@ -63,4 +86,8 @@ impl Tables {
             stocks: database.open_table()?,
         })
     }
+}
+
+fn create<T: Row, P: Protocol>(database: &Database<P>, number: u16) -> Result<Table<T, P>> {
+    database.create_table_named(&format!("{}_{number}", T::schema().name()))
 }

@@ -1,39 +1,42 @@
 //! A loaded TPC-C database as the driver runs it.
 
-use ensilo::Database;
+use ensilo::{Database, Protocol, Silo};
 
+use super::arrangement::{Arrangement, Whole};
 use super::consistency;
 use super::effects;
 use super::load::load;
 use super::options::{TRANSACTION_TYPES, TpccOptions};
 use super::random::NuRand;
 use super::session::TpccSession;
-use super::tables::Tables;
 use crate::database;
 use crate::driver::{Check, Failure, Interrupt, View, Workload};
 use crate::random::Random;
 
-/// TPC-C: the database of the options, loaded.
+/// TPC-C on the product.
+pub type Tpcc = TpccOf<Whole<Silo>>;
+
+/// TPC-C: the database of the options, loaded, with its tables arranged like this.
 #[derive(Debug)]
-pub struct Tpcc {
+pub struct TpccOf<A: Arrangement> {
     pub(super) options: TpccOptions,
-    pub(super) database: Database,
-    pub(super) tables: Tables,
+    pub(super) database: Database<A::Protocol>,
+    pub(super) tables: A,
     pub(super) nu_rand: NuRand,
 }
 
-impl Tpcc {
+impl<A: Arrangement> TpccOf<A> {
     /// Loads `database`, which is empty. All is stored in the end, if it ever is in this database.
     ///
     /// # Errors
     /// A failure of the database, or [`Failure::Interrupted`].
     pub fn load(
         options: TpccOptions,
-        database: Database,
+        database: Database<A::Protocol>,
         view: &mut View,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let tables = Tables::create(&database)?;
+        let tables = A::create(&database, &options)?;
         let (for_load, nu_rand) = constants(&options);
         load(&database, &tables, &options, for_load, view, interrupt)?;
         database::wait_until_stored(&database)?;
@@ -41,13 +44,15 @@ impl Tpcc {
         database::wait_for_fresh_snapshot(&database)?;
         Ok(Self { options, database, tables, nu_rand })
     }
+}
 
+impl<P: Protocol> TpccOf<Whole<P>> {
     /// The workload of a `database` that was loaded with the same options before.
     ///
     /// # Errors
     /// A failure of the database.
-    pub fn open(options: TpccOptions, database: Database) -> Result<Self, Failure> {
-        let tables = Tables::open(&database)?;
+    pub fn open(options: TpccOptions, database: Database<P>) -> Result<Self, Failure> {
+        let tables = Whole::open(&database)?;
         let (_, nu_rand) = constants(&options);
         Ok(Self { options, database, tables, nu_rand })
     }
@@ -61,18 +66,19 @@ fn constants(options: &TpccOptions) -> (NuRand, NuRand) {
     (for_load, for_run)
 }
 
-impl Workload for Tpcc {
-    type Session<'a> = TpccSession<'a>;
+impl<A: Arrangement> Workload for TpccOf<A> {
+    type Protocol = A::Protocol;
+    type Session<'a> = TpccSession<'a, A>;
 
     fn transaction_types(&self) -> &'static [&'static str] {
         &TRANSACTION_TYPES
     }
 
-    fn session(&self, worker: usize) -> TpccSession<'_> {
+    fn session(&self, worker: usize) -> TpccSession<'_, A> {
         TpccSession::new(self, worker)
     }
 
-    fn database(&self) -> Option<&Database> {
+    fn database(&self) -> Option<&Database<A::Protocol>> {
         Some(&self.database)
     }
 

@@ -19,4 +19,5 @@ pub use options::{
     BATCH_TYPES, Distribution, NamedMix, NamedMixError, OPERATIONS, VALUE_BYTES_MAX, VALUE_BYTES_MIN,
     YcsbOptions,
 };
+pub(crate) use session::SCAN;
 pub use workload::{Ycsb, YcsbSession};

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use ensilo::{Error, Result, Table, Transaction};
+use ensilo::{Error, Protocol, Result, Table, Transaction};
 
 use super::keys::Keys;
 use super::record::Record;
@@ -18,13 +18,14 @@ const READ: usize = 0;
 pub(super) const UPDATE: usize = 1;
 pub(super) const RMW: usize = 2;
 pub(super) const INSERT: usize = 3;
+pub(crate) const SCAN: usize = 4;
 /// Of transactions of several operations, those that write.
 pub(super) const READ_WRITE: usize = 1;
 
 /// A worker: its random numbers, its keys and the operations of its transaction.
 #[derive(Debug)]
-pub(super) struct RecordSession<'a, R: Record> {
-    shared: &'a YcsbTable<R>,
+pub(super) struct RecordSession<'a, R: Record, P: Protocol> {
+    shared: &'a YcsbTable<R, P>,
     random: Random,
     keys: Keys,
     operations: Operations,
@@ -50,8 +51,8 @@ struct Operations {
     mark: u64,
 }
 
-impl<'a, R: Record> RecordSession<'a, R> {
-    pub(super) fn new(shared: &'a YcsbTable<R>, worker: usize) -> Self {
+impl<'a, R: Record, P: Protocol> RecordSession<'a, R, P> {
+    pub(super) fn new(shared: &'a YcsbTable<R, P>, worker: usize) -> Self {
         Self {
             shared,
             random: Random::for_stream(shared.options.seed, worker as u64),
@@ -128,7 +129,7 @@ impl<'a, R: Record> RecordSession<'a, R> {
     }
 }
 
-impl<R: Record> Session for RecordSession<'_, R> {
+impl<R: Record, P: Protocol> Session for RecordSession<'_, R, P> {
     fn run_one(&mut self, _now_unix_us: i64, aborts: &mut Aborts) -> Result<Outcome, Failure> {
         let (transaction, result) = if self.shared.options.operations == 1 {
             self.run_single(aborts)
@@ -162,7 +163,12 @@ impl Operations {
     }
 
     /// Runs all operations; those on keys that are known have their descents interleaved.
-    fn run<'t, R: Record>(&self, table: &Table<R>, tx: &mut Transaction<'t>, len: usize) -> Result<()> {
+    fn run<'t, R: Record, P: Protocol>(
+        &self,
+        table: &Table<R, P>,
+        tx: &mut Transaction<'t, P>,
+        len: usize,
+    ) -> Result<()> {
         table.get_columns_many::<R::Value>(tx, &self.reads, |_, value| {
             black_box(value);
         })?;
@@ -176,10 +182,10 @@ impl Operations {
     }
 
     /// Changes at most [`FOUND_AT_ONCE`] records.
-    fn change<'t, R: Record>(
+    fn change<'t, R: Record, P: Protocol>(
         &self,
-        table: &Table<R>,
-        tx: &mut Transaction<'t>,
+        table: &Table<R, P>,
+        tx: &mut Transaction<'t, P>,
         keys: &[u64],
         len: usize,
         is_blind: bool,
@@ -199,16 +205,16 @@ impl Operations {
 }
 
 #[inline]
-fn read<R: Record>(table: &Table<R>, tx: &mut Transaction<'_>, key: u64) -> Result<()> {
+fn read<R: Record, P: Protocol>(table: &Table<R, P>, tx: &mut Transaction<'_, P>, key: u64) -> Result<()> {
     black_box(table.get_columns::<R::Value>(tx, key)?);
     Ok(())
 }
 
 /// Overwrites a record without looking at it. One that is not there yet stays so.
 #[inline]
-fn update<R: Record>(
-    table: &Table<R>,
-    tx: &mut Transaction<'_>,
+fn update<R: Record, P: Protocol>(
+    table: &Table<R, P>,
+    tx: &mut Transaction<'_, P>,
     key: u64,
     len: usize,
     mark: u64,
@@ -217,8 +223,20 @@ fn update<R: Record>(
     found.set(tx, R::value(len, |value| value::fill(value, key, mark)))
 }
 
+/// Reads a record and writes it back, changed. Where single keys are all that there is, it is a get and then a put, each with a descent
+/// of its own.
 #[inline]
-fn read_modify_write<R: Record>(table: &Table<R>, tx: &mut Transaction<'_>, key: u64) -> Result<()> {
+fn read_modify_write<R: Record, P: Protocol>(
+    table: &Table<R, P>,
+    tx: &mut Transaction<'_, P>,
+    key: u64,
+) -> Result<()> {
+    if !P::IS_TRANSACTIONAL {
+        let Some(mut columns) = table.get_columns::<R::Value>(tx, key)? else { return Ok(()) };
+        count_up(&mut columns, key);
+        let Some(found) = table.find(tx, key)? else { return Ok(()) };
+        return found.set(tx, columns);
+    }
     table.update(tx, key, |columns: &mut R::Value| count_up(columns, key))
 }
 
@@ -229,12 +247,22 @@ fn count_up(columns: &mut (impl AsRef<[u8]> + AsMut<[u8]>), key: u64) {
 }
 
 #[inline]
-fn insert<R: Record>(table: &Table<R>, tx: &mut Transaction<'_>, key: u64, len: usize) -> Result<()> {
+fn insert<R: Record, P: Protocol>(
+    table: &Table<R, P>,
+    tx: &mut Transaction<'_, P>,
+    key: u64,
+    len: usize,
+) -> Result<()> {
     table.insert(tx, &R::new(key, len, |value| value::fill(value, key, 0))).map(|_| ())
 }
 
 #[inline]
-fn scan<R: Record>(table: &Table<R>, tx: &mut Transaction<'_>, key: u64, limit: usize) -> Result<()> {
+fn scan<R: Record, P: Protocol>(
+    table: &Table<R, P>,
+    tx: &mut Transaction<'_, P>,
+    key: u64,
+    limit: usize,
+) -> Result<()> {
     let scan = table.range(key..).limit(limit).columns::<R::Value>();
     scan.for_each(tx, |_, value| {
         black_box(value);

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use ensilo::{Database, Table};
+use ensilo::{Database, Protocol, Silo, Table};
 
 use super::check;
 use super::options::{BATCH_TYPES, OPERATIONS, YcsbOptions};
@@ -19,34 +19,34 @@ const BATCH_ROWS: u64 = 500;
 
 /// YCSB: the table of the options, loaded.
 #[derive(Debug)]
-pub struct Ycsb {
-    table: AnyTable,
+pub struct Ycsb<P: Protocol = Silo> {
+    table: AnyTable<P>,
 }
 
 #[derive(Debug)]
-enum AnyTable {
-    Fixed(YcsbTable<Record100>),
-    Any(YcsbTable<RecordAny>),
+enum AnyTable<P: Protocol> {
+    Fixed(YcsbTable<Record100, P>),
+    Any(YcsbTable<RecordAny, P>),
 }
 
 /// A worker's stream of YCSB transactions.
 #[derive(Debug)]
-pub struct YcsbSession<'a> {
-    session: AnySession<'a>,
+pub struct YcsbSession<'a, P: Protocol = Silo> {
+    session: AnySession<'a, P>,
 }
 
 #[derive(Debug)]
-enum AnySession<'a> {
-    Fixed(RecordSession<'a, Record100>),
-    Any(RecordSession<'a, RecordAny>),
+enum AnySession<'a, P: Protocol> {
+    Fixed(RecordSession<'a, Record100, P>),
+    Any(RecordSession<'a, RecordAny, P>),
 }
 
 /// The table with records of the type `R`.
 #[derive(Debug)]
-pub(super) struct YcsbTable<R: Record> {
+pub(super) struct YcsbTable<R: Record, P: Protocol> {
     pub(super) options: YcsbOptions,
-    pub(super) database: Database,
-    pub(super) table: Table<R>,
+    pub(super) database: Database<P>,
+    pub(super) table: Table<R, P>,
     /// `None` when transactions were run that this process knows nothing of.
     tally: Mutex<Option<Tally>>,
 }
@@ -58,14 +58,14 @@ pub(super) struct Tally {
     pub(super) rmws: u64,
 }
 
-impl Ycsb {
+impl<P: Protocol> Ycsb<P> {
     /// Loads `database`, which is empty. All is stored in the end, if it ever is in this database.
     ///
     /// # Errors
     /// A failure of the database, or [`Failure::Interrupted`].
     pub fn load(
         options: YcsbOptions,
-        database: Database,
+        database: Database<P>,
         view: &mut View,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
@@ -81,7 +81,7 @@ impl Ycsb {
     ///
     /// # Errors
     /// A failure of the database.
-    pub fn open(options: YcsbOptions, database: Database) -> Result<Self, Failure> {
+    pub fn open(options: YcsbOptions, database: Database<P>) -> Result<Self, Failure> {
         let table = if options.value_bytes == FIXED_LEN {
             AnyTable::Fixed(YcsbTable::open(options, database)?)
         } else {
@@ -91,10 +91,10 @@ impl Ycsb {
     }
 }
 
-impl<R: Record> YcsbTable<R> {
+impl<R: Record, P: Protocol> YcsbTable<R, P> {
     fn load(
         options: YcsbOptions,
-        database: Database,
+        database: Database<P>,
         view: &mut View,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
@@ -122,7 +122,7 @@ impl<R: Record> YcsbTable<R> {
         Ok(Self { options, database, table, tally: Mutex::new(Some(Tally::default())) })
     }
 
-    fn open(options: YcsbOptions, database: Database) -> Result<Self, Failure> {
+    fn open(options: YcsbOptions, database: Database<P>) -> Result<Self, Failure> {
         let table = database.open_table::<R>()?;
         Ok(Self { options, database, table, tally: Mutex::new(None) })
     }
@@ -150,8 +150,9 @@ impl<R: Record> YcsbTable<R> {
     }
 }
 
-impl Workload for Ycsb {
-    type Session<'a> = YcsbSession<'a>;
+impl<P: Protocol> Workload for Ycsb<P> {
+    type Protocol = P;
+    type Session<'a> = YcsbSession<'a, P>;
 
     fn transaction_types(&self) -> &'static [&'static str] {
         match &self.table {
@@ -160,7 +161,7 @@ impl Workload for Ycsb {
         }
     }
 
-    fn session(&self, worker: usize) -> YcsbSession<'_> {
+    fn session(&self, worker: usize) -> YcsbSession<'_, P> {
         let session = match &self.table {
             AnyTable::Fixed(table) => AnySession::Fixed(RecordSession::new(table, worker)),
             AnyTable::Any(table) => AnySession::Any(RecordSession::new(table, worker)),
@@ -168,7 +169,7 @@ impl Workload for Ycsb {
         YcsbSession { session }
     }
 
-    fn database(&self) -> Option<&Database> {
+    fn database(&self) -> Option<&Database<P>> {
         match &self.table {
             AnyTable::Fixed(table) => Some(&table.database),
             AnyTable::Any(table) => Some(&table.database),
@@ -190,7 +191,7 @@ impl Workload for Ycsb {
     }
 }
 
-impl Session for YcsbSession<'_> {
+impl<P: Protocol> Session for YcsbSession<'_, P> {
     #[inline]
     fn run_one(&mut self, now_unix_us: i64, aborts: &mut Aborts) -> Result<Outcome, Failure> {
         match &mut self.session {

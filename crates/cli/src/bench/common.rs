@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, value_parser};
 use ensilo_bench::driver::RunOptions;
-use ensilo_bench::{BenchmarkOptions, CrashOptions, DatabaseOptions, StorageOptions};
+use ensilo_bench::{BenchmarkOptions, CrashOptions, DatabaseOptions, LogRecords, StorageOptions, System};
 
 /// How the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -24,11 +25,61 @@ pub(super) enum LogCompression {
     Lz4,
 }
 
+/// What of a transaction is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogRecordsArgument {
+    /// Whole rows once a checkpoint, and the words that changed after that: what Ensilo does
+    Patches,
+    /// Whole rows: +FullRecs of Silo's figure 11
+    Full,
+    /// TIDs alone, to measure what the rest costs: +SmallRecs of Silo's figure 11. Nothing can be recovered
+    Small,
+}
+
+impl From<LogRecordsArgument> for LogRecords {
+    fn from(argument: LogRecordsArgument) -> Self {
+        match argument {
+            LogRecordsArgument::Patches => Self::Patches,
+            LogRecordsArgument::Full => Self::Full,
+            LogRecordsArgument::Small => Self::Small,
+        }
+    }
+}
+
+/// A system by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SystemArgument(pub(super) System);
+
+/// Every system.
+const SYSTEMS: [SystemArgument; System::ALL.len()] = {
+    let mut systems = [SystemArgument(System::Ensilo); System::ALL.len()];
+    let mut at = 0;
+    while at < systems.len() {
+        systems[at] = SystemArgument(System::ALL[at]);
+        at += 1;
+    }
+    systems
+};
+
+impl ValueEnum for SystemArgument {
+    fn value_variants<'a>() -> &'a [Self] {
+        &SYSTEMS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()).help(self.0.description()))
+    }
+}
+
 /// The least that the library takes.
 const CHECKPOINT_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 pub(super) struct Common {
+    /// What to run on: Ensilo, or a system that Silo's paper compares it with; those are measured with --memory
+    #[arg(long, value_enum, value_name = "NAME", default_value = "ensilo")]
+    pub(super) system: SystemArgument,
+
     /// Threads that run transactions [default: one for each core]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=4096))]
     workers: Option<u16>,
@@ -82,6 +133,14 @@ pub(super) struct Common {
     #[arg(long, value_enum, conflicts_with = "memory")]
     log_compression: Option<LogCompression>,
 
+    /// What of a transaction is logged
+    #[arg(long, value_enum, default_value = "patches", conflicts_with = "memory")]
+    log_records: LogRecordsArgument,
+
+    /// Make no checkpoints: the log goes back to the beginning (SiloR's LogSilo)
+    #[arg(long, conflicts_with_all = ["memory", "checkpoint_interval"])]
+    no_checkpoints: bool,
+
     /// Milliseconds of an epoch [default: as long as the disk takes, from 1 to 40; with --memory 40]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=10_000))]
     epoch_ms: Option<u64>,
@@ -131,12 +190,15 @@ impl Common {
                 data_directory: self.data_dir.clone(),
                 log_directories: self.log_dir.clone(),
             }),
+            system: self.system.0,
+            log_records: self.log_records.into(),
             database: DatabaseOptions {
                 epoch_interval: self.epoch_ms.map(Duration::from_millis),
                 epochs_per_snapshot: None,
                 memory_limit_bytes: self.memory_limit_mib.map(|mib| mib << 20),
                 prefault_bytes: self.prefault_bytes(),
                 checkpoint_interval: (!self.memory).then(|| self.checkpoint_interval()),
+                has_no_checkpoints: self.no_checkpoints,
                 is_log_compressed: self.log_compression.is_some(),
             },
         }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use ensilo_bench::driver::{Failure, View};
 use ensilo_bench::report::Report;
-use ensilo_bench::{Benchmark, remove_temporary_files, run_and_crash, run_benchmark};
+use ensilo_bench::{Benchmark, refusal, remove_temporary_files, run_and_crash, run_benchmark};
 
 use crate::interrupt;
 use common::{Common, Format};
@@ -39,9 +39,16 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Workload::Tpcc(tpcc) => (&tpcc.common, Benchmark::Tpcc(tpcc.options())),
         Workload::Ycsb(ycsb) => (&ycsb.common, Benchmark::Ycsb(ycsb.options())),
     };
+    let options = common.benchmark_options();
+    let refused_here = match &arguments.workload {
+        Workload::Tpcc(tpcc) => tpcc.refusal(),
+        Workload::Ycsb(_) => None,
+    };
+    if let Some(why) = refused_here.or_else(|| refusal(&benchmark, &options)) {
+        crate::refuse_usage(&why);
+    }
     let interrupt = interrupt::on_ctrl_c(remove_temporary_files);
     let mut view = if common.quiet { View::silent() } else { View::stderr() };
-    let options = common.benchmark_options();
     let outcome = if common.crash_here {
         Err(run_and_crash(&benchmark, &options, &mut view, &interrupt))
     } else {
@@ -111,6 +118,7 @@ mod tests {
         };
         let subject = Subject {
             workload: "tpcc",
+            system: "ensilo",
             transaction_types: &["new_order"],
             workers: 1,
             parameters: Default::default(),

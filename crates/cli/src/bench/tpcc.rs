@@ -1,7 +1,7 @@
 //! `ensilo bench tpcc`.
 
 use clap::{Args, ValueEnum, value_parser};
-use ensilo_bench::mix::{Mix, MixError};
+use ensilo_bench::mix::{Mix, MixError, Share};
 use ensilo_bench::tpcc::{ReadOnly, Scale, TpccOptions, WarehouseChoice, parse_mix};
 
 use super::common::Common;
@@ -18,6 +18,10 @@ Examples:
       Three runs of half a minute; the report is one JSON object.
   ensilo bench tpcc --mix 100/0/0/0/0
       New-orders alone.
+  ensilo bench tpcc --memory --system partitioned-store --mix 100/0/0/0/0 --remote-item-percent 5
+      Silo's figure 8: a partitioned store, where more and more orders touch several partitions.
+  ensilo bench tpcc --memory --system partitioned-store --warehouses 4 --partitions 1 --workers 8 --mix 100/0/0/0/0
+      Silo's figure 9: four warehouses in one partition.
   ensilo bench tpcc --mix new-order=50,payment=50 --warehouse-choice 80-20
       Two types, with contention on the first fifth of the warehouses.
 
@@ -38,8 +42,18 @@ pub(super) struct Arguments {
     mix: Mix,
 
     /// How order-status and stock-level run: against a snapshot about a second old, or as ordinary transactions
-    #[arg(long, value_enum, default_value_t = ReadOnlyArgument::Snapshot)]
-    read_only: ReadOnlyArgument,
+    /// [default: snapshot, where the system has them]
+    #[arg(long, value_enum)]
+    read_only: Option<ReadOnlyArgument>,
+
+    /// Percent of an order's items that come from another warehouse
+    #[arg(long, value_name = "P", default_value = "1", value_parser = share)]
+    remote_item_percent: Share,
+
+    /// Sets of tables that the warehouses share, with a lock each for partitioned-store; only for it and split
+    /// [default: one for each warehouse]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
+    partitions: Option<u16>,
 
     /// Each transaction's warehouse: one of the worker's own, any, or by 80 of 100 one of the first fifth
     #[arg(long, value_enum, default_value_t = ChoiceArgument::Home)]
@@ -77,16 +91,33 @@ fn mix(text: &str) -> Result<Mix, MixError> {
     parse_mix(text)
 }
 
+fn share(text: &str) -> Result<Share, String> {
+    let percent: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    Share::of_percent(percent).ok_or_else(|| "not in 0..=100".to_owned())
+}
+
 impl Arguments {
+    /// Why these options do not go together, if so.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let system = self.common.system.0;
+        let is_idle = self.partitions.is_some() && !system.is_split();
+        is_idle.then(|| format!("{} has no --partitions", system.name()))
+    }
+
     pub(super) fn options(&self) -> TpccOptions {
         let defaults = TpccOptions::new(self.common.workers());
+        let warehouses = self.warehouses.unwrap_or(defaults.warehouses);
         TpccOptions {
-            warehouses: self.warehouses.unwrap_or(defaults.warehouses),
+            warehouses,
+            partitions: self.partitions.unwrap_or(warehouses),
+            remote_items: self.remote_item_percent,
             scale: Scale { items: self.items, customers: self.customers },
             mix: self.mix.clone(),
             read_only: match self.read_only {
-                ReadOnlyArgument::Snapshot => ReadOnly::Snapshot,
-                ReadOnlyArgument::Ordinary => ReadOnly::Ordinary,
+                Some(ReadOnlyArgument::Snapshot) => ReadOnly::Snapshot,
+                Some(ReadOnlyArgument::Ordinary) => ReadOnly::Ordinary,
+                None if self.common.system.0.has_snapshots() => ReadOnly::Snapshot,
+                None => ReadOnly::Ordinary,
             },
             warehouse_choice: match self.warehouse_choice {
                 ChoiceArgument::Home => WarehouseChoice::Home,

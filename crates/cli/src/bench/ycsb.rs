@@ -18,6 +18,9 @@ Examples:
   ensilo bench ycsb --mix rmw=100 --seconds 60
       Read-modify-writes alone; the report says what memory was before and after.
 
+  ensilo bench ycsb --memory --system key-value
+      The index alone, without transactions: Silo's figure 4.
+
 Mixes by name: a b c d e f (YCSB's core workloads), silo, silor. Others: shares of read, update, rmw, insert and
 scan that add up to 100. After each run every record is checked; if one is lost, torn or miscounted, or a crash
 loses what was acknowledged as stored, the exit code is 1.";

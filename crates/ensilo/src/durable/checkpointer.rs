@@ -251,7 +251,8 @@ impl Checkpointer {
         let mut log_bytes = log.statistics().written_bytes;
         while self.wait() {
             let grown = log.statistics().written_bytes - log_bytes;
-            if grown > 0 && (last.elapsed() >= self.options.interval || grown >= self.options.log_bytes) {
+            let is_wanted = self.options.is_automatic && grown > 0;
+            if is_wanted && (last.elapsed() >= self.options.interval || grown >= self.options.log_bytes) {
                 // What went wrong is counted, and tried again after the same time.
                 let _ = self.checkpoint(engine, log);
                 last = Instant::now();

@@ -20,6 +20,8 @@ pub(crate) struct DurableOptions {
 /// When checkpoints are made, and how fast.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CheckpointOptions {
+    /// Whether they are made by themselves.
+    pub(crate) is_automatic: bool,
     pub(crate) interval: Duration,
     pub(crate) log_bytes: u64,
     /// `None` to be done within half of the interval.
@@ -41,6 +43,7 @@ impl Default for DurableOptions {
             log_buffers: 32,
             log_compression: Compression::None,
             checkpoint: CheckpointOptions {
+                is_automatic: true,
                 interval: Duration::from_secs(60),
                 log_bytes: 4 << 30,
                 bytes_per_second: None,

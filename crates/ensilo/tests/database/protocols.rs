@@ -1,5 +1,7 @@
 //! Tables over the protocols that Silo is compared with.
 
+use std::cmp::Reverse;
+
 use ensilo::baseline::{GlobalTid, KeyValue, NoSnapshots, Partitioned, Simple};
 use ensilo::{Error, Protocol, Silo};
 
@@ -13,7 +15,7 @@ fn account(id: u32) -> Account {
 fn tables_work<P: Protocol>() {
     let db: Database<P> = Database::options().in_memory_with().unwrap();
     let accounts = db.create_table::<Account>().unwrap();
-    let by_owner = accounts.index::<Text<16>>("by_owner").unwrap();
+    let by_owner = accounts.index::<(Text<16>, Reverse<i64>)>("by_owner").unwrap();
     db.transact(|tx| (0..20).try_for_each(|id| accounts.insert(tx, &account(id)).map(|_| ()))).unwrap();
     db.transact(|tx| {
         accounts.update(tx, 3, |row: &mut Visits| row.visits = 7)?;
@@ -28,7 +30,7 @@ fn tables_work<P: Protocol>() {
         assert_eq!(accounts.get(tx, 3)?.unwrap().visits, 7);
         assert_eq!(accounts.get(tx, 5)?.unwrap().email.unwrap().len(), 11 * 20);
         assert_eq!(accounts.get(tx, 6)?, None);
-        let first = by_owner.equal(&Text::truncated("Anna")).collect(tx)?;
+        let first = by_owner.prefix(Text::truncated("Anna")).collect(tx)?;
         assert_eq!((first.len(), first[0].id), (19, 4), "the richest comes first");
         assert_eq!(accounts.scan().count(tx)?, 19);
         Ok(())

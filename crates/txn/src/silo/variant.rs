@@ -1,7 +1,7 @@
 //! Variants of the protocol, chosen at compile time: the product pays nothing for the others.
 
 /// What a variant of Silo does differently. The defaults are the product.
-pub trait Variant: Send + Sync + Sized + 'static {
+pub trait Variant: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// Whether old versions are kept for snapshot transactions.
     const SNAPSHOTS: bool = true;
     /// Whether records lie in per-worker slabs; if not, each comes from the general-purpose allocator.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use ensilo::{Columns, ReadTransaction, Result, Silo, Timestamp};
+use ensilo::{Columns, Protocol, ReadTransaction, Result, Timestamp};
 
 use super::Place;
-use super::condition::Conditions;
+use super::condition::{Conditions, GAPS};
 use super::history::HistorySums;
 use crate::tpcc::options::Scale;
 use crate::tpcc::schema::{Customer, District, Money, NewOrder, Order, OrderLine};
@@ -55,10 +55,10 @@ struct Lines {
 }
 
 /// Checks a district and returns its `d_ytd`.
-pub(super) fn check<'t>(
-    place: &Place<'_>,
+pub(super) fn check<'t, P: Protocol>(
+    place: &Place<'_, P>,
     scale: Scale,
-    tx: &mut impl ReadTransaction<'t, Silo>,
+    tx: &mut impl ReadTransaction<'t, P>,
     history: &HistorySums,
     conditions: &mut Conditions,
 ) -> Result<Money> {
@@ -82,9 +82,9 @@ pub(super) fn check<'t>(
 }
 
 /// Condition 3. Returns the district's new orders.
-fn check_new_orders<'t>(
-    place: &Place<'_>,
-    tx: &mut impl ReadTransaction<'t, Silo>,
+fn check_new_orders<'t, P: Protocol>(
+    place: &Place<'_, P>,
+    tx: &mut impl ReadTransaction<'t, P>,
     conditions: &mut Conditions,
 ) -> Result<BTreeSet<u32>> {
     let mut orders = BTreeSet::new();
@@ -93,7 +93,7 @@ fn check_new_orders<'t>(
         orders.insert(order);
     })?;
     let span = orders.first().zip(orders.last()).map_or(0, |(first, last)| u64::from(last - first) + 1);
-    conditions.of(3).expect(span == orders.len() as u64, || {
+    conditions.of(GAPS).expect(span == orders.len() as u64, || {
         format!(
             "warehouse {}, district {}: highest less lowest no_o_id plus 1 is {span}, new orders {}",
             place.warehouse,
@@ -105,15 +105,15 @@ fn check_new_orders<'t>(
 }
 
 /// Conditions 2 and 9. Returns `d_ytd`.
-fn check_district_row<'t>(
-    place: &Place<'_>,
-    tx: &mut impl ReadTransaction<'t, Silo>,
+fn check_district_row<'t, P: Protocol>(
+    place: &Place<'_, P>,
+    tx: &mut impl ReadTransaction<'t, P>,
     history: &HistorySums,
     orders: &[OrderState],
     new_orders: &BTreeSet<u32>,
     conditions: &mut Conditions,
 ) -> Result<Money> {
-    let Place { tables, warehouse, district } = *place;
+    let Place { tables, warehouse, district, .. } = *place;
     let at = format!("warehouse {warehouse}, district {district}");
     let row = tables.districts.get_columns::<DistrictSums>(tx, (warehouse, district))?;
     let Some(DistrictSums { d_ytd, d_next_o_id }) = row else {
@@ -122,8 +122,12 @@ fn check_district_row<'t>(
     };
     let highest = orders.last().map_or(0, |order| order.o_id);
     let highest_new = new_orders.last().copied();
-    let last = d_next_o_id.wrapping_sub(1);
-    conditions.of(2).expect(last == highest && highest_new.is_none_or(|new| new == last), || {
+    let last = place.next_order.unwrap_or(d_next_o_id).wrapping_sub(1);
+    let holds = match place.next_order {
+        None => last == highest && highest_new.is_none_or(|new| new == last),
+        Some(_) => last >= highest && highest_new.is_none_or(|new| new == highest),
+    };
+    conditions.of(2).expect(holds, || {
         format!("{at}: d_next_o_id - 1 is {last}, highest o_id {highest}, highest no_o_id {highest_new:?}")
     });
     let paid = history.of_district(warehouse, district);
@@ -132,15 +136,15 @@ fn check_district_row<'t>(
 }
 
 /// Conditions 5, 6 and 7: walks orders and order lines side by side.
-fn check_orders<'t>(
-    place: &Place<'_>,
+fn check_orders<'t, P: Protocol>(
+    place: &Place<'_, P>,
     scale: Scale,
-    tx: &mut impl ReadTransaction<'t, Silo>,
+    tx: &mut impl ReadTransaction<'t, P>,
     orders: &[OrderState],
     new_orders: &BTreeSet<u32>,
     conditions: &mut Conditions,
 ) -> Result<Lines> {
-    let Place { tables, warehouse, district } = *place;
+    let Place { tables, warehouse, district, .. } = *place;
     let at = |order| format!("warehouse {warehouse}, district {district}, order {order}");
     let mut lines = Lines { delivered: vec![Money::default(); usize::from(scale.customers) + 1], count: 0 };
     let mut lines_of = vec![0u64; orders.len()];
@@ -181,14 +185,14 @@ fn check_orders<'t>(
 }
 
 /// Conditions 10 and 12. Returns the deliveries to all customers of the district.
-fn check_customers<'t>(
-    place: &Place<'_>,
-    tx: &mut impl ReadTransaction<'t, Silo>,
+fn check_customers<'t, P: Protocol>(
+    place: &Place<'_, P>,
+    tx: &mut impl ReadTransaction<'t, P>,
     history: &HistorySums,
     lines: &Lines,
     conditions: &mut Conditions,
 ) -> Result<u64> {
-    let Place { tables, warehouse, district } = *place;
+    let Place { tables, warehouse, district, .. } = *place;
     let mut deliveries = 0;
     let scan = tables.customers.prefix((warehouse, district)).columns::<CustomerAccount>();
     scan.for_each(tx, |_, customer| {

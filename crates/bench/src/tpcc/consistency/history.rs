@@ -1,10 +1,11 @@
 //! The sums over the history table that conditions 8, 9 and 10 need.
 
-use ensilo::{Columns, ReadTransaction, Result, Silo};
+use ensilo::{Columns, ReadTransaction, Result};
 
+use crate::tpcc::arrangement::Arrangement;
 use crate::tpcc::options::DISTRICTS;
 use crate::tpcc::schema::{History, Money};
-use crate::tpcc::workload::Tpcc;
+use crate::tpcc::workload::TpccOf;
 
 /// Sums of `h_amount` by the district that was paid through and by the customer who paid.
 #[derive(Debug)]
@@ -27,7 +28,10 @@ struct Payment {
 
 impl HistorySums {
     /// Sums the whole history up.
-    pub(super) fn collect<'t>(tpcc: &Tpcc, tx: &mut impl ReadTransaction<'t, Silo>) -> Result<Self> {
+    pub(super) fn collect<'t, A: Arrangement>(
+        tpcc: &TpccOf<A>,
+        tx: &mut impl ReadTransaction<'t, A::Protocol>,
+    ) -> Result<Self> {
         let customers = usize::from(tpcc.options.scale.customers);
         let districts = usize::from(tpcc.options.warehouses) * usize::from(DISTRICTS);
         let mut sums = Self {
@@ -35,7 +39,9 @@ impl HistorySums {
             by_district: vec![Money::default(); districts],
             by_customer: vec![Money::default(); districts * customers],
         };
-        tpcc.tables.history.scan().columns::<Payment>().for_each(tx, |_, payment| sums.add(&payment))?;
+        for tables in tpcc.tables.sets() {
+            tables.history.scan().columns::<Payment>().for_each(tx, |_, payment| sums.add(&payment))?;
+        }
         Ok(sums)
     }
 

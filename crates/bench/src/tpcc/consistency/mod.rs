@@ -7,27 +7,42 @@
 //! TPC-C revision 5.11, clause 3.3.2. Condition 3.3.2.11 there says that all orders but the new ones are 2100 in each
 //! district, which holds when the database is loaded and until the first delivery. Deliveries are counted in the customers, so it
 //! is checked that these orders are the loaded 2100 and the deliveries since.
+//!
+//! Where orders get their numbers outside of their transactions, numbers of orders that were rolled back are missing: condition 3.3.2.3
+//! does not hold and is not checked, and of 3.3.2.2 what remains is that no order has a number that was not given out.
 
 mod condition;
 mod district;
 mod history;
 mod warehouse;
 
+use ensilo::Protocol;
 #[cfg(test)]
-use ensilo::{ReadTransaction, Result as DatabaseResult, Silo};
+use ensilo::{ReadTransaction, Result as DatabaseResult};
 
 use condition::Conditions;
 use history::HistorySums;
 
+use super::arrangement::Arrangement;
 use super::tables::Tables;
-use super::workload::Tpcc;
+use super::workload::TpccOf;
 use crate::database;
 use crate::driver::{Check, Division, Failure, Interrupt, View, parallel};
 
-/// Checks every warehouse, several at a time, once a snapshot shows all that was committed.
-pub(super) fn check(tpcc: &Tpcc, view: &mut View, interrupt: &Interrupt) -> Result<Vec<Check>, Failure> {
-    database::wait_for_fresh_snapshot(&tpcc.database)?;
-    let sums = tpcc.database.snapshot(|tx| HistorySums::collect(tpcc, tx))?;
+/// Checks every warehouse, several at a time, once a snapshot shows all that was committed. Where there are no snapshots nobody changes
+/// anything meanwhile.
+pub(super) fn check<A: Arrangement>(
+    tpcc: &TpccOf<A>,
+    view: &mut View,
+    interrupt: &Interrupt,
+) -> Result<Vec<Check>, Failure> {
+    let database = &tpcc.database;
+    database::wait_for_fresh_snapshot(database)?;
+    let sums = if A::Protocol::SNAPSHOTS {
+        database.snapshot(|tx| HistorySums::collect(tpcc, tx))
+    } else {
+        database.transact(|tx| HistorySums::collect(tpcc, tx))
+    }?;
     let warehouses = u64::from(tpcc.options.warehouses);
     let division = Division {
         workers: tpcc.options.workers,
@@ -37,34 +52,39 @@ pub(super) fn check(tpcc: &Tpcc, view: &mut View, interrupt: &Interrupt) -> Resu
         unit: "warehouses",
     };
     let parts = parallel(division, view, interrupt, |task, reporter| {
-        let mut conditions = Conditions::new();
         let warehouse = task as u16 + 1;
-        tpcc.database.snapshot(|tx| warehouse::check(tpcc, tx, warehouse, &sums, &mut conditions))?;
+        let conditions = if A::Protocol::SNAPSHOTS {
+            database.snapshot(|tx| warehouse::check(tpcc, tx, warehouse, &sums))
+        } else {
+            database.transact(|tx| warehouse::check(tpcc, tx, warehouse, &sums))
+        }?;
         reporter.advance(1)?;
         Ok(conditions)
     })?;
     let mut whole = Conditions::new();
     parts.into_iter().for_each(|part| whole.add(part));
-    Ok(whole.into_checks())
+    Ok(whole.into_checks(A::HAS_FAST_IDS))
 }
 
 /// Checks every warehouse in one transaction.
 #[cfg(test)]
-pub(super) fn check_in<'t>(
-    tpcc: &Tpcc,
-    tx: &mut impl ReadTransaction<'t, Silo>,
+pub(super) fn check_in<'t, A: Arrangement>(
+    tpcc: &TpccOf<A>,
+    tx: &mut impl ReadTransaction<'t, A::Protocol>,
 ) -> DatabaseResult<Vec<Check>> {
     let sums = HistorySums::collect(tpcc, tx)?;
     let mut conditions = Conditions::new();
     for warehouse in 1..=tpcc.options.warehouses {
-        warehouse::check(tpcc, tx, warehouse, &sums, &mut conditions)?;
+        conditions.add(warehouse::check(tpcc, tx, warehouse, &sums)?);
     }
-    Ok(conditions.into_checks())
+    Ok(conditions.into_checks(A::HAS_FAST_IDS))
 }
 
 /// What all parts of a check are given.
-struct Place<'a> {
-    tables: &'a Tables,
+struct Place<'a, P: Protocol> {
+    tables: &'a Tables<P>,
     warehouse: u16,
     district: u8,
+    /// The number of the district's next order, where that stands outside of the database.
+    next_order: Option<u32>,
 }

@@ -1,13 +1,14 @@
 //! Conditions 1 and 8, and the walk through a warehouse's districts.
 
-use ensilo::{Columns, ReadTransaction, Result, Silo};
+use ensilo::{Columns, ReadTransaction, Result};
 
 use super::condition::Conditions;
 use super::history::HistorySums;
 use super::{Place, district};
+use crate::tpcc::arrangement::Arrangement;
 use crate::tpcc::options::DISTRICTS;
 use crate::tpcc::schema::{Money, Warehouse};
-use crate::tpcc::workload::Tpcc;
+use crate::tpcc::workload::TpccOf;
 
 #[derive(Columns)]
 #[columns(of = Warehouse)]
@@ -16,21 +17,23 @@ struct WarehouseYtd {
 }
 
 /// Checks all conditions of one warehouse.
-pub(super) fn check<'t>(
-    tpcc: &Tpcc,
-    tx: &mut impl ReadTransaction<'t, Silo>,
+pub(super) fn check<'t, A: Arrangement>(
+    tpcc: &TpccOf<A>,
+    tx: &mut impl ReadTransaction<'t, A::Protocol>,
     warehouse: u16,
     history: &HistorySums,
-    conditions: &mut Conditions,
-) -> Result<()> {
+) -> Result<Conditions> {
+    let mut conditions = Conditions::new();
+    let tables = tpcc.tables.of(warehouse);
     let mut district_ytd = Money::default();
     let mut history_sum = Money::default();
-    for number in 1..=DISTRICTS {
-        let place = Place { tables: &tpcc.tables, warehouse, district: number };
-        district_ytd += district::check(&place, tpcc.options.scale, tx, history, conditions)?;
-        history_sum += history.of_district(warehouse, number);
+    for district in 1..=DISTRICTS {
+        let next_order = A::HAS_FAST_IDS.then(|| tpcc.tables.next_order(warehouse, district));
+        let place = Place { tables, warehouse, district, next_order };
+        district_ytd += district::check(&place, tpcc.options.scale, tx, history, &mut conditions)?;
+        history_sum += history.of_district(warehouse, district);
     }
-    let row = tpcc.tables.warehouses.get_columns::<WarehouseYtd>(tx, warehouse)?;
+    let row = tables.warehouses.get_columns::<WarehouseYtd>(tx, warehouse)?;
     let w_ytd = row.map(|row| row.w_ytd);
     let told = w_ytd.map_or_else(|| "there is no such warehouse".to_owned(), |ytd| format!("w_ytd {ytd}"));
     conditions.of(1).expect(w_ytd == Some(district_ytd), || {
@@ -39,5 +42,5 @@ pub(super) fn check<'t>(
     conditions.of(8).expect(w_ytd == Some(history_sum), || {
         format!("warehouse {warehouse}: {told}, sum of h_amount {history_sum}")
     });
-    Ok(())
+    Ok(conditions)
 }

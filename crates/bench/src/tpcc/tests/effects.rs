@@ -2,6 +2,7 @@
 
 use ensilo::{Text, Timestamp};
 
+use super::super::arrangement::Arrangement;
 use super::super::delivery::{DeliveryInput, QueueHeads};
 use super::super::input::{CustomerChoice, Inputs};
 use super::super::new_order::NewOrderInput;
@@ -25,16 +26,17 @@ fn with_inputs<R>(tpcc: &Tpcc, draw: impl FnOnce(&mut Inputs<'_>) -> R) -> R {
         nu_rand: &tpcc.nu_rand,
         scale: options.scale,
         warehouses: options.warehouses,
+        remote_items: options.remote_items,
     })
 }
 
 #[test]
 fn a_new_order_takes_from_stocks_and_enters_lines() {
     let tpcc = loaded(small(1, 1));
-    let tables = &tpcc.tables;
+    let (tables, arrangement) = (tpcc.tables.of(1), &tpcc.tables);
     let input = with_inputs(&tpcc, |inputs| NewOrderInput::draw(inputs, 1, NOW));
     let stocks_before = tpcc.database.transact(|tx| tables.stocks.scan().rows(tx)).unwrap();
-    tpcc.database.transact(|tx| input.run(tables, tx)).unwrap();
+    tpcc.database.transact(|tx| input.run(arrangement, tx)).unwrap();
     tpcc.database
         .transact(|tx| {
             let mut last_orders = Vec::new();
@@ -91,12 +93,12 @@ fn a_new_order_takes_from_stocks_and_enters_lines() {
 #[test]
 fn remote_lines_count_in_the_remote_stock() {
     let tpcc = loaded(small(2, 1));
-    let tables = &tpcc.tables;
+    let (tables, arrangement) = (tpcc.tables.of(1), &tpcc.tables);
     let inputs: Vec<_> =
         with_inputs(&tpcc, |inputs| (0..200).map(|_| NewOrderInput::draw(inputs, 1, NOW)).collect());
     for input in &inputs {
         // One in a hundred is rolled back.
-        let _ = tpcc.database.transact(|tx| input.run(tables, tx));
+        let _ = tpcc.database.transact(|tx| input.run(arrangement, tx));
     }
     tpcc.database
         .transact(|tx| {
@@ -119,7 +121,7 @@ fn remote_lines_count_in_the_remote_stock() {
 #[test]
 fn a_payment_by_name_is_the_middle_namesakes() {
     let tpcc = loaded(small(1, 1));
-    let tables = &tpcc.tables;
+    let (tables, arrangement) = (tpcc.tables.of(1), &tpcc.tables);
     let name = Text::truncated("ENSILO");
     tpcc.database
         .transact(|tx| {
@@ -136,7 +138,7 @@ fn a_payment_by_name_is_the_middle_namesakes() {
         .unwrap();
     let amount = Money::from_int(100);
     let payment = PaymentInput::of((1, 1), (1, 1), CustomerChoice::LastName(name), amount, NOW);
-    tpcc.database.transact(|tx| payment.run(tables, tx, &mut Vec::new()).map(|_| ())).unwrap();
+    tpcc.database.transact(|tx| payment.run(arrangement, tx, &mut Vec::new()).map(|_| ())).unwrap();
     tpcc.database
         .transact(|tx| {
             let customer = tables.customers.get(tx, (1, 1, 2))?.unwrap();
@@ -160,17 +162,17 @@ fn a_payment_by_name_is_the_middle_namesakes() {
 #[test]
 fn a_delivery_takes_the_oldest_order_of_each_district() {
     let tpcc = loaded(small(1, 1));
-    let tables = &tpcc.tables;
+    let (tables, arrangement) = (tpcc.tables.of(1), &tpcc.tables);
     let input = with_inputs(&tpcc, |inputs| DeliveryInput::draw(inputs, 1, NOW));
     let mut heads = QueueHeads::new(1);
     for expected in 22..=30 {
-        let delivered = tpcc.database.transact(|tx| input.run(tables, tx, &heads)).unwrap();
+        let delivered = tpcc.database.transact(|tx| input.run(arrangement, tx, &heads)).unwrap();
         assert_eq!(delivered, [Some(expected); 10]);
         if expected % 2 == 0 {
             heads.note(&input, &delivered);
         }
     }
-    assert_eq!(tpcc.database.transact(|tx| input.run(tables, tx, &heads)).unwrap(), [None; 10]);
+    assert_eq!(tpcc.database.transact(|tx| input.run(arrangement, tx, &heads)).unwrap(), [None; 10]);
     tpcc.database
         .transact(|tx| {
             let order = tables.orders.get(tx, (1, 3, 25))?.unwrap();
@@ -189,13 +191,13 @@ fn a_delivery_takes_the_oldest_order_of_each_district() {
 #[test]
 fn read_only_transactions_run_on_both_kinds() {
     let tpcc = loaded(small(1, 1));
-    let tables = &tpcc.tables;
+    let arrangement = &tpcc.tables;
     let (status, level) =
         with_inputs(&tpcc, |inputs| (OrderStatusInput::draw(inputs, 1), StockLevelInput::draw(inputs, 1)));
     let (mut numbers, mut scratch) = (Vec::new(), StockLevelScratch::new(200));
-    tpcc.database.transact(|tx| status.run(tables, tx, &mut numbers).map(|_| ())).unwrap();
-    tpcc.database.snapshot(|tx| status.run(tables, tx, &mut numbers).map(|_| ())).unwrap();
-    let ordinary = tpcc.database.transact(|tx| level.run(tables, tx, &mut scratch)).unwrap();
-    let snapshot = tpcc.database.snapshot(|tx| level.run(tables, tx, &mut scratch)).unwrap();
+    tpcc.database.transact(|tx| status.run(arrangement, tx, &mut numbers).map(|_| ())).unwrap();
+    tpcc.database.snapshot(|tx| status.run(arrangement, tx, &mut numbers).map(|_| ())).unwrap();
+    let ordinary = tpcc.database.transact(|tx| level.run(arrangement, tx, &mut scratch)).unwrap();
+    let snapshot = tpcc.database.snapshot(|tx| level.run(arrangement, tx, &mut scratch)).unwrap();
     assert_eq!(ordinary, snapshot);
 }

@@ -23,7 +23,7 @@ fn database() -> Database {
 }
 
 /// A database of the specification's shape and a fraction of its size.
-fn small(warehouses: u16, workers: usize) -> TpccOptions {
+pub(super) fn small(warehouses: u16, workers: usize) -> TpccOptions {
     TpccOptions { warehouses, scale: Scale { items: 200, customers: 30 }, ..TpccOptions::new(workers) }
 }
 

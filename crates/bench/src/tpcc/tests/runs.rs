@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::arrangement::Arrangement;
 use super::super::consistency;
 use super::super::options::{DISTRICTS, ReadOnly, TpccOptions, WarehouseChoice};
 use super::super::workload::Tpcc;
@@ -58,7 +59,7 @@ fn a_loaded_database_is_consistent() {
 fn a_seed_loads_the_same_database_with_any_number_of_workers() {
     let names = |workers| {
         let tpcc = loaded(TpccOptions { seed: 5, ..small(1, workers) });
-        tpcc.database.snapshot(|tx| tpcc.tables.customers.scan().rows(tx)).unwrap()
+        tpcc.database.snapshot(|tx| tpcc.tables.of(1).customers.scan().rows(tx)).unwrap()
     };
     let (one, three) = (names(1), names(3));
     assert!(one.iter().zip(&three).all(|(a, b)| a.c_first == b.c_first && a.c_data == b.c_data));

@@ -1,7 +1,8 @@
 //! Each consistency condition, violated on purpose: the check names exactly the conditions that do not hold.
 
-use ensilo::{Result, Transaction};
+use ensilo::{Result, Silo, Transaction};
 
+use super::super::arrangement::Arrangement;
 use super::super::consistency;
 use super::super::schema::{Customer, District, History, Money, Order, OrderLine, Warehouse};
 use super::super::tables::Tables;
@@ -13,9 +14,9 @@ const NEW: (u16, u8, u32) = (1, 1, 25);
 const CENT: Money = Money::from_scaled(1);
 
 /// Asserts that after `violate` the conditions with these numbers fail and no other.
-fn assert_violates(numbers: &[usize], violate: impl Fn(&Tables, &mut Transaction<'_>) -> Result<()>) {
+fn assert_violates(numbers: &[usize], violate: impl Fn(&Tables<Silo>, &mut Transaction<'_>) -> Result<()>) {
     let tpcc = loaded(small(1, 1));
-    tpcc.database.transact(|tx| violate(&tpcc.tables, tx)).unwrap();
+    tpcc.database.transact(|tx| violate(tpcc.tables.of(1), tx)).unwrap();
     let checks = tpcc.database.transact(|tx| consistency::check_in(&tpcc, tx)).unwrap();
     let failed: Vec<usize> =
         (1..).zip(&checks).filter(|(_, check)| !check.passed()).map(|(number, _)| number).collect();
@@ -108,7 +109,7 @@ fn condition_12_the_customers_payments() {
 }
 
 fn change_history(
-    tables: &Tables,
+    tables: &Tables<Silo>,
     tx: &mut Transaction<'_>,
     change: impl FnOnce(&mut History),
 ) -> Result<()> {
