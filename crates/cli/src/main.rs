@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod figures;
 mod files;
 mod interrupt;
 
@@ -28,6 +29,9 @@ struct Cli {
 enum Command {
     /// Run a standard workload and report throughput, latency and aborts.
     Bench(Box<bench::Arguments>),
+    /// Measure the papers' figures again and compare.
+    #[command(subcommand)]
+    Figures(figures::FiguresCommand),
     /// Look into the log of a database.
     #[command(subcommand)]
     Log(files::LogCommand),
@@ -45,6 +49,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Figures(command) => figures::run(&command),
         Command::Log(command) => files::log(&command),
         Command::Checkpoint(command) => files::checkpoint(&command),
         Command::Verify(arguments) => files::verify(&arguments),

@@ -1,0 +1,171 @@
+//! `ensilo figures`: the papers' figures, measured again.
+
+use std::fmt;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum, value_parser};
+use ensilo_bench::report::Machine;
+use ensilo_figures::experiment::Experiment;
+use ensilo_figures::{
+    Evaluation, FiguresError, Origin, Overrides, Program, Scale, Sizes, command_line, in_words,
+};
+
+use crate::interrupt;
+
+const EXAMPLES: &str = "\
+Examples:
+  ensilo figures list
+      The experiments, their places in the papers, and how long each takes.
+  ensilo figures run all
+      Everything at a small scale: about a quarter of an hour on two cores. Then open ensilo-figures/index.html.
+  ensilo figures run silo-4 silo-9 --workers 1,8,16,32 --seconds 10
+      Two figures with these numbers of workers.
+  ensilo figures run all --scale full --out results
+      Runs that are long enough for figures that are to be kept. What was finished before an interrupt is not made again.
+  ensilo figures run silo-8 --dry-run
+      The commands alone.
+
+Every single run is a process `ensilo bench ... --format json`. Databases lie in the system's directory of temporary files (TMPDIR).
+If a run fails, or this program does not know what is asked of it, the others go on, and the exit code is 1.";
+
+/// The papers' figures, measured again on this machine
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum FiguresCommand {
+    /// Show the experiments
+    List(Sizing),
+    /// Make the runs of experiments, and tables, plots and a page of what is there
+    #[command(after_help = EXAMPLES)]
+    Run(RunArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Names that `ensilo figures list` shows, or `all`
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+
+    /// Directory for the results; runs that are in it and fit are not made again
+    #[arg(long, value_name = "DIR", default_value = "ensilo-figures")]
+    out: PathBuf,
+
+    /// Only write the commands that would be run to stdout
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Show no progress on stderr
+    #[arg(long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    sizing: Sizing,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Sizing {
+    /// How thorough
+    #[arg(long, value_enum, default_value_t = ScaleArgument::Quick)]
+    scale: ScaleArgument,
+
+    /// Numbers of workers, like 1,2,4; the last is used where a figure has one number [default: by the machine's cores]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value_parser!(u16).range(1..=4096))]
+    workers: Vec<u16>,
+
+    /// Seconds that each run measures; runs over time take six times as long [default: 1 or, in full, 10]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    seconds: Option<f64>,
+
+    /// Runs of each point [default: 3; in quick 1 for runs over time]
+    #[arg(long, value_name = "R", value_parser = value_parser!(u16).range(1..=1000))]
+    runs: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ScaleArgument {
+    /// At most a quarter of an hour for all together on two cores
+    Quick,
+    /// Ten times as long, with larger databases
+    Full,
+}
+
+/// The exit code of bad parameters, and of failures.
+const USAGE: u8 = 2;
+const FAILED: u8 = 1;
+
+/// Carries out the command.
+pub(crate) fn run(command: &FiguresCommand) -> ExitCode {
+    let done = match command {
+        FiguresCommand::List(sizing) => list(sizing),
+        FiguresCommand::Run(arguments) => make(arguments),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::from(if matches!(error, FiguresError::UnknownExperiment(_)) { USAGE } else { FAILED })
+    })
+}
+
+fn list(sizing: &Sizing) -> Result<ExitCode, FiguresError> {
+    let (machine, experiments) = sizing.experiments();
+    let names: Vec<_> =
+        experiments.iter().map(|experiment| (experiment.name, experiment.source, experiment.title)).collect();
+    let evaluation = Evaluation::new(experiments, machine, Origin::of_this_program()?, PathBuf::new());
+    for (at, (name, source, title)) in names.into_iter().enumerate() {
+        let workload = evaluation.workload(&[at]);
+        say(format_args!("{name:20} {:>10}  {source}: {title}", in_words(workload.time)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn make(arguments: &RunArguments) -> Result<ExitCode, FiguresError> {
+    let (machine, experiments) = arguments.sizing.experiments();
+    let evaluation = Evaluation::new(experiments, machine, Origin::of_this_program()?, arguments.out.clone());
+    let selected = evaluation.select(&arguments.names)?;
+    if arguments.dry_run {
+        evaluation.to_do(&selected).for_each(|run| say(format_args!("{}", command_line(&run.arguments))));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !arguments.quiet {
+        eprintln!("{}", evaluation.workload(&selected));
+    }
+    let interrupt = interrupt::on_ctrl_c(|| {});
+    let ending = evaluation.run(&selected, &Program::this()?, &interrupt, arguments.quiet)?;
+    ending.lines.iter().for_each(|line| say(format_args!("{line}")));
+    say(format_args!("{}", ending.page.display()));
+    if ending.interrupted {
+        eprintln!("interrupted; the same command goes on from here");
+    }
+    Ok(if ending.missing > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// A reader that has gone (`| head`) is no failure.
+fn say(line: fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+impl Sizing {
+    fn experiments(&self) -> (Machine, Vec<Experiment>) {
+        let machine = Machine::this();
+        let mut workers: Vec<usize> = self.workers.iter().map(|&workers| usize::from(workers)).collect();
+        workers.sort_unstable();
+        workers.dedup();
+        let overrides = Overrides {
+            workers: (!workers.is_empty()).then_some(workers),
+            seconds: self.seconds,
+            runs: self.runs.map(usize::from),
+        };
+        let scale = match self.scale {
+            ScaleArgument::Quick => Scale::Quick,
+            ScaleArgument::Full => Scale::Full,
+        };
+        let experiments = Experiment::all(&Sizes::new(scale, &machine, &overrides));
+        (machine, experiments)
+    }
+}
+
+/// Seconds, also parts of one, up to an hour.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if (0.01..=3600.0).contains(&seconds) { Ok(seconds) } else { Err("not in 0.01..=3600".to_owned()) }
+}

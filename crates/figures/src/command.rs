@@ -1,0 +1,200 @@
+//! One call of `ensilo bench`, as data.
+
+use std::time::Duration;
+
+/// What a single run does; [`arguments`](Self::arguments) says it to the program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BenchCommand {
+    /// What is run.
+    pub workload: Workload,
+    /// Which system runs it, by the name that `--system` takes.
+    pub system: &'static str,
+    /// What lies on disk.
+    pub storage: Storage,
+    /// Threads that run transactions.
+    pub workers: usize,
+    /// Seconds before the measured time.
+    pub warmup: f64,
+    /// Seconds measured.
+    pub seconds: f64,
+    /// Further options, as they are written.
+    pub options: Vec<String>,
+}
+
+/// A workload with the parameters that say how large it is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Workload {
+    /// TPC-C.
+    Tpcc {
+        /// Warehouses.
+        warehouses: usize,
+        /// Shares of the transaction types.
+        mix: &'static str,
+    },
+    /// YCSB with records of 100 bytes, keys chosen uniformly, one operation a transaction.
+    Ycsb {
+        /// Records loaded.
+        records: u64,
+        /// Shares of the operations.
+        mix: &'static str,
+    },
+}
+
+/// What is kept on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Storage {
+    /// Nothing.
+    Memory,
+    /// The log; no checkpoint is made.
+    Log,
+    /// The log, in a file system that lies in memory.
+    LogInTmpfs,
+    /// The log and checkpoints.
+    LogAndCheckpoints,
+    /// The log and checkpoints; at the end the program is killed and the database recovered.
+    Crash,
+}
+
+/// The file system in memory of Linux.
+const TMPFS: &str = "/dev/shm";
+/// The system that is meant when none is named.
+pub(crate) const PRODUCT: &str = "ensilo";
+
+impl BenchCommand {
+    /// The standard mix of TPC-C in memory, a warehouse for each worker, run by the product.
+    pub fn tpcc(workers: usize, warmup: f64, seconds: f64) -> Self {
+        let workload = Workload::Tpcc { warehouses: workers, mix: "45/43/4/4/4" };
+        Self::new(workload, workers, warmup, seconds)
+    }
+
+    /// A mix of YCSB in memory, run by the product.
+    pub fn ycsb(records: u64, mix: &'static str, workers: usize, warmup: f64, seconds: f64) -> Self {
+        Self::new(Workload::Ycsb { records, mix }, workers, warmup, seconds)
+    }
+
+    fn new(workload: Workload, workers: usize, warmup: f64, seconds: f64) -> Self {
+        Self {
+            workload,
+            system: PRODUCT,
+            storage: Storage::Memory,
+            workers,
+            warmup,
+            seconds,
+            options: Vec::new(),
+        }
+    }
+
+    /// The same, run by another system.
+    pub fn system(mut self, system: &'static str) -> Self {
+        self.system = system;
+        self
+    }
+
+    /// The same with this on disk.
+    pub fn storage(mut self, storage: Storage) -> Self {
+        self.storage = storage;
+        self
+    }
+
+    /// The same with a further option.
+    pub fn option(mut self, name: &str, value: impl ToString) -> Self {
+        self.options.extend([name.to_owned(), value.to_string()]);
+        self
+    }
+
+    /// TPC-C with another number of warehouses and mix.
+    ///
+    /// # Panics
+    /// If this is not TPC-C.
+    pub fn warehouses(mut self, number: usize, shares: &'static str) -> Self {
+        let Workload::Tpcc { warehouses, mix } = &mut self.workload else {
+            panic!("only TPC-C has warehouses")
+        };
+        (*warehouses, *mix) = (number, shares);
+        self
+    }
+
+    /// What stands after the program's name on the command line, with the seed of its random numbers.
+    pub fn arguments(&self, seed: usize) -> Vec<String> {
+        let mut arguments = vec!["bench".to_owned()];
+        let (name, size, mix) = match self.workload {
+            Workload::Tpcc { warehouses, mix } => {
+                ("tpcc", ["--warehouses".to_owned(), warehouses.to_string()], mix)
+            }
+            Workload::Ycsb { records, mix } => ("ycsb", ["--records".to_owned(), records.to_string()], mix),
+        };
+        arguments.push(name.to_owned());
+        arguments.extend(size);
+        arguments.extend(["--mix".to_owned(), mix.to_owned()]);
+        if self.system != PRODUCT {
+            arguments.extend(["--system".to_owned(), self.system.to_owned()]);
+        }
+        arguments.extend(self.storage.arguments().iter().map(|&part| part.to_owned()));
+        arguments.extend(self.options.iter().cloned());
+        let numbers = [
+            ("--workers", self.workers.to_string()),
+            ("--warmup", self.warmup.to_string()),
+            ("--seconds", self.seconds.to_string()),
+            ("--seed", seed.to_string()),
+        ];
+        arguments.extend(numbers.into_iter().flat_map(|(name, value)| [name.to_owned(), value]));
+        arguments.extend(["--format", "json", "--quiet"].map(str::to_owned));
+        arguments
+    }
+
+    /// About how long the call takes on `cores`, load and check included. From runs on two cores of 2025.
+    pub fn estimate(&self, cores: usize) -> Duration {
+        let threads = self.workers.min(cores).max(1) as f64;
+        let (load, growth) = match self.workload {
+            Workload::Tpcc { warehouses, .. } => (0.8 * warehouses as f64 / threads, 0.2),
+            Workload::Ycsb { records, .. } => (1.6e-6 * records as f64 / threads, 0.0),
+        };
+        let measured = (self.warmup + self.seconds) * (1.0 + growth);
+        let storing = match self.storage {
+            Storage::Memory => 0.0,
+            Storage::Log | Storage::LogInTmpfs | Storage::LogAndCheckpoints => 1.0 + 0.5 * load,
+            Storage::Crash => 2.0 + load + 0.4 * measured,
+        };
+        // Memory is taken from the system before the load, by default 128 MiB for each worker and second, up to a bound.
+        let taking = 0.4 * (0.134 * self.workers as f64 * (self.warmup + self.seconds)).min(8.0);
+        Duration::from_secs_f64(0.4 + taking + load + measured + storing)
+    }
+}
+
+impl Storage {
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Memory => &["--memory"],
+            Self::Log => &["--no-checkpoints"],
+            Self::LogInTmpfs => &["--no-checkpoints", "--log-dir", TMPFS],
+            Self::LogAndCheckpoints => &[],
+            Self::Crash => &["--crash"],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_says_all_of_its_parameters() {
+        let command = BenchCommand::tpcc(4, 0.5, 2.0)
+            .warehouses(2, "100/0/0/0/0")
+            .system("partitioned-store")
+            .option("--remote-item-percent", 3);
+        let line = command.arguments(7).join(" ");
+        assert_eq!(
+            line,
+            "bench tpcc --warehouses 2 --mix 100/0/0/0/0 --system partitioned-store --memory --remote-item-percent 3 \
+             --workers 4 --warmup 0.5 --seconds 2 --seed 7 --format json --quiet"
+        );
+    }
+
+    #[test]
+    fn the_product_needs_no_name() {
+        let line =
+            BenchCommand::ycsb(10, "silor", 1, 0.0, 1.0).storage(Storage::Crash).arguments(1).join(" ");
+        assert!(line.starts_with("bench ycsb --records 10 --mix silor --crash --workers 1"), "{line}");
+    }
+}

@@ -1,0 +1,245 @@
+//! From an experiment's results to its plots.
+
+use crate::error::FiguresError;
+use crate::experiment::{Axis, Experiment, Metric, Plot, PlotKind, Series};
+use crate::measurement::Measurement;
+use crate::plot::{Bar, BarChart, BarGroup, Curve, CurvePoint, LineChart, Shade, Ticks};
+use crate::results::Results;
+
+/// A plot of an experiment as SVG; `None` if nothing has been measured that it could show.
+///
+/// # Errors
+/// [`FiguresError::Plot`].
+pub(crate) fn svg_of(
+    experiment: &Experiment,
+    plot: &Plot,
+    results: &Results,
+    cores: usize,
+) -> Result<Option<String>, FiguresError> {
+    let view = View { experiment, plot, results, cores };
+    match (plot.kind, experiment.axis) {
+        (PlotKind::OverTime, _) => view.over_time(),
+        (PlotKind::Here, Axis::Series) => view.bars(None),
+        (PlotKind::BesidePaper, Axis::Series) => view.bars_beside_paper(),
+        (PlotKind::Here, _) => view.curves(),
+        (PlotKind::BesidePaper, _) => view.curves_beside_paper(),
+    }
+}
+
+struct View<'a> {
+    experiment: &'a Experiment,
+    plot: &'a Plot,
+    results: &'a Results,
+    cores: usize,
+}
+
+/// What figures are divided by.
+#[derive(Clone, Copy)]
+struct Units {
+    here: f64,
+    paper: f64,
+}
+
+impl View<'_> {
+    fn curves(&self) -> Result<Option<String>, FiguresError> {
+        let ticks = self.measured_xs();
+        let ticks = if self.experiment.axis == Axis::Workers { Ticks::At(ticks) } else { Ticks::Even };
+        self.line_chart(self.plot.metric.label(), ticks, self.curves_here(1.0, ""))
+    }
+
+    fn curves_beside_paper(&self) -> Result<Option<String>, FiguresError> {
+        let Some(units) = self.units() else { return Ok(None) };
+        let mut curves = self.curves_here(units.here, ", here");
+        curves.extend(self.curves_of_paper(units.paper));
+        let paper_xs = curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.x));
+        let ticks = if self.experiment.axis == Axis::Workers {
+            Ticks::Doubling(powers_of_two_up_to(paper_xs.fold(1.0, f64::max)))
+        } else {
+            Ticks::Even
+        };
+        self.line_chart("relative", ticks, curves)
+    }
+
+    fn line_chart(
+        &self,
+        y_label: &str,
+        ticks: Ticks,
+        curves: Vec<Curve>,
+    ) -> Result<Option<String>, FiguresError> {
+        if curves.iter().all(|curve| curve.is_paper) {
+            return Ok(None);
+        }
+        let (cores, beyond) = (self.cores as f64, self.measured_xs().into_iter().fold(0.0, f64::max));
+        let is_beyond = self.experiment.is_beyond(beyond, self.cores);
+        // It begins a little after the last point that is not beyond, and ends a little after the last that is.
+        let shade = Shade { from: cores + 0.15 * (beyond - cores), to: beyond + 0.05 * (beyond - cores) };
+        let chart = LineChart {
+            title: self.plot.title.to_owned(),
+            x_label: self.experiment.axis.label().to_owned(),
+            y_label: y_label.to_owned(),
+            ticks,
+            curves,
+            shades: is_beyond.then_some(shade).into_iter().collect(),
+            shade_meaning: format!("here, beyond {} processors", self.cores),
+            has_markers: true,
+        };
+        chart.to_svg().map(Some)
+    }
+
+    /// What was measured, each figure divided by `unit`.
+    fn curves_here(&self, unit: f64, suffix: &str) -> Vec<Curve> {
+        let curve = |(at, series): (usize, &Series)| {
+            let points = series.points.iter().enumerate().filter_map(|(point, described)| {
+                let spread = self.results.spread(at, point, self.plot.metric)?;
+                let [y, min, max] = [spread.median, spread.min, spread.max].map(|figure| figure / unit);
+                Some(CurvePoint { x: described.x, y, min, max })
+            });
+            Curve {
+                name: format!("{}{suffix}", series.name),
+                series: at,
+                is_paper: false,
+                points: points.collect(),
+            }
+        };
+        let curves = self.experiment.series.iter().enumerate().map(curve);
+        curves.filter(|curve| !curve.points.is_empty()).collect()
+    }
+
+    fn curves_of_paper(&self, unit: f64) -> Vec<Curve> {
+        let curve = |(at, series): (usize, &Series)| {
+            let points = series.paper.points().into_iter().map(|point| {
+                let unit = unit * self.share(point.x);
+                let [y, min, max] = [point.throughput, point.min, point.max].map(|figure| figure / unit);
+                CurvePoint { x: point.x, y, min, max }
+            });
+            Curve {
+                name: format!("{}, paper", series.name),
+                series: at,
+                is_paper: true,
+                points: points.collect(),
+            }
+        };
+        let curves = self.experiment.series.iter().enumerate().map(curve);
+        curves.filter(|curve| !curve.points.is_empty()).collect()
+    }
+
+    /// What a paper's throughput is divided by so that it is in the plot's metric.
+    fn share(&self, x: f64) -> f64 {
+        if self.plot.metric == Metric::ThroughputPerWorker { x } else { 1.0 }
+    }
+
+    /// The first point of the first series, here and in the paper.
+    fn units(&self) -> Option<Units> {
+        let first = *self.experiment.series.first()?.paper.points().first()?;
+        let here = self.results.spread(0, 0, self.plot.metric)?.median;
+        (here > 0.0).then(|| Units { here, paper: first.throughput / self.share(first.x) })
+    }
+
+    fn bars_beside_paper(&self) -> Result<Option<String>, FiguresError> {
+        self.units().map_or(Ok(None), |units| self.bars(Some(units)))
+    }
+
+    fn bars(&self, relative_to: Option<Units>) -> Result<Option<String>, FiguresError> {
+        let unit = relative_to.map_or(1.0, |units| units.here);
+        let group = |(at, series): (usize, &Series)| BarGroup {
+            label: series.name.to_owned(),
+            here: self.results.spread(at, 0, self.plot.metric).map(|spread| Bar {
+                value: spread.median / unit,
+                min: spread.min / unit,
+                max: spread.max / unit,
+            }),
+            paper: relative_to.and_then(|units| {
+                let point = *series.paper.points().first()?;
+                let [value, min, max] =
+                    [point.throughput, point.min, point.max].map(|figure| figure / units.paper);
+                Some(Bar { value, min, max })
+            }),
+        };
+        let groups: Vec<_> = self.experiment.series.iter().enumerate().map(group).collect();
+        if groups.iter().all(|group| group.here.is_none()) {
+            return Ok(None);
+        }
+        let y_label = if relative_to.is_some() { "relative" } else { self.plot.metric.label() };
+        let chart = BarChart { title: self.plot.title.to_owned(), y_label: y_label.to_owned(), groups };
+        chart.to_svg().map(Some)
+    }
+
+    /// The first run of each series in half seconds.
+    fn over_time(&self) -> Result<Option<String>, FiguresError> {
+        let runs: Vec<_> = (0..self.experiment.series.len())
+            .filter_map(|series| Some((series, self.results.of_point(series, 0).next()?)))
+            .collect();
+        let curve = |&(series, run): &(usize, &Measurement)| Curve {
+            name: self.experiment.series[series].name.to_owned(),
+            series,
+            is_paper: false,
+            points: self.over_time_of(run),
+        };
+        let curves: Vec<_> = runs.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect();
+        if curves.is_empty() {
+            return Ok(None);
+        }
+        // Several series may make checkpoints: those of the last one are shown, which is the one with everything switched on.
+        let (last, shades) = runs
+            .iter()
+            .rev()
+            .map(|&(series, run)| (series, checkpoints(run)))
+            .find(|(_, shades)| !shades.is_empty())
+            .unwrap_or_default();
+        let chart = LineChart {
+            title: self.plot.title.to_owned(),
+            x_label: "seconds".to_owned(),
+            y_label: self.plot.metric.label().to_owned(),
+            ticks: Ticks::Even,
+            curves,
+            shades,
+            shade_meaning: format!("checkpoint ({})", self.experiment.series[last].name),
+            has_markers: false,
+        };
+        chart.to_svg().map(Some)
+    }
+
+    fn over_time_of(&self, run: &Measurement) -> Vec<CurvePoint> {
+        let halves = run.half_seconds();
+        let figures = halves.iter().filter_map(|half| {
+            let y = match self.plot.metric {
+                Metric::StoredLatencyMs => half.durable_latency_ms_max?,
+                _ => half.throughput(),
+            };
+            Some(CurvePoint { x: half.ended_at, y, min: y, max: y })
+        });
+        figures.collect()
+    }
+
+    /// Where there is a measurement, ascending.
+    fn measured_xs(&self) -> Vec<f64> {
+        let mut xs: Vec<f64> = self
+            .results
+            .runs()
+            .map(|((series, point, _), ..)| self.experiment.series[series].points[point].x)
+            .collect();
+        xs.sort_by(f64::total_cmp);
+        xs.dedup();
+        xs
+    }
+}
+
+/// When checkpoints were written.
+fn checkpoints(run: &Measurement) -> Vec<Shade> {
+    let mut shades: Vec<Shade> = Vec::new();
+    let mut began = 0.0;
+    for moment in run.timeline() {
+        if moment.checkpoint {
+            match shades.last_mut() {
+                Some(last) if last.to == began => last.to = moment.ended_at,
+                _ => shades.push(Shade { from: began, to: moment.ended_at }),
+            }
+        }
+        began = moment.ended_at;
+    }
+    shades
+}
+
+fn powers_of_two_up_to(most: f64) -> Vec<f64> {
+    (0..).map(|power: i32| f64::from(power).exp2()).take_while(|&power| power <= most * 1.01).collect()
+}

@@ -1,0 +1,47 @@
+//! Why an evaluation came to no end.
+
+use std::error;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why `ensilo figures` gave up. What single runs fail with is part of the results instead.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FiguresError {
+    /// There is no experiment of this name.
+    UnknownExperiment(String),
+    /// A file of the results cannot be written or read.
+    File(PathBuf, io::Error),
+    /// A plot cannot be drawn.
+    Plot(String),
+}
+
+impl FiguresError {
+    /// For `map_err`.
+    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |error| Self::File(path, error)
+    }
+}
+
+impl fmt::Display for FiguresError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownExperiment(name) => {
+                write!(f, "there is no experiment {name}; `ensilo figures list` shows their names")
+            }
+            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Plot(why) => write!(f, "cannot draw a plot: {why}"),
+        }
+    }
+}
+
+impl error::Error for FiguresError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::File(_, error) => Some(error),
+            Self::UnknownExperiment(_) | Self::Plot(_) => None,
+        }
+    }
+}

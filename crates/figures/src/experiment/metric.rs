@@ -1,0 +1,77 @@
+//! What can be read off a run.
+
+use crate::measurement::Measurement;
+
+/// A figure of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Committed transactions a second.
+    Throughput,
+    /// The same for each worker.
+    ThroughputPerWorker,
+    /// Milliseconds until half of the transactions that had to wait for the disk were stored; over time the longest of each moment.
+    StoredLatencyMs,
+    /// Aborted attempts a second.
+    AbortsPerSecond,
+    /// By how much the database's memory grew during the run, in percent.
+    MemoryGrowthPercent,
+    /// Throughput of the slowest half second, as a share of the median half second.
+    SlowestHalfSecond,
+    /// Bytes of log for each committed transaction.
+    LogBytesPerTransaction,
+    /// Megabytes written to checkpoints.
+    CheckpointMegabytes,
+    /// Seconds of a recovery.
+    RecoverySeconds,
+    /// Seconds of a recovery for each gigabyte of checkpoint and log.
+    RecoverySecondsPerGigabyte,
+    /// Gigabytes that a recovery read.
+    RecoveryGigabytes,
+    /// The part of them that lay in the checkpoint, in percent.
+    RecoveryCheckpointPercent,
+}
+
+impl Metric {
+    /// What stands beside an axis.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Throughput => "transactions/s",
+            Self::ThroughputPerWorker => "transactions/s for each worker",
+            Self::StoredLatencyMs => "ms until stored",
+            Self::AbortsPerSecond => "aborts/s",
+            Self::MemoryGrowthPercent => "growth of memory in %",
+            Self::SlowestHalfSecond => "slowest / median half second",
+            Self::LogBytesPerTransaction => "bytes of log a transaction",
+            Self::CheckpointMegabytes => "MB of checkpoints",
+            Self::RecoverySeconds => "seconds",
+            Self::RecoverySecondsPerGigabyte => "seconds for each GB",
+            Self::RecoveryGigabytes => "GB read",
+            Self::RecoveryCheckpointPercent => "% of it checkpoint",
+        }
+    }
+
+    /// The figure of a run; `None` if the run has no such thing.
+    pub fn of(self, run: &Measurement) -> Option<f64> {
+        let recovery = run.recovery.as_ref();
+        let gigabytes = recovery.map(|recovery| recovery.bytes as f64 / 1e9);
+        match self {
+            Self::Throughput => Some(run.throughput_per_second),
+            Self::ThroughputPerWorker => Some(run.throughput_per_second / run.workers as f64),
+            Self::StoredLatencyMs => run.durable_latency_ms.as_ref().map(|latency| latency.p50),
+            Self::AbortsPerSecond => Some(run.aborted as f64 / run.seconds),
+            Self::MemoryGrowthPercent => run.memory.growth_percent(),
+            Self::SlowestHalfSecond => run.slowest_half_second(),
+            Self::LogBytesPerTransaction => Some(run.log_bytes? as f64 / run.committed.max(1) as f64),
+            Self::CheckpointMegabytes => Some(run.checkpoint_bytes? as f64 / 1e6),
+            Self::RecoverySeconds => recovery.map(|recovery| recovery.seconds),
+            Self::RecoverySecondsPerGigabyte => {
+                Some(recovery?.seconds / gigabytes.filter(|&read| read > 0.0)?)
+            }
+            Self::RecoveryGigabytes => gigabytes,
+            Self::RecoveryCheckpointPercent => {
+                let recovery = recovery.filter(|recovery| recovery.bytes > 0)?;
+                Some(100.0 * recovery.checkpoint_bytes as f64 / recovery.bytes as f64)
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What an experiment is. The experiments themselves are in [`silo`] and [`silor`]: each is a description, and one runner runs them all.
+//!
+//! To add one, write a function that describes it and name the function in the list of its paper.
+
+mod claim;
+mod metric;
+mod paper;
+mod silo;
+mod silor;
+
+pub use claim::{At, Claim, Quantity, Relation};
+pub use metric::Metric;
+pub use paper::{Paper, PaperPoint};
+
+use crate::command::BenchCommand;
+use crate::sizes::Sizes;
+
+/// A figure of a paper, or a section with measurements.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// What a user calls it, like `silo-4`.
+    pub name: &'static str,
+    /// Where it comes from, like `Silo (SOSP 2013), figure 4`.
+    pub source: &'static str,
+    /// What it shows, in one line.
+    pub title: &'static str,
+    /// What is run, and in what it differs from the paper's.
+    pub about: &'static str,
+    /// What the points of a series differ in.
+    pub axis: Axis,
+    /// The systems that are compared. The first point of the first one is what relative figures relate to.
+    pub series: Vec<Series>,
+    /// Runs of each point.
+    pub runs: usize,
+    /// How the results are drawn.
+    pub plots: Vec<Plot>,
+    /// What the paper says of it.
+    pub claims: Vec<Claim>,
+}
+
+/// What the points of a series differ in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Axis {
+    /// Nothing: each series is one bar.
+    Series,
+    /// The number of workers.
+    Workers,
+    /// Something else that is a number, with its name.
+    Number(&'static str),
+}
+
+/// One system under one load.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// Its name in the paper.
+    pub name: &'static str,
+    /// What the paper measured.
+    pub paper: Paper,
+    /// What is measured here, by ascending `x`.
+    pub points: Vec<Point>,
+}
+
+/// One point of a series.
+#[derive(Debug, Clone)]
+pub struct Point {
+    /// Where it lies on the axis; 0 if there is none.
+    pub x: f64,
+    /// How it is measured.
+    pub command: BenchCommand,
+}
+
+/// One drawing of the results.
+#[derive(Debug, Clone)]
+pub struct Plot {
+    /// What it shows.
+    pub title: &'static str,
+    /// What is drawn.
+    pub metric: Metric,
+    /// How.
+    pub kind: PlotKind,
+}
+
+/// How results are drawn: curves if there is an axis, bars if there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlotKind {
+    /// The medians with the least and the most.
+    Here,
+    /// The same and the paper's, each relative to its own first point, since machines differ.
+    BesidePaper,
+    /// One run of each series over time, with its checkpoints.
+    OverTime,
+}
+
+impl Experiment {
+    /// All experiments, sized.
+    pub fn all(sizes: &Sizes) -> Vec<Self> {
+        [silo::experiments(sizes), silor::experiments(sizes)].concat()
+    }
+
+    /// Whether a point has more workers than the machine has processors. Such points are shown and judge no claim.
+    pub fn is_beyond(&self, x: f64, cores: usize) -> bool {
+        self.axis == Axis::Workers && x > cores as f64
+    }
+
+    /// The series of this name.
+    pub(crate) fn series_at(&self, name: &str) -> Option<usize> {
+        self.series.iter().position(|series| series.name == name)
+    }
+}
+
+impl Axis {
+    /// What stands beside it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Series => "",
+            Self::Workers => "workers",
+            Self::Number(label) => label,
+        }
+    }
+}
+
+impl Series {
+    /// A series with one point.
+    fn bar(name: &'static str, paper: Paper, command: BenchCommand) -> Self {
+        Self { name, paper, points: vec![Point { x: 0.0, command }] }
+    }
+
+    /// A series over numbers of workers.
+    fn over_workers(
+        name: &'static str,
+        paper: Paper,
+        workers: &[usize],
+        command: impl Fn(usize) -> BenchCommand,
+    ) -> Self {
+        let points = workers.iter().map(|&workers| Point { x: workers as f64, command: command(workers) });
+        Self { name, paper, points: points.collect() }
+    }
+}
+
+impl Plot {
+    fn here(title: &'static str, metric: Metric) -> Self {
+        Self { title, metric, kind: PlotKind::Here }
+    }
+
+    fn beside_paper(title: &'static str, metric: Metric) -> Self {
+        Self { title, metric, kind: PlotKind::BesidePaper }
+    }
+
+    fn over_time(title: &'static str, metric: Metric) -> Self {
+        Self { title, metric, kind: PlotKind::OverTime }
+    }
+}
+
+#[cfg(test)]
+mod tests;

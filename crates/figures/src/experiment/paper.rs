@@ -1,0 +1,108 @@
+//! What the papers measured: the points behind Silo's figures 4 to 11, and single numbers.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+/// The points, as its authors published them.
+const SILO_FIGURES: &str = include_str!("../../data/silo-figures.csv");
+
+/// What a paper says of a series.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Paper {
+    /// Nothing that could be drawn.
+    Unknown,
+    /// A curve of a figure of Silo.
+    Curve {
+        /// The figure, as the list of points names it.
+        figure: &'static str,
+        /// The series.
+        series: &'static str,
+    },
+    /// One point of such a curve, as a bar.
+    PointOf {
+        /// The figure.
+        figure: &'static str,
+        /// The series.
+        series: &'static str,
+        /// The point.
+        x: f64,
+    },
+    /// An average in transactions a second.
+    Throughput(f64),
+}
+
+/// A point of a figure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PaperPoint {
+    /// Where it lies on the axis; 0 for a bar.
+    pub x: f64,
+    /// Transactions a second, the median of three runs.
+    pub throughput: f64,
+    /// The least of them.
+    pub min: f64,
+    /// The most.
+    pub max: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    figure: String,
+    series: String,
+    x: f64,
+    txn_per_s_median: f64,
+    txn_per_s_min: f64,
+    txn_per_s_max: f64,
+}
+
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    csv::Reader::from_reader(SILO_FIGURES.as_bytes())
+        .deserialize()
+        .collect::<Result<_, _>>()
+        .unwrap_or_else(|error| unreachable!("the list in this crate can be read: {error}"))
+});
+
+impl Paper {
+    /// The points, by ascending `x`.
+    pub fn points(self) -> Vec<PaperPoint> {
+        match self {
+            Self::Unknown => Vec::new(),
+            Self::Curve { figure, series } => points_of(figure, series),
+            Self::PointOf { figure, series, x } => points_of(figure, series)
+                .into_iter()
+                .filter(|point| point.x == x)
+                .map(|point| PaperPoint { x: 0.0, ..point })
+                .collect(),
+            Self::Throughput(throughput) => {
+                vec![PaperPoint { x: 0.0, throughput, min: throughput, max: throughput }]
+            }
+        }
+    }
+}
+
+fn points_of(figure: &str, series: &str) -> Vec<PaperPoint> {
+    let of_series = ROWS.iter().filter(|row| row.figure == figure && row.series == series);
+    of_series
+        .map(|row| PaperPoint {
+            x: row.x,
+            throughput: row.txn_per_s_median,
+            min: row.txn_per_s_min,
+            max: row.txn_per_s_max,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_points_of_a_curve_are_found_in_order() {
+        let points = Paper::Curve { figure: "fig4", series: "Key-Value" }.points();
+        assert_eq!((points.len(), points[0].x, points[0].throughput), (9, 1.0, 596_995.0));
+        assert!(points.is_sorted_by(|a, b| a.x < b.x));
+        assert!(points.iter().all(|point| point.min <= point.throughput && point.throughput <= point.max));
+        let bar = Paper::PointOf { figure: "fig5-7", series: "Silo", x: 28.0 }.points();
+        assert_eq!((bar.len(), bar[0].x, bar[0].throughput), (1, 0.0, 636_286.0));
+    }
+}

@@ -1,0 +1,45 @@
+//! The figures of the papers, measured again on this machine.
+//!
+//! An [`experiment`] is a description: systems, parameters, what the paper measured and what it claims. One [`runner`](Evaluation)
+//! makes the single runs of all of them, each in a process of its own (`ensilo bench ... --format json`), keeps every finished one at
+//! once, and draws the rest from what is kept: a table of all runs, plots with the paper's curve beside ours, a ruling for each claim,
+//! and one page that gathers them.
+//!
+//! ```text
+//! experiment -> plan -> runner -> bench (a process for each run) -> store (a file for each run)
+//!                                   store -> results -> verdict, table, drawing -> plot
+//!                                                       summary -> page
+//! ```
+//!
+//! It knows `ensilo bench` by its arguments and its report only, never the engine.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod command;
+mod drawing;
+mod error;
+pub mod experiment;
+mod measurement;
+pub mod page;
+mod plan;
+pub mod plot;
+mod progress;
+mod results;
+mod runner;
+mod sizes;
+mod store;
+mod summary;
+mod table;
+mod verdict;
+
+pub use bench::{Bench, Outcome, Program};
+pub use command::{BenchCommand, Storage, Workload as BenchWorkload};
+pub use error::FiguresError;
+pub use measurement::{HalfSecond, Latency, Measurement, MemoryUse, Moment, OfType, Recovery, StoredLatency};
+pub use plan::SingleRun;
+pub use progress::in_words;
+pub use runner::{Ending, Evaluation, Workload};
+pub use sizes::{Overrides, Scale, Sizes};
+pub use store::Origin;
+pub use table::command_line;
+pub use verdict::Ruling;

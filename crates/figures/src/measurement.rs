@@ -1,0 +1,262 @@
+//! What a single run measured, read from the report that `ensilo bench --format json` writes.
+
+use serde::Deserialize;
+
+/// The part of a report that the figures use; see `ensilo_bench::report::Report` for what each field means.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Measurement {
+    /// Threads that ran transactions.
+    pub workers: usize,
+    /// Seconds measured.
+    pub seconds: f64,
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Attempts that aborted.
+    pub aborted: u64,
+    /// Committed transactions per second.
+    pub throughput_per_second: f64,
+    /// Seconds of processors that the program took meanwhile.
+    pub processor_seconds: f64,
+    /// How long transactions took until they were stored.
+    pub durable_latency_ms: Option<StoredLatency>,
+    /// Bytes written to the log.
+    pub log_bytes: Option<u64>,
+    /// Bytes written to checkpoints.
+    pub checkpoint_bytes: Option<u64>,
+    /// The database's memory.
+    pub memory: MemoryUse,
+    /// How the database came back.
+    pub recovery: Option<Recovery>,
+    /// Consistency checks that were made; all passed.
+    pub consistency_checks: u64,
+    /// Whether somebody ended the run early.
+    pub interrupted: bool,
+    /// By transaction type, in no particular order.
+    pub transactions: std::collections::BTreeMap<String, OfType>,
+    /// How steady the run was; `None` if it was too short to tell.
+    #[serde(default)]
+    half_seconds: Option<Steadiness>,
+    /// The runs that the report is on: one.
+    runs: Vec<Run>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Steadiness {
+    worst: WorstHalfSecond,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct WorstHalfSecond {
+    of_median: f64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Run {
+    #[serde(default)]
+    timeline: Vec<Moment>,
+}
+
+/// Milliseconds until transactions were stored.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct StoredLatency {
+    /// Half of them took at most this.
+    pub p50: f64,
+    /// 95 of 100.
+    pub p95: f64,
+    /// 99 of 100.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// One transaction type.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct OfType {
+    /// How many committed.
+    pub count: u64,
+    /// Microseconds until the commit.
+    pub latency_us: Latency,
+}
+
+/// Microseconds until transactions were committed in memory.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Latency {
+    /// Half of them took at most this.
+    pub p50: f64,
+    /// 99 of 100.
+    pub p99: f64,
+}
+
+/// Bytes of the database.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct MemoryUse {
+    /// In use at the end.
+    pub live_bytes: u64,
+    /// In use when the measured time began.
+    pub live_bytes_before: u64,
+}
+
+/// A recovery.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Recovery {
+    /// Until the database could be used.
+    pub seconds: f64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Those of the checkpoint.
+    pub checkpoint_bytes: u64,
+    /// Those of the log.
+    pub log_bytes: u64,
+}
+
+/// A tenth of a second of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Moment {
+    /// When it ended, in seconds since the measured time began.
+    pub ended_at: f64,
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Whether a checkpoint was under way.
+    pub checkpoint: bool,
+    /// Milliseconds that it took until a transaction was stored, the longest.
+    pub durable_latency_ms_max: Option<f64>,
+}
+
+/// The paper's window, in seconds.
+const WINDOW: f64 = 0.5;
+
+impl Measurement {
+    /// The run in tenths of seconds; empty if the report does not have them.
+    pub fn timeline(&self) -> &[Moment] {
+        self.runs.first().map_or(&[], |run| &run.timeline)
+    }
+
+    /// The run in half seconds. An end that is shorter is left out.
+    pub fn half_seconds(&self) -> Vec<HalfSecond> {
+        let mut halves = Vec::new();
+        let (mut began, mut open) = (0.0, HalfSecond::default());
+        for moment in self.timeline() {
+            open.committed += moment.committed;
+            open.checkpoint |= moment.checkpoint;
+            open.durable_latency_ms_max = open.durable_latency_ms_max.max(moment.durable_latency_ms_max);
+            // Moments end a little early or late.
+            if moment.ended_at - began >= 0.9 * WINDOW {
+                open.ended_at = moment.ended_at;
+                open.seconds = moment.ended_at - began;
+                halves.push(std::mem::take(&mut open));
+                began = moment.ended_at;
+            }
+        }
+        halves
+    }
+
+    /// Throughput of the slowest half second, as a share of the median.
+    pub(crate) fn slowest_half_second(&self) -> Option<f64> {
+        self.half_seconds.map(|steadiness| steadiness.worst.of_median)
+    }
+
+    /// The transaction type that occurred most often.
+    pub fn most_frequent_type(&self) -> Option<(&str, OfType)> {
+        let types = self.transactions.iter().max_by_key(|(_, of_type)| of_type.count);
+        types.map(|(name, of_type)| (name.as_str(), *of_type))
+    }
+}
+
+/// About half a second of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct HalfSecond {
+    /// When it ended, in seconds since the measured time began.
+    pub ended_at: f64,
+    /// How long it was.
+    pub seconds: f64,
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Whether a checkpoint was written at some time in it.
+    pub checkpoint: bool,
+    /// The longest time until a transaction was stored.
+    pub durable_latency_ms_max: Option<f64>,
+}
+
+impl HalfSecond {
+    /// Transactions a second.
+    pub fn throughput(&self) -> f64 {
+        self.committed as f64 / self.seconds
+    }
+}
+
+impl MemoryUse {
+    /// By how much the end exceeds the beginning.
+    pub(crate) fn growth_percent(&self) -> Option<f64> {
+        let before = self.live_bytes_before as f64;
+        (before > 0.0).then(|| 100.0 * (self.live_bytes as f64 - before) / before)
+    }
+}
+
+/// `Option` orders `None` before `Some`, but floating point numbers have no order.
+trait MaxOfOptions {
+    fn max(self, other: Self) -> Self;
+}
+
+impl MaxOfOptions for Option<f64> {
+    fn max(self, other: Self) -> Self {
+        match (self, other) {
+            (Some(a), Some(b)) => Some(f64::max(a, b)),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// A report with this throughput.
+    pub(crate) fn report(workers: usize, throughput: f64) -> Value {
+        json!({
+            "workers": workers, "seconds": 2.0, "committed": (2.0 * throughput) as u64, "aborted": 10,
+            "throughput_per_second": throughput, "processor_seconds": 1.9, "durable_latency_ms": null, "log_bytes": null,
+            "checkpoint_bytes": null, "memory": { "live_bytes": 110, "live_bytes_before": 100, "mapped_bytes": 500 },
+            "recovery": null, "consistency_checks": 3, "interrupted": false,
+            "transactions": {
+                "read": { "count": 7, "latency_us": { "p50": 1.0, "p99": 2.0 } },
+                "rmw": { "count": 9, "latency_us": { "p50": 3.0, "p99": 4.0 } },
+            },
+            "half_seconds": { "worst": { "of_median": 0.75, "ended_at": 1.0 } },
+            "runs": [{ "seconds": 2.0, "timeline": [] }],
+        })
+    }
+
+    fn with_timeline(committed: &[u64]) -> Measurement {
+        let mut report = report(1, 10.0);
+        let moments = (1..).zip(committed);
+        report["runs"][0]["timeline"] = moments
+            .map(|(at, &committed)| {
+                let latency = (at > 5).then_some(f64::from(at));
+                json!({ "ended_at": f64::from(at) * 0.1, "committed": committed, "checkpoint": at == 7, "durable_latency_ms_max": latency })
+            })
+            .collect();
+        serde_json::from_value(report).unwrap()
+    }
+
+    #[test]
+    fn tenths_of_seconds_make_half_seconds() {
+        let halves = with_timeline(&[10; 12]).half_seconds();
+        assert_eq!(halves.len(), 2);
+        assert_eq!(halves.iter().map(|half| half.checkpoint).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(
+            halves.iter().map(|half| half.durable_latency_ms_max).collect::<Vec<_>>(),
+            [None, Some(10.0)]
+        );
+        assert!(halves.iter().all(|half| half.committed == 50 && (half.throughput() - 100.0).abs() < 1e-6));
+    }
+
+    #[test]
+    fn the_figures_of_a_report_are_read() {
+        let measurement: Measurement = serde_json::from_value(report(2, 5.0)).unwrap();
+        assert_eq!((measurement.workers, measurement.slowest_half_second()), (2, Some(0.75)));
+        assert!(measurement.half_seconds().is_empty());
+        assert_eq!(measurement.most_frequent_type().unwrap().0, "rmw");
+        assert_eq!(measurement.memory.growth_percent(), Some(10.0));
+    }
+}

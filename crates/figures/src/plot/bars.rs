@@ -1,0 +1,130 @@
+//! Bars with error bars, one group for each thing that is compared.
+
+use plotters::chart::{ChartBuilder, ChartContext};
+use plotters::coord::cartesian::Cartesian2d;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::{PathElement, RGBColor, Rectangle, SVGBackend, Text};
+use plotters::style::Color;
+
+use super::axis::TickedAxis;
+use super::canvas::{
+    Area, GRID, INK, LegendEntry, PAPER_GREY, Sample, canvas, colour, font, font_above, told,
+};
+use super::number::{axis_end, short_number};
+use crate::error::FiguresError;
+
+/// A plot of bars.
+#[derive(Debug, Clone)]
+pub struct BarChart {
+    /// What it shows.
+    pub title: String,
+    /// What stands beside the vertical axis.
+    pub y_label: String,
+    /// From left to right.
+    pub groups: Vec<BarGroup>,
+}
+
+/// Bars that belong to one thing.
+#[derive(Debug, Clone)]
+pub struct BarGroup {
+    /// Its name, below.
+    pub label: String,
+    /// What is measured here.
+    pub here: Option<Bar>,
+    /// What the paper measured.
+    pub paper: Option<Bar>,
+}
+
+/// A bar.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bar {
+    /// How high it is.
+    pub value: f64,
+    /// The lower end of its error bar.
+    pub min: f64,
+    /// The upper one.
+    pub max: f64,
+}
+
+/// A bar with its place: from where to where, and its colour.
+type Placed = (Bar, f64, f64, RGBColor);
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<TickedAxis, RangedCoordf64>>;
+
+impl BarChart {
+    /// The plot as SVG.
+    ///
+    /// # Errors
+    /// [`FiguresError::Plot`].
+    pub fn to_svg(&self) -> Result<String, FiguresError> {
+        let entry = |text: &str, colour| LegendEntry { text: text.to_owned(), sample: Sample::Box(colour) };
+        let legend = [entry("here", colour(0)), entry("the paper", PAPER_GREY)];
+        let legend = if self.has_paper() { &legend[..] } else { &[] };
+        canvas(&self.title, legend, |area| self.draw(area))
+    }
+
+    fn has_paper(&self) -> bool {
+        self.groups.iter().any(|group| group.paper.is_some())
+    }
+
+    fn draw(&self, area: &Area) -> Result<(), String> {
+        let bars = self.bars();
+        let end = axis_end(bars.iter().map(|(bar, ..)| bar.max).fold(0.0, f64::max) * 1.05);
+        let middles = (0..self.groups.len()).map(|at| at as f64 + 0.5);
+        let axis = TickedAxis { from: 0.0, to: self.groups.len() as f64, ticks: middles.collect() };
+        let mut chart = ChartBuilder::on(area)
+            .margin(10)
+            .x_label_area_size(28)
+            .y_label_area_size(66)
+            .build_cartesian_2d(axis, 0.0..end)
+            .map_err(told)?;
+        self.draw_mesh(&mut chart)?;
+        bars.iter().try_for_each(|bar| draw_bar(&mut chart, bar))
+    }
+
+    fn bars(&self) -> Vec<Placed> {
+        let width = if self.has_paper() { 0.36 } else { 0.5 };
+        let of_group = |(at, group): (usize, &BarGroup)| {
+            let middle = at as f64 + 0.5;
+            let (left, right) = if self.has_paper() {
+                (middle - width - 0.02, middle + 0.02)
+            } else {
+                (middle - width / 2.0, middle)
+            };
+            let here = group.here.map(|bar| (bar, left, left + width, colour(0)));
+            let paper = group.paper.map(|bar| (bar, right, right + width, PAPER_GREY));
+            [here, paper]
+        };
+        self.groups.iter().enumerate().flat_map(of_group).flatten().collect()
+    }
+
+    fn draw_mesh(&self, chart: &mut Chart<'_, '_>) -> Result<(), String> {
+        let label =
+            |x: &f64| self.groups.get(*x as usize).map_or_else(String::new, |group| group.label.clone());
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .bold_line_style(GRID)
+            .light_line_style(GRID.mix(0.0))
+            .axis_style(INK)
+            .label_style(font(12))
+            .axis_desc_style(font(13))
+            .y_desc(&self.y_label)
+            .y_labels(6)
+            .x_label_formatter(&label)
+            .y_label_formatter(&|y| short_number(*y))
+            .draw()
+            .map_err(told)
+    }
+}
+
+fn draw_bar(chart: &mut Chart<'_, '_>, &(bar, left, right, colour): &Placed) -> Result<(), String> {
+    let filled = Rectangle::new([(left, 0.0), (right, bar.value)], colour.filled());
+    chart.draw_series([filled]).map_err(told)?;
+    let middle = (left + right) / 2.0;
+    if bar.max > bar.min {
+        let spread = PathElement::new(vec![(middle, bar.min), (middle, bar.max)], INK.stroke_width(1));
+        chart.draw_series([spread]).map_err(told)?;
+    }
+    let number = Text::new(short_number(bar.value), (middle, bar.max.max(bar.value)), font_above(11));
+    chart.draw_series([number]).map(|_| ()).map_err(told)
+}

@@ -1,0 +1,144 @@
+//! What all plots have: a title, room for a legend, fonts and colours.
+
+use plotters::coord::Shift;
+use plotters::prelude::{
+    Circle, Cross, DrawingArea, IntoDrawingArea, PathElement, Polygon, RGBColor, Rectangle, SVGBackend, Text,
+    WHITE,
+};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, IntoFont, ShapeStyle, TextStyle};
+
+use crate::error::FiguresError;
+
+/// A part of a drawing.
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Pixels of a plot.
+pub(super) const WIDTH: u32 = 680;
+pub(super) const HEIGHT: u32 = 340;
+const TITLE_HEIGHT: i32 = 30;
+const LEGEND_WIDTH: i32 = 212;
+const LEGEND_LINE: i32 = 20;
+pub(super) const INK: RGBColor = RGBColor(34, 34, 34);
+pub(super) const PAPER_GREY: RGBColor = RGBColor(150, 150, 150);
+pub(super) const SHADE: RGBColor = RGBColor(232, 232, 232);
+pub(super) const GRID: RGBColor = RGBColor(225, 225, 225);
+
+/// Its corners, the first one twice.
+const TRIANGLE: [(i32, i32); 4] = [(0, -5), (5, 4), (-5, 4), (0, -5)];
+
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+];
+
+/// The colour of the series of this number.
+pub(super) fn colour(series: usize) -> RGBColor {
+    COLOURS[series % COLOURS.len()]
+}
+
+/// One line of a legend.
+pub(super) struct LegendEntry {
+    pub(super) text: String,
+    pub(super) sample: Sample,
+}
+
+/// What stands before it.
+pub(super) enum Sample {
+    /// A line with the marker of this series, if it has markers.
+    Line { colour: RGBColor, marker: Option<usize>, dashed: bool },
+    /// A filled box.
+    Box(RGBColor),
+}
+
+/// Draws on a new canvas: a title, the legend at the right if there is one, and what `draw` puts into the rest.
+pub(super) fn canvas(
+    title: &str,
+    legend: &[LegendEntry],
+    draw: impl FnOnce(&Area) -> Result<(), String>,
+) -> Result<String, FiguresError> {
+    let mut svg = String::new();
+    draw_all(&mut svg, title, legend, draw).map_err(FiguresError::Plot)?;
+    Ok(svg)
+}
+
+fn draw_all(
+    svg: &mut String,
+    title: &str,
+    legend: &[LegendEntry],
+    draw: impl FnOnce(&Area) -> Result<(), String>,
+) -> Result<(), String> {
+    let root = SVGBackend::with_string(svg, (WIDTH, HEIGHT)).into_drawing_area();
+    root.fill(&WHITE).map_err(told)?;
+    root.draw(&Text::new(title.to_owned(), (12, 10), font(15))).map_err(told)?;
+    let (_, below) = root.split_vertically(TITLE_HEIGHT);
+    if legend.is_empty() {
+        draw(&below)?;
+    } else {
+        let (plot, beside) = below.split_horizontally(WIDTH as i32 - LEGEND_WIDTH);
+        draw(&plot)?;
+        (0..).zip(legend).try_for_each(|(at, entry)| draw_entry(&beside, at, entry))?;
+    }
+    root.present().map_err(told)
+}
+
+fn draw_entry(area: &Area, at: i32, entry: &LegendEntry) -> Result<(), String> {
+    let middle = 16 + at * LEGEND_LINE;
+    match entry.sample {
+        Sample::Box(colour) => {
+            area.draw(&Rectangle::new([(6, middle - 6), (30, middle + 6)], colour.filled()))
+        }
+        Sample::Line { colour, dashed, .. } => {
+            let pieces: &[_] = if dashed { &[(6, 11), (15, 21), (25, 30)] } else { &[(6, 30)] };
+            pieces.iter().try_for_each(|&(from, to)| {
+                area.draw(&PathElement::new(vec![(from, middle), (to, middle)], colour.stroke_width(2)))
+            })
+        }
+    }
+    .map_err(told)?;
+    if let Sample::Line { colour, marker: Some(marker), dashed } = entry.sample {
+        draw_marker(area, (18, middle), marker, colour, !dashed)?;
+    }
+    area.draw(&Text::new(entry.text.clone(), (38, middle - 6), font(12))).map_err(told)
+}
+
+/// Draws the marker of the series of this number.
+pub(super) fn draw_marker(
+    area: &Area,
+    at: (i32, i32),
+    series: usize,
+    colour: RGBColor,
+    is_filled: bool,
+) -> Result<(), String> {
+    let style: ShapeStyle = if is_filled { colour.filled() } else { colour.stroke_width(1) };
+    let corners =
+        |points: &[(i32, i32)]| points.iter().map(|(x, y)| (at.0 + x, at.1 + y)).collect::<Vec<_>>();
+    match series % 4 {
+        0 => area.draw(&Circle::new(at, 4, style)),
+        1 => area.draw(&Rectangle::new([(at.0 - 4, at.1 - 4), (at.0 + 4, at.1 + 4)], style)),
+        2 if is_filled => area.draw(&Polygon::new(corners(&TRIANGLE), style)),
+        2 => area.draw(&PathElement::new(corners(&TRIANGLE), style)),
+        _ => area.draw(&Cross::new(at, 4, colour.stroke_width(2))),
+    }
+    .map_err(told)
+}
+
+/// The font of all text, in pixels.
+pub(super) fn font(size: u32) -> TextStyle<'static> {
+    ("sans-serif", size).into_font().color(&INK)
+}
+
+/// The same, for text that stands centred above a point.
+pub(super) fn font_above(size: u32) -> TextStyle<'static> {
+    font(size).pos(Pos::new(HPos::Center, VPos::Bottom))
+}
+
+/// An error of the drawing library in words.
+pub(super) fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,213 @@
+//! Curves with error bars over an axis of numbers.
+
+use plotters::chart::{ChartBuilder, ChartContext};
+use plotters::coord::cartesian::Cartesian2d;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::{DashedLineSeries, LineSeries, PathElement, RGBColor, Rectangle, SVGBackend};
+use plotters::style::Color;
+
+use super::axis::TickedAxis;
+use super::canvas::{Area, GRID, INK, LegendEntry, SHADE, Sample, canvas, colour, draw_marker, font, told};
+use super::number::{axis_end, short_number};
+use crate::error::FiguresError;
+
+/// A plot of curves.
+#[derive(Debug, Clone)]
+pub struct LineChart {
+    /// What it shows.
+    pub title: String,
+    /// What stands below the horizontal axis.
+    pub x_label: String,
+    /// What stands beside the vertical axis.
+    pub y_label: String,
+    /// How the horizontal axis is divided.
+    pub ticks: Ticks,
+    /// What is drawn.
+    pub curves: Vec<Curve>,
+    /// Parts of the horizontal axis that are grey.
+    pub shades: Vec<Shade>,
+    /// What a grey part means.
+    pub shade_meaning: String,
+    /// Whether points have markers and error bars.
+    pub has_markers: bool,
+}
+
+/// How a horizontal axis is divided.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ticks {
+    /// At these numbers.
+    At(Vec<f64>),
+    /// At these numbers, each doubling taking as much room.
+    Doubling(Vec<f64>),
+    /// As it comes, from 0.
+    Even,
+}
+
+/// A curve.
+#[derive(Debug, Clone)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub name: String,
+    /// Which colour and marker it has.
+    pub series: usize,
+    /// Whether it is a paper's: dashed, with hollow markers.
+    pub is_paper: bool,
+    /// Its points by ascending `x`.
+    pub points: Vec<CurvePoint>,
+}
+
+/// A point with its error bar.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CurvePoint {
+    /// Where it lies.
+    pub x: f64,
+    /// How high.
+    pub y: f64,
+    /// The lower end of its error bar.
+    pub min: f64,
+    /// The upper one.
+    pub max: f64,
+}
+
+/// A grey part of the horizontal axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shade {
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends; the end of the axis if that comes before.
+    pub to: f64,
+}
+
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<TickedAxis, RangedCoordf64>>;
+
+impl LineChart {
+    /// The plot as SVG.
+    ///
+    /// # Errors
+    /// [`FiguresError::Plot`].
+    pub fn to_svg(&self) -> Result<String, FiguresError> {
+        canvas(&self.title, &self.legend(), |area| self.draw(area))
+    }
+
+    fn legend(&self) -> Vec<LegendEntry> {
+        let line = |curve: &Curve| LegendEntry {
+            text: curve.name.clone(),
+            sample: Sample::Line {
+                colour: colour(curve.series),
+                marker: self.has_markers.then_some(curve.series),
+                dashed: curve.is_paper,
+            },
+        };
+        let mut entries: Vec<_> = self.curves.iter().map(line).collect();
+        if !self.shades.is_empty() {
+            entries.push(LegendEntry { text: self.shade_meaning.clone(), sample: Sample::Box(SHADE) });
+        }
+        entries
+    }
+
+    fn draw(&self, area: &Area) -> Result<(), String> {
+        let points = || self.curves.iter().flat_map(|curve| &curve.points);
+        let most = points().map(|point| point.max).fold(0.0, f64::max);
+        let axis = self.horizontal(points().map(|point| point.x));
+        let mut chart = ChartBuilder::on(area)
+            .margin(10)
+            .x_label_area_size(42)
+            .y_label_area_size(66)
+            .build_cartesian_2d(axis, 0.0..axis_end(most))
+            .map_err(told)?;
+        self.draw_shades(&mut chart, axis_end(most))?;
+        self.draw_mesh(&mut chart)?;
+        self.curves.iter().try_for_each(|curve| self.draw_curve(area, &mut chart, curve))
+    }
+
+    fn horizontal(&self, xs: impl Iterator<Item = f64>) -> TickedAxis {
+        let most = xs.fold(0.0, f64::max);
+        match &self.ticks {
+            Ticks::At(ticks) => {
+                let end = ticks.iter().copied().fold(most, f64::max);
+                TickedAxis { from: 0.0, to: end.max(f64::MIN_POSITIVE) * 1.05, ticks: ticks.clone() }
+            }
+            Ticks::Doubling(ticks) => {
+                let end = ticks.iter().copied().fold(most, f64::max).max(2.0);
+                let ticks = ticks.iter().map(|tick| tick.log2()).collect();
+                TickedAxis { from: -0.15, to: end.log2() + 0.15, ticks }
+            }
+            Ticks::Even => {
+                let step = even_step(most);
+                let ticks =
+                    (0..).map(|at| f64::from(at) * step).take_while(|&tick| tick <= most * 1.01).collect();
+                TickedAxis { from: 0.0, to: most.max(f64::MIN_POSITIVE) * 1.02, ticks }
+            }
+        }
+    }
+
+    fn placed(&self, x: f64) -> f64 {
+        if matches!(self.ticks, Ticks::Doubling(_)) { x.log2() } else { x }
+    }
+
+    fn draw_shades(&self, chart: &mut Chart<'_, '_>, top: f64) -> Result<(), String> {
+        let ends = chart.x_range();
+        let boxes = self.shades.iter().map(|shade| {
+            let (left, right) =
+                (self.placed(shade.from).max(ends.start), self.placed(shade.to).min(ends.end));
+            Rectangle::new([(left, 0.0), (right.max(left), top)], SHADE.filled())
+        });
+        chart.draw_series(boxes).map(|_| ()).map_err(told)
+    }
+
+    fn draw_mesh(&self, chart: &mut Chart<'_, '_>) -> Result<(), String> {
+        let is_doubling = matches!(self.ticks, Ticks::Doubling(_));
+        let x_number =
+            |x: &f64| short_number(if is_doubling { (10.0 * x.exp2()).round() / 10.0 } else { *x });
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .bold_line_style(GRID)
+            .light_line_style(GRID.mix(0.0))
+            .axis_style(INK)
+            .label_style(font(12))
+            .axis_desc_style(font(13))
+            .x_desc(&self.x_label)
+            .y_desc(&self.y_label)
+            .y_labels(6)
+            .x_label_formatter(&x_number)
+            .y_label_formatter(&|y| short_number(*y))
+            .draw()
+            .map_err(told)
+    }
+
+    fn draw_curve(&self, area: &Area, chart: &mut Chart<'_, '_>, curve: &Curve) -> Result<(), String> {
+        let colour = colour(curve.series);
+        let points: Vec<_> = curve.points.iter().map(|point| (self.placed(point.x), point.y)).collect();
+        if curve.is_paper {
+            let dashes = DashedLineSeries::new(points, 5, 4, colour.stroke_width(1));
+            chart.draw_series(dashes).map_err(told)?;
+        } else {
+            chart.draw_series(LineSeries::new(points, colour.stroke_width(2))).map_err(told)?;
+        }
+        if !self.has_markers {
+            return Ok(());
+        }
+        let bars = curve.points.iter().flat_map(|point| self.error_bar(point, colour));
+        chart.draw_series(bars).map_err(told)?;
+        let (left, top) = area.get_base_pixel();
+        curve.points.iter().try_for_each(|point| {
+            let (x, y) = chart.backend_coord(&(self.placed(point.x), point.y));
+            draw_marker(area, (x - left, y - top), curve.series, colour, !curve.is_paper)
+        })
+    }
+
+    /// A vertical line from the least to the most.
+    fn error_bar(&self, point: &CurvePoint, colour: RGBColor) -> Option<PathElement<(f64, f64)>> {
+        let x = self.placed(point.x);
+        (point.max > point.min)
+            .then(|| PathElement::new(vec![(x, point.min), (x, point.max)], colour.stroke_width(1)))
+    }
+}
+
+/// A step by which some five ticks reach `most`.
+fn even_step(most: f64) -> f64 {
+    let rough = (most / 6.0).max(f64::MIN_POSITIVE);
+    let power = 10_f64.powf(rough.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power).into_iter().find(|&step| step >= rough).unwrap_or(rough)
+}

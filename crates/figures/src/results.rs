@@ -1,0 +1,130 @@
+//! The runs of one experiment, by series, point and repetition.
+
+use std::collections::BTreeMap;
+
+use crate::experiment::{Experiment, Metric};
+use crate::measurement::Measurement;
+use crate::plan::SingleRun;
+use crate::store::StoredOutcome;
+
+/// What has been measured of an experiment so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Results {
+    runs: BTreeMap<Place, (Vec<String>, Measurement)>,
+    missing: BTreeMap<Place, Why>,
+}
+
+/// Series, point, repetition.
+type Place = (usize, usize, usize);
+
+/// Why a run has no measurement.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Why {
+    /// The program refuses it.
+    Refused(String),
+    /// It failed.
+    Failed(String),
+}
+
+/// The runs of a point as one figure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spread {
+    /// The one in the middle; of an even number, the mean of both.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The most.
+    pub max: f64,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Spread {
+    /// Of these figures; `None` if there are none.
+    pub(crate) fn of(mut figures: Vec<f64>) -> Option<Self> {
+        figures.sort_by(f64::total_cmp);
+        let (min, max) = (*figures.first()?, *figures.last()?);
+        let middle = (figures[(figures.len() - 1) / 2], figures[figures.len() / 2]);
+        Some(Self { median: (middle.0 + middle.1) / 2.0, min, max, count: figures.len() })
+    }
+}
+
+impl Results {
+    /// Takes up how a run has ended.
+    pub(crate) fn add(&mut self, run: &SingleRun, outcome: StoredOutcome) {
+        let place = (run.series, run.point, run.repetition);
+        let why = match outcome {
+            StoredOutcome::Measured(report) => match serde_json::from_value(report) {
+                Ok(measurement) => {
+                    self.runs.insert(place, (run.arguments.clone(), measurement));
+                    return;
+                }
+                Err(error) => Why::Failed(format!("its report cannot be read: {error}")),
+            },
+            StoredOutcome::Refused(why) => Why::Refused(why),
+            StoredOutcome::Failed(why) => Why::Failed(why),
+        };
+        self.missing.insert(place, why);
+    }
+
+    /// Whether nothing has been measured.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// All runs: series, point, repetition, arguments and measurement.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (Place, &[String], &Measurement)> {
+        self.runs.iter().map(|(&place, (arguments, run))| (place, arguments.as_slice(), run))
+    }
+
+    /// The repetitions of a point.
+    pub(crate) fn of_point(&self, series: usize, point: usize) -> impl Iterator<Item = &Measurement> {
+        self.runs.range((series, point, 0)..=(series, point, usize::MAX)).map(|(_, (_, run))| run)
+    }
+
+    /// A figure of a point.
+    pub(crate) fn spread(&self, series: usize, point: usize, metric: Metric) -> Option<Spread> {
+        Spread::of(self.of_point(series, point).filter_map(|run| metric.of(run)).collect())
+    }
+
+    /// A figure of one run.
+    pub(crate) fn figure(
+        &self,
+        series: usize,
+        point: usize,
+        repetition: usize,
+        metric: Metric,
+    ) -> Option<f64> {
+        metric.of(&self.runs.get(&(series, point, repetition))?.1)
+    }
+
+    /// The runs without measurement, told by series and reason, with their number.
+    pub(crate) fn missing(&self, experiment: &Experiment) -> Vec<(&'static str, Why, usize)> {
+        let mut told: BTreeMap<(usize, &Why), usize> = BTreeMap::new();
+        for (&(series, ..), why) in &self.missing {
+            *told.entry((series, why)).or_default() += 1;
+        }
+        let named = |((series, why), count): ((usize, &Why), usize)| {
+            (experiment.series[series].name, why.clone(), count)
+        };
+        told.into_iter().map(named).collect()
+    }
+
+    /// How many runs failed or were refused.
+    pub(crate) fn missing_count(&self) -> usize {
+        self.missing.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_lies_in_the_middle() {
+        let spread = |figures: &[f64]| Spread::of(figures.to_vec());
+        assert_eq!(spread(&[]), None);
+        assert_eq!(spread(&[3.0, 1.0, 2.0]), Some(Spread { median: 2.0, min: 1.0, max: 3.0, count: 3 }));
+        assert_eq!(spread(&[4.0, 2.0]), Some(Spread { median: 3.0, min: 2.0, max: 4.0, count: 2 }));
+    }
+}

@@ -1,0 +1,167 @@
+//! How large the experiments are: what fits the machine, and how long somebody wants to wait.
+
+use ensilo_bench::report::Machine;
+
+/// How thorough an evaluation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// All experiments within a quarter of an hour on two cores: enough to see a trend, too short to judge small differences.
+    Quick,
+    /// Runs that are long enough for figures that are to be kept.
+    Full,
+}
+
+/// What a user may set apart from the scale.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Overrides {
+    /// The numbers of workers on the axes of that name, ascending; the last is used where a figure has one number of workers.
+    pub workers: Option<Vec<usize>>,
+    /// Seconds that each single run measures; runs over time take a multiple of it.
+    pub seconds: Option<f64>,
+    /// Runs of each point, at least 1.
+    pub runs: Option<usize>,
+}
+
+/// The parameters that depend on the machine and the scale.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sizes {
+    /// Processors of the machine.
+    pub cores: usize,
+    /// Numbers of workers to measure with, ascending.
+    pub workers: Vec<usize>,
+    /// Workers where a figure has one number of them: as many as cores, or the last of the user's list.
+    pub all_workers: usize,
+    /// Numbers of workers around that of the cores.
+    pub workers_around_cores: Vec<usize>,
+    /// Seconds that a run measures.
+    pub seconds: f64,
+    /// Seconds before that.
+    pub warmup: f64,
+    /// Seconds of runs that are looked at over time.
+    pub timeline_seconds: f64,
+    /// Runs of each point.
+    pub runs: usize,
+    /// Runs of each point over time.
+    pub timeline_runs: usize,
+    /// Records of a YCSB database.
+    pub records: u64,
+    /// Records where only a small part may change between two snapshots.
+    pub records_for_space: u64,
+    /// Percent of items that new-orders take from another warehouse.
+    pub remote_item_percents: Vec<u32>,
+}
+
+/// Bytes of memory for a record of 100 bytes with its key, its share of the tree, and an older version of some.
+const RECORD_BYTES: u64 = 200;
+/// Silo §5.2.
+const PAPER_RECORDS: u64 = 160_000_000;
+
+impl Sizes {
+    /// What fits `machine` at this scale.
+    pub fn new(scale: Scale, machine: &Machine, overrides: &Overrides) -> Self {
+        let cores = machine.cores;
+        let seconds = overrides.seconds.unwrap_or(match scale {
+            Scale::Quick => 1.0,
+            Scale::Full => 10.0,
+        });
+        let workers = overrides.workers.clone().unwrap_or_else(|| worker_axis(cores, scale));
+        let all_workers = overrides.workers.as_ref().and_then(|list| list.last().copied()).unwrap_or(cores);
+        let per_core = match scale {
+            Scale::Quick => 500_000,
+            Scale::Full => 5_000_000,
+        };
+        let fitting = (machine.memory_bytes / 3 / RECORD_BYTES).clamp(100_000, PAPER_RECORDS);
+        Self {
+            cores,
+            workers_around_cores: overrides.workers.clone().unwrap_or_else(|| around(cores)),
+            workers,
+            all_workers,
+            seconds,
+            warmup: (seconds / 4.0).min(2.0),
+            timeline_seconds: 6.0 * seconds,
+            runs: overrides.runs.unwrap_or(3),
+            timeline_runs: overrides.runs.unwrap_or(match scale {
+                Scale::Quick => 1,
+                Scale::Full => 3,
+            }),
+            records: fitting.min(per_core * cores as u64),
+            records_for_space: fitting.min(16_000_000 * all_workers as u64),
+            remote_item_percents: match scale {
+                Scale::Quick => vec![0, 2, 10],
+                Scale::Full => (0..=10).collect(),
+            },
+        }
+    }
+}
+
+/// From one worker to twice as many as cores.
+fn worker_axis(cores: usize, scale: Scale) -> Vec<usize> {
+    let steps = match scale {
+        Scale::Quick => 3,
+        Scale::Full => 8,
+    };
+    let mut axis: Vec<usize> = if cores <= 4 {
+        (0..).map(|power| 1 << power).take_while(|&workers| workers < cores).collect()
+    } else {
+        (1..steps).map(|step| cores * step / steps).collect()
+    };
+    axis.extend([1, cores, 2 * cores]);
+    axis.retain(|&workers| workers > 0);
+    axis.sort_unstable();
+    axis.dedup();
+    axis
+}
+
+/// SiloR's 28 and 32 workers of 32 cores, and as many more.
+fn around(cores: usize) -> Vec<usize> {
+    let some = (cores / 8).max(1);
+    let mut list = vec![(cores - some).max(1), cores, cores + some];
+    list.dedup();
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(cores: usize, memory_bytes: u64) -> Machine {
+        Machine { cpu: "a processor".to_owned(), cores, memory_bytes, os: "an operating system".to_owned() }
+    }
+
+    #[test]
+    fn axes_go_from_one_worker_beyond_the_cores() {
+        for cores in 1..=64 {
+            for scale in [Scale::Quick, Scale::Full] {
+                let sizes = Sizes::new(scale, &machine(cores, 24 << 30), &Overrides::default());
+                assert!(sizes.workers.is_sorted_by(|a, b| a < b), "{sizes:?}");
+                assert!(sizes.workers_around_cores.is_sorted_by(|a, b| a < b), "{sizes:?}");
+                assert_eq!((sizes.workers[0], sizes.workers.last()), (1, Some(&(2 * cores))));
+                assert!(sizes.workers.contains(&cores));
+            }
+        }
+    }
+
+    #[test]
+    fn records_fit_the_memory() {
+        for memory in [1 << 30, 8 << 30, 24 << 30, 256 << 30_u64] {
+            let sizes = Sizes::new(Scale::Full, &machine(32, memory), &Overrides::default());
+            assert!(sizes.records * RECORD_BYTES <= memory / 2, "{sizes:?}");
+            assert!(sizes.records_for_space <= PAPER_RECORDS);
+        }
+        assert_eq!(
+            Sizes::new(Scale::Full, &machine(32, 256 << 30), &Overrides::default()).records,
+            PAPER_RECORDS
+        );
+    }
+
+    #[test]
+    fn what_the_user_says_is_taken() {
+        let overrides = Overrides { workers: Some(vec![1, 3]), seconds: Some(2.0), runs: Some(5) };
+        let sizes = Sizes::new(Scale::Quick, &machine(2, 8 << 30), &overrides);
+        assert_eq!(
+            (sizes.workers, sizes.all_workers, sizes.workers_around_cores),
+            (vec![1, 3], 3, vec![1, 3])
+        );
+        assert_eq!((sizes.seconds, sizes.runs, sizes.timeline_runs), (2.0, 5, 5));
+    }
+}
