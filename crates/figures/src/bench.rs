@@ -41,8 +41,9 @@ pub struct Program {
 const USAGE: i32 = 2;
 /// So often it is looked whether a run has ended or is to end.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-/// A process that was asked to end gets so long. It looks only between steps, and one that is killed leaves its files behind.
-const GRACE: Duration = Duration::from_secs(120);
+/// A process that was asked to end is asked again after this time, by which it ends at once and still removes its files, and is killed
+/// when it has passed once more.
+const GRACE: Duration = Duration::from_secs(10);
 
 impl Program {
     /// The program at `path`, which understands `bench`.
@@ -88,20 +89,20 @@ struct Process {
 impl Process {
     fn wait(mut self, limit: Duration, interrupt: &Interrupt) -> io::Result<Outcome> {
         let deadline = Instant::now() + limit;
-        let mut asked = None;
-        let mut is_late = false;
+        let (mut is_late, mut asked, mut asked_at) = (false, 0, Instant::now());
         let status = loop {
             if let Some(status) = self.child.try_wait()? {
                 break status;
             }
             is_late |= Instant::now() > deadline;
-            match asked {
-                None if is_late || interrupt.is_raised() => {
-                    ask_to_end(&mut self.child)?;
-                    asked = Some(Instant::now());
+            let is_due = asked == 0 || asked_at.elapsed() > GRACE;
+            if is_due && (is_late || interrupt.is_raised()) {
+                if asked < 2 {
+                    ask_to_end(&mut self.child)?
+                } else {
+                    self.child.kill()?
                 }
-                Some(when) if when.elapsed() > GRACE => self.child.kill()?,
-                _ => {}
+                (asked, asked_at) = (asked + 1, Instant::now());
             }
             thread::sleep(LOOK_INTERVAL);
         };
