@@ -89,9 +89,9 @@ fn main() -> ExitCode {
 fn ci() -> Vec<Step> {
     let mut steps = vec![
         Step::cargo("format", "fmt --all --check"),
-        Step::cargo("lints", "clippy --workspace --all-targets --release -- -D warnings"),
+        Step::cargo("lints", "clippy --workspace --all-targets --profile quick -- -D warnings"),
         Step::cargo("documentation", "doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"),
-        Step::cargo("tests", "test --workspace --release"),
+        Step::cargo("tests", "test --workspace --profile quick"),
     ];
     steps.extend(models());
     steps
@@ -99,12 +99,13 @@ fn ci() -> Vec<Step> {
 
 fn models() -> Vec<Step> {
     vec![
-        Step::cargo("loom: memory freed by others", "test --release -p ensilo-slab --test model")
+        Step::cargo("loom: memory freed by others", "test --profile quick -p ensilo-slab --test model")
             .model("loom"),
-        Step::cargo("loom: epochs", "test --release -p ensilo-epoch --test loom").model("loom"),
-        Step::cargo("loom: records and commit", "test --release -p ensilo-txn --lib").model("loom"),
-        Step::cargo("loom: workers and closing", "test --release -p ensilo --lib slot").model("loom"),
-        Step::cargo("shuttle: index", "test --release -p ensilo-index --test shuttle").model("shuttle"),
+        Step::cargo("loom: epochs", "test --profile quick -p ensilo-epoch --test loom").model("loom"),
+        Step::cargo("loom: records and commit", "test --profile quick -p ensilo-txn --lib").model("loom"),
+        Step::cargo("loom: log buffers", "test --profile quick -p ensilo-log --lib model").model("loom"),
+        Step::cargo("loom: workers and closing", "test --profile quick -p ensilo --lib slot").model("loom"),
+        Step::cargo("shuttle: index", "test --profile quick -p ensilo-index --test shuttle").model("shuttle"),
     ]
 }
 
@@ -119,14 +120,15 @@ fn safety(stress_seconds: u64) -> Vec<Step> {
             .env("TSAN_OPTIONS", TSAN_OPTIONS);
         steps.push(step);
     }
-    let stress = Step::cargo("stress: checked histories", "test --release -p ensilo-check --test stress");
+    let stress =
+        Step::cargo("stress: checked histories", "test --profile quick -p ensilo-check --test stress");
     steps.push(stress.env("ENSILO_STRESS_SECONDS", &stress_seconds.to_string()));
     steps
 }
 
 fn crash(cycles: u64, seed: u64) -> Vec<Step> {
     let test = |name: &str, arguments: &str| {
-        Step::cargo(name, &format!("test --release -p ensilo-crash {arguments} -- --nocapture"))
+        Step::cargo(name, &format!("test --profile quick -p ensilo-crash {arguments} -- --nocapture"))
             .env("ENSILO_CRASH_LONG", "1")
             .env("ENSILO_CRASH_SEED", &seed.to_string())
     };

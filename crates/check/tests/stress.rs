@@ -1,6 +1,6 @@
 //! Random transactions by many threads: every history is serializable.
 //!
-//! `ENSILO_STRESS_SECONDS=600 cargo test --release -p ensilo-check --test stress` runs longer than the default of
+//! `ENSILO_STRESS_SECONDS=600 cargo test --profile quick -p ensilo-check --test stress` runs longer than the default of
 //! some seconds; `ENSILO_STRESS_SEED=N` begins with run `N`. Threads are scheduled by the system: a seed brings back what is
 //! run, not how it interleaves.
 #![allow(clippy::unwrap_used, reason = "tests")]
@@ -28,7 +28,7 @@ fn histories_of_random_transactions_are_serializable() {
         let outcome = run::<Silo<Recording>>(&Plan::of_seed(first + runs));
         assert!(
             outcome.is_clean(),
-            "{outcome}\nreplay: ENSILO_STRESS_SEED={} cargo test --release -p ensilo-check --test stress",
+            "{outcome}\nreplay: ENSILO_STRESS_SEED={} cargo test --profile quick -p ensilo-check --test stress",
             first + runs
         );
         runs += 1;

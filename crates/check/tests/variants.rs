@@ -1,6 +1,6 @@
 //! The configurations that Silo is compared with lose none of its guarantees: their histories are serializable too.
 //!
-//! `ENSILO_STRESS_SECONDS=60 cargo test --release -p ensilo-check --test variants` runs longer than the default of two seconds each.
+//! `ENSILO_STRESS_SECONDS=60 cargo test --profile quick -p ensilo-check --test variants` runs longer than the default of two seconds each.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod engine;

@@ -1,5 +1,5 @@
 //! The epoch protocol in every order of its steps, as far as weak memory allows:
-//! `RUSTFLAGS="--cfg loom" cargo test -p ensilo-epoch --test loom --release`.
+//! `RUSTFLAGS="--cfg loom" cargo test -p ensilo-epoch --test loom --profile quick`.
 //!
 //! Each model runs twice: as it is, and with participants whose barriers are left out, which the model has to find out.
 //!

@@ -1,5 +1,5 @@
 //! Models of the node protocol: nodes of 3 slots, and interleavings chosen by shuttle. Run with
-//! `RUSTFLAGS="--cfg shuttle" cargo test -p ensilo-index --release --test shuttle`.
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p ensilo-index --profile quick --test shuttle`.
 //!
 //! A failure prints the schedule; `shuttle::replay(scenario, schedule)` runs it again. Shuttle executes every atomic access
 //! in the order of the schedule: it finds errors of the protocol, not of the memory ordering.

@@ -1,5 +1,5 @@
 //! The way of log entries from workers to a logger, in every order of its steps:
-//! `RUSTFLAGS="--cfg loom" cargo test -p ensilo-log --lib --release`.
+//! `RUSTFLAGS="--cfg loom" cargo test -p ensilo-log --lib --profile quick`.
 //!
 //! The checker is told of every access to a byte of a buffer: one that is not ordered with the other half's, or with the next user's
 //! after the buffer was given back, is a failure of the model.

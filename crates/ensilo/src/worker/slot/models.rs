@@ -1,5 +1,5 @@
 //! The slot in every order of its steps, as far as weak memory allows:
-//! `RUSTFLAGS="--cfg loom" cargo test -p ensilo --lib --release slot`.
+//! `RUSTFLAGS="--cfg loom" cargo test -p ensilo --lib --profile quick slot`.
 //!
 //! What the worker is made of is a cell that the checker watches: two threads that use it without an order between them fail
 //! the model.
