@@ -13,6 +13,7 @@ pub use format::{
     Manifest, ManifestDamage, PATCH_PAIR_BYTES_MAX, PAYLOAD_BYTES_MAX, PatchWords, SealedHeader,
     Transactions, Write, block_bytes, delete_bytes, encode_delete, encode_patch, encode_put,
     encode_transaction, epoch_of, patch_bytes, patch_bytes_max, put_bytes, transaction_bytes, varint_bytes,
+    write_bytes_max,
 };
 pub use recovery::{
     BackedUp, CheckpointPlace, CheckpointWriter, Consequence, Damage, DatabaseFiles, Dumped, Finding,

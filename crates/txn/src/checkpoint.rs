@@ -19,6 +19,9 @@ use crate::tid::Tid;
 /// So many records are visited under one pin: a walk of minutes keeps no memory from being freed.
 const BATCH_LEN: usize = 512;
 
+/// So many records wait for their rows to be loaded.
+const RECORDS_AHEAD: usize = 4;
+
 /// A record as a checkpoint keeps it.
 #[derive(Debug)]
 pub struct CheckpointRecord<'a> {
@@ -101,13 +104,23 @@ fn walk_batch(
         before,
         each,
         words: Vec::new(),
-        left: BATCH_LEN,
-        last: None,
+        waiting: Default::default(),
+        arrived: 0,
         is_over: false,
     };
     let low = after.map_or(Bound::Unbounded, Bound::Excluded);
     store.index().scan((low, Bound::Unbounded), Direction::Forward, &guard, &mut batch);
-    if batch.is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(batch.last) }
+    for number in batch.arrived.saturating_sub(RECORDS_AHEAD)..batch.arrived {
+        if batch.is_over {
+            break;
+        }
+        batch.hand_out(number);
+    }
+    if batch.is_over {
+        return ControlFlow::Break(());
+    }
+    let last = batch.arrived.checked_sub(1).filter(|_| batch.arrived == BATCH_LEN);
+    ControlFlow::Continue(last.map(|number| std::mem::take(&mut batch.waiting[number % RECORDS_AHEAD].0)))
 }
 
 /// One pin's part of a walk.
@@ -117,9 +130,10 @@ struct Batch<'a, 'g, E> {
     before: Epoch,
     each: &'a mut E,
     words: Vec<u64>,
-    left: usize,
-    /// The key at which the batch was full.
-    last: Option<Vec<u8>>,
+    /// Keys and index values of the records that were shown last, each at the place of its number.
+    waiting: [(Vec<u8>, u64); RECORDS_AHEAD],
+    /// How many records were shown.
+    arrived: usize,
     /// Whether `each` had enough.
     is_over: bool,
 }
@@ -128,18 +142,33 @@ impl<E: FnMut(CheckpointRecord<'_>) -> ControlFlow<()>> ScanVisitor for Batch<'_
     fn node(&mut self, _: NodeStamp) {}
 
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
-        if let Some((tid, len_bytes)) = self.copy(key, value)
-            && (self.each)(CheckpointRecord { key, tid, words: &self.words, len_bytes }).is_break()
-        {
-            self.is_over = true;
-            return ControlFlow::Break(());
+        // SAFETY: a value of a store's tree is a record, read while this thread is pinned.
+        unsafe { RecordPtr::from_index_value(value) }.prefetch_row();
+        if let Some(ripe) = self.arrived.checked_sub(RECORDS_AHEAD) {
+            self.hand_out(ripe);
         }
-        self.left -= 1;
-        if self.left == 0 {
-            self.last = Some(key.to_vec());
+        let (waiting_key, waiting_value) = &mut self.waiting[self.arrived % RECORDS_AHEAD];
+        waiting_key.clear();
+        waiting_key.extend_from_slice(key);
+        *waiting_value = value;
+        self.arrived += 1;
+        if self.is_over || self.arrived == BATCH_LEN {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
+    }
+}
+
+impl<E: FnMut(CheckpointRecord<'_>) -> ControlFlow<()>> Batch<'_, '_, E> {
+    /// Hands out the record of this number, which is among the waiting ones.
+    fn hand_out(&mut self, number: usize) {
+        let (key, value) = &mut self.waiting[number % RECORDS_AHEAD];
+        let (key, value) = (std::mem::take(key), *value);
+        if let Some((tid, len_bytes)) = self.copy(&key, value) {
+            let record = CheckpointRecord { key: &key, tid, words: &self.words, len_bytes };
+            self.is_over = (self.each)(record).is_break();
+        }
+        self.waiting[number % RECORDS_AHEAD].0 = key;
     }
 }
 

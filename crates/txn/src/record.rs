@@ -30,8 +30,8 @@ use std::ptr::NonNull;
 
 use ensilo_epoch::Guard;
 use ensilo_slab::{AccountId, Heap, OutOfMemory};
-use ensilo_sync::Backoff;
 use ensilo_sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+use ensilo_sync::{Backoff, prefetch};
 
 use crate::row::{ROW_LEN_MAX, RowRef};
 use crate::store::TableId;
@@ -50,6 +50,9 @@ struct Header {
 
 const HEADER_BYTES: usize = size_of::<Header>();
 const WORD_BYTES: usize = size_of::<AtomicU64>();
+const LINE_BYTES: usize = 64;
+/// A longer row is left to the processor, which sees by then that it is read in order.
+const PREFETCHED_BYTES_MAX: usize = 1024;
 
 #[cfg(not(any(loom, shuttle)))]
 const _: () = assert!(HEADER_BYTES == 24 && WORD_BYTES == 8);
@@ -228,6 +231,14 @@ impl RecordPtr {
         // SAFETY: I1: the length that stands in `meta` never exceeds the capacity, whoever is writing meanwhile; I3 keeps
         // the record while the transaction is pinned, and a RowRef is handed out only to closures within it.
         unsafe { RowRef::from_raw(self.words(), len_bytes) }
+    }
+
+    /// Starts to load the row. Its length is read, and waited for if it is not in the cache.
+    #[inline]
+    pub(crate) fn prefetch_row(self) {
+        let end = HEADER_BYTES + len_of(self.header().meta.load(Ordering::Relaxed)).min(PREFETCHED_BYTES_MAX);
+        let record = self.0.as_ptr().cast::<u8>().cast_const();
+        (LINE_BYTES..end).step_by(LINE_BYTES).for_each(|offset| prefetch(record.wrapping_add(offset)));
     }
 
     /// Whether a row of `len_bytes` can be written in place.

@@ -82,9 +82,19 @@ impl<'a> RowRef<'a> {
         std::array::from_fn(|index| self.word(index))
     }
 
+    /// The row's words; the last one is padded with zero bytes.
+    #[inline]
+    pub fn all_words(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        // SAFETY: the constructor's caller vouches for that many words during 'a; words may be written meanwhile, since they are
+        // atomics.
+        let words = unsafe { std::slice::from_raw_parts(self.words, self.len_words()) };
+        // Relaxed: as in `word`.
+        words.iter().map(|word| word.load(Ordering::Relaxed))
+    }
+
     /// Appends the row's words to `target`.
     #[inline]
     pub fn copy_to(&self, target: &mut Vec<u64>) {
-        target.extend((0..self.len_words()).map(|index| self.word(index)));
+        target.extend(self.all_words());
     }
 }

@@ -21,6 +21,9 @@ use super::cursor::{Cursor, varint_bytes};
 /// Key lengths from here on take a varint of their own.
 pub(super) const LONG_KEY: u8 = 63;
 
+/// Numbers below are varints of one byte.
+const SMALL: u8 = 0x80;
+
 /// Bits 0 and 1 of a head.
 pub(super) const PUT: u8 = 0;
 /// Bits 0 and 1 of a head.
@@ -35,6 +38,8 @@ pub const LEFT_OUT_BYTES: usize = transaction_bytes(1) + 1;
 
 /// The most bytes that a pair of a patch takes.
 pub const PATCH_PAIR_BYTES_MAX: usize = 5 + 8;
+
+const VARINT_BYTES_MAX: usize = varint_bytes(u64::MAX);
 
 /// Bytes of the head of a transaction with so many writes.
 #[inline]
@@ -73,6 +78,13 @@ pub const fn delete_bytes(table: u32, key_len: usize) -> usize {
     1 + long + varint_bytes(table as u64) + key_len
 }
 
+/// No fewer bytes than a write takes whose row, or whose pairs, take `content` bytes: quickly told.
+#[inline]
+#[must_use]
+pub const fn write_bytes_max(key_len: usize, content: usize) -> usize {
+    1 + VARINT_BYTES_MAX + VARINT_BYTES_MAX + key_len + VARINT_BYTES_MAX + content
+}
+
 /// Begins the entry of a transaction. Exactly `writes` writes follow.
 #[inline]
 pub fn encode_transaction(cursor: &mut Cursor<'_>, tid: u64, writes: usize) {
@@ -108,8 +120,15 @@ pub fn encode_patch(
     encode_head(cursor, PATCH, table, key);
     cursor.put_varint(pairs.len() as u64);
     for (index, word) in pairs {
-        cursor.put_varint(u64::from(index));
-        cursor.put_u64(word);
+        // Rows seldom have more words.
+        if index < u32::from(SMALL) {
+            let pair = cursor.take(1 + 8);
+            pair[0] = index as u8;
+            pair[1..].copy_from_slice(&word.to_le_bytes());
+        } else {
+            cursor.put_varint(u64::from(index));
+            cursor.put_u64(word);
+        }
     }
 }
 
@@ -127,6 +146,18 @@ pub(crate) fn encode_left_out(cursor: &mut Cursor<'_>) {
 
 #[inline]
 fn encode_head(cursor: &mut Cursor<'_>, kind: u8, table: u32, key: &[u8]) {
+    if key.len() < usize::from(LONG_KEY) && table < u32::from(SMALL) {
+        let head = cursor.take(2 + key.len());
+        head[0] = kind | (key.len() as u8) << 2;
+        head[1] = table as u8;
+        copy_key(&mut head[2..], key);
+    } else {
+        encode_long_head(cursor, kind, table, key);
+    }
+}
+
+#[cold]
+fn encode_long_head(cursor: &mut Cursor<'_>, kind: u8, table: u32, key: &[u8]) {
     if key.len() < usize::from(LONG_KEY) {
         cursor.put_u8(kind | (key.len() as u8) << 2);
     } else {
@@ -135,4 +166,20 @@ fn encode_head(cursor: &mut Cursor<'_>, kind: u8, table: u32, key: &[u8]) {
     }
     cursor.put_varint(u64::from(table));
     cursor.put_bytes(key);
+}
+
+/// Copies a key, the usual ones without a call: as two words that may overlap.
+#[inline]
+fn copy_key(to: &mut [u8], key: &[u8]) {
+    match key.len() {
+        len @ 8..=16 => {
+            to[..8].copy_from_slice(&key[..8]);
+            to[len - 8..].copy_from_slice(&key[len - 8..]);
+        }
+        len @ 4..8 => {
+            to[..4].copy_from_slice(&key[..4]);
+            to[len - 4..].copy_from_slice(&key[len - 4..]);
+        }
+        _ => to.copy_from_slice(key),
+    }
 }

@@ -149,6 +149,8 @@ pub(crate) struct Context {
     pub(super) log: Option<LogWriter>,
     /// While committing: a record whose version is of an earlier epoch is logged whole.
     pub(super) full_rows_before: Epoch,
+    /// While committing: how many writes go to the log.
+    pub(super) logged_count: usize,
 }
 
 /// What this worker's commits left behind.

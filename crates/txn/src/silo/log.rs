@@ -7,8 +7,7 @@
 //! changed since they began.
 
 use ensilo_log::{
-    LEFT_OUT_BYTES, LogWriter, PATCH_PAIR_BYTES_MAX, ReserveError, delete_bytes, patch_bytes_max, put_bytes,
-    transaction_bytes,
+    LEFT_OUT_BYTES, LogWriter, PATCH_PAIR_BYTES_MAX, ReserveError, transaction_bytes, write_bytes_max,
 };
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
@@ -35,7 +34,7 @@ impl<V: Variant> Transaction<'_, V> {
         let Some(log) = &mut self.context.log else { return Ok(()) };
         // Read after the epoch: who commits in the checkpoint's first epoch, or later, sees its beginning.
         self.context.full_rows_before = log.full_rows_before();
-        let bytes = self.context.log_bytes_max::<V>();
+        let bytes = self.context.measure_log::<V>();
         let Some(log) = &mut self.context.log else { return Ok(()) };
         let refused = |reason| Err(Stop::Abort(Abort::new(reason, TableId::NONE, &[])));
         match log.reserve(bytes) {
@@ -69,8 +68,7 @@ impl Context {
     /// Logs the entry of the transaction.
     #[inline]
     fn log_entry<V: Variant>(&self, log: &mut LogWriter, tid: Tid) {
-        let count = self.writes.iter().filter(|write| !matches!(self.logged::<V>(write), Logged::Nothing));
-        let count = count.count();
+        let count = self.logged_count;
         if matches!(V::LOGGED, LogRecords::Tids) && count > 0 {
             log.begin(tid.get(), 1);
             return log.leave_out();
@@ -112,22 +110,22 @@ impl Context {
         }
     }
 
-    /// No fewer bytes than the writes take in the log.
+    /// Counts the writes that go to the log, and returns no fewer bytes than they take there.
     #[inline]
-    fn log_bytes_max<V: Variant>(&self) -> usize {
-        if matches!(V::LOGGED, LogRecords::Tids) {
-            return LEFT_OUT_BYTES;
+    fn measure_log<V: Variant>(&mut self) -> usize {
+        let (mut count, mut bytes) = (0, 0);
+        for write in &self.writes {
+            let content = match self.logged::<V>(write) {
+                Logged::Nothing => continue,
+                Logged::Row { len_bytes } => len_bytes,
+                Logged::Words { count } => count * PATCH_PAIR_BYTES_MAX,
+                Logged::Deletion => 0,
+            };
+            count += 1;
+            bytes += write_bytes_max(self.key(write.key).len(), content);
         }
-        let writes = self.writes.iter().map(|write| {
-            let (table, key_len) = (write.record.table().0, self.key(write.key).len());
-            match self.logged::<V>(write) {
-                Logged::Nothing => 0,
-                Logged::Row { len_bytes } => put_bytes(table, key_len, len_bytes),
-                Logged::Words { count } => patch_bytes_max(table, key_len, count),
-                Logged::Deletion => delete_bytes(table, key_len),
-            }
-        });
-        transaction_bytes(self.writes.len()) + writes.sum::<usize>()
+        self.logged_count = count;
+        if matches!(V::LOGGED, LogRecords::Tids) { LEFT_OUT_BYTES } else { transaction_bytes(count) + bytes }
     }
 
     /// Logs the whole row that the write leaves.
@@ -146,7 +144,7 @@ impl Context {
                 let words = (0..row.len_words()).map(|at| patched(at).map_or(row.word(at), |(_, word)| word));
                 log.put(table, key, len_bytes, words);
             }
-            _ => log.put(table, key, len_bytes, (0..row.len_words()).map(|at| row.word(at))),
+            _ => log.put(table, key, len_bytes, row.all_words()),
         }
     }
 
