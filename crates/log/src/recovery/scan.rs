@@ -141,20 +141,17 @@ pub(super) enum Needed {
     TooShort,
 }
 
-/// How far a file is needed for everything up to `epoch`; and an epoch that is not before any in that part.
+/// How far a file that is written meanwhile is needed for everything up to `epoch`; and an epoch that is not before any in that part.
 pub(super) fn needed_up_to(file: &dyn File, codec: &BlockCodec, epoch: Epoch) -> io::Result<(Needed, Epoch)> {
-    loop {
-        let len = file.len_bytes()?;
-        match needed_within(file, len, codec, epoch) {
-            // The logger is done with the file, and has given back the space behind its end.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && file.len_bytes()? < len => {}
-            found => return found,
-        }
+    match look_for_mark_after(file, codec, epoch) {
+        // When its logger was done with it, after its length was read, it was cut off behind its last block. That happens once.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => look_for_mark_after(file, codec, epoch),
+        found => found,
     }
 }
 
-fn needed_within(file: &dyn File, len: u64, codec: &BlockCodec, epoch: Epoch) -> io::Result<(Needed, Epoch)> {
-    let mut stream = BlockStream::new(file, len);
+fn look_for_mark_after(file: &dyn File, codec: &BlockCodec, epoch: Epoch) -> io::Result<(Needed, Epoch)> {
+    let mut stream = BlockStream::new(file, file.len_bytes()?);
     let mut chunk = Chunk::default();
     let mut evidence = Evidence::default();
     while let Next::Blocks = stream.next(&mut chunk)? {

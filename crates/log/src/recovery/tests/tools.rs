@@ -1,19 +1,22 @@
 //! Verify, dump, repair and backup.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use ensilo_disk::{Disk, Faults, SimulatedDisk};
+use ensilo_disk::{Disk, Faults, File, SimulatedDisk};
 use ensilo_epoch::Epoch;
 
 use super::history::Run;
 use super::model::{AnyOrder, Rows};
 use super::writer::{DIR, recover, rows_up_to};
-use crate::format::epoch_of;
+use crate::format::{BlockCodec, LogFileName, epoch_of};
+use crate::recovery::scan::{Needed, needed_up_to};
 use crate::recovery::{
     BackedUp, Consequence, Damage, Dumped, Found, OpenError, Progress, Verified, backup, dump, inspect,
-    repair, verify,
+    log_identity, repair, verify,
 };
 
 /// Two generations, a checkpoint in the first, files of two loggers.
@@ -250,6 +253,53 @@ fn a_backup_of_a_running_database_has_what_was_stored() {
         let disk = Arc::new(disk.crash(seed));
         assert_eq!(found_in(&disk, "copies/two").0, rows, "seed {seed}");
     }
+}
+
+/// A log file that its logger is done with, and cuts off behind its last block, just after somebody has asked for its length.
+#[derive(Debug)]
+struct CutMeanwhile {
+    file: Box<dyn File>,
+    was_asked: AtomicBool,
+}
+
+impl File for CutMeanwhile {
+    fn len_bytes(&self) -> io::Result<u64> {
+        let reserved = if self.was_asked.swap(true, Ordering::Relaxed) { 0 } else { 1 << 20 };
+        Ok(self.file.len_bytes()? + reserved)
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.file.read_at(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_at(offset, bytes)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    fn set_len(&self, len_bytes: u64) -> io::Result<()> {
+        self.file.set_len(len_bytes)
+    }
+}
+
+#[test]
+fn a_log_file_that_is_cut_off_while_a_backup_looks_at_it_is_looked_at_again() {
+    let (disk, run) = two_generations(1);
+    let name = LogFileName { generation: 2, logger: 0, sequence: 1, largest_epoch: None };
+    let file = || disk.open(&Path::new(DIR).join("log").join(name.to_string())).unwrap();
+    let codec = BlockCodec::new(&log_identity(run.log.files.manifest().database, name));
+    let stored = run.log.durable_epoch;
+    let expected = needed_up_to(&*file(), &codec, stored).unwrap();
+    assert!(matches!(expected.0, Needed::To(_)), "{expected:?}");
+    let cut = CutMeanwhile { file: file(), was_asked: AtomicBool::new(false) };
+    assert_eq!(needed_up_to(&cut, &codec, stored).unwrap(), expected);
 }
 
 #[test]
