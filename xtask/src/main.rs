@@ -111,9 +111,18 @@ fn models() -> Vec<Step> {
 
 fn safety(stress_seconds: u64) -> Vec<Step> {
     let mut steps = models();
-    for package in ["ensilo-slab", "ensilo-epoch", "ensilo-index", "ensilo-txn"] {
+    // The sweeps over damaged files are of one thread, and would take hours.
+    let packages = [
+        ("ensilo-slab", ""),
+        ("ensilo-epoch", ""),
+        ("ensilo-index", ""),
+        ("ensilo-txn", ""),
+        ("ensilo-log", "--skip recovery::tests::damage"),
+        ("ensilo", ""),
+    ];
+    for (package, skipped) in packages {
         let arguments = format!(
-            "+nightly test -p {package} --lib --tests --target x86_64-unknown-linux-gnu --target-dir target/thread-sanitizer -- --test-threads 1"
+            "+nightly test -p {package} --lib --tests --target x86_64-unknown-linux-gnu --target-dir target/thread-sanitizer -- --test-threads 1 {skipped}"
         );
         let step = Step::cargo(&format!("ThreadSanitizer: {package}"), &arguments)
             .env("RUSTFLAGS", "--cfg tsan -Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer")
@@ -137,6 +146,7 @@ fn crash(cycles: u64, seed: u64) -> Vec<Step> {
         test("killed processes", "--test kill").env("ENSILO_CRASH_CYCLES", &cycles.to_string()),
         test("disks that fail", "--test faults"),
         test("power failures after every operation", "--test crash_points"),
+        test("power failures during backups", "--test backups"),
         test("TPC-C after power failures", "--test tpcc"),
         test("damaged files", "--test corruption"),
     ]

@@ -98,6 +98,7 @@ fn cutting_the_log_before_the_checkpoint_is_stored_is_found() {
     );
 }
 
+#[derive(Debug)]
 struct ForgetTombstones;
 
 impl Variant for ForgetTombstones {
@@ -113,6 +114,7 @@ fn forgetting_deletions_in_a_replay_is_found() {
     );
 }
 
+#[derive(Debug)]
 struct ReplayPastDurableEpoch;
 
 impl Variant for ReplayPastDurableEpoch {

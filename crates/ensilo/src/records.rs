@@ -4,8 +4,9 @@
 //! reader sums over all workers. A worker that goes leaves its counts to the database.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
+use ensilo_sync::sync::{Mutex, MutexGuard};
 use ensilo_txn::{Store, TableId};
 
 /// Counters of one segment of stores: segment `i` has `FIRST_SEGMENT_LEN << i`.
@@ -39,7 +40,7 @@ pub(crate) struct RecordTally {
 
 impl RecordCounts {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(RecordCounts { workers: Mutex::default(), departed: Counts::new() })
+        Arc::new(RecordCounts { workers: Mutex::new(Vec::new()), departed: Counts::new() })
     }
 
     /// A new worker's part.

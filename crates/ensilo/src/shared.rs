@@ -1,9 +1,10 @@
 //! What the handles, threads and transactions of one database share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 use ensilo_sync::barrier;
+use ensilo_sync::sync::{Mutex, MutexGuard};
 use ensilo_txn::{AbortReason, Engine, EngineOptions, Protocol, Worker};
 
 use crate::catalog::Catalog;

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ use ensilo_epoch::Epoch;
 use ensilo_log::{
     CheckpointPlace, CheckpointWriter, DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint, Log, OpenError,
 };
+use ensilo_sync::sync;
 use ensilo_txn::{CheckpointRecord, Engine, Protocol};
 
 use super::options::CheckpointOptions;
@@ -35,7 +36,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) struct Checkpointer {
     pub(super) options: CheckpointOptions,
     /// Held while a checkpoint or a backup is made. `None` once the database is closed.
-    files: Mutex<Option<DatabaseFiles>>,
+    files: sync::Mutex<Option<DatabaseFiles>>,
     /// Tells a checkpoint under way, and the thread, to end.
     is_stopped: AtomicBool,
     stopped: Mutex<()>,
@@ -108,7 +109,7 @@ impl Checkpointer {
     pub(super) fn new(options: CheckpointOptions, files: DatabaseFiles) -> Self {
         Checkpointer {
             options,
-            files: Mutex::new(Some(files)),
+            files: sync::Mutex::new(Some(files)),
             is_stopped: AtomicBool::new(false),
             stopped: Mutex::new(()),
             wake: Condvar::new(),
@@ -300,7 +301,7 @@ impl Checkpointer {
         }
     }
 
-    fn lock_files(&self) -> MutexGuard<'_, Option<DatabaseFiles>> {
+    fn lock_files(&self) -> sync::MutexGuard<'_, Option<DatabaseFiles>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

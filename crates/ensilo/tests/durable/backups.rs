@@ -62,19 +62,25 @@ fn back_up_under_load(db: &Database, targets: &[PathBuf]) -> Vec<(u32, Backup)> 
     let (is_over, stored) = (&is_over, &stored);
     thread::scope(|scope| {
         // Also when a backup fails.
-        let _end = SetWhenDropped(is_over);
-        scope.spawn(|| insert_stored(db, stored, is_over));
-        scope.spawn(|| transfer_on(db, 1, is_over));
-        scope.spawn(|| {
+        let end = SetWhenDropped(is_over);
+        let checkpoint = || {
             while !is_over.load(Ordering::Relaxed) {
                 db.checkpoint().unwrap();
             }
-        });
+        };
+        let load = [
+            scope.spawn(|| insert_stored(db, stored, is_over)),
+            scope.spawn(|| transfer_on(db, 1, is_over)),
+            scope.spawn(checkpoint),
+        ];
         let backups = targets.iter().map(|target| {
             let before = stored.load(Ordering::Acquire);
             (before, db.backup(target).unwrap())
         });
-        backups.collect()
+        let backups = backups.collect();
+        drop(end);
+        load.into_iter().for_each(|thread| thread.join().unwrap());
+        backups
     })
 }
 

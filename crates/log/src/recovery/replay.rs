@@ -4,6 +4,7 @@
 //! SiloR (OSDI 2014) §5. Threads take chunks of about a megabyte instead of whole files, so that all have work until the end; one more
 //! thread reads ahead of them. Files are read newest first, so that most of what is read later is older than what the tables hold.
 
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
@@ -142,15 +143,18 @@ pub(super) fn replay<R: Replay>(
     let (spare_sender, spare) = channel();
     let work = Mutex::new(work);
     thread::scope(|scope| {
-        for _ in 0..threads {
+        let start = || {
             let (spare, work, outcome) = (spare_sender.clone(), &work, &outcome);
-            scope.spawn(move || outcome.work(files, target, work, &spare));
-        }
-        // Dropped with the reader: that ends the workers.
+            scope.spawn(move || outcome.work(files, target, work, &spare))
+        };
+        let workers: Vec<_> = (0..threads).map(|_| start()).collect();
         let reader = Reader::new(disk, work_sender, spare);
         if let Err(error) = reader.read_files(files, || outcome.has_failed()) {
             outcome.fail(error);
         }
+        // The sender goes with the reader: that ends the workers.
+        drop(reader);
+        workers.into_iter().for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
     });
     let replayed = outcome.finish(files)?;
     progress.end();

@@ -1,7 +1,7 @@
 //! Tables in maps: one that takes writes in any order, as a replay does, and one that takes transactions in their own.
 
+use ensilo_sync::sync::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use crate::format::{Change, Write};
 use crate::recovery::{Replay, ReplayError};
