@@ -33,6 +33,7 @@ fn json_of(arguments: &[&[&str]]) -> Value {
 
 fn assert_common_fields(json: &Value, workload: &str) {
     assert_eq!(json["workload"], workload);
+    assert!(json["system"].is_string());
     assert_eq!(json["workers"], 2);
     let committed = json["committed"].as_f64().unwrap();
     let seconds = json["seconds"].as_f64().unwrap();
@@ -74,6 +75,68 @@ fn ycsb_reports_json_and_nothing_else_on_stdout() {
     assert_eq!(json["consistency_checks"], 6);
     assert_eq!(json["runs"].as_array().unwrap().len(), 2);
     assert_eq!(json["parameters"]["mix"]["rmw"], 50.0);
+}
+
+/// The systems of a workload, and what they fail to go with.
+#[test]
+fn every_system_runs_and_is_checked() {
+    let of_both = ["ensilo", "global-tid", "no-snapshots", "simple", "allocator", "overwrites", "no-gc"];
+    let of_tpcc = ["partitioned-store", "split", "fast-ids"];
+    for system in of_both.iter().chain(&of_tpcc) {
+        let json = json_of(&[&SMALL_TPCC, &SHORT, &MODEST, &["--memory", "--system", system]]);
+        assert_common_fields(&json, "tpcc");
+        assert_eq!(json["system"], *system);
+        assert_eq!(json["consistency_checks"], if *system == "fast-ids" { 11 } else { 12 });
+    }
+    for system in of_both.iter().chain(&["key-value"]) {
+        let json = json_of(&[&SMALL_YCSB, &SHORT, &MODEST, &["--memory", "--system", system]]);
+        assert_common_fields(&json, "ycsb");
+        assert_eq!(json["system"], *system);
+    }
+}
+
+#[test]
+fn what_is_logged_can_be_chosen() {
+    let bytes = |records: &str| {
+        let json = json_of(&[&SMALL_TPCC, &SHORT, &MODEST, &["--log-records", records, "--no-checkpoints"]]);
+        assert_durable_fields(&json);
+        assert_eq!(json["parameters"]["log_records"], records);
+        assert_eq!(json["checkpoint_bytes"], 0, "there are no checkpoints");
+        json["durability"]["log_bytes_per_transaction"].as_f64()
+    };
+    let [small, patches, full] = ["small", "patches", "full"].map(bytes);
+    assert!(small < patches && patches < full, "{small:?} {patches:?} {full:?}");
+}
+
+#[test]
+fn a_system_that_does_not_go_with_the_rest_says_why() {
+    let refused: &[(&[&str], &str)] = &[
+        (&["tpcc", "--system", "global-tid"], "needs --memory"),
+        (&["tpcc", "--system", "partitioned-store", "--data-dir", "somewhere"], "needs --memory"),
+        (&["tpcc", "--memory", "--system", "key-value"], "no transactions"),
+        (&["ycsb", "--memory", "--system", "partitioned-store"], "TPC-C"),
+        (&["ycsb", "--memory", "--system", "split"], "TPC-C"),
+        (&["ycsb", "--memory", "--system", "fast-ids"], "TPC-C"),
+        (&["ycsb", "--memory", "--system", "key-value", "--mix", "e"], "single keys"),
+        (&["ycsb", "--memory", "--system", "key-value", "--operations", "2"], "single keys"),
+        (&["ycsb", "--memory", "--system", "simple", "--memory-limit-mib", "64"], "simple"),
+        (&["tpcc", "--memory", "--system", "no-snapshots", "--read-only", "snapshot"], "no snapshots"),
+        (&["tpcc", "--memory", "--system", "partitioned-store", "--read-only", "snapshot"], "no snapshots"),
+        (&["tpcc", "--memory", "--partitions", "1"], "no --partitions"),
+        (&["tpcc", "--memory", "--system", "split", "--warehouses", "2", "--partitions", "3"], "fewer"),
+        (&["tpcc", "--log-records", "small", "--data-dir", "somewhere"], "nothing can be recovered"),
+        (&["tpcc", "--log-records", "full", "--crash"], "--crash"),
+        (&["tpcc", "--log-records", "full", "--memory"], "--memory"),
+        (&["tpcc", "--no-checkpoints", "--checkpoint-interval", "1"], "--checkpoint-interval"),
+        (&["tpcc", "--remote-item-percent", "101"], "0..=100"),
+        (&["tpcc", "--system", "oracle"], "partitioned-store"),
+    ];
+    for (arguments, why) in refused {
+        let output = ensilo(&[&["bench"][..], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let told = text(&output.stderr);
+        assert!(told.contains(why) && told.contains("--help"), "{arguments:?}: {told}");
+    }
 }
 
 fn assert_durable_fields(json: &Value) {

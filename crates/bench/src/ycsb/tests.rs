@@ -5,10 +5,11 @@ use std::time::Duration;
 use super::*;
 use crate::database::DatabaseOptions;
 use crate::driver::{Aborts, Check, Interrupt, RunOptions, RunResult, Session, View, Workload, run};
-use ensilo::Database;
+use ensilo::baseline::{Allocator, GlobalTid, KeyValue, NoGc, NoSnapshots, Simple};
+use ensilo::{Database, Protocol, Silo};
 
 /// A database with epochs short enough that snapshots are fresh within milliseconds.
-fn database() -> Database {
+fn database<P: Protocol>() -> Database<P> {
     let options = DatabaseOptions {
         epoch_interval: Some(Duration::from_millis(1)),
         epochs_per_snapshot: Some(4),
@@ -18,8 +19,12 @@ fn database() -> Database {
 }
 
 fn run_and_check(options: YcsbOptions) -> (RunResult, Vec<Check>) {
+    run_and_check_on::<Silo>(options)
+}
+
+fn run_and_check_on<P: Protocol>(options: YcsbOptions) -> (RunResult, Vec<Check>) {
     let workers = options.workers;
-    let ycsb = Ycsb::load(options, database(), &mut View::silent(), &Interrupt::new()).unwrap();
+    let ycsb = Ycsb::<P>::load(options, database(), &mut View::silent(), &Interrupt::new()).unwrap();
     let run_options = RunOptions {
         workers,
         warmup: Duration::from_millis(10),
@@ -35,7 +40,7 @@ fn run_and_check(options: YcsbOptions) -> (RunResult, Vec<Check>) {
 fn the_records_show_what_was_committed() {
     for operations in [1, 7] {
         let options = YcsbOptions { operations, workers: 1, ..small("read=20,rmw=50,insert=30") };
-        let ycsb = Ycsb::load(options, database(), &mut View::silent(), &Interrupt::new()).unwrap();
+        let ycsb: Ycsb = Ycsb::load(options, database(), &mut View::silent(), &Interrupt::new()).unwrap();
         let mut expected = vec![0; ycsb.transaction_types().len()];
         let mut session = ycsb.session(0);
         for _ in 0..300 {
@@ -98,4 +103,37 @@ fn contended_counters_add_up() {
         );
         assert!(checks.iter().all(Check::passed), "{checks:?}");
     }
+}
+
+/// The names of the checks that a contended run of inserts and read-modify-writes on the protocol has passed.
+fn checks_passed<P: Protocol>(workers: usize) -> Vec<&'static str> {
+    let options = YcsbOptions { records: 20, workers, ..small("read=30,rmw=60,insert=10") };
+    let (result, checks) = run_and_check_on::<P>(options);
+    assert!(result.measurements.committed() > 0);
+    assert!(checks.iter().all(Check::passed), "{checks:?}");
+    checks.iter().map(|check| check.name).collect()
+}
+
+#[test]
+fn the_systems_that_silo_is_compared_with_leave_the_records_whole() {
+    let of_transactions = ["record_count", "record_contents", "counter_sum"];
+    assert_eq!(checks_passed::<Silo<GlobalTid>>(4), of_transactions);
+    assert_eq!(checks_passed::<Silo<NoSnapshots>>(4), of_transactions);
+    assert_eq!(checks_passed::<Silo<Simple>>(4), of_transactions);
+    assert_eq!(checks_passed::<Silo<Allocator>>(4), of_transactions);
+    assert_eq!(checks_passed::<Silo<NoGc>>(4), of_transactions);
+    assert_eq!(checks_passed::<KeyValue>(4), ["record_count", "record_contents", "counter_bound"]);
+}
+
+#[test]
+fn gets_and_puts_of_one_worker_lose_nothing() {
+    let options = YcsbOptions { records: 50, workers: 1, ..small("read=20,rmw=70,insert=10") };
+    let ycsb = Ycsb::<KeyValue>::load(options, database(), &mut View::silent(), &Interrupt::new()).unwrap();
+    let mut expected = vec![0; ycsb.transaction_types().len()];
+    let mut session = ycsb.session(0);
+    for _ in 0..1_000 {
+        let outcome = session.run_one(0, &mut Aborts::default()).unwrap();
+        expected[outcome.transaction] += u64::from(outcome.effects);
+    }
+    assert_eq!(ycsb.count_effects().unwrap(), expected);
 }

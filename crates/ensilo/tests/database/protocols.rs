@@ -30,7 +30,7 @@ fn tables_work<P: Protocol>() {
         assert_eq!(accounts.get(tx, 3)?.unwrap().visits, 7);
         assert_eq!(accounts.get(tx, 5)?.unwrap().email.unwrap().len(), 11 * 20);
         assert_eq!(accounts.get(tx, 6)?, None);
-        let first = by_owner.prefix(Text::truncated("Anna")).collect(tx)?;
+        let first = by_owner.prefix((Text::truncated("Anna"),)).collect(tx)?;
         assert_eq!((first.len(), first[0].id), (19, 4), "the richest comes first");
         assert_eq!(accounts.scan().count(tx)?, 19);
         Ok(())

@@ -1,5 +1,6 @@
 //! TPC-C on small databases: the load, each transaction's effects, runs, and every consistency condition violated.
 
+mod arrangements;
 mod effects;
 mod runs;
 mod violations;
@@ -10,10 +11,10 @@ use super::options::{Scale, TpccOptions};
 use super::workload::Tpcc;
 use crate::database::DatabaseOptions;
 use crate::driver::{Interrupt, View};
-use ensilo::Database;
+use ensilo::{Database, Protocol};
 
 /// A database with epochs short enough that snapshots are fresh within milliseconds.
-fn database() -> Database {
+fn database<P: Protocol>() -> Database<P> {
     let options = DatabaseOptions {
         epoch_interval: Some(Duration::from_millis(1)),
         epochs_per_snapshot: Some(4),
