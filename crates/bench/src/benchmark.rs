@@ -63,7 +63,7 @@ impl Benchmark {
         parameters["crash"] = options.crash.is_some().into();
         parameters["log_records"] = options.storage.as_ref().map(|_| options.log_records.name()).into();
         if let Self::Tpcc(tpcc) = self {
-            parameters["partitions"] = options.system.is_split().then_some(tpcc.partitions).into();
+            parameters["partitions"] = options.system.is_split().then(|| tpcc.partitions()).into();
         }
         parameters
     }

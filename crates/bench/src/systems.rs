@@ -152,7 +152,7 @@ pub fn refusal(benchmark: &Benchmark, options: &BenchmarkOptions) -> Option<Stri
             if tpcc.read_only == ReadOnly::Snapshot && !system.has_snapshots() {
                 return Some(format!("{name} has no snapshots: --read-only ordinary"));
             }
-            if tpcc.partitions > tpcc.warehouses {
+            if tpcc.partitions() > tpcc.warehouses {
                 return Some("there are fewer --warehouses than --partitions".to_owned());
             }
         }

@@ -113,7 +113,7 @@ impl<P: Protocol> Arrangement for Split<P> {
 
     fn create(database: &Database<P>, options: &TpccOptions) -> Result<Self> {
         let items = database.create_table()?;
-        let sets = 1..=options.partitions;
+        let sets = 1..=options.partitions();
         let sets =
             sets.map(|number| Tables::create_numbered(database, number, &items)).collect::<Result<_>>()?;
         Ok(Self { sets, warehouses: options.warehouses })
@@ -163,7 +163,7 @@ impl Arrangement for LockedPartitions {
     const IS_SPLIT: bool = true;
 
     fn create(database: &Database<Partitioned>, options: &TpccOptions) -> Result<Self> {
-        let locks = (0..options.partitions).map(|_| PartitionLock::default()).collect();
+        let locks = (0..options.partitions()).map(|_| PartitionLock::default()).collect();
         Ok(Self { tables: Split::create(database, options)?, locks })
     }
 
@@ -295,7 +295,7 @@ mod tests {
 
     fn partitions(warehouses: u16, partitions: u16) -> LockedPartitions {
         let database = DatabaseOptions::default().open_in_memory().unwrap();
-        let options = TpccOptions { partitions, ..small(warehouses, 1) };
+        let options = TpccOptions { partitions: Some(partitions), ..small(warehouses, 1) };
         LockedPartitions::create(&database, &options).unwrap()
     }
 

@@ -28,8 +28,9 @@ pub struct TpccOptions {
     pub warehouse_choice: WarehouseChoice,
     /// The share of an order's items that come from another warehouse; clause 2.4.1.5 wants 1 of 100.
     pub remote_items: Share,
-    /// Into how many partitions tables are split by warehouse where they are split, from 1 to as many as there are warehouses.
-    pub partitions: u16,
+    /// Into how many partitions tables are split by warehouse where they are split, from 1 to as many as there are warehouses; `None` for
+    /// as many.
+    pub partitions: Option<u16>,
     /// Where all random numbers come from.
     pub seed: u64,
     /// Workers that there will be; decides which warehouses are whose home.
@@ -90,18 +91,22 @@ pub enum WarehouseChoice {
 impl TpccOptions {
     /// One warehouse per worker and everything else as specified.
     pub fn new(workers: usize) -> Self {
-        let warehouses = u16::try_from(workers).unwrap_or(u16::MAX).max(1);
         Self {
-            warehouses,
+            warehouses: u16::try_from(workers).unwrap_or(u16::MAX).max(1),
             scale: Scale::SPECIFICATION,
             mix: default_mix(),
             read_only: ReadOnly::default(),
             warehouse_choice: WarehouseChoice::default(),
             remote_items: Share::ONE_OF_100,
-            partitions: warehouses,
+            partitions: None,
             seed: 1,
             workers,
         }
+    }
+
+    /// Into how many partitions tables are split where they are.
+    pub fn partitions(&self) -> u16 {
+        self.partitions.unwrap_or(self.warehouses)
     }
 
     /// Bytes of the loaded rows, roughly.

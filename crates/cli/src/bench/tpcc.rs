@@ -106,10 +106,9 @@ impl Arguments {
 
     pub(super) fn options(&self) -> TpccOptions {
         let defaults = TpccOptions::new(self.common.workers());
-        let warehouses = self.warehouses.unwrap_or(defaults.warehouses);
         TpccOptions {
-            warehouses,
-            partitions: self.partitions.unwrap_or(warehouses),
+            warehouses: self.warehouses.unwrap_or(defaults.warehouses),
+            partitions: self.partitions,
             remote_items: self.remote_item_percent,
             scale: Scale { items: self.items, customers: self.customers },
             mix: self.mix.clone(),

@@ -14,6 +14,7 @@ use super::read::{Sight, look_at};
 use super::transaction::Transaction;
 use super::variant::{Fault, Standard, Variant};
 use crate::engine::Shared;
+use crate::global_tid::GlobalTid;
 use crate::protocol::{Found, Write};
 use crate::record::RecordPtr;
 use crate::registry::StoreRegistry;
@@ -33,6 +34,7 @@ fn shared() -> Arc<Shared> {
     Arc::new(Shared {
         epochs,
         stores: StoreRegistry::new(),
+        global_tid: GlobalTid::new(),
         log: std::sync::OnceLock::new(),
         snapshot_age_epochs_max: 100,
     })
@@ -91,6 +93,8 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
 fn of_two_transactions_that_read_what_the_other_writes_one_aborts() {
     model(|| assert!(!write_skew::<Standard>(), "write skew"));
 }
+
+#[derive(Debug)]
 
 struct Unvalidated;
 

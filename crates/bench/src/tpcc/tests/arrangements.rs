@@ -44,7 +44,7 @@ fn variants_of_silo_leave_the_database_consistent() {
 #[test]
 fn split_tables_leave_the_database_consistent() {
     for partitions in [1, 2, 3] {
-        let tpcc = run_all_types::<Split>(TpccOptions { partitions, ..small(3, 3) });
+        let tpcc = run_all_types::<Split>(TpccOptions { partitions: Some(partitions), ..small(3, 3) });
         assert_consistent(&check(&tpcc));
         assert_eq!(tpcc.tables.sets().len(), usize::from(partitions));
     }
@@ -53,7 +53,8 @@ fn split_tables_leave_the_database_consistent() {
 #[test]
 fn partitions_under_their_locks_leave_the_database_consistent() {
     for partitions in [1, 2, 3] {
-        let tpcc = run_all_types::<LockedPartitions>(TpccOptions { partitions, ..small(3, 4) });
+        let tpcc =
+            run_all_types::<LockedPartitions>(TpccOptions { partitions: Some(partitions), ..small(3, 4) });
         assert_consistent(&check(&tpcc));
         let aborts = run_for(&tpcc, 100).measurements.aborts();
         assert_eq!(aborts.total(), aborts.of(AbortKind::Rollback), "nothing but planned rollbacks aborts");
@@ -142,7 +143,9 @@ fn remote_items_come_from_the_tables_of_their_warehouse() {
     for warehouse in 1..=3 {
         let stocks = tpcc.database.transact(|tx| tpcc.tables.of(warehouse).stocks.scan().rows(tx)).unwrap();
         assert!(stocks.iter().all(|stock: &Stock| stock.s_w_id == warehouse) && stocks.len() == 200);
-        let remote: u32 = stocks.iter().map(|stock| stock.s_remote_cnt).sum();
-        assert_eq!(remote > 0, warehouse != 1, "the worker's home is warehouse 1");
+        assert!(
+            stocks.iter().any(|stock| stock.s_remote_cnt > 0),
+            "none of warehouse {warehouse} was sold elsewhere"
+        );
     }
 }
