@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use ensilo_bench::report::Machine;
-use ensilo_figures::experiment::Experiment;
 use ensilo_figures::{
     Evaluation, FiguresError, Origin, Overrides, Program, Scale, Sizes, command_line, in_words,
 };
@@ -107,20 +106,16 @@ pub(crate) fn run(command: &FiguresCommand) -> ExitCode {
 }
 
 fn list(sizing: &Sizing) -> Result<ExitCode, FiguresError> {
-    let (machine, experiments) = sizing.experiments();
-    let names: Vec<_> =
-        experiments.iter().map(|experiment| (experiment.name, experiment.source, experiment.title)).collect();
-    let evaluation = Evaluation::new(experiments, machine, Origin::of_this_program()?, PathBuf::new());
-    for (at, (name, source, title)) in names.into_iter().enumerate() {
-        let workload = evaluation.workload(&[at]);
-        say(format_args!("{name:20} {:>10}  {source}: {title}", in_words(workload.time)));
+    let evaluation = sizing.evaluation(PathBuf::new())?;
+    for (at, experiment) in evaluation.experiments().iter().enumerate() {
+        let time = in_words(evaluation.workload(&[at]).time);
+        say(format_args!("{:20} {time:>11}  {}: {}", experiment.name, experiment.source, experiment.title));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn make(arguments: &RunArguments) -> Result<ExitCode, FiguresError> {
-    let (machine, experiments) = arguments.sizing.experiments();
-    let evaluation = Evaluation::new(experiments, machine, Origin::of_this_program()?, arguments.out.clone());
+    let evaluation = arguments.sizing.evaluation(arguments.out.clone())?;
     let selected = evaluation.select(&arguments.names)?;
     if arguments.dry_run {
         evaluation.to_do(&selected).for_each(|run| say(format_args!("{}", command_line(&run.arguments))));
@@ -145,7 +140,7 @@ fn say(line: fmt::Arguments<'_>) {
 }
 
 impl Sizing {
-    fn experiments(&self) -> (Machine, Vec<Experiment>) {
+    fn evaluation(&self, out: PathBuf) -> Result<Evaluation, FiguresError> {
         let machine = Machine::this();
         let mut workers: Vec<usize> = self.workers.iter().map(|&workers| usize::from(workers)).collect();
         workers.sort_unstable();
@@ -159,8 +154,8 @@ impl Sizing {
             ScaleArgument::Quick => Scale::Quick,
             ScaleArgument::Full => Scale::Full,
         };
-        let experiments = Experiment::all(&Sizes::new(scale, &machine, &overrides));
-        (machine, experiments)
+        let sizes = Sizes::new(scale, &machine, &overrides);
+        Ok(Evaluation::new(sizes, machine, Origin::of_this_program()?, out))
     }
 }
 

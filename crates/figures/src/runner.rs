@@ -15,14 +15,16 @@ use crate::page::Page;
 use crate::plan::{SingleRun, estimate, plan};
 use crate::progress::{Progress, in_words};
 use crate::results::Results;
+use crate::sizes::Sizes;
 use crate::store::{Found, Origin, Store, StoredOutcome, file_name, write_whole};
 use crate::summary::{lines_of, section_of};
-use crate::table::csv_of_runs;
+use crate::table::{command_line, csv_of_runs};
 
 /// Experiments, and where their results are.
 #[derive(Debug)]
 pub struct Evaluation {
     experiments: Vec<Experiment>,
+    sizes: Sizes,
     runs: Vec<SingleRun>,
     machine: Machine,
     origin: Origin,
@@ -60,11 +62,17 @@ pub struct Ending {
 const LIMIT: (u32, Duration) = (10, Duration::from_secs(120));
 
 impl Evaluation {
-    /// Of all `experiments` on `machine` with the program of `origin`; results are kept in the directory `out`.
-    pub fn new(experiments: Vec<Experiment>, machine: Machine, origin: Origin, out: PathBuf) -> Self {
+    /// Of all experiments in these sizes on `machine` with the program of `origin`; results are kept in the directory `out`.
+    pub fn new(sizes: Sizes, machine: Machine, origin: Origin, out: PathBuf) -> Self {
+        let experiments = Experiment::all(&sizes);
         let runs = plan(&experiments, machine.cores);
         let store = Store::new(&out, origin.clone());
-        Self { experiments, runs, machine, origin, store, out }
+        Self { experiments, sizes, runs, machine, origin, store, out }
+    }
+
+    /// All experiments; their places in this list stand for them.
+    pub fn experiments(&self) -> &[Experiment] {
+        &self.experiments
     }
 
     /// The places of the experiments of these names; `all` means every one.
@@ -221,7 +229,8 @@ impl Evaluation {
                     build.version, build.profile, build.rustc, build.target, self.origin.program
                 ),
             ),
-            ("command", crate::table::command_line(&command)),
+            ("sizes", self.sizes.to_string()),
+            ("command", command_line(&command)),
         ]
     }
 

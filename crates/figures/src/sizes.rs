@@ -1,5 +1,7 @@
 //! How large the experiments are: what fits the machine, and how long somebody wants to wait.
 
+use std::fmt;
+
 use ensilo_bench::report::Machine;
 
 /// How thorough an evaluation is.
@@ -91,6 +93,24 @@ impl Sizes {
                 Scale::Full => (0..=10).collect(),
             },
         }
+    }
+}
+
+impl fmt::Display for Sizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let million = |records: u64| records as f64 / 1e6;
+        write!(
+            f,
+            "{} s a run, {} s over time, after {} s; {} and {} runs of each point; YCSB databases of {} million records, {} for the space of \
+             snapshots (the papers: 60 s and 10 min, three runs; 160 million, SiloR 400 million)",
+            self.seconds,
+            self.timeline_seconds,
+            self.warmup,
+            self.runs,
+            self.timeline_runs,
+            million(self.records),
+            million(self.records_for_space)
+        )
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn section_of(
 pub(crate) fn lines_of(experiment: &Experiment, results: &Results, cores: usize) -> Vec<String> {
     let claims = experiment.claims.iter().map(|claim| {
         let verdict = judge(experiment, claim, results, cores);
-        line(experiment, claim, &verdict)
+        line(claim, &verdict)
     });
     claims.chain(notes(experiment, results)).collect()
 }

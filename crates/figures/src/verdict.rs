@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use crate::experiment::{At, Axis, Claim, Experiment, Metric, Quantity};
+use crate::experiment::{At, Claim, Experiment, Metric, Quantity};
 use crate::results::{Results, Spread};
 
 /// What became of a claim.
@@ -138,10 +138,9 @@ fn ratio(above: (f64, Option<f64>), below: (f64, Option<f64>)) -> Option<f64> {
 }
 
 /// A line for people: the claim, the number here, the ruling.
-pub(crate) fn line(experiment: &Experiment, claim: &Claim, verdict: &Verdict) -> String {
-    let beyond = if experiment.axis == Axis::Workers { " (up to as many workers as processors)" } else { "" };
-    let here = verdict.here.map_or_else(|| "nothing".to_owned(), |here| number_here(here, claim.unit));
-    format!("{}: here{beyond} {here}: {}", claim.text, verdict.ruling)
+pub(crate) fn line(claim: &Claim, verdict: &Verdict) -> String {
+    let here = verdict.here.map_or_else(|| "no number".to_owned(), |here| number_here(here, claim.unit));
+    format!("{}: here {here}: {}", claim.text, verdict.ruling)
 }
 
 /// The median, and from where to where the repetitions lie.

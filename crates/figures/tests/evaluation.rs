@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use ensilo_bench::driver::Interrupt;
 use ensilo_bench::report::Machine;
-use ensilo_figures::experiment::Experiment;
 use ensilo_figures::{Bench, Evaluation, Origin, Outcome, Overrides, Scale, Sizes};
 use serde_json::{Value, json};
 
@@ -92,9 +91,9 @@ fn machine() -> Machine {
 }
 
 fn evaluation(out: &Path, overrides: &Overrides, program: &str) -> Evaluation {
-    let experiments = Experiment::all(&Sizes::new(Scale::Quick, &machine(), overrides));
+    let sizes = Sizes::new(Scale::Quick, &machine(), overrides);
     let origin = Origin { program: program.to_owned(), machine: "a machine".to_owned() };
-    Evaluation::new(experiments, machine(), origin, out.to_owned())
+    Evaluation::new(sizes, machine(), origin, out.to_owned())
 }
 
 fn all(evaluation: &Evaluation) -> Vec<usize> {
@@ -111,7 +110,7 @@ fn everything_is_measured_drawn_and_judged() {
     assert_eq!((ending.missing, ending.interrupted), (0, false));
     assert_eq!(fake.count(), evaluation.workload(&selected).done);
     let page = out.read("index.html");
-    for experiment in Experiment::all(&Sizes::new(Scale::Quick, &machine(), &Overrides::default())) {
+    for experiment in evaluation.experiments() {
         let name = experiment.name;
         assert!(page.contains(&format!("id=\"{name}\"")), "{name}");
         let runs: usize = experiment.series.iter().map(|series| series.points.len() * experiment.runs).sum();

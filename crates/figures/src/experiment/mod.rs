@@ -1,4 +1,4 @@
-//! What an experiment is. The experiments themselves are in [`silo`] and [`silor`]: each is a description, and one runner runs them all.
+//! What an experiment is. The experiments themselves are in `silo.rs` and `silor.rs`: each is a description, and one runner runs them all.
 //!
 //! To add one, write a function that describes it and name the function in the list of its paper.
 

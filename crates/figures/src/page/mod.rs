@@ -77,7 +77,7 @@ fn preface() -> Markup {
              loads anew, and systems that are compared take turns. Where the papers' points are known they are shown relative to \
              their first point beside ours relative to our first point, since machines differ: shapes compare, heights do not. "
             "A claim holds if it holds in every repetition, and does not if it holds in none; otherwise, and where the machine has too few \
-             processors or there are too few runs, it cannot be told."
+             processors or there are too few runs, it cannot be told. Points with more workers than processors are on grey and judge nothing."
         }
     }
 }

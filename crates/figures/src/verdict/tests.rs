@@ -2,7 +2,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::command::BenchCommand;
-use crate::experiment::{Paper, Point, Relation, Series};
+use crate::experiment::{Axis, Paper, Point, Relation, Series};
 use crate::measurement::tests::report;
 use crate::plan::plan;
 use crate::store::StoredOutcome;
@@ -64,6 +64,8 @@ fn a_claim_holds_or_not_by_all_repetitions() {
     assert_eq!(verdict.here.map(|here| (here.median, here.min, here.max)), Some((1.2, 1.2, 1.2)));
     assert_eq!(verdict.ruling, Ruling::Holds);
     assert_eq!(ruling(1.19).ruling, Ruling::DoesNotHold);
+    let told = line(&claim(LARGEST, Relation::AtMost(1.21)), &verdict);
+    assert_eq!(told, "A and B: here 1.20x (1.20 to 1.20): holds");
 }
 
 #[test]
