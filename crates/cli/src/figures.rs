@@ -108,7 +108,7 @@ pub(crate) fn run(command: &FiguresCommand) -> ExitCode {
 fn list(sizing: &Sizing) -> Result<ExitCode, FiguresError> {
     let evaluation = sizing.evaluation(PathBuf::new())?;
     for (at, experiment) in evaluation.experiments().iter().enumerate() {
-        let time = in_words(evaluation.workload(&[at]).time);
+        let time = in_words(evaluation.time_of(at));
         say(format_args!("{:20} {time:>11}  {}: {}", experiment.name, experiment.source, experiment.title));
     }
     Ok(ExitCode::SUCCESS)

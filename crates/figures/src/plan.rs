@@ -49,11 +49,6 @@ fn runs_of(at: usize, experiment: &Experiment, cores: usize) -> Vec<SingleRun> {
     runs
 }
 
-/// How long all of them take together.
-pub(crate) fn estimate(runs: &[SingleRun]) -> Duration {
-    runs.iter().map(|run| run.estimate).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,7 +63,7 @@ mod tests {
     fn quick_takes_at_most_a_quarter_of_an_hour_on_two_cores() {
         let sizes = Sizes::new(Scale::Quick, &machine(2), &Overrides::default());
         let runs = plan(&Experiment::all(&sizes), 2);
-        let minutes = estimate(&runs).as_secs_f64() / 60.0;
+        let minutes = runs.iter().map(|run| run.estimate).sum::<Duration>().as_secs_f64() / 60.0;
         assert!((5.0..15.0).contains(&minutes), "{minutes} minutes, {} runs", runs.len());
     }
 

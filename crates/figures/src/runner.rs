@@ -12,7 +12,7 @@ use crate::drawing::svg_of;
 use crate::error::FiguresError;
 use crate::experiment::Experiment;
 use crate::page::Page;
-use crate::plan::{SingleRun, estimate, plan};
+use crate::plan::{SingleRun, plan};
 use crate::progress::{Progress, in_words};
 use crate::results::Results;
 use crate::sizes::Sizes;
@@ -90,6 +90,11 @@ impl Evaluation {
         names.iter().map(find).collect()
     }
 
+    /// About how long an experiment takes if nothing of it is there.
+    pub fn time_of(&self, at: usize) -> Duration {
+        self.runs_of(&[at]).map(|run| run.estimate).sum()
+    }
+
     /// What there is to do for these experiments.
     pub fn workload(&self, selected: &[usize]) -> Workload {
         let mut workload = Workload { runs: 0, done: 0, outdated: 0, time: Duration::ZERO };
@@ -101,7 +106,7 @@ impl Evaluation {
                 Found::Missing | Found::Same(_) => {}
             }
         }
-        workload.time = estimate(&self.to_do(selected).cloned().collect::<Vec<_>>());
+        workload.time = self.to_do(selected).map(|run| run.estimate).sum();
         workload
     }
 
@@ -127,7 +132,7 @@ impl Evaluation {
         let mut experiment = None;
         for run in self.to_do(selected) {
             if experiment.replace(run.experiment).is_some_and(|before| before != run.experiment) {
-                self.write_page()?;
+                self.write_results()?;
             }
             if !self.make(run, bench, interrupt, &mut progress)? {
                 break;

@@ -20,9 +20,8 @@ impl Ranged for TickedAxis {
         limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
     }
 
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        // Labels of ticks in numbers are not thinned out: whoever makes the ticks keeps them few.
-        let _ = hint;
+    // The hint says how many labels have room: whoever makes the ticks keeps them few.
+    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
         self.ticks.clone()
     }
 

@@ -136,7 +136,9 @@ impl LineChart {
                 let step = even_step(most);
                 let ticks =
                     (0..).map(|at| f64::from(at) * step).take_while(|&tick| tick <= most * 1.01).collect();
-                TickedAxis { from: 0.0, to: most.max(f64::MIN_POSITIVE) * 1.02, ticks }
+                let to = most.max(f64::MIN_POSITIVE) * 1.02;
+                // Room for the markers of points at 0.
+                TickedAxis { from: if self.has_markers { -0.02 * to } else { 0.0 }, to, ticks }
             }
         }
     }
@@ -188,21 +190,34 @@ impl LineChart {
         if !self.has_markers {
             return Ok(());
         }
-        let bars = curve.points.iter().flat_map(|point| self.error_bar(point, colour));
-        chart.draw_series(bars).map_err(told)?;
         let (left, top) = area.get_base_pixel();
-        curve.points.iter().try_for_each(|point| {
-            let (x, y) = chart.backend_coord(&(self.placed(point.x), point.y));
-            draw_marker(area, (x - left, y - top), curve.series, colour, !curve.is_paper)
-        })
+        let pixel = |chart: &Chart<'_, '_>, x, y| {
+            let (x, y) = chart.backend_coord(&(self.placed(x), y));
+            (x - left, y - top)
+        };
+        for point in &curve.points {
+            let [least, most] = [point.min, point.max].map(|y| pixel(chart, point.x, y));
+            draw_error_bar(area, least, most, curve.series, colour)?;
+            draw_marker(area, pixel(chart, point.x, point.y), curve.series, colour, !curve.is_paper)?;
+        }
+        Ok(())
     }
+}
 
-    /// A vertical line from the least to the most.
-    fn error_bar(&self, point: &CurvePoint, colour: RGBColor) -> Option<PathElement<(f64, f64)>> {
-        let x = self.placed(point.x);
-        (point.max > point.min)
-            .then(|| PathElement::new(vec![(x, point.min), (x, point.max)], colour.stroke_width(1)))
+/// A vertical line from the least to the most, a little beside the point, so that those of different curves can be told apart.
+fn draw_error_bar(
+    area: &Area,
+    least: (i32, i32),
+    most: (i32, i32),
+    series: usize,
+    colour: RGBColor,
+) -> Result<(), String> {
+    if least.1 == most.1 {
+        return Ok(());
     }
+    let aside = [0, 3, -3, 6][series % 4];
+    let ends = vec![(least.0 + aside, least.1), (most.0 + aside, most.1)];
+    area.draw(&PathElement::new(ends, colour.stroke_width(1))).map_err(told)
 }
 
 /// A step by which some five ticks reach `most`.
