@@ -155,6 +155,13 @@ impl Measurement {
         self.half_seconds.map(|steadiness| steadiness.worst.of_median)
     }
 
+    /// The part of the processors' time that a run in memory got, of what its workers could use of `cores` processors: its workers
+    /// never wait, so that what is missing went to others. `None` for a run that may wait for the disk.
+    pub(crate) fn processor_share(&self, cores: usize) -> Option<f64> {
+        let usable = self.seconds * self.workers.min(cores) as f64;
+        self.log_bytes.is_none().then(|| self.processor_seconds / usable)
+    }
+
     /// The transaction type that occurred most often.
     pub fn most_frequent_type(&self) -> Option<(&str, OfType)> {
         let types = self.transactions.iter().max_by_key(|(_, of_type)| of_type.count);
@@ -215,7 +222,7 @@ pub(crate) mod tests {
     pub(crate) fn report(workers: usize, throughput: f64) -> Value {
         json!({
             "workers": workers, "seconds": 2.0, "committed": (2.0 * throughput) as u64, "aborted": 10,
-            "throughput_per_second": throughput, "processor_seconds": 1.9, "durable_latency_ms": null, "log_bytes": null,
+            "throughput_per_second": throughput, "processor_seconds": 2 * workers, "durable_latency_ms": null, "log_bytes": null,
             "checkpoint_bytes": null, "memory": { "live_bytes": 110, "live_bytes_before": 100, "mapped_bytes": 500 },
             "recovery": null, "consistency_checks": 3, "interrupted": false,
             "transactions": {
@@ -256,6 +263,7 @@ pub(crate) mod tests {
         let measurement: Measurement = serde_json::from_value(report(2, 5.0)).unwrap();
         assert_eq!((measurement.workers, measurement.slowest_half_second()), (2, Some(0.75)));
         assert!(measurement.half_seconds().is_empty());
+        assert_eq!((measurement.processor_share(2), measurement.processor_share(1)), (Some(1.0), Some(2.0)));
         assert_eq!(measurement.most_frequent_type().unwrap().0, "rmw");
         assert_eq!(measurement.memory.growth_percent(), Some(10.0));
     }

@@ -39,6 +39,9 @@ pub(crate) struct Spread {
     pub count: usize,
 }
 
+/// A run that got less of the processors competed with others for them.
+const PROCESSOR_SHARE_MIN: f64 = 0.8;
+
 impl Spread {
     /// Of these figures; `None` if there are none.
     pub(crate) fn of(mut figures: Vec<f64>) -> Option<Self> {
@@ -96,6 +99,12 @@ impl Results {
         metric: Metric,
     ) -> Option<f64> {
         metric.of(&self.runs.get(&(series, point, repetition))?.1)
+    }
+
+    /// The least part of the processors that a run in memory got, if that is so little that the figures say nothing about the systems.
+    pub(crate) fn starved(&self, cores: usize) -> Option<f64> {
+        let shares = self.runs.values().filter_map(|(_, run)| run.processor_share(cores));
+        shares.min_by(f64::total_cmp).filter(|&least| least < PROCESSOR_SHARE_MIN)
     }
 
     /// The runs without measurement, told by series and reason, with their number.

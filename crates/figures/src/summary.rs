@@ -25,7 +25,7 @@ pub(crate) fn section_of(
         source: experiment.source.to_owned(),
         title: experiment.title.to_owned(),
         about: experiment.about.to_owned(),
-        notes: notes(experiment, results),
+        notes: [notes(experiment, results), starved(results, cores)].concat(),
         claims: experiment.claims.iter().map(|claim| claim_row(experiment, claim, results, cores)).collect(),
         plots: plots.collect::<Result<_, _>>()?,
         table: Some(table_of(experiment, results, cores)),
@@ -40,7 +40,17 @@ pub(crate) fn lines_of(experiment: &Experiment, results: &Results, cores: usize)
         let verdict = judge(experiment, claim, results, cores);
         line(claim, &verdict)
     });
-    claims.chain(notes(experiment, results)).collect()
+    claims.chain(notes(experiment, results)).chain(starved(results, cores)).collect()
+}
+
+fn starved(results: &Results, cores: usize) -> Vec<String> {
+    let note = |share| {
+        format!(
+            "Others were at work on this machine: a run got {:.0} % of the processors that it could use. The figures say little.",
+            100.0 * share
+        )
+    };
+    results.starved(cores).map(note).into_iter().collect()
 }
 
 fn notes(experiment: &Experiment, results: &Results) -> Vec<String> {

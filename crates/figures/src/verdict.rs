@@ -3,7 +3,7 @@
 //! The number that a claim is about is computed once for each repetition, from runs that were made one right after the other: what
 //! disturbs the machine for a while disturbs both sides of a ratio. The claim holds if it holds in every repetition, and does not if it
 //! holds in none; if they disagree, nothing can be told. With fewer than three repetitions a number within a tenth of the bound
-//! says nothing either.
+//! says nothing either, nor does anything if a run in memory did not get the processors because others used them.
 
 use std::fmt;
 
@@ -43,6 +43,9 @@ pub(crate) fn judge(experiment: &Experiment, claim: &Claim, results: &Results, c
     let here = Spread::of(numbers.clone());
     let ruling = if numbers.is_empty() {
         Ruling::CannotBeTold(what_is_missing(experiment, claim, results))
+    } else if let Some(share) = results.starved(cores) {
+        let percent = 100.0 * share;
+        Ruling::CannotBeTold(format!("others were at work: a run got {percent:.0} % of the processors"))
     } else {
         rule(claim, &numbers, cores)
     };

@@ -70,7 +70,7 @@ fn report(line: &str) -> Value {
         .collect();
     json!({
         "workers": workers as u64, "seconds": seconds, "committed": (throughput * seconds) as u64, "aborted": 3,
-        "throughput_per_second": throughput, "processor_seconds": seconds,
+        "throughput_per_second": throughput, "processor_seconds": seconds * workers.min(2.0),
         "durable_latency_ms": is_durable.then(|| json!({ "p50": 4.0, "p95": 5.0, "p99": 6.0, "max": 7.0, "count": 9 })),
         "log_bytes": is_durable.then_some(1_000_000), "checkpoint_bytes": is_durable.then_some(2_000_000),
         "memory": { "live_bytes": 103, "live_bytes_before": 100 }, "consistency_checks": 12, "interrupted": false,

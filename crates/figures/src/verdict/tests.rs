@@ -133,3 +133,21 @@ fn a_report_without_what_is_needed_is_a_failed_run() {
     }
     assert_eq!((results.is_empty(), results.missing_count()), (true, 2));
 }
+
+#[test]
+fn runs_that_had_to_share_the_processors_tell_nothing() {
+    let experiment = experiment(&[1], 3);
+    let ruling = |processor_seconds: f64| {
+        let mut results = Results::default();
+        for run in plan(std::slice::from_ref(&experiment), 2) {
+            let mut report = report(1, 100.0);
+            if (run.series, run.repetition) == (1, 2) {
+                report["processor_seconds"] = processor_seconds.into();
+            }
+            results.add(&run, StoredOutcome::Measured(report));
+        }
+        judge(&experiment, &claim(LARGEST, Relation::AtMost(1.0)), &results, 2).ruling
+    };
+    assert_eq!(ruling(1.9), Ruling::Holds);
+    assert!(matches!(ruling(0.5), Ruling::CannotBeTold(why) if why.contains("25 %")));
+}
