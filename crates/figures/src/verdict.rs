@@ -43,11 +43,8 @@ pub(crate) fn judge(experiment: &Experiment, claim: &Claim, results: &Results, c
     let here = Spread::of(numbers.clone());
     let ruling = if numbers.is_empty() {
         Ruling::CannotBeTold(what_is_missing(experiment, claim, results))
-    } else if let Some(share) = results.starved(cores) {
-        let percent = 100.0 * share;
-        Ruling::CannotBeTold(format!("others were at work: a run got {percent:.0} % of the processors"))
     } else {
-        rule(claim, &numbers, cores)
+        rule(claim, &numbers, cores, results.starved(cores))
     };
     Verdict { here, ruling }
 }
@@ -65,12 +62,16 @@ fn what_is_missing(experiment: &Experiment, claim: &Claim, results: &Results) ->
     }
 }
 
-fn rule(claim: &Claim, numbers: &[f64], cores: usize) -> Ruling {
+/// `starved` is the part of the processors that a run got if it got too few of them.
+fn rule(claim: &Claim, numbers: &[f64], cores: usize, starved: Option<f64>) -> Ruling {
     let holding = numbers.iter().filter(|&&number| claim.relation.holds(number)).count();
     let bound = claim.relation.bound();
     let is_close = |number: &f64| (number - bound).abs() < MARGIN * bound.abs();
     if cores < claim.cores_min {
         Ruling::CannotBeTold(format!("it takes {} processors or more, there are {cores}", claim.cores_min))
+    } else if let Some(share) = starved {
+        let percent = 100.0 * share;
+        Ruling::CannotBeTold(format!("others were at work: a run got {percent:.0} % of the processors"))
     } else if holding != 0 && holding != numbers.len() {
         Ruling::CannotBeTold(format!("it holds in {holding} of {} runs", numbers.len()))
     } else if numbers.len() < RUNS_TO_AGREE && numbers.iter().any(is_close) {
