@@ -12,6 +12,7 @@ use ensilo_sync::cpu_relax;
 
 use crate::engine::Engine;
 use crate::protocol::Protocol;
+use crate::ranges::KeyRange;
 use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::Tid;
@@ -36,7 +37,7 @@ pub struct CheckpointRecord<'a> {
 }
 
 impl<P: Protocol> Engine<P> {
-    /// Hands the records of a store to `each`, in the order of their keys, except those that changed in epoch `before` or later. All
+    /// Hands the records of a part of a store to `each`, in the order of their keys, except those that changed in epoch `before` or later. All
     /// commits with earlier epochs are complete. Ends early when `each` or `pause` breaks, or when the store is dropped.
     ///
     /// `each` is called with memory held back from being freed, `pause` now and then without: that is where to wait.
@@ -45,53 +46,28 @@ impl<P: Protocol> Engine<P> {
     pub fn walk(
         &self,
         store: &Store,
+        range: &KeyRange,
         before: Epoch,
         mut each: impl FnMut(CheckpointRecord<'_>) -> ControlFlow<()>,
         mut pause: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let participant = self.epochs().participant();
-        let mut last = None;
+        let mut left = range.clone();
         loop {
-            let visited = walk_batch(&participant, store, before, last.as_deref(), &mut each)?;
+            let last = walk_batch(&participant, store, &left, before, &mut each)?;
             pause()?;
-            if visited.is_none() {
-                return ControlFlow::Continue(());
-            }
-            last = visited;
+            let Some(last) = last else { return ControlFlow::Continue(()) };
+            left.low = Bound::Excluded(last);
         }
     }
 }
 
-impl<P: Protocol> Engine<P> {
-    /// The largest key of a store; deleted ones count until they have left the tree.
-    #[must_use]
-    pub fn last_key(&self, store: &Store) -> Option<Vec<u8>> {
-        let participant = self.epochs().participant();
-        let mut last = LastKey(None);
-        let all = (Bound::Unbounded, Bound::Unbounded);
-        store.index().scan(all, Direction::Reverse, &participant.pin(), &mut last);
-        last.0
-    }
-}
-
-/// Takes the first key that it is shown.
-struct LastKey(Option<Vec<u8>>);
-
-impl ScanVisitor for LastKey {
-    fn node(&mut self, _: NodeStamp) {}
-
-    fn entry(&mut self, key: &[u8], _: u64) -> ControlFlow<()> {
-        self.0 = Some(key.to_vec());
-        ControlFlow::Break(())
-    }
-}
-
-/// Visits the records after the key `after`; returns the last one's key if there may be more.
+/// Visits the first records of a range; returns the last one's key if there may be more.
 fn walk_batch(
     participant: &Participant,
     store: &Store,
+    range: &KeyRange,
     before: Epoch,
-    after: Option<&[u8]>,
     each: &mut impl FnMut(CheckpointRecord<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<(), Option<Vec<u8>>> {
     let guard = participant.pin();
@@ -108,8 +84,8 @@ fn walk_batch(
         arrived: 0,
         is_over: false,
     };
-    let low = after.map_or(Bound::Unbounded, Bound::Excluded);
-    store.index().scan((low, Bound::Unbounded), Direction::Forward, &guard, &mut batch);
+    let bounds = (range.low.as_ref().map(Vec::as_slice), range.high.as_ref().map(Vec::as_slice));
+    store.index().scan(bounds, Direction::Forward, &guard, &mut batch);
     for number in batch.arrived.saturating_sub(RECORDS_AHEAD)..batch.arrived {
         if batch.is_over {
             break;

@@ -24,6 +24,7 @@ mod global_tid;
 pub mod history;
 mod pointer_map;
 mod protocol;
+mod ranges;
 mod record;
 mod registry;
 mod replay;
@@ -41,6 +42,7 @@ pub use ensilo_epoch::{Advance, Epoch, EpochCounters, EpochOptions};
 pub use ensilo_index::{Direction, KEY_LEN_MAX};
 pub use ensilo_slab::{AccountId, Usage};
 pub use protocol::{Committed, Found, KeyBounds, Protocol, Read, Write};
+pub use ranges::KeyRange;
 pub use replay::{Recovered, RecoveredStore, ReplayWorker, Replayer, derive_record};
 pub use row::{ROW_LEN_MAX, RowRef};
 pub use silo::{

@@ -124,16 +124,20 @@ fn replay_part(replayer: &Replayer<'_, Silo>, part: &[Vec<u8>]) -> Result<(), Re
 fn rows_of(engine: &Engine<Silo>) -> Rows {
     let mut rows = Rows::new();
     for store in engine.stores() {
-        let _ = engine.walk(
-            &store,
-            Epoch::MAX,
-            |record| {
-                let place = (store.id().0, record.key.to_vec());
-                rows.insert(place, (record.tid.get(), record.words.to_vec()));
-                ControlFlow::Continue(())
-            },
-            || ControlFlow::Continue(()),
-        );
+        for range in engine.key_ranges(&store, 5) {
+            let _ = engine.walk(
+                &store,
+                &range,
+                Epoch::MAX,
+                |record| {
+                    let place = (store.id().0, record.key.to_vec());
+                    let twice = rows.insert(place, (record.tid.get(), record.words.to_vec()));
+                    assert!(twice.is_none(), "a key in two ranges");
+                    ControlFlow::Continue(())
+                },
+                || ControlFlow::Continue(()),
+            );
+        }
     }
     rows
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ensilo_epoch::Epoch;
 use ensilo_row::{PrimaryKey, RowId, Schema, Value};
-use ensilo_txn::{CheckpointRecord, Engine, Protocol, Store, TableId};
+use ensilo_txn::{CheckpointRecord, Engine, KeyRange, Protocol, Store, TableId};
 
 use super::{Changes, IndexCore, TableCore, new_store};
 use crate::error::Name;
@@ -111,6 +111,7 @@ fn rows_of<P: Protocol>(engine: &Engine<P>, table: &TableCore) -> Vec<Vec<Value>
     let mut rows = Vec::new();
     let _ = engine.walk(
         &table.store,
+        &KeyRange::ALL,
         Epoch::MAX,
         |CheckpointRecord { key, words, len_bytes, .. }| {
             let mut values = Vec::new();

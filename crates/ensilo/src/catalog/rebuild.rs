@@ -6,7 +6,7 @@ use std::thread;
 
 use ensilo_epoch::{Epoch, Participant};
 use ensilo_row::{KeyBuf, RowBuf};
-use ensilo_txn::{CheckpointRecord, Protocol, derive_record};
+use ensilo_txn::{CheckpointRecord, KeyRange, Protocol, derive_record};
 
 use super::{IndexCore, TableCore};
 use crate::error::Abort;
@@ -15,39 +15,52 @@ use crate::row_words::{WordSlice, key_of_bytes};
 use crate::shared::Shared;
 use crate::{Error, Result};
 
+/// So many parts of a table for each thread: where one part has more rows than others, the threads still end together.
+const PARTS_PER_THREAD: usize = 8;
+
 impl<P: Protocol> Shared<P> {
-    /// Fills the indexes of all tables, several tables at once. No transaction has begun.
+    /// Fills the indexes of all tables, several parts at once. No transaction has begun.
     pub(crate) fn rebuild_indexes(&self, threads: usize) -> Result<()> {
         let mut tables = self.catalog.tables();
         tables.extend(self.catalog.system.all().into_iter().cloned());
-        let tables = &tables[..];
+        tables.retain(|table| !table.indexes.snapshot().is_empty());
+        let parts = tables.iter().flat_map(|table| {
+            let ranges = self.engine.key_ranges(&table.store, threads * PARTS_PER_THREAD);
+            ranges.into_iter().map(move |range| (table, range))
+        });
+        let parts: Vec<_> = parts.collect();
         let next = AtomicUsize::new(0);
         // Relaxed: the numbers need only differ.
-        let take = || tables.get(next.fetch_add(1, Ordering::Relaxed));
+        let take = || parts.get(next.fetch_add(1, Ordering::Relaxed));
         let work = || {
             let participant = self.engine.epochs().participant();
-            while let Some(table) = take() {
-                self.rebuild_table(&participant, table)?;
+            while let Some((table, range)) = take() {
+                self.rebuild_part(&participant, table, range)?;
             }
             Ok(())
         };
         thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads.min(tables.len())).map(|_| scope.spawn(work)).collect();
+            let workers: Vec<_> = (0..threads.min(parts.len())).map(|_| scope.spawn(work)).collect();
             workers
                 .into_iter()
                 .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        })
+        })?;
+        for table in &tables {
+            let rows = self.records.of(table.store.id());
+            for index in &table.indexes.snapshot() {
+                self.records.add_recovered(index.store.id(), rows);
+            }
+        }
+        Ok(())
     }
 
-    fn rebuild_table(&self, participant: &Participant, table: &TableCore) -> Result<()> {
+    fn rebuild_part(&self, participant: &Participant, table: &TableCore, range: &KeyRange) -> Result<()> {
         let indexes = table.indexes.snapshot();
-        if indexes.is_empty() {
-            return Ok(());
-        }
         let mut scratch = Scratch::default();
         let mut outcome = Ok(());
         let _ = self.engine.walk(
             &table.store,
+            range,
             Epoch::MAX,
             |record| {
                 outcome = indexes.iter().try_for_each(|index| {
@@ -57,8 +70,6 @@ impl<P: Protocol> Shared<P> {
             },
             || ControlFlow::Continue(()),
         );
-        let rows = self.records.of(table.store.id());
-        indexes.iter().for_each(|index| self.records.add_recovered(index.store.id(), rows));
         outcome
     }
 

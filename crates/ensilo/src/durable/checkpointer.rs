@@ -22,7 +22,7 @@ use ensilo_log::{
     CheckpointPlace, CheckpointWriter, DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint, Log, OpenError,
 };
 use ensilo_sync::sync;
-use ensilo_txn::{CheckpointRecord, Engine, Protocol};
+use ensilo_txn::{CheckpointRecord, Engine, KeyRange, Protocol};
 
 use super::options::CheckpointOptions;
 use super::pace::Pace;
@@ -233,7 +233,7 @@ impl Checkpointer {
                 *outcome = self.check_running(log);
                 flow(outcome)
             };
-            let _ = engine.walk(store, place.begin_epoch(), each, pause);
+            let _ = engine.walk(store, &KeyRange::ALL, place.begin_epoch(), each, pause);
             outcome.into_inner().0?;
         }
         Ok(())
