@@ -26,7 +26,7 @@ pub(crate) struct Place {
 
 /// A directory of this process that is removed with all that is in it.
 #[derive(Debug)]
-pub(crate) struct TemporaryDirectory(PathBuf);
+pub struct TemporaryDirectory(PathBuf);
 
 /// Those that there are, for an end that drops nothing.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -115,7 +115,10 @@ impl Directories {
 
 impl TemporaryDirectory {
     /// A new directory in `root`, which is made if it is missing.
-    pub(crate) fn new(root: &Path) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// [`Failure::Io`].
+    pub fn new(root: &Path) -> Result<Self, Failure> {
         /// How many there were in this process.
         static MADE: AtomicU64 = AtomicU64::new(0);
         let (process, number) = (std::process::id(), MADE.fetch_add(1, Relaxed));
@@ -130,7 +133,8 @@ impl TemporaryDirectory {
         Ok(Self(path))
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
         &self.0
     }
 }
@@ -164,7 +168,10 @@ fn cannot_make(path: &Path, error: std::io::Error) -> Failure {
 }
 
 /// The system's temporary files, unless they lie in memory: nothing is durable there. Then the current directory.
-fn temporary_root() -> Result<PathBuf, Failure> {
+///
+/// # Errors
+/// [`Failure::Io`].
+pub fn temporary_root() -> Result<PathBuf, Failure> {
     let temporary = std::env::temp_dir();
     if !is_in_memory(&temporary) {
         return Ok(temporary);

@@ -4,6 +4,11 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+#[cfg(feature = "peers")]
+mod compare;
+#[cfg(not(feature = "peers"))]
+#[path = "compare_absent.rs"]
+mod compare;
 mod figures;
 mod files;
 mod interrupt;
@@ -32,6 +37,8 @@ enum Command {
     /// Measure the papers' figures again and compare.
     #[command(subcommand)]
     Figures(figures::FiguresCommand),
+    /// Run Ensilo and other databases under the same workloads.
+    Compare(Box<compare::Arguments>),
     /// Look into the log of a database.
     #[command(subcommand)]
     Log(files::LogCommand),
@@ -50,6 +57,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Figures(command) => figures::run(&command),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Log(command) => files::log(&command),
         Command::Checkpoint(command) => files::checkpoint(&command),
         Command::Verify(arguments) => files::verify(&arguments),

@@ -11,11 +11,12 @@
 //!                                                       summary -> page
 //! ```
 //!
-//! It knows `ensilo bench` by its arguments and its report only, never the engine.
+//! It knows `ensilo bench` by its arguments and its report only, never the engine. The page also takes in what [`compare`] finds.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod command;
+pub mod compare;
 mod drawing;
 mod error;
 pub mod experiment;

@@ -8,6 +8,7 @@ use ensilo_bench::driver::Interrupt;
 use ensilo_bench::report::{Build, Machine};
 
 use crate::bench::Bench;
+use crate::compare;
 use crate::drawing::svg_of;
 use crate::error::FiguresError;
 use crate::experiment::Experiment;
@@ -212,7 +213,9 @@ impl Evaluation {
     fn write_page(&self) -> Result<(), FiguresError> {
         let sections =
             self.known().map(|(experiment, results)| section_of(experiment, &results, self.machine.cores));
-        let page = Page { facts: self.facts(), sections: sections.collect::<Result<_, _>>()? };
+        let mut sections = sections.collect::<Result<Vec<_>, _>>()?;
+        sections.extend(compare::section_in(&self.out)?);
+        let page = Page { facts: self.facts(), sections };
         write_whole(&self.page(), page.to_html().as_bytes())
     }
 

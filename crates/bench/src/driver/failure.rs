@@ -12,6 +12,8 @@ pub enum Failure {
     Database(ensilo::Error),
     /// The database holds something other than the workload put there; the text says what.
     Broken(String),
+    /// A database other than Ensilo failed; the text says which.
+    Peer(&'static str, Box<dyn error::Error + Send + Sync>),
     /// The operating system refused something; the text says what.
     Io(String, io::Error),
     /// What was asked for cannot be done here; the text says why, and what can.
@@ -24,6 +26,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Database(error) => write!(f, "the database failed: {error}"),
+            Self::Peer(name, error) => write!(f, "{name} failed: {error}"),
             Self::Broken(what) => write!(f, "the database is broken: {what}"),
             Self::Io(what, error) => write!(f, "{what}: {error}"),
             Self::Refused(why) => f.write_str(why),
@@ -37,6 +40,7 @@ impl error::Error for Failure {
         match self {
             Self::Database(error) => Some(error),
             Self::Io(_, error) => Some(error),
+            Self::Peer(_, error) => Some(error.as_ref()),
             Self::Broken(_) | Self::Refused(_) | Self::Interrupted => None,
         }
     }

@@ -8,7 +8,7 @@ use crate::random::{Random, Scatter, Zipfian};
 
 /// One worker's choice of keys.
 #[derive(Debug, Clone)]
-pub(super) struct Keys {
+pub struct Keys {
     choice: Choice,
     records: u64,
     workers: u64,
@@ -25,7 +25,8 @@ enum Choice {
 }
 
 impl Keys {
-    pub(super) fn new(options: &YcsbOptions, worker: usize) -> Self {
+    /// The choice of worker `worker` of those that the options say.
+    pub fn new(options: &YcsbOptions, worker: usize) -> Self {
         let records = options.records;
         let zipfian = || Zipfian::new(records, options.theta);
         let choice = match options.distribution {
@@ -38,7 +39,7 @@ impl Keys {
 
     /// The key of the next operation on a record that exists; by latest it may be of an insert under way elsewhere.
     #[inline]
-    pub(super) fn existing(&self, random: &mut Random) -> u64 {
+    pub fn existing(&self, random: &mut Random) -> u64 {
         match &self.choice {
             Choice::Uniform => random.below(self.records),
             Choice::Zipfian(zipfian, scatter) => scatter.apply(zipfian.sample(random)),
@@ -50,13 +51,13 @@ impl Keys {
 
     /// The key that the worker inserts `ahead` inserts from now, 0 being the next.
     #[inline]
-    pub(super) fn to_insert(&self, ahead: u64) -> u64 {
+    pub fn to_insert(&self, ahead: u64) -> u64 {
         self.records + (self.inserted + ahead) * self.workers + self.worker
     }
 
     /// Notes that the next `count` keys are inserted.
     #[inline]
-    pub(super) fn note_inserted(&mut self, count: u64) {
+    pub fn note_inserted(&mut self, count: u64) {
         self.inserted += count;
     }
 }

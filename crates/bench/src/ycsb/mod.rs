@@ -12,9 +12,10 @@ mod record;
 mod session;
 #[cfg(test)]
 mod tests;
-mod value;
+pub mod value;
 mod workload;
 
+pub use keys::Keys;
 pub use options::{
     BATCH_TYPES, Distribution, NamedMix, NamedMixError, OPERATIONS, VALUE_BYTES_MAX, VALUE_BYTES_MIN,
     YcsbOptions,

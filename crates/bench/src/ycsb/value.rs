@@ -7,17 +7,17 @@
 //! ```
 
 /// The bit of a counter that a blind update sets: what it overwrote is not counted on.
-pub(super) const BLIND: u64 = 1 << 63;
+pub const BLIND: u64 = 1 << 63;
 
 /// The counter of a value.
 #[inline]
-pub(super) fn counter(value: &[u8]) -> u64 {
+pub fn counter(value: &[u8]) -> u64 {
     value.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// Makes `value` the value of the record `key` with this counter.
 #[inline]
-pub(super) fn fill(value: &mut [u8], key: u64, counter: u64) {
+pub fn fill(value: &mut [u8], key: u64, counter: u64) {
     let Some((head, body)) = value.split_first_chunk_mut::<8>() else { return };
     *head = counter.to_le_bytes();
     let mut word = first_word(key, counter);
@@ -31,7 +31,7 @@ pub(super) fn fill(value: &mut [u8], key: u64, counter: u64) {
 }
 
 /// Whether `value` is what [`fill`] makes for its counter.
-pub(super) fn is_whole(value: &[u8], key: u64) -> bool {
+pub fn is_whole(value: &[u8], key: u64) -> bool {
     let Some((head, body)) = value.split_first_chunk::<8>() else { return false };
     let mut word = first_word(key, u64::from_le_bytes(*head));
     body.chunks(8).all(|part| {

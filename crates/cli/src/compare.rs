@@ -1,0 +1,188 @@
+//! `ensilo compare`: Ensilo beside what a user would pick instead.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, value_parser};
+use ensilo_bench::driver::{Failure, View};
+use ensilo_bench::remove_temporary_files;
+use ensilo_bench::report::{Build, Machine};
+use ensilo_figures::compare::{PeerRun, read_runs, text_of, write_runs};
+use ensilo_peers::{CompareOptions, PeerName, Setting, WorkloadName, compare};
+
+use crate::interrupt;
+
+const EXAMPLES: &str = "\
+Examples:
+  ensilo compare
+      Every database under every workload, synced and not: half an hour on two cores.
+  ensilo compare --peers ensilo,redb --workloads transfer-uniform --sync on --synced-workers 1,32
+      Transfers that are answered when they are on disk, from one client and from 32 at once.
+  ensilo compare --out results; ensilo figures run silo-4 --out results
+      The page of the figures, results/index.html, takes the comparison in.
+
+Each run loads a new database; databases take turns. After each run every row is read: balances and counters have to add up to what was
+committed, and every value has to be whole. If they do not, the exit code is 1.
+Every client thread waits for its answer before it goes on.";
+
+/// Ensilo beside SQLite, LMDB, redb and fjall, on the same work
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Databases: ensilo, sqlite, lmdb, redb, fjall [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    peers: Vec<PeerName>,
+
+    /// Workloads: ycsb-b, ycsb-f, ycsb-silo, transfer-uniform, transfer-zipf [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    workloads: Vec<WorkloadName>,
+
+    /// Whether answers wait until the disk has synced: off (in memory, or without syncs), on [default: off,on]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    sync: Vec<Setting>,
+
+    /// Numbers of client threads, with --sync off [default: 1 and the number of cores]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value_parser!(u16).range(1..=4096))]
+    workers: Vec<u16>,
+
+    /// Numbers of client threads, with --sync on; the same for all, so that those with group commit can use it
+    /// [default: --workers if given, otherwise 1 and 32]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value_parser!(u16).range(1..=4096))]
+    synced_workers: Vec<u16>,
+
+    /// Records of YCSB, with 100 bytes each
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1..=1 << 32))]
+    records: u64,
+
+    /// Accounts of the transfers
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = value_parser!(u64).range(2..=1 << 26))]
+    accounts: u64,
+
+    /// Seconds that each run measures
+    #[arg(long, value_name = "S", default_value = "3", value_parser = seconds)]
+    seconds: f64,
+
+    /// Seconds that each run takes before
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    warmup: f64,
+
+    /// Runs of each; the median is reported
+    #[arg(long, value_name = "R", default_value_t = 3, value_parser = value_parser!(u16).range(1..=1000))]
+    runs: u16,
+
+    /// Directory in which databases are made and removed again [default: that of temporary files]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// Directory for compare.csv, with every single run, and the plots; what is there of the same runs is replaced
+    #[arg(long, value_name = "DIR", default_value = "ensilo-figures")]
+    out: PathBuf,
+
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Form of the report on stdout
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    /// Show no progress on stderr
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table for people
+    Text,
+    /// One JSON object with every run
+    Json,
+}
+
+/// The exit code of a failed check, and of failures.
+const FAILED: u8 = 1;
+
+/// Makes the runs, keeps each finished one, and reports.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let options = arguments.options();
+    let interrupt = interrupt::on_ctrl_c(remove_temporary_files);
+    let mut view = if arguments.quiet { View::silent() } else { View::stderr() };
+    let seconds = (options.measured + options.warmup).as_secs_f64() * options.run_count() as f64;
+    view.note(&format!("{} runs of {seconds:.0} s in all, and the loads", options.run_count()));
+    let mut runs = Vec::new();
+    let done = compare(&options, &mut view, &interrupt, |run| {
+        runs.push(run);
+        arguments.keep(&runs)
+    });
+    view.close();
+    arguments.report(&runs);
+    let is_consistent = runs.iter().all(|run| run.checks_failed == 0);
+    if let Err(failure) = &done {
+        eprintln!("error: {failure}");
+    }
+    if done.is_ok() && is_consistent { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
+}
+
+impl Arguments {
+    fn options(&self) -> CompareOptions {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let wide = |workers: &[u16]| workers.iter().map(|&workers| usize::from(workers)).collect::<Vec<_>>();
+        let mut workers = or_else(wide(&self.workers), || vec![1, cores]);
+        workers.dedup();
+        let synced_workers = or_else(wide(&self.synced_workers), || match self.workers[..] {
+            [] => vec![1, 32],
+            _ => workers.clone(),
+        });
+        CompareOptions {
+            peers: or_else(self.peers.clone(), || PeerName::ALL.to_vec()),
+            workloads: or_else(self.workloads.clone(), || WorkloadName::ALL.to_vec()),
+            settings: or_else(self.sync.clone(), || vec![Setting::NotSynced, Setting::Synced]),
+            workers,
+            synced_workers,
+            records: self.records,
+            accounts: self.accounts,
+            measured: Duration::from_secs_f64(self.seconds),
+            warmup: Duration::from_secs_f64(self.warmup),
+            runs: usize::from(self.runs),
+            directory: self.dir.clone(),
+            seed: self.seed,
+        }
+    }
+
+    /// Writes the runs so far, and before them what earlier comparisons left of other points.
+    fn keep(&self, runs: &[PeerRun]) -> Result<(), Failure> {
+        let failed = |error: ensilo_figures::FiguresError| {
+            Failure::Io("cannot keep the results".to_owned(), std::io::Error::other(error))
+        };
+        let mut kept = read_runs(&self.out).map_err(failed)?;
+        kept.retain(|old| !runs.iter().any(|run| run.is_of_point(old)));
+        kept.extend_from_slice(runs);
+        write_runs(&self.out, &kept).map_err(failed)
+    }
+
+    /// A reader that has gone (`| head`) is no failure.
+    fn report(&self, runs: &[PeerRun]) {
+        let text = match self.format {
+            Format::Text => text_of(runs),
+            Format::Json => {
+                let report =
+                    serde_json::json!({ "machine": Machine::this(), "build": Build::this(), "runs": runs });
+                report.to_string()
+            }
+        };
+        let _ = writeln!(std::io::stdout(), "{text}");
+    }
+}
+
+/// Seconds, also parts of one, up to an hour.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if (0.01..=3600.0).contains(&seconds) { Ok(seconds) } else { Err("not in 0.01..=3600".to_owned()) }
+}
+
+/// A list that was given, or what stands for none.
+fn or_else<T>(given: Vec<T>, default: impl FnOnce() -> Vec<T>) -> Vec<T> {
+    if given.is_empty() { default() } else { given }
+}

@@ -1,0 +1,28 @@
+//! `ensilo compare` in a program without the other databases.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Args;
+
+const HOW: &str = "\
+This program was built without the other databases. One that has them is built, in some minutes, with
+  cargo build --release --features peers
+and `ensilo compare --help` then shows what it does.";
+
+/// Ensilo beside SQLite, LMDB, redb and fjall, on the same work; this program was built without them
+#[derive(Debug, Args)]
+#[command(after_help = HOW)]
+pub(crate) struct Arguments {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _ignored: Vec<OsString>,
+}
+
+/// The exit code of bad parameters.
+const USAGE: u8 = 2;
+
+/// Says how to get the other program.
+pub(crate) fn run(_arguments: &Arguments) -> ExitCode {
+    eprintln!("error: {HOW}");
+    ExitCode::from(USAGE)
+}

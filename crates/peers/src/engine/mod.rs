@@ -1,0 +1,15 @@
+//! The databases that are compared, each used as its documentation recommends.
+
+mod ensilo;
+mod fjall;
+mod key_value;
+mod lmdb;
+mod redb;
+mod sqlite;
+
+pub use ensilo::Ensilo;
+pub use fjall::Fjall;
+pub use key_value::{KeyValue, KeyValueClient, Store, StoreClient, TableName};
+pub use lmdb::Lmdb;
+pub use redb::Redb;
+pub use sqlite::Sqlite;

@@ -1,0 +1,113 @@
+//! The names by which databases and workloads are asked for, and what is printed beside their figures.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are the names of databases")]
+pub enum PeerName {
+    Ensilo,
+    Sqlite,
+    Lmdb,
+    Redb,
+    Fjall,
+}
+
+impl PeerName {
+    /// Every database.
+    pub const ALL: [Self; 5] = [Self::Ensilo, Self::Sqlite, Self::Lmdb, Self::Redb, Self::Fjall];
+
+    /// The name in options and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ensilo => "ensilo",
+            Self::Sqlite => "sqlite",
+            Self::Lmdb => "lmdb",
+            Self::Redb => "redb",
+            Self::Fjall => "fjall",
+        }
+    }
+
+    /// What its transactions are isolated from as they are used here.
+    pub fn isolation(self) -> &'static str {
+        match self {
+            Self::Ensilo => "serializable",
+            Self::Sqlite | Self::Lmdb | Self::Redb => "serializable, one writer at a time",
+            Self::Fjall => "serializable, optimistic",
+        }
+    }
+}
+
+/// A workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkloadName {
+    /// YCSB's B: 95 % reads and 5 % updates of Zipfian keys.
+    YcsbB,
+    /// YCSB's F: half reads, half read-modify-writes of Zipfian keys.
+    YcsbF,
+    /// Silo's variant: 80 % reads and 20 % read-modify-writes of uniform keys.
+    YcsbSilo,
+    /// Transfers between accounts that are chosen uniformly.
+    TransferUniform,
+    /// Transfers between accounts that are chosen by Zipf's law with exponent 1.5.
+    TransferZipf,
+}
+
+impl WorkloadName {
+    /// Every workload.
+    pub const ALL: [Self; 5] =
+        [Self::YcsbB, Self::YcsbF, Self::YcsbSilo, Self::TransferUniform, Self::TransferZipf];
+
+    /// The name in options and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::YcsbB => "ycsb-b",
+            Self::YcsbF => "ycsb-f",
+            Self::YcsbSilo => "ycsb-silo",
+            Self::TransferUniform => "transfer-uniform",
+            Self::TransferZipf => "transfer-zipf",
+        }
+    }
+}
+
+/// Names in text, both ways, for a type that has `ALL` and `name`.
+macro_rules! named {
+    ($($type:ident is $what:literal),+) => {
+        $(
+            impl fmt::Display for $type {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str(self.name())
+                }
+            }
+
+            impl FromStr for $type {
+                type Err = String;
+
+                fn from_str(text: &str) -> Result<Self, String> {
+                    let found = Self::ALL.into_iter().find(|known| known.name() == text);
+                    let names = Self::ALL.map(Self::name).join(", ");
+                    found.ok_or_else(|| format!("{text} is no {}; there are {names}", $what))
+                }
+            }
+        )+
+    };
+}
+
+named!(PeerName is "database", WorkloadName is "workload");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_read() {
+        for peer in PeerName::ALL {
+            assert_eq!(peer.to_string().parse(), Ok(peer));
+        }
+        for workload in WorkloadName::ALL {
+            assert_eq!(workload.to_string().parse(), Ok(workload));
+        }
+        assert!("oracle".parse::<PeerName>().unwrap_err().contains("redb"));
+    }
+}

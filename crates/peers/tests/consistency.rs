@@ -1,0 +1,217 @@
+//! Every database keeps what it was given, and the check would say if it did not.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ensilo_bench::driver::{Aborts, Failure, Interrupt, RunOptions, View, Workload, run};
+use ensilo_bench::ycsb::YcsbOptions;
+use ensilo_peers::engine::{KeyValue, Store, StoreClient, TableName};
+use ensilo_peers::workload::{Records, Skew, Transfers};
+use ensilo_peers::{CompareOptions, PeerName, Setting, WorkloadName, compare};
+
+const SHORT: Duration = Duration::from_millis(100);
+
+/// Every workload at every setting.
+fn options(peer: PeerName) -> CompareOptions {
+    CompareOptions {
+        peers: vec![peer],
+        workloads: WorkloadName::ALL.to_vec(),
+        settings: vec![Setting::NotSynced, Setting::Synced],
+        workers: vec![1, 3],
+        synced_workers: vec![3],
+        records: 2_000,
+        accounts: 100,
+        measured: SHORT,
+        warmup: SHORT / 10,
+        runs: 1,
+        directory: None,
+        seed: 1,
+    }
+}
+
+fn keeps_what_it_is_given(peer: PeerName) {
+    let options = options(peer);
+    let mut runs = Vec::new();
+    let keep = |run| {
+        runs.push(run);
+        Ok(())
+    };
+    compare(&options, &mut View::silent(), &Interrupt::new(), keep).unwrap();
+    assert_eq!(runs.len(), options.run_count());
+    for run in runs {
+        assert!(run.committed > 0 && run.checks >= 2 && run.checks_failed == 0, "{run:?}");
+    }
+}
+
+#[test]
+fn ensilo_keeps_what_it_is_given() {
+    keeps_what_it_is_given(PeerName::Ensilo);
+}
+
+#[test]
+fn sqlite_keeps_what_it_is_given() {
+    keeps_what_it_is_given(PeerName::Sqlite);
+}
+
+#[test]
+fn lmdb_keeps_what_it_is_given() {
+    keeps_what_it_is_given(PeerName::Lmdb);
+}
+
+#[test]
+fn redb_keeps_what_it_is_given() {
+    keeps_what_it_is_given(PeerName::Redb);
+}
+
+#[test]
+fn fjall_keeps_what_it_is_given() {
+    keeps_what_it_is_given(PeerName::Fjall);
+}
+
+/// What a store does wrong after some hundred changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// The last row of a transaction is not written.
+    LostRow,
+    /// None is.
+    LostTransaction,
+    /// Half a row is.
+    TornRow,
+}
+
+/// A store that plants faults, with one lock around everything.
+struct Faulty {
+    tables: Mutex<[BTreeMap<u64, Vec<u8>>; 2]>,
+    fault: Fault,
+    changes: AtomicU64,
+}
+
+impl Faulty {
+    fn with(fault: Fault) -> Self {
+        Self { tables: Mutex::default(), fault, changes: AtomicU64::new(0) }
+    }
+
+    /// What is done wrong this time.
+    fn fault_now(&self) -> Fault {
+        if self.changes.fetch_add(1, Relaxed) == 300 { self.fault } else { Fault::None }
+    }
+}
+
+impl Store for Faulty {
+    type Client<'a> = &'a Faulty;
+
+    fn open(_place: &Path, _setting: Setting) -> Result<Self, Failure> {
+        Ok(Self::with(Fault::None))
+    }
+
+    fn client(&self) -> &Faulty {
+        self
+    }
+
+    fn load(&self, table: TableName, count: u64, next: impl Fn(u64, &mut Vec<u8>)) -> Result<(), Failure> {
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        for key in 0..count {
+            let mut row = Vec::new();
+            next(key, &mut row);
+            tables[table as usize].insert(key, row);
+        }
+        Ok(())
+    }
+
+    fn for_each(&self, table: TableName, mut visit: impl FnMut(u64, &[u8])) -> Result<(), Failure> {
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables[table as usize].iter().for_each(|(&key, row)| visit(key, row));
+        Ok(())
+    }
+}
+
+impl StoreClient for &Faulty {
+    fn read(&mut self, _key: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn put(&mut self, key: u64, value: &[u8], _aborts: &mut Aborts) -> Result<(), Failure> {
+        let mut tables = self.tables.lock().unwrap();
+        tables[TableName::Records as usize].insert(key, value.to_vec());
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        table: TableName,
+        keys: &[u64],
+        change: impl Fn(usize, &mut [u8]),
+        _aborts: &mut Aborts,
+    ) -> Result<(), Failure> {
+        let fault = self.fault_now();
+        let mut tables = self.tables.lock().unwrap();
+        for (at, key) in keys.iter().enumerate() {
+            let row = tables[table as usize].get_mut(key).unwrap();
+            let before = row.clone();
+            change(at, row);
+            match fault {
+                Fault::LostTransaction => *row = before,
+                Fault::LostRow if at + 1 == keys.len() => *row = before,
+                Fault::TornRow => row[50..].copy_from_slice(&before[50..]),
+                Fault::None | Fault::LostRow => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names of the checks that do not hold after a run.
+fn violated(workload: &impl Workload) -> Vec<&'static str> {
+    let options = RunOptions { workers: 2, warmup: SHORT / 10, measured: SHORT, pin: false };
+    let (mut view, interrupt) = (View::silent(), Interrupt::new());
+    let result = run(workload, &options, "run", &mut view, &interrupt).unwrap();
+    assert!(result.measurements.committed() > 1_000, "too few for the fault to be planted");
+    let checks = workload.check(&mut view, &interrupt).unwrap();
+    checks.iter().filter(|check| !check.passed()).map(|check| check.name).collect()
+}
+
+#[test]
+fn a_lost_update_of_an_account_is_noticed() {
+    let violated_with = |fault| {
+        let peer = KeyValue::from(Faulty::with(fault));
+        violated(&Transfers::load(peer, 100, Skew::Uniform, 1).unwrap())
+    };
+    assert_eq!(violated_with(Fault::None), [""; 0]);
+    assert_eq!(violated_with(Fault::LostRow), ["balance_sum", "update_sum"]);
+    assert_eq!(violated_with(Fault::LostTransaction), ["update_sum"]);
+}
+
+#[test]
+fn a_lost_or_torn_update_of_a_record_is_noticed() {
+    let violated_with = |fault| {
+        let peer = KeyValue::from(Faulty::with(fault));
+        let options = YcsbOptions { records: 10, mix: "rmw=100".parse().unwrap(), ..YcsbOptions::new(2) };
+        violated(&Records::load(peer, options).unwrap())
+    };
+    assert_eq!(violated_with(Fault::None), [""; 0]);
+    assert_eq!(violated_with(Fault::LostRow), ["counter_sum"]);
+}
+
+#[test]
+fn a_torn_record_is_noticed() {
+    let peer = KeyValue::from(Faulty::with(Fault::TornRow));
+    // So many records that hardly one is written again after it was torn.
+    let options = YcsbOptions { records: 1 << 20, mix: "silo".parse().unwrap(), ..YcsbOptions::new(2) };
+    let torn = Records::load(peer, options).unwrap();
+    assert!(violated(&torn).contains(&"record_contents"));
+}
+
+#[test]
+fn what_is_not_compared_is_refused() {
+    for mix in ["e", "d", "insert=100"] {
+        let peer = KeyValue::from(Faulty::with(Fault::None));
+        let options = YcsbOptions { mix: mix.parse().unwrap(), ..YcsbOptions::new(1) };
+        assert!(matches!(Records::load(peer, options), Err(Failure::Refused(_))), "{mix}");
+    }
+}
