@@ -17,6 +17,7 @@ mod options;
 mod pace;
 mod progress;
 mod statistics;
+mod walk;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

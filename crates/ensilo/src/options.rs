@@ -170,6 +170,13 @@ impl Options {
         self
     }
 
+    /// How many threads write a checkpoint, each a part of the tables into files of its own; one for every eight processors unless told, 1 to
+    /// 64.
+    pub fn checkpoint_threads(mut self, threads: u32) -> Self {
+        self.durable.checkpoint.threads = threads;
+        self
+    }
+
     /// Whether closing makes a last checkpoint, after which the next opening has nothing to replay; it does not unless told.
     pub fn checkpoint_at_close(mut self, make: bool) -> Self {
         self.durable.checkpoint.at_close = make;
@@ -268,6 +275,7 @@ impl Options {
             "checkpoint_bytes_per_second",
             "at least 1 MiB",
         )?;
+        require((1..=64).contains(&checkpoint.threads), "checkpoint_threads", "1 to 64")?;
         require((1..=1024).contains(&durable.recovery_threads), "recovery_threads", "1 to 1024")?;
         require(
             self.epoch_interval.is_none_or(|interval| (second / 1000..=second * 10).contains(&interval)),

@@ -9,9 +9,7 @@
 //! beginning: `full_rows_before` is set to "all" before this thread's own tick, whose epoch is read with Acquire by whoever
 //! commits in it or later; `e_l` is an epoch after that tick.
 
-use std::cell::RefCell;
 use std::io;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -19,13 +17,14 @@ use std::time::{Duration, Instant};
 
 use ensilo_epoch::Epoch;
 use ensilo_log::{
-    CheckpointPlace, CheckpointWriter, DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint, Log, OpenError,
+    CheckpointPlace, DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint, Log, OpenError, WrittenParts,
 };
 use ensilo_sync::sync;
-use ensilo_txn::{CheckpointRecord, Engine, KeyRange, Protocol};
+use ensilo_txn::{Engine, Protocol};
 
 use super::options::CheckpointOptions;
 use super::pace::Pace;
+use super::walk::Walk;
 use crate::error::Name;
 use crate::{Error, Result};
 
@@ -196,47 +195,31 @@ impl Checkpointer {
         engine: &Engine<P>,
         log: &Log,
     ) -> Result<InstalledCheckpoint> {
-        let live_bytes = engine.statistics().memory.live_bytes;
-        let mut writer = place.writer(0, self.options.parts, self.options.compression).map_err(io_failed)?;
-        let pace = Pace::new(self.options.bytes_per_second(live_bytes));
-        self.write(&mut writer, &pace, &place, engine, log)?;
-        let written = writer.finish().map_err(io_failed)?;
+        let written = self.write(&place, engine, log)?;
         let end_epoch = engine.epochs().global_epoch();
         log.wait_durable(end_epoch).map_err(Error::from_log)?;
-        let finished = FinishedCheckpoint { place, end_epoch, written: vec![written] };
+        let finished = FinishedCheckpoint { place, end_epoch, written };
         files.install_checkpoint(finished, log.durable_epoch()).map_err(failed)
     }
 
     fn write<P: Protocol>(
         &self,
-        writer: &mut CheckpointWriter,
-        pace: &Pace,
         place: &CheckpointPlace,
         engine: &Engine<P>,
         log: &Log,
-    ) -> Result<()> {
+    ) -> Result<Vec<WrittenParts>> {
+        let checkpointers = self.options.threads;
+        let parts = (self.options.parts / checkpointers).max(1);
+        let writer = |checkpointer| place.writer(checkpointer, parts, self.options.compression);
+        let writers = (0..checkpointers).map(writer).collect::<io::Result<_>>().map_err(io_failed)?;
+        let live_bytes = engine.statistics().memory.live_bytes;
+        let pace = Pace::new(self.options.bytes_per_second(live_bytes));
         let bytes_before = self.counters.bytes_written.load(Ordering::Relaxed);
-        for store in engine.stores().iter().filter(|store| store.id().is_logged()) {
-            let outcome = RefCell::new((Ok(()), &mut *writer));
-            let each = |record: CheckpointRecord<'_>| {
-                let (outcome, writer) = &mut *outcome.borrow_mut();
-                let (table, words) = (store.id().0, record.words.iter().copied());
-                *outcome = writer
-                    .record(table, record.key, record.tid.get(), record.len_bytes, words)
-                    .map_err(io_failed);
-                flow(outcome)
-            };
-            let pause = || {
-                let (outcome, writer) = &mut *outcome.borrow_mut();
-                self.counters.bytes_written.store(bytes_before + writer.bytes(), Ordering::Relaxed);
-                pace.keep(writer.bytes());
-                *outcome = self.check_running(log);
-                flow(outcome)
-            };
-            let _ = engine.walk(store, &KeyRange::ALL, place.begin_epoch(), each, pause);
-            outcome.into_inner().0?;
-        }
-        Ok(())
+        let check = |bytes| {
+            self.counters.bytes_written.fetch_max(bytes_before + bytes, Ordering::Relaxed);
+            self.check_running(log)
+        };
+        Walk::new(engine, place.begin_epoch(), checkpointers as usize, pace, check).write(writers)
     }
 
     fn check_running(&self, log: &Log) -> Result<()> {
@@ -306,14 +289,10 @@ impl Checkpointer {
     }
 }
 
-fn flow(outcome: &Result<()>) -> ControlFlow<()> {
-    if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-}
-
 fn failed(error: OpenError) -> Error {
     Error::CheckpointFailed(Name::new(error.to_string()))
 }
 
-fn io_failed(error: io::Error) -> Error {
+pub(super) fn io_failed(error: io::Error) -> Error {
     Error::CheckpointFailed(Name::new(error.to_string()))
 }

@@ -26,6 +26,9 @@ pub(crate) struct CheckpointOptions {
     pub(crate) log_bytes: u64,
     /// `None` to be done within half of the interval.
     pub(crate) bytes_per_second: Option<u64>,
+    /// How many threads write a checkpoint.
+    pub(crate) threads: u32,
+    /// How many files they write, at least one each.
     pub(crate) parts: u32,
     pub(crate) compression: Compression,
     pub(crate) at_close: bool,
@@ -33,6 +36,9 @@ pub(crate) struct CheckpointOptions {
 
 /// A checkpoint is never made slower than this unless it is asked for: a log that goes far back takes long to recover from.
 const BYTES_PER_SECOND_MIN: u64 = 32 << 20;
+
+/// One checkpointer for so many processors: they are there for the transactions.
+const CORES_PER_CHECKPOINTER: usize = 8;
 
 impl Default for DurableOptions {
     fn default() -> Self {
@@ -47,6 +53,7 @@ impl Default for DurableOptions {
                 interval: Duration::from_secs(60),
                 log_bytes: 4 << 30,
                 bytes_per_second: None,
+                threads: u32::try_from(threads / CORES_PER_CHECKPOINTER).unwrap_or(1).clamp(1, 8),
                 parts: u32::try_from(threads).unwrap_or(1).clamp(1, 16),
                 compression: Compression::None,
                 at_close: false,

@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ensilo::Error;
+use ensilo::disk::Faults;
+
 use super::*;
 
 #[test]
@@ -29,11 +32,57 @@ fn a_checkpoint_shortens_the_log_and_loses_nothing() {
 }
 
 #[test]
+fn several_threads_write_each_row_once() {
+    let disk = Arc::new(SimulatedDisk::new());
+    drop(with_accounts(&disk, 3000));
+    let db = open_with(options().checkpoint_threads(3), &disk).unwrap();
+    let checkpoint = db.checkpoint().unwrap();
+    let directory = Path::new(DIRECTORY).join(format!("checkpoint-{}", checkpoint.id));
+    let parts = disk.list(&directory).unwrap();
+    assert!(
+        parts.len() >= 3 && parts.iter().filter(|part| part.len_bytes > 10_000).count() >= 2,
+        "{parts:?}"
+    );
+    let rows = all_rows(&db);
+    let db = open(&Arc::new(disk.crash(1)));
+    assert_eq!(all_rows(&db), rows);
+    let recovery = db.statistics().unwrap().durability.unwrap().recovery;
+    assert_eq!(recovery.checkpoint_rows, checkpoint.rows);
+}
+
+#[test]
+fn a_write_error_ends_the_checkpoint_of_all_threads() {
+    let mut failed = 0;
+    for write in 1..20 {
+        let disk = Arc::new(SimulatedDisk::new());
+        drop(with_accounts(&disk, 3000));
+        let db = open_with(options().checkpoint_threads(3), &disk).unwrap();
+        let rows = all_rows(&db);
+        disk.set_faults(Faults { write_error_at: Some(write), ..Faults::default() });
+        match db.checkpoint() {
+            Err(Error::CheckpointFailed(_)) => {
+                failed += 1;
+                // It is as if it had never begun.
+                assert!(db.checkpoint().unwrap().rows >= 3000);
+            }
+            // Another write was the one that failed: one of the log, or none yet.
+            Ok(_) | Err(Error::LogFailed(_)) => {}
+            Err(other) => panic!("{other}"),
+        }
+        drop(db);
+        assert_eq!(all_rows(&open(&Arc::new(disk.crash(write)))), rows);
+    }
+    assert!(failed >= 3, "{failed} checkpoints failed");
+}
+
+#[test]
 fn sums_hold_in_checkpoints_made_under_transfers() {
     const ACCOUNTS: u32 = 40;
     for seed in 0..4 {
         let disk = Arc::new(SimulatedDisk::new());
-        let (db, accounts) = with_accounts(&disk, ACCOUNTS);
+        drop(with_accounts(&disk, ACCOUNTS));
+        let db = open_with(options().checkpoint_threads(seed % 3 + 1), &disk).unwrap();
+        let accounts = accounts(&db);
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for worker in 0..2u32 {
