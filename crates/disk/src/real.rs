@@ -83,7 +83,7 @@ impl Disk for RealDisk {
         }
         file.set_len(0)?;
         writeln!(file, "{}", std::process::id())?;
-        Ok(Box::new(RealLock { _file: file }))
+        Ok(Box::new(RealLock { file }))
     }
 }
 
@@ -177,10 +177,18 @@ impl Direct {
 /// second description of the same process does not share it.
 #[derive(Debug)]
 struct RealLock {
-    _file: fs::File,
+    file: fs::File,
 }
 
 impl Lock for RealLock {}
+
+impl Drop for RealLock {
+    fn drop(&mut self) {
+        // Closing does not suffice: a child that some other thread is just starting has the description, too, until it executes its program.
+        // If it fails, the lock ends a little later.
+        let _ = self.file.unlock();
+    }
+}
 
 /// The empty path, which `Path::parent` gives for a bare name, means the current directory.
 fn or_current(path: &Path) -> &Path {

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{RealDisk, write_zeros};
+use super::{RealDisk, RealLock, write_zeros};
 use crate::appender::Appender;
 use crate::disk::Disk;
 
@@ -113,6 +113,19 @@ fn names_are_listed_renamed_and_removed() {
     assert_eq!(RealDisk.remove(&dir.join("a")).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(RealDisk.open(&dir.join("a")).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(RealDisk.list(&dir.join("a")).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_lock_ends_with_its_value_although_a_copy_of_its_description_is_open() {
+    let dir = TemporaryDirectory::new();
+    let path = dir.join("LOCK");
+    let file = fs::OpenOptions::new().create_new(true).write(true).open(&path).unwrap();
+    file.try_lock().unwrap();
+    // As in a child that is being started by another thread.
+    let copy = file.try_clone().unwrap();
+    drop(RealLock { file });
+    RealDisk.lock(&path).unwrap();
+    drop(copy);
 }
 
 #[test]
