@@ -1,5 +1,8 @@
 //! fjall: a log-structured merge tree; optimistic transactions that validate what they have read.
 //!
+//! A commit of fjall 3.1 walks a list of the transactions that committed before it, which is emptied when 10,000 snapshots have ended: that
+//! is most of what a short transaction costs here.
+//!
 //! Unsynced a commit leaves its log entry to the operating system, the default. Synced it waits for `fdatasync`.
 
 use std::fmt;
@@ -104,7 +107,7 @@ impl Store for Fjall {
 
 impl StoreClient for FjallClient<'_> {
     fn read(&mut self, key: u64) -> Result<(), Failure> {
-        let value = self.0.records.get(bytes_of(key)).map_err(failed)?;
+        let value = self.0.database.read_tx().get(&self.0.records, bytes_of(key)).map_err(failed)?;
         black_box(value.ok_or_else(|| missing(key))?);
         Ok(())
     }
