@@ -1,0 +1,48 @@
+//! `ensilo compare`, with and without the other databases.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::process::{Command, Output};
+
+fn ensilo(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ensilo")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[cfg(not(feature = "peers"))]
+#[test]
+fn a_program_without_other_databases_says_how_to_get_one_that_has_them() {
+    assert!(text(&ensilo(&["--help"]).stdout).contains("compare"));
+    for arguments in [&["compare"][..], &["compare", "--peers", "redb", "--runs", "3"]] {
+        let output = ensilo(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        assert!(text(&output.stderr).contains("--features peers"), "{arguments:?}");
+    }
+}
+
+#[cfg(feature = "peers")]
+#[test]
+fn what_was_measured_is_told_and_kept() {
+    let out = std::env::temp_dir().join(format!("ensilo-compare-cli-{}", std::process::id()));
+    let out_text = out.to_str().unwrap();
+    let sizes = "--records 100 --accounts 10 --seconds 0.05 --warmup 0.01 --runs 1 --workers 2 --quiet --out";
+    let compare = |of: &str| {
+        let arguments: Vec<&str> =
+            ["compare"].into_iter().chain(of.split(' ')).chain(sizes.split(' ')).chain([out_text]).collect();
+        let output = ensilo(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let told = compare("--peers ensilo,redb --workloads transfer-zipf");
+    assert!(told.contains("transfer-zipf, synced, redb") && told.contains("passed"), "{told}");
+    let json = compare("--peers sqlite --workloads ycsb-f --sync off --format json");
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["runs"][0]["peer"], "sqlite");
+    let kept = std::fs::read_to_string(out.join("compare.csv")).unwrap();
+    assert_eq!(kept.lines().count(), 1 + 4 + 1, "the second comparison keeps the first's runs: {kept}");
+    std::fs::remove_dir_all(out).unwrap();
+    assert_eq!(ensilo(&["compare", "--peers", "oracle"]).status.code(), Some(2));
+}
