@@ -83,7 +83,7 @@ pub(crate) struct Sizing {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ScaleArgument {
-    /// At most a quarter of an hour for all together on two cores
+    /// About a quarter of an hour for all together on two cores
     Quick,
     /// Ten times as long, with larger databases
     Full,

@@ -47,6 +47,15 @@ impl StoreRegistry {
         StoreRegistry { blocks, owners: Mutex::new(Vec::new()) }
     }
 
+    /// The store under `id`, unless it was dropped; good as long as in [`Registry::get`].
+    #[inline]
+    pub(crate) fn store(&self, id: TableId) -> Option<&Store> {
+        match self.get(id) {
+            Registered::Store(store) => Some(store),
+            Registered::Draining | Registered::Gone => None,
+        }
+    }
+
     /// What stands under `id`. A reference is good while the caller is pinned: a dropped store is freed only when every
     /// transaction that is pinned at the drop has ended.
     pub(crate) fn get(&self, id: TableId) -> Registered<'_> {

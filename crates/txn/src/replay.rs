@@ -28,7 +28,7 @@ use ensilo_sync::sync::Mutex;
 use crate::engine::Engine;
 use crate::protocol::Protocol;
 use crate::record::RecordPtr;
-use crate::registry::{Registered, lock};
+use crate::registry::lock;
 use crate::store::{Store, TableId};
 
 pub use derive::derive_record;
@@ -73,7 +73,7 @@ impl<'e, P: Protocol> Replayer<'e, P> {
     /// The store of a table, made when its first record comes.
     fn store(&self, table: TableId) -> Result<&'e Store, ReplayError> {
         loop {
-            if let Registered::Store(store) = self.engine.shared.stores.get(table) {
+            if let Some(store) = self.engine.shared.stores.store(table) {
                 return Ok(store);
             }
             // Another thread may be making it: then the id is taken, and it is there now.

@@ -10,6 +10,7 @@ use ensilo_epoch::Guard;
 use ensilo_index::Masstree;
 use ensilo_sync::atomic::{AtomicBool, Ordering};
 
+use crate::abort::{Abort, AbortReason};
 use crate::record::TABLE_ID_MAX;
 
 /// Names a store among all that a database ever had; ids are never used again.
@@ -60,6 +61,18 @@ impl Store {
         // Acquire: [drop] a transaction that pinned after the drop's epoch had passed sees the flag: it read the epoch
         // with Acquire after the advancing thread had seen the dropper's store (see Engine::drop_store).
         self.is_dropped.load(Ordering::Acquire)
+    }
+
+    /// That the store was not dropped.
+    ///
+    /// # Errors
+    /// [`AbortReason::StoreDropped`].
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), Abort> {
+        if self.is_dropped() {
+            return Err(Abort::new(AbortReason::StoreDropped, self.id, &[]));
+        }
+        Ok(())
     }
 
     /// The tree, for a transaction that has found the store not dropped after it pinned, or through the registry.

@@ -24,7 +24,6 @@ use crate::engine::Shared;
 use crate::history::TransactionRecord;
 use crate::protocol::{Committed, Found, KeyBounds, Protocol, Read, Write};
 use crate::record::RecordPtr;
-use crate::registry::Registered;
 use crate::row::RowRef;
 use crate::store::Store;
 use crate::tid::{Tid, TidWord};
@@ -138,18 +137,10 @@ fn read_row<R>(record: RecordPtr, mut decode: impl FnMut(RowRef<'_>) -> R) -> R 
     }
 }
 
-#[inline]
-fn check_store(store: &Store) -> Result<(), Abort> {
-    if store.is_dropped() {
-        return Err(Abort::new(AbortReason::StoreDropped, store.id(), &[]));
-    }
-    Ok(())
-}
-
 impl Read for KeyValueTransaction<'_> {
     #[inline]
     fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
-        check_store(store)?;
+        store.check()?;
         let found = lookup(store, key, &self.guard);
         Ok(found.map(|(record, _)| self.context.found.push(record, key)))
     }
@@ -160,7 +151,7 @@ impl Read for KeyValueTransaction<'_> {
         keys: &[K],
         mut each: impl FnMut(usize, Option<Found>),
     ) -> Result<(), Abort> {
-        check_store(store)?;
+        store.check()?;
         let mut lookups = std::mem::take(&mut self.context.lookups);
         lookups.clear();
         lookups.resize(keys.len(), None);
@@ -187,7 +178,7 @@ impl Read for KeyValueTransaction<'_> {
         key: &[u8],
         decode: impl FnMut(RowRef<'_>) -> R,
     ) -> Result<Option<R>, Abort> {
-        check_store(store)?;
+        store.check()?;
         Ok(lookup(store, key, &self.guard).map(|(record, _)| read_row(record, decode)))
     }
 
@@ -199,7 +190,7 @@ impl Read for KeyValueTransaction<'_> {
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         each: impl FnMut(Found, R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        check_store(store)?;
+        store.check()?;
         let mut scan = Scan { found: &mut self.context.found, guard: &self.guard, store, decode, each };
         store.index().scan(bounds, direction, &self.guard, &mut scan);
         Ok(())
@@ -256,10 +247,7 @@ impl KeyValueTransaction<'_> {
 
     /// The store of a record; `None` when it was dropped.
     fn store_of(&self, record: RecordPtr) -> Option<&Store> {
-        match self.shared.stores.get(record.table()) {
-            Registered::Store(store) => Some(store),
-            Registered::Draining | Registered::Gone => None,
-        }
+        self.shared.stores.store(record.table())
     }
 
     fn allocate(&self, store: &Store, key: &[u8], row: &[u64], len_bytes: usize) -> Result<RecordPtr, Abort> {
@@ -320,7 +308,7 @@ impl Write for KeyValueTransaction<'_> {
     }
 
     fn insert(&mut self, store: &Store, key: &[u8], row: &[u64], len_bytes: usize) -> Result<bool, Abort> {
-        check_store(store)?;
+        store.check()?;
         let record = self.allocate(store, key, row, len_bytes)?;
         let inserted = store.index().insert_if_absent(key, record.index_value(), &self.guard, &mut ());
         if matches!(inserted, Ok(Inserted::New)) {

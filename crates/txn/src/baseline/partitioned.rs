@@ -31,7 +31,6 @@ use crate::engine::Shared;
 use crate::history::TransactionRecord;
 use crate::protocol::{Committed, Found, KeyBounds, Protocol, Read, Write};
 use crate::record::RecordPtr;
-use crate::registry::Registered;
 use crate::row::RowRef;
 use crate::store::Store;
 use crate::tid::{Tid, TidWord};
@@ -151,14 +150,6 @@ fn present(value: u64) -> Option<RecordPtr> {
     (!record.tid().is_absent()).then_some(record)
 }
 
-#[inline]
-fn check_store(store: &Store) -> Result<(), Abort> {
-    if store.is_dropped() {
-        return Err(Abort::new(AbortReason::StoreDropped, store.id(), &[]));
-    }
-    Ok(())
-}
-
 impl PartitionTransaction<'_> {
     #[inline]
     fn lookup(&self, store: &Store, key: &[u8]) -> Option<RecordPtr> {
@@ -172,7 +163,7 @@ impl PartitionTransaction<'_> {
 impl Read for PartitionTransaction<'_> {
     #[inline]
     fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
-        check_store(store)?;
+        store.check()?;
         let record = self.lookup(store, key);
         Ok(record.map(|record| self.context.found.push(record, key)))
     }
@@ -183,7 +174,7 @@ impl Read for PartitionTransaction<'_> {
         keys: &[K],
         mut each: impl FnMut(usize, Option<Found>),
     ) -> Result<(), Abort> {
-        check_store(store)?;
+        store.check()?;
         let PartitionContext { found, lookups, .. } = &mut *self.context;
         lookups.clear();
         lookups.resize(keys.len(), None);
@@ -212,7 +203,7 @@ impl Read for PartitionTransaction<'_> {
         key: &[u8],
         mut decode: impl FnMut(RowRef<'_>) -> R,
     ) -> Result<Option<R>, Abort> {
-        check_store(store)?;
+        store.check()?;
         Ok(self.lookup(store, key).map(|record| decode(record.row())))
     }
 
@@ -224,7 +215,7 @@ impl Read for PartitionTransaction<'_> {
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         each: impl FnMut(Found, R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        check_store(store)?;
+        store.check()?;
         let mut scan = Scan { found: &mut self.context.found, decode, each };
         store.index().scan(bounds, direction, &self.guard, &mut scan);
         Ok(())
@@ -286,10 +277,7 @@ impl PartitionTransaction<'_> {
     }
 
     fn store_of(&self, record: RecordPtr) -> Option<&Store> {
-        match self.shared.stores.get(record.table()) {
-            Registered::Store(store) => Some(store),
-            Registered::Draining | Registered::Gone => None,
-        }
+        self.shared.stores.store(record.table())
     }
 
     fn allocate(&self, store: &Store, key: &[u8], row: &[u64], len_bytes: usize) -> Result<RecordPtr, Abort> {
@@ -425,7 +413,7 @@ impl Write for PartitionTransaction<'_> {
     }
 
     fn insert(&mut self, store: &Store, key: &[u8], row: &[u64], len_bytes: usize) -> Result<bool, Abort> {
-        check_store(store)?;
+        store.check()?;
         let record = self.allocate(store, key, row, len_bytes)?;
         let inserted = store.index().insert_if_absent(key, record.index_value(), &self.guard, &mut ());
         if matches!(inserted, Ok(Inserted::New)) {

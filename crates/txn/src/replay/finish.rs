@@ -10,7 +10,7 @@ use super::pending::LockedRecord;
 use super::{Leftover, Replayer};
 use crate::protocol::Protocol;
 use crate::record::RecordPtr;
-use crate::registry::{Registered, lock};
+use crate::registry::lock;
 use crate::store::{Store, TableId};
 use crate::tid::TidWord;
 
@@ -55,7 +55,7 @@ impl<P: Protocol> Replayer<'_, P> {
 
     fn finish_tombstones(&self, leftover: &Leftover, guard: &Guard<'_>) {
         for (table, key) in &leftover.tombstones {
-            if let Registered::Store(store) = self.engine.shared.stores.get(*table) {
+            if let Some(store) = self.engine.shared.stores.store(*table) {
                 take_out(store, key, guard);
             }
         }

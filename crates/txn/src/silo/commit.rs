@@ -23,7 +23,6 @@ use super::variant::{Fault, Variant, has_fault};
 use crate::abort::{Abort, AbortReason};
 use crate::protocol::Committed;
 use crate::record::RecordPtr;
-use crate::registry::Registered;
 use crate::store::Store;
 use crate::tid::{Tid, TidWord};
 
@@ -258,7 +257,7 @@ impl<V: Variant> Transaction<'_, V> {
     /// A record to replace this one in the tree, with room for a row of so many bytes.
     #[inline]
     fn replacement_for(&self, record: RecordPtr, row_len: usize) -> Result<Spare, AbortReason> {
-        let Registered::Store(store) = self.shared.stores.get(record.table()) else {
+        let Some(store) = self.shared.stores.store(record.table()) else {
             return Err(AbortReason::StoreDropped);
         };
         let store = StorePtr::new(store);

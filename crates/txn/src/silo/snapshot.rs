@@ -54,10 +54,7 @@ impl<'w, V: Variant> Snapshot<'w, V> {
         if age > self.shared.snapshot_age_epochs_max {
             return Err(Abort::new(AbortReason::SnapshotTooOld, store.id(), &[]));
         }
-        if store.is_dropped() {
-            return Err(Abort::new(AbortReason::StoreDropped, store.id(), &[]));
-        }
-        Ok(())
+        store.check()
     }
 
     #[inline]
