@@ -3,12 +3,18 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use crate::appender::PAGE_BYTES;
 use crate::disk::{Disk, File, Listed, Lock};
+
+/// So much of a removed file is given back to the file system at once.
+const FREED_AT_ONCE_BYTES: u64 = 32 << 20;
+const PAUSE_BETWEEN_PIECES: Duration = Duration::from_millis(10);
 
 /// The files of the machine, through the operating system.
 ///
@@ -39,7 +45,11 @@ impl Disk for RealDisk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        let file = fs::OpenOptions::new().write(true).open(path);
+        fs::remove_file(path)?;
+        // What is no file that can be written needs no help.
+        let _ = file.and_then(|file| free(&file));
+        Ok(())
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
@@ -85,6 +95,23 @@ impl Disk for RealDisk {
         writeln!(file, "{}", std::process::id())?;
         Ok(Box::new(RealLock { file }))
     }
+}
+
+/// Gives the place of a file whose name is gone back to the file system, in pieces: one that gets much back at once writes its
+/// journal, and tells the disk, for so long that other files' syncs wait for tenths of a second. What is left when this fails goes when
+/// the file is closed.
+fn free(file: &fs::File) -> io::Result<()> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.nlink() > 0 {
+        return Ok(());
+    }
+    let mut len_bytes = metadata.len();
+    while len_bytes > FREED_AT_ONCE_BYTES {
+        len_bytes -= FREED_AT_ONCE_BYTES;
+        file.set_len(len_bytes)?;
+        thread::sleep(PAUSE_BETWEEN_PIECES);
+    }
+    Ok(())
 }
 
 struct RealFile {

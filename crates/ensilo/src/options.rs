@@ -144,7 +144,7 @@ impl Options {
         self
     }
 
-    /// How long after a checkpoint the next one begins, if something was logged meanwhile; 60 s unless told, at least 100 ms.
+    /// How long after the beginning of a checkpoint the next one begins, if something was logged meanwhile; 60 s unless told, at least 100 ms.
     pub fn checkpoint_interval(mut self, interval: Duration) -> Self {
         self.durable.checkpoint.interval = interval;
         self
@@ -157,14 +157,15 @@ impl Options {
         self
     }
 
-    /// A checkpoint begins as soon as the log has grown by so many bytes since the last one; 4 GiB unless told, at least 1 MiB.
+    /// A checkpoint begins as soon as the log has grown by so many bytes since the last one began; 4 GiB unless told, at least 1 MiB.
     pub fn checkpoint_log_bytes(mut self, bytes: u64) -> Self {
         self.durable.checkpoint.log_bytes = bytes;
         self
     }
 
-    /// How many bytes a second a checkpoint writes at most. Unless told as many as it takes to be done within half of
-    /// [`Options::checkpoint_interval`], so that transactions feel little of it.
+    /// How many bytes a second a checkpoint writes at most. Unless told as many as it takes to be done within four fifths of the time to the
+    /// next one, so that transactions feel little of it; one that is asked for, and a backup, within half of
+    /// [`Options::checkpoint_interval`].
     pub fn checkpoint_bytes_per_second(mut self, bytes: u64) -> Self {
         self.durable.checkpoint.bytes_per_second = Some(bytes);
         self

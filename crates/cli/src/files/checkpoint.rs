@@ -82,9 +82,10 @@ fn list(manifest: &Manifest) -> ExitCode {
 }
 
 fn create(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
-    // The log stays where it was.
+    // The log stays where it was, and there are no transactions to be spared.
     let logs = manifest.loggers.iter().map(|logger| directory.join(&logger.directory));
-    let database = Database::options().log_directories(logs).open(directory)?;
+    let options = Database::options().log_directories(logs).checkpoint_bytes_per_second(u64::MAX);
+    let database = options.open(directory)?;
     let made = database.checkpoint()?;
     database.close()?;
     Output::new().line(format_args!(

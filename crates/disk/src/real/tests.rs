@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{RealDisk, RealLock, write_zeros};
+use super::{FREED_AT_ONCE_BYTES, RealDisk, RealLock, write_zeros};
 use crate::appender::Appender;
 use crate::disk::Disk;
 
@@ -113,6 +113,21 @@ fn names_are_listed_renamed_and_removed() {
     assert_eq!(RealDisk.remove(&dir.join("a")).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(RealDisk.open(&dir.join("a")).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(RealDisk.list(&dir.join("a")).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_removed_file_gives_its_place_back_unless_it_has_another_name() {
+    let dir = TemporaryDirectory::new();
+    let len_bytes = 2 * FREED_AT_ONCE_BYTES + 5;
+    for name in ["alone", "shared"] {
+        drop(RealDisk.create(&dir.join(name), len_bytes).unwrap());
+    }
+    let alone = fs::File::open(dir.join("alone")).unwrap();
+    RealDisk.remove(&dir.join("alone")).unwrap();
+    assert_eq!(alone.metadata().unwrap().len(), 5, "the last piece goes with the last one that has it open");
+    fs::hard_link(dir.join("shared"), dir.join("other name")).unwrap();
+    RealDisk.remove(&dir.join("shared")).unwrap();
+    assert_eq!(fs::metadata(dir.join("other name")).unwrap().len(), len_bytes);
 }
 
 #[test]

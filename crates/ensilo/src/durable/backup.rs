@@ -58,7 +58,7 @@ impl Durable {
 fn pace(checkpointer: &Checkpointer, log: &Log, live_bytes: u64) -> Pace {
     let options = &checkpointer.options;
     let log_bytes = log.statistics().written_bytes.min(options.log_bytes);
-    Pace::new(options.bytes_per_second(live_bytes + log_bytes))
+    Pace::new(options.bytes_per_second(live_bytes + log_bytes, options.interval / 2))
 }
 
 fn closing() -> OpenError {

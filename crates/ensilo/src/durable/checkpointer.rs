@@ -31,6 +31,9 @@ use crate::{Error, Result};
 /// So often the checkpointer looks whether it is time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
+/// A checkpoint is spread over so much of the time to the next one, so that transactions feel little of it at any one time.
+const SHARE: f64 = 0.8;
+
 /// Makes checkpoints, one at a time.
 pub(crate) struct Checkpointer {
     pub(super) options: CheckpointOptions,
@@ -121,10 +124,20 @@ impl Checkpointer {
     /// # Errors
     /// [`Error::CheckpointFailed`], [`Error::LogFailed`], [`Error::Closed`].
     pub(crate) fn checkpoint<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Result<Checkpoint> {
+        self.checkpoint_within(self.options.interval / 2, engine, log)
+    }
+
+    /// Makes a checkpoint that takes about so long, if that is not too slow or too fast for the options.
+    fn checkpoint_within<P: Protocol>(
+        &self,
+        within: Duration,
+        engine: &Engine<P>,
+        log: &Log,
+    ) -> Result<Checkpoint> {
         let mut files = self.lock_files();
         let files = files.as_mut().ok_or(Error::Closed)?;
         self.counters.is_under_way.store(true, Ordering::Relaxed);
-        let made = self.make(files, engine, log);
+        let made = self.make(files, self.pace(within, engine), engine, log);
         self.counters.is_under_way.store(false, Ordering::Relaxed);
         let outcome = if made.is_ok() { &self.counters.made } else { &self.counters.failed };
         outcome.fetch_add(1, Ordering::Relaxed);
@@ -134,13 +147,14 @@ impl Checkpointer {
     fn make<P: Protocol>(
         &self,
         files: &mut DatabaseFiles,
+        pace: Pace,
         engine: &Engine<P>,
         log: &Log,
     ) -> Result<Checkpoint> {
         let start = Instant::now();
         let begin_epoch = self.begin(engine, log)?;
         let place = files.begin_checkpoint(begin_epoch).map_err(failed)?;
-        match self.write_and_install(files, place.clone(), engine, log) {
+        match self.write_and_install(files, place.clone(), pace, engine, log) {
             Ok(installed) => {
                 let made = Checkpoint::new(&installed, start.elapsed());
                 self.counters.last_bytes.store(made.bytes, Ordering::Relaxed);
@@ -192,10 +206,11 @@ impl Checkpointer {
         &self,
         files: &mut DatabaseFiles,
         place: CheckpointPlace,
+        pace: Pace,
         engine: &Engine<P>,
         log: &Log,
     ) -> Result<InstalledCheckpoint> {
-        let written = self.write(&place, engine, log)?;
+        let written = self.write(&place, pace, engine, log)?;
         let end_epoch = engine.epochs().global_epoch();
         log.wait_durable(end_epoch).map_err(Error::from_log)?;
         let finished = FinishedCheckpoint { place, end_epoch, written };
@@ -205,6 +220,7 @@ impl Checkpointer {
     fn write<P: Protocol>(
         &self,
         place: &CheckpointPlace,
+        pace: Pace,
         engine: &Engine<P>,
         log: &Log,
     ) -> Result<Vec<WrittenParts>> {
@@ -212,14 +228,21 @@ impl Checkpointer {
         let parts = (self.options.parts / checkpointers).max(1);
         let writer = |checkpointer| place.writer(checkpointer, parts, self.options.compression);
         let writers = (0..checkpointers).map(writer).collect::<io::Result<_>>().map_err(io_failed)?;
-        let live_bytes = engine.statistics().memory.live_bytes;
-        let pace = Pace::new(self.options.bytes_per_second(live_bytes));
         let bytes_before = self.counters.bytes_written.load(Ordering::Relaxed);
         let check = |bytes| {
             self.counters.bytes_written.fetch_max(bytes_before + bytes, Ordering::Relaxed);
             self.check_running(log)
         };
         Walk::new(engine, place.begin_epoch(), checkpointers as usize, pace, check).write(writers)
+    }
+
+    fn pace<P: Protocol>(&self, within: Duration, engine: &Engine<P>) -> Pace {
+        let bytes = match self.counters.last_bytes.load(Ordering::Relaxed) {
+            // About half of what memory takes are keys and rows.
+            0 => engine.statistics().memory.live_bytes / 2,
+            last => last,
+        };
+        Pace::new(self.options.bytes_per_second(bytes, within))
     }
 
     fn check_running(&self, log: &Log) -> Result<()> {
@@ -234,13 +257,13 @@ impl Checkpointer {
         let mut last = Instant::now();
         let mut log_bytes = log.statistics().written_bytes;
         while self.wait() {
-            let grown = log.statistics().written_bytes - log_bytes;
+            let (period, grown) = (last.elapsed(), log.statistics().written_bytes - log_bytes);
             let is_wanted = self.options.is_automatic && grown > 0;
-            if is_wanted && (last.elapsed() >= self.options.interval || grown >= self.options.log_bytes) {
-                // What went wrong is counted, and tried again after the same time.
-                let _ = self.checkpoint(engine, log);
+            if is_wanted && (period >= self.options.interval || grown >= self.options.log_bytes) {
                 last = Instant::now();
-                log_bytes = log.statistics().written_bytes;
+                log_bytes += grown;
+                // What went wrong is counted, and tried again after the same time.
+                let _ = self.checkpoint_within(period.min(self.options.interval).mul_f64(SHARE), engine, log);
             }
         }
     }
@@ -264,7 +287,8 @@ impl Checkpointer {
     /// Makes the last checkpoint, when all commits have ended.
     pub(super) fn make_last<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Result<()> {
         self.is_stopped.store(false, Ordering::Relaxed);
-        self.checkpoint(engine, log).map(|_| ())
+        // Nobody is held up by it any more.
+        self.checkpoint_within(Duration::ZERO, engine, log).map(|_| ())
     }
 
     /// Lets others open the database.

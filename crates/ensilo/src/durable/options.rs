@@ -24,7 +24,7 @@ pub(crate) struct CheckpointOptions {
     pub(crate) is_automatic: bool,
     pub(crate) interval: Duration,
     pub(crate) log_bytes: u64,
-    /// `None` to be done within half of the interval.
+    /// `None` to be done when the next is about to begin.
     pub(crate) bytes_per_second: Option<u64>,
     /// How many threads write a checkpoint.
     pub(crate) threads: u32,
@@ -64,9 +64,9 @@ impl Default for DurableOptions {
 }
 
 impl CheckpointOptions {
-    /// How fast a checkpoint of about so many bytes is written.
-    pub(crate) fn bytes_per_second(&self, bytes: u64) -> u64 {
-        let within_half = bytes as f64 / (self.interval.as_secs_f64() / 2.0).max(1.0);
-        self.bytes_per_second.unwrap_or((within_half as u64).max(BYTES_PER_SECOND_MIN))
+    /// How fast about so many bytes are written that should be there after `within`.
+    pub(crate) fn bytes_per_second(&self, bytes: u64, within: Duration) -> u64 {
+        let enough = bytes as f64 / within.as_secs_f64().max(1.0);
+        self.bytes_per_second.unwrap_or((enough as u64).max(BYTES_PER_SECOND_MIN))
     }
 }

@@ -35,7 +35,9 @@ fn a_checkpoint_shortens_the_log_and_loses_nothing() {
 fn several_threads_write_each_row_once() {
     let disk = Arc::new(SimulatedDisk::new());
     drop(with_accounts(&disk, 3000));
-    let db = open_with(options().checkpoint_threads(3), &disk).unwrap();
+    // So slowly that none is done before the others begin.
+    let options = options().checkpoint_threads(3).checkpoint_bytes_per_second(1 << 20);
+    let db = open_with(options, &disk).unwrap();
     let checkpoint = db.checkpoint().unwrap();
     let directory = Path::new(DIRECTORY).join(format!("checkpoint-{}", checkpoint.id));
     let parts = disk.list(&directory).unwrap();

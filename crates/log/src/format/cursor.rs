@@ -66,14 +66,15 @@ impl<'a> Cursor<'a> {
         self.put_u8(value as u8);
     }
 
-    /// Writes the first `len` bytes of a row that is made of words, the bytes of each word from low to high.
+    /// Writes the first `len` bytes of a row that is made of words, the bytes of each word from low to high. Returns where they are.
     ///
     /// # Panics
     /// When `words` yields fewer than `len.div_ceil(8)` words.
     #[inline]
-    pub fn put_words(&mut self, len: usize, words: impl IntoIterator<Item = u64>) {
+    pub fn put_words(&mut self, len: usize, words: impl IntoIterator<Item = u64>) -> &mut [u8] {
         let mut words = words.into_iter();
-        let mut whole = self.take(len).chunks_exact_mut(8);
+        let row = self.take(len);
+        let mut whole = row.chunks_exact_mut(8);
         for chunk in &mut whole {
             let Some(word) = words.next() else { row_too_short() };
             chunk.copy_from_slice(&word.to_le_bytes());
@@ -83,6 +84,7 @@ impl<'a> Cursor<'a> {
             let Some(word) = words.next() else { row_too_short() };
             tail.copy_from_slice(&word.to_le_bytes()[..tail.len()]);
         }
+        row
     }
 }
 

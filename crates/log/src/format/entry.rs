@@ -104,9 +104,31 @@ pub fn encode_put(
     row_len: usize,
     words: impl IntoIterator<Item = u64>,
 ) {
+    encode_patched(cursor, table, key, row_len, words, []);
+}
+
+/// Appends a whole row as [`encode_put`] does, with words that take the place of the row's, each given with its index; the last one of
+/// an index counts.
+///
+/// # Panics
+/// As [`encode_put`], and when an index lies past the row.
+#[inline]
+pub(crate) fn encode_patched(
+    cursor: &mut Cursor<'_>,
+    table: u32,
+    key: &[u8],
+    row_len: usize,
+    words: impl IntoIterator<Item = u64>,
+    pairs: impl IntoIterator<Item = (u32, u64)>,
+) {
     encode_head(cursor, PUT, table, key);
     cursor.put_varint(row_len as u64);
-    cursor.put_words(row_len, words);
+    let row = cursor.put_words(row_len, words);
+    for (index, word) in pairs {
+        let bytes = &mut row[index as usize * 8..];
+        let len = bytes.len().min(8);
+        bytes[..len].copy_from_slice(&word.to_le_bytes()[..len]);
+    }
 }
 
 /// Appends words of a row, each with its index within the row.

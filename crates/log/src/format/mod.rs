@@ -18,11 +18,11 @@ pub use block::{
 };
 pub(crate) use cursor::Source;
 pub use cursor::{Cursor, Malformed, varint_bytes};
-pub(crate) use entry::encode_left_out;
 pub use entry::{
     LEFT_OUT_BYTES, PATCH_PAIR_BYTES_MAX, delete_bytes, encode_delete, encode_patch, encode_put,
     encode_transaction, patch_bytes, patch_bytes_max, put_bytes, transaction_bytes, write_bytes_max,
 };
+pub(crate) use entry::{encode_left_out, encode_patched};
 pub use file_header::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, HeaderDamage};
 pub use file_name::LogFileName;
 pub(crate) use file_name::parse_number;

@@ -230,6 +230,26 @@ mod tests {
         }
 
         #[test]
+        fn a_patched_row_is_logged_as_it_is_after_the_change(
+            row in vec(any::<u8>(), 1..200),
+            pairs in vec((any::<prop::sample::Index>(), any::<u64>()), 0..9),
+        ) {
+            let mut patched = words(&row);
+            let pairs: Vec<_> =
+                pairs.iter().map(|(index, word)| (index.index(patched.len()) as u32, *word)).collect();
+            pairs.iter().for_each(|&(index, word)| patched[index as usize] = word);
+            let encoded = |encode: &dyn Fn(&mut Cursor<'_>)| {
+                let mut bytes = vec![0; put_bytes(3, 3, row.len())];
+                encode(&mut Cursor::new(&mut bytes));
+                bytes
+            };
+            prop_assert_eq!(
+                encoded(&|cursor| encode_patched(cursor, 3, b"key", row.len(), words(&row), pairs.iter().copied())),
+                encoded(&|cursor| encode_put(cursor, 3, b"key", row.len(), patched.iter().copied()))
+            );
+        }
+
+        #[test]
         fn arbitrary_bytes_are_read_to_an_end(bytes in vec(any::<u8>(), 0..400)) {
             let mut reader = Transactions::new(&bytes);
             while let Ok(Some(write)) = reader.next_write() {

@@ -11,7 +11,9 @@ use super::buffer::{BUFFER_BYTES_MAX, Filling};
 use super::error::LogError;
 use super::lane::Lane;
 use super::signs::Signs;
-use crate::format::{Cursor, encode_delete, encode_left_out, encode_patch, encode_put, encode_transaction};
+use crate::format::{
+    Cursor, encode_delete, encode_left_out, encode_patch, encode_patched, encode_put, encode_transaction,
+};
 
 /// Where one worker logs its transactions.
 ///
@@ -111,6 +113,20 @@ impl LogWriter {
     #[inline]
     pub fn put(&mut self, table: u32, key: &[u8], row_len: usize, words: impl IntoIterator<Item = u64>) {
         self.write(|cursor| encode_put(cursor, table, key, row_len, words));
+    }
+
+    /// A whole row of which some words were changed: its length in bytes, its words before the change, and the changed ones as for
+    /// [`LogWriter::patch`].
+    #[inline]
+    pub fn put_patched(
+        &mut self,
+        table: u32,
+        key: &[u8],
+        row_len: usize,
+        words: impl IntoIterator<Item = u64>,
+        pairs: impl IntoIterator<Item = (u32, u64)>,
+    ) {
+        self.write(|cursor| encode_patched(cursor, table, key, row_len, words, pairs));
     }
 
     /// Words of a row that were changed, with their indexes within the row and their values after the change.

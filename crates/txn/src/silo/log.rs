@@ -12,7 +12,7 @@ use ensilo_log::{
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::commit::Stop;
-use super::context::{Change, Context, WriteEntry};
+use super::context::{Change, Context, RowSpan, WriteEntry};
 use super::transaction::Transaction;
 use super::variant::{LogRecords, Variant};
 use crate::abort::{Abort, AbortReason};
@@ -23,7 +23,7 @@ use crate::tid::Tid;
 enum Logged {
     Nothing,
     Row { len_bytes: usize },
-    Words { count: usize },
+    Words(RowSpan),
     Deletion,
 }
 
@@ -79,7 +79,7 @@ impl Context {
             match self.logged::<V>(write) {
                 Logged::Nothing => {}
                 Logged::Row { len_bytes } => self.log_row(log, write, len_bytes),
-                Logged::Words { count } => log.patch(table, key, self.patch_pairs(write, count)),
+                Logged::Words(patch) => log.patch(table, key, self.patch_pairs(patch)),
                 Logged::Deletion => log.delete(table, key),
             }
         }
@@ -98,13 +98,12 @@ impl Context {
             Change::Placed => Logged::Row { len_bytes: write.record.row().len_bytes() },
             Change::Patch(patch) => {
                 let len_bytes = write.record.row().len_bytes();
-                let count = patch.len as usize;
                 let is_whole = matches!(V::LOGGED, LogRecords::Rows)
                     || write.observed.tid().epoch() < self.full_rows_before;
-                if is_whole || count * PATCH_PAIR_BYTES_MAX >= len_bytes {
+                if is_whole || patch.len as usize * PATCH_PAIR_BYTES_MAX >= len_bytes {
                     Logged::Row { len_bytes }
                 } else {
-                    Logged::Words { count }
+                    Logged::Words(patch)
                 }
             }
         }
@@ -118,7 +117,7 @@ impl Context {
             let content = match self.logged::<V>(write) {
                 Logged::Nothing => continue,
                 Logged::Row { len_bytes } => len_bytes,
-                Logged::Words { count } => count * PATCH_PAIR_BYTES_MAX,
+                Logged::Words(patch) => patch.len as usize * PATCH_PAIR_BYTES_MAX,
                 Logged::Deletion => 0,
             };
             count += 1;
@@ -139,23 +138,15 @@ impl Context {
                 log.put(table, key, len_bytes, words);
             }
             Change::Patch(patch) => {
-                let pairs = || (0..patch.len as usize).map(|pair| self.patch_word(patch, pair));
-                let patched = |at| pairs().rev().find(|&(index, _)| index == at);
-                let words = (0..row.len_words()).map(|at| patched(at).map_or(row.word(at), |(_, word)| word));
-                log.put(table, key, len_bytes, words);
+                log.put_patched(table, key, len_bytes, row.all_words(), self.patch_pairs(patch));
             }
             _ => log.put(table, key, len_bytes, row.all_words()),
         }
     }
 
     /// The changed words of a patch, with their places.
-    fn patch_pairs(
-        &self,
-        write: &WriteEntry,
-        count: usize,
-    ) -> impl ExactSizeIterator<Item = (u32, u64)> + '_ {
-        let Change::Patch(patch) = write.change else { unreachable!("only patches are logged by words") };
-        (0..count).map(move |pair| {
+    fn patch_pairs(&self, patch: RowSpan) -> impl ExactSizeIterator<Item = (u32, u64)> + '_ {
+        (0..patch.len as usize).map(move |pair| {
             let (index, word) = self.patch_word(patch, pair);
             (index as u32, word)
         })
