@@ -3,10 +3,11 @@
 //! A transaction tallies its inserts and deletes by store. When it commits, its worker adds the tally to counters of its own, which a
 //! reader sums over all workers. A worker that goes leaves its counts to the database.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
+use ensilo_sync::atomic::Ordering;
 use ensilo_sync::sync::{Mutex, MutexGuard};
+use ensilo_sync::unchecked::AtomicU64;
 use ensilo_txn::{Store, TableId};
 
 /// Counters of one segment of stores: segment `i` has `FIRST_SEGMENT_LEN << i`.

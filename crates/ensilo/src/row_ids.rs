@@ -6,9 +6,10 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use ensilo_row::RowId;
+use ensilo_sync::atomic::Ordering;
+use ensilo_sync::unchecked::AtomicU64;
 
 const BLOCK_LEN: u64 = 4096;
 

@@ -1,10 +1,11 @@
 //! What the handles, threads and transactions of one database share.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
+use ensilo_sync::atomic::Ordering;
 use ensilo_sync::barrier;
 use ensilo_sync::sync::{Mutex, MutexGuard};
+use ensilo_sync::unchecked::AtomicBool;
 use ensilo_txn::{AbortReason, Engine, EngineOptions, Protocol, Worker};
 
 use crate::catalog::Catalog;

@@ -14,8 +14,8 @@ use std::fmt;
 use std::iter;
 use std::ptr;
 
-use ensilo_sync::CachePadded;
 use ensilo_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use ensilo_sync::{CachePadded, unchecked};
 
 /// Published by a participant that is not pinned, not committing, reads no snapshot: later than every epoch.
 pub(crate) const IDLE: u64 = u64::MAX;
@@ -72,11 +72,9 @@ impl Slot {
     }
 }
 
-/// A count that its owner keeps and others read.
-///
-/// The standard library's atomic also under a model checker: a count is part of no protocol.
+/// A count that its owner keeps and others read. A count is part of no protocol.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(std::sync::atomic::AtomicU64);
+pub(crate) struct Counter(unchecked::AtomicU64);
 
 impl Counter {
     pub(crate) fn get(&self) -> u64 {

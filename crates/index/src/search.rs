@@ -10,16 +10,16 @@
 //! and inserts 10 % slower; with the instructions here they are 10 % and 20 % faster than with [`portable`], and look-ups
 //! side by side 13 % (`docs/index-benchmark.md`). The instructions here load each word once, like a Relaxed
 //! load: on x86-64 an aligned word is not torn, also as half of an aligned 16-byte load. Only instructions that every x86-64
-//! processor has are used. Other processors, model checkers and ThreadSanitizer take the portable functions.
+//! processor has are used. Other processors, model checkers, ThreadSanitizer and the counting of accesses take the portable functions.
 
-#[cfg(any(test, not(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan))))))]
+#[cfg(any(test, not(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan, ensilo_count))))))]
 mod portable;
-#[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan))))]
+#[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan, ensilo_count))))]
 mod x86_64;
 
-#[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan)))))]
+#[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan, ensilo_count)))))]
 pub(crate) use portable::{count_less, equal_words};
-#[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan))))]
+#[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan, ensilo_count))))]
 pub(crate) use x86_64::{count_less, equal_words};
 
 /// Which words of an array equal something: two bits a word, of which the lower one counts.

@@ -9,9 +9,11 @@
 //! theirs is first used: segment `i` has `64 << i` counters, from account `64 << i` on.
 
 use std::array;
-// The standard library's atomics also under a model checker: counters are part of no protocol.
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use ensilo_sync::atomic::Ordering;
+// Counters are part of no protocol.
+use ensilo_sync::unchecked::AtomicU64;
 
 /// On whose behalf memory is held: one account per table or index.
 ///

@@ -4,8 +4,10 @@ use std::alloc::Layout;
 use std::fmt;
 use std::ptr::NonNull;
 // The standard library's also under a model checker: nothing here waits for another thread or orders memory.
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ensilo_sync::atomic::Ordering;
+use ensilo_sync::unchecked::AtomicU64;
 
 use crate::account::usage;
 use crate::chunk::{CHUNK_BYTES, Chunk};

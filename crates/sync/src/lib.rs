@@ -2,7 +2,8 @@
 //!
 //! Every lock-free file of Ensilo takes its atomics from [`atomic`] and its threads from [`thread`]. In an ordinary
 //! build they are the standard library's; with `--cfg loom` or `--cfg shuttle` they are the model checker's, so that
-//! the code that is checked is the code that runs.
+//! the code that is checked is the code that runs. With `--cfg ensilo_count` they are the standard library's, with each access counted by
+//! cache line (`counting`), for `docs/scaling.md`.
 //!
 //! The crate also holds the two things every lock-free part of Ensilo shares: [`CachePadded`], which keeps the words of
 //! two workers off one cache line, the asymmetric [`barrier`], which lets a worker publish with a plain store,
@@ -14,6 +15,8 @@
 mod backoff;
 pub mod barrier;
 mod cache_padded;
+#[cfg(ensilo_count)]
+pub mod counting;
 mod prefetch;
 #[cfg(tsan)]
 mod spin_mutex;
@@ -22,8 +25,8 @@ pub use backoff::{Backoff, cpu_relax};
 pub use cache_padded::CachePadded;
 pub use prefetch::prefetch;
 
-#[cfg(all(loom, shuttle))]
-compile_error!("choose one model checker: --cfg loom or --cfg shuttle");
+#[cfg(any(all(loom, shuttle), all(ensilo_count, any(loom, shuttle))))]
+compile_error!("choose one of --cfg loom, --cfg shuttle, --cfg ensilo_count");
 
 /// Atomic types, `Ordering` and `fence`.
 pub mod atomic {
@@ -35,10 +38,23 @@ pub mod atomic {
     pub use shuttle::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(not(any(loom, shuttle, ensilo_count)))]
     pub use std::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
+
+    #[cfg(ensilo_count)]
+    pub use crate::counting::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+    #[cfg(ensilo_count)]
+    pub use std::sync::atomic::{Ordering, fence};
+}
+
+/// Atomics that are part of no protocol, such as counts: the standard library's also under a model checker.
+pub mod unchecked {
+    #[cfg(ensilo_count)]
+    pub use crate::counting::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+    #[cfg(not(ensilo_count))]
+    pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 }
 
 /// Locks and shared ownership.

@@ -290,7 +290,7 @@ impl RecordPtr {
         let row = locked.row();
         let capacity_words = self.capacity_words();
         assert!(row.len_words() <= capacity_words, "a row that does not fit");
-        if cfg!(any(loom, shuttle)) {
+        if cfg!(any(loom, shuttle, ensilo_count)) {
             return self.store_row((0..row.len_words()).map(|index| row.word(index)), row.len_bytes());
         }
         // SAFETY: both rows have that many words (I1, and the assertion), and are different records. This is no data race: the

@@ -5,11 +5,12 @@
 //! nobody writes.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use ensilo::baseline::Partitioned;
 use ensilo::{Database, Protocol, Result, Silo};
+use ensilo_sync::atomic::Ordering;
+use ensilo_sync::unchecked::{AtomicBool, AtomicU32};
 
 use super::new_order::LINES_MAX;
 use super::options::{DISTRICTS, TpccOptions};

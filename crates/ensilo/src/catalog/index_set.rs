@@ -18,10 +18,11 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicPtr, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ensilo_epoch::{Epoch, Epochs};
+use ensilo_sync::unchecked::AtomicPtr;
 
 use super::table_core::IndexCore;
 

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use ensilo_row::{IndexSchema, KEY_LEN_MAX, KeyBuf, ROW_LEN_MAX, Schema};
+use ensilo_sync::atomic::Ordering;
+use ensilo_sync::unchecked::AtomicU64;
 use ensilo_txn::Store;
 
 use super::index_set::IndexSetCell;
