@@ -58,7 +58,7 @@ pub trait Arrangement: fmt::Debug + Send + Sync + Sized + 'static {
 
 /// One set of tables for all warehouses: the product and its variants.
 #[derive(Debug)]
-pub struct Whole<P: Protocol = Silo>([Tables<P>; 1]);
+pub struct Whole<P: Protocol = Silo>(pub(super) [Tables<P>; 1]);
 
 impl<P: Protocol> Whole<P> {
     /// The tables that are in `database`.

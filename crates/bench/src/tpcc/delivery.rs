@@ -17,33 +17,38 @@ use super::tables::Tables;
 
 /// What the terminal enters.
 #[derive(Debug, Clone)]
-pub(super) struct DeliveryInput {
-    warehouse: u16,
-    carrier: u8,
-    date: Timestamp,
+pub struct DeliveryInput {
+    /// The warehouse.
+    pub warehouse: u16,
+    /// Who carries the orders.
+    pub carrier: u8,
+    /// When.
+    pub date: Timestamp,
 }
 
 /// The order delivered in each district, if there was one.
-pub(super) type DeliveryOutput = [Option<u32>; DISTRICTS as usize];
+pub type DeliveryOutput = [Option<u32>; DISTRICTS as usize];
 
 /// For each district, a number that no new order there is below.
 #[derive(Debug)]
-pub(super) struct QueueHeads(Vec<[u32; DISTRICTS as usize]>);
+pub struct QueueHeads(Vec<[u32; DISTRICTS as usize]>);
 
 impl QueueHeads {
-    pub(super) fn new(warehouses: u16) -> Self {
+    /// What a worker knows at first: nothing.
+    pub fn new(warehouses: u16) -> Self {
         Self(vec![[0; DISTRICTS as usize]; usize::from(warehouses)])
     }
 
     /// Notes what a delivery that has committed took from the queues.
-    pub(super) fn note(&mut self, input: &DeliveryInput, delivered: &DeliveryOutput) {
+    pub fn note(&mut self, input: &DeliveryInput, delivered: &DeliveryOutput) {
         let heads = &mut self.0[usize::from(input.warehouse) - 1];
         for (head, order) in heads.iter_mut().zip(delivered) {
             *head = order.map_or(*head, |order| order + 1);
         }
     }
 
-    fn of(&self, warehouse: u16) -> &[u32; DISTRICTS as usize] {
+    /// By district of the warehouse.
+    pub fn of(&self, warehouse: u16) -> &[u32; DISTRICTS as usize] {
         &self.0[usize::from(warehouse) - 1]
     }
 }

@@ -20,8 +20,10 @@ pub(super) struct Inputs<'a> {
 
 /// A customer as a terminal names it: clause 2.5.1.2 has 60 of 100 by last name.
 #[derive(Debug, Clone)]
-pub(super) enum CustomerChoice {
+pub enum CustomerChoice {
+    /// By number.
     Number(u16),
+    /// By last name.
     LastName(Text<16>),
 }
 

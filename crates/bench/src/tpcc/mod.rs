@@ -16,18 +16,31 @@ mod options;
 mod order_status;
 mod payment;
 mod random;
+mod rows;
 mod schema;
 mod session;
 mod stock_level;
 mod tables;
+mod terminal;
 #[cfg(test)]
 mod tests;
 mod workload;
 
 pub use arrangement::{Arrangement, FastIds, LockedPartitions, Split, Whole};
+pub use delivery::{DeliveryInput, DeliveryOutput, QueueHeads};
+pub use input::CustomerChoice;
+pub use new_order::{LINES_MAX, LineInput, NewOrderInput, StockCounts};
 pub use options::{
     DEFAULT_MIX, DISTRICTS, ReadOnly, Scale, TRANSACTION_TYPES, TpccOptions, WarehouseChoice, parse_mix,
 };
+pub use order_status::OrderStatusInput;
+pub use payment::PaymentInput;
+pub use rows::{RowSource, RowTarget};
+pub use schema::{
+    Customer, District, History, Item, Money, NewOrder, Order, OrderLine, Rate, Stock, Warehouse,
+};
 pub use session::TpccSession;
+pub use stock_level::{StockLevelInput, StockLevelScratch};
 pub use tables::Tables;
+pub use terminal::{Entered, Terminal};
 pub use workload::{Tpcc, TpccOf};

@@ -11,28 +11,36 @@ use super::schema::{Customer, District, Item, Money, NewOrder, Order, OrderLine,
 use super::tables::Tables;
 
 /// The most lines of an order.
-pub(super) const LINES_MAX: usize = 15;
+pub const LINES_MAX: usize = 15;
 /// An item number that is never used: clause 2.4.1.5 rolls back 1 of 100 orders by it.
 const UNUSED_ITEM: u32 = u32::MAX;
 
 /// What the terminal enters.
 #[derive(Debug, Clone)]
-pub(super) struct NewOrderInput {
-    warehouse: u16,
-    district: u8,
-    customer: u16,
-    entered: Timestamp,
+pub struct NewOrderInput {
+    /// The warehouse.
+    pub warehouse: u16,
+    /// The district.
+    pub district: u8,
+    /// The customer.
+    pub customer: u16,
+    /// When it is entered.
+    pub entered: Timestamp,
     lines: [LineInput; LINES_MAX],
     line_count: usize,
     /// The order's number, where it comes from outside of the transaction.
     number: u32,
 }
 
+/// A line of an order as it is entered.
 #[derive(Debug, Clone, Copy, Default)]
-struct LineInput {
-    item: u32,
-    supply_warehouse: u16,
-    quantity: u8,
+pub struct LineInput {
+    /// The item, maybe one that there is not.
+    pub item: u32,
+    /// The warehouse whose stock it comes from.
+    pub supply_warehouse: u16,
+    /// How many.
+    pub quantity: u8,
 }
 
 /// What the terminal shows.
@@ -89,13 +97,14 @@ struct ItemSold {
 }
 
 /// What a sale changes in a stock.
-#[derive(Columns)]
+#[derive(Debug, Clone, Copy, Columns)]
 #[columns(of = Stock)]
-struct StockCounts {
-    s_quantity: i16,
-    s_ytd: u32,
-    s_order_cnt: u32,
-    s_remote_cnt: u32,
+#[allow(missing_docs, reason = "the columns are those of clause 1.3")]
+pub struct StockCounts {
+    pub s_quantity: i16,
+    pub s_ytd: u32,
+    pub s_order_cnt: u32,
+    pub s_remote_cnt: u32,
 }
 
 /// What a sale reads of a stock; which of the ten texts is the district's to say.
@@ -187,7 +196,8 @@ impl NewOrderInput {
         Self { warehouse, district, customer, entered, lines, line_count, number: 0 }
     }
 
-    fn lines(&self) -> &[LineInput] {
+    /// The lines.
+    pub fn lines(&self) -> &[LineInput] {
         &self.lines[..self.line_count]
     }
 
@@ -198,6 +208,43 @@ impl NewOrderInput {
     /// The warehouses that it touches, some of them several times.
     pub(super) fn warehouses(&self) -> impl Iterator<Item = u16> {
         std::iter::once(self.warehouse).chain(self.lines().iter().map(|line| line.supply_warehouse))
+    }
+
+    /// The row of the order with this number, and that it is new.
+    #[inline]
+    pub fn order(&self, order: u32) -> (Order, NewOrder) {
+        let row = Order {
+            o_w_id: self.warehouse,
+            o_d_id: self.district,
+            o_id: order,
+            o_c_id: self.customer,
+            o_entry_d: self.entered,
+            o_carrier_id: None,
+            o_ol_cnt: self.line_count as u8,
+            o_all_local: self.is_all_local(),
+        };
+        (row, NewOrder { no_w_id: self.warehouse, no_d_id: self.district, no_o_id: order })
+    }
+
+    /// The row of the line at this place, from 0, of the order with this number.
+    ///
+    /// # Panics
+    /// If there are fewer lines.
+    #[inline]
+    pub fn line(&self, at: usize, order: u32, price: Money, dist_info: Text<24>) -> OrderLine {
+        let line = &self.lines()[at];
+        OrderLine {
+            ol_w_id: self.warehouse,
+            ol_d_id: self.district,
+            ol_o_id: order,
+            ol_number: at as u8 + 1,
+            ol_i_id: line.item,
+            ol_supply_w_id: line.supply_warehouse,
+            ol_delivery_d: None,
+            ol_quantity: line.quantity,
+            ol_amount: Money::from_scaled(price.scaled() * i64::from(line.quantity)),
+            ol_dist_info: dist_info,
+        }
     }
 
     /// Gives the order a number from outside of the transaction, if that is where numbers come from.
@@ -248,19 +295,9 @@ impl NewOrderInput {
         tx: &mut Transaction<'_, P>,
         order: u32,
     ) -> Result<()> {
-        let row = Order {
-            o_w_id: self.warehouse,
-            o_d_id: self.district,
-            o_id: order,
-            o_c_id: self.customer,
-            o_entry_d: self.entered,
-            o_carrier_id: None,
-            o_ol_cnt: self.line_count as u8,
-            o_all_local: self.is_all_local(),
-        };
+        let (row, new) = self.order(order);
         tables.orders.insert(tx, &row)?;
-        let row = NewOrder { no_w_id: self.warehouse, no_d_id: self.district, no_o_id: order };
-        tables.new_orders.insert(tx, &row).map(|_| ())
+        tables.new_orders.insert(tx, &new).map(|_| ())
     }
 
     /// Takes every line's quantity from its stock and enters the line. Returns the sum of their amounts.
@@ -281,21 +318,9 @@ impl NewOrderInput {
             let stock = read_stock(found, self.district, tx)?;
             found.set(tx, stock.counts.after_sale(line, self.warehouse))?;
             black_box(item.is_original && stock.is_original);
-            let amount = Money::from_scaled(item.price.scaled() * i64::from(line.quantity));
-            let row = OrderLine {
-                ol_w_id: self.warehouse,
-                ol_d_id: self.district,
-                ol_o_id: order,
-                ol_number: at as u8 + 1,
-                ol_i_id: line.item,
-                ol_supply_w_id: line.supply_warehouse,
-                ol_delivery_d: None,
-                ol_quantity: line.quantity,
-                ol_amount: amount,
-                ol_dist_info: stock.dist_info,
-            };
+            let row = self.line(at, order, item.price, stock.dist_info);
             tables.order_lines.insert(tx, &row)?;
-            sum += amount;
+            sum += row.ol_amount;
         }
         Ok(sum)
     }
@@ -353,7 +378,7 @@ struct PricedItem {
 impl StockCounts {
     /// The counts after `line` was sold to a customer of `home`.
     #[inline]
-    fn after_sale(self, line: &LineInput, home: u16) -> Self {
+    pub fn after_sale(self, line: &LineInput, home: u16) -> Self {
         let quantity = i16::from(line.quantity);
         let left = self.s_quantity - quantity;
         Self {

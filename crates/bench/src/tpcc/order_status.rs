@@ -13,10 +13,13 @@ use super::schema::{Customer, Money, Order, OrderLine};
 
 /// What the terminal enters.
 #[derive(Debug, Clone)]
-pub(super) struct OrderStatusInput {
-    warehouse: u16,
-    district: u8,
-    customer: CustomerChoice,
+pub struct OrderStatusInput {
+    /// The customer's warehouse.
+    pub warehouse: u16,
+    /// The customer's district.
+    pub district: u8,
+    /// The customer.
+    pub customer: CustomerChoice,
 }
 
 /// What the terminal shows, but for the lines.

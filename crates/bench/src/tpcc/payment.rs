@@ -13,14 +13,21 @@ use super::tables::Tables;
 
 /// What the terminal enters.
 #[derive(Debug, Clone)]
-pub(super) struct PaymentInput {
-    warehouse: u16,
-    district: u8,
-    customer_warehouse: u16,
-    customer_district: u8,
-    customer: CustomerChoice,
-    amount: Money,
-    date: Timestamp,
+pub struct PaymentInput {
+    /// The warehouse that is paid through.
+    pub warehouse: u16,
+    /// The district that is paid through.
+    pub district: u8,
+    /// The customer's warehouse.
+    pub customer_warehouse: u16,
+    /// The customer's district.
+    pub customer_district: u8,
+    /// The customer.
+    pub customer: CustomerChoice,
+    /// What is paid.
+    pub amount: Money,
+    /// When.
+    pub date: Timestamp,
 }
 
 /// What the terminal shows.
@@ -157,16 +164,7 @@ impl PaymentInput {
             numbers,
         )?;
         let (customer, notes) = self.pay_customer(of_customer, tx, number)?;
-        let row = History {
-            h_c_id: number,
-            h_c_d_id: self.customer_district,
-            h_c_w_id: self.customer_warehouse,
-            h_d_id: self.district,
-            h_w_id: self.warehouse,
-            h_date: self.date,
-            h_amount: self.amount,
-            h_data: history_text(&warehouse.w_name, &district.d_name),
-        };
+        let row = self.history(number, &warehouse.w_name, &district.d_name);
         tables.history.insert(tx, &row)?;
         Ok(PaymentOutput { shown: (warehouse, district, customer, notes) })
     }
@@ -218,8 +216,23 @@ impl PaymentInput {
         Ok((customer, Some(c_data)))
     }
 
+    /// What the history tells of the payment by the customer of this number.
+    #[inline]
+    pub fn history(&self, number: u16, warehouse: &Text<10>, district: &Text<10>) -> History {
+        History {
+            h_c_id: number,
+            h_c_d_id: self.customer_district,
+            h_c_w_id: self.customer_warehouse,
+            h_d_id: self.district,
+            h_w_id: self.warehouse,
+            h_date: self.date,
+            h_amount: self.amount,
+            h_data: history_text(warehouse, district),
+        }
+    }
+
     /// This payment's numbers in front of `before`, as much as fits.
-    fn noted(&self, number: u16, before: &Text<500>) -> Text<500> {
+    pub fn noted(&self, number: u16, before: &Text<500>) -> Text<500> {
         let mut notes = Text::EMPTY;
         // A note is at most 40 characters: it fits.
         let _ = write!(

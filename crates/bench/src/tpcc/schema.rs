@@ -10,166 +10,176 @@
 //! of customers by name is sorted as clause 2.5.2.2 wants its rows; the index of orders by customer ends in the
 //! primary key, whose last part is the order's number: its last entry is the customer's latest order. A history row has no natural
 //! key (clause 1.3.1), so the table invents one.
+#![allow(missing_docs, reason = "the columns are those of clause 1.3")]
 
 use ensilo::{Decimal, Row, Text, Timestamp};
 
 /// An amount of money in cents.
-pub(super) type Money = Decimal<2>;
+pub type Money = Decimal<2>;
 /// A tax or discount in hundredths of a percent.
-pub(super) type Rate = Decimal<4>;
+pub type Rate = Decimal<4>;
 
+/// A row of the table WAREHOUSE (clause 1.3).
 #[derive(Debug, Clone, Row)]
 #[row(table = "warehouse")]
-pub(super) struct Warehouse {
+pub struct Warehouse {
     #[row(key)]
-    pub(super) w_id: u16,
-    pub(super) w_name: Text<10>,
-    pub(super) w_street_1: Text<20>,
-    pub(super) w_street_2: Text<20>,
-    pub(super) w_city: Text<20>,
-    pub(super) w_state: Text<2>,
-    pub(super) w_zip: Text<9>,
-    pub(super) w_tax: Rate,
-    pub(super) w_ytd: Money,
+    pub w_id: u16,
+    pub w_name: Text<10>,
+    pub w_street_1: Text<20>,
+    pub w_street_2: Text<20>,
+    pub w_city: Text<20>,
+    pub w_state: Text<2>,
+    pub w_zip: Text<9>,
+    pub w_tax: Rate,
+    pub w_ytd: Money,
 }
 
+/// A row of the table DISTRICT (clause 1.3).
 #[derive(Debug, Clone, Row)]
 #[row(table = "district")]
-pub(super) struct District {
+pub struct District {
     #[row(key)]
-    pub(super) d_w_id: u16,
+    pub d_w_id: u16,
     #[row(key)]
-    pub(super) d_id: u8,
-    pub(super) d_name: Text<10>,
-    pub(super) d_street_1: Text<20>,
-    pub(super) d_street_2: Text<20>,
-    pub(super) d_city: Text<20>,
-    pub(super) d_state: Text<2>,
-    pub(super) d_zip: Text<9>,
-    pub(super) d_tax: Rate,
-    pub(super) d_ytd: Money,
-    pub(super) d_next_o_id: u32,
+    pub d_id: u8,
+    pub d_name: Text<10>,
+    pub d_street_1: Text<20>,
+    pub d_street_2: Text<20>,
+    pub d_city: Text<20>,
+    pub d_state: Text<2>,
+    pub d_zip: Text<9>,
+    pub d_tax: Rate,
+    pub d_ytd: Money,
+    pub d_next_o_id: u32,
 }
 
+/// A row of the table CUSTOMER (clause 1.3).
 #[derive(Debug, Clone, Row)]
 #[row(table = "customer", index(name = "by_name", columns(c_w_id, c_d_id, c_last, c_first)))]
-pub(super) struct Customer {
+pub struct Customer {
     #[row(key)]
-    pub(super) c_w_id: u16,
+    pub c_w_id: u16,
     #[row(key)]
-    pub(super) c_d_id: u8,
+    pub c_d_id: u8,
     #[row(key)]
-    pub(super) c_id: u16,
-    pub(super) c_first: Text<16>,
-    pub(super) c_middle: Text<2>,
-    pub(super) c_last: Text<16>,
-    pub(super) c_street_1: Text<20>,
-    pub(super) c_street_2: Text<20>,
-    pub(super) c_city: Text<20>,
-    pub(super) c_state: Text<2>,
-    pub(super) c_zip: Text<9>,
-    pub(super) c_phone: Text<16>,
-    pub(super) c_since: Timestamp,
-    pub(super) c_credit: Text<2>,
-    pub(super) c_credit_lim: Money,
-    pub(super) c_discount: Rate,
-    pub(super) c_balance: Money,
-    pub(super) c_ytd_payment: Money,
-    pub(super) c_payment_cnt: u32,
-    pub(super) c_delivery_cnt: u32,
-    pub(super) c_data: Text<500>,
+    pub c_id: u16,
+    pub c_first: Text<16>,
+    pub c_middle: Text<2>,
+    pub c_last: Text<16>,
+    pub c_street_1: Text<20>,
+    pub c_street_2: Text<20>,
+    pub c_city: Text<20>,
+    pub c_state: Text<2>,
+    pub c_zip: Text<9>,
+    pub c_phone: Text<16>,
+    pub c_since: Timestamp,
+    pub c_credit: Text<2>,
+    pub c_credit_lim: Money,
+    pub c_discount: Rate,
+    pub c_balance: Money,
+    pub c_ytd_payment: Money,
+    pub c_payment_cnt: u32,
+    pub c_delivery_cnt: u32,
+    pub c_data: Text<500>,
 }
 
+/// A row of the table HISTORY (clause 1.3).
 #[derive(Debug, Clone, Row)]
 #[row(table = "history")]
-pub(super) struct History {
-    pub(super) h_c_id: u16,
-    pub(super) h_c_d_id: u8,
-    pub(super) h_c_w_id: u16,
-    pub(super) h_d_id: u8,
-    pub(super) h_w_id: u16,
-    pub(super) h_date: Timestamp,
-    pub(super) h_amount: Money,
-    pub(super) h_data: Text<24>,
+pub struct History {
+    pub h_c_id: u16,
+    pub h_c_d_id: u8,
+    pub h_c_w_id: u16,
+    pub h_d_id: u8,
+    pub h_w_id: u16,
+    pub h_date: Timestamp,
+    pub h_amount: Money,
+    pub h_data: Text<24>,
 }
 
+/// A row of the table NEW-ORDER (clause 1.3).
 #[derive(Debug, Clone, Row)]
 #[row(table = "new_order")]
-pub(super) struct NewOrder {
+pub struct NewOrder {
     #[row(key)]
-    pub(super) no_w_id: u16,
+    pub no_w_id: u16,
     #[row(key)]
-    pub(super) no_d_id: u8,
+    pub no_d_id: u8,
     #[row(key)]
-    pub(super) no_o_id: u32,
+    pub no_o_id: u32,
 }
 
+/// A row of the table ORDER (clause 1.3).
 #[derive(Debug, Clone, Row)]
 #[row(table = "order", index(name = "by_customer", columns(o_w_id, o_d_id, o_c_id)))]
-pub(super) struct Order {
+pub struct Order {
     #[row(key)]
-    pub(super) o_w_id: u16,
+    pub o_w_id: u16,
     #[row(key)]
-    pub(super) o_d_id: u8,
+    pub o_d_id: u8,
     #[row(key)]
-    pub(super) o_id: u32,
-    pub(super) o_c_id: u16,
-    pub(super) o_entry_d: Timestamp,
-    pub(super) o_carrier_id: Option<u8>,
-    pub(super) o_ol_cnt: u8,
-    pub(super) o_all_local: bool,
+    pub o_id: u32,
+    pub o_c_id: u16,
+    pub o_entry_d: Timestamp,
+    pub o_carrier_id: Option<u8>,
+    pub o_ol_cnt: u8,
+    pub o_all_local: bool,
 }
 
+/// A row of the table ORDER-LINE (clause 1.3).
 #[derive(Debug, Clone, Row)]
 #[row(table = "order_line")]
-pub(super) struct OrderLine {
+pub struct OrderLine {
     #[row(key)]
-    pub(super) ol_w_id: u16,
+    pub ol_w_id: u16,
     #[row(key)]
-    pub(super) ol_d_id: u8,
+    pub ol_d_id: u8,
     #[row(key)]
-    pub(super) ol_o_id: u32,
+    pub ol_o_id: u32,
     #[row(key)]
-    pub(super) ol_number: u8,
-    pub(super) ol_i_id: u32,
-    pub(super) ol_supply_w_id: u16,
-    pub(super) ol_delivery_d: Option<Timestamp>,
-    pub(super) ol_quantity: u8,
-    pub(super) ol_amount: Money,
-    pub(super) ol_dist_info: Text<24>,
+    pub ol_number: u8,
+    pub ol_i_id: u32,
+    pub ol_supply_w_id: u16,
+    pub ol_delivery_d: Option<Timestamp>,
+    pub ol_quantity: u8,
+    pub ol_amount: Money,
+    pub ol_dist_info: Text<24>,
 }
 
+/// A row of the table ITEM (clause 1.3).
 #[derive(Debug, Clone, Row)]
 #[row(table = "item")]
-pub(super) struct Item {
+pub struct Item {
     #[row(key)]
-    pub(super) i_id: u32,
-    pub(super) i_im_id: u32,
-    pub(super) i_name: Text<24>,
-    pub(super) i_price: Money,
-    pub(super) i_data: Text<50>,
+    pub i_id: u32,
+    pub i_im_id: u32,
+    pub i_name: Text<24>,
+    pub i_price: Money,
+    pub i_data: Text<50>,
 }
 
+/// A row of the table STOCK (clause 1.3).
 #[derive(Debug, Clone, Row)]
 #[row(table = "stock")]
-pub(super) struct Stock {
+pub struct Stock {
     #[row(key)]
-    pub(super) s_w_id: u16,
+    pub s_w_id: u16,
     #[row(key)]
-    pub(super) s_i_id: u32,
-    pub(super) s_quantity: i16,
-    pub(super) s_dist_01: Text<24>,
-    pub(super) s_dist_02: Text<24>,
-    pub(super) s_dist_03: Text<24>,
-    pub(super) s_dist_04: Text<24>,
-    pub(super) s_dist_05: Text<24>,
-    pub(super) s_dist_06: Text<24>,
-    pub(super) s_dist_07: Text<24>,
-    pub(super) s_dist_08: Text<24>,
-    pub(super) s_dist_09: Text<24>,
-    pub(super) s_dist_10: Text<24>,
-    pub(super) s_ytd: u32,
-    pub(super) s_order_cnt: u32,
-    pub(super) s_remote_cnt: u32,
-    pub(super) s_data: Text<50>,
+    pub s_i_id: u32,
+    pub s_quantity: i16,
+    pub s_dist_01: Text<24>,
+    pub s_dist_02: Text<24>,
+    pub s_dist_03: Text<24>,
+    pub s_dist_04: Text<24>,
+    pub s_dist_05: Text<24>,
+    pub s_dist_06: Text<24>,
+    pub s_dist_07: Text<24>,
+    pub s_dist_08: Text<24>,
+    pub s_dist_09: Text<24>,
+    pub s_dist_10: Text<24>,
+    pub s_ytd: u32,
+    pub s_order_cnt: u32,
+    pub s_remote_cnt: u32,
+    pub s_data: Text<50>,
 }

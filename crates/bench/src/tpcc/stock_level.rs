@@ -1,5 +1,7 @@
 //! Stock-level: how many items of a district's last 20 orders are low in stock (clause 2.8).
 
+use std::ops::Range;
+
 use ensilo::{Columns, ReadTransaction, Result};
 
 use super::arrangement::Arrangement;
@@ -13,35 +15,44 @@ const ORDERS: u32 = 20;
 /// What the terminal enters. Clause 2.8.1.1 binds a terminal to one district; a worker stands for all terminals of its
 /// warehouses and draws one.
 #[derive(Debug, Clone)]
-pub(super) struct StockLevelInput {
-    warehouse: u16,
-    district: u8,
-    threshold: i16,
+pub struct StockLevelInput {
+    /// The warehouse.
+    pub warehouse: u16,
+    /// The district whose orders are looked at.
+    pub district: u8,
+    /// What a stock has to be below of.
+    pub threshold: i16,
 }
 
 /// Scratch memory of the transaction: the distinct stocks to look at.
 #[derive(Debug)]
-pub(super) struct StockLevelScratch {
+pub struct StockLevelScratch {
     keys: Vec<(u16, u32)>,
     /// One bit for each item, set for those in `keys`.
     seen: Vec<u64>,
 }
 
 impl StockLevelScratch {
-    pub(super) fn new(items: u32) -> Self {
+    /// For stocks of this many items.
+    pub fn new(items: u32) -> Self {
         Self { keys: Vec::new(), seen: vec![0; items as usize / 64 + 1] }
     }
 
     /// Forgets all stocks, which is quicker by those that there are than by all that there may be.
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         for (_, item) in self.keys.drain(..) {
             self.seen[item as usize / 64] = 0;
         }
     }
 
+    /// The stocks, by warehouse and item.
+    pub fn keys(&self) -> &[(u16, u32)] {
+        &self.keys
+    }
+
     /// Adds a stock unless it is there.
     #[inline]
-    fn add(&mut self, warehouse: u16, item: u32) {
+    pub fn add(&mut self, warehouse: u16, item: u32) {
         let bit = 1 << (item % 64);
         // A number that no item has belongs to no stock either.
         let Some(word) = self.seen.get_mut(item as usize / 64) else { return };
@@ -76,6 +87,12 @@ impl StockLevelInput {
         Self { warehouse, district: inputs.district(), threshold: inputs.random.between(10, 20) as i16 }
     }
 
+    /// The orders to look at where the next order has this number.
+    #[inline]
+    pub fn last_orders(next: u32) -> Range<u32> {
+        next.saturating_sub(ORDERS)..next
+    }
+
     /// The warehouse that it is about.
     pub(super) fn warehouse(&self) -> u16 {
         self.warehouse
@@ -94,7 +111,7 @@ impl StockLevelInput {
             tables.districts.get_columns::<NextOrder>(tx, (warehouse, district))?.ok_or_else(missing)?;
         let next =
             if A::HAS_FAST_IDS { arrangement.next_order(warehouse, district) } else { row.d_next_o_id };
-        let last_orders = next.saturating_sub(ORDERS)..next;
+        let last_orders = Self::last_orders(next);
         let range = (warehouse, district, last_orders.start, 0)..(warehouse, district, last_orders.end, 0);
         scratch.clear();
         let lines = tables.order_lines.range(range).columns::<LineItem>();

@@ -22,7 +22,6 @@ pub struct TpccOf<A: Arrangement> {
     pub(super) options: TpccOptions,
     pub(super) database: Database<A::Protocol>,
     pub(super) tables: A,
-    pub(super) nu_rand: NuRand,
 }
 
 impl<A: Arrangement> TpccOf<A> {
@@ -37,29 +36,37 @@ impl<A: Arrangement> TpccOf<A> {
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
         let tables = A::create(&database, &options)?;
-        let (for_load, nu_rand) = constants(&options);
+        let (for_load, _) = constants(&options);
         load(&database, &tables, &options, for_load, view, interrupt)?;
         database::wait_until_stored(&database)?;
         // Read-only transactions are to find the rows from the beginning.
         database::wait_for_fresh_snapshot(&database)?;
-        Ok(Self { options, database, tables, nu_rand })
+        Ok(Self { options, database, tables })
     }
 }
 
 impl<P: Protocol> TpccOf<Whole<P>> {
+    /// The workload of a `database` that has no tables yet; they are created, empty.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub fn create(options: TpccOptions, database: Database<P>) -> Result<Self, Failure> {
+        let tables = Whole::create(&database, &options)?;
+        Ok(Self { options, database, tables })
+    }
+
     /// The workload of a `database` that was loaded with the same options before.
     ///
     /// # Errors
     /// A failure of the database.
     pub fn open(options: TpccOptions, database: Database<P>) -> Result<Self, Failure> {
         let tables = Whole::open(&database)?;
-        let (_, nu_rand) = constants(&options);
-        Ok(Self { options, database, tables, nu_rand })
+        Ok(Self { options, database, tables })
     }
 }
 
 /// Those for loading and those for running.
-fn constants(options: &TpccOptions) -> (NuRand, NuRand) {
+pub(super) fn constants(options: &TpccOptions) -> (NuRand, NuRand) {
     let mut random = Random::new(options.seed);
     let for_load = NuRand::for_load(&mut random);
     let for_run = NuRand::for_run(&for_load, &mut random);

@@ -12,6 +12,7 @@ use super::super::random::Strings;
 use super::super::schema::{Customer, Money};
 use super::super::stock_level::{StockLevelInput, StockLevelScratch};
 use super::super::workload::Tpcc;
+use super::super::workload::constants;
 use super::{loaded, small};
 use crate::random::Random;
 
@@ -23,7 +24,7 @@ fn with_inputs<R>(tpcc: &Tpcc, draw: impl FnOnce(&mut Inputs<'_>) -> R) -> R {
     draw(&mut Inputs {
         random: &mut random,
         strings: &mut strings,
-        nu_rand: &tpcc.nu_rand,
+        nu_rand: &constants(options).1,
         scale: options.scale,
         warehouses: options.warehouses,
         remote_items: options.remote_items,
