@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum, value_parser};
 use ensilo_bench::driver::{Failure, View};
 use ensilo_bench::remove_temporary_files;
 use ensilo_bench::report::{Build, Machine};
+use ensilo_bench::tpcc::Scale;
 use ensilo_figures::compare::{PeerRun, read_runs, text_of, write_runs};
 use ensilo_peers::{CompareOptions, PeerName, Setting, WorkloadName, compare};
 
@@ -20,6 +21,8 @@ Examples:
       Every database under every workload, synced and not: half an hour on two cores.
   ensilo compare --peers ensilo,redb --workloads transfer-uniform --sync on --synced-workers 1,32
       Transfers that are answered when they are on disk, from one client and from 32 at once.
+  ensilo compare --postgres 'host=/run/postgresql user=postgres dbname=test'
+      PostgreSQL as well, over its socket.
   ensilo compare --out results; ensilo figures run silo-4 --out results
       The page of the figures, results/index.html, takes the comparison in.
 
@@ -27,15 +30,15 @@ Each run loads a new database; databases take turns. After each run every row is
 committed, and every value has to be whole. If they do not, the exit code is 1.
 Every client thread waits for its answer before it goes on.";
 
-/// Ensilo beside SQLite, LMDB, redb and fjall, on the same work
+/// Ensilo beside SQLite, LMDB, redb, fjall and PostgreSQL, on the same work
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Databases: ensilo, sqlite, lmdb, redb, fjall [default: all]
+    /// Databases: ensilo, sqlite, lmdb, redb, fjall, postgresql [default: all; postgresql only with --postgres]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     peers: Vec<PeerName>,
 
-    /// Workloads: ycsb-b, ycsb-f, ycsb-silo, transfer-uniform, transfer-zipf [default: all]
+    /// Workloads: ycsb-b, ycsb-f, ycsb-silo, tpcc, transfer-uniform, transfer-zipf [default: all]; PostgreSQL runs all but tpcc
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     workloads: Vec<WorkloadName>,
 
@@ -60,12 +63,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = value_parser!(u64).range(2..=1 << 26))]
     accounts: u64,
 
+    /// Warehouses of TPC-C
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u16).range(1..=1000))]
+    warehouses: u16,
+
     /// Seconds that each run measures
-    #[arg(long, value_name = "S", default_value = "3", value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value = "2", value_parser = seconds)]
     seconds: f64,
 
     /// Seconds that each run takes before
-    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value = "0.5", value_parser = seconds)]
     warmup: f64,
 
     /// Runs of each; the median is reported
@@ -79,6 +86,11 @@ pub(crate) struct Arguments {
     /// Directory for compare.csv, with every single run, and the plots; what is there of the same runs is replaced
     #[arg(long, value_name = "DIR", default_value = "ensilo-figures")]
     out: PathBuf,
+
+    /// How a running PostgreSQL server is reached, as "host=/run/postgresql user=postgres dbname=test". The schema ensilo_compare, which must
+    /// not exist there, is made for each run and dropped after it
+    #[arg(long, value_name = "ADDRESS")]
+    postgres: Option<String>,
 
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -136,17 +148,20 @@ impl Arguments {
             _ => workers.clone(),
         });
         CompareOptions {
-            peers: or_else(self.peers.clone(), || PeerName::ALL.to_vec()),
+            peers: or_else(self.peers.clone(), || PeerName::at_hand(self.postgres.is_some())),
             workloads: or_else(self.workloads.clone(), || WorkloadName::ALL.to_vec()),
             settings: or_else(self.sync.clone(), || vec![Setting::NotSynced, Setting::Synced]),
             workers,
             synced_workers,
             records: self.records,
             accounts: self.accounts,
+            warehouses: self.warehouses,
+            tpcc_scale: Scale::SPECIFICATION,
             measured: Duration::from_secs_f64(self.seconds),
             warmup: Duration::from_secs_f64(self.warmup),
             runs: usize::from(self.runs),
             directory: self.dir.clone(),
+            postgres: self.postgres.clone(),
             seed: self.seed,
         }
     }

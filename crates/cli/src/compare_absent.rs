@@ -10,7 +10,7 @@ This program was built without the other databases. One that has them is built, 
   cargo build --release --features peers
 and `ensilo compare --help` then shows what it does.";
 
-/// Ensilo beside SQLite, LMDB, redb and fjall, on the same work; this program was built without them
+/// Ensilo beside SQLite, LMDB, redb, fjall and PostgreSQL, on the same work; this program was built without them
 #[derive(Debug, Args)]
 #[command(after_help = HOW)]
 pub(crate) struct Arguments {

@@ -1,17 +1,22 @@
 //! Every database under every workload, at both settings, taking turns.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ensilo::Database;
 use ensilo_bench::driver::{Check, Failure, Interrupt, RunOptions, RunResult, View, Workload, run};
+use ensilo_bench::tpcc::{ReadOnly, Scale, Tpcc, TpccOptions};
 use ensilo_bench::ycsb::YcsbOptions;
 use ensilo_bench::{TemporaryDirectory, temporary_root};
 use ensilo_figures::compare::PeerRun;
 
-use crate::engine::{Ensilo, Fjall, KeyValue, Lmdb, Redb, Sqlite};
+use crate::engine::{
+    Ensilo, Fjall, FjallTables, KeyValue, Lmdb, LmdbTables, OrderedStore, Postgres, Redb, RedbTables, Sqlite,
+    SqliteTables,
+};
 use crate::names::{PeerName, WorkloadName};
 use crate::peer::{Peer, Setting};
-use crate::workload::{Records, Skew, Transfers};
+use crate::workload::{LoadedRows, OrderedTpcc, Records, Skew, Transfers};
 
 /// What to compare, and for how long.
 #[derive(Debug, Clone)]
@@ -30,6 +35,10 @@ pub struct CompareOptions {
     pub records: u64,
     /// Accounts, at least 2.
     pub accounts: u64,
+    /// Warehouses of TPC-C, at least 1.
+    pub warehouses: u16,
+    /// How much there is of everything else in TPC-C.
+    pub tpcc_scale: Scale,
     /// How long each run measures.
     pub measured: Duration,
     /// Time before anything is counted.
@@ -38,9 +47,14 @@ pub struct CompareOptions {
     pub runs: usize,
     /// Where databases are made, each to be removed after its run; the system's directory of temporary files if `None`.
     pub directory: Option<PathBuf>,
+    /// How PostgreSQL is reached, where it is compared; see [`Postgres::open`].
+    pub postgres: Option<String>,
     /// Where all random numbers come from.
     pub seed: u64,
 }
+
+/// Threads that load TPC-C into Ensilo.
+const LOADERS: usize = 32;
 
 /// The exponent of Zipf's law for transfers.
 const ZIPF_EXPONENT: f64 = 1.5;
@@ -53,22 +67,39 @@ struct Subject {
     workers: usize,
 }
 
+/// What a run measured, what its check says, and how many rows had been loaded.
+#[derive(Debug)]
+struct Measured {
+    result: RunResult,
+    checks: Vec<Check>,
+    rows: u64,
+}
+
 /// Makes all runs, each against a database loaded anew, and gives each finished one to `keep`. Ends early, without an error, when
 /// `interrupt` is raised.
 ///
 /// # Errors
-/// The first failure of a database, or of `keep`.
+/// The first failure of a database, or of `keep`; [`Failure::Refused`], before any run, if a database cannot be compared here.
 pub fn compare(
     options: &CompareOptions,
     view: &mut View,
     interrupt: &Interrupt,
     mut keep: impl FnMut(PeerRun) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    options.refuse_what_is_not_there()?;
+    let mut tpcc_rows = None;
     for subject in options.subjects() {
+        if subject.workload != WorkloadName::Tpcc {
+            tpcc_rows = None;
+        }
         for number in 1..=options.runs {
-            for &peer in &options.peers {
-                match options.run_one(subject, peer, number, view, interrupt) {
-                    Ok(run) if !interrupt.is_raised() => keep(run)?,
+            for &peer in options.peers.iter().filter(|peer| peer.runs(subject.workload)) {
+                let name = options.name_of(subject, peer, number);
+                let turn = Turn { options, subject, name, view, interrupt, tpcc_rows: &mut tpcc_rows };
+                match turn.take(peer) {
+                    Ok(measured) if !interrupt.is_raised() => {
+                        keep(told(subject, peer, number, &measured))?;
+                    }
                     Ok(_) | Err(Failure::Interrupted) => return Ok(()),
                     Err(failure) => return Err(failure),
                 }
@@ -81,7 +112,22 @@ pub fn compare(
 impl CompareOptions {
     /// How many runs there are.
     pub fn run_count(&self) -> usize {
-        self.subjects().len() * self.runs * self.peers.len()
+        let peers = |workload| self.peers.iter().filter(|peer| peer.runs(workload)).count();
+        self.subjects().iter().map(|subject| peers(subject.workload) * self.runs).sum()
+    }
+
+    /// A database that cannot be compared is a reason to compare none.
+    fn refuse_what_is_not_there(&self) -> Result<(), Failure> {
+        if self.peers.contains(&PeerName::Postgresql) {
+            self.postgres()?;
+        }
+        Ok(())
+    }
+
+    /// How PostgreSQL is reached.
+    fn postgres(&self) -> Result<&str, Failure> {
+        let address = self.postgres.as_deref();
+        address.ok_or_else(|| refused("PostgreSQL is compared where its address is given"))
     }
 
     fn subjects(&self) -> Vec<Subject> {
@@ -98,60 +144,48 @@ impl CompareOptions {
         subjects
     }
 
-    fn run_one(
-        &self,
-        subject: Subject,
-        peer: PeerName,
-        number: usize,
-        view: &mut View,
-        interrupt: &Interrupt,
-    ) -> Result<PeerRun, Failure> {
+    fn name_of(&self, subject: Subject, peer: PeerName, number: usize) -> String {
         let Subject { workload, setting, workers } = subject;
-        let name = format!("{peer} {workload}, {setting}, {workers} clients, run {number}");
-        let mut turn = Turn { options: self, subject, name, view, interrupt };
-        let measured = match peer {
-            PeerName::Ensilo => turn.run_on::<Ensilo>(),
-            PeerName::Sqlite => turn.run_on::<Sqlite>(),
-            PeerName::Lmdb => turn.run_on::<KeyValue<Lmdb>>(),
-            PeerName::Redb => turn.run_on::<KeyValue<Redb>>(),
-            PeerName::Fjall => turn.run_on::<KeyValue<Fjall>>(),
-        };
-        let (result, checks) = measured?;
-        Ok(self.told(subject, peer, number, &result, &checks))
+        format!("{peer} {workload}, {setting}, {workers} clients, run {number}")
     }
 
-    fn told(
-        &self,
-        subject: Subject,
-        peer: PeerName,
-        number: usize,
-        result: &RunResult,
-        checks: &[Check],
-    ) -> PeerRun {
-        let mut latencies = ensilo_bench::driver::Latencies::new();
-        result.measurements.types().iter().for_each(|of_type| latencies.add(&of_type.latencies));
-        let (committed, aborted) = (result.measurements.committed(), result.measurements.aborts().total());
-        let rows = match subject.workload {
-            WorkloadName::TransferUniform | WorkloadName::TransferZipf => self.accounts,
-            WorkloadName::YcsbB | WorkloadName::YcsbF | WorkloadName::YcsbSilo => self.records,
-        };
-        PeerRun {
-            workload: subject.workload.name().to_owned(),
-            setting: subject.setting.name().to_owned(),
-            workers: subject.workers,
-            peer: peer.name().to_owned(),
-            isolation: peer.isolation().to_owned(),
-            rows,
-            run: number,
-            seconds: result.seconds,
-            committed,
-            aborted,
-            transactions_per_second: committed as f64 / result.seconds,
-            latency_us_p50: latencies.quantile_ns(0.5) as f64 / 1e3,
-            latency_us_p99: latencies.quantile_ns(0.99) as f64 / 1e3,
-            checks: checks.len(),
-            checks_failed: checks.iter().filter(|check| !check.passed()).count(),
+    /// TPC-C for so many clients. Questions are answered of now, as the others answer them, not of a second ago.
+    fn tpcc(&self, workers: usize) -> TpccOptions {
+        TpccOptions {
+            warehouses: self.warehouses,
+            scale: self.tpcc_scale,
+            read_only: ReadOnly::Ordinary,
+            seed: self.seed,
+            ..TpccOptions::new(workers)
         }
+    }
+}
+
+fn refused(why: &str) -> Failure {
+    Failure::Refused(why.to_owned())
+}
+
+fn told(subject: Subject, peer: PeerName, number: usize, measured: &Measured) -> PeerRun {
+    let Measured { result, checks, rows } = measured;
+    let mut latencies = ensilo_bench::driver::Latencies::new();
+    result.measurements.types().iter().for_each(|of_type| latencies.add(&of_type.latencies));
+    let (committed, aborted) = (result.measurements.committed(), result.measurements.aborts().total());
+    PeerRun {
+        workload: subject.workload.name().to_owned(),
+        setting: subject.setting.name().to_owned(),
+        workers: subject.workers,
+        peer: peer.name().to_owned(),
+        isolation: peer.isolation().to_owned(),
+        rows: *rows,
+        run: number,
+        seconds: result.seconds,
+        committed,
+        aborted,
+        transactions_per_second: committed as f64 / result.seconds,
+        latency_us_p50: latencies.quantile_ns(0.5) as f64 / 1e3,
+        latency_us_p99: latencies.quantile_ns(0.99) as f64 / 1e3,
+        checks: checks.len(),
+        checks_failed: checks.iter().filter(|check| !check.passed()).count(),
     }
 }
 
@@ -162,26 +196,49 @@ struct Turn<'a> {
     name: String,
     view: &'a mut View,
     interrupt: &'a Interrupt,
+    /// The rows of TPC-C, once they are made.
+    tpcc_rows: &'a mut Option<LoadedRows>,
 }
 
 impl Turn<'_> {
     /// Loads a database in a directory that goes afterwards, runs and checks.
-    fn run_on<P: Peer>(&mut self) -> Result<(RunResult, Vec<Check>), Failure> {
-        let options = self.options;
-        let root = options.directory.clone().map_or_else(temporary_root, Ok)?;
+    fn take(mut self, peer: PeerName) -> Result<Measured, Failure> {
+        let root = self.options.directory.clone().map_or_else(temporary_root, Ok)?;
         let place = TemporaryDirectory::new(&root)?;
         self.view.stage(&self.name);
-        let peer = P::open(place.path(), self.subject.setting)?;
+        let (place, setting) = (place.path(), self.subject.setting);
+        if self.subject.workload == WorkloadName::Tpcc {
+            return match peer {
+                PeerName::Ensilo => self.tpcc_on_ensilo(place),
+                PeerName::Sqlite => self.tpcc_on::<SqliteTables>(place),
+                PeerName::Lmdb => self.tpcc_on::<LmdbTables>(place),
+                PeerName::Redb => self.tpcc_on::<RedbTables>(place),
+                PeerName::Fjall => self.tpcc_on::<FjallTables>(place),
+                PeerName::Postgresql => unreachable!("{peer} does not run TPC-C"),
+            };
+        }
+        match peer {
+            PeerName::Ensilo => self.run_on(Ensilo::open(place, setting)?),
+            PeerName::Sqlite => self.run_on(Sqlite::open(place, setting)?),
+            PeerName::Lmdb => self.run_on(KeyValue::<Lmdb>::open(place, setting)?),
+            PeerName::Redb => self.run_on(KeyValue::<Redb>::open(place, setting)?),
+            PeerName::Fjall => self.run_on(KeyValue::<Fjall>::open(place, setting)?),
+            PeerName::Postgresql => self.run_on(Postgres::open(self.options.postgres()?, setting)?),
+        }
+    }
+
+    fn run_on<P: Peer>(&mut self, peer: P) -> Result<Measured, Failure> {
         match self.subject.workload {
             WorkloadName::YcsbB => self.ycsb(peer, "b"),
             WorkloadName::YcsbF => self.ycsb(peer, "f"),
             WorkloadName::YcsbSilo => self.ycsb(peer, "silo"),
             WorkloadName::TransferUniform => self.transfers(peer, Skew::Uniform),
             WorkloadName::TransferZipf => self.transfers(peer, Skew::Zipf(ZIPF_EXPONENT)),
+            WorkloadName::Tpcc => unreachable!("TPC-C has tables of its own"),
         }
     }
 
-    fn ycsb<P: Peer>(&mut self, peer: P, mix: &str) -> Result<(RunResult, Vec<Check>), Failure> {
+    fn ycsb<P: Peer>(&mut self, peer: P, mix: &str) -> Result<Measured, Failure> {
         let defaults = YcsbOptions::new(self.subject.workers);
         let mix = mix.parse().unwrap_or(defaults.mix);
         let options = YcsbOptions {
@@ -191,14 +248,41 @@ impl Turn<'_> {
             seed: self.options.seed,
             ..defaults
         };
-        self.measure(&Records::load(peer, options)?)
+        self.measure(&Records::load(peer, options)?, self.options.records)
     }
 
-    fn transfers<P: Peer>(&mut self, peer: P, skew: Skew) -> Result<(RunResult, Vec<Check>), Failure> {
-        self.measure(&Transfers::load(peer, self.options.accounts, skew, self.options.seed)?)
+    fn transfers<P: Peer>(&mut self, peer: P, skew: Skew) -> Result<Measured, Failure> {
+        let CompareOptions { accounts, seed, .. } = *self.options;
+        self.measure(&Transfers::load(peer, accounts, skew, seed)?, accounts)
     }
 
-    fn measure<W: Workload>(&mut self, workload: &W) -> Result<(RunResult, Vec<Check>), Failure> {
+    fn tpcc_on<S: OrderedStore>(&mut self, place: &Path) -> Result<Measured, Failure> {
+        let options = self.options.tpcc(self.subject.workers);
+        let store = S::open(place, self.subject.setting)?;
+        let loaded = match self.tpcc_rows.take() {
+            Some(loaded) => loaded,
+            None => LoadedRows::new(&options, self.view, self.interrupt)?,
+        };
+        let loaded = self.tpcc_rows.insert(loaded);
+        let (rows, tpcc) = (loaded.len(), OrderedTpcc::load(store, options, loaded)?);
+        self.measure(&tpcc, rows)
+    }
+
+    /// Ensilo's own workload, with its own statements.
+    fn tpcc_on_ensilo(&mut self, place: &Path) -> Result<Measured, Failure> {
+        let database = match self.subject.setting {
+            Setting::NotSynced => Database::in_memory(),
+            Setting::Synced => Database::open(place),
+        }?;
+        let options = self.options.tpcc(self.subject.workers);
+        // Many threads, because each waits for the disk.
+        let loading = TpccOptions { workers: LOADERS, ..options.clone() };
+        Tpcc::load(loading, database.clone(), self.view, self.interrupt)?;
+        let rows = database.statistics()?.tables.iter().map(|table| table.records).sum();
+        self.measure(&Tpcc::open(options, database)?, rows)
+    }
+
+    fn measure<W: Workload>(&mut self, workload: &W, rows: u64) -> Result<Measured, Failure> {
         let options = RunOptions {
             workers: self.subject.workers,
             warmup: self.options.warmup,
@@ -212,6 +296,6 @@ impl Turn<'_> {
             self.view
                 .note(&format!("{name}: it does not hold that {condition}: {}", check.examples.join("; ")));
         }
-        Ok((result, checks))
+        Ok(Measured { result, checks, rows })
     }
 }

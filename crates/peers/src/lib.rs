@@ -1,7 +1,7 @@
 //! What a user would pick instead of Ensilo, on the same work in one run.
 //!
 //! - [`Peer`]: what a database has to do; [`engine`]: the databases.
-//! - [`workload`]: YCSB and transfers on any of them, run by the driver of `ensilo-bench` and checked after every run.
+//! - [`workload`]: YCSB, TPC-C and transfers on them, run by the driver of `ensilo-bench` and checked after every run.
 //! - [`compare`]: every database under every workload, taking turns.
 //!
 //! Rows, keys, values, random numbers and check are the same for all. What each run measured is an `ensilo_figures::compare::PeerRun`, of

@@ -12,11 +12,24 @@ pub enum PeerName {
     Lmdb,
     Redb,
     Fjall,
+    Postgresql,
 }
 
 impl PeerName {
     /// Every database.
-    pub const ALL: [Self; 5] = [Self::Ensilo, Self::Sqlite, Self::Lmdb, Self::Redb, Self::Fjall];
+    pub const ALL: [Self; 6] =
+        [Self::Ensilo, Self::Sqlite, Self::Lmdb, Self::Redb, Self::Fjall, Self::Postgresql];
+
+    /// Those that can be compared without being asked for: PostgreSQL only if its address is known.
+    pub fn at_hand(has_postgres_address: bool) -> Vec<Self> {
+        let is_at_hand = |peer: &Self| *peer != Self::Postgresql || has_postgres_address;
+        Self::ALL.into_iter().filter(is_at_hand).collect()
+    }
+
+    /// Whether it is compared under the workload: PostgreSQL is not under TPC-C.
+    pub fn runs(self, workload: WorkloadName) -> bool {
+        self != Self::Postgresql || workload != WorkloadName::Tpcc
+    }
 
     /// The name in options and results.
     pub fn name(self) -> &'static str {
@@ -26,6 +39,7 @@ impl PeerName {
             Self::Lmdb => "lmdb",
             Self::Redb => "redb",
             Self::Fjall => "fjall",
+            Self::Postgresql => "postgresql",
         }
     }
 
@@ -35,6 +49,7 @@ impl PeerName {
             Self::Ensilo => "serializable",
             Self::Sqlite | Self::Lmdb | Self::Redb => "serializable, one writer at a time",
             Self::Fjall => "serializable, optimistic",
+            Self::Postgresql => "serializable, on snapshots",
         }
     }
 }
@@ -48,6 +63,8 @@ pub enum WorkloadName {
     YcsbF,
     /// Silo's variant: 80 % reads and 20 % read-modify-writes of uniform keys.
     YcsbSilo,
+    /// TPC-C with its standard mix.
+    Tpcc,
     /// Transfers between accounts that are chosen uniformly.
     TransferUniform,
     /// Transfers between accounts that are chosen by Zipf's law with exponent 1.5.
@@ -56,8 +73,8 @@ pub enum WorkloadName {
 
 impl WorkloadName {
     /// Every workload.
-    pub const ALL: [Self; 5] =
-        [Self::YcsbB, Self::YcsbF, Self::YcsbSilo, Self::TransferUniform, Self::TransferZipf];
+    pub const ALL: [Self; 6] =
+        [Self::YcsbB, Self::YcsbF, Self::YcsbSilo, Self::Tpcc, Self::TransferUniform, Self::TransferZipf];
 
     /// The name in options and results.
     pub fn name(self) -> &'static str {
@@ -65,6 +82,7 @@ impl WorkloadName {
             Self::YcsbB => "ycsb-b",
             Self::YcsbF => "ycsb-f",
             Self::YcsbSilo => "ycsb-silo",
+            Self::Tpcc => "tpcc",
             Self::TransferUniform => "transfer-uniform",
             Self::TransferZipf => "transfer-zipf",
         }

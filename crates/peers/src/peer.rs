@@ -1,7 +1,6 @@
-//! What a database has to do to be compared: open, load, four transactions, and show its rows afterwards.
+//! What an open database has to do to be compared: load, four transactions, and show its rows afterwards.
 
 use std::fmt;
-use std::path::Path;
 use std::str::FromStr;
 
 use ensilo_bench::driver::{Aborts, Failure};
@@ -55,12 +54,6 @@ pub trait Peer: Sized + Sync {
     type Client<'a>: Client
     where
         Self: 'a;
-
-    /// Opens an empty database in the directory `place`, which is empty.
-    ///
-    /// # Errors
-    /// A failure of the database.
-    fn open(place: &Path, setting: Setting) -> Result<Self, Failure>;
 
     /// A client for the calling thread.
     ///

@@ -5,16 +5,33 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ensilo_bench::driver::{Aborts, Failure, Interrupt, RunOptions, View, Workload, run};
+use ensilo_bench::tpcc::Scale;
 use ensilo_bench::ycsb::YcsbOptions;
-use ensilo_peers::engine::{KeyValue, Store, StoreClient, TableName};
+use ensilo_peers::engine::{KeyValue, Postgres, Store, StoreClient, TableName};
 use ensilo_peers::workload::{Records, Skew, Transfers};
-use ensilo_peers::{CompareOptions, PeerName, Setting, WorkloadName, compare};
+use ensilo_peers::{CompareOptions, Peer, PeerName, Setting, WorkloadName, compare};
 
 const SHORT: Duration = Duration::from_millis(100);
+
+/// The environment variable that has the address of a PostgreSQL server, such as `host=/run/postgresql user=postgres dbname=test`. What
+/// is about PostgreSQL is tested only where it is set; without it those tests pass and say so.
+const POSTGRES: &str = "ENSILO_TEST_POSTGRES";
+
+/// PostgreSQL is asked by one test at a time: it has one schema for all.
+static POSTGRES_TURN: Mutex<()> = Mutex::new(());
+
+/// The address of PostgreSQL, if there is one, and the right to use it.
+fn postgres() -> Option<(String, MutexGuard<'static, ()>)> {
+    let Ok(address) = std::env::var(POSTGRES) else {
+        eprintln!("not tested: {POSTGRES} is not set");
+        return None;
+    };
+    Some((address, POSTGRES_TURN.lock().unwrap_or_else(PoisonError::into_inner)))
+}
 
 /// Every workload at every setting.
 fn options(peer: PeerName) -> CompareOptions {
@@ -26,10 +43,13 @@ fn options(peer: PeerName) -> CompareOptions {
         synced_workers: vec![3],
         records: 2_000,
         accounts: 100,
-        measured: SHORT,
+        warehouses: 2,
+        tpcc_scale: Scale { items: 200, customers: 30 },
+        measured: 3 * SHORT,
         warmup: SHORT / 10,
         runs: 1,
         directory: None,
+        postgres: std::env::var(POSTGRES).ok(),
         seed: 1,
     }
 }
@@ -71,6 +91,34 @@ fn redb_keeps_what_it_is_given() {
 #[test]
 fn fjall_keeps_what_it_is_given() {
     keeps_what_it_is_given(PeerName::Fjall);
+}
+
+#[test]
+fn postgresql_keeps_what_it_is_given() {
+    if let Some((_, _turn)) = postgres() {
+        keeps_what_it_is_given(PeerName::Postgresql);
+    }
+}
+
+#[test]
+fn a_schema_of_somebody_else_is_left_alone() {
+    let Some((address, _turn)) = postgres() else { return };
+    let first = Postgres::open(&address, Setting::NotSynced).unwrap();
+    first.load_accounts(3).unwrap();
+    assert!(matches!(Postgres::open(&address, Setting::NotSynced), Err(Failure::Refused(_))));
+    let mut accounts = 0;
+    first.for_each_account(|_| accounts += 1).unwrap();
+    assert_eq!(accounts, 3);
+    drop(first);
+    let next = Postgres::open(&address, Setting::NotSynced).unwrap();
+    next.for_each_account(|account| panic!("{account:?} outlived its schema")).unwrap();
+}
+
+#[test]
+fn postgresql_without_an_address_is_refused() {
+    let options = CompareOptions { postgres: None, ..options(PeerName::Postgresql) };
+    let failure = compare(&options, &mut View::silent(), &Interrupt::new(), |_| Ok(()));
+    assert!(matches!(failure, Err(Failure::Refused(_))));
 }
 
 /// What a store does wrong after some hundred changes.

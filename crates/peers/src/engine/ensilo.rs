@@ -55,6 +55,19 @@ struct Balance {
 }
 
 impl Ensilo {
+    /// Opens an empty database, in memory or in the directory `place`, which is empty.
+    ///
+    /// # Errors
+    /// A failure of Ensilo.
+    pub fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
+        let database = match setting {
+            Setting::NotSynced => Database::in_memory(),
+            Setting::Synced => Database::open(place),
+        }?;
+        let (records, accounts) = (database.create_table()?, database.create_table()?);
+        Ok(Self { database, records, accounts })
+    }
+
     fn load(
         &self,
         count: u64,
@@ -80,15 +93,6 @@ impl Ensilo {
 
 impl Peer for Ensilo {
     type Client<'a> = EnsiloClient<'a>;
-
-    fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
-        let database = match setting {
-            Setting::NotSynced => Database::in_memory(),
-            Setting::Synced => Database::open(place),
-        }?;
-        let (records, accounts) = (database.create_table()?, database.create_table()?);
-        Ok(Self { database, records, accounts })
-    }
 
     fn client(&self) -> Result<EnsiloClient<'_>, Failure> {
         Ok(EnsiloClient(self))

@@ -40,7 +40,7 @@ impl fmt::Debug for Fjall {
     }
 }
 
-fn failed(error: fjall::Error) -> Failure {
+pub(super) fn failed(error: fjall::Error) -> Failure {
     Failure::Peer("fjall", Box::new(error))
 }
 
@@ -52,6 +52,20 @@ fn bytes_of(key: u64) -> [u8; 8] {
 fn number_of(key: &UserKey) -> Result<u64, Failure> {
     let bytes = key.as_ref().try_into().map_err(|_| Failure::Broken("a key has not 8 bytes".to_owned()))?;
     Ok(u64::from_be_bytes(bytes))
+}
+
+/// Opens an empty database in the directory `place`, which is empty.
+pub(super) fn open_database(place: &Path) -> Result<OptimisticTxDatabase, Failure> {
+    let database = OptimisticTxDatabase::builder(place.join("fjall")).cache_size(CACHE_BYTES);
+    database.open().map_err(failed)
+}
+
+/// What a commit does before it is answered.
+pub(super) fn persist_mode(setting: Setting) -> Option<PersistMode> {
+    match setting {
+        Setting::NotSynced => None,
+        Setting::Synced => Some(PersistMode::SyncData),
+    }
 }
 
 impl Fjall {
@@ -67,15 +81,10 @@ impl Store for Fjall {
     type Client<'a> = FjallClient<'a>;
 
     fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
-        let database = OptimisticTxDatabase::builder(place.join("fjall")).cache_size(CACHE_BYTES);
-        let database = database.open().map_err(failed)?;
+        let database = open_database(place)?;
         let keyspace = |name| database.keyspace(name, KeyspaceCreateOptions::default).map_err(failed);
         let (records, accounts) = (keyspace("usertable")?, keyspace("account")?);
-        let persist_mode = match setting {
-            Setting::NotSynced => None,
-            Setting::Synced => Some(PersistMode::SyncData),
-        };
-        Ok(Self { database, records, accounts, persist_mode })
+        Ok(Self { database, records, accounts, persist_mode: persist_mode(setting) })
     }
 
     fn client(&self) -> FjallClient<'_> {

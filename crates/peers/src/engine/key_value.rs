@@ -86,15 +86,21 @@ impl<S: Store> From<S> for KeyValue<S> {
     }
 }
 
+impl<S: Store> KeyValue<S> {
+    /// Opens an empty store in the directory `place`, which is empty.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
+        S::open(place, setting).map(Self)
+    }
+}
+
 impl<S: Store> Peer for KeyValue<S> {
     type Client<'a>
         = KeyValueClient<S::Client<'a>>
     where
         S: 'a;
-
-    fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
-        S::open(place, setting).map(Self)
-    }
 
     fn client(&self) -> Result<Self::Client<'_>, Failure> {
         Ok(KeyValueClient(self.0.client()))

@@ -39,9 +39,22 @@ impl fmt::Debug for Lmdb {
     }
 }
 
-fn failed(error: heed::Error) -> Failure {
+pub(super) fn failed(error: heed::Error) -> Failure {
     // heed's error is not `Sync`.
     Failure::Peer("LMDB", error.to_string().into())
+}
+
+/// Opens an environment in the directory `place`, which is empty, for so many tables.
+pub(super) fn open_environment(place: &Path, setting: Setting, tables: u32) -> Result<Env, Failure> {
+    let mut options = EnvOpenOptions::new();
+    options.map_size(MAP_BYTES).max_dbs(tables).max_readers(READERS_MAX);
+    if setting == Setting::NotSynced {
+        // SAFETY: a crash of the machine may leave a file that LMDB must not open. This one is used by this process alone, which made
+        // it, and removed without being opened again.
+        unsafe { options.flags(EnvFlags::NO_SYNC) };
+    }
+    // SAFETY: nobody else changes or maps the file: it lies in a directory that this process has just made for itself and opens once.
+    unsafe { options.open(place) }.map_err(failed)
 }
 
 impl Lmdb {
@@ -73,15 +86,7 @@ impl Store for Lmdb {
     type Client<'a> = LmdbClient<'a>;
 
     fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
-        let mut options = EnvOpenOptions::new();
-        options.map_size(MAP_BYTES).max_dbs(2).max_readers(READERS_MAX);
-        if setting == Setting::NotSynced {
-            // SAFETY: a crash of the machine may leave a file that LMDB must not open. This one is used by this process alone, which made
-            // it, and removed without being opened again.
-            unsafe { options.flags(EnvFlags::NO_SYNC) };
-        }
-        // SAFETY: nobody else changes or maps the file: it lies in a directory that this process has just made for itself and opens once.
-        let environment = unsafe { options.open(place) }.map_err(failed)?;
+        let environment = open_environment(place, setting, 2)?;
         let (records, accounts) = create_tables(&environment).map_err(failed)?;
         Ok(Self { environment, records, accounts })
     }

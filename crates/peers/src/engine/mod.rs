@@ -4,6 +4,8 @@ mod ensilo;
 mod fjall;
 mod key_value;
 mod lmdb;
+mod ordered;
+mod postgres;
 mod redb;
 mod sqlite;
 
@@ -11,5 +13,10 @@ pub use ensilo::Ensilo;
 pub use fjall::Fjall;
 pub use key_value::{KeyValue, KeyValueClient, Store, StoreClient, TableName};
 pub use lmdb::Lmdb;
+pub use ordered::{
+    End, FjallTables, KeyAndRow, LmdbTables, ORDERED_TABLES, OrderedClient, OrderedRead, OrderedStore,
+    OrderedTable, OrderedWrite, RedbTables, SqliteTables, Visit,
+};
+pub use postgres::{Postgres, PostgresClient};
 pub use redb::Redb;
 pub use sqlite::Sqlite;

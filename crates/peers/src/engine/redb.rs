@@ -34,19 +34,24 @@ fn definition(table: TableName) -> Definition {
     }
 }
 
-fn failed(error: impl Into<redb::Error>) -> Failure {
+pub(super) fn failed(error: impl Into<redb::Error>) -> Failure {
     Failure::Peer("redb", Box::new(error.into()))
+}
+
+/// Opens an empty database, in memory or in the directory `place`, which is empty.
+pub(super) fn open_database(place: &Path, setting: Setting) -> Result<Database, Failure> {
+    let database = match setting {
+        Setting::NotSynced => Database::builder().create_with_backend(InMemoryBackend::new()),
+        Setting::Synced => Database::create(place.join("redb")),
+    };
+    database.map_err(failed)
 }
 
 impl Store for Redb {
     type Client<'a> = RedbClient<'a>;
 
     fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
-        let database = match setting {
-            Setting::NotSynced => Database::builder().create_with_backend(InMemoryBackend::new()),
-            Setting::Synced => Database::create(place.join("redb")),
-        };
-        Ok(Self { database: database.map_err(failed)? })
+        Ok(Self { database: open_database(place, setting)? })
     }
 
     fn client(&self) -> RedbClient<'_> {

@@ -49,7 +49,7 @@ impl fmt::Debug for SqliteClient<'_> {
     }
 }
 
-fn failed(error: Error) -> Failure {
+pub(super) fn failed(error: Error) -> Failure {
     // rusqlite's error is not `Sync`.
     Failure::Peer("SQLite", error.to_string().into())
 }
@@ -59,18 +59,39 @@ fn signed(key: u64) -> i64 {
     key as i64
 }
 
+/// Opens a connection to the file.
+pub(super) fn connect(path: &Path, setting: Setting) -> Result<Connection, Failure> {
+    let connection = Connection::open(path).map_err(failed)?;
+    connection.busy_timeout(PATIENCE).map_err(failed)?;
+    let synchronous = match setting {
+        Setting::NotSynced => "OFF",
+        Setting::Synced => "FULL",
+    };
+    // Rows in the map are read without a system call and shared by all connections.
+    let pragmas = format!("PRAGMA synchronous = {synchronous}; PRAGMA mmap_size = {};", 1u64 << 36);
+    connection.execute_batch(&pragmas).map_err(failed)?;
+    Ok(connection)
+}
+
+/// Executes a statement without parameters that is asked for often.
+pub(super) fn execute(connection: &Connection, statement: &str) -> Result<(), Failure> {
+    let executed = connection.prepare_cached(statement).and_then(|mut prepared| prepared.execute(()));
+    executed.map(|_| ()).map_err(failed)
+}
+
 impl Sqlite {
+    /// Opens an empty database in the directory `place`, which is empty.
+    ///
+    /// # Errors
+    /// A failure of SQLite.
+    pub fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
+        let sqlite = Self { path: place.join("sqlite"), setting, writer: Mutex::new(()) };
+        sqlite.connect()?.execute_batch(SCHEMA).map_err(failed)?;
+        Ok(sqlite)
+    }
+
     fn connect(&self) -> Result<Connection, Failure> {
-        let connection = Connection::open(&self.path).map_err(failed)?;
-        connection.busy_timeout(PATIENCE).map_err(failed)?;
-        let synchronous = match self.setting {
-            Setting::NotSynced => "OFF",
-            Setting::Synced => "FULL",
-        };
-        // Rows in the map are read without a system call and shared by all connections.
-        let pragmas = format!("PRAGMA synchronous = {synchronous}; PRAGMA mmap_size = {};", 1u64 << 36);
-        connection.execute_batch(&pragmas).map_err(failed)?;
-        Ok(connection)
+        connect(&self.path, self.setting)
     }
 
     /// One large transaction.
@@ -88,12 +109,6 @@ impl Sqlite {
 
 impl Peer for Sqlite {
     type Client<'a> = SqliteClient<'a>;
-
-    fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
-        let sqlite = Self { path: place.join("sqlite"), setting, writer: Mutex::new(()) };
-        sqlite.connect()?.execute_batch(SCHEMA).map_err(failed)?;
-        Ok(sqlite)
-    }
 
     fn client(&self) -> Result<SqliteClient<'_>, Failure> {
         Ok(SqliteClient { connection: self.connect()?, writer: &self.writer })
@@ -145,16 +160,10 @@ impl SqliteClient<'_> {
     /// A transaction that writes, from the start.
     fn write(&mut self, body: impl FnOnce(&Connection) -> Result<(), Failure>) -> Result<(), Failure> {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        self.execute("BEGIN IMMEDIATE")?;
+        execute(&self.connection, "BEGIN IMMEDIATE")?;
         let done = body(&self.connection);
-        self.execute(if done.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        execute(&self.connection, if done.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
         done
-    }
-
-    fn execute(&self, statement: &str) -> Result<(), Failure> {
-        let executed =
-            self.connection.prepare_cached(statement).and_then(|mut prepared| prepared.execute(()));
-        executed.map(|_| ()).map_err(failed)
     }
 }
 

@@ -1,10 +1,12 @@
-//! The workloads, on any [`Peer`](crate::Peer).
+//! The workloads: YCSB and transfers on any [`Peer`](crate::Peer), TPC-C on any [`OrderedStore`](crate::engine::OrderedStore).
 
 mod accounts;
 mod session;
+mod tpcc;
 mod transfer;
 mod ycsb;
 
 pub use accounts::Skew;
+pub use tpcc::{LoadedRows, OrderedTpcc, OrderedTpccSession};
 pub use transfer::{TransferSession, Transfers};
 pub use ycsb::{RecordSession, Records};

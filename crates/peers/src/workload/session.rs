@@ -2,19 +2,17 @@
 
 use ensilo_bench::driver::Failure;
 
-use crate::peer::Peer;
+/// A client, or the failure that the first transaction tells.
+pub(super) struct Connected<C>(Result<C, Failure>);
 
-/// A client of `P`, or the failure that the first transaction tells.
-pub(super) struct Connected<'a, P: Peer + 'a>(Result<P::Client<'a>, Failure>);
-
-impl<'a, P: Peer> Connected<'a, P> {
-    pub(super) fn new(peer: &'a P) -> Self {
-        Self(peer.client())
+impl<C> Connected<C> {
+    pub(super) fn new(client: Result<C, Failure>) -> Self {
+        Self(client)
     }
 
     /// The client.
     #[inline]
-    pub(super) fn client(&mut self) -> Result<&mut P::Client<'a>, Failure> {
+    pub(super) fn client(&mut self) -> Result<&mut C, Failure> {
         self.0.as_mut().map_err(|failure| std::mem::replace(failure, Failure::Interrupted))
     }
 }

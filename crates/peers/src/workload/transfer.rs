@@ -29,7 +29,7 @@ pub struct Transfers<P> {
 /// A worker's stream of transfers.
 pub struct TransferSession<'a, P: Peer + 'a> {
     shared: &'a Transfers<P>,
-    connected: Connected<'a, P>,
+    connected: Connected<P::Client<'a>>,
     random: Random,
     committed: u64,
 }
@@ -70,7 +70,7 @@ impl<P: Peer> Workload for Transfers<P> {
     fn session(&self, worker: usize) -> TransferSession<'_, P> {
         TransferSession {
             shared: self,
-            connected: Connected::new(&self.peer),
+            connected: Connected::new(self.peer.client()),
             random: Random::for_stream(self.seed, worker as u64),
             committed: 0,
         }

@@ -28,7 +28,7 @@ pub struct Records<P> {
 /// A worker's stream of operations.
 pub struct RecordSession<'a, P: Peer + 'a> {
     shared: &'a Records<P>,
-    connected: Connected<'a, P>,
+    connected: Connected<P::Client<'a>>,
     random: Random,
     keys: Keys,
     rmws: u64,
@@ -75,7 +75,7 @@ impl<P: Peer> Workload for Records<P> {
     fn session(&self, worker: usize) -> RecordSession<'_, P> {
         RecordSession {
             shared: self,
-            connected: Connected::new(&self.peer),
+            connected: Connected::new(self.peer.client()),
             random: Random::for_stream(self.options.seed, worker as u64),
             keys: Keys::new(&self.options, worker),
             rmws: 0,
