@@ -30,11 +30,12 @@ Each run loads a new database; databases take turns. After each run every row is
 committed, and every value has to be whole. If they do not, the exit code is 1.
 Every client thread waits for its answer before it goes on.";
 
-/// Ensilo beside SQLite, LMDB, redb, fjall and PostgreSQL, on the same work
+/// Ensilo beside SQLite, LMDB, redb, fjall, RocksDB and PostgreSQL, on the same work
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Databases: ensilo, sqlite, lmdb, redb, fjall, postgresql [default: all; postgresql only with --postgres]
+    /// Databases: ensilo, sqlite, lmdb, redb, fjall, rocksdb, postgresql [default: all; rocksdb only in a program that was built with the
+    /// feature rocksdb, postgresql only with --postgres]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     peers: Vec<PeerName>,
 

@@ -8,9 +8,9 @@ use clap::Args;
 const HOW: &str = "\
 This program was built without the other databases. One that has them is built, in some minutes, with
   cargo build --release --features peers
-and `ensilo compare --help` then shows what it does.";
+(RocksDB too: `--features rocksdb`; longer still, it needs a C++ compiler and libclang), and `ensilo compare --help` then shows what it does.";
 
-/// Ensilo beside SQLite, LMDB, redb, fjall and PostgreSQL, on the same work; this program was built without them
+/// Ensilo beside SQLite, LMDB, redb, fjall, RocksDB and PostgreSQL, on the same work; this program was built without them
 #[derive(Debug, Args)]
 #[command(after_help = HOW)]
 pub(crate) struct Arguments {

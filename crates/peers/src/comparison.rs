@@ -121,6 +121,9 @@ impl CompareOptions {
         if self.peers.contains(&PeerName::Postgresql) {
             self.postgres()?;
         }
+        if self.peers.contains(&PeerName::Rocksdb) && !PeerName::HAS_ROCKSDB {
+            return Err(refused(NO_ROCKSDB));
+        }
         Ok(())
     }
 
@@ -161,6 +164,8 @@ impl CompareOptions {
     }
 }
 
+const NO_ROCKSDB: &str = "RocksDB is compared by a program that was built with the feature `rocksdb`";
+
 fn refused(why: &str) -> Failure {
     Failure::Refused(why.to_owned())
 }
@@ -175,7 +180,7 @@ fn told(subject: Subject, peer: PeerName, number: usize, measured: &Measured) ->
         setting: subject.setting.name().to_owned(),
         workers: subject.workers,
         peer: peer.name().to_owned(),
-        isolation: peer.isolation().to_owned(),
+        isolation: peer.isolation(subject.workload).to_owned(),
         rows: *rows,
         run: number,
         seconds: result.seconds,
@@ -214,6 +219,10 @@ impl Turn<'_> {
                 PeerName::Lmdb => self.tpcc_on::<LmdbTables>(place),
                 PeerName::Redb => self.tpcc_on::<RedbTables>(place),
                 PeerName::Fjall => self.tpcc_on::<FjallTables>(place),
+                #[cfg(feature = "rocksdb")]
+                PeerName::Rocksdb => self.tpcc_on::<crate::engine::RocksDb>(place),
+                #[cfg(not(feature = "rocksdb"))]
+                PeerName::Rocksdb => Err(refused(NO_ROCKSDB)),
                 PeerName::Postgresql => unreachable!("{peer} does not run TPC-C"),
             };
         }
@@ -223,6 +232,10 @@ impl Turn<'_> {
             PeerName::Lmdb => self.run_on(KeyValue::<Lmdb>::open(place, setting)?),
             PeerName::Redb => self.run_on(KeyValue::<Redb>::open(place, setting)?),
             PeerName::Fjall => self.run_on(KeyValue::<Fjall>::open(place, setting)?),
+            #[cfg(feature = "rocksdb")]
+            PeerName::Rocksdb => self.run_on(KeyValue::<crate::engine::RocksDb>::open(place, setting)?),
+            #[cfg(not(feature = "rocksdb"))]
+            PeerName::Rocksdb => Err(refused(NO_ROCKSDB)),
             PeerName::Postgresql => self.run_on(Postgres::open(self.options.postgres()?, setting)?),
         }
     }

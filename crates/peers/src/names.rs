@@ -12,17 +12,25 @@ pub enum PeerName {
     Lmdb,
     Redb,
     Fjall,
+    Rocksdb,
     Postgresql,
 }
 
 impl PeerName {
     /// Every database.
-    pub const ALL: [Self; 6] =
-        [Self::Ensilo, Self::Sqlite, Self::Lmdb, Self::Redb, Self::Fjall, Self::Postgresql];
+    pub const ALL: [Self; 7] =
+        [Self::Ensilo, Self::Sqlite, Self::Lmdb, Self::Redb, Self::Fjall, Self::Rocksdb, Self::Postgresql];
 
-    /// Those that can be compared without being asked for: PostgreSQL only if its address is known.
+    /// Whether this program was built with RocksDB.
+    pub const HAS_ROCKSDB: bool = cfg!(feature = "rocksdb");
+
+    /// Those that can be compared without being asked for: PostgreSQL only if its address is known, RocksDB if it was built.
     pub fn at_hand(has_postgres_address: bool) -> Vec<Self> {
-        let is_at_hand = |peer: &Self| *peer != Self::Postgresql || has_postgres_address;
+        let is_at_hand = |peer: &Self| match peer {
+            Self::Postgresql => has_postgres_address,
+            Self::Rocksdb => Self::HAS_ROCKSDB,
+            _ => true,
+        };
         Self::ALL.into_iter().filter(is_at_hand).collect()
     }
 
@@ -39,16 +47,19 @@ impl PeerName {
             Self::Lmdb => "lmdb",
             Self::Redb => "redb",
             Self::Fjall => "fjall",
+            Self::Rocksdb => "rocksdb",
             Self::Postgresql => "postgresql",
         }
     }
 
     /// What its transactions are isolated from as they are used here.
-    pub fn isolation(self) -> &'static str {
+    pub fn isolation(self, workload: WorkloadName) -> &'static str {
         match self {
+            // Keys that were read are validated, ranges are not. Only TPC-C has ranges.
+            Self::Rocksdb if workload == WorkloadName::Tpcc => "optimistic, without ranges",
             Self::Ensilo => "serializable",
             Self::Sqlite | Self::Lmdb | Self::Redb => "serializable, one writer at a time",
-            Self::Fjall => "serializable, optimistic",
+            Self::Fjall | Self::Rocksdb => "serializable, optimistic",
             Self::Postgresql => "serializable, on snapshots",
         }
     }

@@ -93,6 +93,19 @@ fn fjall_keeps_what_it_is_given() {
     keeps_what_it_is_given(PeerName::Fjall);
 }
 
+#[cfg(feature = "rocksdb")]
+#[test]
+fn rocksdb_keeps_what_it_is_given() {
+    keeps_what_it_is_given(PeerName::Rocksdb);
+}
+
+#[cfg(not(feature = "rocksdb"))]
+#[test]
+fn rocksdb_is_refused_where_it_was_not_built() {
+    let failure = compare(&options(PeerName::Rocksdb), &mut View::silent(), &Interrupt::new(), |_| Ok(()));
+    assert!(matches!(failure, Err(Failure::Refused(_))));
+}
+
 #[test]
 fn postgresql_keeps_what_it_is_given() {
     if let Some((_, _turn)) = postgres() {

@@ -7,6 +7,8 @@ mod lmdb;
 mod ordered;
 mod postgres;
 mod redb;
+#[cfg(feature = "rocksdb")]
+mod rocksdb;
 mod sqlite;
 
 pub use ensilo::Ensilo;
@@ -19,4 +21,6 @@ pub use ordered::{
 };
 pub use postgres::{Postgres, PostgresClient};
 pub use redb::Redb;
+#[cfg(feature = "rocksdb")]
+pub use rocksdb::RocksDb;
 pub use sqlite::Sqlite;
