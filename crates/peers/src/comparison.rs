@@ -16,7 +16,7 @@ use crate::engine::{
 };
 use crate::names::{PeerName, WorkloadName};
 use crate::peer::{Peer, Setting};
-use crate::workload::{LoadedRows, OrderedTpcc, Records, Skew, Transfers};
+use crate::workload::{LoadedRows, OrderedTpcc, OwnTpcc, Records, Skew, Transfers};
 
 /// What to compare, and for how long.
 #[derive(Debug, Clone)]
@@ -281,7 +281,7 @@ impl Turn<'_> {
         self.measure(&tpcc, rows)
     }
 
-    /// Ensilo's own workload, with its own statements.
+    /// Ensilo's own workload, with its own statements; each client waits for its answer as elsewhere.
     fn tpcc_on_ensilo(&mut self, place: &Path) -> Result<Measured, Failure> {
         let database = match self.subject.setting {
             Setting::NotSynced => Database::in_memory(),
@@ -292,7 +292,7 @@ impl Turn<'_> {
         let loading = TpccOptions { workers: LOADERS, ..options.clone() };
         Tpcc::load(loading, database.clone(), self.view, self.interrupt)?;
         let rows = database.statistics()?.tables.iter().map(|table| table.records).sum();
-        self.measure(&Tpcc::open(options, database)?, rows)
+        self.measure(&OwnTpcc::open(options, database)?, rows)
     }
 
     fn measure<W: Workload>(&mut self, workload: &W, rows: u64) -> Result<Measured, Failure> {

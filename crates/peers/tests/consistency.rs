@@ -11,6 +11,7 @@ use std::time::Duration;
 use ensilo_bench::driver::{Aborts, Failure, Interrupt, RunOptions, View, Workload, run};
 use ensilo_bench::tpcc::Scale;
 use ensilo_bench::ycsb::YcsbOptions;
+use ensilo_figures::compare::PeerRun;
 use ensilo_peers::engine::{KeyValue, Postgres, Store, StoreClient, TableName};
 use ensilo_peers::workload::{Records, Skew, Transfers};
 use ensilo_peers::{CompareOptions, Peer, PeerName, Setting, WorkloadName, compare};
@@ -71,6 +72,23 @@ fn keeps_what_it_is_given(peer: PeerName) {
 #[test]
 fn ensilo_keeps_what_it_is_given() {
     keeps_what_it_is_given(PeerName::Ensilo);
+}
+
+/// An epoch lasts a millisecond at least, so that half of the answers that wait for its end take longer than this; others do not.
+const LEAST_MEDIAN_US: f64 = 100.0;
+
+#[test]
+fn synced_answers_of_ensilo_wait_for_the_disk() {
+    let options = CompareOptions {
+        workloads: vec![WorkloadName::TransferUniform, WorkloadName::Tpcc],
+        settings: vec![Setting::Synced],
+        ..options(PeerName::Ensilo)
+    };
+    let keep = |run: PeerRun| {
+        assert!(run.latency_us_p50 > LEAST_MEDIAN_US, "{run:?}");
+        Ok(())
+    };
+    compare(&options, &mut View::silent(), &Interrupt::new(), keep).unwrap();
 }
 
 #[test]

@@ -7,6 +7,6 @@ mod transfer;
 mod ycsb;
 
 pub use accounts::Skew;
-pub use tpcc::{LoadedRows, OrderedTpcc, OrderedTpccSession};
+pub use tpcc::{LoadedRows, OrderedTpcc, OrderedTpccSession, OwnTpcc, OwnTpccSession};
 pub use transfer::{TransferSession, Transfers};
 pub use ycsb::{RecordSession, Records};

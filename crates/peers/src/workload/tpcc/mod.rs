@@ -4,6 +4,7 @@
 //! against them.
 
 mod copies;
+mod own;
 mod rows;
 mod transactions;
 
@@ -23,6 +24,7 @@ use super::session::Connected;
 use crate::engine::{End, OrderedClient, OrderedStore, OrderedWrite};
 
 pub use self::copies::LoadedRows;
+pub use self::own::{OwnTpcc, OwnTpccSession};
 
 /// A loaded TPC-C database.
 #[derive(Debug)]
