@@ -59,6 +59,13 @@ enum Command {
         #[arg(long, value_parser = PossibleValuesParser::new(TARGETS))]
         target: Option<String>,
     },
+    /// Cache lines that workers share, by transaction and system (docs/scaling.md): a table, and with `--csv FILE` the counts that
+    /// `ensilo figures model` reads. `-- --help` shows the options.
+    Sharing {
+        /// Options of the program that counts.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// The benchmarks that docs/performance.md reports: TPC-C and YCSB with 1 and 2 workers, durable and in memory, JSON under target/bench.
     Bench {
         /// How long each run measures, in seconds.
@@ -81,6 +88,7 @@ fn main() -> ExitCode {
         Command::Crash { cycles, seed } => crash(cycles, seed),
         Command::Fuzz { seconds, target: None } => fuzz(&TARGETS, seconds),
         Command::Fuzz { seconds, target: Some(target) } => fuzz(&[&target], seconds),
+        Command::Sharing { arguments } => vec![sharing(&arguments)],
         Command::Bench { seconds, runs, records } => bench(seconds, runs, records),
     };
     run(&steps)
@@ -106,7 +114,15 @@ fn models() -> Vec<Step> {
         Step::cargo("loom: log buffers", "test --profile quick -p ensilo-log --lib model").model("loom"),
         Step::cargo("loom: workers and closing", "test --profile quick -p ensilo --lib slot").model("loom"),
         Step::cargo("shuttle: index", "test --profile quick -p ensilo-index --test shuttle").model("shuttle"),
+        Step::cargo("counting of accesses", "test --profile quick -p ensilo-sync --lib")
+            .model("ensilo_count"),
     ]
+}
+
+/// With the atomics that count their accesses, in a build folder of their own.
+fn sharing(arguments: &[String]) -> Step {
+    let program = "run --release -p ensilo-bench --example sharing --";
+    Step::cargo("sharing", &format!("{program} {}", arguments.join(" "))).model("ensilo_count")
 }
 
 fn safety(stress_seconds: u64) -> Vec<Step> {

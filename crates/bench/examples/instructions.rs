@@ -1,62 +1,66 @@
-//! A fixed number of transactions by one worker, on systems that Silo's paper compares: what they cost in instructions.
+//! A fixed number of transactions by one worker, on the systems that Silo's paper compares: what they cost in instructions.
 //!
 //! ```sh
 //! cargo build --release -p ensilo-bench --example instructions
 //! valgrind --tool=callgrind --toggle-collect='*counted_transactions*' target/release/examples/instructions ycsb ensilo 20000
 //! ```
 //!
-//! The workload is `ycsb` or `tpcc`, the system one of those that `--help` of `ensilo bench` names and this program knows. Loading is not
-//! counted; epochs are long, so that little is done by the clock.
+//! The workload is `ycsb` (Silo's variant) or `tpcc`, the system one of those that `ensilo bench --help` names. Loading is not
+//! counted; epochs are long, so that little is done by the clock. Without valgrind it tells how long a transaction takes; a fourth argument
+//! is then a number of records for `ycsb` (20,000 unless told), so that they do not fit into a cache.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ensilo::baseline::{GlobalTid, KeyValue, NoSnapshots};
-use ensilo::{Protocol, Silo};
-use ensilo_bench::DatabaseOptions;
 use ensilo_bench::driver::{Aborts, Failure, Interrupt, Session, View, Workload};
-use ensilo_bench::tpcc::{Arrangement, LockedPartitions, ReadOnly, Scale, Split, TpccOf, TpccOptions, Whole};
-use ensilo_bench::ycsb::{Ycsb, YcsbOptions};
+use ensilo_bench::tpcc::{ReadOnly, Scale, TpccOptions};
+use ensilo_bench::ycsb::YcsbOptions;
+use ensilo_bench::{Benchmark, DatabaseOptions, System, Visitor, visit_in_memory};
 
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let argument =
         |at: usize, default: &'static str| arguments.get(at).map_or(default, String::as_str).to_owned();
-    let count = argument(2, "20000").parse().map_err(|_| Failure::Refused("not a number".to_owned()))?;
-    let committed = match (argument(0, "ycsb").as_str(), argument(1, "ensilo").as_str()) {
-        ("ycsb", "ensilo") => ycsb::<Silo>(count),
-        ("ycsb", "global-tid") => ycsb::<Silo<GlobalTid>>(count),
-        ("ycsb", "key-value") => ycsb::<KeyValue>(count),
-        ("tpcc", "ensilo") => tpcc::<Whole<Silo>>(count),
-        ("tpcc", "global-tid") => tpcc::<Whole<Silo<GlobalTid>>>(count),
-        ("tpcc", "no-snapshots") => tpcc::<Whole<Silo<NoSnapshots>>>(count),
-        ("tpcc", "split") => tpcc::<Split>(count),
-        ("tpcc", "partitioned-store") => tpcc::<LockedPartitions>(count),
-        (workload, system) => Err(Failure::Refused(format!("no {workload} on {system} here"))),
-    }?;
-    println!("{committed} of {count} transactions committed");
-    Ok(())
-}
-
-fn ycsb<P: Protocol>(count: u64) -> Result<u64, Failure> {
-    let options = YcsbOptions { records: 20_000, ..YcsbOptions::new(1) };
-    let database = database_options().open_in_memory::<P>()?;
-    counted_transactions(&Ycsb::load(options, database, &mut View::silent(), &Interrupt::new())?, count)
-}
-
-fn tpcc<A: Arrangement>(count: u64) -> Result<u64, Failure> {
-    let read_only = if A::Protocol::SNAPSHOTS { ReadOnly::Snapshot } else { ReadOnly::Ordinary };
-    let scale = Scale { items: 1_000, customers: 60 };
-    let options = TpccOptions { scale, read_only, ..TpccOptions::new(1) };
-    let database = database_options().open_in_memory()?;
-    let tpcc = TpccOf::<A>::load(options, database, &mut View::silent(), &Interrupt::new())?;
-    counted_transactions(&tpcc, count)
-}
-
-fn database_options() -> DatabaseOptions {
-    DatabaseOptions {
+    let number = |text: String| text.parse().map_err(|_| Failure::Refused(format!("{text} is no number")));
+    let (workload, name) = (argument(0, "ycsb"), argument(1, "ensilo"));
+    let (transactions, records) = (number(argument(2, "20000"))?, number(argument(3, "20000"))?);
+    let system = System::ALL.into_iter().find(|system| system.name() == name);
+    let system = system.ok_or_else(|| Failure::Refused(format!("there is no system {name}")))?;
+    let benchmark = match workload.as_str() {
+        "ycsb" => Benchmark::Ycsb(YcsbOptions { records, ..YcsbOptions::new(1) }),
+        "tpcc" => Benchmark::Tpcc(tpcc(system)),
+        _ => return Err(Failure::Refused(format!("there is no workload {workload}"))),
+    };
+    let database = DatabaseOptions {
         epoch_interval: Some(Duration::from_millis(500)),
         epochs_per_snapshot: Some(2),
         ..DatabaseOptions::default()
+    };
+    let (committed, time) = visit_in_memory(&benchmark, system, &database, &mut Counted { transactions })?;
+    let each_ns = time.as_secs_f64() * 1e9 / transactions.max(1) as f64;
+    println!("{committed} of {transactions} transactions committed, {each_ns:.0} ns each");
+    Ok(())
+}
+
+fn tpcc(system: System) -> TpccOptions {
+    let read_only = if system.has_snapshots() { ReadOnly::Snapshot } else { ReadOnly::Ordinary };
+    TpccOptions { scale: Scale { items: 1_000, customers: 60 }, read_only, ..TpccOptions::new(1) }
+}
+
+struct Counted {
+    transactions: u64,
+}
+
+impl Visitor for Counted {
+    type Result = (u64, Duration);
+
+    fn visit<W: Workload>(
+        &mut self,
+        workload: &W,
+        _: &mut View,
+        _: &Interrupt,
+    ) -> Result<(u64, Duration), Failure> {
+        let start = Instant::now();
+        counted_transactions(workload, self.transactions).map(|committed| (committed, start.elapsed()))
     }
 }
 

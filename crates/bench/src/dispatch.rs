@@ -1,15 +1,47 @@
-//! Loading and running a workload on the system that was asked for. Here alone the workloads are compiled for each of them.
+//! Loading a workload on the system that was asked for. Here alone the workloads are compiled for each of them.
 
 use ensilo::baseline::{Allocator, GlobalTid, KeyValue, NoGc, NoSnapshots, RowLog, Simple, TidLog};
 use ensilo::{Database, Protocol, Silo};
 
 use crate::benchmark::{Benchmark, BenchmarkOptions, Run};
-use crate::database::Directories;
+use crate::database::{DatabaseOptions, Directories};
 use crate::driver::{Failure, Interrupt, View, Workload, run};
 use crate::report::CheckedRun;
 use crate::systems::{LogRecords, System};
 use crate::tpcc::{Arrangement, FastIds, LockedPartitions, Split, TpccOf, TpccOptions, Whole};
 use crate::ycsb::{Ycsb, YcsbOptions};
+
+/// What is done with a workload, whatever its type is.
+pub trait Visitor {
+    /// What comes of it.
+    type Result;
+
+    /// Does it with `workload`, which is loaded. It may show on `view` what it does.
+    ///
+    /// # Errors
+    /// What it fails with.
+    fn visit<W: Workload>(
+        &mut self,
+        workload: &W,
+        view: &mut View,
+        interrupt: &Interrupt,
+    ) -> Result<Self::Result, Failure>;
+}
+
+/// Loads `benchmark` on `system` into a database in memory, without showing it, and takes `visitor` to it.
+///
+/// # Errors
+/// [`Failure::Refused`] when the system does not run the workload; failures of the database and of the visitor.
+pub fn visit_in_memory<V: Visitor>(
+    benchmark: &Benchmark,
+    system: System,
+    database: &DatabaseOptions,
+    visitor: &mut V,
+) -> Result<V::Result, Failure> {
+    let (view, interrupt) = (&mut View::silent(), &Interrupt::new());
+    let log_records = LogRecords::default();
+    Loading { system, log_records, database, directories: None, view, interrupt, visitor }.visit(benchmark)
+}
 
 /// One run of a benchmark.
 pub(crate) struct Job<'a> {
@@ -24,16 +56,58 @@ pub(crate) struct Job<'a> {
 
 impl Job<'_> {
     /// Loads, runs and checks.
-    pub(crate) fn run(&mut self, benchmark: &Benchmark) -> Result<Run, Failure> {
+    pub(crate) fn run(self, benchmark: &Benchmark) -> Result<Run, Failure> {
+        let Job { options, directories, name, view, interrupt } = self;
+        let BenchmarkOptions { system, log_records, ref database, .. } = *options;
+        let visitor = &mut RunAndCheck { options, name };
+        Loading { system, log_records, database, directories, view, interrupt, visitor }.visit(benchmark)
+    }
+}
+
+struct RunAndCheck<'a> {
+    options: &'a BenchmarkOptions,
+    name: &'a str,
+}
+
+impl Visitor for RunAndCheck<'_> {
+    type Result = Run;
+
+    fn visit<W: Workload>(
+        &mut self,
+        workload: &W,
+        view: &mut View,
+        interrupt: &Interrupt,
+    ) -> Result<Run, Failure> {
+        let result = run(workload, &self.options.run, self.name, view, interrupt)?;
+        // Who stops a run early wants its results, checked; who stops it again gets no further than this.
+        let checks = if self.options.check { workload.check(view, &Interrupt::new())? } else { Vec::new() };
+        workload.database().map_or(Ok(()), Database::close)?;
+        Ok((workload.transaction_types(), CheckedRun { result, checks, disk: None, recovery: None }))
+    }
+}
+
+/// A database that is opened and loaded for a visitor.
+struct Loading<'a, V> {
+    system: System,
+    log_records: LogRecords,
+    database: &'a DatabaseOptions,
+    directories: Option<&'a Directories>,
+    view: &'a mut View,
+    interrupt: &'a Interrupt,
+    visitor: &'a mut V,
+}
+
+impl<V: Visitor> Loading<'_, V> {
+    fn visit(&mut self, benchmark: &Benchmark) -> Result<V::Result, Failure> {
         match benchmark {
-            Benchmark::Tpcc(tpcc) => self.run_tpcc(tpcc),
-            Benchmark::Ycsb(ycsb) => self.run_ycsb(ycsb),
+            Benchmark::Tpcc(tpcc) => self.visit_tpcc(tpcc),
+            Benchmark::Ycsb(ycsb) => self.visit_ycsb(ycsb),
         }
     }
 
-    fn run_tpcc(&mut self, tpcc: &TpccOptions) -> Result<Run, Failure> {
-        match self.options.system {
-            System::Ensilo | System::Overwrites => match self.options.log_records {
+    fn visit_tpcc(&mut self, tpcc: &TpccOptions) -> Result<V::Result, Failure> {
+        match self.system {
+            System::Ensilo | System::Overwrites => match self.log_records {
                 LogRecords::Patches => self.tpcc::<Whole<Silo>>(tpcc, self.open()?),
                 LogRecords::Full => self.tpcc::<Whole<Silo<RowLog>>>(tpcc, self.open()?),
                 LogRecords::Small => self.tpcc::<Whole<Silo<TidLog>>>(tpcc, self.open()?),
@@ -50,9 +124,9 @@ impl Job<'_> {
         }
     }
 
-    fn run_ycsb(&mut self, ycsb: &YcsbOptions) -> Result<Run, Failure> {
-        match self.options.system {
-            System::Ensilo | System::Overwrites => match self.options.log_records {
+    fn visit_ycsb(&mut self, ycsb: &YcsbOptions) -> Result<V::Result, Failure> {
+        match self.system {
+            System::Ensilo | System::Overwrites => match self.log_records {
                 LogRecords::Patches => self.ycsb::<Silo>(ycsb, self.open()?),
                 LogRecords::Full => self.ycsb::<Silo<RowLog>>(ycsb, self.open()?),
                 LogRecords::Small => self.ycsb::<Silo<TidLog>>(ycsb, self.open()?),
@@ -67,40 +141,35 @@ impl Job<'_> {
         }
     }
 
-    fn refuse(&self) -> Result<Run, Failure> {
-        Err(Failure::Refused(format!("{} does not run this workload", self.options.system.name())))
+    fn refuse(&self) -> Result<V::Result, Failure> {
+        Err(Failure::Refused(format!("{} does not run this workload", self.system.name())))
     }
 
     /// The database of a system that can be durable.
     fn open<P: Protocol>(&self) -> Result<Database<P>, Failure> {
-        Ok(self.options.database.open(self.directories)?)
+        Ok(self.database.open(self.directories)?)
     }
 
     /// The database of a system that cannot.
     fn in_memory<P: Protocol>(&self) -> Result<Database<P>, Failure> {
-        Ok(self.options.database.open_in_memory()?)
+        Ok(self.database.open_in_memory()?)
     }
 
     fn tpcc<A: Arrangement>(
         &mut self,
         options: &TpccOptions,
         database: Database<A::Protocol>,
-    ) -> Result<Run, Failure> {
+    ) -> Result<V::Result, Failure> {
         let tpcc = TpccOf::<A>::load(options.clone(), database, self.view, self.interrupt)?;
-        self.run_and_check(&tpcc)
+        self.visitor.visit(&tpcc, self.view, self.interrupt)
     }
 
-    fn ycsb<P: Protocol>(&mut self, options: &YcsbOptions, database: Database<P>) -> Result<Run, Failure> {
+    fn ycsb<P: Protocol>(
+        &mut self,
+        options: &YcsbOptions,
+        database: Database<P>,
+    ) -> Result<V::Result, Failure> {
         let ycsb = Ycsb::load(options.clone(), database, self.view, self.interrupt)?;
-        self.run_and_check(&ycsb)
-    }
-
-    fn run_and_check<W: Workload>(&mut self, workload: &W) -> Result<Run, Failure> {
-        let result = run(workload, &self.options.run, self.name, self.view, self.interrupt)?;
-        // Who stops a run early wants its results, checked; who stops it again gets no further than this.
-        let checks =
-            if self.options.check { workload.check(self.view, &Interrupt::new())? } else { Vec::new() };
-        workload.database().map_or(Ok(()), Database::close)?;
-        Ok((workload.transaction_types(), CheckedRun { result, checks, disk: None, recovery: None }))
+        self.visitor.visit(&ycsb, self.view, self.interrupt)
     }
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use ensilo_bench::report::Machine;
+use ensilo_figures::model::{Counts, Model};
 use ensilo_figures::{
     Evaluation, FiguresError, Origin, Overrides, Program, Scale, Sizes, command_line, in_words,
 };
@@ -25,6 +26,8 @@ Examples:
       Runs that are long enough for figures that are to be kept. What was finished before an interrupt is not made again.
   ensilo figures run silo-8 --dry-run
       The commands alone.
+  ensilo figures model --out results
+      What a model predicts for up to 64 cores, beside the paper's points.
 
 Every single run is a process `ensilo bench ... --format json`. Databases lie in the system's directory of temporary files (TMPDIR).
 If a run fails, or this program does not know what is asked of it, the others go on, and the exit code is 1.";
@@ -38,6 +41,19 @@ pub(crate) enum FiguresCommand {
     /// Make the runs of experiments, and tables, plots and a page of what is there
     #[command(after_help = EXAMPLES)]
     Run(RunArguments),
+    /// Predict throughput to 64 cores from counts of cache lines, and check the prediction against Silo's figure 4; see docs/scaling.md
+    Model(ModelArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelArguments {
+    /// Directory for tables and plots
+    #[arg(long, value_name = "DIR", default_value = "ensilo-figures")]
+    out: PathBuf,
+
+    /// Counts of lines, as `cargo xtask sharing --csv FILE` writes them [default: those of docs/results/sharing.csv]
+    #[arg(long, value_name = "FILE")]
+    counts: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -98,6 +114,7 @@ pub(crate) fn run(command: &FiguresCommand) -> ExitCode {
     let done = match command {
         FiguresCommand::List(sizing) => list(sizing),
         FiguresCommand::Run(arguments) => make(arguments),
+        FiguresCommand::Model(arguments) => predict(arguments),
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error}");
@@ -132,6 +149,15 @@ fn make(arguments: &RunArguments) -> Result<ExitCode, FiguresError> {
         eprintln!("interrupted; the same command goes on from here");
     }
     Ok(if ending.missing > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+fn predict(arguments: &ModelArguments) -> Result<ExitCode, FiguresError> {
+    let model = Model::new(&Counts::read(arguments.counts.as_deref())?);
+    say(format_args!("{}", model.to_text()));
+    for file in model.write(&arguments.out)? {
+        say(format_args!("{}", file.display()));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A reader that has gone (`| head`) is no failure.

@@ -62,6 +62,25 @@ fn a_run_leaves_tables_plots_and_a_page_and_is_not_made_twice() {
 }
 
 #[test]
+fn the_model_tells_its_errors_and_leaves_tables_and_plots() {
+    let out = new_directory("model");
+    let output = ensilo(&["figures", "model", "--out", out.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let told = text(&output.stdout);
+    assert!(
+        told.contains("MemSilo+GlobalTID, nothing fitted") && told.contains("ycsb, global-tid"),
+        "{told}"
+    );
+    for file in ["model-check.csv", "model.csv", "model-check.svg", "model-ycsb.svg", "model-tpcc.svg"] {
+        assert!(out.join(file).exists() && told.contains(file), "{file}");
+    }
+    let missing = ensilo(&["figures", "model", "--out", out.to_str().unwrap(), "--counts", "nowhere.csv"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("nowhere.csv"));
+    std::fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
 fn a_dry_run_shows_the_commands_and_does_nothing() {
     let out = new_directory("dry");
     let run =

@@ -21,6 +21,7 @@ mod drawing;
 mod error;
 pub mod experiment;
 mod measurement;
+pub mod model;
 pub mod page;
 mod plan;
 pub mod plot;

@@ -8,7 +8,6 @@ use ensilo_bench::driver::Interrupt;
 use ensilo_bench::report::{Build, Machine};
 
 use crate::bench::Bench;
-use crate::compare;
 use crate::drawing::svg_of;
 use crate::error::FiguresError;
 use crate::experiment::Experiment;
@@ -20,6 +19,7 @@ use crate::sizes::Sizes;
 use crate::store::{Found, Origin, Store, StoredOutcome, file_name, write_whole};
 use crate::summary::{lines_of, section_of};
 use crate::table::{command_line, csv_of_runs};
+use crate::{compare, model};
 
 /// Experiments, and where their results are.
 #[derive(Debug)]
@@ -215,6 +215,7 @@ impl Evaluation {
             self.known().map(|(experiment, results)| section_of(experiment, &results, self.machine.cores));
         let mut sections = sections.collect::<Result<Vec<_>, _>>()?;
         sections.extend(compare::section_in(&self.out)?);
+        sections.push(model::section()?);
         let page = Page { facts: self.facts(), sections };
         write_whole(&self.page(), page.to_html().as_bytes())
     }

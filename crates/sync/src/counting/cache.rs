@@ -12,7 +12,7 @@ use super::{Access, WORKERS_MAX};
 
 const LINE_BYTES: usize = 64;
 
-/// Lines that so many of a thousand transactions write are given one by one.
+/// Lines that are fetched more often than so many times in a thousand transactions are given one by one.
 const HOT_PER_MILLE: u64 = 1;
 
 /// What one worker did to a line.
@@ -227,11 +227,12 @@ impl Line {
         counts.foreign_loads += self.uses.iter().filter(is_foreign).map(|one| one.loads).sum::<u64>();
     }
 
-    /// The line as one of its own, if several workers write it often.
+    /// The line as one of its own, if several workers write it and it often goes from one to another.
     fn hot(&self, transactions: u64) -> Option<HotLine> {
         let writers = self.uses.iter().filter(|one| one.writes() > 0).count();
         let writing_transactions = self.uses.iter().map(|one| one.writing_transactions).sum();
-        let is_hot = writers > 1 && writing_transactions * 1000 > transactions * HOT_PER_MILLE;
-        is_hot.then_some(HotLine { file: self.file, writers, writing_transactions })
+        let fetched = self.fetched_to_load + self.fetched_to_write;
+        let is_hot = writers > 1 && fetched * 1000 > transactions * HOT_PER_MILLE;
+        is_hot.then_some(HotLine { file: self.file, writers, writing_transactions, fetched })
     }
 }

@@ -42,7 +42,10 @@ fn a_shared_counter_is_seen_with_its_source_file() {
     assert_eq!((sum.shared_lines_written, sum.shared_writes, sum.shared_read_modify_writes), (40, 80, 80));
     // All but the first had to fetch the line, once each.
     assert_eq!((sum.fetched_to_write, sum.from_memory), (39, 1));
-    assert_eq!(counts.hot_lines, [HotLine { file: file!(), writers: 4, writing_transactions: 40 }]);
+    assert_eq!(
+        counts.hot_lines,
+        [HotLine { file: file!(), writers: 4, writing_transactions: 40, fetched: 39 }]
+    );
 }
 
 #[test]

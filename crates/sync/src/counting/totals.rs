@@ -9,7 +9,7 @@ pub struct SharingCounts {
     pub transactions: u64,
     /// By the source file that wrote a line last, or read it first if nobody wrote it.
     pub by_file: BTreeMap<&'static str, LabelCounts>,
-    /// Lines that several workers write in more than one of a thousand transactions, the most written first.
+    /// Lines that several workers write and that go from core to core more than once in a thousand transactions, the most written first.
     pub hot_lines: Vec<HotLine>,
 }
 
@@ -38,7 +38,7 @@ pub struct LabelCounts {
     pub from_memory: u64,
 }
 
-/// A line that several workers write.
+/// A line that several workers write, and often fetch from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HotLine {
     /// Where it was written last.
@@ -47,6 +47,8 @@ pub struct HotLine {
     pub writers: usize,
     /// Transactions that wrote it.
     pub writing_transactions: u64,
+    /// Times that it was fetched from another core.
+    pub fetched: u64,
 }
 
 impl LabelCounts {
