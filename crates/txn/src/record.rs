@@ -241,6 +241,20 @@ impl RecordPtr {
         (LINE_BYTES..end).step_by(LINE_BYTES).for_each(|offset| prefetch(record.wrapping_add(offset)));
     }
 
+    /// Starts to load the header.
+    #[inline]
+    pub(crate) fn prefetch_header(self) {
+        prefetch(self.0.as_ptr().cast::<u8>().cast_const());
+    }
+
+    /// Starts to load the row, and what lies behind the link to the previous version. The header is waited for if it is not in the cache.
+    #[inline]
+    pub(crate) fn prefetch_row_and_side(self) {
+        self.prefetch_row();
+        // Relaxed: what is only loaded ahead may be gone already.
+        prefetch(self.header().previous.load(Ordering::Relaxed).cast::<u8>().cast_const());
+    }
+
     /// Whether a row of `len_bytes` can be written in place.
     #[inline]
     pub(crate) fn fits(self, len_bytes: usize) -> bool {

@@ -128,13 +128,15 @@ impl<P: Protocol> Replayer<'_, P> {
             group.iter().enumerate().for_each(|(at, _)| keys[at] = write(at).key);
             let mut found = [None; BATCH_LEN];
             store.index().get_many(&keys[..group.len()], guard, |at, lookup| {
-                found[at] = match lookup {
-                    // SAFETY: a value of a store's tree is a record, read while this thread is pinned.
-                    Lookup::Found(value) => Some(unsafe { RecordPtr::from_index_value(value) }),
-                    Lookup::Missing(_) => None,
-                };
+                let Lookup::Found(value) = lookup else { return };
+                // SAFETY: a value of a store's tree is a record, read while this thread is pinned.
+                let record = unsafe { RecordPtr::from_index_value(value) };
+                record.prefetch_header();
+                found[at] = Some(record);
             });
-            for (at, &record) in found[..group.len()].iter().enumerate() {
+            let found = &found[..group.len()];
+            found.iter().flatten().for_each(|record| record.prefetch_row_and_side());
+            for (at, &record) in found.iter().enumerate() {
                 apply::apply(store, guard, leftover, write(at), record)?;
             }
         }

@@ -1,6 +1,6 @@
 //! PostgreSQL over its socket: a connection for each client, every transaction one prepared statement, `SERIALIZABLE`.
 //!
-//! A transfer is a call of a PL/pgSQL function. What a read-modify-write writes is made by the client: it is read by one statement, and
+//! A transfer is a call of a PL/pgSQL function, which locks both accounts in the order of their numbers, so that there are no deadlocks. What a read-modify-write writes is made by the client: it is read by one statement, and
 //! another one writes it if the value is still the one that was read. Unsynced, `synchronous_commit` is `off`; synced it is `on`.
 //!
 //! The server is its user's, configured as they like. Everything is done in a schema of its own, which must not exist before and is dropped
@@ -30,11 +30,14 @@ SET LOCAL search_path = ensilo_compare;
 CREATE TABLE usertable (id bigint PRIMARY KEY, value bytea NOT NULL);
 CREATE TABLE account (id bigint PRIMARY KEY, balance bigint NOT NULL, updates bigint NOT NULL);
 CREATE FUNCTION transfer(source bigint, target bigint, amount bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE locked integer;
 BEGIN
+    SELECT count(*) INTO locked FROM
+        (SELECT FROM account WHERE id IN (source, target) ORDER BY id FOR UPDATE) AS accounts;
+    IF locked <> 2 THEN RETURN false; END IF;
     UPDATE account SET balance = balance - amount, updates = updates + 1 WHERE id = source;
-    IF NOT FOUND THEN RETURN false; END IF;
     UPDATE account SET balance = balance + amount, updates = updates + 1 WHERE id = target;
-    RETURN FOUND;
+    RETURN true;
 END $$;";
 
 const READ: &str = "SELECT value FROM usertable WHERE id = $1";

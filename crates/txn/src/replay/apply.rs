@@ -73,7 +73,7 @@ fn insert(
     };
     let record = allocate(store, guard, row, word)?;
     if let Change::Patch(words) = &write.change {
-        let mut pending = Pending::default();
+        let mut pending = Pending::with_capacity(words.len());
         words.clone().for_each(|(index, word)| _ = pending.set(index, tid, word));
         LockedRecord::new(record).put_pending(Box::new(pending));
     }
@@ -206,11 +206,11 @@ impl Target<'_, '_> {
         (!pending.words.is_empty()).then_some(pending)
     }
 
-    fn patch(&mut self, words: impl Iterator<Item = (u32, u64)>, tid: Tid) {
+    fn patch(&mut self, words: impl ExactSizeIterator<Item = (u32, u64)>, tid: Tid) {
         let locked = LockedRecord::new(self.record);
         let mut pending = locked.take_pending().unwrap_or_else(|| {
             self.leftover.pending.push(self.record);
-            Box::default()
+            Box::new(Pending::with_capacity(words.len()))
         });
         let len_words = self.record.row().len_words();
         for (index, word) in words {

@@ -14,12 +14,17 @@ pub(super) struct PendingWord {
 }
 
 /// The pending words of one record, each index once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pending {
     pub(super) words: Vec<PendingWord>,
 }
 
 impl Pending {
+    /// None yet, and room for no more than `words`: most records are patched in the same few words, and there may be millions of them.
+    pub(super) fn with_capacity(words: usize) -> Self {
+        Pending { words: Vec::with_capacity(words) }
+    }
+
     /// Sets a word, unless a later patch has set it; says whether it did.
     pub(super) fn set(&mut self, index: u32, tid: Tid, word: u64) -> bool {
         match self.words.iter_mut().find(|pending| pending.index == index) {
