@@ -99,10 +99,10 @@ impl Model {
         let last = points_of(global_tid).into_iter().find(|point| point.x as usize == FITTED_AT);
         let crowding = last.map_or(1.0, |point| hot.crowding_for(FITTED_AT, point.throughput, &hardware));
         let local = Demand { memory_lines: 0.0, ..plain };
-        let fitted = check(global_tid, "crowding fitted at 32 workers", &hot, crowding);
+        let fitted = check(global_tid, "crowded", &hot, crowding);
         let checks = vec![
             check(memsilo, "lines of other cores only", &local, 1.0),
-            check(memsilo, "and memory of other sockets", &plain, 1.0),
+            check(memsilo, "and farther memory", &plain, 1.0),
             check(global_tid, "nothing fitted", &hot, 1.0),
             Check { fitted_at: Some(FITTED_AT), ..fitted },
         ];

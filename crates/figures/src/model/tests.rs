@@ -53,7 +53,7 @@ fn files_and_page_have_every_curve() {
     assert_eq!(files.len(), 5);
     assert_eq!(read("model.csv").lines().count(), 1 + model.predictions.len() * WORKERS.len());
     assert_eq!(read("model-check.csv").lines().count(), 1 + model.checks.len() * 9);
-    assert!(read("model-check.svg").contains("measured (paper)"));
+    assert!(read("model-check.svg").contains("MemSilo+GlobalTID, paper"));
     std::fs::remove_dir_all(&directory).unwrap();
     assert_eq!(section().unwrap().plots.len(), 3);
 }

@@ -105,7 +105,7 @@ fn paper_curve(name: &'static str, series: usize) -> Curve {
         .iter()
         .map(|paper| CurvePoint { x: paper.x, y: paper.throughput, min: paper.min, max: paper.max })
         .collect();
-    Curve { name: format!("{name}, measured (paper)"), series, is_paper: true, points }
+    Curve { name: format!("{name}, paper"), series, is_paper: true, points }
 }
 
 fn predictions_chart(workload: &str, predictions: &[&Prediction]) -> LineChart {
