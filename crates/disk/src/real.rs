@@ -45,10 +45,12 @@ impl Disk for RealDisk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        let file = fs::OpenOptions::new().write(true).open(path);
+        let large = fs::symlink_metadata(path)
+            .is_ok_and(|metadata| metadata.is_file() && metadata.len() > FREED_AT_ONCE_BYTES);
+        let file = large.then(|| fs::OpenOptions::new().write(true).open(path));
         fs::remove_file(path)?;
-        // What is no file that can be written needs no help.
-        let _ = file.and_then(|file| free(&file));
+        // Best effort: what is left goes when the file is closed.
+        let _ = file.map(|file| file.and_then(|file| free(&file)));
         Ok(())
     }
 
@@ -98,11 +100,11 @@ impl Disk for RealDisk {
 }
 
 /// Gives the place of a file whose name is gone back to the file system, in pieces: one that gets much back at once writes its
-/// journal, and tells the disk, for so long that other files' syncs wait for tenths of a second. What is left when this fails goes when
-/// the file is closed.
+/// journal, and tells the disk, for so long that other files' syncs wait for tenths of a second. Left alone if it has another
+/// name.
 fn free(file: &fs::File) -> io::Result<()> {
     let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.nlink() > 0 {
+    if metadata.nlink() > 0 {
         return Ok(());
     }
     let mut len_bytes = metadata.len();
