@@ -6,6 +6,29 @@ use std::sync::atomic::Ordering;
 use super::Access;
 use super::note;
 
+macro_rules! compare_exchanges {
+    ($value:ty, $($method:ident)*) => {
+        $(
+            /// See the standard library.
+            ///
+            /// # Errors
+            /// The value that was there, if it was not `current`.
+            #[inline]
+            #[track_caller]
+            pub fn $method(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.note(Access::ReadModifyWrite);
+                self.0.$method(current, new, success, failure)
+            }
+        )*
+    };
+}
+
 macro_rules! counted {
     ($name:ident $(<$parameter:ident>)?, $inner:ty, $value:ty) => {
         #[doc = concat!("The standard library's `", stringify!($name), "`, its accesses counted.")]
@@ -49,39 +72,7 @@ macro_rules! counted {
                 self.0.swap(value, order)
             }
 
-            /// See the standard library.
-            ///
-            /// # Errors
-            /// The value that was there, if it was not `current`.
-            #[inline]
-            #[track_caller]
-            pub fn compare_exchange(
-                &self,
-                current: $value,
-                new: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.note(Access::ReadModifyWrite);
-                self.0.compare_exchange(current, new, success, failure)
-            }
-
-            /// See the standard library.
-            ///
-            /// # Errors
-            /// The value that was there.
-            #[inline]
-            #[track_caller]
-            pub fn compare_exchange_weak(
-                &self,
-                current: $value,
-                new: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.note(Access::ReadModifyWrite);
-                self.0.compare_exchange_weak(current, new, success, failure)
-            }
+            compare_exchanges!($value, compare_exchange compare_exchange_weak);
 
             /// See the standard library. Counted as one read-modify-write.
             ///
