@@ -119,7 +119,8 @@ impl CompareOptions {
     /// A database that cannot be compared is a reason to compare none.
     fn refuse_what_is_not_there(&self) -> Result<(), Failure> {
         if self.peers.contains(&PeerName::Postgresql) {
-            self.postgres()?;
+            // A server that does not answer, or a schema that exists, is told before the first run.
+            drop(Postgres::open(self.postgres()?, Setting::NotSynced)?);
         }
         if self.peers.contains(&PeerName::Rocksdb) && !PeerName::HAS_ROCKSDB {
             return Err(refused(NO_ROCKSDB));

@@ -7,7 +7,7 @@ use std::path::Path;
 use ensilo_bench::driver::{AbortKind, Aborts, Failure};
 use fjall::{
     KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, OptimisticWriteTx, PersistMode,
-    Readable, Snapshot, UserKey, UserValue,
+    Readable, UserKey, UserValue,
 };
 
 use super::{
@@ -30,14 +30,10 @@ pub struct FjallTables {
 #[derive(Debug)]
 pub struct FjallTablesClient<'a>(&'a FjallTables);
 
-struct Reading<'t> {
+/// A transaction, of either kind, on the tables.
+struct Running<'t, T> {
     tables: &'t [OptimisticTxKeyspace],
-    transaction: Snapshot,
-}
-
-struct Writing<'t> {
-    tables: &'t [OptimisticTxKeyspace],
-    transaction: OptimisticWriteTx,
+    transaction: T,
 }
 
 impl fmt::Debug for FjallTables {
@@ -81,7 +77,7 @@ impl OrderedClient for FjallTablesClient<'_> {
         let FjallTables { database, tables, persist_mode } = self.0;
         loop {
             let transaction = database.write_tx().map_err(failed)?.durability(*persist_mode);
-            let mut writing = Writing { tables, transaction };
+            let mut writing = Running { tables, transaction };
             if body(&mut writing)? == End::RollBack {
                 writing.transaction.rollback();
                 return Ok(End::RollBack);
@@ -97,66 +93,35 @@ impl OrderedClient for FjallTablesClient<'_> {
         &mut self,
         body: &mut dyn FnMut(&mut dyn OrderedRead) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        body(&mut Reading { tables: &self.0.tables, transaction: self.0.database.read_tx() })
+        body(&mut Running { tables: &self.0.tables, transaction: self.0.database.read_tx() })
     }
 }
 
-fn get(
-    table: &OptimisticTxKeyspace,
-    transaction: &impl Readable,
-    key: &[u8],
-    row: &mut Vec<u8>,
-) -> Result<bool, Failure> {
-    let found = transaction.get(table, key).map_err(failed)?;
-    row.clear();
-    if let Some(found) = &found {
-        row.extend_from_slice(found);
+impl<T: Readable> OrderedRead for Running<'_, T> {
+    fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
+        let found = self.transaction.get(&self.tables[table.number()], key).map_err(failed)?;
+        row.clear();
+        if let Some(found) = &found {
+            row.extend_from_slice(found);
+        }
+        Ok(found.is_some())
     }
-    Ok(found.is_some())
-}
 
-fn scan(
-    table: &OptimisticTxKeyspace,
-    transaction: &impl Readable,
-    keys: Range<&[u8]>,
-    is_reverse: bool,
-    visit: Visit<'_>,
-) -> Result<(), Failure> {
-    let rows = transaction.range(table, keys);
-    let visit = |(key, row): &(UserKey, UserValue)| -> ControlFlow<()> { visit(key, row) };
-    if is_reverse {
-        visit_each(rows.rev().map(|row| row.into_inner().map_err(failed)), visit)
-    } else {
-        visit_each(rows.map(|row| row.into_inner().map_err(failed)), visit)
+    fn scan(
+        &mut self,
+        table: OrderedTable,
+        keys: Range<&[u8]>,
+        is_reverse: bool,
+        visit: Visit<'_>,
+    ) -> Result<(), Failure> {
+        let rows = self.transaction.range(&self.tables[table.number()], keys);
+        let rows = rows.map(|row| row.into_inner().map_err(failed));
+        let visit = |(key, row): &(UserKey, UserValue)| -> ControlFlow<()> { visit(key, row) };
+        if is_reverse { visit_each(rows.rev(), visit) } else { visit_each(rows, visit) }
     }
 }
 
-/// Both kinds of transactions read alike.
-macro_rules! reads {
-    ($($type:ident),+) => {
-        $(
-            impl OrderedRead for $type<'_> {
-                fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
-                    get(&self.tables[table.number()], &self.transaction, key, row)
-                }
-
-                fn scan(
-                    &mut self,
-                    table: OrderedTable,
-                    keys: Range<&[u8]>,
-                    is_reverse: bool,
-                    visit: Visit<'_>,
-                ) -> Result<(), Failure> {
-                    scan(&self.tables[table.number()], &self.transaction, keys, is_reverse, visit)
-                }
-            }
-        )+
-    };
-}
-
-reads!(Reading, Writing);
-
-impl OrderedWrite for Writing<'_> {
+impl OrderedWrite for Running<'_, OptimisticWriteTx> {
     fn put(&mut self, table: OrderedTable, key: &[u8], row: &[u8]) -> Result<(), Failure> {
         self.transaction.insert(&self.tables[table.number()], key, row);
         Ok(())

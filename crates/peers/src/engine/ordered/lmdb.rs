@@ -1,12 +1,12 @@
 //! TPC-C's tables in LMDB, a tree for each.
 
 use std::fmt;
-use std::ops::{Bound, ControlFlow, Range};
+use std::ops::{Bound, ControlFlow, Deref, Range};
 use std::path::Path;
 
 use ensilo_bench::driver::{Aborts, Failure};
 use heed::types::Bytes;
-use heed::{CommitOrAbort, Database, Env, PutFlags, RoTxn, RwTxn, WithTls};
+use heed::{CommitOrAbort, Database, Env, PutFlags, RoTxn, RwTxn};
 
 use super::{
     End, KeyAndRow, ORDERED_TABLES, OrderedClient, OrderedRead, OrderedStore, OrderedTable, OrderedWrite,
@@ -27,14 +27,10 @@ type Table = Database<'static, Bytes, Bytes>;
 #[derive(Debug)]
 pub struct LmdbTablesClient<'a>(&'a LmdbTables);
 
-struct Reading<'t> {
+/// A transaction, of either kind, on the tables.
+struct Running<'t, T> {
     tables: &'t [Table],
-    transaction: RoTxn<'t, WithTls>,
-}
-
-struct Writing<'t> {
-    tables: &'t [Table],
-    transaction: RwTxn<'t>,
+    transaction: T,
 }
 
 impl fmt::Debug for LmdbTables {
@@ -83,7 +79,7 @@ impl OrderedClient for LmdbTablesClient<'_> {
         body: &mut dyn FnMut(&mut dyn OrderedWrite) -> Result<End, Failure>,
     ) -> Result<End, Failure> {
         let transaction = self.0.environment.write_txn().map_err(failed)?;
-        let mut writing = Writing { tables: &self.0.tables, transaction };
+        let mut writing = Running { tables: &self.0.tables, transaction };
         let end = body(&mut writing)?;
         match end {
             End::Commit => writing.transaction.commit().map_err(failed)?,
@@ -96,62 +92,40 @@ impl OrderedClient for LmdbTablesClient<'_> {
         &mut self,
         body: &mut dyn FnMut(&mut dyn OrderedRead) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let transaction = self.0.environment.read_txn().map_err(failed)?;
-        body(&mut Reading { tables: &self.0.tables, transaction })
+        let transaction = &self.0.environment.read_txn().map_err(failed)?;
+        body(&mut Running { tables: &self.0.tables, transaction })
     }
 }
 
-fn get(table: &Table, transaction: &RoTxn<'_>, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
-    let found = table.get(transaction, key).map_err(failed)?;
-    row.clear();
-    row.extend_from_slice(found.unwrap_or_default());
-    Ok(found.is_some())
-}
+impl<'t, T: Deref<Target: Deref<Target = RoTxn<'t>>>> OrderedRead for Running<'_, T> {
+    fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
+        let found = self.tables[table.number()].get(&**self.transaction, key).map_err(failed)?;
+        row.clear();
+        row.extend_from_slice(found.unwrap_or_default());
+        Ok(found.is_some())
+    }
 
-fn scan(
-    table: &Table,
-    transaction: &RoTxn<'_>,
-    keys: Range<&[u8]>,
-    is_reverse: bool,
-    visit: Visit<'_>,
-) -> Result<(), Failure> {
-    let range = (Bound::Included(keys.start), Bound::Excluded(keys.end));
-    let visit = |(key, row): &(&[u8], &[u8])| -> ControlFlow<()> { visit(key, row) };
-    if is_reverse {
-        let rows = table.rev_range(transaction, &range).map_err(failed)?;
-        visit_each(rows.map(|row| row.map_err(failed)), visit)
-    } else {
-        let rows = table.range(transaction, &range).map_err(failed)?;
-        visit_each(rows.map(|row| row.map_err(failed)), visit)
+    fn scan(
+        &mut self,
+        table: OrderedTable,
+        keys: Range<&[u8]>,
+        is_reverse: bool,
+        visit: Visit<'_>,
+    ) -> Result<(), Failure> {
+        let (table, range) =
+            (&self.tables[table.number()], (Bound::Included(keys.start), Bound::Excluded(keys.end)));
+        let visit = |(key, row): &(&[u8], &[u8])| -> ControlFlow<()> { visit(key, row) };
+        if is_reverse {
+            let rows = table.rev_range(&**self.transaction, &range).map_err(failed)?;
+            visit_each(rows.map(|row| row.map_err(failed)), visit)
+        } else {
+            let rows = table.range(&**self.transaction, &range).map_err(failed)?;
+            visit_each(rows.map(|row| row.map_err(failed)), visit)
+        }
     }
 }
 
-/// Both kinds of transactions read alike.
-macro_rules! reads {
-    ($($type:ident),+) => {
-        $(
-            impl OrderedRead for $type<'_> {
-                fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
-                    get(&self.tables[table.number()], &self.transaction, key, row)
-                }
-
-                fn scan(
-                    &mut self,
-                    table: OrderedTable,
-                    keys: Range<&[u8]>,
-                    is_reverse: bool,
-                    visit: Visit<'_>,
-                ) -> Result<(), Failure> {
-                    scan(&self.tables[table.number()], &self.transaction, keys, is_reverse, visit)
-                }
-            }
-        )+
-    };
-}
-
-reads!(Reading, Writing);
-
-impl OrderedWrite for Writing<'_> {
+impl OrderedWrite for Running<'_, RwTxn<'_>> {
     fn put(&mut self, table: OrderedTable, key: &[u8], row: &[u8]) -> Result<(), Failure> {
         self.tables[table.number()].put(&mut self.transaction, key, row).map_err(failed)
     }

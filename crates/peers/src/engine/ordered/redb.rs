@@ -5,8 +5,8 @@ use std::path::Path;
 
 use ensilo_bench::driver::{Aborts, Failure};
 use redb::{
-    AccessGuard, Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, Table,
-    TableDefinition, WriteTransaction,
+    AccessGuard, Database, ReadTransaction, ReadableDatabase, ReadableTable, Table, TableDefinition,
+    TableError, WriteTransaction,
 };
 
 use super::{
@@ -26,21 +26,17 @@ pub struct RedbTables {
 #[derive(Debug)]
 pub struct RedbTablesClient<'a>(&'a Database);
 
-/// Tables that a transaction has opened.
-type Opened<T> = [Option<T>; ORDERED_TABLES];
 type Bytes = &'static [u8];
+type Definition = TableDefinition<'static, Bytes, Bytes>;
 
-struct Reading<'t> {
-    transaction: &'t ReadTransaction,
-    tables: Opened<ReadOnlyTable<Bytes, Bytes>>,
+/// A transaction, of either kind, with the tables that it has opened.
+struct Running<'t, X, T> {
+    transaction: &'t X,
+    open: fn(&'t X, Definition) -> Result<T, TableError>,
+    tables: [Option<T>; ORDERED_TABLES],
 }
 
-struct Writing<'t> {
-    transaction: &'t WriteTransaction,
-    tables: Opened<Table<'t, Bytes, Bytes>>,
-}
-
-fn definition(table: OrderedTable) -> TableDefinition<'static, Bytes, Bytes> {
+fn definition(table: OrderedTable) -> Definition {
     TableDefinition::new(table.name())
 }
 
@@ -79,7 +75,7 @@ impl OrderedClient for RedbTablesClient<'_> {
         body: &mut dyn FnMut(&mut dyn OrderedWrite) -> Result<End, Failure>,
     ) -> Result<End, Failure> {
         let transaction = self.0.begin_write().map_err(failed)?;
-        let mut writing = Writing { transaction: &transaction, tables: [const { None }; ORDERED_TABLES] };
+        let mut writing = Running::new(&transaction, WriteTransaction::open_table);
         let end = body(&mut writing)?;
         drop(writing);
         match end {
@@ -94,75 +90,53 @@ impl OrderedClient for RedbTablesClient<'_> {
         body: &mut dyn FnMut(&mut dyn OrderedRead) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let transaction = self.0.begin_read().map_err(failed)?;
-        body(&mut Reading { transaction: &transaction, tables: [const { None }; ORDERED_TABLES] })
+        body(&mut Running::new(&transaction, |transaction: &ReadTransaction, table| {
+            transaction.open_table(table)
+        }))
     }
 }
 
-impl Reading<'_> {
-    fn table(&mut self, table: OrderedTable) -> Result<&ReadOnlyTable<Bytes, Bytes>, Failure> {
+impl<'t, X, T> Running<'t, X, T> {
+    fn new(transaction: &'t X, open: fn(&'t X, Definition) -> Result<T, TableError>) -> Self {
+        Self { transaction, open, tables: [const { None }; ORDERED_TABLES] }
+    }
+
+    fn table(&mut self, table: OrderedTable) -> Result<&mut T, Failure> {
         match &mut self.tables[table.number()] {
             Some(opened) => Ok(opened),
-            unopened => Ok(unopened.insert(self.transaction.open_table(definition(table)).map_err(failed)?)),
-        }
-    }
-}
-
-impl<'t> Writing<'t> {
-    fn table(&mut self, table: OrderedTable) -> Result<&mut Table<'t, Bytes, Bytes>, Failure> {
-        match &mut self.tables[table.number()] {
-            Some(opened) => Ok(opened),
-            unopened => Ok(unopened.insert(self.transaction.open_table(definition(table)).map_err(failed)?)),
-        }
-    }
-}
-
-fn get(table: &impl ReadableTable<Bytes, Bytes>, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
-    let found = table.get(key).map_err(failed)?;
-    row.clear();
-    if let Some(found) = &found {
-        row.extend_from_slice(found.value());
-    }
-    Ok(found.is_some())
-}
-
-fn scan(
-    table: &impl ReadableTable<Bytes, Bytes>,
-    keys: Range<&[u8]>,
-    is_reverse: bool,
-    visit: Visit<'_>,
-) -> Result<(), Failure> {
-    type Found<'f> = (AccessGuard<'f, Bytes>, AccessGuard<'f, Bytes>);
-    let rows = table.range::<&[u8]>(keys).map_err(failed)?.map(|row| row.map_err(failed));
-    let visit = |(key, row): &Found<'_>| -> ControlFlow<()> { visit(key.value(), row.value()) };
-    if is_reverse { visit_each(rows.rev(), visit) } else { visit_each(rows, visit) }
-}
-
-/// Both kinds of transactions read alike.
-macro_rules! reads {
-    ($($type:ident),+) => {
-        $(
-            impl OrderedRead for $type<'_> {
-                fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
-                    get(self.table(table)?, key, row)
-                }
-
-                fn scan(
-                    &mut self,
-                    table: OrderedTable,
-                    keys: Range<&[u8]>,
-                    is_reverse: bool,
-                    visit: Visit<'_>,
-                ) -> Result<(), Failure> {
-                    scan(self.table(table)?, keys, is_reverse, visit)
-                }
+            unopened => {
+                Ok(unopened.insert((self.open)(self.transaction, definition(table)).map_err(failed)?))
             }
-        )+
-    };
+        }
+    }
 }
 
-reads!(Reading, Writing);
+impl<X, T: ReadableTable<Bytes, Bytes>> OrderedRead for Running<'_, X, T> {
+    fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
+        let found = self.table(table)?.get(key).map_err(failed)?;
+        row.clear();
+        if let Some(found) = &found {
+            row.extend_from_slice(found.value());
+        }
+        Ok(found.is_some())
+    }
 
-impl OrderedWrite for Writing<'_> {
+    fn scan(
+        &mut self,
+        table: OrderedTable,
+        keys: Range<&[u8]>,
+        is_reverse: bool,
+        visit: Visit<'_>,
+    ) -> Result<(), Failure> {
+        type Found<'f> = (AccessGuard<'f, Bytes>, AccessGuard<'f, Bytes>);
+        let rows = self.table(table)?.range::<&[u8]>(keys).map_err(failed)?;
+        let rows = rows.map(|row| row.map_err(failed));
+        let visit = |(key, row): &Found<'_>| -> ControlFlow<()> { visit(key.value(), row.value()) };
+        if is_reverse { visit_each(rows.rev(), visit) } else { visit_each(rows, visit) }
+    }
+}
+
+impl<'t> OrderedWrite for Running<'t, WriteTransaction, Table<'t, Bytes, Bytes>> {
     fn put(&mut self, table: OrderedTable, key: &[u8], row: &[u8]) -> Result<(), Failure> {
         self.table(table)?.insert(key, row).map(|_| ()).map_err(failed)
     }
