@@ -99,7 +99,7 @@ impl OrderedClient for LmdbTablesClient<'_> {
 
 impl<'t, T: Deref<Target: Deref<Target = RoTxn<'t>>>> OrderedRead for Running<'_, T> {
     fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
-        let found = self.tables[table.number()].get(&**self.transaction, key).map_err(failed)?;
+        let found = self.tables[table.number()].get(&self.transaction, key).map_err(failed)?;
         row.clear();
         row.extend_from_slice(found.unwrap_or_default());
         Ok(found.is_some())
@@ -116,10 +116,10 @@ impl<'t, T: Deref<Target: Deref<Target = RoTxn<'t>>>> OrderedRead for Running<'_
             (&self.tables[table.number()], (Bound::Included(keys.start), Bound::Excluded(keys.end)));
         let visit = |(key, row): &(&[u8], &[u8])| -> ControlFlow<()> { visit(key, row) };
         if is_reverse {
-            let rows = table.rev_range(&**self.transaction, &range).map_err(failed)?;
+            let rows = table.rev_range(&self.transaction, &range).map_err(failed)?;
             visit_each(rows.map(|row| row.map_err(failed)), visit)
         } else {
-            let rows = table.range(&**self.transaction, &range).map_err(failed)?;
+            let rows = table.range(&self.transaction, &range).map_err(failed)?;
             visit_each(rows.map(|row| row.map_err(failed)), visit)
         }
     }
