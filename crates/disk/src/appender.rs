@@ -13,9 +13,8 @@ use std::fmt;
 use std::io;
 
 use crate::disk::File;
+use crate::page_buffer::{PAGE_BYTES, PageBuffer};
 
-/// Bytes of a page: what a disk writes in one piece, or a multiple of it.
-pub const PAGE_BYTES: usize = 4096;
 /// Bytes that are gathered before they are written.
 const GATHERED_BYTES: usize = 1 << 20;
 
@@ -25,10 +24,8 @@ const GATHERED_BYTES: usize = 1 << 20;
 /// them away.
 pub struct Appender {
     file: Box<dyn File>,
-    /// Empty until it is needed, then as long as it will ever be, so that it stays where it is.
-    memory: Vec<u8>,
-    /// Where in `memory` the first page begins.
-    start: usize,
+    /// Empty until it is needed.
+    memory: PageBuffer,
     /// Where in the file the first page lies.
     base: u64,
     filled: usize,
@@ -44,7 +41,7 @@ impl Appender {
     #[must_use]
     pub fn new(file: Box<dyn File>, offset: u64) -> Appender {
         assert!(offset.is_multiple_of(PAGE_BYTES as u64), "offset {offset} is not the beginning of a page");
-        Appender { file, memory: Vec::new(), start: 0, base: offset, filled: 0, written: 0 }
+        Appender { file, memory: PageBuffer::default(), base: offset, filled: 0, written: 0 }
     }
 
     /// Where the next byte goes.
@@ -58,17 +55,13 @@ impl Appender {
     /// # Errors
     /// As [`File::write_at`].
     pub fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        if self.memory.is_empty() {
-            self.memory = vec![0; GATHERED_BYTES + PAGE_BYTES];
-            self.start = self.memory.as_ptr().addr().wrapping_neg() % PAGE_BYTES;
-        }
+        self.memory.resize(GATHERED_BYTES);
         while !bytes.is_empty() {
             if self.filled == GATHERED_BYTES {
                 self.flush()?;
             }
             let (now, later) = bytes.split_at(bytes.len().min(GATHERED_BYTES - self.filled));
-            let at = self.start + self.filled;
-            self.memory[at..at + now.len()].copy_from_slice(now);
+            self.memory[self.filled..self.filled + now.len()].copy_from_slice(now);
             self.filled += now.len();
             bytes = later;
         }
@@ -84,11 +77,10 @@ impl Appender {
             return Ok(());
         }
         let end = self.filled.next_multiple_of(PAGE_BYTES);
-        let memory = &mut self.memory[self.start..self.start + GATHERED_BYTES];
-        memory[self.filled..end].fill(0);
-        self.file.write_at(self.base, &memory[..end])?;
+        self.memory[self.filled..end].fill(0);
+        self.file.write_at(self.base, &self.memory[..end])?;
         let whole = self.filled - self.filled % PAGE_BYTES;
-        memory.copy_within(whole..self.filled, 0);
+        self.memory.copy_within(whole..self.filled, 0);
         self.base += whole as u64;
         self.filled -= whole;
         self.written = self.filled;

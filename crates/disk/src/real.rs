@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::appender::PAGE_BYTES;
 use crate::disk::{Disk, File, Listed, Lock};
+use crate::page_buffer::PAGE_BYTES;
 
 /// So much of a removed file is given back to the file system at once.
 const FREED_AT_ONCE_BYTES: u64 = 32 << 20;
@@ -18,8 +18,8 @@ const PAUSE_BETWEEN_PIECES: Duration = Duration::from_millis(10);
 
 /// The files of the machine, through the operating system.
 ///
-/// Whole pages of a file that was created here are written past the page cache, where system and file system allow that: they will
-/// not be read again soon. A sync is `fdatasync` or `fsync` on Linux and `F_FULLFSYNC` on macOS. Errors come as the system gives them, so that
+/// Whole pages of memory and file are read and written past the page cache, where system and file system allow that: they will not be
+/// needed again soon. A sync is `fdatasync` or `fsync` on Linux and `F_FULLFSYNC` on macOS. Errors come as the system gives them, so that
 /// [`io::Error::raw_os_error`] still names them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
@@ -37,7 +37,7 @@ impl Disk for RealDisk {
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
-        Ok(Box::new(RealFile { file, direct: None }))
+        Ok(Box::new(RealFile { file, direct: Direct::open(path) }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -134,7 +134,10 @@ impl File for RealFile {
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(bytes, offset)
+        match &self.direct {
+            Some(direct) if direct.takes(offset, bytes) => direct.read_at(&self.file, offset, bytes),
+            _ => self.file.read_exact_at(bytes, offset),
+        }
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -157,7 +160,7 @@ impl File for RealFile {
     }
 }
 
-/// The same file, open for writing past the page cache.
+/// The same file, open for reading and writing past the page cache.
 #[derive(Debug)]
 struct Direct {
     file: fs::File,
@@ -171,7 +174,7 @@ impl Direct {
     fn open(path: &Path) -> Option<Direct> {
         use std::os::unix::fs::OpenOptionsExt;
         let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
-        let file = fs::OpenOptions::new().write(true).custom_flags(flags).open(path).ok()?;
+        let file = fs::OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()?;
         Some(Direct { file, is_refused: AtomicBool::new(false) })
     }
 
@@ -190,15 +193,29 @@ impl Direct {
         are_pages && !self.is_refused.load(Ordering::Relaxed)
     }
 
-    /// Writes past the page cache, or through `cached` if the system refuses: some disks have larger pages.
+    /// Reads past the page cache, or through `cached` if the system refuses.
+    fn read_at(&self, cached: &fs::File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        match self.file.read_exact_at(bytes, offset) {
+            Err(error) if self.is_refusal(&error) => cached.read_exact_at(bytes, offset),
+            read => read,
+        }
+    }
+
+    /// Writes past the page cache, or through `cached` if the system refuses.
     fn write_at(&self, cached: &fs::File, offset: u64, bytes: &[u8]) -> io::Result<()> {
         match self.file.write_all_at(bytes, offset) {
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                self.is_refused.store(true, Ordering::Relaxed);
-                cached.write_all_at(bytes, offset)
-            }
+            Err(error) if self.is_refusal(&error) => cached.write_all_at(bytes, offset),
             written => written,
         }
+    }
+
+    /// Whether the system will not have such reads and writes, which is remembered: some disks have larger pages.
+    fn is_refusal(&self, error: &io::Error) -> bool {
+        let is_refusal = error.kind() == io::ErrorKind::InvalidInput;
+        if is_refusal {
+            self.is_refused.store(true, Ordering::Relaxed);
+        }
+        is_refusal
     }
 }
 

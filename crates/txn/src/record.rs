@@ -251,8 +251,7 @@ impl RecordPtr {
     #[inline]
     pub(crate) fn prefetch_row_and_side(self) {
         self.prefetch_row();
-        // Relaxed: what is only loaded ahead may be gone already.
-        prefetch(self.header().previous.load(Ordering::Relaxed).cast::<u8>().cast_const());
+        prefetch(self.side().cast::<u8>().cast_const());
     }
 
     /// Whether a row of `len_bytes` can be written in place.
@@ -324,11 +323,18 @@ impl RecordPtr {
         self.store_row((0..row.len().div_ceil(8)).map(word), row.len());
     }
 
-    /// Puts another address behind the link to the previous version. For replays, where the link leads to something else and the caller
-    /// holds the record's lock.
-    pub(crate) fn exchange_side(self, side: *mut ()) -> *mut () {
-        // AcqRel: what lies behind the link goes from the thread that put it there to the one that takes it.
-        self.header().previous.swap(side.cast(), Ordering::AcqRel).cast()
+    /// What the link to the previous version leads to during a replay, which is something else. The caller holds the record's lock.
+    #[inline]
+    pub(crate) fn side(self) -> *mut () {
+        // Relaxed: the lock orders it.
+        self.header().previous.load(Ordering::Relaxed).cast()
+    }
+
+    /// Puts another address there. The caller holds the record's lock.
+    #[inline]
+    pub(crate) fn set_side(self, side: *mut ()) {
+        // Relaxed: as in `side`.
+        self.header().previous.store(side.cast(), Ordering::Relaxed);
     }
 
     /// Sets the TID word of a record that is not published yet.

@@ -20,11 +20,13 @@ mod pending;
 
 use std::fmt;
 
+use bumpalo::Bump;
 use ensilo_epoch::{Guard, Participant};
 use ensilo_index::Lookup;
 use ensilo_log::{Replay, ReplayError, Write as LogWrite};
 use ensilo_sync::sync::Mutex;
 
+use self::pending::LockedRecord;
 use crate::engine::Engine;
 use crate::protocol::Protocol;
 use crate::record::RecordPtr;
@@ -54,8 +56,10 @@ pub struct ReplayWorker<'r> {
 /// What a worker leaves to do until everything is replayed, and what it has counted.
 #[derive(Default)]
 struct Leftover {
-    /// Records that had pending words when this worker gave them the first one.
+    /// Records to which this worker gave a list of pending words. Each record stands in one place.
     pending: Vec<RecordPtr>,
+    /// Where those lists lie.
+    arena: Bump,
     /// Keys that this worker deleted.
     tombstones: Vec<(TableId, Box<[u8]>)>,
     /// Rows by store, as the difference that this worker made.
@@ -95,7 +99,8 @@ impl<P: Protocol> Replay for Replayer<'_, P> {
     fn worker(&self) -> ReplayWorker<'_> {
         let participant = self.engine.epochs().participant();
         let forgets_tombstones = P::FAULT == Some(crate::Fault::ForgetTombstones);
-        let leftover = Leftover { forgets_tombstones, ..Leftover::default() };
+        let mut leftover = Leftover::default();
+        leftover.forgets_tombstones = forgets_tombstones;
         ReplayWorker { participant, leftover, left: &self.left }
     }
 
@@ -118,7 +123,7 @@ impl<P: Protocol> Replayer<'_, P> {
     ) -> Result<(), ReplayError> {
         let mut order: [u8; BATCH_LEN] = std::array::from_fn(|at| at as u8);
         let order = &mut order[..batch.len()];
-        order.sort_by_key(|&at| batch[usize::from(at)].table);
+        order.sort_unstable_by_key(|&at| (batch[usize::from(at)].table, at));
         for group in
             order.chunk_by(|&one, &other| batch[usize::from(one)].table == batch[usize::from(other)].table)
         {
@@ -163,6 +168,13 @@ impl Leftover {
             self.rows.resize(at + 1, 0);
         }
         self.rows[at] += difference;
+    }
+}
+
+impl Drop for Leftover {
+    /// No record keeps a link to an arena that is gone; after a replay that has ended well none has one.
+    fn drop(&mut self) {
+        self.pending.iter().for_each(|&record| LockedRecord::new(record).forget());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use ensilo_disk::File;
+use ensilo_disk::{File, PAGE_BYTES, PageBuffer};
 
 use crate::format::{BLOCK_HEADER_BYTES, BlockDamage, BlockEnd, FILE_HEADER_BYTES, SealedHeader};
 
@@ -23,8 +23,10 @@ pub(super) struct BlockStream<'f> {
 pub(super) struct Chunk {
     /// Where in the file it begins.
     pub(super) offset: u64,
-    /// Whole blocks, by what their headers claim. Something may lie behind them.
-    pub(super) bytes: Vec<u8>,
+    /// Whole pages. Something may lie before and behind the blocks.
+    bytes: PageBuffer,
+    /// Where in `bytes` the blocks begin.
+    start: usize,
     /// How many of the bytes are blocks.
     pub(super) len: usize,
     /// What the last block ends. No other block ends anything.
@@ -34,7 +36,7 @@ pub(super) struct Chunk {
 impl Chunk {
     /// The blocks, by what their headers claim.
     pub(super) fn blocks(&self) -> impl Iterator<Item = (SealedHeader, &[u8])> {
-        let mut rest = &self.bytes[..self.len];
+        let mut rest = &self.bytes[self.start..self.start + self.len];
         std::iter::from_fn(move || {
             let sealed = SealedHeader::decode(rest.first_chunk()?).ok()?;
             let (block, behind) = rest.split_at_checked(sealed.bytes())?;
@@ -74,9 +76,11 @@ impl<'f> BlockStream<'f> {
                 return Ok(Next::End);
             }
             chunk.offset = self.offset;
-            chunk.bytes.resize(want.min(left), 0);
-            self.file.read_at(self.offset, &mut chunk.bytes)?;
-            let (len, stop) = whole_blocks(&chunk.bytes, self.offset);
+            chunk.start = (self.offset % PAGE_BYTES as u64) as usize;
+            let bytes = (chunk.start + want).next_multiple_of(PAGE_BYTES);
+            chunk.bytes.resize(bytes.min(chunk.start + left));
+            self.file.read_at(self.offset - chunk.start as u64, &mut chunk.bytes)?;
+            let (len, stop) = whole_blocks(&chunk.bytes[chunk.start..], self.offset);
             chunk.len = len;
             chunk.end = BlockEnd::None;
             self.offset += len as u64;

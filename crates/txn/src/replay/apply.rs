@@ -9,7 +9,7 @@ use ensilo_log::{Change, ReplayError, Write as LogWrite};
 use ensilo_sync::cpu_relax;
 
 use super::Leftover;
-use super::pending::{LockedRecord, Pending};
+use super::pending::{LockedRecord, PendingWord};
 use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::{Tid, TidWord};
@@ -73,9 +73,11 @@ fn insert(
     };
     let record = allocate(store, guard, row, word)?;
     if let Change::Patch(words) = &write.change {
-        let mut pending = Pending::with_capacity(words.len());
-        words.clone().for_each(|(index, word)| _ = pending.set(index, tid, word));
-        LockedRecord::new(record).put_pending(Box::new(pending));
+        let locked = LockedRecord::new(record);
+        locked.begin(&leftover.arena, words.len())?;
+        for (index, word) in words.clone() {
+            locked.set(&leftover.arena, PendingWord { index, tid, word })?;
+        }
     }
     let inserted = store.index().insert_if_absent(write.key, record.index_value(), guard, &mut ());
     if matches!(inserted, Ok(Inserted::New)) {
@@ -86,7 +88,6 @@ fn insert(
         }
         return Ok(None);
     }
-    drop(LockedRecord::new(record).take_pending());
     // SAFETY: the tree did not take the record, so nobody else knows it.
     unsafe { record.free(guard) };
     match inserted {
@@ -128,7 +129,7 @@ impl Target<'_, '_> {
             _ if is_old => self.record.publish(self.word),
             Change::Put(row) => return self.put(row, tid),
             Change::Delete => self.delete(tid),
-            Change::Patch(words) => self.patch(words.clone(), tid),
+            Change::Patch(words) => return self.patch(words.clone(), tid),
         }
         Ok(())
     }
@@ -143,20 +144,21 @@ impl Target<'_, '_> {
 
     fn put(&mut self, row: &[u8], tid: Tid) -> Result<(), ReplayError> {
         let new = self.replacement(row, tid)?;
-        let pending = self.pending_after(tid);
         let target = new.unwrap_or(self.record);
         if new.is_none() {
             target.store_row_bytes(row);
         }
-        if let Some(pending) = pending {
-            let len_words = row.len().div_ceil(8);
-            // Those outside belong to a longer row that is still to come.
-            let within = pending.words.iter().filter(|word| (word.index as usize) < len_words);
-            within.for_each(|word| target.store_word(word.index as usize, word.word));
-            LockedRecord::new(target).put_pending(pending);
-            if new.is_some() {
-                self.leftover.pending.push(target);
-            }
+        let locked = LockedRecord::new(self.record);
+        locked.forget_until(tid);
+        let len_words = row.len().div_ceil(8);
+        // Those outside belong to a longer row that is still to come.
+        let within = locked.words().iter().filter(|word| (word.index as usize) < len_words);
+        within.for_each(|word| target.store_word(word.index as usize, word.word));
+        if let Some(new) = new
+            && locked.has_list()
+        {
+            locked.hand_to(new);
+            self.leftover.pending.push(new);
         }
         if !self.is_live() {
             self.leftover.count_row(self.store.id(), 1);
@@ -188,10 +190,7 @@ impl Target<'_, '_> {
     }
 
     fn delete(&mut self, tid: Tid) {
-        let pending = self.pending_after(tid);
-        if let Some(pending) = pending {
-            LockedRecord::new(self.record).put_pending(pending);
-        }
+        LockedRecord::new(self.record).forget_until(tid);
         if self.is_live() {
             self.leftover.count_row(self.store.id(), -1);
         }
@@ -199,26 +198,33 @@ impl Target<'_, '_> {
         self.record.publish(TidWord::deleted(tid));
     }
 
-    /// The pending words that a base of this TID leaves pending. They are taken out of the record.
-    fn pending_after(&self, tid: Tid) -> Option<Box<Pending>> {
-        let mut pending = LockedRecord::new(self.record).take_pending()?;
-        pending.words.retain(|word| word.tid > tid);
-        (!pending.words.is_empty()).then_some(pending)
+    fn patch(
+        &mut self,
+        words: impl ExactSizeIterator<Item = (u32, u64)>,
+        tid: Tid,
+    ) -> Result<(), ReplayError> {
+        let outcome = self.set_words(words, tid);
+        self.record.publish(self.word);
+        outcome
     }
 
-    fn patch(&mut self, words: impl ExactSizeIterator<Item = (u32, u64)>, tid: Tid) {
+    fn set_words(
+        &mut self,
+        words: impl ExactSizeIterator<Item = (u32, u64)>,
+        tid: Tid,
+    ) -> Result<(), ReplayError> {
         let locked = LockedRecord::new(self.record);
-        let mut pending = locked.take_pending().unwrap_or_else(|| {
+        if !locked.has_list() {
+            locked.begin(&self.leftover.arena, words.len())?;
             self.leftover.pending.push(self.record);
-            Box::new(Pending::with_capacity(words.len()))
-        });
+        }
         let len_words = self.record.row().len_words();
         for (index, word) in words {
-            if pending.set(index, tid, word) && self.is_live() && (index as usize) < len_words {
+            let is_set = locked.set(&self.leftover.arena, PendingWord { index, tid, word })?;
+            if is_set && self.is_live() && (index as usize) < len_words {
                 self.record.store_word(index as usize, word);
             }
         }
-        locked.put_pending(pending);
-        self.record.publish(self.word);
+        Ok(())
     }
 }

@@ -1,12 +1,13 @@
 //! The end of a replay: pending words become part of their rows' versions, deleted keys leave the trees.
 
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::thread;
 
 use ensilo_epoch::Guard;
 use ensilo_index::Lookup;
 use ensilo_log::ReplayError;
 
-use super::pending::LockedRecord;
+use super::pending::{LockedRecord, PendingWord};
 use super::{Leftover, Replayer};
 use crate::protocol::Protocol;
 use crate::record::RecordPtr;
@@ -37,13 +38,11 @@ impl<P: Protocol> Replayer<'_, P> {
     /// [`ReplayError::Refused`] when words of a row were logged and the row was not.
     pub fn finish(self) -> Result<Recovered, ReplayError> {
         let mut left = std::mem::take(&mut *lock(&self.left));
-        let mut rows: Vec<i64> = Vec::new();
-        let participant = self.engine.epochs().participant();
-        let guard = participant.pin();
-        // All of these first: records with pending words are still allocated.
+        // All of these first: records with pending words are still allocated, and so are the words.
         finish_pending(&mut left)?;
-        for leftover in left {
-            self.finish_tombstones(&leftover, &guard);
+        self.finish_tombstones(&mut left);
+        let mut rows: Vec<i64> = Vec::new();
+        for leftover in &left {
             rows.resize(rows.len().max(leftover.rows.len()), 0);
             leftover.rows.iter().enumerate().for_each(|(at, difference)| rows[at] += difference);
         }
@@ -53,41 +52,60 @@ impl<P: Protocol> Replayer<'_, P> {
         Ok(Recovered { stores: stores.collect() })
     }
 
-    fn finish_tombstones(&self, leftover: &Leftover, guard: &Guard<'_>) {
-        for (table, key) in &leftover.tombstones {
-            if let Some(store) = self.engine.shared.stores.store(*table) {
-                take_out(store, key, guard);
+    /// Takes deleted keys out of the trees; a thread for each worker that there was. All that workers say of one key goes to one thread.
+    fn finish_tombstones(&self, left: &mut [Leftover]) {
+        let tombstones: Vec<_> =
+            left.iter_mut().map(|leftover| std::mem::take(&mut leftover.tombstones)).collect();
+        let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        let take_out_share = |share| {
+            let participant = self.engine.epochs().participant();
+            let guard = participant.pin();
+            let is_of_share = |key: &[u8]| hasher.hash_one(key) % tombstones.len() as u64 == share;
+            for (table, key) in tombstones.iter().flatten().filter(|(_, key)| is_of_share(key)) {
+                if let Some(store) = self.engine.shared.stores.store(*table) {
+                    take_out(store, key, &guard);
+                }
             }
-        }
+        };
+        let take_out_share = &take_out_share;
+        thread::scope(|scope| {
+            (0..tombstones.len() as u64).for_each(|share| _ = scope.spawn(move || take_out_share(share)));
+        });
     }
 }
 
-/// Gives records with pending words the TID of the last one; a thread for each worker that there was. A record that is left by two of them is
-/// finished by the one that takes its words out.
+/// Gives records with pending words the TID of the last one; a thread for each worker that there was.
 fn finish_pending(left: &mut [Leftover]) -> Result<(), ReplayError> {
     thread::scope(|scope| {
-        let pending = left.iter_mut().map(|leftover| std::mem::take(&mut leftover.pending));
-        let threads: Vec<_> = pending.map(|records| scope.spawn(|| finish_records(records))).collect();
+        let threads: Vec<_> =
+            left.iter_mut().map(|leftover| scope.spawn(|| finish_records(&mut leftover.pending))).collect();
         threads
             .into_iter()
             .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
-fn finish_records(records: Vec<RecordPtr>) -> Result<(), ReplayError> {
-    for record in records {
-        let Some(pending) = LockedRecord::new(record).take_pending() else { continue };
-        let word = record.tid();
-        if word.is_absent() {
-            return Err(ReplayError::Refused("words of a row that was not logged".into()));
-        }
-        let len_words = record.row().len_words();
-        if pending.words.iter().any(|word| word.index as usize >= len_words) {
-            return Err(ReplayError::Refused("words outside their row".into()));
-        }
-        let tid = pending.largest_tid().map_or(word.tid(), |tid| tid.max(word.tid()));
-        record.set_unpublished_tid(TidWord::live(tid));
+fn finish_records(records: &mut Vec<RecordPtr>) -> Result<(), ReplayError> {
+    while let Some(record) = records.pop() {
+        let locked = LockedRecord::new(record);
+        let finished = finish_record(record, locked.words());
+        locked.forget();
+        finished?;
     }
+    Ok(())
+}
+
+fn finish_record(record: RecordPtr, words: &[PendingWord]) -> Result<(), ReplayError> {
+    let Some(last) = words.iter().map(|word| word.tid).max() else { return Ok(()) };
+    let word = record.tid();
+    if word.is_absent() {
+        return Err(ReplayError::Refused("words of a row that was not logged".into()));
+    }
+    let len_words = record.row().len_words();
+    if words.iter().any(|word| word.index as usize >= len_words) {
+        return Err(ReplayError::Refused("words outside their row".into()));
+    }
+    record.set_unpublished_tid(TidWord::live(last.max(word.tid())));
     Ok(())
 }
 
@@ -98,8 +116,8 @@ fn take_out(store: &Store, key: &[u8], guard: &Guard<'_>) {
     let record = unsafe { RecordPtr::from_index_value(value) };
     if record.tid().is_absent() {
         let is_removed = store.index().remove(key, value, guard);
-        assert!(is_removed, "nobody else changes the tree");
-        // SAFETY: it has left the tree, and no transaction has begun that could have found it.
+        assert!(is_removed, "nobody else changes this key");
+        // SAFETY: it has left the tree, and nobody else has found it: no transaction has begun, and other threads have other keys.
         unsafe { record.free(guard) };
     }
 }
