@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     peers: Vec<PeerName>,
 
-    /// Workloads: ycsb-b, ycsb-f, ycsb-silo, tpcc, transfer-uniform, transfer-zipf [default: all]; PostgreSQL runs all but tpcc
+    /// Workloads: ycsb-b, ycsb-f, ycsb-silo, tpcc, transfer-uniform, transfer-zipf [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     workloads: Vec<WorkloadName>,
 

@@ -16,7 +16,7 @@ use crate::engine::{
 };
 use crate::names::{PeerName, WorkloadName};
 use crate::peer::{Peer, Setting};
-use crate::workload::{LoadedRows, OrderedTpcc, OwnTpcc, Records, Skew, Transfers};
+use crate::workload::{LoadedRows, OrderedTpcc, OwnTpcc, Records, RelationalTpcc, Skew, Transfers};
 
 /// What to compare, and for how long.
 #[derive(Debug, Clone)]
@@ -93,7 +93,7 @@ pub fn compare(
             tpcc_rows = None;
         }
         for number in 1..=options.runs {
-            for &peer in options.peers.iter().filter(|peer| peer.runs(subject.workload)) {
+            for &peer in &options.peers {
                 let name = options.name_of(subject, peer, number);
                 let turn = Turn { options, subject, name, view, interrupt, tpcc_rows: &mut tpcc_rows };
                 match turn.take(peer) {
@@ -112,8 +112,7 @@ pub fn compare(
 impl CompareOptions {
     /// How many runs there are.
     pub fn run_count(&self) -> usize {
-        let peers = |workload| self.peers.iter().filter(|peer| peer.runs(workload)).count();
-        self.subjects().iter().map(|subject| peers(subject.workload) * self.runs).sum()
+        self.subjects().len() * self.peers.len() * self.runs
     }
 
     /// A database that cannot be compared is a reason to compare none.
@@ -224,7 +223,7 @@ impl Turn<'_> {
                 PeerName::Rocksdb => self.tpcc_on::<crate::engine::RocksDb>(place),
                 #[cfg(not(feature = "rocksdb"))]
                 PeerName::Rocksdb => Err(refused(NO_ROCKSDB)),
-                PeerName::Postgresql => unreachable!("{peer} does not run TPC-C"),
+                PeerName::Postgresql => self.tpcc_on_postgres(),
             };
         }
         match peer {
@@ -273,13 +272,26 @@ impl Turn<'_> {
     fn tpcc_on<S: OrderedStore>(&mut self, place: &Path) -> Result<Measured, Failure> {
         let options = self.options.tpcc(self.subject.workers);
         let store = S::open(place, self.subject.setting)?;
-        let loaded = match self.tpcc_rows.take() {
-            Some(loaded) => loaded,
-            None => LoadedRows::new(&options, self.view, self.interrupt)?,
-        };
-        let loaded = self.tpcc_rows.insert(loaded);
+        let loaded = self.loaded_rows(&options)?;
         let (rows, tpcc) = (loaded.len(), OrderedTpcc::load(store, options, loaded)?);
         self.measure(&tpcc, rows)
+    }
+
+    fn tpcc_on_postgres(&mut self) -> Result<Measured, Failure> {
+        let options = self.options.tpcc(self.subject.workers);
+        let (address, setting) = (self.options.postgres()?, self.subject.setting);
+        let loaded = self.loaded_rows(&options)?;
+        let (rows, tpcc) = (loaded.len(), RelationalTpcc::load(address, setting, options, loaded)?);
+        self.measure(&tpcc, rows)
+    }
+
+    /// The rows of TPC-C, which are made once.
+    fn loaded_rows(&mut self, options: &TpccOptions) -> Result<&LoadedRows, Failure> {
+        let loaded = match self.tpcc_rows.take() {
+            Some(loaded) => loaded,
+            None => LoadedRows::new(options, self.view, self.interrupt)?,
+        };
+        Ok(self.tpcc_rows.insert(loaded))
     }
 
     /// Ensilo's own workload, with its own statements; each client waits for its answer as elsewhere.

@@ -34,11 +34,6 @@ impl PeerName {
         Self::ALL.into_iter().filter(is_at_hand).collect()
     }
 
-    /// Whether it is compared under the workload: PostgreSQL is not under TPC-C.
-    pub fn runs(self, workload: WorkloadName) -> bool {
-        self != Self::Postgresql || workload != WorkloadName::Tpcc
-    }
-
     /// The name in options and results.
     pub fn name(self) -> &'static str {
         match self {

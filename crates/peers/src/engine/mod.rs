@@ -20,6 +20,7 @@ pub use ordered::{
     OrderedTable, OrderedWrite, RedbTables, SqliteTables, Visit,
 };
 pub use postgres::{Postgres, PostgresClient};
+pub(crate) use postgres::{Schema, failed, retry};
 pub use redb::Redb;
 #[cfg(feature = "rocksdb")]
 pub use rocksdb::RocksDb;

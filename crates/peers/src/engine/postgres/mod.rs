@@ -6,3 +6,4 @@ mod records;
 mod schema;
 
 pub use records::{Postgres, PostgresClient};
+pub(crate) use schema::{Schema, failed, retry};

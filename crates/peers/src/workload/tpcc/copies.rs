@@ -11,7 +11,7 @@ use super::rows::{broken, decode, decode_key, encoded, put_bytes};
 use crate::engine::{KeyAndRow, ORDERED_TABLES, OrderedClient, OrderedRead, OrderedStore, OrderedTable};
 
 /// The rows of a loaded TPC-C database by table, in the order of their keys, and the entries of its indexes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct LoadedRows {
     tables: [Vec<KeyAndRow>; ORDERED_TABLES],
 }
@@ -25,8 +25,13 @@ impl LoadedRows {
         let loaded = Tpcc::load(options.clone(), Database::in_memory()?, view, interrupt)?;
         let mut rows = Self::default();
         loaded.copy_rows(&mut rows)?;
-        rows.tables.iter_mut().for_each(|table| table.sort_unstable());
-        Ok(rows)
+        Ok(rows.in_order())
+    }
+
+    /// The same with every table in the order of its keys.
+    pub(super) fn in_order(mut self) -> Self {
+        self.tables.iter_mut().for_each(|table| table.sort_unstable());
+        self
     }
 
     /// Rows, without the entries of indexes.
@@ -67,6 +72,13 @@ impl RowTarget for LoadedRows {
             self.tables[index.number()].push((entry.as_bytes().to_vec(), key_bytes));
         }
         Ok(())
+    }
+}
+
+impl RowSource for LoadedRows {
+    fn for_each_row<T: Row>(&self, visit: &mut dyn FnMut(T) -> Result<(), Failure>) -> Result<(), Failure> {
+        let rows = &self.tables[OrderedTable::of::<T>().number()];
+        rows.iter().try_for_each(|(key, row)| visit(decode::<T, T>(&decode_key::<T>(key)?, row)?))
     }
 }
 

@@ -1,15 +1,17 @@
-//! TPC-C on databases that know keys and bytes: rows and input of `ensilo-bench`, and after the run its twelve consistency conditions.
+//! TPC-C on databases that know keys and bytes, and on one that knows SQL ([`RelationalTpcc`]): rows and input of `ensilo-bench`, and
+//! after the run its twelve consistency conditions.
 //!
 //! The loader there makes the rows. For the check they are brought back into an empty database of Ensilo, where the conditions are held
 //! against them.
 
 mod copies;
+mod effects;
 mod own;
+mod relational;
 mod rows;
 mod transactions;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ensilo::{Database, RowId, Silo, Timestamp};
 use ensilo_bench::driver::{AbortKind, Aborts, Check, Failure, Interrupt, Outcome, Session, View, Workload};
@@ -19,20 +21,21 @@ use ensilo_bench::tpcc::{
 };
 
 use self::copies::Kept;
+use self::effects::{Counts, Effects};
 use self::rows::Rows;
 use super::session::Connected;
 use crate::engine::{End, OrderedClient, OrderedStore, OrderedWrite};
 
 pub use self::copies::LoadedRows;
 pub use self::own::{OwnTpcc, OwnTpccSession};
+pub use self::relational::{RelationalTpcc, RelationalTpccSession};
 
 /// A loaded TPC-C database.
 #[derive(Debug)]
 pub struct OrderedTpcc<S> {
     store: S,
     options: TpccOptions,
-    /// By type, what committed since the load has done that can be counted.
-    effects: [AtomicU64; TRANSACTION_TYPES.len()],
+    effects: Effects,
 }
 
 /// A worker's stream of transactions.
@@ -44,7 +47,7 @@ pub struct OrderedTpccSession<'a, S: OrderedStore + 'a> {
     stock_level: StockLevelScratch,
     /// The key of the next row in the history.
     next_history: u64,
-    effects: [u64; TRANSACTION_TYPES.len()],
+    effects: Counts,
 }
 
 /// Keys in the history that each session has for its own.
@@ -63,7 +66,7 @@ impl<S: OrderedStore> OrderedTpcc<S> {
     /// A failure of the database.
     pub fn load(store: S, options: TpccOptions, rows: &LoadedRows) -> Result<Self, Failure> {
         rows.load_into(&store)?;
-        Ok(Self { store, options, effects: [const { AtomicU64::new(0) }; _] })
+        Ok(Self { store, options, effects: Effects::default() })
     }
 
     /// The database.
@@ -125,13 +128,7 @@ impl<S: OrderedStore> Workload for OrderedTpcc<S> {
         let tpcc = self.brought_back()?;
         let mut checks = tpcc.check(view, interrupt)?;
         checks.push(self.check_indexes()?);
-        let mut effects = Check::new("effects", "the rows show what was committed, and no more");
-        // Relaxed: the workers' threads have been joined.
-        let committed = self.effects.iter().map(|count| count.load(Relaxed));
-        for ((name, shown), committed) in TRANSACTION_TYPES.iter().zip(tpcc.count_effects()?).zip(committed) {
-            effects.expect(shown == committed, || format!("{name}: {shown} shown, {committed} committed"));
-        }
-        checks.push(effects);
+        checks.push(self.effects.check(&tpcc)?);
         Ok(checks)
     }
 
@@ -200,9 +197,6 @@ impl<S: OrderedStore> Session for OrderedTpccSession<'_, S> {
     }
 
     fn finish(self) {
-        for (all, mine) in self.shared.effects.iter().zip(self.effects) {
-            // Relaxed: read after the thread has been joined.
-            all.fetch_add(mine, Relaxed);
-        }
+        self.shared.effects.add(self.effects);
     }
 }
