@@ -8,8 +8,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ensilo_bench::driver::{AbortKind, Interrupt, RunOptions, View, Workload, run};
-use ensilo_bench::tpcc::{Scale, TpccOptions, parse_mix};
+use ensilo::Database;
+use ensilo_bench::driver::{AbortKind, Aborts, Interrupt, RunOptions, Session, View, Workload, run};
+use ensilo_bench::tpcc::{Scale, Tpcc, TpccOptions, parse_mix};
 use ensilo_peers::Setting;
 use ensilo_peers::workload::{LoadedRows, RelationalTpcc};
 use postgres::{Client, NoTls};
@@ -70,6 +71,31 @@ fn postgresql_has_the_rows_that_were_loaded() {
         assert!(tpcc.rows().unwrap() == rows);
         plant(address, "UPDATE stock SET s_quantity = s_quantity + 1 WHERE s_w_id = 2 AND s_i_id = 7");
         assert!(tpcc.rows().unwrap() != rows);
+    });
+}
+
+/// Runs the first transactions of one client, a millisecond apart.
+fn run_first(workload: &impl Workload) -> Vec<bool> {
+    let (mut session, mut aborts) = (workload.session(0), Aborts::default());
+    let mut run = |at: i64| session.run_one(1_000 * at, &mut aborts).unwrap().committed;
+    let committed = (0..2_000).map(&mut run).collect();
+    session.finish();
+    committed
+}
+
+#[test]
+fn postgresql_makes_the_same_rows_of_the_same_input_as_ensilo() {
+    on_postgres(|address| {
+        // There are a thousand last names: with more customers, some have the same.
+        let options = TpccOptions { scale: Scale { items: 200, customers: 1_500 }, ..options(1) };
+        let database = Database::in_memory().unwrap();
+        let own = Tpcc::load(options.clone(), database, &mut View::silent(), &Interrupt::new()).unwrap();
+        let rows = LoadedRows::of(&own).unwrap();
+        let tpcc = RelationalTpcc::load(address, Setting::NotSynced, options, &rows).unwrap();
+        assert_eq!(run_first(&tpcc), run_first(&own));
+        let after = LoadedRows::of(&own).unwrap();
+        assert!(after != rows);
+        assert!(tpcc.rows().unwrap() == after);
     });
 }
 

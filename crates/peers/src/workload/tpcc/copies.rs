@@ -22,9 +22,16 @@ impl LoadedRows {
     /// # Errors
     /// A failure of the load.
     pub fn new(options: &TpccOptions, view: &mut View, interrupt: &Interrupt) -> Result<Self, Failure> {
-        let loaded = Tpcc::load(options.clone(), Database::in_memory()?, view, interrupt)?;
+        Self::of(&Tpcc::load(options.clone(), Database::in_memory()?, view, interrupt)?)
+    }
+
+    /// What a database of Ensilo has now, while there are no sessions.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub fn of(tpcc: &Tpcc) -> Result<Self, Failure> {
         let mut rows = Self::default();
-        loaded.copy_rows(&mut rows)?;
+        tpcc.copy_rows(&mut rows)?;
         Ok(rows.in_order())
     }
 
