@@ -1,6 +1,8 @@
-//! The thread that reads ahead of those that replay.
+//! The threads that read ahead of those that replay.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Mutex, PoisonError};
 
 use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_disk::Disk;
@@ -13,35 +15,48 @@ use crate::format::BlockEnd;
 /// Reads files and sends their blocks, by what the headers claim; checksums and contents are checked by whoever receives them.
 pub(super) struct Reader<'d> {
     disk: &'d dyn Disk,
-    work: SyncSender<Work>,
+    files: &'d [ReplayFile],
+    /// The file that the next thread without one reads.
+    next: AtomicUsize,
     /// Chunks that were used, and can be again.
-    spare: Receiver<Chunk>,
+    spare: Mutex<Receiver<Chunk>>,
 }
 
 impl<'d> Reader<'d> {
-    pub(super) fn new(disk: &'d dyn Disk, work: SyncSender<Work>, spare: Receiver<Chunk>) -> Reader<'d> {
-        Reader { disk, work, spare }
+    pub(super) fn new(
+        disk: &'d dyn Disk,
+        files: &'d [ReplayFile],
+        spare: Mutex<Receiver<Chunk>>,
+    ) -> Reader<'d> {
+        Reader { disk, files, next: AtomicUsize::new(0), spare }
     }
 
-    /// Reads all files, or until `is_over`.
+    /// Reads files that no other thread reads until there are no more, or until `is_over`.
     pub(super) fn read_files(
         &self,
-        files: &[ReplayFile],
+        work: &SyncSender<Work>,
         is_over: impl Fn() -> bool,
     ) -> Result<(), OpenError> {
-        for (number, file) in files.iter().enumerate() {
-            self.read_file(number, file, &is_over)?;
-            if is_over() {
-                return Ok(());
-            }
+        // Relaxed: the numbers need only differ.
+        while let number = self.next.fetch_add(1, Ordering::Relaxed)
+            && let Some(file) = self.files.get(number)
+            && !is_over()
+        {
+            self.read_file(number, file, work, &is_over)?;
         }
         Ok(())
+    }
+
+    /// A chunk to read into.
+    fn chunk(&self) -> Chunk {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).try_recv().unwrap_or_default()
     }
 
     fn read_file(
         &self,
         number: usize,
         replayed: &ReplayFile,
+        work: &SyncSender<Work>,
         is_over: &impl Fn() -> bool,
     ) -> Result<(), OpenError> {
         let path = &replayed.path;
@@ -58,15 +73,15 @@ impl<'d> Reader<'d> {
         let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
         let mut end = BlockEnd::None;
         while end == BlockEnd::None && !is_over() {
-            let mut chunk = self.spare.try_recv().unwrap_or_default();
+            let mut chunk = self.chunk();
             match stream.next(&mut chunk).map_err(OpenError::io("read", path))? {
                 Next::Blocks => {
                     if replayed.is_checkpoint() {
                         chunk.blocks().for_each(|(_, block)| digest.update(&block[4..8]));
                     }
                     end = chunk.end;
-                    if self.work.send(Work { file: number, chunk }).is_err() {
-                        // All workers are gone: one of them has panicked, which the scope of the threads passes on.
+                    if work.send(Work { file: number, chunk }).is_err() {
+                        // All workers are gone: they have panicked, which the scope of the threads passes on.
                         return Ok(());
                     }
                 }

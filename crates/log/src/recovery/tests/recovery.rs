@@ -1,5 +1,6 @@
 //! What was stored comes back, after any end.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use ensilo_epoch::Epoch;
 use super::history::{Random, Run};
 use super::model::{AnyOrder, OneWrite, Op, Rows, Transaction, Versions, in_order};
 use super::writer::{DIR, TestLog, encode, find, options, recover, rows_up_to};
-use crate::format::{BlockEnd, Compression, Transactions};
-use crate::recovery::{OpenError, Progress};
+use crate::format::{BlockEnd, Compression, Transactions, Write};
+use crate::recovery::{OpenError, Progress, Replay, ReplayError};
 
 fn new_disk() -> Arc<SimulatedDisk> {
     Arc::new(SimulatedDisk::new())
@@ -49,11 +50,40 @@ fn any_history_comes_back_with_any_number_of_threads() {
         let stored = run.log.durable_epoch;
         let rows = rows_up_to(&run.history, stored);
         drop(run);
-        for threads in 1..4 {
+        // Nine have three others that read for them.
+        for threads in [1, 2, 3, 9] {
             assert_eq!(recover(&disk, threads).unwrap(), (rows.clone(), Some(stored)), "seed {seed}");
         }
         assert_eq!(find(&disk).unwrap().was_closed(), is_closed);
     }
+}
+
+/// Whoever applies a write with it panics.
+struct Panics;
+
+impl Replay for Panics {
+    type Worker<'r> = ();
+
+    fn worker(&self) {}
+
+    fn apply(&self, (): &mut (), _: &[Write<'_>]) -> Result<(), ReplayError> {
+        panic!("planted")
+    }
+}
+
+#[test]
+fn a_panic_while_writes_are_applied_ends_the_replay() {
+    let disk = new_disk();
+    let mut run = Run::new(&disk, 1, 1);
+    // More files than are read before the first is applied.
+    for _ in 0..20 {
+        run.round();
+        run.rotate(0);
+    }
+    drop(run);
+    let found = find(&disk).unwrap();
+    let replayed = catch_unwind(AssertUnwindSafe(|| found.replay(&Panics, 1, &Progress::default())));
+    assert!(replayed.is_err());
 }
 
 #[test]
