@@ -114,7 +114,7 @@ fn is_a_map<P: Protocol>(bytes_left_max: u64) {
         let engine = manual_engine::<P>();
         let store = engine.new_store(TableId(1)).unwrap();
         let mut worker = engine.worker();
-        let (mut model, mut random) = (Model::new(), Random(seed * 0x9e37_79b9_7f4a_7c15));
+        let (mut model, mut random) = (Model::new(), Random(u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15)));
         for _ in 0..200 {
             let mut changed = model.clone();
             let mut tx = worker.begin();
