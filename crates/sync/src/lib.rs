@@ -18,8 +18,6 @@ mod cache_padded;
 #[cfg(ensilo_count)]
 pub mod counting;
 mod prefetch;
-#[cfg(tsan)]
-mod spin_mutex;
 
 pub use backoff::{Backoff, cpu_relax};
 pub use cache_padded::CachePadded;
@@ -59,15 +57,11 @@ pub mod unchecked {
 
 /// Locks and shared ownership.
 pub mod sync {
-    #[cfg(tsan)]
-    pub use crate::spin_mutex::{Mutex, MutexGuard};
     #[cfg(loom)]
     pub use loom::sync::{Arc, Mutex, MutexGuard};
     #[cfg(shuttle)]
     pub use shuttle::sync::{Arc, Mutex, MutexGuard};
-    #[cfg(tsan)]
-    pub use std::sync::Arc;
-    #[cfg(not(any(loom, shuttle, tsan)))]
+    #[cfg(not(any(loom, shuttle)))]
     pub use std::sync::{Arc, Mutex, MutexGuard};
 }
 

@@ -1,7 +1,6 @@
 //! A value behind a lock, and a place to wait until it changes.
 //!
-//! Model checkers have no clock, and ThreadSanitizer does not follow the standard library's condition variable: under both, who
-//! waits looks again and again.
+//! Model checkers have no clock: under them, who waits looks again and again.
 
 use std::sync::TryLockError;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use ensilo_sync::sync::{Mutex, MutexGuard};
 #[derive(Debug)]
 pub(crate) struct Monitor<T> {
     value: Mutex<T>,
-    #[cfg(not(any(loom, shuttle, tsan)))]
+    #[cfg(not(any(loom, shuttle)))]
     changed: std::sync::Condvar,
 }
 
@@ -20,7 +19,7 @@ impl<T> Monitor<T> {
     pub(crate) fn new(value: T) -> Self {
         Monitor {
             value: Mutex::new(value),
-            #[cfg(not(any(loom, shuttle, tsan)))]
+            #[cfg(not(any(loom, shuttle)))]
             changed: std::sync::Condvar::new(),
         }
     }
@@ -43,7 +42,7 @@ impl<T> Monitor<T> {
     }
 }
 
-#[cfg(not(any(loom, shuttle, tsan)))]
+#[cfg(not(any(loom, shuttle)))]
 impl<T> Monitor<T> {
     /// Gives the lock away until somebody notifies, or for no reason.
     pub(crate) fn wait<'a>(&'a self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
@@ -70,13 +69,10 @@ impl<T> Monitor<T> {
     }
 }
 
-#[cfg(any(loom, shuttle, tsan))]
+#[cfg(any(loom, shuttle))]
 impl<T> Monitor<T> {
     pub(crate) fn wait<'a>(&'a self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         drop(guard);
-        #[cfg(tsan)]
-        std::thread::sleep(Duration::from_micros(20));
-        #[cfg(not(tsan))]
         ensilo_sync::thread::yield_now();
         self.lock()
     }

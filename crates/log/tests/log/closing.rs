@@ -11,7 +11,6 @@ use ensilo_log::{LogError, LogOptions, ReserveError};
 use crate::rig::{Rig, options};
 
 #[test]
-#[cfg(not(tsan))]
 fn what_was_committed_is_stored_at_the_end() {
     let disk = Arc::new(SimulatedDisk::new());
     for directories in [&["a"][..], &["b", "c", "d"]] {

@@ -3,9 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod closing;
-#[cfg(not(tsan))]
 mod crashes;
-#[cfg(not(tsan))]
 mod failures;
 mod rig;
 mod rotation;

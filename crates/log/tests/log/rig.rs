@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ensilo_disk::{Disk, RealDisk, SimulatedDisk};
+use ensilo_disk::{Disk, SimulatedDisk};
 use ensilo_epoch::{Advance, Epoch, EpochOptions, Epochs, Participant};
 use ensilo_log::{
     DatabaseId, EpochClock, Log, LogError, LogOptions, LogWriter, NewGeneration, ReserveError, put_bytes,
@@ -29,23 +29,12 @@ pub(crate) struct Rig {
     pub(crate) log: Arc<Log>,
     pub(crate) epochs: Arc<Epochs>,
     directories: Vec<PathBuf>,
-    /// Where the directories lie, if it is not on a simulated disk.
-    _root: Option<TemporaryDirectory>,
 }
 
 impl Rig {
-    /// A log on a simulated disk. Under ThreadSanitizer on the real one: it does not follow the simulated one's lock.
+    /// A log on a simulated disk of its own.
     pub(crate) fn somewhere(directories: &[&str], options: &LogOptions) -> Rig {
-        if cfg!(not(tsan)) {
-            return Rig::new(Arc::new(SimulatedDisk::new()), directories, options);
-        }
-        static ROOTS: AtomicU64 = AtomicU64::new(0);
-        let number = ROOTS.fetch_add(1, Ordering::Relaxed);
-        let root = TemporaryDirectory::new(&format!("somewhere-{number}"));
-        let directories: Vec<_> = directories.iter().map(|name| root.path().join(name)).collect();
-        let directories: Vec<_> = directories.iter().map(|path| path.to_str().unwrap()).collect();
-        let rig = Rig::new(Arc::new(RealDisk), &directories, options);
-        Rig { _root: Some(root), ..rig }
+        Rig::new(Arc::new(SimulatedDisk::new()), directories, options)
     }
 
     /// A log with as many loggers as directories, which are made. Those that are not absolute lie on a simulated disk.
@@ -58,7 +47,7 @@ impl Rig {
         let files =
             NewGeneration::create(&*disk, DATABASE, 1, first, &directories, options.file_bytes).unwrap();
         let log = Log::start(Arc::clone(&disk), files, Arc::clone(&epochs), options).unwrap();
-        Rig { disk, log, epochs, directories, _root: None }
+        Rig { disk, log, epochs, directories }
     }
 
     pub(crate) fn worker(&self, number: u64) -> Worker {

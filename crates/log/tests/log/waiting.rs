@@ -69,7 +69,6 @@ fn an_epoch_without_transactions_becomes_durable_for_who_waits() {
 }
 
 #[test]
-#[cfg(not(tsan))]
 fn a_sync_that_hangs_lets_nobody_go() {
     let disk = Arc::new(SimulatedDisk::new());
     let rig = Rig::new(Arc::clone(&disk) as _, &["log"], &options());
@@ -110,7 +109,6 @@ fn a_sync_that_hangs_lets_nobody_go() {
 }
 
 #[test]
-#[cfg(not(tsan))]
 fn one_logger_that_hangs_holds_the_durable_epoch_back() {
     let disk = Arc::new(SimulatedDisk::new());
     let rig = Rig::new(Arc::clone(&disk) as _, &["a", "b"], &options());
