@@ -147,7 +147,7 @@ impl Pool {
     }
 
     /// How many threads wait for a buffer.
-    #[cfg(test)]
+    #[cfg(all(not(loom), test))]
     pub(crate) fn waiting(&self) -> usize {
         self.state.lock().waiting
     }
