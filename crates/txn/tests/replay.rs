@@ -181,8 +181,10 @@ fn shuffle(entries: &mut [Vec<u8>], mut seed: u64) {
 #[test]
 fn words_without_their_row_are_damage() {
     let engine = engine();
-    let patch = encode(1, b"key", &Step::Patch(vec![(0, 7)]), tid(4));
-    assert!(matches!(replay(&engine, &[vec![patch]]), Err(ReplayError::Refused(_))));
+    for words in [vec![(0, 7)], vec![]] {
+        let patch = encode(1, b"key", &Step::Patch(words), tid(4));
+        assert!(matches!(replay(&engine, &[vec![patch]]), Err(ReplayError::Refused(_))));
+    }
 }
 
 #[test]

@@ -67,9 +67,11 @@ impl<P: Protocol> Replayer<'_, P> {
                 }
             }
         };
-        let take_out_share = &take_out_share;
         thread::scope(|scope| {
-            (0..tombstones.len() as u64).for_each(|share| _ = scope.spawn(move || take_out_share(share)));
+            for share in 0..tombstones.len() as u64 {
+                let take_out_share = &take_out_share;
+                scope.spawn(move || take_out_share(share));
+            }
         });
     }
 }
@@ -96,11 +98,11 @@ fn finish_records(records: &mut Vec<RecordPtr>) -> Result<(), ReplayError> {
 }
 
 fn finish_record(record: RecordPtr, words: &[PendingWord]) -> Result<(), ReplayError> {
-    let Some(last) = words.iter().map(|word| word.tid).max() else { return Ok(()) };
     let word = record.tid();
-    if word.is_absent() {
+    if word == TidWord::PLACEHOLDER || (word.is_absent() && !words.is_empty()) {
         return Err(ReplayError::Refused("words of a row that was not logged".into()));
     }
+    let Some(last) = words.iter().map(|word| word.tid).max() else { return Ok(()) };
     let len_words = record.row().len_words();
     if words.iter().any(|word| word.index as usize >= len_words) {
         return Err(ReplayError::Refused("words outside their row".into()));

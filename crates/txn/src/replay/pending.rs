@@ -98,7 +98,7 @@ impl LockedRecord {
     /// Gives the list to a record that takes this one's place.
     pub(super) fn hand_to(&self, new: RecordPtr) {
         new.set_side(self.0.side());
-        self.0.set_side(std::ptr::null_mut());
+        self.forget();
     }
 
     /// Ends what is pending.
