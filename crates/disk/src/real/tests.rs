@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::{FREED_AT_ONCE_BYTES, RealDisk, RealLock, write_zeros};
 use crate::appender::Appender;
 use crate::disk::Disk;
+use crate::page_buffer::{PAGE_BYTES, PageBuffer};
 
 /// A directory of its own in the system's place for such, removed with the value.
 struct TemporaryDirectory(PathBuf);
@@ -93,6 +94,29 @@ fn pages_and_other_bytes_of_a_file_are_written_in_turn() {
     RealDisk.open(&path).unwrap().write_at(7, b"abc").unwrap();
     expected[7..10].copy_from_slice(b"abc");
     assert_eq!(fs::read(&path).unwrap(), expected);
+}
+
+#[test]
+fn pages_and_other_bytes_of_a_file_are_read_alike() {
+    const LEN: usize = 3 * PAGE_BYTES + 100;
+    let directory = TemporaryDirectory::new();
+    let path = directory.join("file");
+    let written: Vec<u8> = (0..LEN).map(|at| (at % 251) as u8).collect();
+    fs::write(&path, &written).unwrap();
+    let file = RealDisk.open(&path).unwrap();
+    let mut read = PageBuffer::default();
+    // Whole pages, some of a page, more than a page from within one, all.
+    for (offset, len) in
+        [(0, 2 * PAGE_BYTES), (PAGE_BYTES, 17), (5, PAGE_BYTES), (PAGE_BYTES, LEN - PAGE_BYTES)]
+    {
+        read.resize(len);
+        file.read_at(offset as u64, &mut read).unwrap();
+        assert_eq!(read[..], written[offset..offset + len], "{len} from {offset}");
+    }
+    // Whole pages of memory, of which the file has less than the last one.
+    read.resize(2 * PAGE_BYTES);
+    let error = file.read_at(2 * PAGE_BYTES as u64, &mut read).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
 }
 
 #[test]
