@@ -11,8 +11,10 @@ use std::thread::{self, ScopedJoinHandle};
 
 use ensilo::{Database, Protocol};
 use ensilo_disk::{Operation, Recorder, SimulatedDisk, Trace};
+use indicatif::ProgressBar;
 
 use crate::after;
+use crate::progress;
 use crate::random::Random;
 use crate::setup::Setup;
 
@@ -123,12 +125,19 @@ pub struct Explored {
 }
 
 /// What the threads of an exploration share.
-#[derive(Default)]
 struct Shared {
+    bar: ProgressBar,
     next: AtomicUsize,
     is_over: AtomicBool,
     recoveries: AtomicU64,
     second_recoveries: AtomicU64,
+}
+
+impl Shared {
+    fn new(bar: ProgressBar) -> Shared {
+        let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Shared { bar, next, is_over, recoveries: AtomicU64::new(0), second_recoveries: AtomicU64::new(0) }
+    }
 }
 
 /// A run that was recorded.
@@ -150,7 +159,8 @@ impl Recorded<'_> {
     /// # Errors
     /// The first thing that a recovered database has wrong.
     pub fn explore<P: Protocol, O: Oracle<P>>(&self, oracle: &O, depth: &Depth) -> Result<Explored, String> {
-        let shared = Shared::default();
+        let crashes = (self.trace.len() + 1).saturating_sub(depth.offset).div_ceil(depth.every);
+        let shared = Shared::new(progress::bar(&format!("seed {}", self.seed), crashes as u64));
         let walks: Vec<_> = thread::scope(|scope| {
             let walk = || {
                 let walked = self.walk(oracle, depth, &shared);
@@ -161,6 +171,7 @@ impl Recorded<'_> {
             walks.into_iter().map(join).collect()
         });
         walks.into_iter().collect::<Result<Vec<()>, String>>()?;
+        shared.bar.finish_and_clear();
         Ok(Explored {
             recoveries: shared.recoveries.into_inner(),
             second_recoveries: shared.second_recoveries.into_inner(),
@@ -198,6 +209,7 @@ impl Recorded<'_> {
                 shared.recoveries.fetch_add(1, Ordering::Relaxed);
                 done.map_err(|what| self.failure(position, tear, seed, &what))?;
             }
+            shared.bar.inc(1);
         }
     }
 

@@ -10,6 +10,7 @@ pub mod explore;
 pub mod fixture;
 pub mod lying;
 pub mod parallel;
+pub mod progress;
 pub mod random;
 pub mod schema;
 pub mod serial;

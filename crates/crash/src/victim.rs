@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use ensilo::{Columns, Database, Durability, Error, Options, Result, Row, Table, Transaction};
 
+use crate::progress;
 use crate::random::Random;
 
 /// Workers of the victim.
@@ -248,8 +249,10 @@ impl Killer {
     /// What is wrong with a recovered database.
     pub fn run(&mut self, cycles: u64) -> Result<Killed, String> {
         let mut killed = Killed::default();
+        let bar = progress::bar("killed processes", cycles);
         for cycle in 0..cycles {
             self.cycle(&mut killed).map_err(|what| format!("cycle {cycle}: {what}"))?;
+            bar.inc(1);
         }
         Ok(killed)
     }

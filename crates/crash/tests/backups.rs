@@ -8,6 +8,7 @@ use std::thread;
 
 use ensilo::{Database, Error, Result, Silo};
 use ensilo_crash::explore::{Acknowledged, Depth, Oracle, Recorded, seed_or};
+use ensilo_crash::progress;
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
 use ensilo_disk::{Disk, Operation, Recorder, SimulatedDisk, Trace};
@@ -116,7 +117,9 @@ fn crash_during_backups(seed: u64, steps: u64, crashes: usize) -> Vec<Outcome> {
     let expected = Expected { trace: &trace, history: &history };
     let mut outcomes = Vec::new();
     let mut cursor = trace.cursor();
-    for position in (depth.offset..trace.len()).step_by(depth.every) {
+    let positions = (depth.offset..trace.len()).step_by(depth.every);
+    let bar = progress::bar("backups", positions.len() as u64);
+    for position in positions {
         while cursor.position() < position {
             cursor.step();
         }
@@ -130,6 +133,7 @@ fn crash_during_backups(seed: u64, steps: u64, crashes: usize) -> Vec<Outcome> {
                 outcomes.push(check_backup(&Arc::new(disk), made, position, &expected));
             }
         }
+        bar.inc(1);
     }
     outcomes
 }

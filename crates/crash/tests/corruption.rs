@@ -8,6 +8,7 @@ use std::thread;
 
 use ensilo::{Database, Silo};
 use ensilo_crash::explore::{Acknowledged, Oracle, is_long};
+use ensilo_crash::progress;
 use ensilo_crash::random::Random;
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
@@ -195,10 +196,11 @@ fn sweep(seed: u64, count: u64, wanted: u64, damage: impl Fn(u64) -> Outcome + S
         (0..).map(move |at| offset + (2 * at + thread) * step).take_while(move |&at| at < count)
     };
     let mut outcomes = Outcomes::new();
+    let bar = progress::bar("damages", (count - offset).div_ceil(step));
     thread::scope(|scope| {
         let halves = [0, 1].map(|thread| {
-            let damage = &damage;
-            scope.spawn(move || numbers(thread).map(damage).collect::<Vec<_>>())
+            let (damage, bar) = (&damage, &bar);
+            scope.spawn(move || numbers(thread).map(damage).inspect(|_| bar.inc(1)).collect::<Vec<_>>())
         });
         for half in halves {
             let half = half.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

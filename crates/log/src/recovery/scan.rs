@@ -11,6 +11,7 @@ use std::io;
 
 use ensilo_disk::File;
 use ensilo_epoch::Epoch;
+use memchr::memmem;
 
 use super::block_stream::{BlockStream, CHUNK_BYTES, Chunk, Next};
 use crate::format::{
@@ -188,7 +189,7 @@ fn look_beyond(
         let len = window.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
         let bytes = &mut window[..len];
         file.read_at(at, bytes)?;
-        for place in magics(bytes) {
+        for place in memmem::find_iter(bytes, &BLOCK_MAGIC) {
             let offset = at + place as u64;
             let Some(head) = bytes[place..].first_chunk::<BLOCK_HEADER_BYTES>() else { continue };
             let Ok(claimed) = SealedHeader::decode(head) else { continue };
@@ -205,14 +206,4 @@ fn look_beyond(
         at += (len - BLOCK_HEADER_BYTES) as u64 + 1;
     }
     Ok(())
-}
-
-/// The places at which a block may begin. Runs of zeros, of which the ends of files consist, are passed over quickly.
-fn magics(bytes: &[u8]) -> impl Iterator<Item = usize> {
-    let lines = bytes.chunks(256).enumerate().filter(|(_, line)| line.iter().any(|&byte| byte != 0));
-    lines.flat_map(|(number, line)| {
-        let start = number * 256;
-        let first = line.iter().enumerate().filter(|(_, byte)| **byte == BLOCK_MAGIC[0]);
-        first.map(move |(at, _)| start + at).filter(|&at| bytes[at..].starts_with(&BLOCK_MAGIC))
-    })
 }
