@@ -34,18 +34,20 @@ fn a_checkpoint_shortens_the_log_and_loses_nothing() {
 #[test]
 fn several_threads_write_each_row_once() {
     let disk = Arc::new(SimulatedDisk::new());
-    drop(with_accounts(&disk, 3000));
-    // So slowly that none is done before the others begin.
-    let options = options().checkpoint_threads(3).checkpoint_bytes_per_second(1 << 20);
+    let (db, accounts) = with_accounts(&disk, 0);
+    let rows: Vec<_> = (0..3000).map(|id| Account { note: "x".repeat(1000), ..account(id) }).collect();
+    db.transact(|tx| accounts.insert_many(tx, &rows)).unwrap();
+    drop(db);
+    // A dozen blocks, so slowly that none of the threads is done before the others begin.
+    let options = options().checkpoint_threads(3).checkpoint_bytes_per_second(8 << 20);
     let db = open_with(options, &disk).unwrap();
     let checkpoint = db.checkpoint().unwrap();
     let directory = Path::new(DIRECTORY).join(format!("checkpoint-{}", checkpoint.id));
     let parts = disk.list(&directory).unwrap();
     assert!(
-        parts.len() >= 3 && parts.iter().filter(|part| part.len_bytes > 10_000).count() >= 2,
+        parts.len() >= 3 && parts.iter().filter(|part| part.len_bytes > 100_000).count() >= 3,
         "{parts:?}"
     );
-    let rows = all_rows(&db);
     let db = open(&Arc::new(disk.crash(1)));
     assert_eq!(all_rows(&db), rows);
     let recovery = db.statistics().unwrap().durability.unwrap().recovery;
