@@ -176,11 +176,8 @@ pub(crate) fn submit<P: Protocol, R: Send + 'static>(
     when_full: WhenFull,
     job: impl FnOnce(&Shared<P>) -> Outcome<R> + Send + 'static,
 ) -> Result<JobHandle<R>> {
-    let log = match shared.level(None)? {
-        Durability::Stored => shared.durable().map(|durable| Arc::clone(&durable.log)),
-        _ => None,
-    };
-    let (promise, handle) = crate::pool::promise(log);
+    let log = shared.durable().map(|durable| Arc::clone(&durable.log));
+    let (promise, handle) = crate::pool::promise(log, shared.level(None)?);
     let for_job = Arc::clone(shared);
     let run = move || promise.run(|| job(&for_job));
     shared.pool()?.submit(Box::new(run), when_full)?;

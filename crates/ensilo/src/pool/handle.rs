@@ -11,21 +11,22 @@ use std::task::{Context, Poll, Waker};
 use ensilo_epoch::Epoch;
 use ensilo_log::Log;
 
-use crate::durability::{Outcome, Visible, wait_stored};
+use crate::durability::{Durability, Outcome, Visible, wait_stored};
 use crate::error::Name;
 use crate::{Error, Result};
 
 /// The result of a submitted job, to be waited for from plain or from async code.
 ///
-/// It can be had at two levels: as soon as the job's transaction is visible ([`JobHandle::wait_visible`]), or when the level is
-/// reached that [`Options::durability`](crate::Options::durability) names ([`JobHandle::wait`], or `await`).
+/// It comes when the job's transaction has reached the level that [`Options::durability`](crate::Options::durability) names, or the one that
+/// [`JobHandle::durability`] asks for.
 ///
 /// Dropping the handle does not stop the job.
 #[must_use = "dropping the handle loses the job's result"]
 pub struct JobHandle<R> {
     shared: Arc<Shared<R>>,
-    /// The log that has to store the transaction; none if being visible is enough.
+    /// The log that stores the transaction; none if the database is in memory only.
     log: Option<Arc<Log>>,
+    level: Durability,
 }
 
 /// The end that completes a handle. Dropped without a result it completes the handle with [`Error::Closed`].
@@ -45,19 +46,39 @@ enum Progress<R> {
     Taken,
 }
 
-/// A connected pair. The handle waits for the log, if one is given.
-pub(crate) fn promise<R>(log: Option<Arc<Log>>) -> (Promise<R>, JobHandle<R>) {
+/// A connected pair. The handle answers when `level` is reached.
+pub(crate) fn promise<R>(log: Option<Arc<Log>>, level: Durability) -> (Promise<R>, JobHandle<R>) {
     let shared =
         Arc::new(Shared { progress: Mutex::new(Progress::Running(None)), completed: Condvar::new() });
-    (Promise { shared: Some(Arc::clone(&shared)) }, JobHandle { shared, log })
+    (Promise { shared: Some(Arc::clone(&shared)) }, JobHandle { shared, log, level })
 }
 
 impl<R> JobHandle<R> {
+    /// The handle that answers when the transaction has reached `level`.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Durability};
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// let handle = db.submit(|_tx| Ok(6 * 7))?.durability(Durability::Visible)?;
+    /// assert_eq!(handle.wait()?, 42); // or, in async code: handle.await?
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotDurable`] when it is to be stored and the database is in memory only; the job goes on.
+    pub fn durability(self, level: Durability) -> Result<Self> {
+        if level == Durability::Stored && self.log.is_none() {
+            return Err(Error::NotDurable);
+        }
+        Ok(JobHandle { level, ..self })
+    }
+
     /// Waits for the job and returns its result.
     ///
     /// # Errors
     /// What the job returned; [`Error::JobPanicked`] when it panicked; [`Error::Closed`] when the database was closed
-    /// before the job began; [`Error::LogFailed`] when it is not known whether the job's transaction is stored.
+    /// before the job began; [`Error::LogFailed`] when it should be stored and it is not known whether it is.
     ///
     /// # Panics
     /// When the handle was polled to completion as a future before.
@@ -65,18 +86,7 @@ impl<R> JobHandle<R> {
         self.answer(self.wait_for_job())
     }
 
-    /// Waits until the job's transaction is visible, and returns the result: a crash may still undo it.
-    ///
-    /// # Errors
-    /// As [`JobHandle::wait`], without the last.
-    ///
-    /// # Panics
-    /// As [`JobHandle::wait`].
-    pub fn wait_visible(self) -> Result<R> {
-        self.wait_for_job().map(|visible| visible.value).map_err(|undone| undone.error)
-    }
-
-    /// Whether the result is there, though perhaps not stored: [`JobHandle::wait_visible`] returns at once.
+    /// Whether the job has ended, though what it did is perhaps not stored yet.
     #[must_use]
     pub fn is_visible(&self) -> bool {
         !matches!(*self.shared.lock(), Progress::Running(_))
@@ -92,19 +102,24 @@ impl<R> JobHandle<R> {
         }
     }
 
-    /// Whether the result is there, so that [`JobHandle::wait`] returns at once.
+    /// Whether [`JobHandle::wait`] would return at once.
     #[must_use]
     pub fn is_done(&self) -> bool {
         match &*self.shared.lock() {
             Progress::Running(_) => false,
-            Progress::Done(outcome) => self.is_stored(epoch_of(outcome)),
+            Progress::Done(outcome) => self.is_reached(epoch_of(outcome)),
             Progress::Taken => true,
         }
     }
 
+    /// The log, if it has to store the transaction first.
+    fn log_to_wait_for(&self) -> Option<&Log> {
+        self.log.as_deref().filter(|_| self.level == Durability::Stored)
+    }
+
     /// Whether the handle waits for nothing more of the log.
-    fn is_stored(&self, epoch: Epoch) -> bool {
-        self.log.as_ref().is_none_or(|log| log.durable_epoch() >= epoch || log.failure().is_some())
+    fn is_reached(&self, epoch: Epoch) -> bool {
+        self.log_to_wait_for().is_none_or(|log| log.durable_epoch() >= epoch || log.failure().is_some())
     }
 }
 
@@ -118,10 +133,10 @@ impl<R> Future for JobHandle<R> {
         match &mut *progress {
             Progress::Running(Some(known)) => known.clone_from(context.waker()),
             Progress::Running(waker @ None) => *waker = Some(context.waker().clone()),
-            Progress::Done(outcome) if !self.is_stored(epoch_of(outcome)) => {
+            Progress::Done(outcome) if !self.is_reached(epoch_of(outcome)) => {
                 let (epoch, waker) = (epoch_of(outcome), context.waker().clone());
                 drop(progress);
-                if let Some(log) = &self.log {
+                if let Some(log) = self.log_to_wait_for() {
                     log.on_durable(epoch, Box::new(move |_| waker.wake()));
                 }
             }
@@ -140,7 +155,7 @@ impl<R> JobHandle<R> {
 
     /// The answer, when it is stored as far as it has to be.
     fn answer(&self, outcome: Outcome<R>) -> Result<R> {
-        self.log.as_ref().map_or(Ok(()), |log| wait_stored(log, epoch_of(&outcome)))?;
+        self.log_to_wait_for().map_or(Ok(()), |log| wait_stored(log, epoch_of(&outcome)))?;
         outcome.map(|visible| visible.value).map_err(|undone| undone.error)
     }
 }

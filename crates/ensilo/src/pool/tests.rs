@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use super::*;
-use crate::durability::Visible;
+use crate::durability::{Durability, Visible};
 use crate::test_support::block_on;
 
 fn pool(threads: usize, queue_len_max: usize) -> Pool {
@@ -10,7 +10,7 @@ fn pool(threads: usize, queue_len_max: usize) -> Pool {
 }
 
 fn submit<R: Send + 'static>(pool: &Pool, job: impl FnOnce() -> R + Send + 'static) -> JobHandle<R> {
-    let (promise, handle) = promise(None);
+    let (promise, handle) = promise(None, Durability::Visible);
     pool.submit(
         Box::new(move || promise.run(|| Ok(Visible { value: job(), epoch: ensilo_epoch::Epoch::new(0) }))),
         WhenFull::Wait,

@@ -101,7 +101,9 @@ fn the_error_of_a_job_is_visible_before_it_is_done() {
             thread::yield_now();
         }
         assert!(!handle.is_done() && !other.is_done());
-        assert!(is_expected(number, &other.wait_visible().unwrap_err()));
+        let visible = other.durability(Durability::Visible).unwrap();
+        assert!(visible.is_done());
+        assert!(is_expected(number, &visible.wait().unwrap_err()));
         hanging.gate.open();
         assert!(is_expected(number, &handle.wait().unwrap_err()));
         assert!(hanging.db.durable_epoch() >= Some(hanging.epoch));
