@@ -96,7 +96,8 @@ impl<P: Protocol> Database<P> {
     /// # Errors
     /// What `body` returns; [`Error::Aborted`] when the retries are used up; [`Error::OutOfMemory`];
     /// [`Error::NestedRequest`] when called from inside another request to this database on the same thread;
-    /// [`Error::Closed`].
+    /// [`Error::LogFailed`] once a write to the disk has failed: nothing that writes commits any more, and whether a transaction that waited to
+    /// be stored is there only opening the database anew tells; [`Error::Closed`].
     #[inline]
     pub fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
         let outcome = request::run(&self.shared, self.shared.retries, &mut |_| (), body);
@@ -110,7 +111,8 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     /// What `body` returns; [`Error::Aborted`] with `AbortReason::SnapshotTooOld` when it runs for longer than
-    /// [`Options::snapshot_age_limit`]; [`Error::NestedRequest`], [`Error::Closed`]; [`Error::NoSnapshots`], only by protocols other
+    /// [`Options::snapshot_age_limit`]; [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`];
+    /// [`Error::NoSnapshots`], only by protocols other
     /// than [`Silo`].
     #[inline]
     pub fn snapshot<R>(&self, body: impl FnOnce(&mut Snapshot<'_, P>) -> Result<R>) -> Result<R> {
@@ -187,7 +189,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     /// [`Error::TableExists`]; [`Error::NestedRequest`] inside a request or while this thread holds an interactive
-    /// transaction; [`Error::OutOfMemory`], [`Error::Closed`]. Nothing has changed then.
+    /// transaction; [`Error::OutOfMemory`], [`Error::Closed`]. Nothing has changed then. [`Error::LogFailed`] as [`Database::transact`].
     pub fn create_table<T: Row>(&self) -> Result<Table<T, P>> {
         self.shared.create_table(T::schema().clone()).map(Table::new)
     }
@@ -257,7 +259,7 @@ impl<P: Protocol> Database<P> {
     /// transactions under way; its memory comes back when these have ended.
     ///
     /// # Errors
-    /// [`Error::UnknownTable`], [`Error::NestedRequest`], [`Error::Closed`].
+    /// [`Error::UnknownTable`], [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`].
     pub fn drop_table(&self, name: &str) -> Result<()> {
         self.shared.drop_table(name)
     }
@@ -282,7 +284,8 @@ impl<P: Protocol> Database<P> {
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::UnknownColumn`], [`Error::IndexExists`], [`Error::InvalidSchema`];
     /// [`Error::KeyTooLong`] when a row's key does not fit; [`Error::NestedRequest`] inside a request or while this thread
-    /// holds an interactive transaction; [`Error::OutOfMemory`], [`Error::Closed`]. The index is gone then.
+    /// holds an interactive transaction; [`Error::OutOfMemory`], [`Error::Closed`]. The index is gone then. [`Error::LogFailed`] as
+    /// [`Database::transact`].
     pub fn create_index<'c>(
         &self,
         table: &str,
@@ -321,7 +324,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::UnknownIndex`]; [`Error::IndexNotReady`] while it is built;
-    /// [`Error::NestedRequest`], [`Error::Closed`].
+    /// [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`].
     pub fn drop_index(&self, table: &str, name: &str) -> Result<()> {
         self.shared.drop_index(table, name)
     }

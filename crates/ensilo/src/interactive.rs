@@ -79,11 +79,11 @@ impl<P: Protocol> Interactive<P> {
         result.map_err(|error| self.shared.explain(error))
     }
 
-    /// Commits.
+    /// Commits, and returns when the level is reached that [`Options::durability`](crate::Options::durability) names.
     ///
     /// # Errors
     /// [`Error::Aborted`] when another transaction got in between: nothing has changed; [`Error::OutOfMemory`];
-    /// [`Error::UseAfterCommit`]; [`Error::Closed`].
+    /// [`Error::UseAfterCommit`]; [`Error::LogFailed`] as [`Database::transact`](crate::Database::transact); [`Error::Closed`].
     pub fn commit(&mut self) -> Result<()> {
         self.check_open()?;
         let transaction = self.transaction.take().ok_or(Error::UseAfterCommit)?;
