@@ -27,6 +27,12 @@ pub struct DatabaseOptions {
     pub has_no_checkpoints: bool,
     /// Whether the log is compressed by LZ4.
     pub is_log_compressed: bool,
+    /// Whether checkpoints are compressed by LZ4.
+    pub is_checkpoint_compressed: bool,
+    /// How many bytes of a checkpoint are written between two syncs.
+    pub checkpoint_sync_bytes: Option<u64>,
+    /// How many bytes of a checkpoint are written in a second.
+    pub checkpoint_bytes_per_second: Option<u64>,
 }
 
 /// Where a database lies on disk.
@@ -95,6 +101,15 @@ impl DatabaseOptions {
         if self.is_log_compressed {
             options = options.log_compression(Compression::Lz4);
         }
+        if self.is_checkpoint_compressed {
+            options = options.checkpoint_compression(Compression::Lz4);
+        }
+        if let Some(bytes) = self.checkpoint_sync_bytes {
+            options = options.checkpoint_sync_bytes(bytes);
+        }
+        if let Some(bytes) = self.checkpoint_bytes_per_second {
+            options = options.checkpoint_bytes_per_second(bytes);
+        }
         options
     }
 
@@ -108,6 +123,9 @@ impl DatabaseOptions {
             "checkpoint_interval_seconds": self.checkpoint_interval.map(|interval| interval.as_secs_f64()),
             "no_checkpoints": self.has_no_checkpoints,
             "log_compression": self.is_log_compressed.then_some("lz4"),
+            "checkpoint_compression": self.is_checkpoint_compressed.then_some("lz4"),
+            "checkpoint_sync_bytes": self.checkpoint_sync_bytes,
+            "checkpoint_bytes_per_second": self.checkpoint_bytes_per_second,
         })
     }
 }

@@ -171,6 +171,13 @@ impl Options {
         self
     }
 
+    /// How many bytes of a checkpoint each of its threads writes between two syncs; 32 MiB unless told, at least 1 MiB. The more, the longer the
+    /// log may have to wait for the disk behind one of them; `u64::MAX` syncs once, at the end.
+    pub fn checkpoint_sync_bytes(mut self, bytes: u64) -> Self {
+        self.durable.checkpoint.sync_bytes = bytes;
+        self
+    }
+
     /// How many threads write a checkpoint, each a part of the tables into files of its own; one for every eight processors unless told, 1 to
     /// 64.
     pub fn checkpoint_threads(mut self, threads: u32) -> Self {
@@ -271,6 +278,7 @@ impl Options {
         let checkpoint = &durable.checkpoint;
         require(checkpoint.interval >= second / 10, "checkpoint_interval", "at least 100 ms")?;
         require(checkpoint.log_bytes >= 1 << 20, "checkpoint_log_bytes", "at least 1 MiB")?;
+        require(checkpoint.sync_bytes >= 1 << 20, "checkpoint_sync_bytes", "at least 1 MiB")?;
         require(
             checkpoint.bytes_per_second.is_none_or(|bytes| bytes >= 1 << 20),
             "checkpoint_bytes_per_second",

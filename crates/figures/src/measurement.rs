@@ -150,6 +150,13 @@ impl Measurement {
         halves
     }
 
+    /// Seconds of the run during which a checkpoint was under way, to a tenth of a second at each end.
+    pub(crate) fn checkpoint_seconds(&self) -> f64 {
+        let began = [0.0].into_iter().chain(self.timeline().iter().map(|moment| moment.ended_at));
+        let moments = self.timeline().iter().zip(began).filter(|(moment, _)| moment.checkpoint);
+        moments.map(|(moment, began)| moment.ended_at - began).sum()
+    }
+
     /// Throughput of the slowest half second, as a share of the median.
     pub(crate) fn slowest_half_second(&self) -> Option<f64> {
         self.half_seconds.map(|steadiness| steadiness.worst.of_median)

@@ -16,9 +16,9 @@ pub use format::{
     write_bytes_max,
 };
 pub use recovery::{
-    BackedUp, CheckpointPlace, CheckpointWriter, Consequence, Damage, DatabaseFiles, Dumped, Finding,
-    FinishedCheckpoint, Found, GenerationOptions, InstalledCheckpoint, NewGeneration, NewLogger, OpenError,
-    Progress, ProgressReport, Repaired, Replay, ReplayError, Replayed, Verified, WrittenParts, backup,
-    create_log_file, dump, inspect, log_identity, repair, verify,
+    BackedUp, CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, Consequence, Damage, DatabaseFiles,
+    Dumped, Finding, FinishedCheckpoint, Found, GenerationOptions, InstalledCheckpoint, NewGeneration,
+    NewLogger, OpenError, Progress, ProgressReport, Repaired, Replay, ReplayError, Replayed, Verified,
+    WrittenParts, backup, create_log_file, dump, inspect, log_identity, repair, verify,
 };
 pub use runtime::{Callback, EpochClock, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError};

@@ -18,9 +18,9 @@ pub(super) enum Format {
     Json,
 }
 
-/// How the log is compressed.
+/// How log and checkpoints are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum LogCompression {
+pub(super) enum CompressionArgument {
     /// Fast, and worth it only where the disk is slow
     Lz4,
 }
@@ -131,7 +131,19 @@ pub(super) struct Common {
 
     /// Compress the log
     #[arg(long, value_enum, conflicts_with = "memory")]
-    log_compression: Option<LogCompression>,
+    log_compression: Option<CompressionArgument>,
+
+    /// Compress checkpoints
+    #[arg(long, value_enum, conflicts_with_all = ["memory", "no_checkpoints"])]
+    checkpoint_compression: Option<CompressionArgument>,
+
+    /// Mebibytes of a checkpoint between two syncs; one at the end if there are never so many [default: 32]
+    #[arg(long, value_name = "N", conflicts_with_all = ["memory", "no_checkpoints"], value_parser = value_parser!(u64).range(1..=1 << 40))]
+    checkpoint_sync_mib: Option<u64>,
+
+    /// Mebibytes of a checkpoint that are written in a second [default: so many that it takes four fifths of the time to the next one]
+    #[arg(long, value_name = "N", conflicts_with_all = ["memory", "no_checkpoints"], value_parser = value_parser!(u64).range(1..=1 << 40))]
+    checkpoint_mib_per_second: Option<u64>,
 
     /// What of a transaction is logged
     #[arg(long, value_enum, default_value = "patches", conflicts_with = "memory")]
@@ -200,6 +212,9 @@ impl Common {
                 checkpoint_interval: (!self.memory).then(|| self.checkpoint_interval()),
                 has_no_checkpoints: self.no_checkpoints,
                 is_log_compressed: self.log_compression.is_some(),
+                is_checkpoint_compressed: self.checkpoint_compression.is_some(),
+                checkpoint_sync_bytes: self.checkpoint_sync_mib.map(|mib| mib << 20),
+                checkpoint_bytes_per_second: self.checkpoint_mib_per_second.map(|mib| mib << 20),
             },
         }
     }

@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 
 use ensilo_epoch::Epoch;
 use ensilo_log::{
-    CheckpointPlace, DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint, Log, OpenError, WrittenParts,
+    CheckpointPlace, CheckpointWriterOptions, DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint, Log,
+    OpenError, WrittenParts,
 };
 use ensilo_sync::sync;
 use ensilo_txn::{Engine, Protocol};
@@ -225,8 +226,12 @@ impl Checkpointer {
         log: &Log,
     ) -> Result<Vec<WrittenParts>> {
         let checkpointers = self.options.threads;
-        let parts = (self.options.parts / checkpointers).max(1);
-        let writer = |checkpointer| place.writer(checkpointer, parts, self.options.compression);
+        let options = CheckpointWriterOptions {
+            parts: (self.options.parts / checkpointers).max(1),
+            compression: self.options.compression,
+            sync_bytes: self.options.sync_bytes,
+        };
+        let writer = |checkpointer| place.writer(checkpointer, options);
         let writers = (0..checkpointers).map(writer).collect::<io::Result<_>>().map_err(io_failed)?;
         let bytes_before = self.counters.bytes_written.load(Ordering::Relaxed);
         let check = |bytes| {

@@ -31,6 +31,8 @@ pub(crate) struct CheckpointOptions {
     /// How many files they write, at least one each.
     pub(crate) parts: u32,
     pub(crate) compression: Compression,
+    /// What each thread writes between two syncs.
+    pub(crate) sync_bytes: u64,
     pub(crate) at_close: bool,
 }
 
@@ -56,6 +58,7 @@ impl Default for DurableOptions {
                 threads: u32::try_from(threads / CORES_PER_CHECKPOINTER).unwrap_or(1).clamp(1, 8),
                 parts: u32::try_from(threads).unwrap_or(1).clamp(1, 16),
                 compression: Compression::None,
+                sync_bytes: 32 << 20,
                 at_close: false,
             },
             recovery_threads: threads,

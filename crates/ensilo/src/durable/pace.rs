@@ -1,4 +1,8 @@
 //! Keeping a checkpoint from taking more of the disk and the processors than it should.
+//!
+//! Its rate follows from its size and the time to the next one, not from the disk's bandwidth that the log leaves: that is the lowest steady
+//! rate that keeps up, and what transactions feel of a checkpoint is mostly the processors' time, not the disk's. For a disk that can do
+//! little beside the log there is [`Options::checkpoint_bytes_per_second`](crate::Options::checkpoint_bytes_per_second).
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -21,6 +21,8 @@ pub enum Metric {
     LogBytesPerTransaction,
     /// Megabytes written to checkpoints.
     CheckpointMegabytes,
+    /// Seconds of the run during which a checkpoint was under way.
+    CheckpointSeconds,
     /// Seconds of a recovery.
     RecoverySeconds,
     /// Seconds of a recovery for each gigabyte of checkpoint and log.
@@ -43,6 +45,7 @@ impl Metric {
             Self::SlowestHalfSecond => "slowest / median half second",
             Self::LogBytesPerTransaction => "bytes of log a transaction",
             Self::CheckpointMegabytes => "MB of checkpoints",
+            Self::CheckpointSeconds => "seconds",
             Self::RecoverySeconds => "seconds",
             Self::RecoverySecondsPerGigabyte => "seconds for each GB",
             Self::RecoveryGigabytes => "GB read",
@@ -63,6 +66,7 @@ impl Metric {
             Self::SlowestHalfSecond => run.slowest_half_second(),
             Self::LogBytesPerTransaction => Some(run.log_bytes? as f64 / run.committed.max(1) as f64),
             Self::CheckpointMegabytes => Some(run.checkpoint_bytes? as f64 / 1e6),
+            Self::CheckpointSeconds => run.checkpoint_bytes.map(|_| run.checkpoint_seconds()),
             Self::RecoverySeconds => recovery.map(|recovery| recovery.seconds),
             Self::RecoverySecondsPerGigabyte => {
                 Some(recovery?.seconds / gigabytes.filter(|&read| read > 0.0)?)

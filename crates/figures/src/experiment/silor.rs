@@ -7,6 +7,14 @@ use super::{At, Axis, Claim, Experiment, Metric, Paper, Plot, Point, Quantity, S
 use crate::command::{BenchCommand, Storage};
 use crate::sizes::Sizes;
 
+/// More mebibytes than a checkpoint has, or could be written in a second.
+const MIB_UNLIMITED: u64 = 1 << 40;
+
+const ONE_SYNC: &str = "(a) one sync";
+const ONE_SYNC_AND_SLEEPS: &str = "(b) one sync, sleeps";
+const REGULAR_SYNCS: &str = "(c) regular syncs";
+const COMPRESSED_CHECKPOINTS: &str = "checkpoints by lz4";
+
 pub(super) fn experiments(sizes: &Sizes) -> Vec<Experiment> {
     vec![
         figure_1(sizes),
@@ -112,26 +120,47 @@ fn figures_2_and_3(sizes: &Sizes) -> Experiment {
                 AtLeast(1.0),
             )
             .needs_cores(8),
+            Claim::times(
+                "A worker on every processor beside loggers makes SiloR less steady (taken here as: the slowest half second is slower; the paper \
+                 has no number)",
+                Quantity::LastToFirst { metric: Metric::SlowestHalfSecond, of: "SiloR" },
+                f64::NAN,
+                AtMost(1.0),
+            )
+            .needs_cores(8),
         ],
     }
 }
 
 fn figure_4(sizes: &Sizes) -> Experiment {
     let command = || ycsb(sizes).storage(Storage::LogAndCheckpoints);
+    let synced_once = || command().option("--checkpoint-sync-mib", MIB_UNLIMITED);
     let [throughput, latency] = over_time();
+    let steadier = |text, than| {
+        let (metric, of) = (Metric::SlowestHalfSecond, REGULAR_SYNCS);
+        Claim::times(text, Quantity::Ratio { metric, of, to: than, at: At::First }, f64::NAN, AtLeast(1.0))
+    };
     Experiment {
         name: "silor-4",
         source: "SiloR §6.2, figure 4",
         title: "Regular synchronisation",
-        about: "SiloR's YCSB with log and checkpoints. The paper compares checkpoints that are synced once, with sleeps, and after each 32 MB. \
-                Ensilo always syncs a checkpoint after each 32 MiB and has no switch for the other two, so that (a) and (b) are not repeated. What \
-                can be varied here is how often the log is synced: as the disk follows, which is the default, or by epochs of fixed length, \
-                40 ms as in the paper and 200 ms.",
+        about: "SiloR's YCSB with log and checkpoints, which are (a) written as fast as can be and synced once, at the end, (b) with sleeps, and \
+                synced once, (c) synced after each 32 MiB. What Ensilo does is (b) and (c) together: a checkpoint is spread over four fifths of the \
+                time to the next one. It goes past the page cache, in which the paper supposes the cause of (a)'s bursts.",
         axis: Axis::Series,
         series: vec![
-            Series::bar("as the disk follows", Paper::Unknown, command()),
-            Series::bar("epochs of 40 ms", Paper::Unknown, command().option("--epoch-ms", 40)),
-            Series::bar("epochs of 200 ms", Paper::Unknown, command().option("--epoch-ms", 200)),
+            Series::bar(
+                ONE_SYNC,
+                Paper::Unknown,
+                synced_once().option("--checkpoint-mib-per-second", MIB_UNLIMITED),
+            ),
+            Series::bar(ONE_SYNC_AND_SLEEPS, Paper::Unknown, synced_once()),
+            Series::bar(
+                REGULAR_SYNCS,
+                Paper::Unknown,
+                command().option("--checkpoint-mib-per-second", MIB_UNLIMITED),
+            ),
+            Series::bar("(b)+(c): Ensilo", Paper::Unknown, command()),
         ],
         runs: sizes.timeline_runs,
         plots: vec![
@@ -140,13 +169,18 @@ fn figure_4(sizes: &Sizes) -> Experiment {
             Plot::here("Slowest half second as a share of the median one", Metric::SlowestHalfSecond),
             Plot::here("Median latency until stored", Metric::StoredLatencyMs),
         ],
-        claims: vec![Claim::times(
-            "Regular syncs almost entirely eliminate burstiness (taken here as: no half second falls below half of the median; the paper \
-                 has no number)",
-            Quantity::Value { metric: Metric::SlowestHalfSecond, of: "epochs of 40 ms", at: At::First },
-            f64::NAN,
-            AtLeast(0.5),
-        )],
+        claims: vec![
+            steadier(
+                "Regular syncs almost entirely eliminate the burstiness of one sync (taken here as: the slowest half second is no slower; the \
+                 paper has no number)",
+                ONE_SYNC,
+            ),
+            steadier(
+                "Sleeps reduce burstiness less than regular syncs do (taken here as: the slowest half second is no slower with regular syncs; \
+                 the paper has no number)",
+                ONE_SYNC_AND_SLEEPS,
+            ),
+        ],
     }
 }
 
@@ -197,41 +231,51 @@ fn figure_5(sizes: &Sizes) -> Experiment {
 }
 
 fn compression(sizes: &Sizes) -> Experiment {
-    let command = || ycsb(sizes).storage(Storage::LogAndCheckpoints);
+    let command = || {
+        ycsb(sizes).storage(Storage::LogAndCheckpoints).option("--checkpoint-mib-per-second", MIB_UNLIMITED)
+    };
+    let claim = |text, metric, relation| {
+        let (of, to, at) = (COMPRESSED_CHECKPOINTS, "SiloR", At::First);
+        Claim::times(text, Quantity::Ratio { metric, of, to, at }, f64::NAN, relation)
+    };
     Experiment {
         name: "silor-compression",
         source: "SiloR §6.2, Compression",
         title: "Whether compression pays off",
-        about: "SiloR's YCSB with log and checkpoints, as they are and by LZ4. The paper compressed checkpoints; Ensilo compresses the log, too, if \
-                it is told to compress.",
+        about: "SiloR's YCSB with log and checkpoints, as they are, with checkpoints compressed by LZ4 as in the paper, and with the log \
+                compressed. Checkpoints are written as fast as can be, so that it shows how long they take.",
         axis: Axis::Series,
         series: vec![
             Series::bar("SiloR", Paper::Unknown, command()),
-            Series::bar("SiloR+lz4", Paper::Unknown, command().option("--log-compression", "lz4")),
+            Series::bar(
+                COMPRESSED_CHECKPOINTS,
+                Paper::Unknown,
+                command().option("--checkpoint-compression", "lz4"),
+            ),
+            Series::bar("log by lz4", Paper::Unknown, command().option("--log-compression", "lz4")),
         ],
         runs: sizes.timeline_runs,
         plots: vec![
             Plot::here("Throughput", Metric::Throughput),
             Plot::here("Median latency until stored", Metric::StoredLatencyMs),
-            Plot::here("Log", Metric::LogBytesPerTransaction),
+            Plot::here("Time that checkpoints took, in all", Metric::CheckpointSeconds),
             Plot::here("Checkpoints", Metric::CheckpointMegabytes),
+            Plot::here("Log", Metric::LogBytesPerTransaction),
         ],
         claims: vec![
-            Claim::times(
-                "Compression does not help throughput (the paper has no number)",
-                Quantity::ratio("SiloR+lz4", "SiloR", At::First),
-                f64::NAN,
+            claim(
+                "Compressing checkpoints does not help throughput (the paper has no number)",
+                Metric::Throughput,
                 AtMost(1.0),
             ),
-            Claim::times(
-                "Compression does not help latency (the paper has no number)",
-                Quantity::Ratio {
-                    metric: Metric::StoredLatencyMs,
-                    of: "SiloR+lz4",
-                    to: "SiloR",
-                    at: At::First,
-                },
-                f64::NAN,
+            claim(
+                "Compressing checkpoints does not help latency (the paper has no number)",
+                Metric::StoredLatencyMs,
+                AtLeast(1.0),
+            ),
+            claim(
+                "Compressing checkpoints makes them take longer (the paper has no number)",
+                Metric::CheckpointSeconds,
                 AtLeast(1.0),
             ),
         ],
@@ -283,6 +327,18 @@ fn section_6_4(sizes: &Sizes) -> Experiment {
                 Quantity::LastToFirst { metric: Metric::RecoverySecondsPerGigabyte, of: "TPC-C" },
                 1.02,
                 AtMost(1.25),
+            ),
+            Claim::times(
+                "Log replay is the limiting factor (taken here as: TPC-C, mostly log, takes at least as long for each GB as YCSB, mostly \
+                 checkpoint; in the paper, where YCSB is two thirds log, 1.02x)",
+                Quantity::Ratio {
+                    metric: Metric::RecoverySecondsPerGigabyte,
+                    of: "TPC-C",
+                    to: "YCSB",
+                    at: At::Last,
+                },
+                1.02,
+                AtLeast(1.0),
             ),
         ],
     }

@@ -2,7 +2,7 @@
 //!
 //! # Source
 //! SiloR (OSDI 2014) §4.2. A checkpointer walks its tables in the order of their keys; each block of records goes to the next of its
-//! files, so that recovery can read as many files at once as it has cores; what was written is synced every 32 MB.
+//! files, so that recovery can read as many files at once as it has cores; what was written is synced now and then (every 32 MB).
 //!
 //! # Layout
 //! A part is a file header, blocks, and a last block that ends it (see [`crate::BlockEnd::Part`]) and has the part's number of records
@@ -28,8 +28,6 @@ use crate::format::{
 
 /// Payload bytes of a block, unless a single record has more.
 const BLOCK_BYTES: usize = 256 << 10;
-/// So much is written between two syncs.
-const SYNC_BYTES: u64 = 32 << 20;
 
 /// Where the parts of a checkpoint go.
 #[derive(Debug, Clone)]
@@ -42,13 +40,31 @@ pub struct CheckpointPlace {
     pub(crate) spelled: String,
 }
 
+/// How the parts of a checkpoint are written.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckpointWriterOptions {
+    /// How many files each checkpointer writes.
+    pub parts: u32,
+    /// Whether blocks are compressed.
+    pub compression: Compression,
+    /// How many bytes each checkpointer writes between two syncs.
+    pub sync_bytes: u64,
+}
+
+impl Default for CheckpointWriterOptions {
+    /// One file, not compressed, synced every 32 MiB.
+    fn default() -> Self {
+        CheckpointWriterOptions { parts: 1, compression: Compression::None, sync_bytes: 32 << 20 }
+    }
+}
+
 /// Writes the records of one checkpointer into its files.
 #[derive(Debug)]
 pub struct CheckpointWriter {
     parts: Vec<Part>,
     /// Gets the next block.
     next: usize,
-    compression: Compression,
+    options: CheckpointWriterOptions,
     /// The payload of the next block: records of `table`.
     payload: Vec<u8>,
     table: u32,
@@ -91,27 +107,26 @@ impl CheckpointPlace {
         self.begin_epoch
     }
 
-    /// A writer with `parts` files, for the `checkpointer`-th of those that write this checkpoint. All have the same number of files.
+    /// The writer for the `checkpointer`-th of those that write this checkpoint. All have the same options.
     ///
     /// # Errors
     /// Those of the system.
     ///
     /// # Panics
-    /// When `parts` is 0.
+    /// When there is to be no file.
     pub fn writer(
         &self,
         checkpointer: u32,
-        parts: u32,
-        compression: Compression,
+        options: CheckpointWriterOptions,
     ) -> io::Result<CheckpointWriter> {
-        assert!(parts > 0, "a checkpoint without files");
-        let parts: Vec<Part> =
-            (0..parts).map(|part| self.part(checkpointer * parts + part)).collect::<io::Result<_>>()?;
+        assert!(options.parts > 0, "a checkpoint without files");
+        let numbers = (0..options.parts).map(|part| checkpointer * options.parts + part);
+        let parts: Vec<Part> = numbers.map(|number| self.part(number)).collect::<io::Result<_>>()?;
         Ok(CheckpointWriter {
             bytes: parts.len() as u64 * FILE_HEADER_BYTES as u64,
             parts,
             next: 0,
-            compression,
+            options,
             payload: Vec::new(),
             table: 0,
             pending: 0,
@@ -214,14 +229,14 @@ impl CheckpointWriter {
         }
         let part = &mut self.parts[self.next];
         let before = part.file.offset();
-        part.append(&mut self.sealed, &self.payload, self.compression, BlockEnd::None)?;
+        part.append(&mut self.sealed, &self.payload, self.options.compression, BlockEnd::None)?;
         part.records += self.pending;
         self.bytes += part.file.offset() - before;
         self.next = (self.next + 1) % self.parts.len();
         *self.tables.entry(self.table).or_insert(0) += self.pending;
         self.pending = 0;
         self.payload.clear();
-        if self.bytes - self.synced_bytes >= SYNC_BYTES {
+        if self.bytes - self.synced_bytes >= self.options.sync_bytes {
             self.synced_bytes = self.bytes;
             self.parts.iter_mut().try_for_each(|part| part.file.sync_data())?;
         }

@@ -22,7 +22,7 @@ mod survey;
 mod verify;
 
 pub use backup::{BackedUp, backup};
-pub use checkpoint_writer::{CheckpointPlace, CheckpointWriter, WrittenParts};
+pub use checkpoint_writer::{CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, WrittenParts};
 pub use database_files::{DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint};
 pub use dump::{Dumped, dump};
 pub use error::{Consequence, Damage, Finding, OpenError, ReplayError};

@@ -11,7 +11,7 @@ use super::history::{Random, Run};
 use super::model::{AnyOrder, OneWrite, Op, Rows, Transaction, Versions, in_order};
 use super::writer::{DIR, TestLog, encode, find, options, recover, rows_up_to};
 use crate::format::{BlockEnd, Compression, Transactions, Write};
-use crate::recovery::{OpenError, Progress, Replay, ReplayError};
+use crate::recovery::{CheckpointWriterOptions, OpenError, Progress, Replay, ReplayError};
 
 fn new_disk() -> Arc<SimulatedDisk> {
     Arc::new(SimulatedDisk::new())
@@ -242,7 +242,9 @@ fn a_checkpoint_that_fails_leaves_the_one_before() {
         };
         disk.set_faults(faults);
         // Nothing is in it: everything is in the log.
-        let written = place.writer(0, 2, Compression::None).and_then(|writer| writer.finish());
+        let written = place
+            .writer(0, CheckpointWriterOptions { parts: 2, ..Default::default() })
+            .and_then(|writer| writer.finish());
         if let Ok(written) = written {
             let begin = place.begin_epoch();
             let finished =
@@ -258,6 +260,27 @@ fn a_checkpoint_that_fails_leaves_the_one_before() {
             assert_eq!(recover(&disk, 1).unwrap(), (rows_up_to(&run.history, stored), Some(stored)));
         }
     }
+}
+
+#[test]
+fn a_checkpoint_is_synced_as_often_as_it_is_told() {
+    let disk = new_disk();
+    let mut run = Run::new(&disk, 1, 12);
+    let mut syncs = |sync_bytes| {
+        let place = run.log.files.begin_checkpoint(run.log.durable_epoch).unwrap();
+        let options = CheckpointWriterOptions { sync_bytes, ..Default::default() };
+        let mut writer = place.writer(0, options).unwrap();
+        let before = disk.counts().syncs;
+        for key in 0..40_u64 {
+            let words = std::iter::repeat_n(key, 12 << 10);
+            writer.record(1, &key.to_be_bytes(), 1, 96 << 10, words).unwrap();
+        }
+        writer.finish().unwrap();
+        disk.counts().syncs - before
+    };
+    assert_eq!(syncs(u64::MAX), 1);
+    let regular = syncs(1 << 20);
+    assert!((4..=5).contains(&regular), "{regular} syncs of 3.75 MiB");
 }
 
 #[test]

@@ -13,8 +13,8 @@ use crate::format::{
     patch_bytes, put_bytes, transaction_bytes,
 };
 use crate::recovery::{
-    DatabaseFiles, FinishedCheckpoint, Found, GenerationOptions, NewGeneration, OpenError, Progress,
-    create_log_file, inspect, log_identity,
+    CheckpointWriterOptions, DatabaseFiles, FinishedCheckpoint, Found, GenerationOptions, NewGeneration,
+    OpenError, Progress, create_log_file, inspect, log_identity,
 };
 
 pub(crate) const DIR: &str = "db";
@@ -174,7 +174,8 @@ impl TestLog {
     /// Takes a checkpoint of `rows`, given with the TIDs that changed them last, in `parts` files.
     pub(crate) fn checkpoint(&mut self, begin: Epoch, rows: &Versions<Vec<u8>>, parts: u32) {
         let place = self.files.begin_checkpoint(begin).unwrap();
-        let mut writer = place.writer(0, parts, self.compression).unwrap();
+        let options = CheckpointWriterOptions { parts, compression: self.compression, ..Default::default() };
+        let mut writer = place.writer(0, options).unwrap();
         for ((table, key), (tid, row)) in rows {
             writer.record(*table, key, *tid, row.len(), words(row)).unwrap();
         }
