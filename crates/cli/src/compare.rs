@@ -11,6 +11,7 @@ use ensilo_bench::remove_temporary_files;
 use ensilo_bench::report::{Build, Machine};
 use ensilo_bench::tpcc::Scale;
 use ensilo_figures::compare::{PeerRun, read_runs, text_of, write_runs};
+use ensilo_figures::{FiguresError, in_words, make_directory, write_results};
 use ensilo_peers::{CompareOptions, PeerName, Setting, WorkloadName, compare};
 
 use crate::interrupt;
@@ -18,16 +19,16 @@ use crate::interrupt;
 const EXAMPLES: &str = "\
 Examples:
   ensilo compare
-      Every database under every workload, synced and not: half an hour on two cores.
+      Every database under every workload, synced and not. How many runs that is, and how long they measure, is said at the start.
   ensilo compare --peers ensilo,redb --workloads transfer-uniform --sync on --synced-workers 1,32
       Transfers that are answered when they are on disk, from one client and from 32 at once.
   ensilo compare --postgres 'host=/run/postgresql user=postgres dbname=test'
       PostgreSQL as well, over its socket.
-  ensilo compare --out results; ensilo figures run silo-4 --out results
-      The page of the figures, results/index.html, takes the comparison in.
+  ensilo figures run silo-4 --out results; ensilo compare --out results
+      One page for both, results/index.html.
 
 Each run loads a new database; databases take turns. After each run every row is read: balances and counters have to add up to what was
-committed, and every value has to be whole. If they do not, the exit code is 1.
+committed, and every value has to be whole. If they do not, the exit code is 1. After Ctrl-C it is 130.
 Every client thread waits for its answer before it goes on.";
 
 /// Ensilo beside SQLite, LMDB, redb, fjall, RocksDB and PostgreSQL, on the same work
@@ -84,7 +85,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Directory for compare.csv, with every single run, and the plots; what is there of the same runs is replaced
+    /// Directory for compare.csv, with every single run, the plots and the page; what is there of the same runs is replaced
     #[arg(long, value_name = "DIR", default_value = "ensilo-figures")]
     out: PathBuf,
 
@@ -114,46 +115,63 @@ enum Format {
     Json,
 }
 
-/// The exit code of a failed check, and of failures.
+/// The exit code of bad parameters, and of failures, a failed check among them.
+const USAGE: u8 = 2;
 const FAILED: u8 = 1;
 
 /// Makes the runs, keeps each finished one, and reports.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let options = arguments.options();
+    if options.peers.contains(&PeerName::Postgresql) && options.postgres.is_none() {
+        crate::refuse_usage("--peers postgresql needs --postgres with the address of a server");
+    }
     let interrupt = interrupt::on_ctrl_c(remove_temporary_files);
-    let mut view = if arguments.quiet { View::silent() } else { View::stderr() };
-    let seconds = (options.measured + options.warmup).as_secs_f64() * options.run_count() as f64;
-    view.note(&format!("{} runs of {seconds:.0} s in all, and the loads", options.run_count()));
     let mut runs = Vec::new();
-    let done = compare(&options, &mut view, &interrupt, |run| {
-        runs.push(run);
-        arguments.keep(&runs)
+    let done = make_directory(&arguments.out).map_err(failed).and_then(|()| {
+        let mut view = if arguments.quiet { View::silent() } else { View::stderr() };
+        let measured = (options.measured + options.warmup) * options.run_count() as u32;
+        view.note(&format!("{} runs; {} in all, and the loads", options.run_count(), in_words(measured)));
+        let done = compare(&options, &mut view, &interrupt, |run| {
+            runs.push(run);
+            arguments.keep(&runs)
+        });
+        view.close();
+        done
     });
-    view.close();
-    arguments.report(&runs);
+    let done = done.and(if runs.is_empty() { Ok(()) } else { arguments.report(&runs) });
     let is_consistent = runs.iter().all(|run| run.checks_failed == 0);
     if let Err(failure) = &done {
         eprintln!("error: {failure}");
     }
-    if done.is_ok() && is_consistent { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
+    match done {
+        Err(Failure::Refused(_)) => ExitCode::from(USAGE),
+        Err(_) => ExitCode::from(FAILED),
+        Ok(()) if !is_consistent => ExitCode::from(FAILED),
+        Ok(()) if interrupt.is_raised() => ExitCode::from(interrupt::EXIT_CODE),
+        Ok(()) => ExitCode::SUCCESS,
+    }
+}
+
+/// Results that cannot be kept.
+fn failed(error: FiguresError) -> Failure {
+    Failure::Io("cannot keep the results".to_owned(), std::io::Error::other(error))
 }
 
 impl Arguments {
     fn options(&self) -> CompareOptions {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let wide = |workers: &[u16]| workers.iter().map(|&workers| usize::from(workers)).collect::<Vec<_>>();
-        let mut workers = or_else(wide(&self.workers), || vec![1, cores]);
-        workers.dedup();
+        let workers = or_else(wide(&self.workers), || vec![1, cores]);
         let synced_workers = or_else(wide(&self.synced_workers), || match self.workers[..] {
             [] => vec![1, 32],
             _ => workers.clone(),
         });
         CompareOptions {
-            peers: or_else(self.peers.clone(), || PeerName::at_hand(self.postgres.is_some())),
-            workloads: or_else(self.workloads.clone(), || WorkloadName::ALL.to_vec()),
-            settings: or_else(self.sync.clone(), || vec![Setting::NotSynced, Setting::Synced]),
-            workers,
-            synced_workers,
+            peers: once(or_else(self.peers.clone(), || PeerName::at_hand(self.postgres.is_some()))),
+            workloads: once(or_else(self.workloads.clone(), || WorkloadName::ALL.to_vec())),
+            settings: once(or_else(self.sync.clone(), || vec![Setting::NotSynced, Setting::Synced])),
+            workers: once(workers),
+            synced_workers: once(synced_workers),
             records: self.records,
             accounts: self.accounts,
             warehouses: self.warehouses,
@@ -169,19 +187,17 @@ impl Arguments {
 
     /// Writes the runs so far, and before them what earlier comparisons left of other points.
     fn keep(&self, runs: &[PeerRun]) -> Result<(), Failure> {
-        let failed = |error: ensilo_figures::FiguresError| {
-            Failure::Io("cannot keep the results".to_owned(), std::io::Error::other(error))
-        };
         let mut kept = read_runs(&self.out).map_err(failed)?;
         kept.retain(|old| !runs.iter().any(|run| run.is_of_point(old)));
         kept.extend_from_slice(runs);
         write_runs(&self.out, &kept).map_err(failed)
     }
 
-    /// A reader that has gone (`| head`) is no failure.
-    fn report(&self, runs: &[PeerRun]) {
+    /// Writes the page and tells the runs. A reader that has gone (`| head`) is no failure.
+    fn report(&self, runs: &[PeerRun]) -> Result<(), Failure> {
+        let page = write_results(&self.out).map_err(failed)?;
         let text = match self.format {
-            Format::Text => text_of(runs),
+            Format::Text => format!("{}\n{}", text_of(runs), page.display()),
             Format::Json => {
                 let report =
                     serde_json::json!({ "machine": Machine::this(), "build": Build::this(), "runs": runs });
@@ -189,6 +205,7 @@ impl Arguments {
             }
         };
         let _ = writeln!(std::io::stdout(), "{text}");
+        Ok(())
     }
 }
 
@@ -201,4 +218,14 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// A list that was given, or what stands for none.
 fn or_else<T>(given: Vec<T>, default: impl FnOnce() -> Vec<T>) -> Vec<T> {
     if given.is_empty() { default() } else { given }
+}
+
+/// Each of a list at its first place.
+fn once<T: PartialEq>(list: Vec<T>) -> Vec<T> {
+    list.into_iter().fold(Vec::new(), |mut seen, one| {
+        if !seen.contains(&one) {
+            seen.push(one);
+        }
+        seen
+    })
 }

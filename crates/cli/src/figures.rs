@@ -7,9 +7,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use ensilo_bench::report::Machine;
-use ensilo_figures::model::{Counts, Model};
+use ensilo_figures::model::{Counts, Model, keep_counts};
 use ensilo_figures::{
-    Evaluation, FiguresError, Origin, Overrides, Program, Scale, Sizes, command_line, in_words,
+    Evaluation, FiguresError, Origin, Overrides, Program, Scale, Sizes, command_line, end_runs, in_words,
+    write_results,
 };
 
 use crate::interrupt;
@@ -20,17 +21,20 @@ Examples:
       The experiments, their places in the papers, and how long each takes.
   ensilo figures run all
       Everything at a small scale: about a quarter of an hour on two cores. Then open ensilo-figures/index.html.
-  ensilo figures run silo-4 silo-9 --workers 1,8,16,32 --seconds 10
-      Two figures with these numbers of workers.
+  ensilo figures run silo-4 silo-9 --workers 1,8,16,32 --seconds 10 --out longer
+      Two figures with these numbers of workers, beside the results of others.
   ensilo figures run all --scale full --out results
       Runs that are long enough for figures that are to be kept. What was finished before an interrupt is not made again.
+  ensilo figures run all --scale full --out results --replace
+      The same with another build, which takes the place of what is there.
   ensilo figures run silo-8 --dry-run
       The commands alone.
   ensilo figures model --out results
       What a model predicts for up to 64 cores, beside the paper's points.
 
 Every single run is a process `ensilo bench ... --format json`. Databases lie in the system's directory of temporary files (TMPDIR).
-If a run fails, or this program does not know what is asked of it, the others go on, and the exit code is 1.";
+Runs in other sizes, of another program (any other build) or another machine are not replaced without --replace: the exit code is 2.
+If a run fails, or this program does not know what is asked of it, the others go on, and the exit code is 1. After Ctrl-C it is 130.";
 
 /// The papers' figures, measured again on this machine
 #[derive(Debug, Subcommand)]
@@ -47,13 +51,18 @@ pub(crate) enum FiguresCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ModelArguments {
-    /// Directory for tables and plots
+    /// Directory for tables, plots and the page, which uses the same counts and costs from then on
     #[arg(long, value_name = "DIR", default_value = "ensilo-figures")]
     out: PathBuf,
 
     /// Counts of lines, as `cargo xtask sharing --csv FILE` writes them [default: those of docs/results/sharing.csv]
     #[arg(long, value_name = "FILE")]
     counts: Option<PathBuf>,
+
+    /// What a transaction costs alone, a table with the columns workload,system,instructions,alone_ns [default: docs/results/costs.csv,
+    /// measured on the machine that the output names]
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -65,6 +74,10 @@ pub(crate) struct RunArguments {
     /// Directory for the results; runs that are in it and fit are not made again
     #[arg(long, value_name = "DIR", default_value = "ensilo-figures")]
     out: PathBuf,
+
+    /// Give up what the directory has of these experiments in other sizes, of another program or another machine
+    #[arg(long)]
+    replace: bool,
 
     /// Only write the commands that would be run to stdout
     #[arg(long)]
@@ -118,45 +131,57 @@ pub(crate) fn run(command: &FiguresCommand) -> ExitCode {
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error}");
-        ExitCode::from(if matches!(error, FiguresError::UnknownExperiment(_)) { USAGE } else { FAILED })
+        let is_usage = matches!(error, FiguresError::UnknownExperiment(_) | FiguresError::WouldReplace(..));
+        ExitCode::from(if is_usage { USAGE } else { FAILED })
     })
 }
 
 fn list(sizing: &Sizing) -> Result<ExitCode, FiguresError> {
     let evaluation = sizing.evaluation(PathBuf::new())?;
+    let size = |selected: &[usize]| {
+        let (runs, time) = evaluation.size_of(selected);
+        format!("{runs:>4} runs {:>11}", in_words(time))
+    };
     for (at, experiment) in evaluation.experiments().iter().enumerate() {
-        let time = in_words(evaluation.time_of(at));
-        say(format_args!("{:20} {time:>11}  {}: {}", experiment.name, experiment.source, experiment.title));
+        let size = size(&[at]);
+        say(format_args!("{:20} {size}  {}: {}", experiment.name, experiment.source, experiment.title));
     }
+    say(format_args!("{:20} {}", "all", size(&evaluation.select(&["all".to_owned()])?)));
     Ok(ExitCode::SUCCESS)
 }
 
 fn make(arguments: &RunArguments) -> Result<ExitCode, FiguresError> {
-    let evaluation = arguments.sizing.evaluation(arguments.out.clone())?;
+    let evaluation = arguments.sizing.evaluation(arguments.out.clone())?.replacing(arguments.replace);
     let selected = evaluation.select(&arguments.names)?;
     if arguments.dry_run {
         evaluation.to_do(&selected).for_each(|run| say(format_args!("{}", command_line(&run.arguments))));
         return Ok(ExitCode::SUCCESS);
     }
-    if !arguments.quiet {
-        eprintln!("{}", evaluation.workload(&selected));
+    let workload = evaluation.workload(&selected);
+    let is_refused = workload.outdated > 0 && !arguments.replace;
+    if !arguments.quiet && !is_refused {
+        eprintln!("{workload}");
     }
-    let interrupt = interrupt::on_ctrl_c(|| {});
+    let interrupt = interrupt::on_ctrl_c(end_runs);
     let ending = evaluation.run(&selected, &Program::this()?, &interrupt, arguments.quiet)?;
     ending.lines.iter().for_each(|line| say(format_args!("{line}")));
     say(format_args!("{}", ending.page.display()));
     if ending.interrupted {
         eprintln!("interrupted; the same command goes on from here");
+        return Ok(ExitCode::from(interrupt::EXIT_CODE));
     }
     Ok(if ending.missing > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
 fn predict(arguments: &ModelArguments) -> Result<ExitCode, FiguresError> {
-    let model = Model::new(&Counts::read(arguments.counts.as_deref())?);
+    let (counts, costs) = (arguments.counts.as_deref(), arguments.costs.as_deref());
+    let model = Model::new(&Counts::read(counts, costs)?);
     say(format_args!("{}", model.to_text()));
     for file in model.write(&arguments.out)? {
         say(format_args!("{}", file.display()));
     }
+    keep_counts(&arguments.out, counts, costs)?;
+    say(format_args!("{}", write_results(&arguments.out)?.display()));
     Ok(ExitCode::SUCCESS)
 }
 

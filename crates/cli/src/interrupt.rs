@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ensilo_bench::driver::Interrupt;
 
 /// The exit code of a program that SIGINT ended, by the shells' custom.
-const ENDED_BY_INTERRUPT: i32 = 130;
+pub(crate) const EXIT_CODE: u8 = 130;
 
 /// An interrupt that Ctrl-C raises, as SIGTERM does. Before the program ends at once it does `clean_up`.
 pub(crate) fn on_ctrl_c(clean_up: fn()) -> Arc<Interrupt> {
@@ -16,7 +16,7 @@ pub(crate) fn on_ctrl_c(clean_up: fn()) -> Arc<Interrupt> {
             eprintln!("\nending; press Ctrl-C again to end at once");
         } else {
             clean_up();
-            std::process::exit(ENDED_BY_INTERRUPT);
+            std::process::exit(i32::from(EXIT_CODE));
         }
     };
     if let Err(error) = ctrlc::set_handler(handler) {

@@ -1,6 +1,7 @@
 //! The program `ensilo`.
 //!
-//! Exit codes: 0 all is well; 1 something failed: a consistency check, the database, or there is damage; 2 bad parameters.
+//! Exit codes: 0 all is well; 1 something failed: a consistency check, the database, or there is damage; 2 bad parameters;
+//! 130 `figures` or `compare` was interrupted, or Ctrl-C was pressed twice.
 #![forbid(unsafe_code)]
 
 mod bench;

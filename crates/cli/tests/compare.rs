@@ -36,8 +36,12 @@ fn what_was_measured_is_told_and_kept() {
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         text(&output.stdout)
     };
-    let told = compare("--peers ensilo,redb --workloads transfer-zipf");
+    let told = compare("--peers ensilo,redb,redb --workloads transfer-zipf");
     assert!(told.contains("transfer-zipf, synced, redb") && told.contains("passed"), "{told}");
+    let page = std::fs::read_to_string(out.join("index.html")).unwrap();
+    assert!(
+        page.contains("transfer-zipf, synced, redb") && page.contains("ensilo compare --peers ensilo,redb")
+    );
     let json = compare("--peers sqlite --workloads ycsb-f --sync off --format json");
     let report: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(report["runs"][0]["peer"], "sqlite");
@@ -45,4 +49,19 @@ fn what_was_measured_is_told_and_kept() {
     assert_eq!(kept.lines().count(), 1 + 4 + 1, "the second comparison keeps the first's runs: {kept}");
     std::fs::remove_dir_all(out).unwrap();
     assert_eq!(ensilo(&["compare", "--peers", "oracle"]).status.code(), Some(2));
+}
+
+#[cfg(feature = "peers")]
+#[test]
+fn what_cannot_be_compared_is_told_before_any_run() {
+    let without_server = ensilo(&["compare", "--peers", "postgresql"]);
+    assert_eq!(without_server.status.code(), Some(2));
+    assert!(without_server.stdout.is_empty() && text(&without_server.stderr).contains("--postgres"));
+    let file = std::env::temp_dir().join(format!("ensilo-compare-file-{}", std::process::id()));
+    std::fs::write(&file, "").unwrap();
+    let nowhere = ensilo(&["compare", "--peers", "redb", "--out", file.join("out").to_str().unwrap()]);
+    assert_eq!(nowhere.status.code(), Some(1));
+    let told = text(&nowhere.stderr);
+    assert!(nowhere.stdout.is_empty() && !told.lines().any(|line| line.starts_with("1/")), "{told}");
+    std::fs::remove_file(file).unwrap();
 }

@@ -35,8 +35,10 @@ fn the_list_names_every_figure_with_its_time() {
         "silor-recovery",
     ] {
         let line = list.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap_or_default();
-        assert!(line.contains(" s ") && line.contains('§'), "{name}: {list}");
+        assert!(line.contains(" s ") && line.contains('§') && line.contains(" runs "), "{name}: {list}");
     }
+    let all = list.lines().last().unwrap();
+    assert!(all.starts_with("all ") && all.contains(" runs ") && all.contains(" min "), "{list}");
 }
 
 /// The smallest runs that there are.
@@ -58,6 +60,14 @@ fn a_run_leaves_tables_plots_and_a_page_and_is_not_made_twice() {
     let again = ensilo(&run);
     assert_eq!(again.status.code(), Some(0));
     assert!(text(&again.stderr).contains("0 runs") && text(&again.stderr).contains("2 are there already"));
+    let other = ensilo(&[&run[..6], &["1", "--seconds", "0.2", "--runs", "1"]].concat());
+    assert_eq!(other.status.code(), Some(2), "{}", text(&other.stderr));
+    assert!(
+        text(&other.stderr).contains("silor-2-3: 2 runs with other parameters"),
+        "{}",
+        text(&other.stderr)
+    );
+    assert_eq!(std::fs::read_to_string(out.join("silor-2-3.csv")).unwrap(), table);
     std::fs::remove_dir_all(out).unwrap();
 }
 
@@ -71,12 +81,22 @@ fn the_model_tells_its_errors_and_leaves_tables_and_plots() {
         told.contains("MemSilo+GlobalTID, nothing fitted") && told.contains("ycsb, global-tid"),
         "{told}"
     );
-    for file in ["model-check.csv", "model.csv", "model-check.svg", "model-ycsb.svg", "model-tpcc.svg"] {
+    assert!(told.contains("AMD EPYC"), "the machine of the costs: {told}");
+    for file in
+        ["index.html", "model-check.csv", "model.csv", "model-check.svg", "model-ycsb.svg", "model-tpcc.svg"]
+    {
         assert!(out.join(file).exists() && told.contains(file), "{file}");
     }
     let missing = ensilo(&["figures", "model", "--out", out.to_str().unwrap(), "--counts", "nowhere.csv"]);
     assert_eq!(missing.status.code(), Some(1));
     assert!(text(&missing.stderr).contains("nowhere.csv"));
+    let costs = out.join("costs.csv");
+    std::fs::write(&costs, "workload,system,instructions,alone_ns\nycsb,ensilo,1500,500\n").unwrap();
+    let own =
+        ensilo(&["figures", "model", "--out", out.to_str().unwrap(), "--costs", costs.to_str().unwrap()]);
+    assert_eq!(own.status.code(), Some(0), "{}", text(&own.stderr));
+    let told = text(&own.stdout);
+    assert!(told.contains("costs.csv was measured on") && !told.contains("global-tid"), "{told}");
     std::fs::remove_dir_all(out).unwrap();
 }
 
@@ -138,9 +158,61 @@ fn an_interrupt_ends_an_evaluation_that_can_be_taken_up_again() {
     assert!(progress.any(|line| line.is_ok_and(|line| line.starts_with("1/"))), "a line for each run");
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let rest: Vec<String> = progress.map_while(Result::ok).collect();
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{rest:?}");
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
     assert!(!rest.iter().any(|line| line.starts_with("2/")), "{rest:?}");
     assert!(rest.iter().any(|line| line.contains("goes on from here")), "{rest:?}");
     assert!(out.join("index.html").is_file());
     std::fs::remove_dir_all(out).unwrap();
+}
+
+/// The processes whose parent is this one.
+#[cfg(target_os = "linux")]
+fn children_of(parent: u32) -> Vec<String> {
+    let processes =
+        std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let is_child = |process: &String| {
+        // The second field is the name in parentheses, the fourth the parent.
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let after_name = stat.rsplit(')').next().unwrap_or_default().split_whitespace().nth(1);
+        after_name.and_then(|field| field.parse::<u32>().ok()) == Some(parent)
+    };
+    processes.filter(|process| process.parse::<u32>().is_ok()).filter(is_child).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_second_interrupt_right_after_the_first_leaves_no_run_behind() {
+    let out = new_directory("twice");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ensilo"))
+        .args(["figures", "run", "silor-2-3", "--workers", "1", "--seconds", "60"])
+        .args(["--out", out.to_str().unwrap()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut progress = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    assert!(progress.any(|line| line.is_ok_and(|line| line.starts_with("1/"))), "a line for each run");
+    let run = loop {
+        if let [run] = &children_of(child.id())[..] {
+            break run.clone();
+        }
+    };
+    let twice = format!("kill -INT {0}; kill -INT {0}; sleep 0.005; kill -INT {0}", child.id());
+    Command::new("sh").args(["-c", &twice]).stderr(Stdio::null()).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!PathBuf::from(format!("/proc/{run}")).exists(), "the run goes on");
+    let _ = std::fs::remove_dir_all(out);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_to_is_told_before_the_first_run() {
+    let file = new_directory("file");
+    std::fs::write(&file, "").unwrap();
+    let out = file.join("out");
+    let output =
+        ensilo(&[&["figures", "run", "silo-10", "--out", out.to_str().unwrap()], &TINY[..]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert!(!told.lines().any(|line| line.starts_with("1/")), "{told}");
+    std::fs::remove_file(file).unwrap();
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,44 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// when it has passed once more.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// When everything is to end at once, a run has this long to remove its files before it is killed.
+const LAST_GRACE: Duration = Duration::from_secs(2);
+
+/// The run under way, for whoever ends this program without waiting for it.
+#[derive(Debug)]
+struct Running {
+    children: Vec<Child>,
+    /// No further run begins.
+    is_closed: bool,
+}
+
+static RUNNING: Mutex<Running> = Mutex::new(Running { children: Vec::new(), is_closed: false });
+
+fn running() -> MutexGuard<'static, Running> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the runs under way, which remove their files if they do that within two seconds, and lets no other begin. For a program that is
+/// about to end at once: whoever waits for a run does not come back.
+pub fn end_runs() {
+    let mut running = running();
+    running.is_closed = true;
+    running.children.iter_mut().for_each(end);
+}
+
+/// Asks until the process has ended: a bench ends in good order when it is asked once, and at once when it is asked again.
+fn end(child: &mut Child) {
+    let deadline = Instant::now() + LAST_GRACE;
+    while let Ok(None) = child.try_wait() {
+        if Instant::now() > deadline || ask_to_end(child).is_err() {
+            // What can be done has been done: a process that cannot be killed or waited for has ended.
+            let _ = child.kill().and_then(|()| child.wait());
+            return;
+        }
+        thread::sleep(LOOK_INTERVAL);
+    }
+}
+
 impl Program {
     /// The program at `path`, which understands `bench`.
     pub fn new(path: PathBuf) -> Self {
@@ -59,53 +98,60 @@ impl Program {
         this_program().map(Self::new)
     }
 
-    fn start(&self, arguments: &[String]) -> io::Result<Process> {
+    /// `None` if no further run may begin.
+    fn start(&self, arguments: &[String]) -> io::Result<Option<Process>> {
         let mut command = Command::new(&self.path);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C reaches this process alone, which hands it on: a second one, by which it would end at once, must not come by itself.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        // Held until the process is in the list, so that `end_runs` either finds it or comes before it.
+        let mut running = running();
+        if running.is_closed {
+            return Ok(None);
+        }
         let mut child = command.spawn()?;
-        let output = read_all(child.stdout.take());
-        let errors = read_all(child.stderr.take());
-        Ok(Process { child, output, errors })
+        let (output, errors) = (read_all(child.stdout.take()), read_all(child.stderr.take()));
+        let id = child.id();
+        running.children.push(child);
+        Ok(Some(Process { id, output, errors }))
     }
 }
 
 impl Bench for Program {
     fn run(&self, arguments: &[String], limit: Duration, interrupt: &Interrupt) -> Outcome {
-        let ended = self.start(arguments).and_then(|process| process.wait(limit, interrupt));
+        let ended = self.start(arguments).and_then(|process| match process {
+            Some(process) => process.wait(limit, interrupt),
+            None => Ok(Outcome::Interrupted),
+        });
         ended.unwrap_or_else(|error| Outcome::Failed(format!("cannot run {}: {error}", self.path.display())))
     }
 }
 
-/// A run under way. What it writes is read meanwhile, so that it never waits for a reader.
+/// A run under way, which is in the list of those. What it writes is read meanwhile, so that it never waits for a reader.
 struct Process {
-    child: Child,
+    id: u32,
     output: JoinHandle<Vec<u8>>,
     errors: JoinHandle<Vec<u8>>,
 }
 
 impl Process {
-    fn wait(mut self, limit: Duration, interrupt: &Interrupt) -> io::Result<Outcome> {
+    fn wait(self, limit: Duration, interrupt: &Interrupt) -> io::Result<Outcome> {
         let deadline = Instant::now() + limit;
         let (mut is_late, mut asked, mut asked_at) = (false, 0, Instant::now());
         let status = loop {
-            if let Some(status) = self.child.try_wait()? {
+            if let Some(status) = self.with_child(Child::try_wait)? {
                 break status;
             }
             is_late |= Instant::now() > deadline;
             let is_due = asked == 0 || asked_at.elapsed() > GRACE;
             if is_due && (is_late || interrupt.is_raised()) {
-                if asked < 2 {
-                    ask_to_end(&mut self.child)?
-                } else {
-                    self.child.kill()?
-                }
+                self.with_child(if asked < 2 { ask_to_end } else { Child::kill })?;
                 (asked, asked_at) = (asked + 1, Instant::now());
             }
             thread::sleep(LOOK_INTERVAL);
         };
+        running().children.retain(|child| child.id() != self.id);
         let [output, errors] = [self.output, self.errors].map(|reader| reader.join().unwrap_or_default());
         if interrupt.is_raised() {
             return Ok(Outcome::Interrupted);
@@ -114,6 +160,13 @@ impl Process {
             return Ok(Outcome::Failed(format!("took longer than {} s and was ended", limit.as_secs())));
         }
         Ok(outcome(status, &output, &String::from_utf8_lossy(&errors)))
+    }
+
+    /// The child is in the list until it has been waited for, hence its number is its own.
+    fn with_child<T>(&self, act: impl FnOnce(&mut Child) -> io::Result<T>) -> io::Result<T> {
+        let mut running = running();
+        let child = running.children.iter_mut().find(|child| child.id() == self.id);
+        child.map_or_else(|| Err(io::Error::other("the process is lost")), act)
     }
 }
 

@@ -50,6 +50,18 @@ pub struct PeerRun {
     pub checks: usize,
     /// Those that did not hold.
     pub checks_failed: usize,
+    /// When it ended, in UTC. Empty, like what follows, in tables from before these columns.
+    #[serde(default)]
+    pub measured_at: String,
+    /// The user's command.
+    #[serde(default)]
+    pub command: String,
+    /// The program in words.
+    #[serde(default)]
+    pub program: String,
+    /// The machine in words.
+    #[serde(default)]
+    pub machine: String,
 }
 
 impl PeerRun {

@@ -1,7 +1,7 @@
 //! From an experiment's results to its plots.
 
 use crate::error::FiguresError;
-use crate::experiment::{Axis, Experiment, Metric, Plot, PlotKind, Series};
+use crate::experiment::{Axis, Experiment, Metric, Plot, PlotKind, Point, Series};
 use crate::measurement::Measurement;
 use crate::plot::{Bar, BarChart, BarGroup, Curve, CurvePoint, LineChart, Shade, Ticks};
 use crate::results::Results;
@@ -69,21 +69,35 @@ impl View<'_> {
         if curves.iter().all(|curve| curve.is_paper) {
             return Ok(None);
         }
-        let (cores, beyond) = (self.cores as f64, self.measured_xs().into_iter().fold(0.0, f64::max));
-        let is_beyond = self.experiment.is_beyond(beyond, self.cores);
-        // It begins a little after the last point that is not beyond, and ends a little after the last that is.
-        let shade = Shade { from: cores + 0.15 * (beyond - cores), to: beyond + 0.05 * (beyond - cores) };
         let chart = LineChart {
             title: self.plot.title.to_owned(),
             x_label: self.experiment.axis.label().to_owned(),
             y_label: y_label.to_owned(),
             ticks,
             curves,
-            shades: is_beyond.then_some(shade).into_iter().collect(),
-            shade_meaning: format!("here, beyond {} processors", self.cores),
+            shades: self.shade_beyond().into_iter().collect(),
+            shade_meaning: self.beyond(),
             has_markers: true,
         };
         chart.to_svg().map(Some)
+    }
+
+    /// Where points lie that have more workers than there are processors.
+    fn shade_beyond(&self) -> Option<Shade> {
+        let (beyond, within): (Vec<&Point>, Vec<&Point>) =
+            self.measured().partition(|point| point.is_beyond(self.cores));
+        let last = |points: &[&Point]| points.iter().map(|point| point.x).max_by(f64::total_cmp);
+        let end = last(&beyond)?;
+        let Some(begin) = last(&within) else {
+            return Some(Shade { from: f64::NEG_INFINITY, to: f64::INFINITY });
+        };
+        // It begins a little after the last point that is not beyond, and ends a little after the last that is.
+        Some(Shade { from: begin + 0.15 * (end - begin), to: end + 0.05 * (end - begin) })
+    }
+
+    /// What a mark on points with more workers than processors means.
+    fn beyond(&self) -> String {
+        format!("here, beyond {} processors", self.cores)
     }
 
     /// What was measured, each figure divided by `unit`.
@@ -107,13 +121,12 @@ impl View<'_> {
 
     fn curves_of_paper(&self, unit: f64) -> Vec<Curve> {
         let curve = |(at, series): (usize, &Series)| {
-            let points = series.paper.points().into_iter().map(|point| {
-                let unit = unit * self.share(point.x);
-                let [y, min, max] = [point.throughput, point.min, point.max].map(|figure| figure / unit);
-                CurvePoint { x: point.x, y, min, max }
+            let points = series.paper.points().into_iter().filter_map(|point| {
+                let [y, min, max] = point.figure(self.plot.metric)?.map(|figure| figure / unit);
+                Some(CurvePoint { x: point.x, y, min, max })
             });
             Curve {
-                name: format!("{}, paper", series.name),
+                name: format!("{}, paper", series.paper.series().unwrap_or(series.name)),
                 series: at,
                 is_paper: true,
                 points: points.collect(),
@@ -123,16 +136,14 @@ impl View<'_> {
         curves.filter(|curve| !curve.points.is_empty()).collect()
     }
 
-    /// What a paper's throughput is divided by so that it is in the plot's metric.
-    fn share(&self, x: f64) -> f64 {
-        if self.plot.metric == Metric::ThroughputPerWorker { x } else { 1.0 }
-    }
-
-    /// The first point of the first series, here and in the paper.
+    /// The first point of the first series that has the figure both here and in the paper.
     fn units(&self) -> Option<Units> {
-        let first = *self.experiment.series.first()?.paper.points().first()?;
-        let here = self.results.spread(0, 0, self.plot.metric)?.median;
-        (here > 0.0).then(|| Units { here, paper: first.throughput / self.share(first.x) })
+        let of_series = |(at, series): (usize, &Series)| {
+            let [paper, ..] = series.paper.points().first()?.figure(self.plot.metric)?;
+            let here = self.results.spread(at, 0, self.plot.metric)?.median;
+            (here > 0.0).then_some(Units { here, paper })
+        };
+        self.experiment.series.iter().enumerate().find_map(of_series)
     }
 
     fn bars_beside_paper(&self) -> Result<Option<String>, FiguresError> {
@@ -149,18 +160,23 @@ impl View<'_> {
                 max: spread.max / unit,
             }),
             paper: relative_to.and_then(|units| {
-                let point = *series.paper.points().first()?;
-                let [value, min, max] =
-                    [point.throughput, point.min, point.max].map(|figure| figure / units.paper);
+                let figure = series.paper.points().first()?.figure(self.plot.metric)?;
+                let [value, min, max] = figure.map(|figure| figure / units.paper);
                 Some(Bar { value, min, max })
             }),
+            is_marked: series.points[0].is_beyond(self.cores),
         };
         let groups: Vec<_> = self.experiment.series.iter().enumerate().map(group).collect();
         if groups.iter().all(|group| group.here.is_none()) {
             return Ok(None);
         }
         let y_label = if relative_to.is_some() { "relative" } else { self.plot.metric.label() };
-        let chart = BarChart { title: self.plot.title.to_owned(), y_label: y_label.to_owned(), groups };
+        let chart = BarChart {
+            title: self.plot.title.to_owned(),
+            y_label: y_label.to_owned(),
+            groups,
+            mark_meaning: self.beyond(),
+        };
         chart.to_svg().map(Some)
     }
 
@@ -187,7 +203,7 @@ impl View<'_> {
             .find(|(_, shades)| !shades.is_empty())
             .unwrap_or_default();
         let chart = LineChart {
-            title: self.plot.title.to_owned(),
+            title: self.title_over_time(),
             x_label: "seconds".to_owned(),
             y_label: self.plot.metric.label().to_owned(),
             ticks: Ticks::Even,
@@ -197,6 +213,13 @@ impl View<'_> {
             has_markers: false,
         };
         chart.to_svg().map(Some)
+    }
+
+    /// Grey means a checkpoint there.
+    fn title_over_time(&self) -> String {
+        let workers = self.experiment.most_workers();
+        let beyond = format!("{} ({workers} workers, {})", self.plot.title, self.beyond());
+        if workers > self.cores { beyond } else { self.plot.title.to_owned() }
     }
 
     fn over_time_of(&self, run: &Measurement) -> Vec<CurvePoint> {
@@ -213,14 +236,15 @@ impl View<'_> {
 
     /// Where there is a measurement, ascending.
     fn measured_xs(&self) -> Vec<f64> {
-        let mut xs: Vec<f64> = self
-            .results
-            .runs()
-            .map(|((series, point, _), ..)| self.experiment.series[series].points[point].x)
-            .collect();
+        let mut xs: Vec<f64> = self.measured().map(|point| point.x).collect();
         xs.sort_by(f64::total_cmp);
         xs.dedup();
         xs
+    }
+
+    /// The points that there is a measurement of, once for each.
+    fn measured(&self) -> impl Iterator<Item = &Point> {
+        self.results.runs().map(|((series, point, _), _)| &self.experiment.series[series].points[point])
     }
 }
 

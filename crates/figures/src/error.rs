@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub enum FiguresError {
     /// There is no experiment of this name.
     UnknownExperiment(String),
+    /// The directory has results of the same experiments, which would be lost: what there is, by experiment.
+    WouldReplace(PathBuf, Vec<String>),
     /// A file of the results cannot be written or read.
     File(PathBuf, io::Error),
     /// A plot cannot be drawn.
@@ -31,6 +33,12 @@ impl fmt::Display for FiguresError {
             Self::UnknownExperiment(name) => {
                 write!(f, "there is no experiment {name}; `ensilo figures list` shows their names")
             }
+            Self::WouldReplace(directory, lost) => write!(
+                f,
+                "{} has results that would be lost:\n  {}\n--out names another directory; with --replace they are given up",
+                directory.display(),
+                lost.join("\n  ")
+            ),
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Plot(why) => write!(f, "cannot draw a plot: {why}"),
         }
@@ -41,7 +49,7 @@ impl error::Error for FiguresError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             Self::File(_, error) => Some(error),
-            Self::UnknownExperiment(_) | Self::Plot(_) => None,
+            Self::UnknownExperiment(_) | Self::WouldReplace(..) | Self::Plot(_) => None,
         }
     }
 }

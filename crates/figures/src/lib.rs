@@ -7,8 +7,8 @@
 //!
 //! ```text
 //! experiment -> plan -> runner -> bench (a process for each run) -> store (a file for each run)
-//!                                   store -> results -> verdict, table, drawing -> plot
-//!                                                       summary -> page
+//!                       gathered <- store -> results -> verdict, table, drawing -> plot
+//!                           summary -> page
 //! ```
 //!
 //! It knows `ensilo bench` by its arguments and its report only, never the engine. The page also takes in what [`compare`] finds.
@@ -20,6 +20,8 @@ pub mod compare;
 mod drawing;
 mod error;
 pub mod experiment;
+mod gathered;
+mod making;
 mod measurement;
 pub mod model;
 pub mod page;
@@ -34,9 +36,11 @@ mod summary;
 mod table;
 mod verdict;
 
-pub use bench::{Bench, Outcome, Program};
+pub use bench::{Bench, Outcome, Program, end_runs};
 pub use command::{BenchCommand, Storage, Workload as BenchWorkload};
 pub use error::FiguresError;
+pub use gathered::{make_directory, write_results};
+pub use making::{machine_in_words, now, program_in_words};
 pub use measurement::{HalfSecond, Latency, Measurement, MemoryUse, Moment, OfType, Recovery, StoredLatency};
 pub use plan::SingleRun;
 pub use progress::in_words;

@@ -68,6 +68,8 @@ pub struct Model {
     pub predictions: Vec<Prediction>,
     /// By how much getting a hot line takes longer while others want it, fitted.
     pub crowding: f64,
+    /// Where the costs were measured that Ensilo's curves are predicted from, in words.
+    pub machine: String,
 }
 
 impl Check {
@@ -106,7 +108,8 @@ impl Model {
             check(global_tid, "nothing fitted", &hot, 1.0),
             Check { fitted_at: Some(FITTED_AT), ..fitted },
         ];
-        Self { checks, predictions: predictions(counts, crowding), crowding }
+        let machine = counts.machine().to_owned();
+        Self { checks, predictions: predictions(counts, crowding), crowding, machine }
     }
 
     /// Writes tables, plots and a page of the model into a directory.
@@ -174,9 +177,35 @@ fn predictions(counts: &Counts, crowding: f64) -> Vec<Prediction> {
     counts.subjects().filter_map(predict).collect()
 }
 
+/// Copies of the counts and costs that a user has given for a directory of results, whose page is made of them from then on.
+const OWN_COUNTS: &str = "model-counts.csv";
+const OWN_COSTS: &str = "model-costs.csv";
+
+/// Keeps counts and costs for a directory's page; those that are not given are those of this program.
+///
+/// # Errors
+/// [`FiguresError::File`] if one cannot be read or written.
+pub fn keep_counts(
+    directory: &Path,
+    counts: Option<&Path>,
+    costs: Option<&Path>,
+) -> Result<(), FiguresError> {
+    for (given, name) in [(counts, OWN_COUNTS), (costs, OWN_COSTS)] {
+        let kept = directory.join(name);
+        match given {
+            Some(path) => write_whole(&kept, &std::fs::read(path).map_err(FiguresError::file(path))?)?,
+            None if kept.exists() => std::fs::remove_file(&kept).map_err(FiguresError::file(&kept))?,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
 /// The section of a directory's page: always there, since nothing has to be measured.
-pub(crate) fn section() -> Result<Section, FiguresError> {
-    told::section_of(&Model::new(&Counts::read(None)?))
+pub(crate) fn section_in(directory: &Path) -> Result<Section, FiguresError> {
+    let [counts, costs] =
+        [OWN_COUNTS, OWN_COSTS].map(|name| Some(directory.join(name)).filter(|path| path.exists()));
+    told::section_of(&Model::new(&Counts::read(counts.as_deref(), costs.as_deref())?))
 }
 
 #[cfg(test)]

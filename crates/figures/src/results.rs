@@ -4,18 +4,28 @@ use std::collections::BTreeMap;
 
 use crate::experiment::{Experiment, Metric};
 use crate::measurement::Measurement;
-use crate::plan::SingleRun;
 use crate::store::StoredOutcome;
 
 /// What has been measured of an experiment so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Results {
-    runs: BTreeMap<Place, (Vec<String>, Measurement)>,
+    runs: BTreeMap<Place, Run>,
     missing: BTreeMap<Place, Why>,
 }
 
 /// Series, point, repetition.
-type Place = (usize, usize, usize);
+pub(crate) type Place = (usize, usize, usize);
+
+/// A run that was measured.
+#[derive(Debug, Clone)]
+pub(crate) struct Run {
+    /// What the program was told.
+    pub arguments: Vec<String>,
+    /// When it ended; empty if that was not noted.
+    pub measured_at: String,
+    /// What came out.
+    pub measurement: Measurement,
+}
 
 /// Why a run has no measurement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,13 +63,18 @@ impl Spread {
 }
 
 impl Results {
-    /// Takes up how a run has ended.
-    pub(crate) fn add(&mut self, run: &SingleRun, outcome: StoredOutcome) {
-        let place = (run.series, run.point, run.repetition);
+    /// Takes up how the run at `place` has ended.
+    pub(crate) fn add(
+        &mut self,
+        place: Place,
+        arguments: Vec<String>,
+        measured_at: String,
+        outcome: StoredOutcome,
+    ) {
         let why = match outcome {
             StoredOutcome::Measured(report) => match serde_json::from_value(report) {
                 Ok(measurement) => {
-                    self.runs.insert(place, (run.arguments.clone(), measurement));
+                    self.runs.insert(place, Run { arguments, measured_at, measurement });
                     return;
                 }
                 Err(error) => Why::Failed(format!("its report cannot be read: {error}")),
@@ -75,14 +90,14 @@ impl Results {
         self.runs.is_empty()
     }
 
-    /// All runs: series, point, repetition, arguments and measurement.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (Place, &[String], &Measurement)> {
-        self.runs.iter().map(|(&place, (arguments, run))| (place, arguments.as_slice(), run))
+    /// All runs, each with its place.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (Place, &Run)> + Clone {
+        self.runs.iter().map(|(&place, run)| (place, run))
     }
 
     /// The repetitions of a point.
     pub(crate) fn of_point(&self, series: usize, point: usize) -> impl Iterator<Item = &Measurement> {
-        self.runs.range((series, point, 0)..=(series, point, usize::MAX)).map(|(_, (_, run))| run)
+        self.runs.range((series, point, 0)..=(series, point, usize::MAX)).map(|(_, run)| &run.measurement)
     }
 
     /// A figure of a point.
@@ -98,12 +113,17 @@ impl Results {
         repetition: usize,
         metric: Metric,
     ) -> Option<f64> {
-        metric.of(&self.runs.get(&(series, point, repetition))?.1)
+        metric.of(&self.runs.get(&(series, point, repetition))?.measurement)
+    }
+
+    /// How many repetitions there are at most of any point.
+    pub(crate) fn repetitions(&self) -> usize {
+        self.runs.keys().map(|(_, _, repetition)| repetition + 1).max().unwrap_or(0)
     }
 
     /// The least part of the processors that a run in memory got, if that is so little that the figures say nothing about the systems.
     pub(crate) fn starved(&self, cores: usize) -> Option<f64> {
-        let shares = self.runs.values().filter_map(|(_, run)| run.processor_share(cores));
+        let shares = self.runs.values().filter_map(|run| run.measurement.processor_share(cores));
         shares.min_by(f64::total_cmp).filter(|&least| least < PROCESSOR_SHARE_MIN)
     }
 

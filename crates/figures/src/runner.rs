@@ -1,36 +1,35 @@
 //! Making the runs of an evaluation that are not there yet, and writing what they say.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ensilo_bench::driver::Interrupt;
-use ensilo_bench::report::{Build, Machine};
+use ensilo_bench::report::Machine;
 
 use crate::bench::Bench;
-use crate::drawing::svg_of;
 use crate::error::FiguresError;
 use crate::experiment::Experiment;
-use crate::page::Page;
+use crate::gathered::{make_directory, page_in, write_results};
+use crate::making::Making;
 use crate::plan::{SingleRun, plan};
 use crate::progress::{Progress, in_words};
 use crate::results::Results;
 use crate::sizes::Sizes;
-use crate::store::{Found, Origin, Store, StoredOutcome, file_name, write_whole};
-use crate::summary::{lines_of, section_of};
-use crate::table::{command_line, csv_of_runs};
-use crate::{compare, model};
+use crate::store::{Origin, Outdated, Store, StoredOutcome};
+use crate::summary::lines_of;
+use crate::table::command_line;
 
 /// Experiments, and where their results are.
 #[derive(Debug)]
 pub struct Evaluation {
     experiments: Vec<Experiment>,
-    sizes: Sizes,
     runs: Vec<SingleRun>,
-    machine: Machine,
-    origin: Origin,
+    making: Making,
     store: Store,
     out: PathBuf,
+    replaces: bool,
 }
 
 /// What there is to do.
@@ -40,7 +39,7 @@ pub struct Workload {
     pub runs: usize,
     /// Those whose results are there.
     pub done: usize,
-    /// Those whose results are there with other parameters, of another program or machine: they are made anew.
+    /// Results that are there with other parameters, of another program or machine, and would be lost.
     pub outdated: usize,
     /// About how long the others take.
     pub time: Duration,
@@ -49,7 +48,7 @@ pub struct Workload {
 /// How an evaluation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
-    /// Lines for people: the claims of each experiment that was asked for.
+    /// Lines for people: the claims of each experiment that was asked for; if it ended early, of those that something is known of.
     pub lines: Vec<String>,
     /// Runs that failed or were refused.
     pub missing: usize,
@@ -67,8 +66,14 @@ impl Evaluation {
     pub fn new(sizes: Sizes, machine: Machine, origin: Origin, out: PathBuf) -> Self {
         let experiments = Experiment::all(&sizes);
         let runs = plan(&experiments, machine.cores);
-        let store = Store::new(&out, origin.clone());
-        Self { experiments, sizes, runs, machine, origin, store, out }
+        let (store, making) = (Store::new(&out), Making::new(sizes, &machine, origin));
+        Self { experiments, runs, making, store, out, replaces: false }
+    }
+
+    /// The same; if `replaces`, results of the same experiments in other sizes, of another program or another machine give way, instead of
+    /// being a reason to refuse.
+    pub fn replacing(self, replaces: bool) -> Self {
+        Self { replaces, ..self }
     }
 
     /// All experiments; their places in this list stand for them.
@@ -76,7 +81,7 @@ impl Evaluation {
         &self.experiments
     }
 
-    /// The places of the experiments of these names; `all` means every one.
+    /// The places of the experiments of these names, each once; `all` means every one.
     ///
     /// # Errors
     /// [`FiguresError::UnknownExperiment`].
@@ -88,12 +93,16 @@ impl Evaluation {
             let place = self.experiments.iter().position(|experiment| experiment.name == name);
             place.ok_or_else(|| FiguresError::UnknownExperiment(name.clone()))
         };
-        names.iter().map(find).collect()
+        let mut places = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        let mut seen = BTreeSet::new();
+        places.retain(|&place| seen.insert(place));
+        Ok(places)
     }
 
-    /// About how long an experiment takes if nothing of it is there.
-    pub fn time_of(&self, at: usize) -> Duration {
-        self.runs_of(&[at]).map(|run| run.estimate).sum()
+    /// How many runs experiments have, and about how long they take if nothing of them is there.
+    pub fn size_of(&self, selected: &[usize]) -> (usize, Duration) {
+        let estimates = || self.runs_of(selected).map(|run| run.estimate);
+        (estimates().count(), estimates().sum())
     }
 
     /// What there is to do for these experiments.
@@ -101,26 +110,23 @@ impl Evaluation {
         let mut workload = Workload { runs: 0, done: 0, outdated: 0, time: Duration::ZERO };
         for run in self.runs_of(selected) {
             workload.runs += 1;
-            match self.find(run) {
-                Found::Same(StoredOutcome::Measured(_)) => workload.done += 1,
-                Found::Other => workload.outdated += 1,
-                Found::Missing | Found::Same(_) => {}
-            }
+            workload.done += usize::from(self.is_done(run));
         }
+        workload.outdated = self.outdated(selected).map(|(_, outdated)| outdated.runs).sum();
         workload.time = self.to_do(selected).map(|run| run.estimate).sum();
         workload
     }
 
     /// The runs of these experiments that are not there yet.
     pub fn to_do<'a>(&'a self, selected: &'a [usize]) -> impl Iterator<Item = &'a SingleRun> {
-        self.runs_of(selected)
-            .filter(|run| !matches!(self.find(run), Found::Same(StoredOutcome::Measured(_))))
+        self.runs_of(selected).filter(|run| !self.is_done(run))
     }
 
     /// Makes these experiments' runs, and writes tables, plots and the page of everything that is there.
     ///
     /// # Errors
-    /// [`FiguresError::File`] and [`FiguresError::Plot`]. That single runs fail is no error.
+    /// [`FiguresError::WouldReplace`], before any run, if results would be lost that the user has not given up; [`FiguresError::File`], also
+    /// before any run if the directory cannot be written to, and [`FiguresError::Plot`]. That single runs fail is no error.
     pub fn run(
         &self,
         selected: &[usize],
@@ -128,20 +134,59 @@ impl Evaluation {
         interrupt: &Interrupt,
         is_quiet: bool,
     ) -> Result<Ending, FiguresError> {
+        self.prepare(selected)?;
         let workload = self.workload(selected);
         let mut progress = Progress::new(is_quiet, workload.runs - workload.done, workload.time);
         let mut experiment = None;
         for run in self.to_do(selected) {
             if experiment.replace(run.experiment).is_some_and(|before| before != run.experiment) {
-                self.write_results()?;
+                write_results(&self.out)?;
             }
             if !self.make(run, bench, interrupt, &mut progress)? {
                 break;
             }
         }
         progress.close();
-        self.write_results()?;
+        write_results(&self.out)?;
         Ok(self.ending(selected, interrupt.is_raised()))
+    }
+
+    /// Makes the directory ready for these experiments: what is outdated goes, or is a reason to refuse.
+    fn prepare(&self, selected: &[usize]) -> Result<(), FiguresError> {
+        let lost: Vec<String> = self
+            .outdated(selected)
+            .map(|(at, outdated)| told(self.experiments[at].name, &outdated))
+            .collect();
+        if !lost.is_empty() && !self.replaces {
+            return Err(FiguresError::WouldReplace(self.out.clone(), lost));
+        }
+        make_directory(&self.out)?;
+        for &at in selected {
+            let name = self.experiments[at].name;
+            let changes = self.outdated(&[at]).next().is_some() || self.to_do(&[at]).next().is_some();
+            self.store.remove_outdated(&self.experiments[at], &self.making.origin)?;
+            if changes || self.store.making(name).is_none() {
+                self.store.keep_making(name, &self.making_of(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// With what an experiment is made from now on: earlier commands count if their runs are of the same program on the same machine.
+    fn making_of(&self, experiment: &str) -> Making {
+        let before = self.store.making(experiment).filter(|before| before.origin == self.making.origin);
+        let mut commands = before.map(|before| before.commands).unwrap_or_default();
+        let command = command_line(&std::env::args().skip(1).collect::<Vec<_>>());
+        if commands.last() != Some(&command) {
+            commands.push(command);
+        }
+        Making { commands, ..self.making.clone() }
+    }
+
+    /// What of these experiments would be lost.
+    fn outdated(&self, selected: &[usize]) -> impl Iterator<Item = (usize, Outdated)> {
+        let of = |&at: &usize| Some((at, self.store.outdated(&self.experiments[at], &self.making.origin)?));
+        selected.iter().filter_map(of).collect::<Vec<_>>().into_iter()
     }
 
     /// Makes one run and keeps its outcome. False if the evaluation is to end.
@@ -166,7 +211,8 @@ impl Evaluation {
             StoredOutcome::Refused(why) => progress.note(&format!("{what}: refused: {why}")),
             StoredOutcome::Failed(why) => progress.note(&format!("{what}: failed: {why}")),
         }
-        self.store.keep(experiment, run, began.elapsed().as_secs_f64(), &outcome)?;
+        let origin = &self.making.origin;
+        self.store.keep(experiment, run, origin, began.elapsed().as_secs_f64(), &outcome)?;
         progress.end(run.estimate);
         Ok(true)
     }
@@ -175,72 +221,14 @@ impl Evaluation {
         selected.iter().flat_map(|&at| self.runs.iter().filter(move |run| run.experiment == at))
     }
 
-    fn find(&self, run: &SingleRun) -> Found {
-        self.store.find(&self.experiments[run.experiment], run)
+    fn is_done(&self, run: &SingleRun) -> bool {
+        let found = self.store.find(&self.experiments[run.experiment], run, &self.making.origin);
+        matches!(found, Some(StoredOutcome::Measured(_)))
     }
 
     /// What there is of an experiment.
     fn results(&self, at: usize) -> Results {
-        let mut results = Results::default();
-        for run in self.runs_of(&[at]) {
-            if let Found::Same(outcome) = self.find(run) {
-                results.add(run, outcome);
-            }
-        }
-        results
-    }
-
-    /// Every experiment that something is known of.
-    fn known(&self) -> impl Iterator<Item = (&Experiment, Results)> {
-        let all = self.experiments.iter().enumerate().map(|(at, experiment)| (experiment, self.results(at)));
-        all.filter(|(_, results)| !results.is_empty() || results.missing_count() > 0)
-    }
-
-    fn write_results(&self) -> Result<(), FiguresError> {
-        let cores = self.machine.cores;
-        for (experiment, results) in self.known() {
-            let table = csv_of_runs(experiment, &results, cores);
-            write_whole(&self.out.join(format!("{}.csv", experiment.name)), table.as_bytes())?;
-            for (number, plot) in (1..).zip(&experiment.plots) {
-                let Some(svg) = svg_of(experiment, plot, &results, cores)? else { continue };
-                let name = format!("{}-{number}.svg", file_name(experiment.name));
-                write_whole(&self.out.join(name), svg.as_bytes())?;
-            }
-        }
-        self.write_page()
-    }
-
-    fn write_page(&self) -> Result<(), FiguresError> {
-        let sections =
-            self.known().map(|(experiment, results)| section_of(experiment, &results, self.machine.cores));
-        let mut sections = sections.collect::<Result<Vec<_>, _>>()?;
-        sections.extend(compare::section_in(&self.out)?);
-        sections.push(model::section()?);
-        let page = Page { facts: self.facts(), sections };
-        write_whole(&self.page(), page.to_html().as_bytes())
-    }
-
-    fn page(&self) -> PathBuf {
-        self.out.join("index.html")
-    }
-
-    fn facts(&self) -> Vec<(&'static str, String)> {
-        let Machine { cpu, cores, memory_bytes, os } = &self.machine;
-        let build = Build::this();
-        let gibibytes = *memory_bytes as f64 / f64::from(1 << 30);
-        let command: Vec<String> = std::env::args().skip(1).collect();
-        vec![
-            ("machine", format!("{cpu}, {cores} processors, {gibibytes:.1} GiB, {os}")),
-            (
-                "program",
-                format!(
-                    "ensilo {}, {}, {}, {} (checksum {})",
-                    build.version, build.profile, build.rustc, build.target, self.origin.program
-                ),
-            ),
-            ("sizes", self.sizes.to_string()),
-            ("command", command_line(&command)),
-        ]
+        self.store.results(&self.experiments[at], &self.making.origin)
     }
 
     fn ending(&self, selected: &[usize], interrupted: bool) -> Ending {
@@ -248,12 +236,24 @@ impl Evaluation {
         for &at in selected {
             let (experiment, results) = (&self.experiments[at], self.results(at));
             missing += results.missing_count();
+            let is_complete = !interrupted || self.to_do(&[at]).next().is_none();
+            if results.is_empty() && !is_complete {
+                continue;
+            }
             lines.push(format!("{} ({}): {}", experiment.name, experiment.source, experiment.title));
-            let told = lines_of(experiment, &results, self.machine.cores);
+            let told = lines_of(experiment, &results, self.making.sizes.cores, is_complete);
             lines.extend(told.into_iter().map(|line| format!("  {line}")));
         }
-        Ending { lines, missing, interrupted, page: self.page() }
+        Ending { lines, missing, interrupted, page: page_in(&self.out) }
     }
+}
+
+/// What would be lost of an experiment, for people.
+fn told(experiment: &str, outdated: &Outdated) -> String {
+    let Outdated { runs, example, of_other_origin } = outdated;
+    let of =
+        if *of_other_origin { "by another program or on another machine" } else { "with other parameters" };
+    format!("{experiment}: {runs} runs {of}, like {}", command_line(example))
 }
 
 impl fmt::Display for Workload {
@@ -266,7 +266,7 @@ impl fmt::Display for Workload {
         if self.outdated > 0 {
             write!(
                 f,
-                "; {} are there with other parameters, of another program or another machine, and are made anew",
+                "; {} are there with other parameters, of another program or another machine, and are replaced",
                 self.outdated
             )?;
         }
@@ -276,9 +276,7 @@ impl fmt::Display for Workload {
 
 fn named(experiment: &Experiment, run: &SingleRun) -> String {
     let series = &experiment.series[run.series];
-    let at = match experiment.axis.label() {
-        "" => String::new(),
-        label => format!(", {} {label}", series.points[run.point].x),
-    };
+    let place = experiment.place(series.points[run.point].x);
+    let at = if place.is_empty() { String::new() } else { format!(", {place}") };
     format!("{}: {}{at}, run {} of {}", experiment.name, series.name, run.repetition + 1, experiment.runs)
 }

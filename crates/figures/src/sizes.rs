@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ensilo_bench::report::Machine;
+use serde::{Deserialize, Serialize};
 
 /// How thorough an evaluation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub struct Overrides {
 }
 
 /// The parameters that depend on the machine and the scale.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sizes {
     /// Processors of the machine.
     pub cores: usize,
@@ -79,8 +80,8 @@ impl Sizes {
             workers,
             all_workers,
             seconds,
-            warmup: (seconds / 4.0).min(2.0),
-            timeline_seconds: 6.0 * seconds,
+            warmup: rounded((seconds / 4.0).min(2.0)),
+            timeline_seconds: rounded(6.0 * seconds),
             runs: overrides.runs.unwrap_or(3),
             timeline_runs: overrides.runs.unwrap_or(match scale {
                 Scale::Quick => 1,
@@ -98,7 +99,7 @@ impl Sizes {
 
 impl fmt::Display for Sizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let million = |records: u64| records as f64 / 1e6;
+        let million = |records: u64| (records as f64 / 1e4).round() / 1e2;
         write!(
             f,
             "{} s a run, {} s over time, after {} s; {} and {} runs of each point; YCSB databases of {} million records, {} for the space of \
@@ -112,6 +113,11 @@ impl fmt::Display for Sizes {
             million(self.records_for_space)
         )
     }
+}
+
+/// To microseconds: products of decimal fractions are none.
+fn rounded(seconds: f64) -> f64 {
+    (1e6 * seconds).round() / 1e6
 }
 
 /// From one worker to twice as many as cores.
@@ -183,5 +189,23 @@ mod tests {
             (vec![1, 3], 3, vec![1, 3])
         );
         assert_eq!((sizes.seconds, sizes.runs, sizes.timeline_runs), (2.0, 5, 5));
+    }
+
+    #[test]
+    fn seconds_are_told_in_few_digits() {
+        for tenths in 1..=30 {
+            let overrides = Overrides { seconds: Some(f64::from(tenths) / 10.0), ..Overrides::default() };
+            let told = Sizes::new(Scale::Quick, &machine(2, 8 << 30), &overrides).to_string();
+            let longest = told.split(|c: char| !(c.is_ascii_digit() || c == '.')).map(str::len).max();
+            assert!(longest <= Some(5), "{told}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_the_same_after_they_were_written() {
+        let overrides = Overrides { seconds: Some(0.7), ..Overrides::default() };
+        let sizes = Sizes::new(Scale::Full, &machine(6, 8 << 30), &overrides);
+        let text = serde_json::to_string(&sizes).unwrap();
+        assert_eq!(serde_json::from_str::<Sizes>(&text).unwrap(), sizes);
     }
 }

@@ -1,8 +1,9 @@
 //! The finished single runs in the directory of the results, one file each, so that an evaluation that was stopped can be taken up again.
 //!
 //! # Layout
-//! `runs/EXPERIMENT/SERIES-AT-X-RUN-N.json`: what was run, by which program, where, and the program's whole report. A file counts for a
-//! run only if arguments, program and machine are the same; otherwise the run is made anew and the file replaced.
+//! - `runs/EXPERIMENT/SERIES-AT-X-RUN-N.json`: what was run, by which program, where, and the program's whole report. A file counts for a
+//!   run only if arguments, program and machine are the same.
+//! - `runs/EXPERIMENT.json`: with what the runs of the experiment are made ([`Making`]).
 //!
 //! # Crash
 //! A file is written beside and renamed: one that is there is whole. One that cannot be read is as if it were not there.
@@ -17,13 +18,14 @@ use serde_json::Value;
 use crate::bench::Outcome;
 use crate::error::FiguresError;
 use crate::experiment::Experiment;
+use crate::making::{Making, now};
 use crate::plan::SingleRun;
+use crate::results::{Place, Results};
 
-/// Where the results are kept, and what they have to be of.
+/// Where the results are kept.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     directory: PathBuf,
-    origin: Origin,
 }
 
 /// What measured: results of different origins are not mixed.
@@ -35,7 +37,13 @@ pub struct Origin {
     pub machine: String,
 }
 
-/// The content of a file.
+/// A file of a run.
+struct Kept {
+    path: PathBuf,
+    record: Record,
+}
+
+/// The content of such a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     experiment: String,
@@ -45,6 +53,8 @@ struct Record {
     arguments: Vec<String>,
     origin: Origin,
     wall_seconds: f64,
+    #[serde(default)]
+    measured_at: String,
     outcome: StoredOutcome,
 }
 
@@ -73,15 +83,15 @@ impl StoredOutcome {
     }
 }
 
-/// What there is of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Found {
-    /// Nothing.
-    Missing,
-    /// The result of other parameters, another program or another machine.
-    Other,
-    /// Its result.
-    Same(StoredOutcome),
+/// Results that a directory has of an experiment, and that are of no run of it as it is described now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Outdated {
+    /// How many.
+    pub runs: usize,
+    /// One of their commands.
+    pub example: Vec<String>,
+    /// Whether they are of another program or another machine.
+    pub of_other_origin: bool,
 }
 
 impl Origin {
@@ -108,23 +118,57 @@ impl Origin {
 }
 
 impl Store {
-    /// The results of `origin` in `directory`.
-    pub(crate) fn new(directory: &Path, origin: Origin) -> Self {
-        Self { directory: directory.join("runs"), origin }
+    /// The results in `directory`.
+    pub(crate) fn new(directory: &Path) -> Self {
+        Self { directory: directory.join("runs") }
     }
 
-    /// What there is of `run`, which is one of `experiment`.
-    pub(crate) fn find(&self, experiment: &Experiment, run: &SingleRun) -> Found {
-        let path = self.path(experiment, run);
-        let Some(record) =
-            fs::read(path).ok().and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok())
-        else {
-            return Found::Missing;
-        };
-        if record.arguments != run.arguments || record.origin != self.origin {
-            return Found::Other;
+    /// What there is of `run`, which is one of `experiment`, by the program and on the machine of `origin`.
+    pub(crate) fn find(
+        &self,
+        experiment: &Experiment,
+        run: &SingleRun,
+        origin: &Origin,
+    ) -> Option<StoredOutcome> {
+        let record: Record = read(&self.path(experiment, run))?;
+        (record.arguments == run.arguments && record.origin == *origin).then_some(record.outcome)
+    }
+
+    /// All that there is of `experiment` by `origin`, more repetitions than it asks for included.
+    pub(crate) fn results(&self, experiment: &Experiment, origin: &Origin) -> Results {
+        let mut results = Results::default();
+        for Kept { record, .. } in self.kept(experiment) {
+            if let Some(place) = record.place(experiment, origin) {
+                results.add(place, record.arguments, record.measured_at, record.outcome);
+            }
         }
-        Found::Same(record.outcome)
+        results
+    }
+
+    /// What there is of `experiment` in other sizes, of another program or another machine.
+    pub(crate) fn outdated(&self, experiment: &Experiment, origin: &Origin) -> Option<Outdated> {
+        let others = self.others(experiment, origin);
+        let measured: Vec<_> = others
+            .into_iter()
+            .map(|kept| kept.record)
+            .filter(|record| matches!(record.outcome, StoredOutcome::Measured(_)))
+            .collect();
+        let of_other_origin = measured.iter().any(|record| record.origin != *origin);
+        let example = measured.first()?.arguments.clone();
+        Some(Outdated { runs: measured.len(), example, of_other_origin })
+    }
+
+    /// Removes that.
+    ///
+    /// # Errors
+    /// [`FiguresError::File`].
+    pub(crate) fn remove_outdated(
+        &self,
+        experiment: &Experiment,
+        origin: &Origin,
+    ) -> Result<(), FiguresError> {
+        let mut others = self.others(experiment, origin).into_iter();
+        others.try_for_each(|Kept { path, .. }| fs::remove_file(&path).map_err(FiguresError::file(&path)))
     }
 
     /// Keeps the outcome of `run`.
@@ -135,6 +179,7 @@ impl Store {
         &self,
         experiment: &Experiment,
         run: &SingleRun,
+        origin: &Origin,
         wall_seconds: f64,
         outcome: &StoredOutcome,
     ) -> Result<(), FiguresError> {
@@ -145,13 +190,46 @@ impl Store {
             x: series.points[run.point].x,
             repetition: run.repetition + 1,
             arguments: run.arguments.clone(),
-            origin: self.origin.clone(),
+            origin: origin.clone(),
             wall_seconds,
+            measured_at: now(),
             outcome: outcome.clone(),
         };
-        let text = serde_json::to_vec_pretty(&record)
-            .unwrap_or_else(|error| unreachable!("every key is a string: {error}"));
-        write_whole(&self.path(experiment, run), &text)
+        write_json(&self.path(experiment, run), &record)
+    }
+
+    /// With what the runs of the experiment of this name are made, if there are any.
+    pub(crate) fn making(&self, experiment: &str) -> Option<Making> {
+        read(&self.making_path(experiment))
+    }
+
+    /// Keeps that.
+    ///
+    /// # Errors
+    /// [`FiguresError::File`].
+    pub(crate) fn keep_making(&self, experiment: &str, making: &Making) -> Result<(), FiguresError> {
+        write_json(&self.making_path(experiment), making)
+    }
+
+    /// The names of the experiments that there is something of, in no particular order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let names = files_in(&self.directory).into_iter();
+        names.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect()
+    }
+
+    fn others(&self, experiment: &Experiment, origin: &Origin) -> Vec<Kept> {
+        let mut kept = self.kept(experiment);
+        kept.retain(|kept| kept.record.place(experiment, origin).is_none());
+        kept
+    }
+
+    fn kept(&self, experiment: &Experiment) -> Vec<Kept> {
+        let files = files_in(&self.directory.join(experiment.name)).into_iter();
+        files.filter_map(|path| Some(Kept { record: read(&path)?, path })).collect()
+    }
+
+    fn making_path(&self, experiment: &str) -> PathBuf {
+        self.directory.join(format!("{experiment}.json"))
     }
 
     fn path(&self, experiment: &Experiment, run: &SingleRun) -> PathBuf {
@@ -160,6 +238,37 @@ impl Store {
         let file = format!("{name}-at-{x}-run-{}.json", run.repetition + 1);
         self.directory.join(experiment.name).join(file)
     }
+}
+
+impl Record {
+    /// Which run of `experiment` by `origin` it is of, if of any.
+    fn place(&self, experiment: &Experiment, origin: &Origin) -> Option<Place> {
+        let series = experiment.series_at(&self.series)?;
+        let is_of = |arguments: &[String]| arguments == self.arguments && self.origin == *origin;
+        let points = &experiment.series[series].points;
+        let point = points.iter().position(|point| is_of(&point.command.arguments(self.repetition)))?;
+        Some((series, point, self.repetition.checked_sub(1)?))
+    }
+}
+
+/// The files `*.json` of a directory in the order of their names; none if there is no such directory.
+fn files_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "json")).collect();
+    files.sort();
+    files
+}
+
+fn read<T: for<'d> Deserialize<'d>>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn write_json(path: &Path, content: &impl Serialize) -> Result<(), FiguresError> {
+    let text = serde_json::to_vec_pretty(content)
+        .unwrap_or_else(|error| unreachable!("every key is a string: {error}"));
+    write_whole(path, &text)
 }
 
 /// The file of the program that runs.

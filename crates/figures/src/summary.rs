@@ -3,21 +3,24 @@
 use crate::drawing::svg_of;
 use crate::error::FiguresError;
 use crate::experiment::{Axis, Claim, Experiment, Metric};
+use crate::making::{Making, from_to};
 use crate::page::{ClaimRow, Section, Table};
 use crate::plot::short_number;
 use crate::results::{Results, Why};
 use crate::table::command_line;
-use crate::verdict::{Verdict, judge, line, number_here};
+use crate::verdict::{judge, line};
 
-/// The section of an experiment on a machine with `cores` processors.
+/// The section of an experiment with what `making` says of its runs.
 ///
 /// # Errors
 /// [`FiguresError::Plot`].
 pub(crate) fn section_of(
     experiment: &Experiment,
     results: &Results,
-    cores: usize,
+    making: &Making,
 ) -> Result<Section, FiguresError> {
+    let cores = making.sizes.cores;
+    let measured = from_to(results.runs().map(|(_, run)| run.measured_at.as_str()));
     let plots =
         experiment.plots.iter().filter_map(|plot| svg_of(experiment, plot, results, cores).transpose());
     Ok(Section {
@@ -25,22 +28,38 @@ pub(crate) fn section_of(
         source: experiment.source.to_owned(),
         title: experiment.title.to_owned(),
         about: experiment.about.to_owned(),
-        notes: [notes(experiment, results), starved(results, cores)].concat(),
+        notes: [notes(experiment, results), beyond(experiment, cores), starved(results, cores)].concat(),
         claims: experiment.claims.iter().map(|claim| claim_row(experiment, claim, results, cores)).collect(),
         plots: plots.collect::<Result<_, _>>()?,
         table: Some(table_of(experiment, results, cores)),
         runs_file: Some(format!("{}.csv", experiment.name)),
         commands: commands(results),
+        facts: making.facts(&measured),
     })
 }
 
-/// A line for each claim, and one for each series of which runs are missing.
-pub(crate) fn lines_of(experiment: &Experiment, results: &Results, cores: usize) -> Vec<String> {
-    let claims = experiment.claims.iter().map(|claim| {
+/// A line for each claim, and one for each series of which runs are missing. Claims that there is no number for are left out if the runs
+/// have not all been made.
+pub(crate) fn lines_of(
+    experiment: &Experiment,
+    results: &Results,
+    cores: usize,
+    is_complete: bool,
+) -> Vec<String> {
+    let claims = experiment.claims.iter().filter_map(|claim| {
         let verdict = judge(experiment, claim, results, cores);
-        line(claim, &verdict)
+        (is_complete || verdict.here.is_some()).then(|| line(claim, &verdict))
     });
-    claims.chain(notes(experiment, results)).chain(starved(results, cores)).collect()
+    let notes = [notes(experiment, results), beyond(experiment, cores), starved(results, cores)];
+    claims.chain(notes.into_iter().flatten()).collect()
+}
+
+fn beyond(experiment: &Experiment, cores: usize) -> Vec<String> {
+    let workers = experiment.most_workers();
+    let note = format!(
+        "Points with more workers than the {cores} processors (up to {workers}) are marked and judge no claim."
+    );
+    if workers > cores { vec![note] } else { Vec::new() }
 }
 
 fn starved(results: &Results, cores: usize) -> Vec<String> {
@@ -64,14 +83,14 @@ fn notes(experiment: &Experiment, results: &Results) -> Vec<String> {
 }
 
 fn claim_row(experiment: &Experiment, claim: &Claim, results: &Results, cores: usize) -> ClaimRow {
-    let Verdict { here, ruling } = judge(experiment, claim, results, cores);
+    let verdict = judge(experiment, claim, results, cores);
     let unit = claim.unit;
     ClaimRow {
         text: claim.text.to_owned(),
         paper: if claim.paper.is_finite() { format!("{:.2}{unit}", claim.paper) } else { String::new() },
-        holds_if: format!("{} {:.2}{unit}", claim.relation.words(), claim.relation.bound()),
-        here: here.map_or_else(String::new, |here| number_here(here, unit)),
-        ruling,
+        holds_if: claim.relation.in_words(unit),
+        here: verdict.number_here(unit).unwrap_or_default(),
+        ruling: verdict.ruling,
     }
 }
 
@@ -93,11 +112,10 @@ fn table_of(experiment: &Experiment, results: &Results, cores: usize) -> Table {
     for (at, series) in experiment.series.iter().enumerate() {
         for (point, described) in series.points.iter().enumerate() {
             let Some(throughput) = results.spread(at, point, Metric::Throughput) else { continue };
-            let mut row = vec![series.name.to_owned()];
+            let beyond = if described.is_beyond(cores) { " (beyond the processors)" } else { "" };
+            let mut row = vec![format!("{}{beyond}", series.name)];
             if experiment.axis != Axis::Series {
-                let beyond =
-                    if experiment.is_beyond(described.x, cores) { " (beyond the processors)" } else { "" };
-                row.push(format!("{}{beyond}", described.x));
+                row.push(described.x.to_string());
             }
             row.push(throughput.count.to_string());
             row.extend(metrics.iter().map(|&metric| cell(results, at, point, metric)));
@@ -115,6 +133,6 @@ fn cell(results: &Results, series: usize, point: usize, metric: Metric) -> Strin
 
 /// The commands of the first repetition of every point.
 fn commands(results: &Results) -> Vec<String> {
-    let first = results.runs().filter(|((_, _, repetition), ..)| *repetition == 0);
-    first.map(|(_, arguments, _)| command_line(arguments)).collect()
+    let first = results.runs().filter(|((_, _, repetition), _)| *repetition == 0);
+    first.map(|(_, run)| command_line(&run.arguments)).collect()
 }

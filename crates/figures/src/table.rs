@@ -1,11 +1,12 @@
 //! The table of all single runs of an experiment, as CSV.
 
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Metric};
+use crate::making::Making;
 use crate::measurement::Measurement;
 use crate::results::Results;
 
 /// The names of the columns. Units stand in the names; columns that do not apply to a run are empty.
-const COLUMNS: [&str; 30] = [
+const COLUMNS: [&str; 34] = [
     "experiment",
     "series",
     "axis",
@@ -28,6 +29,7 @@ const COLUMNS: [&str; 30] = [
     "stored_latency_ms_max",
     "log_bytes",
     "checkpoint_bytes",
+    "checkpoint_seconds",
     "memory_bytes_before",
     "memory_bytes",
     "slowest_half_second_share",
@@ -36,28 +38,36 @@ const COLUMNS: [&str; 30] = [
     "recovery_log_bytes",
     "consistency_checks_passed",
     "command",
+    "measured_at",
+    "program",
+    "machine",
 ];
 
-/// Every run in a line, with the command that made it.
-pub(crate) fn csv_of_runs(experiment: &Experiment, results: &Results, cores: usize) -> String {
+/// Every run in a line, with the command that made it, and when, by what and where that was.
+pub(crate) fn csv_of_runs(experiment: &Experiment, results: &Results, making: &Making) -> String {
     let mut table = csv::Writer::from_writer(Vec::new());
     let mut write = |fields: &[String]| {
         table.write_record(fields).unwrap_or_else(|error| unreachable!("written to memory: {error}"));
     };
     write(&COLUMNS.map(str::to_owned));
-    for ((series, point, repetition), arguments, run) in results.runs() {
+    for ((series, point, repetition), run) in results.runs() {
         let described = &experiment.series[series];
-        let x = described.points[point].x;
+        let point = &described.points[point];
         let mut fields = vec![
             experiment.name.to_owned(),
             described.name.to_owned(),
             experiment.axis.label().to_owned(),
-            x.to_string(),
+            point.x.to_string(),
             (repetition + 1).to_string(),
-            experiment.is_beyond(x, cores).to_string(),
+            point.is_beyond(making.sizes.cores).to_string(),
         ];
-        fields.extend(figures(run));
-        fields.push(command_line(arguments));
+        fields.extend(figures(&run.measurement));
+        fields.extend([
+            command_line(&run.arguments),
+            run.measured_at.clone(),
+            making.program.clone(),
+            making.machine.clone(),
+        ]);
         write(&fields);
     }
     let bytes = table.into_inner().unwrap_or_else(|error| unreachable!("written to memory: {error}"));
@@ -65,7 +75,7 @@ pub(crate) fn csv_of_runs(experiment: &Experiment, results: &Results, cores: usi
 }
 
 /// From `workers` to `consistency_checks_passed`.
-fn figures(run: &Measurement) -> [String; 23] {
+fn figures(run: &Measurement) -> [String; 24] {
     let frequent = run.most_frequent_type();
     let stored = run.durable_latency_ms;
     let recovery = run.recovery;
@@ -86,6 +96,7 @@ fn figures(run: &Measurement) -> [String; 23] {
         text(stored.map(|stored| stored.max)),
         text(run.log_bytes),
         text(run.checkpoint_bytes),
+        text(Metric::CheckpointSeconds.of(run)),
         run.memory.live_bytes_before.to_string(),
         run.memory.live_bytes.to_string(),
         text(run.slowest_half_second()),

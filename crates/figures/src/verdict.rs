@@ -4,17 +4,23 @@
 //! disturbs the machine for a while disturbs both sides of a ratio. The claim holds if it holds in every repetition, and does not if it
 //! holds in none; if they disagree, nothing can be told. With fewer than three repetitions a number within a tenth of the bound
 //! says nothing either, nor does anything if a run in memory did not get the processors because others used them.
+//!
+//! A claim about a maximum over points is judged at each point by itself, because the largest of many noisy numbers is large by noise.
+//! That a ratio is *at most* so much fails where it fails at one point, in every repetition; that it is *at least* so much holds where it
+//! holds at one.
 
 use std::fmt;
 
-use crate::experiment::{At, Claim, Experiment, Metric, Quantity};
+use crate::experiment::{At, Claim, Experiment, Metric, Quantity, Relation};
 use crate::results::{Results, Spread};
 
 /// What became of a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Verdict {
-    /// The number here; `None` if there are no runs for it.
+    /// The number here, at the point that decides; `None` if there are no runs for it.
     pub here: Option<Spread>,
+    /// That point in words, if the claim is about several.
+    pub at: Option<String>,
     /// What follows.
     pub ruling: Ruling,
 }
@@ -35,46 +41,79 @@ const RUNS_TO_AGREE: usize = 3;
 /// With fewer repetitions a number has to be so far from the bound, as a share of it.
 const MARGIN: f64 = 0.1;
 
-/// Judges `claim`, which is one of `experiment`, on a machine with `cores` processors.
-pub(crate) fn judge(experiment: &Experiment, claim: &Claim, results: &Results, cores: usize) -> Verdict {
-    let numbers = (0..experiment.runs)
-        .filter_map(|repetition| View { experiment, results, cores, repetition }.number(&claim.quantity));
-    let numbers: Vec<f64> = numbers.collect();
-    let here = Spread::of(numbers.clone());
-    let ruling = if numbers.is_empty() {
-        Ruling::CannotBeTold(what_is_missing(experiment, claim, results))
-    } else {
-        rule(claim, &numbers, cores, results.starved(cores))
-    };
-    Verdict { here, ruling }
+/// The numbers of all repetitions at a place, and what they say.
+struct Judged {
+    /// The point in words, if the claim is about several.
+    at: Option<String>,
+    here: Spread,
+    ruling: Ruling,
 }
 
-fn what_is_missing(experiment: &Experiment, claim: &Claim, results: &Results) -> String {
-    let is_missing = |name: &&str| {
-        let series = experiment.series_at(name);
-        !results.runs().any(|((of, ..), ..)| Some(of) == series)
+/// Judges `claim`, which is one of `experiment`, on a machine with `cores` processors.
+pub(crate) fn judge(experiment: &Experiment, claim: &Claim, results: &Results, cores: usize) -> Verdict {
+    let places = View { experiment, results, cores }.places(&claim.quantity);
+    let judged = places.into_iter().filter_map(|(at, numbers)| {
+        let ruling = rule(claim.relation, &numbers);
+        Some(Judged { at, here: Spread::of(numbers)?, ruling })
+    });
+    let deciding = judged.max_by(|a, b| {
+        let weights = weight(claim.relation, &a.ruling).cmp(&weight(claim.relation, &b.ruling));
+        weights.then_with(|| a.here.median.total_cmp(&b.here.median))
+    });
+    let ruling = match &deciding {
+        _ if cores < claim.cores_min => {
+            let why = format!("it takes {} processors or more, there are {cores}", claim.cores_min);
+            Ruling::CannotBeTold(why)
+        }
+        None => Ruling::CannotBeTold(what_is_missing(experiment, claim, results, cores)),
+        Some(deciding) => results.starved(cores).map_or_else(|| deciding.ruling.clone(), others_at_work),
     };
-    let names: Vec<&str> = claim.quantity.series().into_iter().filter(is_missing).collect();
-    if names.is_empty() {
-        "its runs do not have the figures for it".to_owned()
-    } else {
-        format!("there are no runs of {}", names.join(" and "))
+    let (here, at) = deciding.map_or((None, None), |deciding| (Some(deciding.here), deciding.at));
+    Verdict { here, at, ruling }
+}
+
+/// Why nothing follows where a run got only this `share` of the processors.
+fn others_at_work(share: f64) -> Ruling {
+    Ruling::CannotBeTold(format!("others were at work: a run got {:.0} % of the processors", 100.0 * share))
+}
+
+/// What the ruling at one place weighs among several: a claim "at most" is refuted by one place, a claim "at least" is borne out by one, and
+/// where neither happens a place that says nothing leaves it open.
+fn weight(relation: Relation, ruling: &Ruling) -> u8 {
+    match (relation, ruling) {
+        (_, Ruling::CannotBeTold(_)) => 1,
+        (Relation::AtMost(_), Ruling::DoesNotHold) => 2,
+        (Relation::AtLeast(_) | Relation::Between(..), Ruling::Holds) => 2,
+        _ => 0,
     }
 }
 
-/// `starved` is the part of the processors that a run got if it got too few of them.
-fn rule(claim: &Claim, numbers: &[f64], cores: usize, starved: Option<f64>) -> Ruling {
-    let holding = numbers.iter().filter(|&&number| claim.relation.holds(number)).count();
-    let bound = claim.relation.bound();
-    let is_close = |number: &f64| (number - bound).abs() < MARGIN * bound.abs();
-    if cores < claim.cores_min {
-        Ruling::CannotBeTold(format!("it takes {} processors or more, there are {cores}", claim.cores_min))
-    } else if let Some(share) = starved {
-        let percent = 100.0 * share;
-        Ruling::CannotBeTold(format!("others were at work: a run got {percent:.0} % of the processors"))
-    } else if holding != 0 && holding != numbers.len() {
+fn what_is_missing(experiment: &Experiment, claim: &Claim, results: &Results, cores: usize) -> String {
+    let names = claim.quantity.series();
+    let has_runs = |name: &&str| {
+        let series = experiment.series_at(name);
+        results.runs().any(|((of, ..), _)| Some(of) == series)
+    };
+    let missing: Vec<&str> = names.iter().copied().filter(|name| !has_runs(name)).collect();
+    let is_within = |name: &&str| {
+        let points = experiment.series_at(name).into_iter().flat_map(|at| &experiment.series[at].points);
+        points.into_iter().any(|point| !point.is_beyond(cores))
+    };
+    if !missing.is_empty() {
+        format!("there are no runs of {}", missing.join(" and "))
+    } else if !names.iter().all(is_within) {
+        format!("its runs have more workers than the {cores} processors")
+    } else {
+        "its runs do not have the figures for it".to_owned()
+    }
+}
+
+fn rule(relation: Relation, numbers: &[f64]) -> Ruling {
+    let holding = numbers.iter().filter(|&&number| relation.holds(number)).count();
+    if holding != 0 && holding != numbers.len() {
         Ruling::CannotBeTold(format!("it holds in {holding} of {} runs", numbers.len()))
-    } else if numbers.len() < RUNS_TO_AGREE && numbers.iter().any(is_close) {
+    } else if numbers.len() < RUNS_TO_AGREE && numbers.iter().any(|&number| relation.is_close(number, MARGIN))
+    {
         Ruling::CannotBeTold(format!("too close to tell with {} run(s)", numbers.len()))
     } else if holding > 0 {
         Ruling::Holds
@@ -83,74 +122,131 @@ fn rule(claim: &Claim, numbers: &[f64], cores: usize, starved: Option<f64>) -> R
     }
 }
 
-/// One repetition of an experiment.
+/// The results of an experiment as a claim reads them.
 struct View<'a> {
     experiment: &'a Experiment,
     results: &'a Results,
     cores: usize,
-    repetition: usize,
+}
+
+/// A point of a series that counts, with its figure in one repetition, if it was measured.
+#[derive(Clone, Copy)]
+struct Counted {
+    x: f64,
+    figure: Option<f64>,
 }
 
 impl View<'_> {
-    fn number(&self, quantity: &Quantity) -> Option<f64> {
+    /// The places that a claim about `quantity` is judged at, each with the numbers of the repetitions that have one.
+    fn places(&self, quantity: &Quantity) -> Vec<(Option<String>, Vec<f64>)> {
+        let each = |number: &dyn Fn(usize) -> Option<f64>| {
+            let numbers = (0..self.results.repetitions()).filter_map(number);
+            vec![(None, numbers.filter(|number| number.is_finite()).collect())]
+        };
         match *quantity {
-            Quantity::LargestRatio { metric, of, to } => self.largest_ratio(metric, of, to),
-            Quantity::Ratio { metric, of, to, at } => {
-                let (above, below) = (self.counted(metric, of), self.counted(metric, to));
-                ratio(pick(&above, at)?, pick(&below, at)?)
-            }
+            Quantity::LargestRatio { metric, of, to } => self.places_of_ratios(metric, of, to),
+            Quantity::Ratio { metric, of, to, at } => each(&|run| {
+                let [above, below] = [of, to].map(|name| pick(&self.counted(metric, name, run), at));
+                ratio(above?, below?)
+            }),
             Quantity::LastToFirst { metric, of } => {
-                let points = self.counted(metric, of);
-                // Of a single point there is nothing to tell.
-                if points.len() < 2 {
-                    return None;
-                }
-                ratio(pick(&points, At::Last)?, pick(&points, At::First)?)
+                each(&|run| change(&self.counted(metric, of, run), At::First, At::Last))
             }
-            Quantity::Value { metric, of, at } => pick(&self.counted(metric, of), at)?.1,
+            Quantity::Change { metric, of, from, to } => {
+                each(&|run| change(&self.counted(metric, of, run), from, to))
+            }
+            Quantity::Crossing { metric, of, to } => each(&|run| crossing(&self.ratios(metric, of, to, run))),
+            Quantity::Value { metric, of, at } => {
+                each(&|run| pick(&self.counted(metric, of, run), at)?.figure)
+            }
         }
-        .filter(|number| number.is_finite())
     }
 
-    fn largest_ratio(&self, metric: Metric, of: &str, to: &str) -> Option<f64> {
-        let (above, below) = (self.counted(metric, of), self.counted(metric, to));
-        let ratios = above.iter().zip(&below).filter_map(|(&above, &below)| ratio(above, below));
-        ratios.max_by(f64::total_cmp)
+    /// Every point that counts with the ratios of its repetitions.
+    fn places_of_ratios(&self, metric: Metric, of: &str, to: &str) -> Vec<(Option<String>, Vec<f64>)> {
+        let repetitions = 0..self.results.repetitions();
+        let mut ratios: Vec<_> = repetitions.flat_map(|at| self.ratios(metric, of, to, at)).collect();
+        // Stable: the repetitions of a point stay in order.
+        ratios.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let place = |of_point: &[(f64, f64)]| {
+            let place = self.experiment.place(of_point[0].0);
+            let numbers = of_point.iter().map(|&(_, ratio)| ratio).collect();
+            (Some(place).filter(|place| !place.is_empty()), numbers)
+        };
+        ratios.chunk_by(|(a, _), (b, _)| a == b).map(place).collect()
     }
 
-    /// The points of a series that count, each with its figure, if it was measured.
-    fn counted(&self, metric: Metric, name: &str) -> Vec<(f64, Option<f64>)> {
+    /// `of` divided by `to` at every point that counts and has both, with its place on the axis.
+    fn ratios(&self, metric: Metric, of: &str, to: &str, repetition: usize) -> Vec<(f64, f64)> {
+        let (above, below) = (self.counted(metric, of, repetition), self.counted(metric, to, repetition));
+        let beside = |above: Counted| Some((above, *below.iter().find(|below| below.x == above.x)?));
+        let ratios = above.into_iter().filter_map(beside);
+        ratios
+            .filter_map(|(above, below)| Some((above.x, ratio(above, below)?)))
+            .filter(|(_, ratio)| ratio.is_finite())
+            .collect()
+    }
+
+    /// The points of a series that count.
+    fn counted(&self, metric: Metric, name: &str, repetition: usize) -> Vec<Counted> {
         let Some(series) = self.experiment.series_at(name) else { return Vec::new() };
         let points = self.experiment.series[series].points.iter().enumerate();
         points
-            .filter(|(_, point)| !self.experiment.is_beyond(point.x, self.cores))
-            .map(|(at, point)| (point.x, self.results.figure(series, at, self.repetition, metric)))
+            .filter(|(_, point)| !point.is_beyond(self.cores))
+            .map(|(at, point)| Counted {
+                x: point.x,
+                figure: self.results.figure(series, at, repetition, metric),
+            })
             .collect()
     }
 }
 
-fn pick(points: &[(f64, Option<f64>)], at: At) -> Option<(f64, Option<f64>)> {
+fn pick(points: &[Counted], at: At) -> Option<Counted> {
     match at {
         At::First => points.first().copied(),
+        At::BeforeLast => points.len().checked_sub(2).map(|before| points[before]),
         At::Last => points.last().copied(),
+        At::Nearest(x) => {
+            let distance = |point: &Counted| (point.x - f64::from(x)).abs();
+            points.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+        }
     }
 }
 
-/// One figure divided by the other, if they belong to the same point or to the same series, and both were measured.
-fn ratio(above: (f64, Option<f64>), below: (f64, Option<f64>)) -> Option<f64> {
-    Some(above.1? / below.1?)
+/// One figure divided by the other, if both were measured.
+fn ratio(above: Counted, below: Counted) -> Option<f64> {
+    Some(above.figure? / below.figure?)
+}
+
+/// A point divided by another one. Of a single point there is nothing to tell.
+fn change(points: &[Counted], from: At, to: At) -> Option<f64> {
+    let (from, to) = (pick(points, from)?, pick(points, to)?);
+    if from.x == to.x { None } else { ratio(to, from) }
+}
+
+/// Where ratios, given by ascending place, fall below 1.
+fn crossing(ratios: &[(f64, f64)]) -> Option<f64> {
+    let is_below = |&(_, ratio): &(f64, f64)| ratio < 1.0;
+    let Some(after) = ratios.iter().position(is_below) else { return Some(ratios.last()?.0) };
+    let Some(before) = after.checked_sub(1) else { return Some(ratios[0].0) };
+    let ((left, above), (right, below)) = (ratios[before], ratios[after]);
+    Some(left + (right - left) * (above - 1.0) / (above - below))
+}
+
+impl Verdict {
+    /// The median, from where to where the repetitions lie, and at which point.
+    pub(crate) fn number_here(&self, unit: &str) -> Option<String> {
+        let Spread { median, min, max, count } = self.here?;
+        let at = self.at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
+        let spread = if count > 1 { format!(" ({min:.2} to {max:.2})") } else { String::new() };
+        Some(format!("{median:.2}{unit}{spread}{at}"))
+    }
 }
 
 /// A line for people: the claim, the number here, the ruling.
 pub(crate) fn line(claim: &Claim, verdict: &Verdict) -> String {
-    let here = verdict.here.map_or_else(|| "no number".to_owned(), |here| number_here(here, claim.unit));
+    let here = verdict.number_here(claim.unit).unwrap_or_else(|| "no number".to_owned());
     format!("{}: here {here}: {}", claim.text, verdict.ruling)
-}
-
-/// The median, and from where to where the repetitions lie.
-pub(crate) fn number_here(here: Spread, unit: &str) -> String {
-    let Spread { median, min, max, count } = here;
-    if count > 1 { format!("{median:.2}{unit} ({min:.2} to {max:.2})") } else { format!("{median:.2}{unit}") }
 }
 
 impl fmt::Display for Ruling {
@@ -163,5 +259,7 @@ impl fmt::Display for Ruling {
     }
 }
 
+#[cfg(test)]
+mod full_run;
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,16 @@
 //! Every database under every workload, at both settings, taking turns.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ensilo::Database;
 use ensilo_bench::driver::{Check, Failure, Interrupt, RunOptions, RunResult, View, Workload, run};
+use ensilo_bench::report::Machine;
 use ensilo_bench::tpcc::{ReadOnly, Scale, Tpcc, TpccOptions};
 use ensilo_bench::ycsb::YcsbOptions;
 use ensilo_bench::{TemporaryDirectory, temporary_root};
 use ensilo_figures::compare::PeerRun;
+use ensilo_figures::{Origin, command_line, in_words, machine_in_words, now, program_in_words};
 
 use crate::engine::{
     Ensilo, Fjall, FjallTables, KeyValue, Lmdb, LmdbTables, OrderedStore, Postgres, Redb, RedbTables, Sqlite,
@@ -87,6 +89,10 @@ pub fn compare(
     mut keep: impl FnMut(PeerRun) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     options.refuse_what_is_not_there()?;
+    let origin = Origin::of_this_program();
+    let program =
+        origin.map_or_else(|_| "a program whose file is gone".to_owned(), |it| program_in_words(&it));
+    let mut course = Course { began: Instant::now(), done: 0, runs: options.run_count() };
     let mut tpcc_rows = None;
     for subject in options.subjects() {
         if subject.workload != WorkloadName::Tpcc {
@@ -95,10 +101,12 @@ pub fn compare(
         for number in 1..=options.runs {
             for &peer in &options.peers {
                 let name = options.name_of(subject, peer, number);
-                let turn = Turn { options, subject, name, view, interrupt, tpcc_rows: &mut tpcc_rows };
+                let phase = course.phase(&name, options.measured + options.warmup);
+                let turn = Turn { options, subject, name, phase, view, interrupt, tpcc_rows: &mut tpcc_rows };
                 match turn.take(peer) {
                     Ok(measured) if !interrupt.is_raised() => {
-                        keep(told(subject, peer, number, &measured))?;
+                        keep(told(subject, peer, number, &measured, &program))?;
+                        course.done += 1;
                     }
                     Ok(_) | Err(Failure::Interrupted) => return Ok(()),
                     Err(failure) => return Err(failure),
@@ -170,7 +178,43 @@ fn refused(why: &str) -> Failure {
     Failure::Refused(why.to_owned())
 }
 
-fn told(subject: Subject, peer: PeerName, number: usize, measured: &Measured) -> PeerRun {
+/// How far a comparison is.
+struct Course {
+    began: Instant,
+    done: usize,
+    runs: usize,
+}
+
+impl Course {
+    /// What the view calls the next run: which it is, and about how much time is left. At first only the `planned` time of a run is known,
+    /// without the load.
+    fn phase(&self, name: &str, planned: Duration) -> String {
+        let each = match self.done {
+            0 => planned,
+            done => self.began.elapsed().div_f64(done as f64),
+        };
+        let left = in_words(each.mul_f64((self.runs - self.done) as f64));
+        let and_loads = if self.done == 0 { " and the loads" } else { "" };
+        format!("{}/{} {name}; {left}{and_loads} left", self.done + 1, self.runs)
+    }
+}
+
+/// The user's command, without what may hold a password.
+fn own_command(arguments: impl Iterator<Item = String>) -> String {
+    const SECRET: &str = "--postgres";
+    let mut is_secret = false;
+    let hidden = arguments.map(|argument| {
+        let hides = std::mem::replace(&mut is_secret, argument == SECRET);
+        match argument.split_once('=') {
+            _ if hides => "...".to_owned(),
+            Some((SECRET, _)) => format!("{SECRET}=..."),
+            _ => argument,
+        }
+    });
+    command_line(&hidden.collect::<Vec<_>>())
+}
+
+fn told(subject: Subject, peer: PeerName, number: usize, measured: &Measured, program: &str) -> PeerRun {
     let Measured { result, checks, rows } = measured;
     let mut latencies = ensilo_bench::driver::Latencies::new();
     result.measurements.types().iter().for_each(|of_type| latencies.add(&of_type.latencies));
@@ -191,6 +235,10 @@ fn told(subject: Subject, peer: PeerName, number: usize, measured: &Measured) ->
         latency_us_p99: latencies.quantile_ns(0.99) as f64 / 1e3,
         checks: checks.len(),
         checks_failed: checks.iter().filter(|check| !check.passed()).count(),
+        measured_at: now(),
+        command: own_command(std::env::args().skip(1)),
+        program: program.to_owned(),
+        machine: machine_in_words(&Machine::this()),
     }
 }
 
@@ -199,6 +247,8 @@ struct Turn<'a> {
     options: &'a CompareOptions,
     subject: Subject,
     name: String,
+    /// What the view calls it.
+    phase: String,
     view: &'a mut View,
     interrupt: &'a Interrupt,
     /// The rows of TPC-C, once they are made.
@@ -210,7 +260,7 @@ impl Turn<'_> {
     fn take(mut self, peer: PeerName) -> Result<Measured, Failure> {
         let root = self.options.directory.clone().map_or_else(temporary_root, Ok)?;
         let place = TemporaryDirectory::new(&root)?;
-        self.view.stage(&self.name);
+        self.view.stage(&self.phase);
         let (place, setting) = (place.path(), self.subject.setting);
         if self.subject.workload == WorkloadName::Tpcc {
             return match peer {
@@ -315,7 +365,7 @@ impl Turn<'_> {
             measured: self.options.measured,
             pin: true,
         };
-        let result = run(workload, &options, &self.name, self.view, self.interrupt)?;
+        let result = run(workload, &options, &self.phase, self.view, self.interrupt)?;
         let checks = workload.check(self.view, self.interrupt)?;
         for check in checks.iter().filter(|check| !check.passed()) {
             let (name, condition) = (&self.name, check.condition);
@@ -323,5 +373,31 @@ impl Turn<'_> {
                 .note(&format!("{name}: it does not hold that {condition}: {}", check.examples.join("; ")));
         }
         Ok(Measured { result, checks, rows })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_says_which_run_it_is_and_how_much_time_is_left() {
+        let mut course = Course { began: Instant::now(), done: 0, runs: 12 };
+        let phase = |course: &Course| course.phase("redb tpcc", Duration::from_secs(5));
+        assert_eq!(phase(&course), "1/12 redb tpcc; 1 min 00 s and the loads left");
+        course.began = Instant::now().checked_sub(Duration::from_secs(40)).unwrap();
+        course.done = 4;
+        assert_eq!(phase(&course), "5/12 redb tpcc; 1 min 20 s left");
+    }
+
+    #[test]
+    fn a_command_is_noted_without_passwords() {
+        let told = |words: &[&str]| own_command(words.iter().map(|&word| word.to_owned()));
+        let secret = "host=here password=secret";
+        assert_eq!(
+            told(&["compare", "--postgres", secret, "--runs", "1"]),
+            "ensilo compare --postgres ... --runs 1"
+        );
+        assert_eq!(told(&["compare", &format!("--postgres={secret}")]), "ensilo compare --postgres=...");
     }
 }

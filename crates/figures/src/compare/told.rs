@@ -5,7 +5,8 @@ use comfy_table::{CellAlignment, Table as TextTable};
 
 use super::{FILE_NAME, PeerRun};
 use crate::error::FiguresError;
-use crate::page::{Section, Table};
+use crate::making::from_to;
+use crate::page::{Fact, Section, Table};
 use crate::plot::{Bar, BarChart, BarGroup, short_number};
 use crate::results::Spread;
 
@@ -129,8 +130,29 @@ pub fn section_of(runs: &[PeerRun]) -> Result<Section, FiguresError> {
         plots: plots_of(runs)?.into_iter().map(|(_, svg)| svg).collect(),
         table: Some(Table { header: HEADER.map(str::to_owned).to_vec(), rows: rows_of(runs) }),
         runs_file: Some(FILE_NAME.to_owned()),
+        facts: facts_of(runs),
         ..Section::default()
     })
+}
+
+/// With what the runs were made; several comparisons may have been.
+fn facts_of(runs: &[PeerRun]) -> Vec<Fact> {
+    let all = |of: fn(&PeerRun) -> &str| {
+        let mut different: Vec<&str> = Vec::new();
+        for text in runs.iter().map(of) {
+            let text = if text.is_empty() { "not noted for some runs" } else { text };
+            if !different.contains(&text) {
+                different.push(text);
+            }
+        }
+        different.join("\n")
+    };
+    vec![
+        ("machine", all(|run| &run.machine)),
+        ("program", all(|run| &run.program)),
+        ("measured", from_to(runs.iter().map(|run| run.measured_at.as_str()))),
+        ("command", all(|run| &run.command)),
+    ]
 }
 
 /// A plot for each workload, setting and number of clients, by a name for its file.
@@ -157,13 +179,19 @@ fn plot_of<'p>(
         title: format!("{workload}, {setting}, {workers} {clients}"),
         y_label: "transactions a second".to_owned(),
         groups: points.map(group_of).collect(),
+        mark_meaning: String::new(),
     };
     Ok((format!("{workload}-{}-{workers}", setting.replace(' ', "-")), chart.to_svg()?))
 }
 
 fn group_of(point: &Point<'_>) -> BarGroup {
     let bar = |Spread { median, min, max, .. }| Bar { value: median, min, max };
-    BarGroup { label: point.runs[0].peer.clone(), here: point.throughput().map(bar), paper: None }
+    BarGroup {
+        label: point.runs[0].peer.clone(),
+        here: point.throughput().map(bar),
+        paper: None,
+        is_marked: false,
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,8 @@ pub struct Claim {
 /// A number made of an experiment's measurements. Points with more workers than processors do not count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quantity {
-    /// `of` divided by `to`, where that is largest.
+    /// `of` divided by `to`, judged at each point: that it is at most so much has to hold at all of them, that it is at least so much at
+    /// one.
     LargestRatio {
         /// What is compared.
         metric: Metric,
@@ -49,6 +50,27 @@ pub enum Quantity {
         /// The series.
         of: &'static str,
     },
+    /// One point of a series divided by another one; nothing if both are the same.
+    Change {
+        /// What is compared.
+        metric: Metric,
+        /// The series.
+        of: &'static str,
+        /// The point below.
+        from: At,
+        /// The point above.
+        to: At,
+    },
+    /// Where on the axis `of` falls below `to`, on straight lines between the points: the first point if it lies below from the start,
+    /// the last one if it never does.
+    Crossing {
+        /// What is compared.
+        metric: Metric,
+        /// The series that falls.
+        of: &'static str,
+        /// The series that it falls below.
+        to: &'static str,
+    },
     /// One point of a series.
     Value {
         /// What is read.
@@ -60,13 +82,17 @@ pub enum Quantity {
     },
 }
 
-/// A point of a series.
+/// A point of a series, of those that have no more workers than the machine has processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
     /// The first.
     First,
-    /// The last that has no more workers than the machine has processors.
+    /// The one before the last.
+    BeforeLast,
+    /// The last.
     Last,
+    /// The one that lies nearest to this.
+    Nearest(u32),
 }
 
 /// When a claim holds.
@@ -76,6 +102,8 @@ pub enum Relation {
     AtMost(f64),
     /// The number is this or more.
     AtLeast(f64),
+    /// The number is the first or more, and the second or less.
+    Between(f64, f64),
 }
 
 impl Claim {
@@ -111,8 +139,12 @@ impl Quantity {
     /// The names of the series that it speaks of.
     pub(crate) fn series(&self) -> Vec<&'static str> {
         match *self {
-            Self::LargestRatio { of, to, .. } | Self::Ratio { of, to, .. } => vec![of, to],
-            Self::LastToFirst { of, .. } | Self::Value { of, .. } => vec![of],
+            Self::LargestRatio { of, to, .. }
+            | Self::Ratio { of, to, .. }
+            | Self::Crossing { of, to, .. } => {
+                vec![of, to]
+            }
+            Self::LastToFirst { of, .. } | Self::Change { of, .. } | Self::Value { of, .. } => vec![of],
         }
     }
 }
@@ -123,21 +155,25 @@ impl Relation {
         match self {
             Self::AtMost(bound) => number <= bound,
             Self::AtLeast(bound) => number >= bound,
+            Self::Between(least, most) => (least..=most).contains(&number),
         }
     }
 
-    /// The bound.
-    pub fn bound(self) -> f64 {
+    /// Whether a number is nearer to a bound than this share of the bound.
+    pub(crate) fn is_close(self, number: f64, share: f64) -> bool {
+        let is_close = |bound: f64| (number - bound).abs() < share * bound.abs();
         match self {
-            Self::AtMost(bound) | Self::AtLeast(bound) => bound,
+            Self::AtMost(bound) | Self::AtLeast(bound) => is_close(bound),
+            Self::Between(least, most) => is_close(least) || is_close(most),
         }
     }
 
-    /// In words, before the bound.
-    pub fn words(self) -> &'static str {
+    /// In words, the bounds with this unit.
+    pub fn in_words(self, unit: &str) -> String {
         match self {
-            Self::AtMost(_) => "at most",
-            Self::AtLeast(_) => "at least",
+            Self::AtMost(bound) => format!("at most {bound:.2}{unit}"),
+            Self::AtLeast(bound) => format!("at least {bound:.2}{unit}"),
+            Self::Between(least, most) => format!("{least:.2}{unit} to {most:.2}{unit}"),
         }
     }
 }

@@ -97,9 +97,19 @@ impl Experiment {
         [silo::experiments(sizes), silor::experiments(sizes)].concat()
     }
 
-    /// Whether a point has more workers than the machine has processors. Such points are shown and judge no claim.
-    pub fn is_beyond(&self, x: f64, cores: usize) -> bool {
-        self.axis == Axis::Workers && x > cores as f64
+    /// The most workers that any run has.
+    pub fn most_workers(&self) -> usize {
+        let points = self.series.iter().flat_map(|series| &series.points);
+        points.map(|point| point.command.workers).max().unwrap_or(0)
+    }
+
+    /// A point's place on the axis in words, like `2 workers`; empty if there is no axis.
+    pub(crate) fn place(&self, x: f64) -> String {
+        match self.axis {
+            Axis::Series => String::new(),
+            Axis::Workers => format!("{x} {}", if x == 1.0 { "worker" } else { "workers" }),
+            Axis::Number(label) => format!("{x} {label}"),
+        }
     }
 
     /// The series of this name.
@@ -116,6 +126,13 @@ impl Axis {
             Self::Workers => "workers",
             Self::Number(label) => label,
         }
+    }
+}
+
+impl Point {
+    /// Whether it has more workers than the machine has processors. Such points are shown and judge no claim.
+    pub fn is_beyond(&self, cores: usize) -> bool {
+        self.command.workers > cores
     }
 }
 

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use super::metric::Metric;
+
 /// The points, as its authors published them.
 const SILO_FIGURES: &str = include_str!("../../data/silo-figures.csv");
 
@@ -43,6 +45,10 @@ pub struct PaperPoint {
     pub min: f64,
     /// The most.
     pub max: f64,
+    /// Milliseconds until a transaction was stored, 0 without a log.
+    pub stored_latency_ms: f64,
+    /// Aborts a second.
+    pub aborts_per_second: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -53,6 +59,8 @@ struct Row {
     txn_per_s_median: f64,
     txn_per_s_min: f64,
     txn_per_s_max: f64,
+    persist_latency_ms: f64,
+    aborts_per_s: f64,
 }
 
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
@@ -73,10 +81,43 @@ impl Paper {
                 .filter(|point| point.x == x)
                 .map(|point| PaperPoint { x: 0.0, ..point })
                 .collect(),
-            Self::Throughput(throughput) => {
-                vec![PaperPoint { x: 0.0, throughput, min: throughput, max: throughput }]
-            }
+            Self::Throughput(throughput) => vec![PaperPoint::of_throughput(0.0, throughput)],
         }
+    }
+
+    /// What the paper calls the series, if it has one.
+    pub fn series(self) -> Option<&'static str> {
+        match self {
+            Self::Curve { series, .. } | Self::PointOf { series, .. } => Some(series),
+            Self::Unknown | Self::Throughput(_) => None,
+        }
+    }
+}
+
+impl PaperPoint {
+    /// A point of which only the throughput is known.
+    pub fn of_throughput(x: f64, throughput: f64) -> Self {
+        Self {
+            x,
+            throughput,
+            min: throughput,
+            max: throughput,
+            stored_latency_ms: 0.0,
+            aborts_per_second: 0.0,
+        }
+    }
+
+    /// A figure of it, with the least and the most; `None` if the paper does not have it.
+    pub(crate) fn figure(&self, metric: Metric) -> Option<[f64; 3]> {
+        let throughput = [self.throughput, self.min, self.max];
+        match metric {
+            Metric::Throughput => Some(throughput),
+            Metric::ThroughputPerWorker => Some(throughput.map(|figure| figure / self.x)),
+            Metric::StoredLatencyMs => Some([self.stored_latency_ms; 3]),
+            Metric::AbortsPerSecond => Some([self.aborts_per_second; 3]),
+            _ => None,
+        }
+        .filter(|[middle, ..]| *middle > 0.0)
     }
 }
 
@@ -88,6 +129,8 @@ fn points_of(figure: &str, series: &str) -> Vec<PaperPoint> {
             throughput: row.txn_per_s_median,
             min: row.txn_per_s_min,
             max: row.txn_per_s_max,
+            stored_latency_ms: row.persist_latency_ms,
+            aborts_per_second: row.aborts_per_s,
         })
         .collect()
 }
@@ -104,5 +147,17 @@ mod tests {
         assert!(points.iter().all(|point| point.min <= point.throughput && point.throughput <= point.max));
         let bar = Paper::PointOf { figure: "fig5-7", series: "Silo", x: 28.0 }.points();
         assert_eq!((bar.len(), bar[0].x, bar[0].throughput), (1, 0.0, 636_286.0));
+    }
+
+    #[test]
+    fn a_point_has_latency_and_aborts_where_the_paper_has_them() {
+        let first = |figure, series| Paper::Curve { figure, series }.points()[0];
+        let (silo, memory) = (first("fig5-7", "Silo"), first("fig5-7", "MemSilo"));
+        assert_eq!(silo.figure(Metric::StoredLatencyMs), Some([84.1; 3]));
+        assert_eq!(silo.figure(Metric::ThroughputPerWorker), Some([28_635.0, 28_617.0, 28_798.0]));
+        assert_eq!(memory.figure(Metric::StoredLatencyMs), None);
+        assert_eq!(first("fig10", "MemSilo+NoSS").figure(Metric::AbortsPerSecond), Some([15_755.6; 3]));
+        assert_eq!(PaperPoint::of_throughput(0.0, 5.0).figure(Metric::AbortsPerSecond), None);
+        assert_eq!(silo.figure(Metric::RecoverySeconds), None);
     }
 }

@@ -7,9 +7,12 @@ use serde::Deserialize;
 use super::demand::Demand;
 use crate::error::FiguresError;
 
-/// Counted on the machine of `docs/scaling.md`.
+/// Counted and measured on the machine of `docs/scaling.md`.
 const SHARING: &str = include_str!("../../../../docs/results/sharing.csv");
 const COSTS: &str = include_str!("../../../../docs/results/costs.csv");
+
+/// That machine.
+const MACHINE: &str = "two cores of an AMD EPYC (1 MiB L2 each, 32 MiB L3, a virtual machine, Debian 12)";
 
 /// What lies in every line.
 const ALL: &str = "all";
@@ -57,22 +60,27 @@ pub struct Cost {
 pub struct Counts {
     sharing: Vec<Sharing>,
     costs: Vec<Cost>,
+    machine: String,
 }
 
 impl Counts {
-    /// Those that this program was built with, the lines from `sharing` instead if that is given: what `cargo xtask sharing --csv` writes.
+    /// Those that this program was built with. From `sharing` come the lines instead if that is given: what `cargo xtask sharing --csv`
+    /// writes; from `costs` the times: a table with the columns of [`Cost`].
     ///
     /// # Errors
-    /// [`FiguresError::File`] if that file cannot be read.
-    pub fn read(sharing: Option<&Path>) -> Result<Self, FiguresError> {
-        let costs = rows(csv::Reader::from_reader(COSTS.as_bytes()));
-        let sharing = match sharing {
-            None => rows(csv::Reader::from_reader(SHARING.as_bytes())),
-            Some(path) => csv::Reader::from_path(path)
-                .and_then(|mut reader| reader.deserialize().collect())
-                .map_err(|error| FiguresError::file(path)(error.into()))?,
-        };
-        Ok(Self { sharing, costs })
+    /// [`FiguresError::File`] if a file cannot be read.
+    pub fn read(sharing: Option<&Path>, costs: Option<&Path>) -> Result<Self, FiguresError> {
+        let named = |path: &Path| format!("the machine that {} was measured on", path.display());
+        Ok(Self {
+            sharing: sharing.map_or_else(|| Ok(rows(SHARING)), rows_in)?,
+            costs: costs.map_or_else(|| Ok(rows(COSTS)), rows_in)?,
+            machine: costs.map_or_else(|| MACHINE.to_owned(), named),
+        })
+    }
+
+    /// Where the costs were measured, in words.
+    pub fn machine(&self) -> &str {
+        &self.machine
     }
 
     /// Workloads and systems that there are both counts and costs of, in the order of the counts.
@@ -104,7 +112,12 @@ impl Counts {
     }
 }
 
-fn rows<T: for<'d> Deserialize<'d>>(mut reader: csv::Reader<&[u8]>) -> Vec<T> {
-    let rows = reader.deserialize().collect::<Result<_, _>>();
+fn rows<T: for<'d> Deserialize<'d>>(text: &str) -> Vec<T> {
+    let rows = csv::Reader::from_reader(text.as_bytes()).deserialize().collect::<Result<_, _>>();
     rows.unwrap_or_else(|error| unreachable!("the counts in this program can be read: {error}"))
+}
+
+fn rows_in<T: for<'d> Deserialize<'d>>(path: &Path) -> Result<Vec<T>, FiguresError> {
+    let rows = csv::Reader::from_path(path).and_then(|mut reader| reader.deserialize().collect());
+    rows.map_err(|error| FiguresError::file(path)(error.into()))
 }

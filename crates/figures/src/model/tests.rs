@@ -1,7 +1,7 @@
 use super::*;
 
 fn model() -> Model {
-    Model::new(&Counts::read(None).unwrap())
+    Model::new(&Counts::read(None, None).unwrap())
 }
 
 #[test]
@@ -17,7 +17,7 @@ fn the_fitted_curve_goes_through_its_point_and_no_other_is_fitted() {
 
 #[test]
 fn a_check_tells_how_far_it_is_off() {
-    let point = |x, throughput| PaperPoint { x, throughput, min: throughput, max: throughput };
+    let point = PaperPoint::of_throughput;
     let check = Check {
         name: String::new(),
         series: "",
@@ -27,6 +27,9 @@ fn a_check_tells_how_far_it_is_off() {
     };
     let (mean, worst) = check.mean_and_worst();
     assert!((mean - 0.2).abs() < 1e-9 && (worst - 0.3).abs() < 1e-9);
+    // The worst is one of -30 %: its amount stands there, without a sign that it does not have.
+    let row = &told::check_rows(&[check])[0];
+    assert_eq!(row[1..], ["given", "+10.0 %", "-30.0 %", "20.0 %", "30.0 %"]);
 }
 
 /// The reason why Silo has no such counter: its line bounds what many workers get done, whoever counts.
@@ -54,6 +57,24 @@ fn files_and_page_have_every_curve() {
     assert_eq!(read("model.csv").lines().count(), 1 + model.predictions.len() * WORKERS.len());
     assert_eq!(read("model-check.csv").lines().count(), 1 + model.checks.len() * 9);
     assert!(read("model-check.svg").contains("MemSilo+GlobalTID, paper"));
+    assert_eq!(section_in(&directory).unwrap().plots.len(), 3);
     std::fs::remove_dir_all(&directory).unwrap();
-    assert_eq!(section().unwrap().plots.len(), 3);
+}
+
+#[test]
+fn a_page_names_the_machine_of_its_costs() {
+    let directory = std::env::temp_dir().join(format!("ensilo-model-costs-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let machine = || section_in(&directory).unwrap().facts[0].1.clone();
+    assert!(machine().contains("AMD EPYC"), "{}", machine());
+    let costs = directory.join("own.csv");
+    std::fs::write(&costs, "workload,system,instructions,alone_ns\nycsb,ensilo,1500,500\n").unwrap();
+    keep_counts(&directory, None, Some(&costs)).unwrap();
+    let own = section_in(&directory).unwrap();
+    assert!(own.facts[0].1.contains("model-costs.csv"), "{:?}", own.facts);
+    let rows = own.table.unwrap().rows;
+    assert_eq!((rows.len(), rows[0][1].as_str()), (1, "500"));
+    keep_counts(&directory, None, None).unwrap();
+    assert!(machine().contains("AMD EPYC"));
+    std::fs::remove_dir_all(&directory).unwrap();
 }

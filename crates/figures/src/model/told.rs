@@ -10,8 +10,9 @@ use crate::plot::{Curve, CurvePoint, LineChart, Ticks};
 
 const ABOUT: &str = "\
 What a transaction does to cache lines was counted by workers that take turns, and a model of one formula computes from it how much more workers get \
-done: docs/scaling.md. First the paper's machine beside the paper's points, then a machine of one socket with processors like those that \
-the costs were measured on. Nothing of this is a measurement of many cores.";
+done: docs/scaling.md. First the paper's machine beside the paper's points, then a machine of one socket with many processors like those that \
+the time of a transaction alone was measured on, named here: it need not be the machine of the other sections. Nothing of this is a \
+measurement of many cores.";
 
 /// Columns of `model-check.csv`.
 const CHECK_COLUMNS: [&str; 6] = [
@@ -139,14 +140,15 @@ fn point(workers: usize, y: f64) -> CurvePoint {
 }
 
 /// Errors of a curve, and those of all of it.
-fn check_rows(checks: &[Check]) -> Vec<Vec<String>> {
+pub(super) fn check_rows(checks: &[Check]) -> Vec<Vec<String>> {
     let row = |check: &Check| {
         let (mean, worst) = check.mean_and_worst();
         let at = |&(paper, predicted): &(crate::experiment::PaperPoint, f64)| {
             let is_given = paper.x as usize == 1 || check.fitted_at == Some(paper.x as usize);
             if is_given { "given".to_owned() } else { percent(predicted / paper.throughput - 1.0) }
         };
-        let ends = [percent(mean), percent(worst)];
+        // Means and maxima of amounts, which have no sign.
+        let ends = [mean, worst].map(|amount| format!("{:.1} %", 100.0 * amount));
         std::iter::once(check.name.clone()).chain(check.points.iter().map(at)).chain(ends).collect()
     };
     checks.iter().map(row).collect()
@@ -155,7 +157,7 @@ fn check_rows(checks: &[Check]) -> Vec<Vec<String>> {
 fn check_header(checks: &[Check]) -> Vec<String> {
     let workers = checks.first().into_iter().flat_map(|check| &check.points);
     let workers = workers.map(|(paper, _)| paper.x.to_string());
-    let ends = ["mean".to_owned(), "worst".to_owned()];
+    let ends = ["mean amount".to_owned(), "largest".to_owned()];
     std::iter::once("error of the prediction, workers".to_owned()).chain(workers).chain(ends).collect()
 }
 
@@ -196,8 +198,8 @@ pub(super) fn text_of(model: &Model) -> String {
     let checks = text_table(check_header(&model.checks), check_rows(&model.checks));
     let predictions = text_table(prediction_header(), prediction_rows(&model.predictions));
     format!(
-        "The paper's figure 4 (crowding {:.2}, fitted):\n{checks}\n\nA machine of one socket:\n{predictions}",
-        model.crowding
+        "The paper's figure 4 (crowding {:.2}, fitted):\n{checks}\n\nA machine of one socket, by costs of {}:\n{predictions}",
+        model.crowding, model.machine
     )
 }
 
@@ -222,6 +224,7 @@ pub(super) fn section_of(model: &Model) -> Result<Section, FiguresError> {
         plots: plots_of(model)?.into_iter().map(|(_, svg)| svg).collect(),
         table: Some(Table { header: prediction_header(), rows: prediction_rows(&model.predictions) }),
         commands: vec!["ensilo figures model".to_owned()],
+        facts: vec![("costs of", model.machine.clone())],
         ..Section::default()
     })
 }

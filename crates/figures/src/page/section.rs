@@ -4,6 +4,9 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::verdict::Ruling;
 
+/// A word and what it stands for: what was measured with.
+pub type Fact = (&'static str, String);
+
 /// One subject: what it is, what it says, plots, a table, and how it was measured.
 #[derive(Debug, Clone, Default)]
 pub struct Section {
@@ -27,6 +30,8 @@ pub struct Section {
     pub runs_file: Option<String>,
     /// How it was measured.
     pub commands: Vec<String>,
+    /// With what, where and when.
+    pub facts: Vec<Fact>,
 }
 
 /// A statement of a paper beside the figures here.
@@ -64,12 +69,15 @@ impl Section {
         ]
     }
 
-    pub(super) fn to_markup(&self) -> Markup {
+    /// `above` are facts that the page tells already.
+    pub(super) fn to_markup(&self, above: &[Fact]) -> Markup {
+        let own: Vec<Fact> = self.facts.iter().filter(|fact| !above.contains(fact)).cloned().collect();
         html! {
             section id=(self.id) {
                 h2 { (self.title) }
                 p.source { (self.source) " (" (self.id) ")" }
                 p { (self.about) }
+                (facts(&own))
                 @for note in &self.notes { p.note { (note) } }
                 @if !self.claims.is_empty() { (claims(&self.claims)) }
                 div.plots { @for plot in &self.plots { figure style="margin:0" { (PreEscaped(plot)) } } }
@@ -81,6 +89,11 @@ impl Section {
             }
         }
     }
+}
+
+pub(super) fn facts(facts: &[Fact]) -> Markup {
+    let told = || facts.iter().filter(|(_, what)| !what.is_empty());
+    html! { dl { @for (word, what) in told() { dt { (word) } dd { (what) } } } }
 }
 
 fn details(summary: &str, content: &Markup) -> Markup {

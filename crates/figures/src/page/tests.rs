@@ -24,9 +24,10 @@ fn page() -> Page {
             rows: vec![vec!["A".to_owned(), "1".to_owned()]],
         }),
         commands: vec!["ensilo bench tpcc".to_owned()],
+        facts: vec![("machine", "a & b".to_owned())],
         ..Section::default()
     };
-    Page { facts: vec![("machine", "a & b".to_owned())], sections: vec![section] }
+    Page { sections: vec![section] }
 }
 
 /// Every element that is opened is closed, in order.
@@ -59,6 +60,24 @@ fn the_page_needs_nothing_from_outside() {
     for outside in ["src=", "@import", "url(", "<link", "href=\"http"] {
         assert!(!html.contains(outside), "{outside}");
     }
+}
+
+#[test]
+fn facts_stand_once_if_all_sections_share_them() {
+    let section = |machine: &str, seconds: &str| Section {
+        facts: vec![("machine", machine.to_owned()), ("sizes", seconds.to_owned())],
+        ..Section::default()
+    };
+    let page = |sections: Vec<Section>| Page { sections }.to_html();
+    let count = |html: &str, text: &str| html.matches(text).count();
+    let model = Section { facts: vec![("costs of", "elsewhere".to_owned())], ..Section::default() };
+    let shared = page(vec![section("here", "1 second"), model, section("here", "2 seconds")]);
+    assert!(shared.find("elsewhere") > shared.find("<section"));
+    assert_eq!([count(&shared, "<dd>here"), count(&shared, "1 second"), count(&shared, "2 seconds")], [1; 3]);
+    assert!(shared.find("<dd>here") < shared.find("<section"));
+    let apart = page(vec![section("here", "1 second"), section("there", "1 second")]);
+    assert_eq!([count(&apart, "<dd>here"), count(&apart, "<dd>there"), count(&apart, "1 second")], [1; 3]);
+    assert!(apart.find("<dd>here") > apart.find("<section"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use plotters::style::Color;
 
 use super::axis::TickedAxis;
 use super::canvas::{
-    Area, GRID, INK, LegendEntry, PAPER_GREY, Sample, canvas, colour, font, font_above, told,
+    Area, GRID, INK, LegendEntry, PAPER_GREY, SHADE, Sample, canvas, colour, font, font_above, told,
 };
 use super::number::{axis_end, short_number};
 use crate::error::FiguresError;
@@ -22,6 +22,8 @@ pub struct BarChart {
     pub y_label: String,
     /// From left to right.
     pub groups: Vec<BarGroup>,
+    /// What it means that a group is marked.
+    pub mark_meaning: String,
 }
 
 /// Bars that belong to one thing.
@@ -33,6 +35,8 @@ pub struct BarGroup {
     pub here: Option<Bar>,
     /// What the paper measured.
     pub paper: Option<Bar>,
+    /// Whether it stands on grey.
+    pub is_marked: bool,
 }
 
 /// A bar.
@@ -57,9 +61,14 @@ impl BarChart {
     /// [`FiguresError::Plot`].
     pub fn to_svg(&self) -> Result<String, FiguresError> {
         let entry = |text: &str, colour| LegendEntry { text: text.to_owned(), sample: Sample::Box(colour) };
-        let legend = [entry("here", colour(0)), entry("the paper", PAPER_GREY)];
-        let legend = if self.has_paper() { &legend[..] } else { &[] };
-        canvas(&self.title, legend, |area| self.draw(area))
+        let mut legend = Vec::new();
+        if self.has_paper() {
+            legend.extend([entry("here", colour(0)), entry("the paper", PAPER_GREY)]);
+        }
+        if self.groups.iter().any(|group| group.is_marked) {
+            legend.push(entry(&self.mark_meaning, SHADE));
+        }
+        canvas(&self.title, &legend, |area| self.draw(area))
     }
 
     fn has_paper(&self) -> bool {
@@ -77,6 +86,7 @@ impl BarChart {
             .y_label_area_size(66)
             .build_cartesian_2d(axis, 0.0..end)
             .map_err(told)?;
+        self.draw_marks(&mut chart, end)?;
         self.draw_mesh(&mut chart)?;
         bars.iter().try_for_each(|bar| draw_bar(&mut chart, bar))
     }
@@ -95,6 +105,13 @@ impl BarChart {
             [here, paper]
         };
         self.groups.iter().enumerate().flat_map(of_group).flatten().collect()
+    }
+
+    fn draw_marks(&self, chart: &mut Chart<'_, '_>, top: f64) -> Result<(), String> {
+        let marked = self.groups.iter().enumerate().filter(|(_, group)| group.is_marked);
+        let boxes =
+            marked.map(|(at, _)| Rectangle::new([(at as f64, 0.0), ((at + 1) as f64, top)], SHADE.filled()));
+        chart.draw_series(boxes).map(|_| ()).map_err(told)
     }
 
     fn draw_mesh(&self, chart: &mut Chart<'_, '_>) -> Result<(), String> {

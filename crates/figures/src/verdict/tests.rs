@@ -4,7 +4,7 @@ use super::*;
 use crate::command::BenchCommand;
 use crate::experiment::{Axis, Paper, Point, Relation, Series};
 use crate::measurement::tests::report;
-use crate::plan::plan;
+use crate::plan::{SingleRun, plan};
 use crate::store::StoredOutcome;
 
 /// Two series, `A` and `B`, over these numbers of workers.
@@ -30,6 +30,11 @@ fn experiment(workers: &[usize], runs: usize) -> Experiment {
     }
 }
 
+fn add(results: &mut Results, run: &SingleRun, outcome: StoredOutcome) {
+    let place = (run.series, run.point, run.repetition);
+    results.add(place, run.arguments.clone(), String::new(), outcome);
+}
+
 /// Runs with a throughput by series, workers and repetition; those without are refused.
 fn results(experiment: &Experiment, throughput: impl Fn(&str, f64, usize) -> Option<f64>) -> Results {
     let mut results = Results::default();
@@ -40,7 +45,7 @@ fn results(experiment: &Experiment, throughput: impl Fn(&str, f64, usize) -> Opt
             Some(throughput) => StoredOutcome::Measured(report(x as usize, throughput)),
             None => StoredOutcome::Refused("unknown".to_owned()),
         };
-        results.add(&run, outcome);
+        add(&mut results, &run, outcome);
     }
     results
 }
@@ -65,7 +70,67 @@ fn a_claim_holds_or_not_by_all_repetitions() {
     assert_eq!(verdict.ruling, Ruling::Holds);
     assert_eq!(ruling(1.19).ruling, Ruling::DoesNotHold);
     let told = line(&claim(LARGEST, Relation::AtMost(1.21)), &verdict);
-    assert_eq!(told, "A and B: here 1.20x (1.20 to 1.20): holds");
+    assert_eq!(told, "A and B: here 1.20x (1.20 to 1.20) at 2 workers: holds");
+}
+
+/// At each point one run of three lies above the bound by noise, at another point in each repetition: the largest of each repetition
+/// would refute the claim.
+#[test]
+fn noise_at_different_points_refutes_nothing() {
+    let experiment = experiment(&[1, 2, 4], 3);
+    let results = results(&experiment, |name, x, repetition| {
+        let is_high = name == "A" && x as usize == 1 << repetition;
+        Some(if is_high { 120.0 } else { 100.0 })
+    });
+    let ruling = |relation| judge(&experiment, &claim(LARGEST, relation), &results, 4).ruling;
+    let untold = Ruling::CannotBeTold("it holds in 2 of 3 runs".to_owned());
+    assert_eq!(ruling(Relation::AtMost(1.1)), untold);
+    assert_eq!(ruling(Relation::AtLeast(1.1)), Ruling::CannotBeTold("it holds in 1 of 3 runs".to_owned()));
+    assert_eq!(ruling(Relation::AtMost(1.3)), Ruling::Holds);
+    assert_eq!(ruling(Relation::AtLeast(1.3)), Ruling::DoesNotHold);
+}
+
+#[test]
+fn one_point_decides_where_all_its_runs_agree() {
+    let experiment = experiment(&[1, 2, 4], 3);
+    // Beside the point in the middle there is one that says nothing, and one that holds.
+    let results = results(&experiment, |name, x, repetition| {
+        let factor = match (name, x as usize) {
+            ("A", 2) => 1.2,
+            ("A", 4) => [0.9, 1.2, 1.6][repetition],
+            _ => 1.0,
+        };
+        Some(100.0 * factor)
+    });
+    let verdict = |relation| judge(&experiment, &claim(LARGEST, relation), &results, 4);
+    let (most, least) = (verdict(Relation::AtMost(1.1)), verdict(Relation::AtLeast(1.1)));
+    assert_eq!((most.ruling, most.at.as_deref()), (Ruling::DoesNotHold, Some("2 workers")));
+    assert_eq!((least.ruling, least.at.as_deref()), (Ruling::Holds, Some("2 workers")));
+}
+
+#[test]
+fn a_crossing_lies_between_points() {
+    let at = |ratios: &[f64]| {
+        let ratios: Vec<_> = (0..).map(|at| 10.0 * f64::from(at)).zip(ratios.iter().copied()).collect();
+        crossing(&ratios)
+    };
+    assert_eq!(at(&[1.5, 1.25, 0.75, 0.5]), Some(15.0));
+    assert_eq!((at(&[0.9, 0.8]), at(&[1.2, 1.1, 1.0]), at(&[])), (Some(0.0), Some(20.0), None));
+}
+
+#[test]
+fn points_are_compared_only_with_others() {
+    let experiment = experiment(&[1, 2, 6, 9], 3);
+    let results = results(&experiment, |_, x, _| Some(x * x));
+    let here = |from, to, cores| {
+        let quantity = Quantity::Change { metric: Metric::Throughput, of: "A", from, to };
+        let verdict = judge(&experiment, &claim(quantity, Relation::AtLeast(0.0)), &results, cores);
+        verdict.here.map(|here| here.median)
+    };
+    assert_eq!(here(At::BeforeLast, At::Last, 16), Some(2.25));
+    assert_eq!(here(At::Nearest(5), At::Last, 16), Some(2.25));
+    assert_eq!((here(At::Nearest(8), At::Last, 16), here(At::Nearest(8), At::Last, 6)), (None, None));
+    assert_eq!(here(At::BeforeLast, At::Last, 1), None);
 }
 
 #[test]
@@ -90,6 +155,17 @@ fn points_beyond_the_processors_do_not_count() {
     assert_eq!((here(last, 2), here(last, 4)), (40.0, 160.0));
     let scaling = Quantity::LastToFirst { metric: Metric::ThroughputPerWorker, of: "A" };
     assert_eq!((here(scaling, 2), here(scaling, 4)), (2.0, 4.0));
+}
+
+#[test]
+fn workers_beyond_the_processors_are_told_apart_without_an_axis_of_workers() {
+    let mut experiment = experiment(&[4], 3);
+    experiment.axis = Axis::Series;
+    let results = results(&experiment, |name, _, _| Some(if name == "A" { 2.0 } else { 1.0 }));
+    let quantity = Quantity::Ratio { metric: Metric::Throughput, of: "A", to: "B", at: At::First };
+    let ruling = |cores| judge(&experiment, &claim(quantity, Relation::AtLeast(1.0)), &results, cores).ruling;
+    assert_eq!(ruling(4), Ruling::Holds);
+    assert!(matches!(ruling(2), Ruling::CannotBeTold(why) if why.contains("more workers than the 2")));
 }
 
 #[test]
@@ -129,7 +205,7 @@ fn a_report_without_what_is_needed_is_a_failed_run() {
     let experiment = experiment(&[1], 1);
     let mut results = Results::default();
     for run in plan(std::slice::from_ref(&experiment), 2) {
-        results.add(&run, StoredOutcome::Measured(Value::Null));
+        add(&mut results, &run, StoredOutcome::Measured(Value::Null));
     }
     assert_eq!((results.is_empty(), results.missing_count()), (true, 2));
 }
@@ -144,7 +220,7 @@ fn runs_that_had_to_share_the_processors_tell_nothing() {
             if (run.series, run.repetition) == (1, 2) {
                 report["processor_seconds"] = processor_seconds.into();
             }
-            results.add(&run, StoredOutcome::Measured(report));
+            add(&mut results, &run, StoredOutcome::Measured(report));
         }
         judge(&experiment, &claim(LARGEST, Relation::AtMost(1.0)), &results, 2).ruling
     };

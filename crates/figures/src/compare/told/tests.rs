@@ -18,6 +18,10 @@ fn run(peer: &str, workers: usize, number: usize, transactions_per_second: f64) 
         latency_us_p99: 2.5,
         checks: 3,
         checks_failed: 0,
+        measured_at: format!("2026-01-01T00:00:0{number}Z"),
+        command: "ensilo compare".to_owned(),
+        program: "ensilo".to_owned(),
+        machine: format!("a machine, {workers} processors"),
     }
 }
 
@@ -67,4 +71,20 @@ fn what_is_written_is_read() {
     assert_eq!(read_runs(&directory).unwrap(), runs());
     assert!(directory.join("compare-transfer-uniform-not-synced-2.svg").exists());
     std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_section_tells_what_its_runs_were_made_with() {
+    let facts = section_of(&runs()).unwrap().facts;
+    let fact = |word| facts.iter().find(|(name, _)| *name == word).unwrap().1.as_str();
+    assert_eq!(fact("machine"), "a machine, 1 processors\na machine, 2 processors");
+    assert_eq!(fact("measured"), "2026-01-01T00:00:01Z to 2026-01-01T00:00:03Z");
+    assert_eq!((fact("command"), fact("program")), ("ensilo compare", "ensilo"));
+}
+
+#[test]
+fn tables_from_before_the_facts_can_be_read() {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/full");
+    let runs = read_runs(&directory).unwrap();
+    assert!(runs.len() > 300 && section_of(&runs).unwrap().notes.is_empty());
 }

@@ -1,0 +1,88 @@
+//! What a directory of results holds: the runs of each experiment with what they were made with, and all that is drawn and told of them.
+//!
+//! Nothing but the directory is asked: experiments of different sizes, programs or machines lie side by side, each shown as what it is.
+
+use std::path::{Path, PathBuf};
+
+use crate::drawing::svg_of;
+use crate::error::FiguresError;
+use crate::experiment::Experiment;
+use crate::making::Making;
+use crate::page::Page;
+use crate::results::Results;
+use crate::store::{Store, file_name, write_whole};
+use crate::summary::section_of;
+use crate::table::csv_of_runs;
+use crate::{compare, model};
+
+/// An experiment that something is known of.
+struct Gathered {
+    experiment: Experiment,
+    making: Making,
+    results: Results,
+}
+
+/// Writes tables, plots and the page of all that is in a directory of results. What comes back is the page's path.
+///
+/// # Errors
+/// [`FiguresError::File`] and [`FiguresError::Plot`].
+pub fn write_results(directory: &Path) -> Result<PathBuf, FiguresError> {
+    let all = gathered_in(directory);
+    all.iter().try_for_each(|gathered| gathered.write(directory))?;
+    let mut sections = all.iter().map(Gathered::section).collect::<Result<Vec<_>, _>>()?;
+    sections.extend(compare::section_in(directory)?);
+    sections.push(model::section_in(directory)?);
+    let path = page_in(directory);
+    write_whole(&path, Page { sections }.to_html().as_bytes())?;
+    Ok(path)
+}
+
+/// The page of a directory of results.
+pub(crate) fn page_in(directory: &Path) -> PathBuf {
+    directory.join("index.html")
+}
+
+/// Makes a directory of results, if there is none, and sees whether files can be written to it.
+///
+/// # Errors
+/// [`FiguresError::File`] if it cannot be made or written to.
+pub fn make_directory(directory: &Path) -> Result<(), FiguresError> {
+    let file = directory.join(".writable");
+    write_whole(&file, b"")?;
+    std::fs::remove_file(&file).map_err(FiguresError::file(&file))
+}
+
+/// In the order in which all experiments stand.
+fn gathered_in(directory: &Path) -> Vec<Gathered> {
+    let store = Store::new(directory);
+    let known = |name: String| {
+        let making = store.making(&name)?;
+        let all = Experiment::all(&making.sizes);
+        let order = all.iter().position(|experiment| experiment.name == name)?;
+        let results = store.results(&all[order], &making.origin);
+        let is_known = !results.is_empty() || results.missing_count() > 0;
+        is_known.then(|| (order, Gathered { experiment: all[order].clone(), making, results }))
+    };
+    let mut gathered: Vec<_> = store.names().into_iter().filter_map(known).collect();
+    gathered.sort_by_key(|&(order, _)| order);
+    gathered.into_iter().map(|(_, gathered)| gathered).collect()
+}
+
+impl Gathered {
+    /// Its table and its plots.
+    fn write(&self, directory: &Path) -> Result<(), FiguresError> {
+        let Self { experiment, making, results } = self;
+        let table = csv_of_runs(experiment, results, making);
+        write_whole(&directory.join(format!("{}.csv", experiment.name)), table.as_bytes())?;
+        for (number, plot) in (1..).zip(&experiment.plots) {
+            let Some(svg) = svg_of(experiment, plot, results, making.sizes.cores)? else { continue };
+            let name = format!("{}-{number}.svg", file_name(experiment.name));
+            write_whole(&directory.join(name), svg.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn section(&self) -> Result<crate::page::Section, FiguresError> {
+        section_of(&self.experiment, &self.results, &self.making)
+    }
+}

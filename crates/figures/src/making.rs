@@ -1,0 +1,81 @@
+//! With what the runs of an experiment are made, kept beside them: so that whoever reads a directory of results needs nothing else.
+
+use ensilo_bench::report::{Build, Machine};
+use serde::{Deserialize, Serialize};
+
+use crate::sizes::Sizes;
+use crate::store::Origin;
+
+/// The sizes, the machine, the program, and the commands that were given.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Making {
+    /// What the experiment's description follows from.
+    pub sizes: Sizes,
+    /// Runs of another origin are not of it.
+    pub origin: Origin,
+    /// The machine in words.
+    pub machine: String,
+    /// The program in words.
+    pub program: String,
+    /// The commands of the user that made runs, in order.
+    pub commands: Vec<String>,
+}
+
+impl Making {
+    /// Runs of this program in these sizes on `machine`, before any command.
+    pub(crate) fn new(sizes: Sizes, machine: &Machine, origin: Origin) -> Self {
+        let (machine, program) = (machine_in_words(machine), program_in_words(&origin));
+        Self { sizes, origin, machine, program, commands: Vec::new() }
+    }
+
+    /// Words and what they are, for people; `measured` is from when to when the runs were made.
+    pub(crate) fn facts(&self, measured: &str) -> Vec<(&'static str, String)> {
+        vec![
+            ("machine", self.machine.clone()),
+            ("program", self.program.clone()),
+            ("sizes", self.sizes.to_string()),
+            ("measured", measured.to_owned()),
+            ("command", self.commands.join("\n")),
+        ]
+    }
+}
+
+/// A machine: processor, number of processors, memory, operating system.
+pub fn machine_in_words(machine: &Machine) -> String {
+    let Machine { cpu, cores, memory_bytes, os } = machine;
+    let gibibytes = *memory_bytes as f64 / f64::from(1 << 30);
+    format!("{cpu}, {cores} processors, {gibibytes:.1} GiB, {os}")
+}
+
+/// The program that runs, whose file is that of `origin`: version, profile, compiler, target, checksum.
+pub fn program_in_words(origin: &Origin) -> String {
+    let Build { version, profile, rustc, target, .. } = Build::this();
+    format!("ensilo {version}, {profile}, {rustc}, {target} (checksum {})", origin.program)
+}
+
+/// The time, to the second, in UTC.
+pub fn now() -> String {
+    humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string()
+}
+
+/// From the first to the last of these times; empty if there are none.
+pub(crate) fn from_to<'t>(times: impl Iterator<Item = &'t str> + Clone) -> String {
+    let times = times.filter(|time| !time.is_empty());
+    match (times.clone().min(), times.max()) {
+        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
+        (Some(only), _) => only.to_owned(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_from_the_first_to_the_last() {
+        let told = |times: &[&'static str]| from_to(times.iter().copied());
+        assert_eq!((told(&[]), told(&["", "b"])), (String::new(), "b".to_owned()));
+        assert_eq!(told(&["b", "a", "c"]), "a to c");
+    }
+}
