@@ -13,6 +13,7 @@ use ensilo_crash::random::Random;
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
 use ensilo_disk::{Disk, Recorder, SimulatedDisk};
+use ensilo_log::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES};
 
 /// How a sample came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,17 +134,26 @@ impl Sample {
         files.map(|path| (path.clone(), self.disk.contents(&path).unwrap())).collect()
     }
 
-    /// Opens a damaged copy.
+    /// Opens a damaged copy. A refusal has to name one of the damaged files.
     fn open(&self, disk: SimulatedDisk, damaged: &[&Path], allowed: Allowed) -> Result<Outcome, String> {
+        self.open_or_told(disk, allowed, &|error| damaged.iter().any(|path| error.contains(&name(path))))
+    }
+
+    /// Opens a damaged copy. A refusal has to say what is wrong.
+    fn open_or_told(
+        &self,
+        disk: SimulatedDisk,
+        allowed: Allowed,
+        is_right: &dyn Fn(&str) -> bool,
+    ) -> Result<Outcome, String> {
         let db: Database = match self.setup.open(Arc::new(disk)) {
             Ok(db) => db,
             Err(error) => {
                 let error = error.to_string();
-                let is_named = damaged.iter().any(|path| error.contains(&name(path)));
-                return if is_named {
+                return if is_right(&error) {
                     Ok(Outcome::Refused)
                 } else {
-                    Err(format!("another file is named: {error}"))
+                    Err(format!("another file or place is named: {error}"))
                 };
             }
         };
@@ -180,6 +190,27 @@ fn name(path: &Path) -> String {
         Some(end) => path[..end].to_owned(),
         None => path,
     }
+}
+
+/// How an error names the place of a damaged byte: a log file with the beginning of the block, or of the header, that it lies in.
+/// Other files by their names alone.
+fn place(path: &Path, contents: &[u8], byte: u64) -> String {
+    let Some("log" | "open") = path.extension().and_then(|extension| extension.to_str()) else {
+        return name(path);
+    };
+    let (mut start, mut next) = (0, FILE_HEADER_BYTES);
+    while next as u64 <= byte {
+        start = next;
+        let Some(head) = contents[start..].first_chunk::<BLOCK_HEADER_BYTES>() else { break };
+        let payload_bytes = u32::from_le_bytes(head[8..12].try_into().unwrap());
+        next = if head.starts_with(b"ENSB") {
+            start + BLOCK_HEADER_BYTES + payload_bytes as usize
+        } else {
+            // Nothing was written from here on.
+            contents.len()
+        };
+    }
+    format!("{}, byte {start}: ", path.display())
 }
 
 /// Samples of all kinds.
@@ -252,10 +283,14 @@ fn a_bit_that_is_turned_is_found_or_harmless() {
                     is_here
                 })
                 .unwrap();
-            let path = &files[at].0;
+            let (path, contents) = &files[at];
             let disk = sample.disk.fork();
             disk.flip(path, bit).unwrap();
-            sample.must(disk, &[path], sample.after_change(), &format!("bit {bit} of {}", path.display()))
+            let expected = place(path, contents, bit / 8);
+            // Nothing is shorter than it was.
+            let is_right = |error: &str| error.contains(&expected) && !error.contains("cut off");
+            let outcome = sample.open_or_told(disk, sample.after_change(), &is_right);
+            outcome.unwrap_or_else(|wrong| panic!("{:?}, bit {bit} of {expected}: {wrong}", sample.end))
         });
         println!("{:?}, {} loggers: {outcomes:?}", sample.end, sample.setup.loggers);
         assert!(outcomes[&Outcome::Refused] > 100, "{outcomes:?}");

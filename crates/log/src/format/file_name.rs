@@ -48,6 +48,12 @@ impl LogFileName {
     pub fn sealed(self, largest_epoch: Epoch) -> LogFileName {
         LogFileName { largest_epoch: Some(largest_epoch), ..self }
     }
+
+    /// What a shell finds the file by, under whichever of its names.
+    pub(crate) fn either_name(self) -> String {
+        let LogFileName { generation, logger, sequence, .. } = self;
+        format!("log-{generation}-{logger}-{sequence}{{.open,-e*.log}}")
+    }
 }
 
 impl fmt::Display for LogFileName {

@@ -9,8 +9,10 @@
 //!
 //! # Terms
 //! - **tail**: the last file that has blocks.
+//! - **behind**: where nothing counts any more, because something before it is damaged or missing.
 //! - **reach**: the mark up to which the logger's transactions are there.
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
 use ensilo_disk::Disk;
@@ -19,13 +21,15 @@ use ensilo_epoch::Epoch;
 use super::error::{Finding, OpenError};
 use super::log_file::LogFile;
 use super::scan::{Evidence, Scan};
-use crate::format::{BlockDamage, BlockEnd, FileHeader, LogFileName, Manifest};
+use crate::format::{BLOCK_HEADER_BYTES, BlockDamage, BlockEnd, FileHeader, LogFileName, Manifest};
 
 /// The files of one logger of the manifest's generation.
 #[derive(Debug)]
 pub(super) struct Chain {
     /// From the first that is needed to the tail, or to the first that is damaged.
     pub(super) files: Vec<LogFile>,
+    /// Those behind: they testify to what was stored, and to the epochs that are on disk.
+    pub(super) behind: Vec<LogFile>,
     pub(super) reach: Epoch,
     /// The end of the block with the mark that is reached, and the place of its file in `files`.
     pub(super) reached: Option<(usize, u64)>,
@@ -75,8 +79,8 @@ impl Place<'_> {
         Flaw { file: self.path(name), offset: None, finding }
     }
 
-    /// The names of the files from `first` on, in order, up to the first that is missing.
-    fn names(&self, first: u64, flaws: &mut Vec<Flaw>) -> Vec<LogFileName> {
+    /// The names of the files from `first` on, in order, up to the first that is missing; and those of the others.
+    fn names(&self, first: u64, flaws: &mut Vec<Flaw>) -> (Vec<LogFileName>, Vec<LogFileName>) {
         let generation = self.manifest.generation;
         let mut own: Vec<LogFileName> = self
             .listed
@@ -87,15 +91,16 @@ impl Place<'_> {
             .copied()
             .collect();
         own.sort_unstable();
-        let mut names: Vec<LogFileName> = Vec::new();
+        let (mut names, mut others) = (Vec::new(), Vec::new());
         for name in own {
             let expected = first + names.len() as u64;
-            if name.sequence > expected {
-                break;
-            } else if name.sequence < expected {
-                flaws.push(self.flaw(name, Finding::Doubled));
-            } else {
-                names.push(name);
+            match name.sequence.cmp(&expected) {
+                Ordering::Equal => names.push(name),
+                Ordering::Less => {
+                    flaws.push(self.flaw(name, Finding::Doubled));
+                    others.push(name);
+                }
+                Ordering::Greater => others.push(name),
             }
         }
         let last =
@@ -103,28 +108,20 @@ impl Place<'_> {
         let last = last.map(|name| name.sequence).max().unwrap_or(0);
         let next = first + names.len() as u64;
         if names.is_empty() || last >= next {
-            let missing =
-                LogFileName { generation, logger: self.logger, sequence: next, largest_epoch: None };
-            flaws.push(self.flaw(missing, Finding::Missing));
+            let name = LogFileName { generation, logger: self.logger, sequence: next, largest_epoch: None };
+            flaws.push(missing(&self.path(name), name));
         }
-        names
+        (names, others)
     }
 
     /// Looks at the files.
     pub(super) fn survey(&self, depth: Depth) -> Result<Chain, OpenError> {
         let first = self.manifest.loggers[self.logger as usize].first_sequence;
         let mut flaws = Vec::new();
-        let mut files = Vec::new();
-        for name in self.names(first, &mut flaws) {
-            let mut file =
-                LogFile::open(self.disk, self.dir, self.directory(), name, self.manifest.database)?;
-            if file.header.is_ok() && (depth == Depth::Full || name.largest_epoch.is_none()) {
-                file.scan(self.disk)?;
-            }
-            files.push(file);
-        }
+        let (names, others) = self.names(first, &mut flaws);
         let mut chain = Chain {
-            files,
+            files: self.open(names, depth)?,
+            behind: self.open(others, depth)?,
             reach: Epoch::default(),
             reached: None,
             evidence: Evidence::default(),
@@ -133,7 +130,21 @@ impl Place<'_> {
         };
         chain.cut_at_tail();
         chain.find_reach(self)?;
+        chain.take_evidence();
         Ok(chain)
+    }
+
+    /// Looks at each file. The blocks of one with a damaged header do not count, but testify.
+    fn open(&self, names: Vec<LogFileName>, depth: Depth) -> Result<Vec<LogFile>, OpenError> {
+        let open = |name: LogFileName| {
+            let mut file =
+                LogFile::open(self.disk, self.dir, self.directory(), name, self.manifest.database)?;
+            if depth == Depth::Full || name.largest_epoch.is_none() {
+                file.scan(self.disk)?;
+            }
+            Ok(file)
+        };
+        names.into_iter().map(open).collect()
     }
 }
 
@@ -145,7 +156,7 @@ impl Chain {
         self.reached = scan.or(self.reached);
     }
 
-    /// Drops the empty files behind the tail, and what lies behind the first damage.
+    /// Puts aside the empty files behind the tail, and those behind the first damage.
     fn cut_at_tail(&mut self) {
         let tail = self.files.iter().rposition(LogFile::has_blocks).unwrap_or(0);
         let mut kept = tail + 1;
@@ -159,7 +170,8 @@ impl Chain {
                 kept = kept.min(if self.files[at].header.is_ok() { at + 1 } else { at });
             }
         }
-        self.files.truncate(kept);
+        let behind = self.files.split_off(kept.min(self.files.len()));
+        self.behind.extend(behind);
     }
 
     fn flaw_at(&self, at: usize, tail: usize) -> Option<Flaw> {
@@ -168,8 +180,10 @@ impl Chain {
             (Err(finding), _) => {
                 Some(Flaw { file: file.path.clone(), offset: Some(0), finding: finding.clone() })
             }
-            (Ok(header), Some(scan)) => cut_flaw(file, header, scan)
-                .or_else(|| flaw_of(file, scan, at < tail, at + 1 < self.files.len())),
+            (Ok(header), Some(scan)) => {
+                let has_next = at + 1 < self.files.len();
+                flaw_of(file, scan, at < tail, has_next).or_else(|| cut_flaw(file, header, scan))
+            }
             // It is sealed by its name.
             (Ok(_), None) => (at + 1 == self.files.len()).then(|| missing_after(file)),
         }
@@ -181,18 +195,14 @@ impl Chain {
         file.scan.as_ref().map_or(file.name.largest_epoch.is_some(), |scan| scan.end == BlockEnd::Seal)
     }
 
-    /// Finds the last mark, and takes the evidence on the way to it.
+    /// Finds the last mark.
     fn find_reach(&mut self, place: &Place<'_>) -> Result<(), OpenError> {
         for at in (0..self.files.len()).rev() {
             if self.files[at].scan.is_none() {
                 self.files[at].scan(place.disk)?;
                 self.check_sealed(at);
             }
-            let file = &self.files[at];
-            self.evidence.merge(file.scan.as_ref().map(|scan| scan.evidence).unwrap_or_default());
-            self.evidence.largest_epoch =
-                self.evidence.largest_epoch.max(file.name.largest_epoch.unwrap_or_default());
-            let Some(scan) = &file.scan else { continue };
+            let Some(scan) = &self.files[at].scan else { continue };
             self.is_closed |= scan.end == BlockEnd::Closed;
             if let Some((mark, end)) = scan.mark.filter(|_| self.reached.is_none()) {
                 self.reach = mark;
@@ -209,6 +219,13 @@ impl Chain {
         Ok(())
     }
 
+    /// Takes what all files say that were looked at, also those in which nothing counts.
+    fn take_evidence(&mut self) {
+        for file in self.files.iter().chain(&self.behind) {
+            self.evidence.merge(file.evidence());
+        }
+    }
+
     /// After a late look at a file that is sealed by its name.
     fn check_sealed(&mut self, at: usize) {
         let file = &self.files[at];
@@ -218,10 +235,20 @@ impl Chain {
     }
 }
 
-/// A file that is shorter than it was made, although nothing ended it.
+/// A file that is shorter than it was made, although nothing ended it: it was cut, or what ended it is damaged.
 fn cut_flaw(file: &LogFile, header: &FileHeader, scan: &Scan) -> Option<Flaw> {
     let reserved_bytes = scan.is_cut(header)?;
-    Some(Flaw { file: file.path.clone(), offset: Some(scan.bytes), finding: Finding::Cut { reserved_bytes } })
+    let cut = (scan.bytes, Finding::Cut { reserved_bytes });
+    let (offset, finding) = match scan.stopped {
+        // What a cut leaves of a block, or of the zeros behind the last one.
+        None | Some(BlockDamage::Empty | BlockDamage::Length) => cut,
+        // An end in order has no payload, and the space behind it was given back.
+        Some(damage) if scan.valid_end + BLOCK_HEADER_BYTES as u64 == scan.bytes => {
+            (scan.valid_end, Finding::Block(damage))
+        }
+        Some(_) => cut,
+    };
+    Some(Flaw { file: file.path.clone(), offset: Some(offset), finding })
 }
 
 /// What is wrong with the end of a file.
@@ -244,7 +271,11 @@ fn flaw_of(file: &LogFile, scan: &Scan, must_be_sealed: bool, has_next: bool) ->
 
 /// The file that must come after a sealed one is not there.
 fn missing_after(file: &LogFile) -> Flaw {
-    let next = LogFileName { sequence: file.name.sequence + 1, largest_epoch: None, ..file.name };
-    let path = file.path.with_file_name(next.to_string());
-    Flaw { file: path, offset: None, finding: Finding::Missing }
+    let name = LogFileName { sequence: file.name.sequence + 1, ..file.name };
+    missing(&file.path, name)
+}
+
+/// A file is not there that would lie beside `path`. Nobody knows whether it was sealed.
+fn missing(path: &Path, name: LogFileName) -> Flaw {
+    Flaw { file: path.with_file_name(name.either_name()), offset: None, finding: Finding::Missing }
 }

@@ -68,7 +68,7 @@ pub enum ReplayError {
 /// Something that is wrong with the files of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// The file.
+    /// The file. Of a log file that is missing only the number is known: both its names are given, as a shell would find them.
     pub file: PathBuf,
     /// Where in the file, in bytes, if it is not the file as a whole.
     pub offset: Option<u64>,
@@ -126,6 +126,9 @@ pub enum Consequence {
     After(Epoch),
     /// Rows that did not change since the checkpoint. No repair brings them back.
     Checkpoint,
+    /// What changed while the checkpoint was made, up to this epoch: without it the checkpoint is no state that ever was. No repair
+    /// brings it back.
+    LogOfCheckpoint(Epoch),
     /// It cannot be told which files belong to the database. No repair brings it back.
     Everything,
 }
@@ -184,7 +187,9 @@ impl Consequence {
             Consequence::After(epoch) => format!(
                 "restore a backup, or give up everything after epoch {epoch} by a repair with --accept-loss-after-epoch {epoch}"
             ),
-            Consequence::Checkpoint | Consequence::Everything => "restore a backup".to_owned(),
+            Consequence::Checkpoint | Consequence::LogOfCheckpoint(_) | Consequence::Everything => {
+                "restore a backup".to_owned()
+            }
         }
     }
 }
@@ -282,6 +287,10 @@ impl fmt::Display for Consequence {
             Consequence::Checkpoint => {
                 f.write_str("rows that did not change since the checkpoint would be lost")
             }
+            Consequence::LogOfCheckpoint(end) => write!(
+                f,
+                "changes up to epoch {end}, while the checkpoint was made, would be lost, and the checkpoint is of no use without them"
+            ),
             Consequence::Everything => f.write_str("the database cannot be read without it"),
         }
     }

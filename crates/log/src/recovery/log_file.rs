@@ -6,7 +6,7 @@ use ensilo_disk::Disk;
 
 use super::error::{Finding, OpenError};
 use super::generation::log_identity;
-use super::scan::{Scan, scan};
+use super::scan::{Evidence, Scan, scan};
 use crate::format::{
     BlockCodec, DatabaseId, FILE_HEADER_BYTES, FileHeader, FileIdentity, HeaderDamage, LogFileName,
 };
@@ -48,6 +48,13 @@ impl LogFile {
             scan(&*file, &BlockCodec::new(&self.identity)).map_err(OpenError::io("read", &self.path))?;
         self.scan = Some(found);
         Ok(())
+    }
+
+    /// What its blocks and its name say of what was on disk, as far as they were looked at.
+    pub(super) fn evidence(&self) -> Evidence {
+        let mut evidence = self.scan.as_ref().map(|scan| scan.evidence).unwrap_or_default();
+        evidence.largest_epoch = evidence.largest_epoch.max(self.name.largest_epoch.unwrap_or_default());
+        evidence
     }
 
     /// Whether it has blocks, as far as is known: one that is sealed by its name must have.

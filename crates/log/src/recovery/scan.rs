@@ -50,6 +50,8 @@ pub(super) struct Evidence {
     pub(super) durable_epoch: Epoch,
     /// No entry or mark has a later epoch.
     pub(super) largest_epoch: Epoch,
+    /// The last mark that would count if nothing in front of it were damaged.
+    pub(super) mark: Epoch,
 }
 
 impl Evidence {
@@ -58,6 +60,7 @@ impl Evidence {
         self.has_blocks |= other.has_blocks;
         self.durable_epoch = self.durable_epoch.max(other.durable_epoch);
         self.largest_epoch = self.largest_epoch.max(other.largest_epoch);
+        self.mark = self.mark.max(other.mark);
     }
 
     fn take(&mut self, sealed: &SealedHeader) {
@@ -84,14 +87,16 @@ pub(super) fn scan(file: &dyn File, codec: &BlockCodec) -> io::Result<Scan> {
         evidence: Evidence::default(),
     };
     let mut chunk = Chunk::default();
-    while scan.stopped.is_none() && scan.end == BlockEnd::None {
+    let mut is_at_end = false;
+    while scan.stopped.is_none() && scan.end == BlockEnd::None && !is_at_end {
         match stream.next(&mut chunk)? {
             Next::Blocks => scan.take_chunk(codec, &chunk),
             Next::Stopped(damage) => scan.stopped = Some(damage),
-            Next::End => return Ok(scan),
+            Next::End => is_at_end = true,
         }
     }
-    if scan.end == BlockEnd::None {
+    scan.evidence.mark = scan.mark.map_or(Epoch::default(), |(mark, _)| mark);
+    if scan.end == BlockEnd::None && !is_at_end {
         look_beyond(file, codec, scan.valid_end, len, &mut scan.evidence)?;
     }
     Ok(scan)
@@ -175,12 +180,41 @@ fn look_for_mark_after(file: &dyn File, codec: &BlockCodec, epoch: Epoch) -> io:
 }
 
 /// Takes the evidence of all valid blocks between `start` and `end`, wherever they begin.
+///
+/// A mark among them would count if all in front of it that was synced were in order: if the blocks up to it follow each other from
+/// within what was synced.
 fn look_beyond(
     file: &dyn File,
     codec: &BlockCodec,
     start: u64,
     end: u64,
     evidence: &mut Evidence,
+) -> io::Result<()> {
+    let mut run = start..start;
+    let mut mark = None;
+    each_block_beyond(file, codec, start, end, &mut |sealed| {
+        evidence.take(sealed);
+        if sealed.header.offset != run.end {
+            run.start = sealed.header.offset;
+            mark = None;
+        }
+        run.end = sealed.end_offset();
+        mark = sealed.header.mark.or(mark);
+        true
+    })?;
+    if let Some(mark) = mark.filter(|_| run.start <= evidence.synced_to) {
+        evidence.mark = evidence.mark.max(mark);
+    }
+    Ok(())
+}
+
+/// Shows all valid blocks between `start` and `end`, wherever they begin, until `each` wants no more.
+pub(super) fn each_block_beyond(
+    file: &dyn File,
+    codec: &BlockCodec,
+    start: u64,
+    end: u64,
+    each: &mut dyn FnMut(&SealedHeader) -> bool,
 ) -> io::Result<()> {
     let mut window = vec![0; CHUNK_BYTES + BLOCK_HEADER_BYTES];
     let mut block = Vec::new();
@@ -198,8 +232,10 @@ fn look_beyond(
             }
             block.resize(claimed.bytes(), 0);
             file.read_at(offset, &mut block)?;
-            if let Ok((sealed, _)) = codec.check(&block, offset) {
-                evidence.take(&sealed);
+            if let Ok((sealed, _)) = codec.check(&block, offset)
+                && !each(&sealed)
+            {
+                return Ok(());
             }
         }
         // The windows overlap by what a header has, less one byte: no header lies in none of them.

@@ -11,7 +11,7 @@ use super::database_files::list_log_files;
 use super::error::{Consequence, Damage, Finding, OpenError};
 use super::log_file::{LogFile, read_header};
 use super::replay::{Extent, ReplayFile};
-use super::scan::Scan;
+use super::scan::{Evidence, Scan};
 use crate::format::{BlockEnd, CheckpointPart, EarlierFile, FileIdentity, FileRole, LogFileName, Manifest};
 
 /// The files of a database as a manifest names them.
@@ -44,6 +44,8 @@ struct Surveyor<'a> {
     flaws: Vec<Flaw>,
     /// Damaged parts of the checkpoint.
     checkpoint_flaws: Vec<Flaw>,
+    /// What log files say that the manifest knows nothing of.
+    strangers: Evidence,
     /// The least epoch that damage of earlier generations leaves reachable.
     earlier_reach: Option<Epoch>,
 }
@@ -63,6 +65,7 @@ pub(super) fn survey(
         depth,
         flaws: Vec::new(),
         checkpoint_flaws: Vec::new(),
+        strangers: Evidence::default(),
         earlier_reach: None,
     };
     let found = surveyor.survey()?;
@@ -128,6 +131,7 @@ impl Surveyor<'_> {
                 }
                 let mut file = LogFile::open(self.disk, self.dir, directory, name, self.manifest.database)?;
                 file.scan(self.disk)?;
+                self.strangers.merge(file.evidence());
                 let finding = match &file.header {
                     Err(finding @ (Finding::OtherDatabase(_) | Finding::OtherFile)) => finding.clone(),
                     _ if is_extra => Finding::OtherFile,
@@ -222,7 +226,8 @@ impl Surveyor<'_> {
 
     fn largest_epoch(&self, listed: &BTreeMap<String, Vec<LogFileName>>, chains: &[Chain]) -> Epoch {
         let names = listed.values().flatten().filter_map(|name| name.largest_epoch);
-        let seen = chains.iter().map(|chain| chain.evidence.largest_epoch);
+        let seen = chains.iter().map(|chain| &chain.evidence).chain([&self.strangers]);
+        let seen = seen.map(|evidence| evidence.largest_epoch);
         let checkpoint = self.manifest.checkpoint.iter().map(|checkpoint| checkpoint.end_epoch);
         let known = [self.manifest.first_epoch, self.manifest.durable_epoch];
         names.chain(seen).chain(checkpoint).chain(known).max().unwrap_or_default()
@@ -234,7 +239,7 @@ impl Surveyor<'_> {
         let checkpoint_end = self.manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.end_epoch);
         let of_log = match checkpoint_end {
             // A checkpoint is made while transactions go on: without the log up to its end it is no state that ever was.
-            Some(end) if before(reach) < end => Consequence::Checkpoint,
+            Some(end) if before(reach) < end => Consequence::LogOfCheckpoint(end),
             _ => Consequence::After(before(reach)),
         };
         let damage = |flaw: &Flaw, consequence| Damage {
@@ -297,8 +302,9 @@ impl Earlier {
 impl Survey {
     /// Everything up to this epoch was stored at some time, whatever has become of it.
     pub(super) fn stored_epoch(&self, manifest: &Manifest) -> Epoch {
-        let known = self.chains.iter().map(|chain| chain.evidence.durable_epoch.max(before(chain.reach)));
-        known.chain([manifest.durable_epoch]).max().unwrap_or_default()
+        let reach = self.chains.iter().map(|chain| chain.reach.max(chain.evidence.mark)).min();
+        let claimed = self.chains.iter().map(|chain| chain.evidence.durable_epoch);
+        claimed.chain(reach.map(before)).chain([manifest.durable_epoch]).max().unwrap_or_default()
     }
 
     /// What a replay up to `last_epoch` reads: the checkpoint, then the log, newest file first.

@@ -10,8 +10,8 @@ use ensilo_epoch::Epoch;
 use super::history::Run;
 use super::model::Rows;
 use super::writer::{DIR, FILE_BYTES, TestLog, recover, rows_up_to};
-use crate::format::{BlockEnd, FORMAT_VERSION};
-use crate::recovery::{Consequence, Finding, OpenError, repair};
+use crate::format::{BLOCK_HEADER_BYTES, BlockEnd, FILE_HEADER_BYTES, FORMAT_VERSION};
+use crate::recovery::{Consequence, Damage, Finding, OpenError, repair};
 
 /// A small database with everything in it, what it holds and where its blocks lie.
 struct Sample {
@@ -104,6 +104,47 @@ fn every_bit_that_is_turned_is_found_or_harmless() {
         }
         assert!(outcomes[&Outcome::Refused] > 5_000, "{outcomes:?}");
         assert_eq!(outcomes.contains_key(&Outcome::LastRoundLost), !is_closed);
+    }
+}
+
+/// Where the blocks of a log file begin.
+fn block_starts(contents: &[u8]) -> Vec<u64> {
+    let mut starts = Vec::new();
+    let mut at = FILE_HEADER_BYTES;
+    while contents.len() > at && contents[at..].starts_with(b"ENSB") {
+        starts.push(at as u64);
+        let payload_bytes = u32::from_le_bytes(contents[at + 8..at + 12].try_into().unwrap());
+        at += BLOCK_HEADER_BYTES + payload_bytes as usize;
+    }
+    starts
+}
+
+#[test]
+fn damage_of_a_block_is_named_at_the_block() {
+    for is_closed in [false, true] {
+        let sample = sample(is_closed);
+        let mut named = 0;
+        for (path, _) in sample.files().into_iter().filter(|(path, _)| path.starts_with("db/log")) {
+            let contents = sample.disk.contents(&path).unwrap();
+            for start in block_starts(&contents) {
+                // Magic, checksum, length, flags, offset, mark, payload or the next block.
+                for byte in [0, 5, 8, 11, 16, 25, 50, 66] {
+                    let (byte, disk) = (start + byte, sample.disk.fork());
+                    let starts = block_starts(&contents);
+                    let Some(&start) = starts.iter().rfind(|&&start| start <= byte) else { continue };
+                    if byte >= contents.len() as u64 || disk.flip(&path, byte * 8 + 1).is_err() {
+                        continue;
+                    }
+                    let Err(error) = recover(&Arc::new(disk), 1) else { continue };
+                    let what = format!("byte {byte} of {}: {error}", path.display());
+                    let Damage { file, offset, finding, .. } = error.damage().unwrap();
+                    assert_eq!((file, *offset), (&path, Some(start)), "{what}");
+                    assert!(matches!(finding, Finding::Block(_) | Finding::Behind { .. }), "{what}");
+                    named += 1;
+                }
+            }
+        }
+        assert!(named > 100, "{named}");
     }
 }
 

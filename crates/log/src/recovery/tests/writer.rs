@@ -152,6 +152,7 @@ impl TestLog {
         self.disk
             .rename(&directory.join(logger.name.to_string()), &directory.join(sealed.to_string()))
             .unwrap();
+        logger.file.set_len(logger.offset).unwrap();
         logger.name = next;
         logger.file = file;
         logger.codec = BlockCodec::new(&log_identity(database, next));
