@@ -40,6 +40,11 @@ pub(crate) fn verify(arguments: &VerifyArguments) -> ExitCode {
     match verified.durable_epoch {
         Some(epoch) => {
             output.line(format_args!("everything up to epoch {epoch} is there"));
+            if let Some((first, last)) = verified.void {
+                output.line(format_args!(
+                    "nothing counts of epochs {first} to {last}, from before it was opened last"
+                ));
+            }
             ExitCode::SUCCESS
         }
         None => {

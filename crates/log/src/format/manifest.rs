@@ -44,7 +44,7 @@ pub struct Manifest {
     pub first_epoch: Epoch,
     /// Every transaction up to this epoch was on disk when the manifest was written.
     pub durable_epoch: Epoch,
-    /// The number that the next checkpoint gets. None is used twice.
+    /// The number that the next checkpoint gets. Every one that was ever installed has a smaller one.
     pub next_checkpoint: u64,
     /// The loggers of this generation, by number.
     pub loggers: Vec<LoggerFiles>,
@@ -167,6 +167,13 @@ impl Manifest {
         directories.sort_unstable();
         directories.dedup();
         directories
+    }
+
+    /// The last epoch of which anything counts, if the log reaches `durable_epoch`: what lies between the end of the generations before
+    /// and the first epoch of this one is void.
+    #[must_use]
+    pub fn counted_to(&self, durable_epoch: Epoch) -> Epoch {
+        if durable_epoch < self.first_epoch { durable_epoch.min(self.durable_epoch) } else { durable_epoch }
     }
 
     /// Whether a log file of this name was needed once, and is not any more.

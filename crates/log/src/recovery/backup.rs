@@ -52,7 +52,7 @@ pub fn backup(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<BackedU
         dir,
         manifest: &manifest,
         log: found.earlier_files(&manifest, found.durable_epoch),
-        durable_epoch: found.durable_epoch,
+        durable_epoch: manifest.counted_to(found.durable_epoch),
         largest_epoch: found.largest_epoch,
     };
     copy_to(&**disk, &source, target, &mut |_| Ok(()))
@@ -75,6 +75,7 @@ impl DatabaseFiles {
     ) -> Result<BackedUp, OpenError> {
         let (disk, dir, manifest) = (self.disk(), self.directory(), self.manifest());
         let (log, largest_epoch) = running_log(disk, dir, manifest, durable_epoch)?;
+        let durable_epoch = manifest.counted_to(durable_epoch);
         copy_to(disk, &Source { dir, manifest, log, durable_epoch, largest_epoch }, target, watch)
     }
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ensilo_disk::{Disk, Lock};
+use ensilo_disk::{Disk, Listed, Lock};
 use ensilo_epoch::Epoch;
 
 use super::checkpoint_writer::{CheckpointPlace, WrittenParts};
@@ -195,7 +195,7 @@ pub(crate) fn list_log_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<Lo
 }
 
 /// Removes what the manifest does not need: log files of before its first ones, of earlier generations that are done with, and
-/// checkpoints other than its own with numbers below the next. `log_directories` are those to look in, as manifests spell them.
+/// checkpoints other than its own, of which none is being made. `log_directories` are those to look in, as manifests spell them.
 pub(crate) fn remove_leftovers(
     disk: &dyn Disk,
     dir: &Path,
@@ -215,8 +215,7 @@ pub(crate) fn remove_leftovers(
     }
     let kept = manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.id);
     for entry in disk.list(dir).map_err(OpenError::io("list", dir))? {
-        let id = entry.name.strip_prefix("checkpoint-").and_then(crate::format::parse_number);
-        if entry.is_dir && id.is_some_and(|id| Some(id) != kept && id < manifest.next_checkpoint) {
+        if checkpoint_number(&entry).is_some_and(|id| Some(id) != kept) {
             let directory = dir.join(&entry.name);
             let parts = disk.list(&directory).map_err(OpenError::io("list", &directory))?;
             removed.extend(parts.iter().map(|part| directory.join(&part.name)));
@@ -224,6 +223,12 @@ pub(crate) fn remove_leftovers(
         }
     }
     Ok(removed)
+}
+
+/// The number of the checkpoint whose directory this is.
+pub(crate) fn checkpoint_number(entry: &Listed) -> Option<u64> {
+    let number = entry.name.strip_prefix("checkpoint-").and_then(crate::format::parse_number);
+    number.filter(|_| entry.is_dir)
 }
 
 /// Whether another database keeps its log in the same directory, and this is one of its files.

@@ -337,7 +337,7 @@ impl Found {
         let manifest = Manifest {
             generation: manifest.generation + 1,
             first_epoch: options.first_epoch,
-            durable_epoch: super::survey::before(options.first_epoch),
+            durable_epoch: manifest.counted_to(last_epoch),
             loggers: options
                 .directories
                 .iter()

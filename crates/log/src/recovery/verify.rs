@@ -12,8 +12,8 @@ use super::inspect::{missing_manifest, take_lock};
 use super::manifest_file::read_manifest;
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
-use super::survey::survey;
-use crate::format::Write;
+use super::survey::{before, survey};
+use crate::format::{Manifest, Write};
 
 /// What was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,8 +24,11 @@ pub struct Verified {
     pub files: u64,
     /// How many damages were reported.
     pub damages: u64,
-    /// What an opening would bring back; `None` if there is damage.
+    /// The last epoch of which an opening would bring anything back; `None` if there is damage.
     pub durable_epoch: Option<Epoch>,
+    /// The first and the last of the epochs before that one of which nothing counts: of the time between the last two openings, or given
+    /// up by a repair. `None` if there are none, or that is not known any more.
+    pub void: Option<(Epoch, Epoch)>,
 }
 
 /// Reads all files of the database in `dir` that count, and reports damage, the first of each file. Changes nothing, but that
@@ -78,8 +81,17 @@ pub(super) fn verify_locked(
             Err(error) => return Err(error),
         }
     }
-    verified.durable_epoch = (verified.damages == 0).then_some(found.durable_epoch);
+    if verified.damages == 0 {
+        verified.durable_epoch = Some(manifest.counted_to(found.durable_epoch));
+        verified.void = void_epochs(&manifest, found.durable_epoch);
+    }
     Ok(verified)
+}
+
+/// The epochs between the generations before and the present one, if something of that one counts.
+fn void_epochs(manifest: &Manifest, durable_epoch: Epoch) -> Option<(Epoch, Epoch)> {
+    let (first, last) = (Epoch::new(manifest.durable_epoch.get() + 1), before(manifest.first_epoch));
+    (manifest.generation > 1 && durable_epoch > last && first <= last).then_some((first, last))
 }
 
 /// Takes everything and keeps nothing.

@@ -21,7 +21,6 @@ use crate::recovery::inspect::take_lock;
 use crate::recovery::manifest_file::{
     MANIFEST, MANIFEST_NEW, install_manifest, remove_if_there, spelled_path,
 };
-use crate::recovery::survey::before;
 use crate::recovery::verify::verify_locked;
 
 /// The mark of a backup that is being made.
@@ -109,7 +108,7 @@ impl<'t> Target<'t> {
         let manifest = Manifest {
             generation: source.manifest.generation + 1,
             first_epoch,
-            durable_epoch: before(first_epoch),
+            durable_epoch: source.durable_epoch,
             loggers: vec![LoggerFiles { directory: LOG.to_owned(), first_sequence: 1 }],
             earlier,
             ..source.manifest.clone()

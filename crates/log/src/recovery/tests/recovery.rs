@@ -223,6 +223,32 @@ fn a_checkpoint_takes_the_place_of_the_log_before_it() {
 }
 
 #[test]
+fn an_opening_removes_what_an_interrupted_checkpoint_left() {
+    let disk = new_disk();
+    let mut run = Run::new(&disk, 1, 12);
+    run.round();
+    run.checkpoint(2);
+    let stored = run.log.durable_epoch;
+    for _ in 0..2 {
+        let place = run.log.files.begin_checkpoint(stored).unwrap();
+        place.writer(0, CheckpointWriterOptions::default()).unwrap().finish().unwrap();
+    }
+    let disk = Arc::new(disk.kill());
+    let of_checkpoints = |disk: &SimulatedDisk| -> Vec<String> {
+        let listed = disk.list(Path::new(DIR)).unwrap().into_iter().map(|entry| entry.name);
+        listed.filter(|name| name.starts_with("checkpoint-")).collect()
+    };
+    assert_eq!(of_checkpoints(&disk).len(), 3);
+    let before = recover(&disk, 1).unwrap().0;
+    run.reopen(&disk, 1, stored);
+    assert_eq!(of_checkpoints(&disk), ["checkpoint-1"]);
+    run.checkpoint(1);
+    assert_eq!(of_checkpoints(&disk), ["checkpoint-2"]);
+    drop(run);
+    assert!(recover(&disk, 1).is_ok() && !before.is_empty());
+}
+
+#[test]
 fn a_checkpoint_that_fails_leaves_the_one_before() {
     for fault in 0..60 {
         let disk = new_disk();
