@@ -17,8 +17,8 @@ pub use format::{
 };
 pub use recovery::{
     BackedUp, CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, Consequence, Damage, DatabaseFiles,
-    Dumped, Finding, FinishedCheckpoint, Found, GenerationOptions, InstalledCheckpoint, NewGeneration,
-    NewLogger, OpenError, Progress, ProgressReport, Repaired, Replay, ReplayError, Replayed, Verified,
-    WrittenParts, backup, create_log_file, dump, inspect, log_identity, repair, verify,
+    Dumped, Finding, FinishedCheckpoint, Found, GenerationOptions, GivenUp, InstalledCheckpoint,
+    NewGeneration, NewLogger, OpenError, Progress, ProgressReport, Repaired, Replay, ReplayError, Replayed,
+    Verified, WrittenParts, backup, create_log_file, dump, inspect, log_identity, repair, verify,
 };
 pub use runtime::{Callback, EpochClock, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError};

@@ -15,6 +15,9 @@ What `ensilo verify` names as lost stays lost: a repair makes the rest usable ag
 after the epoch that is accepted, also those that could still be read, so that what remains is one consistent point.
 All files are first copied to before-repair-<n> in the database's directory.
 
+To undo a repair, close the database, remove its MANIFEST, its log files and its checkpoints, and move what before-repair-<n>
+holds into their places; elsewhere-<k> in it has the files of a log directory outside, which the repair has named.
+
 Exit codes: 0 repaired; 1 refused or failed, the database is as it was; 2 bad parameters.")]
 pub(crate) struct RepairArguments {
     /// The database
@@ -38,7 +41,15 @@ pub(crate) fn repair(arguments: &RepairArguments) -> ExitCode {
         output.line(format_args!("damaged: {damage}"));
     }
     output.line(format_args!("given up: every transaction after epoch {}", repaired.kept_to));
+    let given_up = repaired.given_up;
+    output.line(format_args!(
+        "of that could be read: {} transactions with {} writes, in {} files; {} bytes could not",
+        given_up.transactions, given_up.writes, given_up.files, given_up.unreadable_bytes
+    ));
     output.line(format_args!("known to have been stored: everything up to epoch {}", repaired.stored_to));
     output.line(format_args!("all files as they were: {}", repaired.copy.display()));
+    for (directory, copy) in &repaired.elsewhere {
+        output.line(format_args!("those of {}: {}", directory.display(), copy.display()));
+    }
     ExitCode::SUCCESS
 }

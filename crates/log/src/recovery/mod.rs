@@ -11,6 +11,7 @@ mod dump;
 mod error;
 pub(crate) mod fuzzing;
 mod generation;
+mod given_up;
 mod inspect;
 mod log_file;
 mod manifest_file;
@@ -27,6 +28,7 @@ pub use database_files::{DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint}
 pub use dump::{Dumped, dump};
 pub use error::{Consequence, Damage, Finding, OpenError, ReplayError};
 pub use generation::{NewGeneration, NewLogger, create_log_file, log_identity};
+pub use given_up::GivenUp;
 pub use inspect::{Found, GenerationOptions, inspect};
 pub use progress::{Progress, ProgressReport};
 pub use repair::{Repaired, repair};

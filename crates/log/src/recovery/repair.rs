@@ -7,10 +7,11 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::Depth;
-use super::copy::{copy_file, free_name};
-use super::database_files::list_log_files;
+use super::copy::{copy_file, free_name, remove_tree};
+use super::database_files::{checkpoint_number, list_log_files};
 use super::error::{Consequence, Damage, OpenError};
 use super::generation::create_directory;
+use super::given_up::{GivenUp, count_given_up};
 use super::inspect::{Found, GenerationOptions, missing_manifest, take_lock};
 use super::manifest_file::{MANIFEST, read_manifest, spelled_path};
 use super::progress::Progress;
@@ -26,18 +27,23 @@ pub struct Repaired {
     pub kept_to: Epoch,
     /// Everything up to this epoch is known to have been stored: what lies between is given up. More may have been stored.
     pub stored_to: Epoch,
+    /// How much of what is given up could still be read.
+    pub given_up: GivenUp,
     /// What was damaged.
     pub damages: Vec<Damage>,
     /// A directory with all files as they were.
     pub copy: PathBuf,
+    /// Log directories outside of the database's, each with the directory in the copy that has its files.
+    pub elsewhere: Vec<(PathBuf, PathBuf)>,
 }
 
 /// Gives up all transactions of the damaged database in `dir` after an epoch, so that it can be opened again. All files are first copied
-/// to `before-repair-<n>` in `dir`.
+/// to `before-repair-<n>` in `dir`; `docs/format.md` says how a repair is undone with them.
 ///
 /// # Errors
 /// [`OpenError::Refused`] when nothing is damaged, or not even everything up to that epoch is there; it says up to which epoch it is.
-/// The other errors as in [`crate::inspect`]. The database is as it was, but for the copy.
+/// The other errors as in [`crate::inspect`]. The database is as it was, and the copy is gone, unless the last step failed, the sync of a
+/// manifest that is in place: then it is as it was or repaired, and the copy stays.
 pub fn repair(disk: &Arc<dyn Disk>, dir: &Path, accept_loss_after: Epoch) -> Result<Repaired, OpenError> {
     if !disk.exists(dir).map_err(OpenError::io("look for", dir))? {
         return Err(OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None });
@@ -45,24 +51,37 @@ pub fn repair(disk: &Arc<dyn Disk>, dir: &Path, accept_loss_after: Epoch) -> Res
     let lock = take_lock(&**disk, dir)?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
     let found = survey(&**disk, dir, &manifest, Depth::Full)?;
-    let reachable = check_request(&found, accept_loss_after)?;
-    let files = found.replay_files(dir, &manifest, accept_loss_after);
+    let kept_to = accept_loss_after.min(check_request(&found, accept_loss_after)?);
+    let files = found.replay_files(dir, &manifest, kept_to);
     replay(&**disk, &files, &Nowhere, 1, &Progress::new())?;
-    let copy = copy_all(&**disk, dir, &manifest)?;
-    let repaired = Repaired {
-        kept_to: accept_loss_after.min(reachable),
-        stored_to: found.stored_epoch(&manifest),
-        damages: found.damages.clone(),
-        copy,
-    };
+    let given_up = count_given_up(&**disk, &found, kept_to)?;
+    let (copy, elsewhere) = copy_all(&**disk, dir, &manifest)?;
+    let stored_to = found.stored_epoch(&manifest);
+    let repaired = Repaired { kept_to, stored_to, given_up, damages: found.damages.clone(), copy, elsewhere };
     let options = GenerationOptions {
         directories: manifest.loggers.iter().map(|logger| spelled_path(dir, &logger.directory)).collect(),
         file_bytes: 0,
-        first_epoch: Epoch::new(found.largest_epoch.max(repaired.stored_to).get() + 1),
+        first_epoch: Epoch::new(found.largest_epoch.max(stored_to).get() + 1),
     };
+    let generation = manifest.generation;
     let found = Found::new(Arc::clone(disk), dir.to_path_buf(), lock, manifest, found);
-    found.generation_after(&options, repaired.kept_to)?;
-    Ok(repaired)
+    match found.generation_after(&options, kept_to) {
+        Ok(_) => Ok(repaired),
+        Err(error) => {
+            remove_unless_needed(&**disk, dir, generation, &repaired.copy);
+            Err(error)
+        }
+    }
+}
+
+/// Removes the copy that a repair has made which failed, unless the manifest of the next generation may be in place.
+fn remove_unless_needed(disk: &dyn Disk, dir: &Path, generation: u64, copy: &Path) {
+    if let Ok(Some(manifest)) = read_manifest(disk, dir)
+        && manifest.generation == generation
+    {
+        // What cannot be removed does no harm.
+        let _ = remove_tree(disk, copy);
+    }
 }
 
 /// The epoch up to which everything is there, if a repair up to `kept_to` makes sense.
@@ -81,43 +100,82 @@ fn check_request(found: &Survey, kept_to: Epoch) -> Result<Epoch, OpenError> {
     }
 }
 
-/// Copies all files of a database within its directory.
-fn copy_all(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<PathBuf, OpenError> {
+/// Copies all files of a database within its directory; returns where they are, and which directory there stands for which other one.
+/// If that fails, what was copied is removed.
+fn copy_all(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+) -> Result<(PathBuf, Vec<(PathBuf, PathBuf)>), OpenError> {
     let target = free_name(disk, dir, "before-repair-")?;
-    let make =
-        |directory: &Path| create_directory(disk, directory).map_err(OpenError::io("create", directory));
-    make(&target)?;
+    match copy_to(disk, dir, manifest, &target) {
+        Ok(elsewhere) => Ok((target, elsewhere)),
+        Err(error) => {
+            // What cannot be removed does no harm.
+            let _ = remove_tree(disk, &target);
+            Err(error)
+        }
+    }
+}
+
+/// Copies all files of a database, the manifest last: a copy that has it is complete.
+fn copy_to(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    target: &Path,
+) -> Result<Vec<(PathBuf, PathBuf)>, OpenError> {
+    make(disk, target)?;
+    let elsewhere = copy_logs(disk, dir, manifest, target)?;
+    copy_checkpoints(disk, dir, target)?;
     copy_file(disk, &dir.join(MANIFEST), &target.join(MANIFEST), None, &mut |_| Ok(()))?;
+    disk.sync_dir(target).map_err(OpenError::io("sync", target))?;
+    Ok(elsewhere)
+}
+
+/// Copies the log files.
+fn copy_logs(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    target: &Path,
+) -> Result<Vec<(PathBuf, PathBuf)>, OpenError> {
+    let mut elsewhere = Vec::new();
     for (number, spelled) in manifest.log_directories().into_iter().enumerate() {
         let from = spelled_path(dir, spelled);
         if !disk.exists(&from).map_err(OpenError::io("look for", &from))? {
             continue;
         }
-        // Those that lie elsewhere get a name here.
-        let to = if Path::new(spelled).is_absolute() {
-            target.join(format!("elsewhere-{number}"))
-        } else {
-            target.join(spelled)
-        };
-        make(&to)?;
+        let mut to = target.join(spelled);
+        if Path::new(spelled).is_absolute() {
+            // It gets a name here.
+            to = target.join(format!("elsewhere-{number}"));
+            elsewhere.push((from.clone(), to.clone()));
+        }
+        make(disk, &to)?;
         for name in list_log_files(disk, &from)? {
             let name = name.to_string();
             copy_file(disk, &from.join(&name), &to.join(&name), None, &mut |_| Ok(()))?;
         }
         disk.sync_dir(&to).map_err(OpenError::io("sync", &to))?;
     }
-    if let Some(checkpoint) = &manifest.checkpoint {
-        for part in &checkpoint.parts {
-            let to = target.join(&part.path);
-            if let Some(directory) = to.parent() {
-                make(directory)?;
-            }
-            copy_file(disk, &dir.join(&part.path), &to, None, &mut |_| Ok(()))?;
-            if let Some(directory) = to.parent() {
-                disk.sync_dir(directory).map_err(OpenError::io("sync", directory))?;
-            }
+    Ok(elsewhere)
+}
+
+/// Copies all checkpoints, also those that the manifest does not name: it may be an older one that was put back.
+fn copy_checkpoints(disk: &dyn Disk, dir: &Path, target: &Path) -> Result<(), OpenError> {
+    let listed = disk.list(dir).map_err(OpenError::io("list", dir))?;
+    for entry in listed.iter().filter(|entry| checkpoint_number(entry).is_some()) {
+        let (from, to) = (dir.join(&entry.name), target.join(&entry.name));
+        make(disk, &to)?;
+        for part in disk.list(&from).map_err(OpenError::io("list", &from))? {
+            copy_file(disk, &from.join(&part.name), &to.join(&part.name), None, &mut |_| Ok(()))?;
         }
+        disk.sync_dir(&to).map_err(OpenError::io("sync", &to))?;
     }
-    disk.sync_dir(&target).map_err(OpenError::io("sync", &target))?;
-    Ok(target)
+    Ok(())
+}
+
+fn make(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
+    create_directory(disk, directory).map_err(OpenError::io("create", directory))
 }

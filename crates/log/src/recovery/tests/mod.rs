@@ -5,5 +5,6 @@ mod fuzzing;
 mod history;
 mod model;
 mod recovery;
+mod repair;
 mod tools;
 mod writer;
