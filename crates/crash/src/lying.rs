@@ -71,6 +71,10 @@ impl Disk for LyingDisk {
         Ok(self.file(path, self.inner.open(path)?))
     }
 
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        self.inner.open_read(path)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.inner.rename(from, to)
     }
@@ -101,6 +105,10 @@ impl Disk for LyingDisk {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         self.inner.lock(path)
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        self.inner.lock_shared(path)
     }
 }
 

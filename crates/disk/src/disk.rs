@@ -1,5 +1,6 @@
 //! What a database asks of a disk.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -20,6 +21,12 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// `NotFound`; those of the system.
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>>;
+
+    /// Opens a file that is only looked at. Nothing can be done to it, not even a sync, and no right to write it is needed.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the system. What would change the file fails with `PermissionDenied`.
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>>;
 
     /// Gives a file another name in one step; a file that has that name is replaced.
     ///
@@ -66,8 +73,17 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// Takes the lock that the file `path` stands for, and makes the file if it is missing. The lock ends with the value, and with the process.
     ///
     /// # Errors
-    /// `WouldBlock` while another process, or another part of this one, holds it; those of the system.
+    /// `WouldBlock`, with a [`LockHeld`], while another process, or another part of this one, holds it or a share of it; those of the
+    /// system.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
+
+    /// Takes a share of the lock that the file `path` stands for: others can have a share too, but nobody the lock. Changes nothing, and
+    /// needs no right to write. The share ends with the value, and with the process.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such file, so that nobody holds the lock; `WouldBlock`, with a [`LockHeld`], while somebody does;
+    /// those of the system.
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
 }
 
 /// An open file. Reads and writes name their place; several threads may use it at once.
@@ -110,8 +126,40 @@ pub trait File: Send + Sync + fmt::Debug {
     fn set_len(&self, len_bytes: u64) -> io::Result<()>;
 }
 
-/// A lock that is held until this is dropped.
+/// A lock, or a share of one, that is held until this is dropped.
 pub trait Lock: Send + Sync + fmt::Debug {}
+
+/// What an error of kind `WouldBlock` carries when a lock is not to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LockHeld {
+    /// The process that holds it, as far as it is known. Those that have shares are not.
+    pub process: Option<u32>,
+}
+
+impl LockHeld {
+    /// What an error carries, if it carries this.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<LockHeld> {
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
+impl fmt::Display for LockHeld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.process {
+            Some(process) => write!(f, "held by process {process}"),
+            None => f.write_str("held by another process"),
+        }
+    }
+}
+
+impl Error for LockHeld {}
+
+impl From<LockHeld> for io::Error {
+    fn from(held: LockHeld) -> io::Error {
+        io::Error::new(io::ErrorKind::WouldBlock, held)
+    }
+}
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

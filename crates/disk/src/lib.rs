@@ -13,12 +13,13 @@
 mod appender;
 mod disk;
 mod page_buffer;
+mod read_only;
 mod real;
 mod simulated;
 mod trace;
 
 pub use appender::Appender;
-pub use disk::{Disk, File, Listed, Lock};
+pub use disk::{Disk, File, Listed, Lock, LockHeld};
 pub use page_buffer::{PAGE_BYTES, PageBuffer};
 pub use real::RealDisk;
 pub use simulated::{Counts, Faults, Gate, SimulatedDisk};

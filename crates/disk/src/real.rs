@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::disk::{Disk, File, Listed, Lock};
+use crate::disk::{Disk, File, Listed, Lock, LockHeld};
 use crate::page_buffer::PAGE_BYTES;
+use crate::read_only::ReadOnly;
 
 /// So much of a removed file is given back to the file system at once.
 const FREED_AT_ONCE_BYTES: u64 = 32 << 20;
@@ -32,12 +33,18 @@ impl Disk for RealDisk {
             let _ = fs::remove_file(path);
             return Err(error);
         }
-        Ok(Box::new(RealFile { file, direct: Direct::open(path) }))
+        Ok(Box::new(RealFile { file, direct: Direct::open(path, Access::ReadWrite) }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
-        Ok(Box::new(RealFile { file, direct: Direct::open(path) }))
+        Ok(Box::new(RealFile { file, direct: Direct::open(path, Access::ReadWrite) }))
+    }
+
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let file = fs::File::open(path)?;
+        let direct = Direct::open(path, Access::Read);
+        Ok(Box::new(ReadOnly(Box::new(RealFile { file, direct }))))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -82,7 +89,11 @@ impl Disk for RealDisk {
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        or_current(path).try_exists()
+        match or_current(path).try_exists() {
+            // What is no directory holds nothing.
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
+            found => found,
+        }
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
@@ -90,12 +101,21 @@ impl Disk for RealDisk {
             fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(held_by(&mut file)),
+            Err(fs::TryLockError::WouldBlock) => return Err(held_by(&mut file).into()),
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
         file.set_len(0)?;
         writeln!(file, "{}", std::process::id())?;
         Ok(Box::new(RealLock { file }))
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        let mut file = fs::File::open(path)?;
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Box::new(RealLock { file })),
+            Err(fs::TryLockError::WouldBlock) => Err(LockHeld { process: process_in(&mut file) }.into()),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
     }
 }
 
@@ -114,6 +134,13 @@ fn free(file: &fs::File) -> io::Result<()> {
         thread::sleep(PAUSE_BETWEEN_PIECES);
     }
     Ok(())
+}
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    ReadWrite,
 }
 
 struct RealFile {
@@ -160,7 +187,7 @@ impl File for RealFile {
     }
 }
 
-/// The same file, open for reading and writing past the page cache.
+/// The same file, open past the page cache.
 #[derive(Debug)]
 struct Direct {
     file: fs::File,
@@ -171,15 +198,16 @@ struct Direct {
 impl Direct {
     /// None where the system or the file system cannot.
     #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-    fn open(path: &Path) -> Option<Direct> {
+    fn open(path: &Path, access: Access) -> Option<Direct> {
         use std::os::unix::fs::OpenOptionsExt;
         let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
-        let file = fs::OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()?;
+        let is_written = access == Access::ReadWrite;
+        let file = fs::OpenOptions::new().read(true).write(is_written).custom_flags(flags).open(path).ok()?;
         Some(Direct { file, is_refused: AtomicBool::new(false) })
     }
 
     #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-    fn open(_path: &Path) -> Option<Direct> {
+    fn open(_path: &Path, _access: Access) -> Option<Direct> {
         None
     }
 
@@ -249,14 +277,19 @@ fn listed_as(entry: &fs::DirEntry, metadata: &fs::Metadata) -> Listed {
     }
 }
 
-fn held_by(lock_file: &mut fs::File) -> io::Error {
-    let mut holder = String::new();
-    // The number only makes the message better: what cannot be read is left out.
-    let _ = lock_file.take(32).read_to_string(&mut holder);
-    match holder.trim().parse::<u32>() {
-        Ok(pid) => io::Error::new(io::ErrorKind::WouldBlock, format!("held by process {pid}")),
-        Err(_) => io::Error::new(io::ErrorKind::WouldBlock, "held by another process"),
+/// Who holds a lock that was refused. Those who share it write nothing, so that what the file says is then of an earlier time.
+fn held_by(lock_file: &mut fs::File) -> LockHeld {
+    match lock_file.try_lock_shared() {
+        Ok(()) => LockHeld { process: None },
+        Err(_) => LockHeld { process: process_in(lock_file) },
     }
+}
+
+/// The process that has written its number into a lock file. It only makes messages better: what cannot be read is left out.
+fn process_in(lock_file: &mut fs::File) -> Option<u32> {
+    let mut holder = String::new();
+    lock_file.take(32).read_to_string(&mut holder).ok()?;
+    holder.trim().parse().ok()
 }
 
 /// Reserves the space and makes the file that long.

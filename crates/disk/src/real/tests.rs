@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{FREED_AT_ONCE_BYTES, RealDisk, RealLock, write_zeros};
 use crate::appender::Appender;
-use crate::disk::Disk;
+use crate::disk::{Disk, LockHeld};
 use crate::page_buffer::{PAGE_BYTES, PageBuffer};
 
 /// A directory of its own in the system's place for such, removed with the value.
@@ -120,6 +121,42 @@ fn pages_and_other_bytes_of_a_file_are_read_alike() {
 }
 
 #[test]
+fn a_file_that_may_only_be_read_is_read_and_left_as_it_is() {
+    let directory = TemporaryDirectory::new();
+    let path = directory.join("file");
+    let written: Vec<u8> = (0..3 * PAGE_BYTES).map(|at| (at % 251) as u8).collect();
+    fs::write(&path, &written).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+    let file = RealDisk.open_read(&path).unwrap();
+    let mut pages = PageBuffer::default();
+    pages.resize(2 * PAGE_BYTES);
+    file.read_at(0, &mut pages).unwrap();
+    assert_eq!(pages[..], written[..2 * PAGE_BYTES]);
+    let mut bytes = [0; 17];
+    file.read_at(5, &mut bytes).unwrap();
+    assert_eq!(bytes, written[5..22]);
+    pages.fill(0);
+    for refused in [
+        file.write_at(0, &pages),
+        file.write_at(5, b"abc"),
+        file.set_len(0),
+        file.sync_data(),
+        file.sync_all(),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::PermissionDenied);
+    }
+    assert_eq!(fs::read(&path).unwrap(), written);
+    assert_eq!(RealDisk.open_read(&directory.join("missing")).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn what_is_no_directory_holds_nothing() {
+    let dir = TemporaryDirectory::new();
+    drop(RealDisk.create(&dir.join("a"), 0).unwrap());
+    assert!(!RealDisk.exists(&dir.join("a/b")).unwrap());
+}
+
+#[test]
 fn names_are_listed_renamed_and_removed() {
     let dir = TemporaryDirectory::new();
     RealDisk.create_dir_all(&dir.join("x/y")).unwrap();
@@ -183,4 +220,31 @@ fn a_second_lock_is_refused_within_one_process_and_says_who_holds_it() {
     assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
     drop(lock);
     RealDisk.lock(&dir.join("LOCK")).unwrap();
+}
+
+#[test]
+fn a_share_of_a_lock_changes_nothing_and_keeps_out_only_who_wants_it_all() {
+    let dir = TemporaryDirectory::new();
+    let path = dir.join("LOCK");
+    assert_eq!(RealDisk.lock_shared(&path).unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(!path.exists());
+    let process = |error| LockHeld::of(&error).unwrap().process;
+    let lock = RealDisk.lock(&path).unwrap();
+    assert_eq!(process(RealDisk.lock_shared(&path).unwrap_err()), Some(std::process::id()));
+    drop(lock);
+    fs::write(&path, "1\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+    let one = RealDisk.lock_shared(&path).unwrap();
+    let other = RealDisk.lock_shared(&path).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"1\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(
+        process(RealDisk.lock(&path).unwrap_err()),
+        None,
+        "the number in the file is of an earlier time"
+    );
+    drop(one);
+    RealDisk.lock(&path).unwrap_err();
+    drop(other);
+    RealDisk.lock(&path).unwrap();
 }

@@ -79,7 +79,7 @@ impl fmt::Debug for SimulatedFile {
     }
 }
 
-/// The lock on a file, held by the disk.
+/// The lock on a file, or a share of it, held by the disk.
 pub(super) struct SimulatedLock {
     shared: Arc<Shared>,
     inode: Inode,

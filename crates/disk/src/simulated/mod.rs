@@ -36,6 +36,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::disk::{Disk, File, Listed, Lock};
+use crate::read_only::ReadOnly;
 
 pub use faults::{Counts, Faults, Gate};
 pub(crate) use file::SimulatedFile;
@@ -207,6 +208,10 @@ impl Disk for SimulatedDisk {
         Ok(Box::new(self.open_file(path)?))
     }
 
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        Ok(Box::new(ReadOnly(self.open(path)?)))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.lock_state().rename(from, to)
     }
@@ -237,6 +242,11 @@ impl Disk for SimulatedDisk {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         let inode = self.lock_state().lock(path)?;
+        Ok(Box::new(SimulatedLock::new(&self.shared, inode)))
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        let inode = self.lock_state().lock_shared(path)?;
         Ok(Box::new(SimulatedLock::new(&self.shared, inode)))
     }
 }

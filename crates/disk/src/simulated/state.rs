@@ -1,6 +1,7 @@
 //! All that a simulated disk holds, and the operations on it, one at a time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as MapEntry;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use super::faults::{FaultState, Gate, io_error, no_space};
 use super::file_node::FileNode;
 use super::names::{ChangeKind, Entry, Inode, Name, Namespace, ROOT, parts};
 use super::random::{Random, mix};
-use crate::disk::Listed;
+use crate::disk::{Listed, LockHeld};
 
 /// The disk as one process sees it.
 ///
@@ -21,9 +22,17 @@ pub(super) struct State {
     moment: u64,
     /// How many open files there are of an inode; those without a name live on until the last one is closed.
     open_files: BTreeMap<Inode, usize>,
-    locked: BTreeSet<Inode>,
+    locks: BTreeMap<Inode, Held>,
     is_dead: bool,
     pub(super) faults: FaultState,
+}
+
+/// How a lock is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    ByOne,
+    /// By so many who share it.
+    Shared(usize),
 }
 
 /// A sync on its way.
@@ -34,6 +43,12 @@ pub(super) struct BegunSync {
     pub(super) gate: Option<Arc<Gate>>,
 }
 
+impl Held {
+    fn refusal(self) -> io::Error {
+        LockHeld { process: (self == Held::ByOne).then(std::process::id) }.into()
+    }
+}
+
 impl Default for State {
     fn default() -> State {
         State {
@@ -42,7 +57,7 @@ impl Default for State {
             next_inode: ROOT + 1,
             moment: 0,
             open_files: BTreeMap::new(),
-            locked: BTreeSet::new(),
+            locks: BTreeMap::new(),
             is_dead: false,
             faults: FaultState::default(),
         }
@@ -211,15 +226,30 @@ impl State {
             Ok(_) => self.names.live.lookup_file(path)?,
             Err(_) => self.link_new_file(name, 0),
         };
-        if !self.locked.insert(inode) {
-            return Err(io::Error::new(io::ErrorKind::WouldBlock, "held by this process"));
+        match self.locks.entry(inode) {
+            MapEntry::Vacant(free) => free.insert(Held::ByOne),
+            MapEntry::Occupied(held) => return Err(held.get().refusal()),
+        };
+        self.count_open(inode);
+        Ok(inode)
+    }
+
+    pub(super) fn lock_shared(&mut self, path: &Path) -> io::Result<Inode> {
+        self.check_alive()?;
+        let inode = self.names.live.lookup_file(path)?;
+        match self.locks.entry(inode).or_insert(Held::Shared(0)) {
+            Held::Shared(holders) => *holders += 1,
+            held @ Held::ByOne => return Err(held.refusal()),
         }
         self.count_open(inode);
         Ok(inode)
     }
 
     pub(super) fn unlock(&mut self, inode: Inode) {
-        self.locked.remove(&inode);
+        match self.locks.get_mut(&inode) {
+            Some(Held::Shared(holders)) if *holders > 1 => *holders -= 1,
+            _ => _ = self.locks.remove(&inode),
+        }
         self.close(inode);
     }
 

@@ -138,6 +138,10 @@ impl Disk for Recorder {
         Ok(self.recorded_file(inner, file))
     }
 
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        self.inner.open_read(path)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut pages = self.record.lock_pages();
         self.inner.rename(from, to)?;
@@ -187,6 +191,10 @@ impl Disk for Recorder {
         let lock = self.inner.lock(path)?;
         pages.operations.push(Operation::Lock { path: path.into() });
         Ok(lock)
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        self.inner.lock_shared(path)
     }
 }
 

@@ -200,3 +200,17 @@ fn crashes_of_a_disk_of_megabytes_are_cheap() {
         }
     }
 }
+
+#[test]
+fn what_only_looks_is_not_recorded() {
+    let recorder = Recorder::over(Arc::new(SimulatedDisk::new()));
+    drop(recorder.create(path("a"), 5).unwrap());
+    drop(recorder.lock(path("LOCK")).unwrap());
+    let position = recorder.position();
+    let file = recorder.open_read(path("a")).unwrap();
+    file.write_at(0, b"never").unwrap_err();
+    assert_eq!(file.len_bytes().unwrap(), 5);
+    drop(recorder.lock_shared(path("LOCK")).unwrap());
+    drop(file);
+    assert_eq!(recorder.position(), position);
+}

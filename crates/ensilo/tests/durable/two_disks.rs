@@ -34,6 +34,10 @@ impl Disk for TwoDisks {
         self.of(path).open(path)
     }
 
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        self.of(path).open_read(path)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.of(from).rename(from, to)
     }
@@ -64,5 +68,9 @@ impl Disk for TwoDisks {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         self.of(path).lock(path)
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        self.of(path).lock_shared(path)
     }
 }

@@ -18,7 +18,7 @@ use super::chain::Depth;
 use super::database_files::{DatabaseFiles, list_log_files};
 use super::error::OpenError;
 use super::generation::log_identity;
-use super::inspect::{missing_manifest, sound_survey, take_lock};
+use super::inspect::{check_is_database, missing_manifest, sound_survey, take_shared_lock};
 use super::manifest_file::{read_manifest, spelled_path};
 use super::scan::{Needed, needed_up_to};
 use crate::format::{BlockCodec, EarlierFile, LogFileName, LoggerFiles, Manifest};
@@ -42,10 +42,8 @@ pub struct BackedUp {
 /// # Errors
 /// [`OpenError`]; what was made of the copy is gone. [`OpenError::Refused`] for a target that is none.
 pub fn backup(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<BackedUp, OpenError> {
-    if !disk.exists(dir).map_err(OpenError::io("look for", dir))? {
-        return Err(OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None });
-    }
-    let _lock = take_lock(&**disk, dir)?;
+    check_is_database(&**disk, dir)?;
+    let _lock = take_shared_lock(&**disk, dir)?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
     let found = sound_survey(&**disk, dir, &manifest, Depth::Tail)?;
     let source = Source {
@@ -148,7 +146,7 @@ fn open_renamed(
         else {
             continue;
         };
-        match disk.open(&directory.join(name.to_string())) {
+        match disk.open_read(&directory.join(name.to_string())) {
             Ok(file) => return Ok((name, file)),
             Err(again) => error = again,
         }

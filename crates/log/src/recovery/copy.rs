@@ -22,7 +22,7 @@ pub(super) fn copy_file(
     bytes: Option<u64>,
     watch: &mut Watch<'_>,
 ) -> Result<u64, OpenError> {
-    let source = disk.open(from).map_err(OpenError::io("open", from))?;
+    let source = disk.open_read(from).map_err(OpenError::io("open", from))?;
     copy_open_file(disk, &*source, from, to, bytes, watch)
 }
 

@@ -47,7 +47,7 @@ pub enum Dumped<'a> {
 /// # Errors
 /// [`OpenError`] when the system fails, or the file has no header that makes sense.
 pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Result<(), OpenError> {
-    let file = disk.open(path).map_err(OpenError::io("open", path))?;
+    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     let len = file.len_bytes().map_err(OpenError::io("read", path))?;
     let wrong = |damage| OpenError::damaged(path, Some(0), Finding::Header(damage), Consequence::Everything);
     let mut head = vec![0; FILE_HEADER_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];

@@ -14,10 +14,12 @@ use crate::format::{BlockDamage, DatabaseId, FORMAT_VERSION, HeaderDamage, Malfo
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another process has the database open. Close it there first.
+    /// Another process has the database open, or reads its files. Close it there first.
     Locked {
-        /// The lock file; the process that holds it wrote its number there.
+        /// The lock file.
         file: PathBuf,
+        /// The process that has the database open, as far as it is known.
+        process: Option<u32>,
     },
     /// The directory holds something, but no database. Name another one, or an empty one.
     NotADatabase {
@@ -197,8 +199,11 @@ impl Consequence {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OpenError::Locked { file } => {
-                write!(f, "the database is open in another process, which holds {}", file.display())
+            OpenError::Locked { file, process: Some(process) } => {
+                write!(f, "the database is open in process {process}, which holds {}", file.display())
+            }
+            OpenError::Locked { file, process: None } => {
+                write!(f, "the database is in use by another process, which holds {}", file.display())
             }
             OpenError::NotADatabase { directory, holds: None } => {
                 write!(f, "{} holds no database", directory.display())

@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ensilo_disk::{Disk, Lock};
+use ensilo_disk::{Disk, Lock, LockHeld};
 use ensilo_epoch::Epoch;
 
 use super::backup::UNFINISHED;
@@ -80,10 +80,25 @@ pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
 /// Takes the lock of the database in `dir`, which is there.
 pub(super) fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Lock>, OpenError> {
     let file = dir.join(LOCK);
-    disk.lock(&file).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => OpenError::Locked { file },
-        _ => OpenError::Io { doing: "lock", path: file, error },
-    })
+    disk.lock(&file).map_err(|error| lock_error(file, error))
+}
+
+/// Takes a share of the lock of the database in `dir`, so that nobody opens it meanwhile; changes nothing. `None` where there is no lock
+/// file: nobody has the database open, and whoever opens it now is not kept from it.
+pub(super) fn take_shared_lock(disk: &dyn Disk, dir: &Path) -> Result<Option<Box<dyn Lock>>, OpenError> {
+    let file = dir.join(LOCK);
+    match disk.lock_shared(&file) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(lock_error(file, error)),
+    }
+}
+
+fn lock_error(file: PathBuf, error: io::Error) -> OpenError {
+    match LockHeld::of(&error) {
+        Some(LockHeld { process }) => OpenError::Locked { file, process },
+        None => OpenError::Io { doing: "lock", path: file, error },
+    }
 }
 
 /// The survey of a database that has no damage.
@@ -100,11 +115,29 @@ pub(super) fn sound_survey(
     Err(first_error(found.damages.remove(0)))
 }
 
+/// Whether there is a database in `dir`: asked before anything is done there, also before the lock is taken.
+///
+/// # Errors
+/// What the directory is instead; [`OpenError::Io`].
+pub(super) fn check_is_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    let exists = |path: &Path| disk.exists(path).map_err(OpenError::io("look for", path));
+    if exists(&dir.join(MANIFEST))? {
+        Ok(())
+    } else if exists(dir)? {
+        Err(missing_manifest(disk, dir))
+    } else {
+        Err(OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None })
+    }
+}
+
 /// What a directory without a manifest is, if it must have one.
 pub(super) fn missing_manifest(disk: &dyn Disk, dir: &Path) -> OpenError {
     match check_new(disk, dir) {
+        // That a new database needs an empty directory is no matter here.
+        Ok(()) | Err(OpenError::NotADatabase { .. }) => {
+            OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None }
+        }
         Err(error) => error,
-        Ok(()) => OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None },
     }
 }
 
@@ -150,7 +183,7 @@ fn unfinished_backup(dir: &Path) -> OpenError {
 
 /// Whether nothing was written behind the header, if there is one.
 fn is_empty_log_file(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
-    let file = disk.open(path).map_err(OpenError::io("open", path))?;
+    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     let len = file.len_bytes().map_err(OpenError::io("read", path))?;
     let mut bytes = vec![0; 1 << 20];
     let mut at = FILE_HEADER_BYTES as u64;

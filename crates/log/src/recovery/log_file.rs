@@ -43,7 +43,7 @@ impl LogFile {
 
     /// Looks at the blocks.
     pub(super) fn scan(&mut self, disk: &dyn Disk) -> Result<(), OpenError> {
-        let file = disk.open(&self.path).map_err(OpenError::io("open", &self.path))?;
+        let file = disk.open_read(&self.path).map_err(OpenError::io("open", &self.path))?;
         let found =
             scan(&*file, &BlockCodec::new(&self.identity)).map_err(OpenError::io("read", &self.path))?;
         self.scan = Some(found);
@@ -69,7 +69,7 @@ pub(super) fn read_header(
     path: &Path,
     identity: &FileIdentity,
 ) -> Result<(u64, Result<FileHeader, Finding>), OpenError> {
-    let file = disk.open(path).map_err(OpenError::io("open", path))?;
+    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     let len = file.len_bytes().map_err(OpenError::io("read", path))?;
     if len < FILE_HEADER_BYTES as u64 {
         return Ok((len, Err(Finding::Header(HeaderDamage::Short))));

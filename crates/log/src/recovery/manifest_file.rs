@@ -51,7 +51,7 @@ pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), OpenEr
 /// A whole file, which is expected to be short.
 pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, OpenError> {
     let read = || {
-        let file = disk.open(path)?;
+        let file = disk.open_read(path)?;
         let mut bytes = vec![0; usize::try_from(file.len_bytes()?).unwrap_or(usize::MAX)];
         file.read_at(0, &mut bytes)?;
         Ok(bytes)

@@ -12,7 +12,7 @@ use super::database_files::{checkpoint_number, list_log_files};
 use super::error::{Consequence, Damage, OpenError};
 use super::generation::create_directory;
 use super::given_up::{GivenUp, count_given_up};
-use super::inspect::{Found, GenerationOptions, missing_manifest, take_lock};
+use super::inspect::{Found, GenerationOptions, check_is_database, missing_manifest, take_lock};
 use super::manifest_file::{MANIFEST, read_manifest, spelled_path};
 use super::progress::Progress;
 use super::replay::replay;
@@ -45,9 +45,7 @@ pub struct Repaired {
 /// The other errors as in [`crate::inspect`]. The database is as it was, and the copy is gone, unless the last step failed, the sync of a
 /// manifest that is in place: then it is as it was or repaired, and the copy stays.
 pub fn repair(disk: &Arc<dyn Disk>, dir: &Path, accept_loss_after: Epoch) -> Result<Repaired, OpenError> {
-    if !disk.exists(dir).map_err(OpenError::io("look for", dir))? {
-        return Err(OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None });
-    }
+    check_is_database(&**disk, dir)?;
     let lock = take_lock(&**disk, dir)?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
     let found = survey(&**disk, dir, &manifest, Depth::Full)?;

@@ -8,7 +8,7 @@ use ensilo_epoch::Epoch;
 
 use super::chain::Depth;
 use super::error::{Damage, OpenError, ReplayError};
-use super::inspect::{missing_manifest, take_lock};
+use super::inspect::{check_is_database, missing_manifest, take_shared_lock};
 use super::manifest_file::read_manifest;
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
@@ -31,16 +31,14 @@ pub struct Verified {
     pub void: Option<(Epoch, Epoch)>,
 }
 
-/// Reads all files of the database in `dir` that count, and reports damage, the first of each file. Changes nothing, but that
-/// the lock is held for as long.
+/// Reads all files of the database in `dir` that count, and reports damage, the first of each file. Changes nothing; nobody can open
+/// the database meanwhile, if it was ever opened where it lies. Needs no right to write.
 ///
 /// # Errors
 /// [`OpenError`] when there is no database, another process has it open, or the system fails. Damage is no error here.
 pub fn verify(disk: &dyn Disk, dir: &Path, report: &mut dyn FnMut(Damage)) -> Result<Verified, OpenError> {
-    if !disk.exists(dir).map_err(OpenError::io("look for", dir))? {
-        return Err(OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None });
-    }
-    let _lock = take_lock(disk, dir)?;
+    check_is_database(disk, dir)?;
+    let _lock = take_shared_lock(disk, dir)?;
     verify_locked(disk, dir, report)
 }
 

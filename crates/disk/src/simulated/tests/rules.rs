@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::{Disk, File, SimulatedDisk};
+use crate::{Disk, File, Lock, LockHeld, SimulatedDisk};
 
 const SEEDS: u64 = 400;
 
@@ -280,4 +280,37 @@ fn damage_is_seen_at_once_and_survives() {
     }
     disk.delete(path("a")).unwrap();
     assert_eq!(outcomes(&disk, "a"), [None]);
+}
+
+#[test]
+fn a_file_that_was_opened_for_reading_is_left_as_it_is() {
+    let disk = SimulatedDisk::new();
+    stored_file(&disk, "a", b"bytes");
+    let file = disk.open_read(path("a")).unwrap();
+    let mut bytes = [0; 5];
+    file.read_at(0, &mut bytes).unwrap();
+    assert_eq!((&bytes, file.len_bytes().unwrap()), (b"bytes", 5));
+    for refused in [file.write_at(0, b"B"), file.set_len(0), file.sync_data(), file.sync_all()] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::PermissionDenied);
+    }
+    assert_eq!(disk.contents(path("a")).unwrap(), b"bytes");
+    assert_eq!(disk.open_read(path("b")).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_lock_is_held_by_one_or_shared() {
+    let disk = SimulatedDisk::new();
+    let lock = path("LOCK");
+    let is_held =
+        |refused: std::io::Result<_>| LockHeld::of(&refused.map(drop::<Box<dyn Lock>>).unwrap_err());
+    assert_eq!(disk.lock_shared(lock).unwrap_err().kind(), ErrorKind::NotFound);
+    let held = disk.lock(lock).unwrap();
+    assert_eq!(is_held(disk.lock_shared(lock)), Some(LockHeld { process: Some(std::process::id()) }));
+    drop(held);
+    let (one, other) = (disk.lock_shared(lock).unwrap(), disk.lock_shared(lock).unwrap());
+    assert_eq!(is_held(disk.lock(lock)), Some(LockHeld { process: None }));
+    drop(one);
+    assert_eq!(is_held(disk.lock(lock)), Some(LockHeld { process: None }));
+    drop(other);
+    assert!(is_held(disk.lock(lock).and_then(|_held| disk.lock(lock))).is_some());
 }

@@ -60,7 +60,7 @@ impl<'d> Reader<'d> {
         is_over: &impl Fn() -> bool,
     ) -> Result<(), OpenError> {
         let path = &replayed.path;
-        let file = self.disk.open(path).map_err(OpenError::io("open", path))?;
+        let file = self.disk.open_read(path).map_err(OpenError::io("open", path))?;
         let len = file.len_bytes().map_err(OpenError::io("read", path))?;
         let limit = match replayed.extent {
             Extent::Bytes(bytes) | Extent::Part { bytes, .. } => bytes,

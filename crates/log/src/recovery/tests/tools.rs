@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ensilo_disk::{Disk, Faults, File, SimulatedDisk};
+use ensilo_disk::{Disk, Faults, File, Recorder, SimulatedDisk};
 use ensilo_epoch::Epoch;
 
 use super::history::Run;
@@ -45,7 +45,7 @@ fn contents(disk: &SimulatedDisk) -> Vec<(PathBuf, Vec<u8>)> {
     files.map(|(path, _)| (path.clone(), disk.contents(&path).unwrap())).collect()
 }
 
-fn verified(disk: &SimulatedDisk) -> (Result<Verified, OpenError>, Vec<Damage>) {
+fn verified(disk: &dyn Disk) -> (Result<Verified, OpenError>, Vec<Damage>) {
     let mut damages = Vec::new();
     let verified = verify(disk, Path::new(DIR), &mut |damage| damages.push(damage));
     (verified, damages)
@@ -60,13 +60,28 @@ fn verify_reads_everything_and_changes_nothing() {
     let (disk, run) = two_generations(1);
     let stored = run.log.durable_epoch;
     drop(run);
-    let before = contents(&disk);
-    let (result, damages) = verified(&disk);
+    let recorder = Recorder::over(Arc::clone(&disk));
+    let (result, damages) = verified(&recorder);
     let result = result.unwrap();
     assert!(damages.is_empty(), "{damages:?}");
     assert_eq!(result.durable_epoch, Some(stored));
     assert!(result.replayed.writes > 0 && result.replayed.records > 0);
-    assert_eq!(contents(&disk), before);
+    assert_eq!(recorder.trace().operations(), []);
+}
+
+#[test]
+fn what_only_reads_needs_no_lock_file_and_shares_the_lock() {
+    let (disk, run) = two_generations(1);
+    drop(run);
+    let lock = Path::new(DIR).join("LOCK");
+    let share = disk.lock_shared(&lock).unwrap();
+    verified(&*disk).0.unwrap();
+    backup(&as_disk(&disk), Path::new(DIR), Path::new("copies/one")).unwrap();
+    assert!(matches!(inspect(&as_disk(&disk), Path::new(DIR)), Err(OpenError::Locked { process: None, .. })));
+    drop(share);
+    disk.remove(&lock).unwrap();
+    verified(&*disk).0.unwrap();
+    assert!(!disk.exists(&lock).unwrap());
 }
 
 #[test]
@@ -83,7 +98,7 @@ fn verify_reports_each_damaged_file() {
         }
     }
     assert!(expected.len() > 6);
-    let (result, damages) = verified(&disk);
+    let (result, damages) = verified(&*disk);
     let result = result.unwrap();
     assert_eq!(damages.iter().map(|damage| damage.file.clone()).collect::<BTreeSet<_>>(), expected);
     assert_eq!((result.damages, result.durable_epoch), (expected.len() as u64, None));
@@ -94,12 +109,22 @@ fn verify_needs_a_database() {
     let disk = SimulatedDisk::new();
     assert!(matches!(verified(&disk).0, Err(OpenError::NotADatabase { .. })));
     disk.create_dir_all(Path::new(DIR)).unwrap();
-    assert!(matches!(verified(&disk).0, Err(OpenError::NotADatabase { .. })));
+    drop(disk.create(&Path::new(DIR).join("passwd"), 7).unwrap());
+    let disk = Arc::new(disk);
+    for refused in [
+        verified(&*disk).0.map(drop),
+        repair(&as_disk(&disk), Path::new(DIR), Epoch::new(1)).map(drop),
+        backup(&as_disk(&disk), Path::new(DIR), Path::new("copy")).map(drop),
+    ] {
+        assert!(matches!(refused, Err(OpenError::NotADatabase { holds: None, .. })), "{refused:?}");
+    }
+    assert_eq!(disk.list(Path::new(DIR)).unwrap().len(), 1, "nothing was made");
     let (disk, run) = two_generations(3);
-    assert!(matches!(verified(&disk).0, Err(OpenError::Locked { .. })));
+    let process = Some(std::process::id());
+    assert!(matches!(verified(&*disk).0, Err(OpenError::Locked { process: by, .. }) if by == process));
     drop(run);
     disk.flip(&Path::new(DIR).join("MANIFEST"), 300).unwrap();
-    let (result, damages) = verified(&disk);
+    let (result, damages) = verified(&*disk);
     assert_eq!((result.unwrap().damages, damages.len()), (1, 1));
     assert_eq!(damages[0].consequence, Consequence::Everything);
 }
