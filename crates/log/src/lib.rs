@@ -16,9 +16,10 @@ pub use format::{
     write_bytes_max,
 };
 pub use recovery::{
-    BackedUp, CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, Consequence, Damage, DatabaseFiles,
-    Dumped, Finding, FinishedCheckpoint, Found, GenerationOptions, GivenUp, InstalledCheckpoint,
+    BackedUp, CheckedFile, CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, Consequence, Damage,
+    DatabaseFiles, Dumped, Finding, FinishedCheckpoint, Found, GenerationOptions, GivenUp, InstalledCheckpoint,
     NewGeneration, NewLogger, OpenError, Progress, ProgressReport, Repaired, Replay, ReplayError, Replayed,
-    Verified, WrittenParts, backup, create_log_file, dump, inspect, log_identity, repair, verify,
+    Verified, WrittenParts, backup, check_file, create_log_file, dump, inspect, log_identity, manifest_of,
+    repair, verify,
 };
 pub use runtime::{Callback, EpochClock, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError};

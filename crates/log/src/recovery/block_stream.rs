@@ -59,7 +59,12 @@ pub(super) enum Next {
 impl<'f> BlockStream<'f> {
     /// The blocks of `file` up to `limit`, which does not lie past the file's end.
     pub(super) fn new(file: &'f dyn File, limit: u64) -> BlockStream<'f> {
-        BlockStream { file, offset: FILE_HEADER_BYTES as u64, limit }
+        BlockStream::starting_at(file, FILE_HEADER_BYTES as u64, limit)
+    }
+
+    /// The blocks of `file` from `offset` on, where one begins, up to `limit`, which does not lie past the file's end.
+    pub(super) fn starting_at(file: &'f dyn File, offset: u64, limit: u64) -> BlockStream<'f> {
+        BlockStream { file, offset, limit }
     }
 
     /// Where the next chunk begins.

@@ -6,11 +6,11 @@ use ensilo_disk::{Disk, File};
 
 use super::block_stream::{BlockStream, Chunk, Next};
 use super::error::{Consequence, Finding, OpenError};
-use super::manifest_file::read_file;
+use super::manifest_file::{MANIFEST, read_file};
 use super::replay::record;
 use crate::format::{
-    BlockCodec, BlockDamage, BlockEnd, FILE_HEADER_BYTES, FileHeader, FileRole, Malformed, Manifest,
-    ManifestDamage, SealedHeader, Source, Transactions, Write,
+    BlockCodec, BlockDamage, BlockEnd, FILE_HEADER_BYTES, FileHeader, FileRole, HeaderDamage, Malformed,
+    Manifest, ManifestDamage, SealedHeader, Source, Transactions, Write,
 };
 
 /// What comes next in a file.
@@ -62,7 +62,8 @@ pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Re
                 out(Dumped::Manifest(&manifest));
                 Ok(())
             }
-            Err(ManifestDamage::Head(crate::format::HeaderDamage::Magic)) => Err(wrong(damage)),
+            // Neither begins as a file of its kind does: the name says which it was.
+            Err(ManifestDamage::Head(HeaderDamage::Magic)) if !path.ends_with(MANIFEST) => Err(wrong(damage)),
             Err(ManifestDamage::Head(damage)) => Err(wrong(damage)),
             Err(ManifestDamage::Body(malformed)) => {
                 let finding = Finding::Manifest(malformed);

@@ -130,6 +130,15 @@ pub(super) fn check_is_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenE
     }
 }
 
+/// What says which files belong to the database in `dir`, which may be open.
+///
+/// # Errors
+/// What the directory is instead; [`OpenError`] when the manifest is damaged or the system fails.
+pub fn manifest_of(disk: &dyn Disk, dir: &Path) -> Result<Manifest, OpenError> {
+    check_is_database(disk, dir)?;
+    read_manifest(disk, dir)?.ok_or_else(|| missing_manifest(disk, dir))
+}
+
 /// What a directory without a manifest is, if it must have one.
 pub(super) fn missing_manifest(disk: &dyn Disk, dir: &Path) -> OpenError {
     match check_new(disk, dir) {
@@ -182,7 +191,7 @@ fn unfinished_backup(dir: &Path) -> OpenError {
 }
 
 /// Whether nothing was written behind the header, if there is one.
-fn is_empty_log_file(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
+pub(super) fn is_empty_log_file(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     let len = file.len_bytes().map_err(OpenError::io("read", path))?;
     let mut bytes = vec![0; 1 << 20];

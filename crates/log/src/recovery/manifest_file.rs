@@ -24,7 +24,7 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manife
             ManifestDamage::Head(damage) => Finding::Header(damage),
             ManifestDamage::Body(malformed) => Finding::Manifest(malformed),
         };
-        OpenError::damaged(&path, None, finding, Consequence::Everything)
+        OpenError::damaged(&path, Some(0), finding, Consequence::Everything)
     })
 }
 

@@ -253,12 +253,27 @@ impl Surveyor<'_> {
             _ => damage(flaw, of_log),
         });
         let checkpoint = self.checkpoint_flaws.iter().map(|flaw| damage(flaw, Consequence::Checkpoint));
-        checkpoint.chain(log).collect()
+        each_once(checkpoint.chain(log))
     }
 }
 
+/// Each damage once, and a directory that is missing without the files in it.
+fn each_once(damages: impl Iterator<Item = Damage>) -> Vec<Damage> {
+    let mut told: Vec<Damage> = Vec::new();
+    for damage in damages {
+        let is_told = |other: &Damage| {
+            *other == damage
+                || other.finding == Finding::Missing && damage.file.parent() == Some(other.file.as_path())
+        };
+        if !told.iter().any(is_told) {
+            told.push(damage);
+        }
+    }
+    told
+}
+
 /// What the header of a part must say.
-fn part_identity(manifest: &Manifest, checkpoint: u64, part: &CheckpointPart) -> FileIdentity {
+pub(super) fn part_identity(manifest: &Manifest, checkpoint: u64, part: &CheckpointPart) -> FileIdentity {
     let file = FileRole::Checkpoint { checkpoint, part: part.number };
     FileIdentity { database: manifest.database, file }
 }

@@ -1,26 +1,29 @@
 //! Reading everything, to report what is damaged.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::Depth;
-use super::error::{Damage, OpenError, ReplayError};
+use super::database_files::list_log_files;
+use super::error::{Consequence, Damage, Finding, OpenError, ReplayError};
+use super::file_check::{CheckedFile, Expected, check_blocks};
+use super::generation::log_identity;
 use super::inspect::{check_is_database, missing_manifest, take_shared_lock};
-use super::manifest_file::read_manifest;
+use super::manifest_file::{read_manifest, spelled_path};
 use super::progress::Progress;
-use super::replay::{Replay, Replayed, replay};
-use super::survey::{before, survey};
-use crate::format::{Manifest, Write};
+use super::replay::{Replay, ReplayFile, Replayed, replay};
+use super::survey::{before, part_identity, survey};
+use crate::format::{BlockDamage, BlockEnd, EarlierFile, FileIdentity, LogFileName, Manifest, Write};
 
 /// What was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Verified {
     /// What was read and found in order.
     pub replayed: Replayed,
-    /// How many files were read.
+    /// How many files were read and found in order.
     pub files: u64,
     /// How many damages were reported.
     pub damages: u64,
@@ -31,8 +34,8 @@ pub struct Verified {
     pub void: Option<(Epoch, Epoch)>,
 }
 
-/// Reads all files of the database in `dir` that count, and reports damage, the first of each file. Changes nothing; nobody can open
-/// the database meanwhile, if it was ever opened where it lies. Needs no right to write.
+/// Reads all files of the database in `dir` that count, and reports every damage, also what lies behind another one. Changes nothing, and
+/// needs no right to write; nobody can open the database meanwhile, if it was ever opened where it lies.
 ///
 /// # Errors
 /// [`OpenError`] when there is no database, another process has it open, or the system fails. Damage is no error here.
@@ -48,37 +51,32 @@ pub(super) fn verify_locked(
     dir: &Path,
     report: &mut dyn FnMut(Damage),
 ) -> Result<Verified, OpenError> {
-    let mut verified = Verified::default();
-    let mut report = |verified: &mut Verified, damage| {
-        verified.damages += 1;
-        report(damage);
-    };
     let manifest = match read_manifest(disk, dir) {
         Ok(Some(manifest)) => manifest,
         Ok(None) => return Err(missing_manifest(disk, dir)),
         Err(OpenError::Damaged(damage)) => {
-            report(&mut verified, *damage);
-            return Ok(verified);
+            report(*damage);
+            return Ok(Verified { damages: 1, ..Verified::default() });
         }
         Err(error) => return Err(error),
     };
     let found = survey(disk, dir, &manifest, Depth::Full)?;
-    let mut reported = BTreeSet::new();
-    for damage in &found.damages {
-        reported.insert(damage.file.clone());
-        report(&mut verified, damage.clone());
-    }
+    let mut verification = Verification {
+        disk,
+        dir,
+        manifest: &manifest,
+        report,
+        verified: Verified::default(),
+        looked_at: BTreeSet::new(),
+    };
+    verification.report_all(&found.damages)?;
     for file in found.replay_files(dir, &manifest, found.durable_epoch) {
-        if reported.contains(&file.path) {
-            continue;
-        }
-        verified.files += 1;
-        match replay(disk, std::slice::from_ref(&file), &Nowhere, 1, &Progress::new()) {
-            Ok(replayed) => verified.replayed.add(&replayed),
-            Err(OpenError::Damaged(damage)) => report(&mut verified, *damage),
-            Err(error) => return Err(error),
-        }
+        verification.replay(&file)?;
     }
+    if let Some(damage) = found.damages.first() {
+        verification.check_unreached(damage.consequence)?;
+    }
+    let mut verified = verification.verified;
     if verified.damages == 0 {
         verified.durable_epoch = Some(manifest.counted_to(found.durable_epoch));
         verified.void = void_epochs(&manifest, found.durable_epoch);
@@ -90,6 +88,132 @@ pub(super) fn verify_locked(
 fn void_epochs(manifest: &Manifest, durable_epoch: Epoch) -> Option<(Epoch, Epoch)> {
     let (first, last) = (Epoch::new(manifest.durable_epoch.get() + 1), before(manifest.first_epoch));
     (manifest.generation > 1 && durable_epoch > last && first <= last).then_some((first, last))
+}
+
+/// A look at everything.
+struct Verification<'v> {
+    disk: &'v dyn Disk,
+    dir: &'v Path,
+    manifest: &'v Manifest,
+    report: &'v mut dyn FnMut(Damage),
+    verified: Verified,
+    /// The files of which all is known.
+    looked_at: BTreeSet<PathBuf>,
+}
+
+impl Verification<'_> {
+    /// Reports damages, each with what lies behind it in its file.
+    fn report_all(&mut self, damages: &[Damage]) -> Result<(), OpenError> {
+        for damage in damages {
+            self.report_one(damage.clone());
+            if self.looked_at.insert(damage.file.clone()) {
+                self.report_behind(damage, damages)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn report_one(&mut self, damage: Damage) {
+        self.verified.damages += 1;
+        (self.report)(damage);
+    }
+
+    /// Reports what else is wrong within the file of this damage, which is one of those that are `known`.
+    fn report_behind(&mut self, damage: &Damage, known: &[Damage]) -> Result<(), OpenError> {
+        if matches!(damage.finding, Finding::OtherDatabase(_) | Finding::OtherFile) {
+            return Ok(());
+        }
+        let Some(checked) = self.check(&damage.file)? else { return Ok(()) };
+        let was_cut = matches!(damage.finding, Finding::NoEnd | Finding::Cut { .. });
+        for (offset, finding) in checked.damages {
+            let is_known =
+                known.iter().any(|other| other.file == damage.file && other.offset == Some(offset));
+            // A file that was cut ends within a block.
+            let is_cut = matches!(finding, Finding::Block(BlockDamage::Length) | Finding::NoEnd);
+            if !(is_known || was_cut && is_cut) {
+                self.report_one(Damage { offset: Some(offset), finding, ..damage.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a file as an opening does.
+    fn replay(&mut self, file: &ReplayFile) -> Result<(), OpenError> {
+        if !self.looked_at.insert(file.path.clone()) {
+            return Ok(());
+        }
+        match replay(self.disk, std::slice::from_ref(file), &Nowhere, 1, &Progress::new()) {
+            Ok(replayed) => {
+                self.verified.files += 1;
+                self.verified.replayed.add(&replayed);
+                Ok(())
+            }
+            Err(OpenError::Damaged(damage)) => {
+                self.report_one((*damage).clone());
+                self.report_behind(&damage, std::slice::from_ref(&damage))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the log files that an opening does not come to, because damage lies before them.
+    fn check_unreached(&mut self, consequence: Consequence) -> Result<(), OpenError> {
+        for directory in self.manifest.log_directories() {
+            let directory = spelled_path(self.dir, directory);
+            if !self.disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
+                continue;
+            }
+            for name in list_log_files(self.disk, &directory)? {
+                let file = directory.join(name.to_string());
+                if self.manifest.is_done_with(&name) || self.looked_at.contains(&file) {
+                    continue;
+                }
+                let Some(checked) = self.check(&file)? else { continue };
+                for (offset, finding) in &checked.damages {
+                    let (file, finding) = (file.clone(), finding.clone());
+                    self.report_one(Damage { file, offset: Some(*offset), finding, consequence });
+                }
+                if checked.damages.is_empty() && checked.blocks > 0 {
+                    self.verified.files += 1;
+                    self.verified.replayed.log_bytes += checked.bytes;
+                    self.verified.replayed.writes += checked.writes;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is in a file, if it is there and one of those that the manifest asks for.
+    fn check(&self, path: &Path) -> Result<Option<CheckedFile>, OpenError> {
+        let Some((identity, expected)) = expected_file(self.dir, self.manifest, path) else {
+            return Ok(None);
+        };
+        if !self.disk.exists(path).map_err(OpenError::io("look for", path))? {
+            return Ok(None);
+        }
+        let file = self.disk.open_read(path).map_err(OpenError::io("open", path))?;
+        check_blocks(&*file, &identity, 0, expected).map(Some).map_err(OpenError::io("read", path))
+    }
+}
+
+/// What the file of this path has to be, if it is one of those that the manifest asks for.
+fn expected_file(dir: &Path, manifest: &Manifest, path: &Path) -> Option<(FileIdentity, Expected)> {
+    if let Some(checkpoint) = &manifest.checkpoint
+        && let Some(part) = checkpoint.parts.iter().find(|part| dir.join(&part.path) == path)
+    {
+        return Some((part_identity(manifest, checkpoint.id, part), Expected::End(BlockEnd::Part)));
+    }
+    let name = LogFileName::parse(path.file_name()?.to_str()?)?;
+    let is_this = |file: &&EarlierFile| {
+        file.name == name && path.parent().is_some_and(|parent| spelled_path(dir, &file.directory) == parent)
+    };
+    let expected = match manifest.earlier.iter().find(is_this) {
+        Some(file) => file.valid_bytes.map_or(Expected::End(BlockEnd::Seal), Expected::Bytes),
+        None if name.generation != manifest.generation => return None,
+        None if name.largest_epoch.is_some() => Expected::End(BlockEnd::Seal),
+        None => Expected::Written,
+    };
+    Some((log_identity(manifest.database, name), expected))
 }
 
 /// Takes everything and keeps nothing.

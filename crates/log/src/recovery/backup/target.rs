@@ -12,10 +12,10 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::{BackedUp, open_renamed};
-use crate::format::{EarlierFile, LoggerFiles, Manifest};
+use crate::format::{EarlierFile, LogFileName, LoggerFiles, Manifest};
 use crate::recovery::copy::{Watch, copy_file, copy_open_file};
 use crate::recovery::database_files::{LOCK, remove_directory};
-use crate::recovery::error::OpenError;
+use crate::recovery::error::{Damage, OpenError};
 use crate::recovery::generation::{NewGeneration, create_directory};
 use crate::recovery::inspect::take_lock;
 use crate::recovery::manifest_file::{
@@ -40,6 +40,20 @@ pub(super) struct Source<'a> {
     pub(super) largest_epoch: Epoch,
 }
 
+impl Source<'_> {
+    /// What the file `copy` of a backup in `dir` was copied from, if it was.
+    fn original(&self, dir: &Path, copy: &Path) -> Option<PathBuf> {
+        let within = copy.strip_prefix(dir).ok()?;
+        let mut parts = self.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts);
+        if parts.any(|part| Path::new(&part.path) == within) {
+            return Some(self.dir.join(within));
+        }
+        let name = LogFileName::parse(within.strip_prefix(LOG).ok()?.to_str()?)?;
+        let file = self.log.iter().find(|file| file.name == name)?;
+        Some(spelled_path(self.dir, &file.directory).join(name.to_string()))
+    }
+}
+
 /// Makes a database of `source` in `dir`, and verifies it. If that fails, what was made is removed.
 pub(super) fn copy_to(
     disk: &dyn Disk,
@@ -47,7 +61,7 @@ pub(super) fn copy_to(
     dir: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<BackedUp, OpenError> {
-    let target = Target::claim(disk, dir)?;
+    let target = Target::claim(disk, source, dir)?;
     let copied = target.fill(source, watch);
     if copied.is_err() {
         // What cannot be removed does no harm.
@@ -66,8 +80,9 @@ struct Target<'t> {
 
 impl<'t> Target<'t> {
     /// Puts the mark into a directory that is empty or missing.
-    fn claim(disk: &'t dyn Disk, dir: &'t Path) -> Result<Self, OpenError> {
+    fn claim(disk: &'t dyn Disk, source: &Source<'_>, dir: &'t Path) -> Result<Self, OpenError> {
         refuse_within_database(disk, dir)?;
+        refuse_within_log(source, dir)?;
         let was_there = disk.exists(dir).map_err(OpenError::io("look for", dir))?;
         create_directory(disk, dir).map_err(OpenError::io("create", dir))?;
         refuse_unless_empty(disk, dir)?;
@@ -95,7 +110,7 @@ impl<'t> Target<'t> {
         let earlier = copy.copy_log()?;
         let Copy { files, bytes, .. } = copy;
         self.begin_generation(source, earlier)?;
-        self.verify()?;
+        self.verify(source)?;
         let mark = self.dir.join(UNFINISHED);
         self.disk.remove(&mark).map_err(OpenError::io("remove", &mark))?;
         self.sync(self.dir)?;
@@ -119,12 +134,15 @@ impl<'t> Target<'t> {
         install_manifest(self.disk, self.dir, &manifest)
     }
 
-    fn verify(&self) -> Result<(), OpenError> {
+    /// Reads the copy. What is damaged there was copied so, and is told of the file that it was copied from: the copy goes.
+    fn verify(&self, source: &Source<'_>) -> Result<(), OpenError> {
         let mut first = None;
         verify_locked(self.disk, self.dir, &mut |damage| {
             first.get_or_insert(damage);
         })?;
-        first.map_or(Ok(()), |damage| Err(OpenError::Damaged(Box::new(damage))))
+        let Some(damage) = first else { return Ok(()) };
+        let file = source.original(self.dir, &damage.file).unwrap_or(damage.file);
+        Err(OpenError::Damaged(Box::new(Damage { file, ..damage })))
     }
 
     /// Removes everything, the mark last.
@@ -229,6 +247,22 @@ fn refuse_within_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> 
                 false => format!("{} lies within the database {}", dir.display(), directory.display()),
             };
             return Err(OpenError::Refused(format!("{why}; name another directory for the backup")));
+        }
+    }
+    Ok(())
+}
+
+/// Nor is a directory that the database keeps its log in, wherever that lies.
+fn refuse_within_log(source: &Source<'_>, dir: &Path) -> Result<(), OpenError> {
+    let plain = without_detours(dir).map_err(OpenError::io("find", dir))?;
+    for spelled in source.manifest.log_directories() {
+        let log = spelled_path(source.dir, spelled);
+        if plain.starts_with(without_detours(&log).map_err(OpenError::io("find", &log))?) {
+            return Err(OpenError::Refused(format!(
+                "{} lies within {}, where the database keeps its log; name another directory for the backup",
+                dir.display(),
+                log.display()
+            )));
         }
     }
     Ok(())

@@ -11,12 +11,12 @@ use ensilo_epoch::Epoch;
 
 use super::history::Run;
 use super::model::{AnyOrder, Rows};
-use super::writer::{DIR, recover, rows_up_to};
-use crate::format::{BlockCodec, LogFileName, epoch_of};
+use super::writer::{DIR, FILE_BYTES, recover, rows_up_to};
+use crate::format::{BlockCodec, BlockDamage, HeaderDamage, LogFileName, epoch_of};
 use crate::recovery::scan::{Needed, needed_up_to};
 use crate::recovery::{
-    BackedUp, Consequence, Damage, Dumped, Found, OpenError, Progress, Verified, backup, dump, inspect,
-    log_identity, repair, verify,
+    BackedUp, Consequence, Damage, Dumped, Finding, Found, GenerationOptions, OpenError, Progress, Verified,
+    backup, check_file, dump, inspect, log_identity, manifest_of, repair, verify,
 };
 
 /// Two generations, a checkpoint in the first, files of two loggers.
@@ -102,6 +102,201 @@ fn verify_reports_each_damaged_file() {
     let result = result.unwrap();
     assert_eq!(damages.iter().map(|damage| damage.file.clone()).collect::<BTreeSet<_>>(), expected);
     assert_eq!((result.damages, result.durable_epoch), (expected.len() as u64, None));
+}
+
+/// Where the blocks of a file lie.
+fn blocks(disk: &SimulatedDisk, path: &Path) -> Vec<u64> {
+    let mut offsets = Vec::new();
+    dump(disk, path, &mut |dumped| {
+        if let Dumped::Block(block) = dumped {
+            offsets.push(block.header.offset);
+        }
+    })
+    .unwrap();
+    offsets
+}
+
+#[test]
+fn verify_reports_what_is_damaged_behind_damage_too() {
+    let (disk, mut run) = two_generations(2);
+    for _ in 0..4 {
+        (0..3).for_each(|_| run.round());
+        run.rotate(0);
+    }
+    // A block for each table.
+    let row = |table| ((table, vec![1]), (1 << 24, vec![2; 40]));
+    run.log.checkpoint(Epoch::new(1), &(1..20).map(row).collect(), 2);
+    run.round();
+    drop(run);
+    let sound = verified(&*disk).0.unwrap().files;
+    let mut expected = BTreeSet::new();
+    let mut files = BTreeSet::new();
+    for (path, _) in disk.files() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.ends_with(".log") && !name.ends_with(".ckpt") {
+            continue;
+        }
+        let blocks = blocks(&disk, &path);
+        // Two gaps with a valid block between them, of which the second is the end of the file.
+        if let [first, _, .., last] = blocks[..] {
+            for offset in [first, last] {
+                disk.flip(&path, (offset + 50) * 8).unwrap();
+                expected.insert((path.clone(), Some(offset)));
+            }
+            files.insert(path);
+        }
+    }
+    assert!(files.iter().any(|path| path.extension().unwrap() == "ckpt"));
+    assert!(files.iter().filter(|path| path.extension().unwrap() == "log").count() > 3);
+    let (result, damages) = verified(&*disk);
+    let found: BTreeSet<_> = damages.iter().map(|damage| (damage.file.clone(), damage.offset)).collect();
+    assert_eq!(found, expected);
+    assert_eq!(damages.len(), expected.len(), "each once: {damages:?}");
+    let result = result.unwrap();
+    assert_eq!(result.damages, expected.len() as u64);
+    assert_eq!(result.files, sound - files.len() as u64, "those behind damage are read too");
+}
+
+#[test]
+fn what_is_missing_is_reported_once() {
+    let (disk, run) = two_generations(2);
+    drop(run);
+    for (path, _) in disk.files() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if LogFileName::parse(&name).is_none() && !name.ends_with(".ckpt") {
+            continue;
+        }
+        let disk = Arc::new(disk.fork());
+        disk.delete(&path).unwrap();
+        let (result, damages) = verified(&*disk);
+        let told: Vec<_> = damages.iter().filter(|damage| damage.finding == Finding::Missing).collect();
+        assert!(told.len() <= 1, "{told:?}");
+        assert_eq!(result.unwrap().damages, damages.len() as u64);
+    }
+}
+
+#[test]
+fn a_log_file_is_checked_by_itself() {
+    let (disk, mut run) = two_generations(6);
+    run.unsynced_round();
+    drop(run);
+    let disk = disk.fork();
+    let path = |name: &str| Path::new(DIR).join("log").join(name);
+    let open = path("log-2-0-1.open");
+    let check = |disk: &SimulatedDisk, path: &Path| check_file(disk, path, None).unwrap();
+    let sound = check(&disk, &open);
+    let offsets = blocks(&disk, &open);
+    assert_eq!((sound.blocks, sound.damages.len(), sound.torn), (offsets.len() as u64, 0, None));
+    assert!(offsets.len() > 3 && sound.writes > 0);
+    // The last block was never synced: a crash may tear it.
+    let last = *offsets.last().unwrap();
+    let torn = disk.fork();
+    torn.flip(&open, (last + 50) * 8).unwrap();
+    let found = check(&torn, &open);
+    assert_eq!((found.damages.len(), found.torn), (0, Some((last, BlockDamage::Checksum))));
+    // What lies in front of it was synced, as it says itself.
+    for offset in [offsets[0], offsets[1]] {
+        let damaged = disk.fork();
+        damaged.open(&open).unwrap().write_at(offset, &[0; 64]).unwrap();
+        let found = check(&damaged, &open);
+        assert_eq!(found.damages, [(offset, Finding::Block(BlockDamage::Empty))]);
+        assert_eq!((found.blocks, found.bytes), (sound.blocks - 1, sound.bytes));
+        // Unless a manifest says that only what comes before it counts.
+        let counted = check_file(&damaged, &open, Some(offset)).unwrap();
+        assert_eq!((counted.damages.len(), counted.bytes), (0, offset));
+        assert_eq!(check_file(&damaged, &open, Some(offset + 1)).unwrap().damages.len(), 1);
+    }
+    let damaged = disk.fork();
+    for offset in [offsets[0], offsets[2]] {
+        damaged.flip(&open, (offset + 50) * 8).unwrap();
+    }
+    let places: Vec<u64> = check(&damaged, &open).damages.iter().map(|damage| damage.0).collect();
+    assert_eq!(places, [offsets[0], offsets[2]]);
+    let cut = disk.fork();
+    cut.truncate(&open, sound.bytes + 1).unwrap();
+    assert!(matches!(check(&cut, &open).damages[..], [(at, Finding::Cut { .. })] if at == sound.bytes + 1));
+    // One that is sealed has no end that a crash could tear.
+    let sealed =
+        disk.files().into_iter().find(|(path, _)| path.to_string_lossy().ends_with(".log")).unwrap().0;
+    assert!(check(&disk, &sealed).damages.is_empty());
+    let last = *blocks(&disk, &sealed).last().unwrap();
+    disk.flip(&sealed, (last + 50) * 8).unwrap();
+    assert_eq!(check(&disk, &sealed).damages, [(last, Finding::Block(BlockDamage::Checksum))]);
+    disk.truncate(&sealed, last).unwrap();
+    assert_eq!(check(&disk, &sealed).damages, [(last, Finding::NoEnd)]);
+    let other = path("log-9-0-1.open");
+    disk.rename(&open, &other).unwrap();
+    assert!(
+        matches!(check_file(&disk, &other, None), Err(OpenError::Damaged(damage)) if damage.finding == Finding::OtherFile)
+    );
+    assert!(matches!(check_file(&disk, &open, None), Err(OpenError::Io { .. })));
+}
+
+#[test]
+fn a_file_that_was_made_ahead_and_has_no_header_yet_is_in_order() {
+    let disk = SimulatedDisk::new();
+    for name in ["log-1-0-2.open", "log-1-0-2-e7.log"] {
+        drop(disk.create(Path::new(name), FILE_BYTES).unwrap());
+    }
+    assert!(check_file(&disk, Path::new("log-1-0-2.open"), None).unwrap().damages.is_empty());
+    assert!(check_file(&disk, Path::new("log-1-0-2-e7.log"), None).is_err());
+}
+
+#[test]
+fn a_manifest_whose_first_bytes_are_destroyed_is_shown_as_what_it_was() {
+    let (disk, run) = two_generations(3);
+    drop(run);
+    let manifest = Path::new(DIR).join("MANIFEST");
+    disk.flip(&manifest, 3).unwrap();
+    let of_file = dump(&*disk, &manifest, &mut |_| {}).unwrap_err();
+    let of_database = manifest_of(&*disk, Path::new(DIR)).unwrap_err();
+    for error in [of_file, of_database] {
+        let damage = error.damage().unwrap();
+        assert_eq!((damage.offset, &damage.finding), (Some(0), &Finding::Header(HeaderDamage::Magic)));
+    }
+}
+
+#[test]
+fn a_backup_of_damaged_files_names_those_and_leaves_nothing() {
+    let (disk, run) = two_generations(2);
+    drop(run);
+    let mut named = 0;
+    for (path, _) in disk.files() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.ends_with(".log") && !name.ends_with(".ckpt") {
+            continue;
+        }
+        let disk = Arc::new(disk.fork());
+        let offset = blocks(&disk, &path)[0];
+        disk.flip(&path, (offset + 50) * 8).unwrap();
+        let Err(error) = backup(&as_disk(&disk), Path::new(DIR), Path::new("copy")) else {
+            // All in it is in the checkpoint.
+            assert!(!disk.exists(&Path::new("copy/log").join(&name)).unwrap(), "{name}");
+            continue;
+        };
+        named += 1;
+        let damage = error.damage().unwrap_or_else(|| panic!("{error}"));
+        assert_eq!((&damage.file, damage.offset), (&path, Some(offset)));
+        assert!(!disk.exists(Path::new("copy")).unwrap());
+    }
+    assert!(named > 6);
+}
+
+#[test]
+fn a_backup_into_a_log_directory_is_refused() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let options = GenerationOptions {
+        directories: vec!["/logs/a".into()],
+        file_bytes: FILE_BYTES,
+        first_epoch: Epoch::new(1),
+    };
+    let found = inspect(&as_disk(&disk), Path::new(DIR)).unwrap();
+    drop(found.next_generation(&options).unwrap());
+    for target in ["/logs/a", "/logs/a/in", "/logs/b/../a/in"] {
+        let refused = backup(&as_disk(&disk), Path::new(DIR), Path::new(target));
+        assert!(matches!(&refused, Err(OpenError::Refused(why)) if why.contains("its log")), "{refused:?}");
+    }
+    backup(&as_disk(&disk), Path::new(DIR), Path::new("/logs/b")).unwrap();
 }
 
 #[test]

@@ -1,0 +1,254 @@
+//! Checking all blocks of one file, also those behind damage.
+//!
+//! What else a database holds is of no matter here: whether all files are there, and what it means when one is damaged, is for whoever
+//! has looked at them all.
+
+use std::io;
+use std::path::Path;
+
+use ensilo_disk::{Disk, File};
+
+use super::block_stream::{BlockStream, Chunk, Next};
+use super::error::{Consequence, Finding, OpenError};
+use super::generation::log_identity;
+use super::inspect::is_empty_log_file;
+use super::replay::record;
+use super::scan::each_block_beyond;
+use crate::format::{
+    BlockCodec, BlockDamage, BlockEnd, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole, LogFileName,
+    Malformed, SealedHeader, Source, Transactions, epoch_of,
+};
+
+/// What a file has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// Valid up to its last block, which ends it so.
+    End(BlockEnd),
+    /// Valid up to here. What comes behind does not count.
+    Bytes(u64),
+    /// Valid as far as it says itself that it was synced, and as long as it was made. What comes behind may be as a crash left it.
+    Written,
+}
+
+/// What a check of one file has found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckedFile {
+    /// Valid blocks.
+    pub blocks: u64,
+    /// Writes of the log, or records of the checkpoint, in them.
+    pub writes: u64,
+    /// The end of the last of them.
+    pub bytes: u64,
+    /// What is wrong, and where in the file.
+    pub damages: Vec<(u64, Finding)>,
+    /// The first place where there is no valid block, as a crash may have left it, and why there is none. What comes behind does not count.
+    pub torn: Option<(u64, BlockDamage)>,
+}
+
+/// Checks a log file, or a part of a checkpoint, by itself: every block and what is in it, also behind damage. `valid_bytes` is how much of
+/// it counts, if that is known: what comes behind may be anything. The database may be open.
+///
+/// # Errors
+/// [`OpenError`] when the system fails, or the file has no header that makes sense.
+pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Result<CheckedFile, OpenError> {
+    let wrong = |finding| OpenError::damaged(path, Some(0), finding, Consequence::Everything);
+    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
+    let len = file.len_bytes().map_err(OpenError::io("read", path))?;
+    let mut head = vec![0; FILE_HEADER_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];
+    file.read_at(0, &mut head).map_err(OpenError::io("read", path))?;
+    let name = path.file_name().and_then(|name| LogFileName::parse(name.to_str()?));
+    let is_open = name.is_some_and(|name| name.largest_epoch.is_none());
+    let header = match FileHeader::decode(&head) {
+        Ok(header) => header,
+        // It was made ahead, and a crash came before its header.
+        Err(_) if is_open && is_empty_log_file(disk, path)? => {
+            return Ok(CheckedFile { torn: Some((0, BlockDamage::Empty)), ..CheckedFile::default() });
+        }
+        Err(damage) => return Err(wrong(Finding::Header(damage))),
+    };
+    if name.is_some_and(|name| log_identity(header.identity.database, name) != header.identity) {
+        return Err(wrong(Finding::OtherFile));
+    }
+    let expected = match (header.identity.file, valid_bytes) {
+        (FileRole::Checkpoint { .. }, _) => Expected::End(BlockEnd::Part),
+        (_, Some(bytes)) => Expected::Bytes(bytes),
+        (_, None) if name.is_some() && !is_open => Expected::End(BlockEnd::Seal),
+        (_, None) => Expected::Written,
+    };
+    check_blocks(&*file, &header.identity, header.reserved_bytes, expected)
+        .map_err(OpenError::io("read", path))
+}
+
+/// Checks all blocks of the file with this identity, whose header says how long it was made.
+pub(super) fn check_blocks(
+    file: &dyn File,
+    identity: &FileIdentity,
+    reserved_bytes: u64,
+    expected: Expected,
+) -> io::Result<CheckedFile> {
+    let len = file.len_bytes()?;
+    let limit = if let Expected::Bytes(bytes) = expected { bytes.min(len) } else { len };
+    let mut walk = Walk {
+        file,
+        identity,
+        codec: BlockCodec::new(identity),
+        limit,
+        found: CheckedFile { bytes: FILE_HEADER_BYTES as u64, ..CheckedFile::default() },
+        stops: Vec::new(),
+        end: BlockEnd::None,
+        synced_to: 0,
+        reserved_bytes,
+        raw: Vec::new(),
+    };
+    walk.run()?;
+    Ok(walk.judge(expected, len))
+}
+
+/// A walk over the blocks of a file.
+struct Walk<'f> {
+    file: &'f dyn File,
+    identity: &'f FileIdentity,
+    codec: BlockCodec,
+    limit: u64,
+    found: CheckedFile,
+    /// Where there is no valid block, although one could be there.
+    stops: Vec<(u64, BlockDamage)>,
+    /// What the last block ends.
+    end: BlockEnd,
+    /// The file was synced up to here, as its blocks say.
+    synced_to: u64,
+    /// The file was made so long, as its header and its blocks say.
+    reserved_bytes: u64,
+    raw: Vec<u8>,
+}
+
+impl Walk<'_> {
+    /// Walks to the end, over each gap to the next valid block behind it.
+    fn run(&mut self) -> io::Result<()> {
+        let mut at = FILE_HEADER_BYTES as u64;
+        while let Some((offset, damage)) = self.run_to_gap(at)? {
+            self.stops.push((offset, damage));
+            match self.next_block(offset + 1)? {
+                Some(next) => at = next,
+                None => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the blocks from `at` on up to a place without a valid one, which is returned; `None` at the end.
+    fn run_to_gap(&mut self, at: u64) -> io::Result<Option<(u64, BlockDamage)>> {
+        let mut stream = BlockStream::starting_at(self.file, at, self.limit);
+        let mut chunk = Chunk::default();
+        while self.end == BlockEnd::None {
+            match stream.next(&mut chunk)? {
+                Next::Blocks => {
+                    let mut offset = chunk.offset;
+                    for (_, block) in chunk.blocks() {
+                        match self.take(block, offset) {
+                            Ok(end) => offset = end,
+                            Err(damage) => return Ok(Some((offset, damage))),
+                        }
+                    }
+                }
+                Next::Stopped(damage) => return Ok(Some((stream.offset(), damage))),
+                Next::End => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the first valid block from `start` on begins.
+    fn next_block(&self, start: u64) -> io::Result<Option<u64>> {
+        let mut next = None;
+        each_block_beyond(self.file, &self.codec, start, self.limit, &mut |sealed| {
+            next = Some(sealed.header.offset);
+            false
+        })?;
+        Ok(next)
+    }
+
+    /// Takes a block, and returns where it ends. What is wrong within a valid block does not keep from the next one.
+    fn take(&mut self, block: &[u8], offset: u64) -> Result<u64, BlockDamage> {
+        let (sealed, payload) = self.codec.check(block, offset)?;
+        self.found.blocks += 1;
+        self.found.bytes = sealed.end_offset();
+        self.end = sealed.header.end;
+        self.synced_to = self.synced_to.max(sealed.header.synced_to);
+        self.reserved_bytes = self.reserved_bytes.max(sealed.header.reserved_bytes.unwrap_or_default());
+        match count_writes(self.identity, &sealed, &block[payload], &mut self.raw) {
+            Ok(writes) => self.found.writes += writes,
+            Err(finding) => self.found.damages.push((offset, finding)),
+        }
+        Ok(sealed.end_offset())
+    }
+
+    /// What of all this is damage.
+    fn judge(self, expected: Expected, len: u64) -> CheckedFile {
+        let Walk { mut found, stops, end, synced_to, reserved_bytes, .. } = self;
+        let is_damage = |&(offset, _): &(u64, BlockDamage)| match expected {
+            Expected::End(_) | Expected::Bytes(_) => true,
+            Expected::Written => offset < synced_to,
+        };
+        let block = |&(offset, damage): &(u64, BlockDamage)| (offset, Finding::Block(damage));
+        found.damages.extend(stops.iter().filter(|stop| is_damage(stop)).map(block));
+        // Zeros are what a file that is written has behind its last block.
+        let is_torn = |stop: &&(u64, BlockDamage)| !is_damage(stop) && stop.1 != BlockDamage::Empty;
+        found.torn = stops.iter().find(is_torn).copied();
+        match expected {
+            Expected::End(wanted) if stops.is_empty() && end != wanted => {
+                found.damages.push((found.bytes, Finding::NoEnd));
+            }
+            Expected::Bytes(bytes) if stops.is_empty() && found.bytes != bytes => {
+                found.damages.push((found.bytes, Finding::NoEnd));
+            }
+            Expected::Written if end == BlockEnd::None && len < reserved_bytes => {
+                found.damages.push((len, Finding::Cut { reserved_bytes }));
+            }
+            _ => {}
+        }
+        found.damages.sort_by_key(|(offset, _)| *offset);
+        found
+    }
+}
+
+/// How many writes or records a valid block has.
+fn count_writes(
+    identity: &FileIdentity,
+    sealed: &SealedHeader,
+    payload: &[u8],
+    raw: &mut Vec<u8>,
+) -> Result<u64, Finding> {
+    let raw = sealed.raw(payload, raw).map_err(Finding::Block)?;
+    match identity.file {
+        FileRole::Log { .. } => count_entries(sealed, raw),
+        FileRole::Checkpoint { .. } if sealed.header.end == BlockEnd::None => {
+            count_records(raw).map_err(Finding::Entry)
+        }
+        FileRole::Checkpoint { .. } => Ok(0),
+    }
+}
+
+fn count_entries(sealed: &SealedHeader, raw: &[u8]) -> Result<u64, Finding> {
+    let mut transactions = Transactions::new(raw);
+    let mut writes = 0;
+    while let Some(write) = transactions.next_write().map_err(Finding::Entry)? {
+        let epoch = epoch_of(write.tid);
+        if sealed.header.epochs.is_none_or(|(first, last)| epoch < first || epoch > last) {
+            return Err(Finding::Epoch);
+        }
+        writes += 1;
+    }
+    Ok(writes)
+}
+
+fn count_records(raw: &[u8]) -> Result<u64, Malformed> {
+    let mut source = Source::new(raw);
+    let table = source.varint_u32()?;
+    let mut records = 0;
+    while !source.is_empty() {
+        record(&mut source, table)?;
+        records += 1;
+    }
+    Ok(records)
+}
