@@ -101,10 +101,6 @@ pub fn run_benchmark(
     if let Some(why) = refusal(benchmark, options) {
         return Err(Failure::Refused(why));
     }
-    let prefaulted = options.database.prefault_bytes;
-    if prefaulted > 0 {
-        view.note(&format!("taking {} MiB of memory before each run", prefaulted >> 20));
-    }
     let mut runs = Vec::with_capacity(options.runs);
     let mut transaction_types: &'static [&'static str] = &[];
     for number in 1..=options.runs {
@@ -153,6 +149,10 @@ fn run_number(
         Some(place) => Some(DiskReport::measure(place.directories.log())?),
         None => None,
     };
+    let prefaulted = options.database.prefault_bytes;
+    if prefaulted > 0 && number == 1 {
+        view.note(&format!("taking {} MiB of memory before each run", prefaulted >> 20));
+    }
     let name = if options.runs == 1 { "run".to_owned() } else { format!("run {number} of {}", options.runs) };
     let directories = place.as_ref().map(|place| &place.directories);
     let (types, mut run) = match (&options.crash, directories) {
