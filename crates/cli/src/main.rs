@@ -23,7 +23,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Ensilo, an in-memory, serializable transactional database for multicore machines.
+/// Ensilo, an in-memory, serializable, durable transactional database for multicore machines.
 #[derive(Debug, Parser)]
 #[command(name = "ensilo", version, arg_required_else_help = true)]
 struct Cli {

@@ -1,4 +1,4 @@
-//! An in-memory, serializable transactional database for multicore machines.
+//! An in-memory, serializable, durable transactional database for multicore machines.
 //!
 //! Tables hold typed rows. A request is a closure that runs as one transaction; when it meets a conflict it is undone and run again.
 //! Any number of threads may make requests at once: readers write no shared memory, and writers wait for nobody.
