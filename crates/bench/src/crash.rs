@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::benchmark::{Benchmark, BenchmarkOptions, Run};
 use crate::database::{DatabaseOptions, Directories};
 use crate::driver::{
-    Crash, Failure, Interrupt, Progress, RunResult, View, Workload, read_acknowledged, run_until_crash,
+    Crash, Failure, Interrupt, RunResult, View, Workload, read_acknowledged, run_until_crash,
 };
 use crate::place::TemporaryDirectory;
 use crate::report::{CheckedRun, RecoveryReport, SurvivalReport};
@@ -247,11 +247,7 @@ fn recover(
         });
         while !opening.is_finished() {
             match receiver.recv_timeout(LOOK_INTERVAL) {
-                Ok(progress) => view.progress(Progress {
-                    done: progress.bytes_done >> 20,
-                    total: progress.bytes_total >> 20,
-                    unit: "MiB",
-                }),
+                Ok(progress) => view.recovery(&progress),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }

@@ -172,3 +172,162 @@ fn bad_parameters_are_usage_errors() {
         assert!(told(0, &[command, &["--help"]].concat(), &[]).contains("Exit codes:"), "{command:?}");
     }
 }
+
+/// The bytes of all files in a directory and those in it, by path.
+fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(contents(&path)),
+            false => files.push((path.clone(), fs::read(&path).unwrap())),
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn who_only_looks_writes_nothing() {
+    let directory = Directory::new("looked-at");
+    let database = database(&directory);
+    let empty = directory.join("empty");
+    fs::create_dir(&empty).unwrap();
+    fs::write(database.join("LOCK"), "1\n").unwrap();
+    let before = contents(&database);
+    for arguments in [&["verify"][..], &["log", "verify"], &["checkpoint", "list"]] {
+        told(0, arguments, &[&database]);
+        told(1, arguments, &[&empty]);
+        assert_eq!(fs::read_dir(&empty).unwrap().count(), 0, "{arguments:?}");
+        assert!(contents(&database) == before, "{arguments:?}");
+    }
+    told(0, &["backup"], &[&database, &directory.join("copy")]);
+    assert!(contents(&database) == before);
+    for arguments in
+        [&["verify"][..], &["repair", "--accept-loss-after-epoch", "1"], &["checkpoint", "create"]]
+    {
+        let said = told(1, arguments, &[directory.0.as_path()]);
+        assert!(
+            said.contains("holds no database") && !said.contains("name an empty"),
+            "{arguments:?}: {said}"
+        );
+        assert!(!directory.join("LOCK").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_database_that_is_open_is_refused_by_the_number_of_its_process() {
+    let directory = Directory::new("locked");
+    let database = database(&directory);
+    let lock = fs::OpenOptions::new().write(true).open(database.join("LOCK")).unwrap();
+    lock.lock().unwrap();
+    fs::write(database.join("LOCK"), "4711\n").unwrap();
+    for arguments in
+        [&["verify"][..], &["checkpoint", "create"], &["repair", "--accept-loss-after-epoch", "1"]]
+    {
+        let said = told(1, arguments, &[&database]);
+        assert!(said.contains("open in process 4711"), "{arguments:?}: {said}");
+    }
+    // Those that do not need the files to stay as they are.
+    told(0, &["log", "verify"], &[&database]);
+    told(0, &["checkpoint", "list"], &[&database]);
+}
+
+#[test]
+fn zeros_within_what_was_synced_are_damage() {
+    let directory = Directory::new("zeros");
+    let database = database(&directory);
+    let is_first = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("log-1-0-1");
+    let file = log_files(&database).into_iter().find(is_first).unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+    for at in [20_000, 1_500_000] {
+        bytes[at..at + 4096].fill(0);
+    }
+    fs::write(&file, bytes).unwrap();
+    for arguments in [&["log", "verify"][..], &["verify"]] {
+        let said = told(1, arguments, &[&database]);
+        let is_damage = |line: &&str| line.starts_with("damaged:") && line.contains("checksum");
+        let damages: Vec<&str> = said.lines().filter(is_damage).collect();
+        assert!(
+            damages.len() == 2 && damages.iter().all(|line| line.contains(&name)),
+            "{arguments:?}: {said}"
+        );
+    }
+}
+
+#[test]
+fn the_log_is_verified_where_it_lies() {
+    let directory = Directory::new("elsewhere");
+    let (path, log) = (directory.join("database"), directory.join("disk"));
+    let small = ["--records", "100", "--mix", "rmw=100", "--workers", "1", "--prefault-mib", "0"];
+    let short = ["--seconds", "0.2", "--warmup", "0", "--quiet", "--no-check"];
+    let places = ["--log-dir", log.to_str().unwrap(), "--data-dir"];
+    told(0, &[&["bench", "ycsb"][..], &small, &short, &places].concat(), &[&path]);
+    let verified = told(0, &["log", "verify"], &[&path]);
+    assert!(verified.lines().all(|line| line.starts_with(log.to_str().unwrap())), "{verified}");
+    assert!(verified.contains("log-1-0-1"), "{verified}");
+    assert!(told(1, &["backup"], &[&path, &log.join("in")]).contains("keeps its log"));
+    let manifest = path.join("MANIFEST");
+    assert!(told(0, &["log", "verify"], &[&manifest]).contains("in order"));
+    let shown = told(0, &["log", "dump"], &[&manifest]);
+    assert!(
+        shown.contains("logger 0: the log files from number 1 on") && !shown.contains("Some("),
+        "{shown}"
+    );
+    let mut bytes = fs::read(&manifest).unwrap();
+    bytes[2] ^= 1;
+    fs::write(&manifest, bytes).unwrap();
+    for (arguments, what) in [
+        (&["log", "dump"][..], &manifest),
+        (&["log", "verify"], &manifest),
+        (&["checkpoint", "list"], &path),
+        (&["checkpoint", "create"], &path),
+        (&["verify"], &path),
+    ] {
+        let said = told(1, arguments, &[what]);
+        assert!(said.contains("byte 0") && said.contains("does not begin as"), "{arguments:?}: {said}");
+    }
+    fs::remove_file(&manifest).unwrap();
+    fs::create_dir_all(path.join("checkpoint-1")).unwrap();
+    for arguments in [&["checkpoint", "list"][..], &["checkpoint", "create"], &["verify"]] {
+        assert!(told(1, arguments, &[&path]).contains("MANIFEST: the file is missing"), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_holds_no_log_is_no_log_in_order() {
+    let directory = Directory::new("no-log");
+    assert!(told(1, &["log", "verify"], &[&directory.0]).contains("holds no log files"));
+    let text = directory.join("text");
+    fs::write(&text, "text").unwrap();
+    for (path, why) in [(&text, "is no file of a log"), (&directory.join("missing"), "cannot open")] {
+        let said = told(1, &["log", "verify"], &[path]);
+        assert!(said.contains(why) && !said.contains("damaged"), "{said}");
+    }
+    let said = told(1, &["backup"], &[&database(&directory), &text]);
+    assert!(said.contains("cannot list") && said.contains("directory"), "{said}");
+}
+
+#[test]
+fn a_checkpoint_is_made_after_a_recovery_that_is_shown() {
+    let directory = Directory::new("recovery");
+    let database = database(&directory);
+    let output = ensilo(&["checkpoint", "create"], &[&database]);
+    let told_on_stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(told_on_stderr.starts_with("recovering: "), "{told_on_stderr}");
+    let parts: Vec<PathBuf> =
+        contents(&database.join("checkpoint-1")).into_iter().map(|file| file.0).collect();
+    let has_blocks = |path: &&PathBuf| told(0, &["log", "dump", "--blocks"], &[path]).contains("block of");
+    let files = parts.len() + log_files(&database).iter().filter(has_blocks).count();
+    assert!(told(0, &["verify"], &[&database]).contains(&format!("{files} files in order")));
+    assert!(told(0, &["log", "verify"], &[&parts[0]]).contains("in order"));
+    let shown = told(0, &["log", "dump", "--blocks"], &[&parts[0]]);
+    assert!(shown.contains("ends the part") && !shown.contains("epoch"), "{shown}");
+    let mut bytes = fs::read(&parts[0]).unwrap();
+    bytes[4_200] ^= 1;
+    fs::write(&parts[0], bytes).unwrap();
+    let copy = directory.join("copy");
+    let refused = told(1, &["backup"], &[&database, &copy]);
+    assert!(refused.contains(parts[0].to_str().unwrap()) && !refused.contains("copy/"), "{refused}");
+}

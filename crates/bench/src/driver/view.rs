@@ -5,7 +5,8 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use ensilo::RecoveryProgress;
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 /// Where progress goes.
 #[derive(Debug)]
@@ -87,18 +88,29 @@ impl View {
     /// Shows how far the stage is.
     pub fn progress(&mut self, progress: Progress<'_>) {
         let Progress { done, total, unit } = progress;
+        self.share(done, total, format!("{done} of {total} {unit}"));
+    }
+
+    /// Shows how far a recovery is, and how long it will yet take.
+    pub fn recovery(&mut self, progress: &RecoveryProgress) {
+        let RecoveryProgress { bytes_done, bytes_total, left, .. } = *progress;
+        self.share(bytes_done, bytes_total, recovery_text(bytes_done, bytes_total, left));
+    }
+
+    /// Shows that so much is done, in these words.
+    fn share(&mut self, done: u64, total: u64, text: String) {
         match &self.kind {
             Kind::Silent => {}
             Kind::Terminal(bar) => {
                 bar.set_length(total);
                 bar.set_position(done);
-                bar.set_message(format!("{done} of {total} {unit}"));
+                bar.set_message(text);
             }
             Kind::Lines => {
                 let due = self.last_line.is_none_or(|last| last.elapsed() >= Duration::from_secs(1));
-                if due || done == total {
+                if due || (done == total && total > 0) {
                     self.last_line = Some(Instant::now());
-                    eprintln!("{}: {done} of {total} {unit}", self.stage);
+                    eprintln!("{}: {text}", self.stage);
                 }
             }
         }
@@ -142,6 +154,15 @@ impl View {
     }
 }
 
+fn recovery_text(bytes_done: u64, bytes_total: u64, left: Option<Duration>) -> String {
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    let text = format!("{} of {} MiB", mib(bytes_done), mib(bytes_total));
+    match left {
+        Some(left) if !left.is_zero() => format!("{text}, about {} left", HumanDuration(left)),
+        _ => text,
+    }
+}
+
 /// A number rounded to ones with its thousands set apart: `1 234 567`.
 pub fn grouped(number: f64) -> String {
     let digits = format!("{:.0}", number.max(0.0));
@@ -163,5 +184,14 @@ mod tests {
     fn thousands_are_set_apart() {
         let numbers = [0.0, 7.4, 999.0, 1_000.0, 1_234_567.8, -1.0];
         assert_eq!(numbers.map(grouped), ["0", "7", "999", "1 000", "1 234 568", "0"]);
+    }
+
+    #[test]
+    fn a_recovery_is_shown_with_what_is_left_of_it() {
+        let mib = 1 << 20;
+        assert_eq!(recovery_text(0, 222 * mib, None), "0 of 222 MiB");
+        let left = Some(Duration::from_secs(3));
+        assert_eq!(recovery_text(33 * mib, 222 * mib, left), "33 of 222 MiB, about 3 seconds left");
+        assert_eq!(recovery_text(222 * mib, 222 * mib, Some(Duration::ZERO)), "222 of 222 MiB");
     }
 }

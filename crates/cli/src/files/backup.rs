@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 
-use super::output::{Output, disk, failed};
+use super::output::{Output, failed};
+use super::shown_disk::ShownDisk;
 
 /// Arguments of `ensilo backup`.
 #[derive(Debug, Args)]
@@ -27,7 +29,10 @@ pub(crate) struct BackupArguments {
 
 /// Copies a database.
 pub(crate) fn backup(arguments: &BackupArguments) -> ExitCode {
-    match ensilo_log::backup(&disk(), &arguments.directory, &arguments.target) {
+    let shown = Arc::new(ShownDisk::new("copying"));
+    let copied = ensilo_log::backup(&(shown.clone() as _), &arguments.directory, &arguments.target);
+    shown.close();
+    match copied {
         Ok(done) => {
             Output::new().line(format_args!(
                 "{} files, {} bytes, everything up to epoch {}",

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::{Args, Subcommand};
-use ensilo::{Database, Error};
-use ensilo_log::{CheckpointEntry, Dumped, Manifest, OpenError};
+use ensilo::{Database, Error, Options};
+use ensilo_bench::driver::View;
+use ensilo_log::{CheckpointEntry, Manifest};
 
 use super::output::{Output, disk, failed};
 
@@ -31,7 +33,8 @@ pub(crate) struct Arguments {
 pub(crate) fn checkpoint(command: &CheckpointCommand) -> ExitCode {
     let (CheckpointCommand::List(Arguments { directory })
     | CheckpointCommand::Create(Arguments { directory })) = command;
-    let manifest = match manifest(directory) {
+    // That of a database: nothing is made where there is none.
+    let manifest = match ensilo_log::manifest_of(&*disk(), directory) {
         Ok(manifest) => manifest,
         Err(error) => return failed(error),
     };
@@ -44,48 +47,37 @@ pub(crate) fn checkpoint(command: &CheckpointCommand) -> ExitCode {
     }
 }
 
-/// What says which files count. That of a database: nothing is made where there is none.
-fn manifest(directory: &Path) -> Result<Manifest, OpenError> {
-    let path = directory.join("MANIFEST");
-    let none = || OpenError::NotADatabase { directory: directory.to_path_buf(), holds: None };
-    if !path.exists() {
-        return Err(none());
-    }
-    let mut found = None;
-    ensilo_log::dump(&*disk(), &path, &mut |dumped| {
-        if let Dumped::Manifest(manifest) = dumped {
-            found = Some(manifest.clone());
-        }
-    })?;
-    found.ok_or_else(none)
-}
-
 fn list(manifest: &Manifest) -> ExitCode {
     let mut output = Output::new();
     let Some(checkpoint) = &manifest.checkpoint else {
         output.line(format_args!("there is none: everything is in the log"));
         return ExitCode::SUCCESS;
     };
+    for line in checkpoint_lines(checkpoint) {
+        output.line(format_args!("{line}"));
+    }
+    ExitCode::SUCCESS
+}
+
+/// What a manifest says of a checkpoint.
+pub(super) fn checkpoint_lines(checkpoint: &CheckpointEntry) -> Vec<String> {
     let CheckpointEntry { id, begin_epoch, end_epoch, parts, tables } = checkpoint;
     let (rows, bytes) =
         parts.iter().fold((0, 0), |(rows, bytes), part| (rows + part.records, bytes + part.bytes));
-    output.line(format_args!(
+    let head = format!(
         "checkpoint {id}: {rows} rows, {bytes} bytes; begun in epoch {begin_epoch}, complete with the log up to epoch {end_epoch}"
-    ));
-    for part in parts {
-        output.line(format_args!("  {}: {} rows, {} bytes", part.path, part.records, part.bytes));
-    }
-    for (table, rows) in tables {
-        output.line(format_args!("  table {table}: {rows} rows"));
-    }
-    ExitCode::SUCCESS
+    );
+    let parts =
+        parts.iter().map(|part| format!("  {}: {} rows, {} bytes", part.path, part.records, part.bytes));
+    let tables = tables.iter().map(|(table, rows)| format!("  table {table}: {rows} rows"));
+    std::iter::once(head).chain(parts).chain(tables).collect()
 }
 
 fn create(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
     // The log stays where it was, and there are no transactions to be spared.
     let logs = manifest.loggers.iter().map(|logger| directory.join(&logger.directory));
     let options = Database::options().log_directories(logs).checkpoint_bytes_per_second(u64::MAX);
-    let database = options.open(directory)?;
+    let database = open_shown(options, directory)?;
     let made = database.checkpoint()?;
     database.close()?;
     Output::new().line(format_args!(
@@ -97,4 +89,17 @@ fn create(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
         made.files_removed
     ));
     Ok(())
+}
+
+/// Opens a database, and shows on standard error how far it is.
+fn open_shown(options: Options, directory: &Path) -> Result<Database, Error> {
+    fn lock(view: &Mutex<View>) -> MutexGuard<'_, View> {
+        view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    let view = Arc::new(Mutex::new(View::stderr()));
+    lock(&view).stage("recovering");
+    let shown = Arc::clone(&view);
+    let opened = options.on_recovery(move |progress| lock(&shown).recovery(progress)).open(directory);
+    lock(&view).close();
+    opened
 }

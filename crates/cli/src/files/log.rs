@@ -1,13 +1,16 @@
 //! `ensilo log`.
 
 use std::fmt::Write as _;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use ensilo_log::{BlockEnd, Change, Dumped, FileHeader, FileRole, Finding, LogFileName, SealedHeader, Write};
+use ensilo_log::{
+    BlockEnd, Change, Damage, Dumped, FileHeader, FileRole, Finding, HeaderDamage, LogFileName, Manifest,
+    OpenError, SealedHeader, Write,
+};
 
+use super::checkpoint::checkpoint_lines;
 use super::output::{Output, damaged, disk, failed};
 
 /// The commands of `ensilo log`.
@@ -40,9 +43,11 @@ pub(crate) struct DumpArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A file that is complete (its name ends in .log) must be valid to its end. One that was being written (.open) may end
-with a block that a crash has torn, but must be as long as it was made, unless it says that it was ended. Whether all files are there that must be is what `ensilo verify DIR` tells.
+with a block that a crash has torn, but must be whole as far as it was synced, and as long as it was made, unless it
+says that it was ended. Every damage is reported, also behind another one. Of a database, the files in all directories
+that its manifest names are checked. Whether all files are there that must be is what `ensilo verify DIR` tells.
 
-Exit codes: 0 all is in order; 1 there is damage, or it could not be read; 2 bad parameters.")]
+Exit codes: 0 all is in order; 1 there is damage, it could not be read, or there are no log files; 2 bad parameters.")]
 pub(crate) struct VerifyArguments {
     /// Log files, directories of such, or databases
     #[arg(value_name = "PATH", required = true)]
@@ -62,9 +67,14 @@ fn dump(arguments: &DumpArguments) -> ExitCode {
     let mut is_damaged = false;
     for path in &arguments.files {
         output.line(format_args!("{}", path.display()));
+        let mut role = None;
         let dumped = ensilo_log::dump(&*disk(), path, &mut |dumped| {
             is_damaged |= matches!(dumped, Dumped::Damage { .. });
-            show(&dumped, arguments.blocks, &mut output);
+            if let Dumped::Header(header) = dumped {
+                role = Some(header.identity.file);
+            }
+            let is_log = matches!(role, Some(FileRole::Log { .. }));
+            show(&dumped, is_log, arguments.blocks, &mut output);
         });
         if let Err(error) = dumped {
             drop(output);
@@ -74,11 +84,11 @@ fn dump(arguments: &DumpArguments) -> ExitCode {
     if is_damaged { damaged() } else { ExitCode::SUCCESS }
 }
 
-fn show(dumped: &Dumped<'_>, blocks_only: bool, output: &mut Output) {
+fn show(dumped: &Dumped<'_>, is_log: bool, blocks_only: bool, output: &mut Output) {
     match dumped {
-        Dumped::Manifest(manifest) => output.line(format_args!("{manifest:#?}")),
+        Dumped::Manifest(manifest) => show_manifest(manifest, output),
         Dumped::Header(header) => output.line(format_args!("  {}", header_text(header))),
-        Dumped::Block(block) => output.line(format_args!("  {}", block_text(block))),
+        Dumped::Block(block) => output.line(format_args!("  {}", block_text(block, is_log))),
         Dumped::Write(_) | Dumped::Record(_) if blocks_only => {}
         Dumped::Write(write) => output.line(format_args!("    {}", write_text(write))),
         Dumped::Record(record) => output.line(format_args!("    record {}", write_text(record))),
@@ -90,6 +100,36 @@ fn show(dumped: &Dumped<'_>, blocks_only: bool, output: &mut Output) {
     }
 }
 
+fn show_manifest(manifest: &Manifest, output: &mut Output) {
+    output.line(format_args!(
+        "  manifest of database {}: generation {}, from epoch {} on; everything up to epoch {} was stored; the next checkpoint is {}",
+        manifest.database,
+        manifest.generation,
+        manifest.first_epoch,
+        manifest.durable_epoch,
+        manifest.next_checkpoint
+    ));
+    for (number, logger) in manifest.loggers.iter().enumerate() {
+        let (directory, first) = (&logger.directory, logger.first_sequence);
+        output.line(format_args!("  logger {number}: the log files from number {first} on in {directory}"));
+    }
+    for file in &manifest.earlier {
+        let extent = match file.valid_bytes {
+            Some(bytes) => format!("{bytes} bytes"),
+            None => "all up to its seal".to_owned(),
+        };
+        let path = Path::new(&file.directory).join(file.name.to_string());
+        output.line(format_args!(
+            "  earlier log file {}: {extent}, up to epoch {}",
+            path.display(),
+            file.durable_epoch
+        ));
+    }
+    for line in manifest.checkpoint.iter().flat_map(checkpoint_lines) {
+        output.line(format_args!("  {line}"));
+    }
+}
+
 fn header_text(header: &FileHeader) -> String {
     let FileHeader { identity, first_epoch, reserved_bytes } = header;
     let role = match identity.file {
@@ -98,14 +138,14 @@ fn header_text(header: &FileHeader) -> String {
         }
         FileRole::Checkpoint { checkpoint, part } => format!("part {part} of checkpoint {checkpoint}"),
     };
-    let mut text = format!("{role} of database {}, from epoch {first_epoch} on", identity.database);
-    if *reserved_bytes > 0 {
-        let _ = write!(text, ", made {reserved_bytes} bytes long");
+    let mut text = format!("{role} of database {}", identity.database);
+    if matches!(identity.file, FileRole::Log { .. }) {
+        let _ = write!(text, ", from epoch {first_epoch} on, made {reserved_bytes} bytes long");
     }
     text
 }
 
-fn block_text(block: &SealedHeader) -> String {
+fn block_text(block: &SealedHeader, is_log: bool) -> String {
     let header = &block.header;
     let mut text = format!("byte {}: block of {} bytes", header.offset, block.payload_bytes);
     if block.compressed {
@@ -117,13 +157,18 @@ fn block_text(block: &SealedHeader) -> String {
     if let Some(mark) = header.mark {
         let _ = write!(text, ", complete before epoch {mark}");
     }
-    let _ = write!(text, ", durable epoch {}, synced to byte {}", header.durable_epoch, header.synced_to);
+    if is_log {
+        let _ = write!(text, ", durable epoch {}, synced to byte {}", header.durable_epoch, header.synced_to);
+    }
     if let Some(bytes) = header.reserved_bytes {
         let _ = write!(text, ", the file was made {bytes} bytes long");
     }
-    if header.end != BlockEnd::None {
-        let _ = write!(text, ", the last ({:?})", header.end);
-    }
+    text.push_str(match header.end {
+        BlockEnd::None => "",
+        BlockEnd::Seal => ", seals the file",
+        BlockEnd::Closed => ", closes the log",
+        BlockEnd::Part => ", ends the part",
+    });
     text
 }
 
@@ -156,77 +201,127 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 fn verify(arguments: &VerifyArguments) -> ExitCode {
     let mut output = Output::new();
-    let mut is_damaged = false;
+    let mut is_in_order = true;
     for path in &arguments.paths {
-        let files = match log_files(path) {
+        let files = match files_in(path) {
             Ok(files) => files,
-            Err(error) => return failed(format_args!("cannot list {}: {error}", path.display())),
+            Err(error) => {
+                is_in_order = false;
+                failed(error);
+                continue;
+            }
         };
         for file in files {
             match verify_file(&file, &mut output) {
-                Ok(is_in_order) => is_damaged |= !is_in_order,
+                Ok(is_sound) => is_in_order &= is_sound,
                 Err(error) => {
-                    is_damaged = true;
-                    output.line(format_args!("damaged: {error}"));
+                    is_in_order = false;
+                    failed(error);
                 }
             }
         }
     }
-    if is_damaged { damaged() } else { ExitCode::SUCCESS }
+    if is_in_order { ExitCode::SUCCESS } else { damaged() }
 }
 
-/// Whether a file is in order.
-fn verify_file(path: &Path, output: &mut Output) -> Result<bool, ensilo_log::OpenError> {
-    let (mut blocks, mut writes, mut end, mut wrong) = (0u64, 0u64, 0, None);
-    let mut is_ended = false;
-    ensilo_log::dump(&*disk(), path, &mut |dumped| match dumped {
-        Dumped::Block(block) => {
-            blocks += 1;
-            is_ended |= block.header.end != BlockEnd::None;
-        }
-        Dumped::Write(_) | Dumped::Record(_) => writes += 1,
-        Dumped::Damage { offset, finding } => (end, wrong) = (offset, Some(finding)),
-        Dumped::End { offset } => end = offset,
-        _ => {}
-    })?;
-    let is_open = path.extension().is_some_and(|extension| extension == "open");
-    let named = path.display();
-    match wrong {
-        None if is_ended || is_open => {
-            output.line(format_args!("{named}: {blocks} blocks, {writes} writes, {end} bytes, in order"));
-            Ok(true)
-        }
-        None => {
-            output.line(format_args!("damaged: {named}, byte {end}: the file ends too early"));
-            Ok(false)
-        }
-        Some(finding) if is_open && !matches!(finding, Finding::Cut { .. }) => {
-            output.line(format_args!(
-                "{named}: {blocks} blocks, {writes} writes, {end} bytes, then as a crash may leave it: {finding}"
-            ));
-            Ok(true)
-        }
-        Some(finding) => {
-            output.line(format_args!("damaged: {named}, byte {end}: {finding}"));
-            Ok(false)
-        }
-    }
+/// A file to be verified.
+struct LogFile {
+    path: PathBuf,
+    /// How much of it counts, if a manifest says so.
+    valid_bytes: Option<u64>,
 }
 
-/// A file, or the log files of a directory and of the directory `log` in it, by name.
-fn log_files(path: &Path) -> io::Result<Vec<PathBuf>> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_path_buf()]);
-    }
-    let mut files = Vec::new();
-    for directory in [path.to_path_buf(), path.join("log")].iter().filter(|directory| directory.is_dir()) {
-        for entry in directory.read_dir()? {
-            let name = entry?.file_name();
-            if let Some(name) = name.to_str().and_then(LogFileName::parse) {
-                files.push((name, directory.join(name.to_string())));
+/// Whether a file is in order, which is told.
+fn verify_file(file: &LogFile, output: &mut Output) -> Result<bool, OpenError> {
+    let named = file.path.display();
+    let checked = if file.path.ends_with("MANIFEST") {
+        ensilo_log::dump(&*disk(), &file.path, &mut |_| {}).map(|()| None)
+    } else {
+        ensilo_log::check_file(&*disk(), &file.path, file.valid_bytes).map(Some)
+    };
+    match checked {
+        Ok(None) => output.line(format_args!("{named}: a manifest, in order")),
+        Ok(Some(checked)) if checked.damages.is_empty() => {
+            let counts =
+                format!("{} blocks, {} writes, {} bytes", checked.blocks, checked.writes, checked.bytes);
+            match checked.torn {
+                None => output.line(format_args!("{named}: {counts}, in order")),
+                Some((offset, damage)) => output.line(format_args!(
+                    "{named}: {counts}, in order; from byte {offset} on as a crash may leave it: {damage}"
+                )),
             }
         }
+        Ok(Some(checked)) => {
+            for (offset, finding) in &checked.damages {
+                output.line(format_args!("damaged: {named}, byte {offset}: {finding}"));
+            }
+            return Ok(false);
+        }
+        Err(OpenError::Damaged(damage)) if is_something_else(&damage) => {
+            return Err(OpenError::Refused(format!("{named} is no file of a log")));
+        }
+        // What it means for a database nobody knows who looks at one file.
+        Err(OpenError::Damaged(damage)) => {
+            let offset = damage.offset.unwrap_or_default();
+            output.line(format_args!("damaged: {named}, byte {offset}: {}", damage.finding));
+            return Ok(false);
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(true)
+}
+
+/// Whether neither the name nor the bytes of a file are those of one that belongs to a database.
+fn is_something_else(damage: &Damage) -> bool {
+    let name = damage.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_ours = name == "MANIFEST" || name.ends_with(".ckpt") || LogFileName::parse(name).is_some();
+    !is_ours && matches!(damage.finding, Finding::Header(HeaderDamage::Magic | HeaderDamage::Short))
+}
+
+/// A file; or the log files of a database, wherever its manifest says that they lie; or those of a directory, and of the directory `log` in
+/// it. By name.
+fn files_in(path: &Path) -> Result<Vec<LogFile>, OpenError> {
+    if !path.is_dir() {
+        return Ok(vec![LogFile { path: path.to_path_buf(), valid_bytes: None }]);
+    }
+    let mut files = match path.join("MANIFEST").exists() {
+        true => files_of_database(path)?,
+        false => {
+            let directories = [path.to_path_buf(), path.join("log")];
+            let there = directories.iter().filter(|directory| directory.is_dir());
+            there.map(|directory| log_files(directory)).collect::<Result<Vec<_>, _>>()?.concat()
+        }
+    };
+    if files.is_empty() {
+        return Err(OpenError::Refused(format!("{} holds no log files", path.display())));
     }
     files.sort();
-    Ok(files.into_iter().map(|(_, path)| path).collect())
+    let valid_bytes = |(_, path, valid_bytes)| LogFile { path, valid_bytes };
+    Ok(files.into_iter().map(valid_bytes).collect())
+}
+
+/// The names of log files, where they lie, and how much of them counts if that is known.
+type Files = Vec<(LogFileName, PathBuf, Option<u64>)>;
+
+fn files_of_database(path: &Path) -> Result<Files, OpenError> {
+    let manifest = ensilo_log::manifest_of(&*disk(), path)?;
+    let mut files = Vec::new();
+    for directory in manifest.log_directories() {
+        for (name, file, _) in log_files(&path.join(directory))? {
+            let entry =
+                manifest.earlier.iter().find(|entry| entry.name == name && entry.directory == directory);
+            files.push((name, file, entry.and_then(|entry| entry.valid_bytes)));
+        }
+    }
+    Ok(files)
+}
+
+fn log_files(directory: &Path) -> Result<Files, OpenError> {
+    let listed = disk().list(directory).map_err(|error| OpenError::Io {
+        doing: "list",
+        path: directory.to_path_buf(),
+        error,
+    })?;
+    let names = listed.iter().filter_map(|entry| LogFileName::parse(&entry.name));
+    Ok(names.map(|name| (name, directory.join(name.to_string()), None)).collect())
 }

@@ -5,6 +5,7 @@ mod checkpoint;
 mod log;
 mod output;
 mod repair;
+mod shown_disk;
 mod verify;
 
 pub(crate) use backup::{BackupArguments, backup};

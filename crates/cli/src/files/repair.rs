@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, value_parser};
 use ensilo_epoch::Epoch;
 
-use super::output::{Output, disk, failed};
+use super::output::{Output, failed};
+use super::shown_disk::ShownDisk;
 
 /// Arguments of `ensilo repair`.
 #[derive(Debug, Args)]
@@ -32,7 +34,10 @@ pub(crate) struct RepairArguments {
 /// Repairs a database.
 pub(crate) fn repair(arguments: &RepairArguments) -> ExitCode {
     let kept_to = Epoch::new(arguments.accept_loss_after_epoch);
-    let repaired = match ensilo_log::repair(&disk(), &arguments.directory, kept_to) {
+    let shown = Arc::new(ShownDisk::new("repairing"));
+    let repaired = ensilo_log::repair(&(shown.clone() as _), &arguments.directory, kept_to);
+    shown.close();
+    let repaired = match repaired {
         Ok(repaired) => repaired,
         Err(error) => return failed(error),
     };

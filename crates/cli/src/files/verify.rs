@@ -5,13 +5,15 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::output::{Output, damaged, disk, failed};
+use super::output::{Output, damaged, failed};
+use super::shown_disk::ShownDisk;
 
 /// Arguments of `ensilo verify`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Reads every file that counts, block by block, and reports the first damage of each with file, offset, what cannot be
-recovered because of it, and what can be done. The database must not be open. Nothing is changed.
+Reads every file that counts, block by block, and reports every damage with file, offset, what cannot be recovered
+because of it, and what can be done; behind a damaged block it goes on with the next valid one. The database must not
+be open. Nothing is changed, and no right to write is needed.
 
 Exit codes: 0 all is in order; 1 there is damage, or it could not be read; 2 bad parameters.")]
 pub(crate) struct VerifyArguments {
@@ -24,14 +26,17 @@ pub(crate) struct VerifyArguments {
 pub(crate) fn verify(arguments: &VerifyArguments) -> ExitCode {
     let mut output = Output::new();
     let report = &mut |damage| output.line(format_args!("damaged: {damage}"));
-    let verified = match ensilo_log::verify(&*disk(), &arguments.directory, report) {
+    let shown = ShownDisk::new("verifying");
+    let verified = ensilo_log::verify(&shown, &arguments.directory, report);
+    shown.close();
+    let verified = match verified {
         Ok(verified) => verified,
         Err(error) => return failed(error),
     };
     let read = verified.replayed;
     output.line(format_args!(
-        "{} files in order: {} bytes of checkpoint with {} rows, {} bytes of log with {} writes",
-        verified.files.saturating_sub(verified.damages),
+        "{} in order: {} bytes of checkpoint with {} rows, {} bytes of log with {} writes",
+        counted(verified.files, "file"),
         read.checkpoint_bytes,
         read.records,
         read.log_bytes,
@@ -48,8 +53,12 @@ pub(crate) fn verify(arguments: &VerifyArguments) -> ExitCode {
             ExitCode::SUCCESS
         }
         None => {
-            output.line(format_args!("{} damaged", verified.damages));
+            output.line(format_args!("{}", counted(verified.damages, "damage")));
             damaged()
         }
     }
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,5 +1,6 @@
 //! A database that is closed and opened again.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ensilo::disk::RealDisk;
@@ -170,4 +171,29 @@ fn the_real_disk_does_the_same() {
     assert_eq!((recovery.checkpoint_rows > 1000, recovery.log_writes), (true, 0), "{recovery:?}");
     db.close().unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn whoever_opens_is_told_how_far_the_recovery_is() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, _) = with_accounts(&disk, 2_000);
+    db.checkpoint().unwrap();
+    let accounts = accounts(&db);
+    db.transact(|tx| {
+        (0..100).try_for_each(|id| accounts.update(tx, id, |row: &mut Balance| row.balance += 1))
+    })
+    .unwrap();
+    db.close().unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let hook = Arc::clone(&told);
+    let db = open_with(options().on_recovery(move |progress| hook.lock().unwrap().push(*progress)), &disk);
+    let recovery = db.unwrap().statistics().unwrap().durability.unwrap().recovery;
+    let told = told.lock().unwrap();
+    assert!(told.iter().all(|progress| progress.bytes_done <= progress.bytes_total));
+    assert!(told.is_sorted_by_key(|progress| (progress.bytes_done, progress.elapsed)));
+    let last = told.last().unwrap();
+    assert_eq!(last.bytes_done, last.bytes_total);
+    assert_eq!(last.bytes_total, recovery.checkpoint_bytes + recovery.log_bytes);
+    assert!(recovery.checkpoint_bytes > 0 && recovery.log_bytes > 0);
+    assert_eq!(last.left, Some(Duration::ZERO));
 }
