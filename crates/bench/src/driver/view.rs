@@ -158,7 +158,8 @@ fn recovery_text(bytes_done: u64, bytes_total: u64, left: Option<Duration>) -> S
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
     let text = format!("{} of {} MiB", mib(bytes_done), mib(bytes_total));
     match left {
-        Some(left) if !left.is_zero() => format!("{text}, about {} left", HumanDuration(left)),
+        Some(left) if left >= Duration::from_secs(1) => format!("{text}, about {} left", HumanDuration(left)),
+        Some(left) if !left.is_zero() => format!("{text}, less than a second left"),
         _ => text,
     }
 }
@@ -190,6 +191,8 @@ mod tests {
     fn a_recovery_is_shown_with_what_is_left_of_it() {
         let mib = 1 << 20;
         assert_eq!(recovery_text(0, 222 * mib, None), "0 of 222 MiB");
+        let left = Some(Duration::from_millis(300));
+        assert_eq!(recovery_text(200 * mib, 222 * mib, left), "200 of 222 MiB, less than a second left");
         let left = Some(Duration::from_secs(3));
         assert_eq!(recovery_text(33 * mib, 222 * mib, left), "33 of 222 MiB, about 3 seconds left");
         assert_eq!(recovery_text(222 * mib, 222 * mib, Some(Duration::ZERO)), "222 of 222 MiB");

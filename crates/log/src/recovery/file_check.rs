@@ -219,6 +219,9 @@ fn count_writes(
     payload: &[u8],
     raw: &mut Vec<u8>,
 ) -> Result<u64, Finding> {
+    if payload.is_empty() {
+        return Ok(0);
+    }
     let raw = sealed.raw(payload, raw).map_err(Finding::Block)?;
     match identity.file {
         FileRole::Log { .. } => count_entries(sealed, raw),

@@ -10,6 +10,7 @@ use ensilo_epoch::Epoch;
 use super::block_stream::{BlockStream, Chunk, Next};
 use super::dump::{Dumped, dump_blocks};
 use super::error::{Consequence, ReplayError};
+use super::file_check::{Expected, check_blocks};
 use super::replay::{Applier, Extent, Replay, ReplayFile};
 use super::scan::{Needed, Scan, needed_up_to, scan};
 use super::survey::before;
@@ -102,6 +103,23 @@ impl Walk {
     }
 }
 
+impl Walk {
+    /// A check of the file by itself finds the same blocks, and perhaps more behind them, and damage where replay does.
+    fn check_by_itself(&self, file: &Bytes, header: &FileHeader, are_valid: bool) {
+        let check = |expected| {
+            let checked = check_blocks(file, &header.identity, header.reserved_bytes, expected);
+            checked.expect("memory can be read")
+        };
+        let found = check(Expected::Bytes(self.valid_end));
+        assert_eq!((found.blocks as usize, found.bytes), (self.blocks.len(), self.valid_end));
+        assert_eq!(found.damages.is_empty(), are_valid, "{found:?}");
+        for expected in [Expected::Written, Expected::End(BlockEnd::Seal), Expected::End(BlockEnd::Part)] {
+            let found = check(expected);
+            assert!(found.blocks as usize >= self.blocks.len() && found.bytes >= self.valid_end);
+        }
+    }
+}
+
 /// Replay takes a file's entries if and only if they are valid, and takes them all.
 fn check_entries(file: &Bytes, header: &FileHeader, walk: &Walk) {
     let mut expected = Vec::new();
@@ -120,6 +138,7 @@ fn check_entries(file: &Bytes, header: &FileHeader, walk: &Walk) {
     });
     let (applied, found) = apply(file, header, Extent::Bytes(walk.valid_end));
     assert_eq!(applied, are_valid, "{found:?}");
+    walk.check_by_itself(file, header, are_valid);
     if are_valid {
         assert_eq!(found, expected);
     }
@@ -141,6 +160,7 @@ fn check_part(bytes: Vec<u8>) {
     let extent = Extent::Part { bytes: walk.valid_end, records: 0, digest: 0 };
     let (applied, found) = apply(&file, &header, extent);
     assert_eq!(applied, are_valid, "{found:?}");
+    walk.check_by_itself(&file, &header, are_valid);
     if are_valid {
         assert_eq!(found, expected);
     }
