@@ -191,8 +191,8 @@ fn figure_5(sizes: &Sizes) -> Experiment {
         name: "silor-5",
         source: "SiloR §6.3, figure 5",
         title: "TPC-C over time, with log and checkpoints",
-        about: "The standard mix of TPC-C, as many warehouses and workers as processors (28 in the paper, for ten minutes). The database grows all \
-                the time.",
+        about: "The standard mix of TPC-C, a warehouse for each worker, and as many workers as processors unless --workers says otherwise (28 in the \
+                paper, for ten minutes). The database grows all the time.",
         axis: Axis::Series,
         series: vec![
             Series::bar("MemSilo", Paper::Throughput(592e3), command()),
