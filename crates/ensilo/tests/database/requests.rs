@@ -122,6 +122,27 @@ fn an_error_concluded_from_stale_reads_is_a_conflict_and_retried() {
 }
 
 #[test]
+fn an_error_concluded_from_an_insert_that_was_overtaken_is_a_conflict_and_retried() {
+    let (db, accounts) = with_accounts(0);
+    let mut attempts = 0;
+    let error = db
+        .transact(|tx| {
+            attempts += 1;
+            accounts.insert(tx, &account(1))?;
+            if attempts == 1 {
+                thread::scope(|scope| {
+                    scope.spawn(|| db.transact(|tx| accounts.insert(tx, &account(1)).map(|_| ())).unwrap());
+                });
+            }
+            // The address is taken by a row that this transaction has found missing.
+            accounts.insert(tx, &Account { email: account(1).email, ..account(2) }).map(|_| ())
+        })
+        .unwrap_err();
+    let Error::DuplicateKey(duplicate) = &error else { panic!("{error}") };
+    assert_eq!((attempts, duplicate.index()), (2, None), "{error}");
+}
+
+#[test]
 fn a_panic_undoes_its_transaction_only() {
     let (db, accounts) = with_accounts(2);
     for _ in 0..3 {

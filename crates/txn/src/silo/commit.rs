@@ -79,6 +79,7 @@ impl<V: Variant> Transaction<'_, V> {
     /// Phase 2 without a commit: says whether what was read is current, and the last epoch that it is of.
     pub(super) fn check_reads(&mut self) -> Result<Epoch, Abort> {
         let outcome = self.validate_read_set().and_then(|()| self.validate_node_set());
+        let outcome = outcome.and_then(|()| self.validate_placeholders());
         outcome.map_err(|abort| self.doom(abort))?;
         Ok(self.context.largest_tid_seen().epoch())
     }
@@ -198,6 +199,17 @@ impl<V: Variant> Transaction<'_, V> {
             // SAFETY: the stamp was taken by this transaction, under the guard that it still holds.
             if !unsafe { Masstree::is_current(stamp, &self.guard) } {
                 return Err(Abort::new(AbortReason::NodeValidation, crate::TableId::NONE, &[]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Phase 2 without locks: the keys that were inserted are still missing. Whoever else inserts one of them writes into the placeholder,
+    /// which changes no node.
+    fn validate_placeholders(&self) -> Result<(), Abort> {
+        for write in self.context.writes.iter().filter(|write| write.is_created) {
+            if !write.record.still(write.observed) {
+                return Err(self.context.abort_at(AbortReason::KeyExists, write.record, write.key));
             }
         }
         Ok(())
