@@ -32,7 +32,10 @@ fn churn(db: &Database, accounts: &Table<Account>, seed: u64, stop: &AtomicBool)
 fn check_index(db: &Database, accounts: &Table<Account>, name: &str) {
     let index = accounts.index::<u32>(name).unwrap();
     // What was read counts once the transaction has committed, and is not looked at before.
+    // So long a one seldom gets between two of those that write.
     let (rows, by_index, count) = db
+        .request()
+        .retries(1_000_000)
         .transact(|tx| Ok((accounts.scan().rows(tx)?, index.scan().collect(tx)?, index.scan().count(tx)?)))
         .unwrap();
     let pair = |row: &Account| (row.visits, row.id);
