@@ -4,10 +4,11 @@
 //! What is expected of a recovery follows SiloR (OSDI 2014) §3 and §5: what was acknowledged is there, and epochs are whole.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
 
 use ensilo::{Database, Protocol};
 use ensilo_disk::{Operation, Recorder, SimulatedDisk, Trace};
@@ -122,6 +123,16 @@ pub struct Explored {
     pub recoveries: u64,
     /// Recoveries from a crash of a recovery.
     pub second_recoveries: u64,
+    /// How long that took.
+    pub elapsed: Duration,
+}
+
+impl fmt::Display for Explored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Explored { recoveries, second_recoveries, elapsed } = self;
+        let per_minute = (recoveries + second_recoveries) as f64 * 60.0 / elapsed.as_secs_f64();
+        write!(f, "{recoveries} recoveries, {second_recoveries} second ones, {per_minute:.0} a minute")
+    }
 }
 
 /// What the threads of an exploration share.
@@ -159,6 +170,7 @@ impl Recorded<'_> {
     /// # Errors
     /// The first thing that a recovered database has wrong.
     pub fn explore<P: Protocol, O: Oracle<P>>(&self, oracle: &O, depth: &Depth) -> Result<Explored, String> {
+        let start = Instant::now();
         let crashes = (self.trace.len() + 1).saturating_sub(depth.offset).div_ceil(depth.every);
         let shared = Shared::new(progress::bar(&format!("seed {}", self.seed), crashes as u64));
         let walks: Vec<_> = thread::scope(|scope| {
@@ -175,6 +187,7 @@ impl Recorded<'_> {
         Ok(Explored {
             recoveries: shared.recoveries.into_inner(),
             second_recoveries: shared.second_recoveries.into_inner(),
+            elapsed: start.elapsed(),
         })
     }
 

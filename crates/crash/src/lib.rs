@@ -3,6 +3,8 @@
 //! The promises: what was acknowledged as stored survives any crash; what is recovered is a prefix of the serial order that ends
 //! with a whole epoch; an opening succeeds after every crash, and is refused for damage; a failed write or sync ends the
 //! acknowledgements, and not the reads.
+//!
+//! On a simulated disk two cores make 10,000 to 40,000 recoveries of a small database a minute; each exploration says how many.
 #![forbid(unsafe_code)]
 
 pub mod after;

@@ -112,7 +112,7 @@ fn crash_during_backups(seed: u64, steps: u64, crashes: usize) -> Vec<Outcome> {
     acknowledged.raise(WORKER, 0);
     let recorded = Recorded { seed, trace: &trace, acknowledged, setup };
     let explored = recorded.explore::<Silo, _>(&history, &depth).unwrap_or_else(|what| panic!("{what}"));
-    println!("seed {seed}: {} operations, {} backups, {explored:?}", trace.len(), made.len());
+    println!("seed {seed}: {} operations, {} backups, {explored}", trace.len(), made.len());
     // The backups that were under way or had just been made.
     let expected = Expected { trace: &trace, history: &history };
     let mut outcomes = Vec::new();

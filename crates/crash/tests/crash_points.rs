@@ -27,7 +27,7 @@ fn lives(seed: u64, lives: u64, steps: u64, crashes: usize) {
         let recorded = Recorded { seed, trace: &trace, acknowledged: acknowledged.clone(), setup };
         let depth = Depth::of(&trace, crashes, seed);
         let explored = recorded.explore::<Silo, _>(&history, &depth).unwrap_or_else(|what| panic!("{what}"));
-        println!("seed {seed} life {life}: {} operations, {explored:?}", trace.len());
+        println!("seed {seed} life {life}: {} operations, {explored}", trace.len());
         // The next life begins where this one ends by a crash somewhere in its second half.
         let mut random = Random::new(seed + life);
         let position = trace.len() / 2 + random.below(trace.len() as u64 / 2) as usize;
@@ -75,7 +75,7 @@ fn parallel_run(seed: u64, crashes: usize) {
     let recorded = Recorded { seed, trace: &trace, acknowledged: Acknowledged::default(), setup };
     let depth = Depth::of(&trace, crashes, seed);
     let explored = recorded.explore::<Silo, _>(&transfers, &depth).unwrap_or_else(|what| panic!("{what}"));
-    println!("seed {seed}: {} operations, {explored:?}", trace.len());
+    println!("seed {seed}: {} operations, {explored}", trace.len());
 }
 
 #[test]

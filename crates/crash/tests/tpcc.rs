@@ -127,7 +127,7 @@ fn the_conditions_hold_after_power_failures() {
     for loggers in [1, 2] {
         let setup = Setup { loggers, epoch_interval, ..Setup::default() };
         let explored = run_and_crash(seed_or(1) + loggers as u64, setup, None);
-        println!("{loggers} loggers: {:?}", explored.unwrap_or_else(|what| panic!("{what}")));
+        println!("{loggers} loggers: {}", explored.unwrap_or_else(|what| panic!("{what}")));
     }
 }
 
