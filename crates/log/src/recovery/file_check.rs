@@ -161,7 +161,7 @@ impl Walk<'_> {
     /// Where the first valid block from `start` on begins.
     fn next_block(&self, start: u64) -> io::Result<Option<u64>> {
         let mut next = None;
-        each_block_beyond(self.file, &self.codec, start, self.limit, &mut |sealed| {
+        each_block_beyond(self.file, &self.codec, start, self.limit, &mut |sealed, _| {
             next = Some(sealed.header.offset);
             false
         })?;

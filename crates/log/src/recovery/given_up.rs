@@ -44,33 +44,25 @@ fn count_in(disk: &dyn Disk, file: &LogFile, after: Epoch, last: Epoch) -> Resul
     if last <= after {
         return Ok(counted);
     }
-    let opened = disk.open(&file.path).map_err(OpenError::io("open", &file.path))?;
+    let opened = disk.open_read(&file.path).map_err(OpenError::io("open", &file.path))?;
     let codec = BlockCodec::new(&file.identity);
-    let mut end = FILE_HEADER_BYTES as u64;
-    let mut blocks = Vec::new();
-    each_block_beyond(&*opened, &codec, end, file.bytes, &mut |sealed| {
+    let (mut end, mut raw) = (FILE_HEADER_BYTES as u64, Vec::new());
+    each_block_beyond(&*opened, &codec, end, file.bytes, &mut |sealed, payload| {
         counted.unreadable_bytes += sealed.header.offset.saturating_sub(end);
         end = sealed.end_offset();
         if sealed.header.epochs.is_some_and(|(first, to)| to > after && first <= last) {
-            blocks.push((sealed.header.offset, sealed.bytes()));
+            let entries = sealed.raw(payload, &mut raw).ok();
+            match entries.and_then(|raw| count_entries(raw, after, last).ok()) {
+                Some((transactions, writes)) => {
+                    counted.transactions += transactions;
+                    counted.writes += writes;
+                }
+                None => counted.unreadable_bytes += sealed.bytes() as u64,
+            }
         }
         true
     })
     .map_err(OpenError::io("read", &file.path))?;
-    let (mut block, mut raw) = (Vec::new(), Vec::new());
-    for (offset, bytes) in blocks {
-        block.resize(bytes, 0);
-        opened.read_at(offset, &mut block).map_err(OpenError::io("read", &file.path))?;
-        let checked = codec.check(&block, offset).ok();
-        let entries = checked.and_then(|(sealed, payload)| sealed.raw(&block[payload], &mut raw).ok());
-        match entries.map(|raw| count_entries(raw, after, last)) {
-            Some(Ok((transactions, writes))) => {
-                counted.transactions += transactions;
-                counted.writes += writes;
-            }
-            _ => counted.unreadable_bytes += bytes as u64,
-        }
-    }
     Ok(counted)
 }
 

@@ -192,7 +192,7 @@ fn look_beyond(
 ) -> io::Result<()> {
     let mut run = start..start;
     let mut mark = None;
-    each_block_beyond(file, codec, start, end, &mut |sealed| {
+    each_block_beyond(file, codec, start, end, &mut |sealed, _| {
         evidence.take(sealed);
         if sealed.header.offset != run.end {
             run.start = sealed.header.offset;
@@ -208,13 +208,13 @@ fn look_beyond(
     Ok(())
 }
 
-/// Shows all valid blocks between `start` and `end`, wherever they begin, until `each` wants no more.
+/// Shows all valid blocks between `start` and `end`, wherever they begin, each with its payload, until `each` wants no more.
 pub(super) fn each_block_beyond(
     file: &dyn File,
     codec: &BlockCodec,
     start: u64,
     end: u64,
-    each: &mut dyn FnMut(&SealedHeader) -> bool,
+    each: &mut dyn FnMut(&SealedHeader, &[u8]) -> bool,
 ) -> io::Result<()> {
     let mut window = vec![0; CHUNK_BYTES + BLOCK_HEADER_BYTES];
     let mut block = Vec::new();
@@ -232,8 +232,8 @@ pub(super) fn each_block_beyond(
             }
             block.resize(claimed.bytes(), 0);
             file.read_at(offset, &mut block)?;
-            if let Ok((sealed, _)) = codec.check(&block, offset)
-                && !each(&sealed)
+            if let Ok((sealed, payload)) = codec.check(&block, offset)
+                && !each(&sealed, &block[payload])
             {
                 return Ok(());
             }
