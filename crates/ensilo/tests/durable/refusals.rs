@@ -111,6 +111,31 @@ fn the_error_of_a_job_is_visible_before_it_is_done() {
 }
 
 #[test]
+fn a_job_is_waited_for_at_the_level_that_its_handle_asks_for() {
+    let disk = Arc::new(SimulatedDisk::new());
+    drop(with_accounts(&disk, 1));
+    let db = open_with(options().durability(Durability::Visible), &disk).unwrap();
+    let gate = Gate::closed();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+    let submit = || {
+        let accounts = accounts(&db);
+        db.submit(move |tx| accounts.update(tx, 0, |row: &mut Balance| row.balance += 1)).unwrap()
+    };
+    submit().wait().unwrap();
+    let stored = submit().durability(Durability::Stored).unwrap();
+    while !stored.is_visible() {
+        thread::yield_now();
+    }
+    gate.wait_until_hanging(1);
+    assert!(!stored.is_done());
+    gate.open();
+    stored.wait().unwrap();
+    // Asking for what cannot be had is refused.
+    let in_memory = Database::in_memory().unwrap().submit(|_| Ok(())).unwrap();
+    assert!(matches!(in_memory.durability(Durability::Stored), Err(Error::NotDurable)));
+}
+
+#[test]
 fn an_error_that_tells_nothing_of_undurable_rows_waits_for_nothing() {
     let hanging = Hanging::new();
     let Hanging { db, accounts, .. } = &hanging;
