@@ -1,8 +1,9 @@
 //! The program `ensilo figures` as its users run it.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Lines};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 fn ensilo(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ensilo")).args(arguments).output().unwrap()
@@ -135,27 +136,25 @@ fn bad_parameters_are_usage_errors() {
 }
 
 #[cfg(unix)]
-#[test]
-fn an_interrupt_ends_an_evaluation_that_can_be_taken_up_again() {
-    let out = new_directory("interrupt");
+/// An evaluation whose first run has begun and takes a minute, and what it will yet say.
+fn long_run(out: &Path) -> (Child, Lines<BufReader<ChildStderr>>) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_ensilo"))
-        .args([
-            "figures",
-            "run",
-            "silor-2-3",
-            "--workers",
-            "1",
-            "--seconds",
-            "60",
-            "--out",
-            out.to_str().unwrap(),
-        ])
+        .args(["figures", "run", "silor-2-3", "--workers", "1", "--seconds", "60"])
+        .arg("--out")
+        .arg(out)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut progress = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    let mut progress = BufReader::new(child.stderr.take().unwrap()).lines();
     assert!(progress.any(|line| line.is_ok_and(|line| line.starts_with("1/"))), "a line for each run");
+    (child, progress)
+}
+
+#[test]
+fn an_interrupt_ends_an_evaluation_that_can_be_taken_up_again() {
+    let out = new_directory("interrupt");
+    let (mut child, progress) = long_run(&out);
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let rest: Vec<String> = progress.map_while(Result::ok).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
@@ -183,15 +182,7 @@ fn children_of(parent: u32) -> Vec<String> {
 #[test]
 fn a_second_interrupt_right_after_the_first_leaves_no_run_behind() {
     let out = new_directory("twice");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_ensilo"))
-        .args(["figures", "run", "silor-2-3", "--workers", "1", "--seconds", "60"])
-        .args(["--out", out.to_str().unwrap()])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut progress = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
-    assert!(progress.any(|line| line.is_ok_and(|line| line.starts_with("1/"))), "a line for each run");
+    let (mut child, _progress) = long_run(&out);
     let run = loop {
         if let [run] = &children_of(child.id())[..] {
             break run.clone();
