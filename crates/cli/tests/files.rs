@@ -40,12 +40,16 @@ fn told(code: i32, arguments: &[&str], paths: &[&Path]) -> String {
     text
 }
 
-/// A small database as a crash has left it.
+/// A small database as a crash has left it: all of it is in its log.
 fn database(directory: &Directory) -> PathBuf {
+    database_with(directory, &[])
+}
+
+fn database_with(directory: &Directory, arguments: &[&str]) -> PathBuf {
     let path = directory.join("database");
     let small = ["--records", "500", "--mix", "rmw=100", "--workers", "1", "--prefault-mib", "0"];
-    let short = ["--seconds", "0.3", "--warmup", "0", "--checkpoint-interval", "60", "--quiet", "--no-check"];
-    told(0, &[&["bench", "ycsb"][..], &small, &short, &["--data-dir"]].concat(), &[&path]);
+    let short = ["--seconds", "0.3", "--warmup", "0", "--no-checkpoints", "--quiet", "--no-check"];
+    told(0, &[&["bench", "ycsb"][..], &small, &short, arguments, &["--data-dir"]].concat(), &[&path]);
     path
 }
 
@@ -259,11 +263,8 @@ fn zeros_within_what_was_synced_are_damage() {
 #[test]
 fn the_log_is_verified_where_it_lies() {
     let directory = Directory::new("elsewhere");
-    let (path, log) = (directory.join("database"), directory.join("disk"));
-    let small = ["--records", "100", "--mix", "rmw=100", "--workers", "1", "--prefault-mib", "0"];
-    let short = ["--seconds", "0.2", "--warmup", "0", "--quiet", "--no-check"];
-    let places = ["--log-dir", log.to_str().unwrap(), "--data-dir"];
-    told(0, &[&["bench", "ycsb"][..], &small, &short, &places].concat(), &[&path]);
+    let log = directory.join("disk");
+    let path = database_with(&directory, &["--log-dir", log.to_str().unwrap()]);
     let verified = told(0, &["log", "verify"], &[&path]);
     assert!(verified.lines().all(|line| line.starts_with(log.to_str().unwrap())), "{verified}");
     assert!(verified.contains("log-1-0-1"), "{verified}");
