@@ -192,12 +192,12 @@ fn name(path: &Path) -> String {
     }
 }
 
-/// How an error names the place of a damaged byte: a log file with the beginning of the block, or of the header, that it lies in.
-/// Other files by their names alone.
+/// How an error names the place of a damaged byte: the file with the beginning of the block, or of the header, that it lies in. Of a
+/// manifest it may be any byte.
 fn place(path: &Path, contents: &[u8], byte: u64) -> String {
-    let Some("log" | "open") = path.extension().and_then(|extension| extension.to_str()) else {
-        return name(path);
-    };
+    if path == Path::new(MANIFEST) {
+        return format!("{MANIFEST}, byte ");
+    }
     let (mut start, mut next) = (0, FILE_HEADER_BYTES);
     while next as u64 <= byte {
         start = next;

@@ -208,10 +208,17 @@ impl<'a> Outcome<'a> {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Takes an error, unless there was one before.
+    /// Takes an error, unless there was one before. That a file does not fit as a whole ends nothing yet: a block that is on its way
+    /// may say at which place.
     fn fail(&self, error: OpenError) {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        self.failed.store(true, Ordering::Relaxed);
+        let is_of_a_place = !matches!(&error, OpenError::Damaged(damage) if damage.offset.is_none());
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.is_none() || is_of_a_place && !self.has_failed() {
+            *failure = Some(error);
+        }
+        if is_of_a_place {
+            self.failed.store(true, Ordering::Relaxed);
+        }
     }
 
     fn finish(self, files: &[ReplayFile]) -> Result<Replayed, OpenError> {

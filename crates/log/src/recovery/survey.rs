@@ -196,16 +196,16 @@ impl Surveyor<'_> {
         let Some(checkpoint) = &self.manifest.checkpoint else { return Ok(()) };
         for part in &checkpoint.parts {
             let path = self.dir.join(&part.path);
-            let finding = if self.disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+            let flaw = if self.disk.exists(&path).map_err(OpenError::io("look for", &path))? {
                 match read_header(self.disk, &path, &part_identity(self.manifest, checkpoint.id, part))? {
-                    (_, Err(finding)) => Some(finding),
-                    (bytes, Ok(_)) => (bytes != part.bytes).then_some(Finding::NotAsInstalled),
+                    (_, Err(finding)) => Some((Some(0), finding)),
+                    (bytes, Ok(_)) => (bytes != part.bytes).then_some((None, Finding::NotAsInstalled)),
                 }
             } else {
-                Some(Finding::Missing)
+                Some((None, Finding::Missing))
             };
-            if let Some(finding) = finding {
-                self.checkpoint_flaws.push(Flaw { file: path, offset: None, finding });
+            if let Some((offset, finding)) = flaw {
+                self.checkpoint_flaws.push(Flaw { file: path, offset, finding });
             }
         }
         Ok(())
