@@ -44,6 +44,9 @@ impl Log {
 /// leave the tree.
 const SNAPSHOTS_PER_TIDE: u64 = 6;
 
+/// So many committed transactions of each thread tell something, however long they take.
+const TRANSACTIONS_MIN: usize = 100;
+
 /// One thread at work.
 pub(crate) struct Driver<'p> {
     plan: &'p Plan,
@@ -76,7 +79,7 @@ impl<'p> Driver<'p> {
             if self.plan.drops_a_store && self.thread == 0 && turn == self.plan.transactions_per_thread / 2 {
                 assert!(engine.drop_store(TableId(self.plan.stores as u32)));
             }
-            if Instant::now() > deadline {
+            if self.log.transactions.len() >= TRANSACTIONS_MIN && Instant::now() > deadline {
                 break;
             }
             if self.random.one_in(300) {

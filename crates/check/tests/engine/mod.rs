@@ -46,7 +46,7 @@ recording!(Recording, None, "The product, recording.");
 recording!(NoReadValidation, Some(Fault::SkipReadValidation), "Commits without validating the read set.");
 recording!(NoNodeValidation, Some(Fault::SkipNodeValidation), "Commits without validating the node set.");
 recording!(EarlyEpoch, Some(Fault::EarlyEpoch), "Reads the epoch when the transaction begins.");
-recording!(UnorderedLocks, Some(Fault::UnorderedLocks), "Some commits lock in falling order.");
+recording!(UnorderedLocks, Some(Fault::UnorderedLocks), "Locks in the order of the writes.");
 recording!(IgnoreAbsent, Some(Fault::IgnoreAbsent), "Takes deleted records for rows.");
 
 /// The engine's record of a transaction as the checker wants it.

@@ -141,11 +141,8 @@ impl<V: Variant> Transaction<'_, V> {
         for (at, write) in context.writes.iter().enumerate() {
             context.lock_order.push((write.record.address(), at as u32));
         }
-        if context.lock_order.len() > 1 {
+        if context.lock_order.len() > 1 && !has_fault::<V>(Fault::UnorderedLocks) {
             context.lock_order.sort_unstable();
-        }
-        if has_fault::<V>(Fault::UnorderedLocks) && context.last_tid.get() & 8 != 0 {
-            context.lock_order.reverse();
         }
     }
 

@@ -47,7 +47,7 @@ pub enum Fault {
     SkipNodeValidation,
     /// The epoch is read when the transaction begins, not between locking and validating.
     EarlyEpoch,
-    /// Every second worker locks its write set in falling address order.
+    /// The write set is locked in the order in which it was written.
     UnorderedLocks,
     /// A deleted record is read as if it still existed.
     IgnoreAbsent,
