@@ -211,13 +211,12 @@ impl<'a> Outcome<'a> {
     /// Takes an error, unless there was one before. That a file does not fit as a whole ends nothing yet: a block that is on its way
     /// may say at which place.
     fn fail(&self, error: OpenError) {
-        let is_of_a_place = !matches!(&error, OpenError::Damaged(damage) if damage.offset.is_none());
+        let is_of_whole_file = matches!(&error, OpenError::Damaged(damage) if damage.offset.is_none());
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        if failure.is_none() || is_of_a_place && !self.has_failed() {
+        if is_of_whole_file {
+            failure.get_or_insert(error);
+        } else if !self.failed.swap(true, Ordering::Relaxed) {
             *failure = Some(error);
-        }
-        if is_of_a_place {
-            self.failed.store(true, Ordering::Relaxed);
         }
     }
 
