@@ -30,6 +30,7 @@ use super::manifest_file::{
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::survey::{Survey, survey};
+use super::verify::damages_of;
 use crate::format::{CheckpointEntry, DatabaseId, FILE_HEADER_BYTES, LogFileName, LoggerFiles, Manifest};
 
 /// What a directory holds. As long as this lives, nobody else can open it.
@@ -326,13 +327,15 @@ impl Found {
         replay(&*self.disk, &files, target, threads, progress).map_err(|error| self.with_consequence(error))
     }
 
-    /// Damage that replay came upon, with what it means; that takes a look at everything.
+    /// Damage that replay came upon, with its place and what it means; that takes a look at everything.
     fn with_consequence(&self, error: OpenError) -> OpenError {
         let (OpenError::Damaged(damage), Some((manifest, _))) = (&error, &self.database) else {
             return error;
         };
         let Ok(full) = survey(&*self.disk, &self.dir, manifest, Depth::Full) else { return error };
-        full.damages.into_iter().find(|other| other.file == damage.file).map_or(error, first_error)
+        let found = full.damages.into_iter().find(|other| other.file == damage.file);
+        let first = || damages_of(&*self.disk, &self.dir, manifest, damage).ok()?.into_iter().next();
+        found.or_else(first).map_or(error, first_error)
     }
 
     /// Begins a generation: makes its log files and installs the manifest that names them. From then on what is logged there counts.

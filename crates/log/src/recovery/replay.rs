@@ -208,16 +208,10 @@ impl<'a> Outcome<'a> {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Takes an error, unless there was one before. That a file does not fit as a whole ends nothing yet: a block that is on its way
-    /// may say at which place.
+    /// Takes an error, unless there was one before.
     fn fail(&self, error: OpenError) {
-        let is_of_whole_file = matches!(&error, OpenError::Damaged(damage) if damage.offset.is_none());
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_of_whole_file {
-            failure.get_or_insert(error);
-        } else if !self.failed.swap(true, Ordering::Relaxed) {
-            *failure = Some(error);
-        }
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.failed.store(true, Ordering::Relaxed);
     }
 
     fn finish(self, files: &[ReplayFile]) -> Result<Replayed, OpenError> {

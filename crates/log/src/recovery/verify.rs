@@ -149,8 +149,10 @@ impl Verification<'_> {
                 Ok(())
             }
             Err(OpenError::Damaged(damage)) => {
-                self.report_one((*damage).clone());
-                self.report_behind(&damage, std::slice::from_ref(&damage))
+                damages_of(self.disk, self.dir, self.manifest, &damage)?
+                    .into_iter()
+                    .for_each(|damage| self.report_one(damage));
+                Ok(())
             }
             Err(error) => Err(error),
         }
@@ -183,17 +185,42 @@ impl Verification<'_> {
         Ok(())
     }
 
-    /// What is in a file, if it is there and one of those that the manifest asks for.
     fn check(&self, path: &Path) -> Result<Option<CheckedFile>, OpenError> {
-        let Some((identity, expected)) = expected_file(self.dir, self.manifest, path) else {
-            return Ok(None);
-        };
-        if !self.disk.exists(path).map_err(OpenError::io("look for", path))? {
-            return Ok(None);
-        }
-        let file = self.disk.open_read(path).map_err(OpenError::io("open", path))?;
-        check_blocks(&*file, &identity, 0, expected).map(Some).map_err(OpenError::io("read", path))
+        check_known(self.disk, self.dir, self.manifest, path)
     }
+}
+
+/// All damage of the file in which a replay came upon this one. A replay reads ahead by what headers claim, and may name a place that a
+/// damaged header has led it to.
+pub(super) fn damages_of(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    damage: &Damage,
+) -> Result<Vec<Damage>, OpenError> {
+    let checked = check_known(disk, dir, manifest, &damage.file)?.unwrap_or_default();
+    if checked.damages.is_empty() {
+        return Ok(vec![damage.clone()]);
+    }
+    let found = checked.damages.into_iter();
+    Ok(found.map(|(offset, finding)| Damage { offset: Some(offset), finding, ..damage.clone() }).collect())
+}
+
+/// What is in a file, if it is there and one of those that the manifest asks for.
+fn check_known(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    path: &Path,
+) -> Result<Option<CheckedFile>, OpenError> {
+    let Some((identity, expected)) = expected_file(dir, manifest, path) else {
+        return Ok(None);
+    };
+    if !disk.exists(path).map_err(OpenError::io("look for", path))? {
+        return Ok(None);
+    }
+    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
+    check_blocks(&*file, &identity, 0, expected).map(Some).map_err(OpenError::io("read", path))
 }
 
 /// What the file of this path has to be, if it is one of those that the manifest asks for.
