@@ -57,6 +57,11 @@ fn log_files(database: &Path) -> Vec<PathBuf> {
     fs::read_dir(database.join("log")).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
+fn first_log_file(database: &Path) -> PathBuf {
+    let is_first = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("log-1-0-1");
+    log_files(database).into_iter().find(is_first).unwrap()
+}
+
 #[test]
 fn a_sound_database_is_verified_shown_and_copied() {
     let directory = Directory::new("sound");
@@ -95,8 +100,7 @@ fn a_log_is_shown_write_by_write() {
 fn damage_is_found_named_and_given_up_only_on_request() {
     let directory = Directory::new("damaged");
     let database = database(&directory);
-    let is_first = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("log-1-0-1");
-    let file = log_files(&database).into_iter().find(is_first).unwrap();
+    let file = first_log_file(&database);
     let mut bytes = fs::read(&file).unwrap();
     bytes[20_000] ^= 1;
     fs::write(&file, bytes).unwrap();
@@ -241,8 +245,7 @@ fn a_database_that_is_open_is_refused_by_the_number_of_its_process() {
 fn zeros_within_what_was_synced_are_damage() {
     let directory = Directory::new("zeros");
     let database = database(&directory);
-    let is_first = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("log-1-0-1");
-    let file = log_files(&database).into_iter().find(is_first).unwrap();
+    let file = first_log_file(&database);
     let mut bytes = fs::read(&file).unwrap();
     let name = file.file_name().unwrap().to_str().unwrap().to_owned();
     for at in [20_000, 1_500_000] {
