@@ -23,6 +23,7 @@ use super::chain::{Chain, Depth};
 use super::database_files::{DatabaseFiles, LOCK, list_log_files, remove_leftovers};
 use super::error::{Consequence, Damage, Finding, OpenError};
 use super::generation::{NewGeneration, create_directory};
+use super::known_file::damages_of;
 use super::log_file::{LogFile, read_header};
 use super::manifest_file::{
     MANIFEST, MANIFEST_NEW, install_manifest, read_manifest, remove_if_there, spell_path, spelled_path,
@@ -30,7 +31,6 @@ use super::manifest_file::{
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::survey::{Survey, survey};
-use super::verify::damages_of;
 use crate::format::{CheckpointEntry, DatabaseId, FILE_HEADER_BYTES, LogFileName, LoggerFiles, Manifest};
 
 /// What a directory holds. As long as this lives, nobody else can open it.

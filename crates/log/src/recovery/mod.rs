@@ -14,6 +14,7 @@ pub(crate) mod fuzzing;
 mod generation;
 mod given_up;
 mod inspect;
+mod known_file;
 mod log_file;
 mod manifest_file;
 mod progress;

@@ -9,14 +9,13 @@ use ensilo_epoch::Epoch;
 use super::chain::Depth;
 use super::database_files::list_log_files;
 use super::error::{Consequence, Damage, Finding, OpenError, ReplayError};
-use super::file_check::{CheckedFile, Expected, check_blocks};
-use super::generation::log_identity;
 use super::inspect::{check_is_database, missing_manifest, take_shared_lock};
+use super::known_file::{check_known, damages_of};
 use super::manifest_file::{read_manifest, spelled_path};
 use super::progress::Progress;
 use super::replay::{Replay, ReplayFile, Replayed, replay};
-use super::survey::{before, part_identity, survey};
-use crate::format::{BlockDamage, BlockEnd, EarlierFile, FileIdentity, LogFileName, Manifest, Write};
+use super::survey::{before, survey};
+use crate::format::{BlockDamage, Manifest, Write};
 
 /// What was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -123,7 +122,9 @@ impl Verification<'_> {
         if matches!(damage.finding, Finding::OtherDatabase(_) | Finding::OtherFile) {
             return Ok(());
         }
-        let Some(checked) = self.check(&damage.file)? else { return Ok(()) };
+        let Some(checked) = check_known(self.disk, self.dir, self.manifest, &damage.file)? else {
+            return Ok(());
+        };
         let was_cut = matches!(damage.finding, Finding::NoEnd | Finding::Cut { .. });
         for (offset, finding) in checked.damages {
             let is_known =
@@ -170,7 +171,7 @@ impl Verification<'_> {
                 if self.manifest.is_done_with(&name) || self.looked_at.contains(&file) {
                     continue;
                 }
-                let Some(checked) = self.check(&file)? else { continue };
+                let Some(checked) = check_known(self.disk, self.dir, self.manifest, &file)? else { continue };
                 for (offset, finding) in &checked.damages {
                     let (file, finding) = (file.clone(), finding.clone());
                     self.report_one(Damage { file, offset: Some(*offset), finding, consequence });
@@ -184,63 +185,6 @@ impl Verification<'_> {
         }
         Ok(())
     }
-
-    fn check(&self, path: &Path) -> Result<Option<CheckedFile>, OpenError> {
-        check_known(self.disk, self.dir, self.manifest, path)
-    }
-}
-
-/// All damage of the file in which a replay came upon this one. A replay reads ahead by what headers claim, and may name a place that a
-/// damaged header has led it to.
-pub(super) fn damages_of(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    damage: &Damage,
-) -> Result<Vec<Damage>, OpenError> {
-    let checked = check_known(disk, dir, manifest, &damage.file)?.unwrap_or_default();
-    if checked.damages.is_empty() {
-        return Ok(vec![damage.clone()]);
-    }
-    let found = checked.damages.into_iter();
-    Ok(found.map(|(offset, finding)| Damage { offset: Some(offset), finding, ..damage.clone() }).collect())
-}
-
-/// What is in a file, if it is there and one of those that the manifest asks for.
-fn check_known(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    path: &Path,
-) -> Result<Option<CheckedFile>, OpenError> {
-    let Some((identity, expected)) = expected_file(dir, manifest, path) else {
-        return Ok(None);
-    };
-    if !disk.exists(path).map_err(OpenError::io("look for", path))? {
-        return Ok(None);
-    }
-    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
-    check_blocks(&*file, &identity, 0, expected).map(Some).map_err(OpenError::io("read", path))
-}
-
-/// What the file of this path has to be, if it is one of those that the manifest asks for.
-fn expected_file(dir: &Path, manifest: &Manifest, path: &Path) -> Option<(FileIdentity, Expected)> {
-    if let Some(checkpoint) = &manifest.checkpoint
-        && let Some(part) = checkpoint.parts.iter().find(|part| dir.join(&part.path) == path)
-    {
-        return Some((part_identity(manifest, checkpoint.id, part), Expected::End(BlockEnd::Part)));
-    }
-    let name = LogFileName::parse(path.file_name()?.to_str()?)?;
-    let is_this = |file: &&EarlierFile| {
-        file.name == name && path.parent().is_some_and(|parent| spelled_path(dir, &file.directory) == parent)
-    };
-    let expected = match manifest.earlier.iter().find(is_this) {
-        Some(file) => file.valid_bytes.map_or(Expected::End(BlockEnd::Seal), Expected::Bytes),
-        None if name.generation != manifest.generation => return None,
-        None if name.largest_epoch.is_some() => Expected::End(BlockEnd::Seal),
-        None => Expected::Written,
-    };
-    Some((log_identity(manifest.database, name), expected))
 }
 
 /// Takes everything and keeps nothing.

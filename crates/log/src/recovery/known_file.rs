@@ -1,0 +1,65 @@
+//! What is wrong with a file that the manifest asks for.
+
+use std::path::Path;
+
+use ensilo_disk::Disk;
+
+use super::error::{Damage, OpenError};
+use super::file_check::{CheckedFile, Expected, check_blocks};
+use super::generation::log_identity;
+use super::manifest_file::spelled_path;
+use super::survey::part_identity;
+use crate::format::{BlockEnd, EarlierFile, FileIdentity, LogFileName, Manifest};
+
+/// All damage of the file in which a replay came upon this one. A replay reads ahead by what headers claim, and may name a place that a
+/// damaged header has led it to.
+pub(super) fn damages_of(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    damage: &Damage,
+) -> Result<Vec<Damage>, OpenError> {
+    let checked = check_known(disk, dir, manifest, &damage.file)?.unwrap_or_default();
+    if checked.damages.is_empty() {
+        return Ok(vec![damage.clone()]);
+    }
+    let found = checked.damages.into_iter();
+    Ok(found.map(|(offset, finding)| Damage { offset: Some(offset), finding, ..damage.clone() }).collect())
+}
+
+/// What is in a file, if it is there and one of those that the manifest asks for.
+pub(super) fn check_known(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    path: &Path,
+) -> Result<Option<CheckedFile>, OpenError> {
+    let Some((identity, expected)) = expected_file(dir, manifest, path) else {
+        return Ok(None);
+    };
+    if !disk.exists(path).map_err(OpenError::io("look for", path))? {
+        return Ok(None);
+    }
+    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
+    check_blocks(&*file, &identity, 0, expected).map(Some).map_err(OpenError::io("read", path))
+}
+
+/// What the file of this path has to be, if it is one of those that the manifest asks for.
+fn expected_file(dir: &Path, manifest: &Manifest, path: &Path) -> Option<(FileIdentity, Expected)> {
+    if let Some(checkpoint) = &manifest.checkpoint
+        && let Some(part) = checkpoint.parts.iter().find(|part| dir.join(&part.path) == path)
+    {
+        return Some((part_identity(manifest, checkpoint.id, part), Expected::End(BlockEnd::Part)));
+    }
+    let name = LogFileName::parse(path.file_name()?.to_str()?)?;
+    let is_this = |file: &&EarlierFile| {
+        file.name == name && path.parent().is_some_and(|parent| spelled_path(dir, &file.directory) == parent)
+    };
+    let expected = match manifest.earlier.iter().find(is_this) {
+        Some(file) => file.valid_bytes.map_or(Expected::End(BlockEnd::Seal), Expected::Bytes),
+        None if name.generation != manifest.generation => return None,
+        None if name.largest_epoch.is_some() => Expected::End(BlockEnd::Seal),
+        None => Expected::Written,
+    };
+    Some((log_identity(manifest.database, name), expected))
+}
