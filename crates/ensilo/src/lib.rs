@@ -134,7 +134,7 @@ pub use ensilo_row::{
     Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order, Row, RowId, Schema,
     SchemaBuilder, SchemaError, Text, TextError, Timestamp, Value,
 };
-pub use ensilo_txn::{Fault, Protocol, Silo, Standard, Variant};
+pub use ensilo_txn::{Fault, Place, Protocol, Silo, Standard, Variant};
 pub use error::{
     Abort, AbortReason, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch, TooLong, UserError,
     WrongType,

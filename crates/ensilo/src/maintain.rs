@@ -10,17 +10,18 @@
 //! - M2: the set of indexes is loaded after the row that is changed has joined the read set. Whoever sees a row that a
 //!   maintaining transaction has written then also sees the index that it maintained: no entry goes stale while an index is
 //!   being introduced.
-//! - M3: until an index is ready, rows may lack their entries in it; afterwards a missing entry means that this
-//!   transaction's reads do not belong together.
+//! - M3: an entry goes only with the row whose primary key it holds. Until an index is ready, rows may lack their entries in it, and
+//!   then the entry under a row's key in a unique index is missing or another row's, which stays. Afterwards an entry that is missing
+//!   or another's means that this transaction's reads do not belong together. The entry that was compared is in the read set.
 
 use std::sync::Arc;
 
 use ensilo_row::{KeyBuf, ROW_LEN_MAX, RowBuf, Words};
-use ensilo_txn::{Found, Read, Store, Write};
+use ensilo_txn::{Fault, Found, Read, Write};
 
 use crate::catalog::{IndexCore, IndexSet, TableCore};
 use crate::local::Local;
-use crate::row_words::{RowWords, whole};
+use crate::row_words::{RowWords, primary_key_of, whole};
 use crate::transaction::Inner;
 use crate::{Error, Result};
 
@@ -62,9 +63,9 @@ fn insert_entries<Raw: Write>(
         let Some(refusal) = insert_entry(inner, table, index, &entry_key)? else { continue };
         for index in &indexes[..at] {
             index_key(index, &inner.local.row, &mut entry_key);
-            delete_key(inner, &index.store, &entry_key)?;
+            delete_own_entry(inner, index, key, &entry_key)?;
         }
-        delete_key(inner, &table.store, key)?;
+        delete_new_row(inner, table, key)?;
         return Err(refusal);
     }
     Ok(())
@@ -96,7 +97,7 @@ fn delete_entries<Raw: Write>(
     let mut entry_key = KeyBuf::new();
     for index in indexes {
         stored_index_key(table, index, key, &inner.local.before, &mut entry_key);
-        delete_entry(inner, index, &entry_key)?;
+        delete_entry(inner, index, key, &entry_key)?;
     }
     Ok(())
 }
@@ -148,14 +149,14 @@ fn move_entries<Raw: Write>(
         let Some(refusal) = insert_entry(inner, table, index, &to)? else { continue };
         for index in &indexes[..at] {
             if keys_differ(inner.local, index, &mut from, &mut to) {
-                delete_key(inner, &index.store, &to)?;
+                delete_own_entry(inner, index, key, &to)?;
             }
         }
         return Err(refusal);
     }
     for index in indexes {
         if keys_differ(inner.local, index, &mut from, &mut to) {
-            delete_entry(inner, index, &from)?;
+            delete_entry(inner, index, key, &from)?;
         }
     }
     Ok(())
@@ -185,20 +186,46 @@ fn insert_entry<Raw: Write>(
     }
 }
 
-fn delete_entry<Raw: Write>(inner: &mut Inner<'_, Raw>, index: &IndexCore, entry_key: &KeyBuf) -> Result<()> {
-    match delete_key(inner, &index.store, entry_key) {
-        Ok(false) if index.is_ready() => Err(inner.inconsistent(index.store.id(), entry_key.as_bytes())),
-        outcome => outcome.map(|_| ()),
+/// Deletes the entry of the row with the primary key `key`, see M3.
+fn delete_entry<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    index: &IndexCore,
+    key: &KeyBuf,
+    entry_key: &KeyBuf,
+) -> Result<()> {
+    if delete_own_entry(inner, index, key, entry_key)? || !index.is_ready() {
+        return Ok(());
     }
+    Err(inner.inconsistent(index.store.id(), entry_key.as_bytes()))
 }
 
-/// Deletes the record under `key`, and says whether there was one.
-fn delete_key<Raw: Write>(inner: &mut Inner<'_, Raw>, store: &Store, key: &KeyBuf) -> Result<bool> {
-    match inner.raw.find(store, key.as_bytes()) {
-        Ok(None) => Ok(false),
+/// Deletes the entry under `entry_key` if it is there and holds the primary key `key`, and says whether.
+fn delete_own_entry<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    index: &IndexCore,
+    key: &KeyBuf,
+    entry_key: &KeyBuf,
+) -> Result<bool> {
+    let found = inner.raw.find(&index.store, entry_key.as_bytes()).map_err(|abort| inner.lost(abort))?;
+    let Some(found) = found else { return Ok(false) };
+    // The keys of other indexes end with the primary key.
+    if index.schema.is_unique() && Raw::FAULT != Some(Fault::RemoveEntriesOfOthers) {
+        let is_own = inner.raw.read(found, |entry| primary_key_of(entry) == *key);
+        if !is_own.map_err(|abort| inner.lost(abort))? {
+            return Ok(false);
+        }
+    }
+    inner.note_delete(&index.store);
+    inner.raw.delete(found).map(|()| true).map_err(|abort| inner.lost(abort))
+}
+
+/// Takes back a row that this transaction has inserted.
+fn delete_new_row<Raw: Write>(inner: &mut Inner<'_, Raw>, table: &TableCore, key: &KeyBuf) -> Result<()> {
+    match inner.raw.find(&table.store, key.as_bytes()) {
+        Ok(None) => Ok(()),
         Ok(Some(found)) => {
-            inner.note_delete(store);
-            inner.raw.delete(found).map(|()| true).map_err(|abort| inner.lost(abort))
+            inner.note_delete(&table.store);
+            inner.raw.delete(found).map_err(|abort| inner.lost(abort))
         }
         Err(abort) => Err(inner.lost(abort)),
     }

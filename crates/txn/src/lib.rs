@@ -22,6 +22,7 @@ mod counters;
 mod engine;
 mod global_tid;
 pub mod history;
+mod place;
 mod pointer_map;
 mod protocol;
 mod ranges;
@@ -41,6 +42,7 @@ pub use engine::{Engine, EngineOptions, EngineStatistics, NewStoreError, Shared}
 pub use ensilo_epoch::{Advance, Epoch, EpochCounters, EpochOptions};
 pub use ensilo_index::{Direction, KEY_LEN_MAX};
 pub use ensilo_slab::{AccountId, Usage};
+pub use place::Place;
 pub use protocol::{Committed, Found, KeyBounds, Protocol, Read, Write};
 pub use ranges::KeyRange;
 pub use replay::{Recovered, RecoveredStore, ReplayWorker, Replayer, derive_record};

@@ -13,6 +13,7 @@ use ensilo_log::Log;
 use crate::abort::Abort;
 use crate::counters::WorkerCounters;
 use crate::engine::Shared;
+use crate::place::Place;
 use crate::record::RecordPtr;
 use crate::row::RowRef;
 use crate::store::Store;
@@ -22,6 +23,12 @@ use crate::tid::Tid;
 pub trait Protocol: std::fmt::Debug + Sized + Send + Sync + 'static {
     /// A mistake that is built in on purpose, to see that a checker finds it.
     const FAULT: Option<crate::Fault> = None;
+
+    /// Called at every [`Place`], on the thread that has come to it: tests wait there, or let others go first.
+    #[inline(always)]
+    fn reached(place: Place) {
+        let _ = place;
+    }
 
     /// Whether there are snapshot transactions.
     const SNAPSHOTS: bool = true;
@@ -154,6 +161,9 @@ pub trait Read {
 
 /// Writes of a transaction, and its end. Dropping it without [`Write::commit`] aborts it.
 pub trait Write: Read + Sized {
+    /// As [`Protocol::FAULT`], for the layers above.
+    const FAULT: Option<crate::Fault> = None;
+
     /// Replaces single words of the row; `words` are pairs of word index and new word, computed from what this
     /// transaction read of the row. The row's length stays.
     ///

@@ -8,15 +8,19 @@
 //! finish         transactions may read it; snapshots as soon as they show a point in time after the last entry
 //! ```
 //! Filling and writers may meet at a row: each is a serializable transaction that reads the row and writes its entry, so one
-//! of them comes first, and the other sees that the entry is there. A unique index is enforced from its introduction on: a
-//! writer whose key is taken is refused, also while the index is built. When two old rows have the same key, the index cannot be built and is
-//! removed again.
+//! of them comes first, and the other sees that the entry is there.
+//!
+//! In a unique index a key has one entry, of the row that came first; a writer whose key is taken is refused, also while the index is
+//! built. But a row that was there before has no entry yet, so another row of the same key may get the entry first. If both are still
+//! there when the filling comes to the one without, the index cannot be built and is removed again. If that one has been deleted or
+//! changed before, the other's entry has stayed (M3 of `maintain`), and the index is as good as any. Two old rows of the same key end
+//! in the same two ways.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use ensilo_row::{IndexSchema, KeyBuf};
-use ensilo_txn::{Direction, Protocol, Write};
+use ensilo_txn::{Direction, Place, Protocol, Read, Write};
 
 use super::{IndexCore, TableCore, wait};
 use crate::durability::{Durability, Visible};
@@ -35,8 +39,14 @@ impl<P: Protocol> Shared<P> {
         self.check_may_change()?;
         let index = self.introduce_index(table, schema)?;
         let built = wait::for_older_transactions(self.engine.epochs(), || self.is_closed())
-            .and_then(|()| self.fill_index(table, &index))
-            .and_then(|()| self.finish_index(table, &index));
+            .and_then(|()| {
+                P::reached(Place::IndexIntroduced);
+                self.fill_index(table, &index)
+            })
+            .and_then(|()| {
+                P::reached(Place::IndexFilled);
+                self.finish_index(table, &index)
+            });
         if built.is_err() {
             self.abandon_index(table, &index);
         }
@@ -49,8 +59,9 @@ impl<P: Protocol> Shared<P> {
         loop {
             let filled = request::run(self, 0, &mut |_| (), |tx| {
                 table.check(&tx.inner)?;
-                fill_batch(&mut tx.inner, table, index, after.as_ref(), batch_len)
+                fill_batch::<P>(&mut tx.inner, table, index, after.as_ref(), batch_len)
             });
+            P::reached(Place::IndexRowsDone);
             match filled {
                 Ok(Visible { value: Some(last), .. }) => {
                     after = Some(last);
@@ -66,8 +77,8 @@ impl<P: Protocol> Shared<P> {
 }
 
 /// Adds the entries of at most `len` rows after the key `after`; returns the last one's key, or `None` when there were none.
-fn fill_batch<Raw: Write>(
-    inner: &mut Inner<'_, Raw>,
+fn fill_batch<P: Protocol>(
+    inner: &mut Inner<'_, P::Transaction<'_>>,
     table: &TableCore,
     index: &IndexCore,
     after: Option<&KeyBuf>,
@@ -86,6 +97,7 @@ fn fill_batch<Raw: Write>(
         },
     );
     scanned.map_err(|abort| inner.lost(abort))?;
+    P::reached(Place::IndexRowsRead);
     let mut entry_key = KeyBuf::new();
     for (key, found) in &rows {
         copy_row(inner, *found)?;

@@ -8,12 +8,14 @@ mod index_model;
 mod interactive;
 mod live_changes;
 mod memory;
+mod places;
 mod protocols;
 mod requests;
 mod snapshots;
 mod statements;
 mod submit;
 mod transfers;
+mod unique_builds;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

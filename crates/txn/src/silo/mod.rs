@@ -36,6 +36,7 @@ pub use variant::{Fault, LogRecords, Standard, Variant};
 use crate::counters::WorkerCounters;
 use crate::engine::Shared;
 use crate::history::TransactionRecord;
+use crate::place::Place;
 use crate::protocol::Protocol;
 use context::Context;
 
@@ -49,6 +50,12 @@ pub struct SiloContext(Context);
 
 impl<V: Variant> Protocol for Silo<V> {
     const FAULT: Option<Fault> = V::FAULT;
+
+    #[inline(always)]
+    fn reached(place: Place) {
+        V::reached(place);
+    }
+
     const SNAPSHOTS: bool = V::SNAPSHOTS;
     const SLABS: bool = V::SLABS;
 

@@ -1,5 +1,7 @@
 //! Variants of the protocol, chosen at compile time: the product pays nothing for the others.
 
+use crate::place::Place;
+
 /// What a variant of Silo does differently. The defaults are the product.
 pub trait Variant: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// Whether old versions are kept for snapshot transactions.
@@ -18,6 +20,12 @@ pub trait Variant: std::fmt::Debug + Send + Sync + Sized + 'static {
     const RECORDS_HISTORY: bool = false;
     /// A mistake that is built in on purpose, to see that a checker finds it.
     const FAULT: Option<Fault> = None;
+
+    /// Called at every [`Place`], on the thread that has come to it.
+    #[inline(always)]
+    fn reached(place: Place) {
+        let _ = place;
+    }
 }
 
 /// The product: snapshots, no recording, no mistake.
@@ -55,6 +63,8 @@ pub enum Fault {
     ForgetTombstones,
     /// Recovery replays what was written and is not known to be durable.
     ReplayPastDurableEpoch,
+    /// A row that leaves a unique index takes out the entry under its key, whosever it is.
+    RemoveEntriesOfOthers,
 }
 
 /// Whether variant `V` has `fault` built in.

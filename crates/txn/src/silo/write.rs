@@ -18,7 +18,7 @@ use super::memory;
 use super::node_set::OwnInsert;
 use super::read::{Sight, look_at};
 use super::transaction::Transaction;
-use super::variant::Variant;
+use super::variant::{Fault, Variant};
 use crate::abort::{Abort, AbortReason};
 use crate::protocol::{Committed, Found, Write};
 use crate::record::RecordPtr;
@@ -30,6 +30,8 @@ use crate::tid::TidWord;
 const NOT_READ: u32 = u32::MAX;
 
 impl<V: Variant> Write for Transaction<'_, V> {
+    const FAULT: Option<Fault> = V::FAULT;
+
     #[inline]
     fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
         match self.context.own_write(found.record) {

@@ -1,0 +1,64 @@
+//! A protocol that calls a test's closure at the named places of jobs, on the thread of the job.
+
+use std::cell::RefCell;
+
+use ensilo::{Fault, Place, Protocol, Silo, Variant};
+
+type Hook = Box<dyn FnMut(Place)>;
+
+thread_local! {
+    static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
+}
+
+/// The product, with a closure at its named places.
+#[derive(Debug)]
+pub(crate) struct Hooked;
+
+impl Variant for Hooked {
+    fn reached(place: Place) {
+        call(place);
+    }
+}
+
+/// As [`Hooked`], with rows that take the entries of others with them.
+#[derive(Debug)]
+pub(crate) struct HookedAndFaulty;
+
+impl Variant for HookedAndFaulty {
+    const FAULT: Option<Fault> = Some(Fault::RemoveEntriesOfOthers);
+
+    fn reached(place: Place) {
+        call(place);
+    }
+}
+
+/// Sets what this thread calls at named places from now on.
+pub(crate) fn hook(hook: impl FnMut(Place) + 'static) {
+    HOOK.set(Some(Box::new(hook)));
+}
+
+fn call(place: Place) {
+    // While it runs, places mean nothing to it.
+    let Some(mut hook) = HOOK.take() else { return };
+    hook(place);
+    HOOK.set(Some(hook));
+}
+
+/// Calls `at_place` at the `times`-th time that this thread comes to `place`, and never again.
+pub(crate) fn hook_once(place: Place, times: u32, mut at_place: impl FnMut() + 'static) {
+    let mut left = times;
+    hook(move |reached| {
+        if reached == place && left > 0 {
+            left -= 1;
+            if left == 0 {
+                at_place();
+            }
+        }
+    });
+}
+
+/// The protocols that a test with hooks runs: the product, and one with a fault that the test has to see.
+pub(crate) type HookedSilo = Silo<Hooked>;
+pub(crate) type FaultySilo = Silo<HookedAndFaulty>;
+
+const _: () = assert!(HookedSilo::FAULT.is_none() && FaultySilo::FAULT.is_some());
