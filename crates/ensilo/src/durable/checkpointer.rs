@@ -163,12 +163,8 @@ impl Checkpointer {
                 Ok(made)
             }
             Err(error) => {
-                let is_installed =
-                    files.manifest().checkpoint.as_ref().is_some_and(|entry| entry.id == place.id());
-                if !is_installed {
-                    // What is left goes at the next opening.
-                    let _ = files.give_up_checkpoint(&place);
-                }
+                // What is left goes with the next checkpoint or opening.
+                let _ = files.give_up_checkpoint(&place);
                 Err(error)
             }
         }

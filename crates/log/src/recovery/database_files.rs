@@ -3,8 +3,10 @@
 //! # Crash
 //! A checkpoint is installed in this order: its parts are synced, their directory, the directory of the database, the manifest that
 //! names them. Only then are files removed that the manifest does not need any more. After a crash anywhere in between there is
-//! either the manifest before, with all that it needs, or the new one; what is left over goes when the database is next opened.
+//! either the manifest before, with all that it needs, or the new one; what is left over goes when the database is next opened. If the
+//! last step fails, a crash may leave either manifest, and the files of both stay ([`OwnManifest`]).
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +18,8 @@ use super::checkpoint_writer::{CheckpointPlace, WrittenParts};
 use super::error::{Finding, OpenError};
 use super::generation::log_identity;
 use super::log_file::read_header;
-use super::manifest_file::{install_manifest, spelled_path};
+use super::manifest_file::spelled_path;
+use super::own_manifest::{OwnManifest, check_on_disk};
 use crate::format::{CheckpointEntry, LogFileName, Manifest};
 
 /// The lock file of the database in a directory.
@@ -27,7 +30,7 @@ pub(crate) const LOCK: &str = "LOCK";
 pub struct DatabaseFiles {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    manifest: Manifest,
+    manifest: OwnManifest,
     /// At least that of the manifest; checkpoints that were given up have used numbers too.
     next_checkpoint: u64,
     _lock: Box<dyn Lock>,
@@ -56,7 +59,7 @@ pub struct InstalledCheckpoint {
 impl DatabaseFiles {
     pub(crate) fn new(disk: Arc<dyn Disk>, dir: PathBuf, manifest: Manifest, lock: Box<dyn Lock>) -> Self {
         let next_checkpoint = manifest.next_checkpoint;
-        DatabaseFiles { disk, dir, manifest, next_checkpoint, _lock: lock }
+        DatabaseFiles { disk, dir, manifest: OwnManifest::new(manifest), next_checkpoint, _lock: lock }
     }
 
     pub(super) fn disk(&self) -> &dyn Disk {
@@ -69,26 +72,26 @@ impl DatabaseFiles {
         &self.dir
     }
 
-    /// What the manifest says.
+    /// What the manifest on the disk said when it was last looked at.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
-        &self.manifest
+        self.manifest.current()
     }
 
     /// A place for the parts of a new checkpoint that begins in `begin_epoch`, `e_l`.
     ///
     /// # Errors
-    /// [`OpenError::Io`]; nothing that counts has changed.
+    /// [`OpenError`]; nothing that counts has changed.
     pub fn begin_checkpoint(&mut self, begin_epoch: Epoch) -> Result<CheckpointPlace, OpenError> {
         let id = self.next_checkpoint;
         self.next_checkpoint += 1;
         let spelled = format!("checkpoint-{id}");
         let directory = spelled_path(&self.dir, &spelled);
-        remove_directory(&*self.disk, &directory)?;
+        self.remove_checkpoint(id, &directory)?;
         self.disk.create_dir_all(&directory).map_err(OpenError::io("create", &directory))?;
         Ok(CheckpointPlace {
             disk: Arc::clone(&self.disk),
-            database: self.manifest.database,
+            database: self.manifest().database,
             id,
             begin_epoch,
             directory,
@@ -96,12 +99,19 @@ impl DatabaseFiles {
         })
     }
 
-    /// Removes the parts of a checkpoint that was not finished.
+    /// Removes the parts of a checkpoint that could not be made, unless the manifest on the disk, or one that a crash may leave, names them.
     ///
     /// # Errors
-    /// [`OpenError::Io`]; what is left does no harm.
-    pub fn give_up_checkpoint(&self, place: &CheckpointPlace) -> Result<(), OpenError> {
-        remove_directory(&*self.disk, &place.directory)
+    /// [`OpenError`]; what is left does no harm.
+    pub fn give_up_checkpoint(&mut self, place: &CheckpointPlace) -> Result<(), OpenError> {
+        self.remove_checkpoint(place.id, &place.directory)
+    }
+
+    fn remove_checkpoint(&mut self, id: u64, directory: &Path) -> Result<(), OpenError> {
+        match self.manifest.may_need_checkpoint(&*self.disk, &self.dir, id)? {
+            true => Ok(()),
+            false => remove_directory(&*self.disk, directory),
+        }
     }
 
     /// Makes a checkpoint the one that the next opening begins with, and removes what is not needed any more because of it.
@@ -109,8 +119,8 @@ impl DatabaseFiles {
     /// `durable_epoch` is the log's, and not before the end of the checkpoint.
     ///
     /// # Errors
-    /// [`OpenError::Io`]. Unless [`DatabaseFiles::manifest`] names the checkpoint, it is not installed, and may be given up; if it does,
-    /// files that are not needed any more are left, and go with the next checkpoint or opening.
+    /// [`OpenError`]. The next opening begins with this checkpoint or the one before, and the files of both are there. Whether this one may
+    /// be needed is known to [`DatabaseFiles::give_up_checkpoint`]. What is left over goes with the next checkpoint or opening.
     ///
     /// # Panics
     /// When the checkpoint ends after the durable epoch: it could not be recovered from.
@@ -124,16 +134,17 @@ impl DatabaseFiles {
         let directory = &finished.place.directory;
         self.disk.sync_dir(directory).map_err(OpenError::io("sync", directory))?;
         self.disk.sync_dir(&self.dir).map_err(OpenError::io("sync", &self.dir))?;
+        self.manifest.look_again(&*self.disk, &self.dir)?;
         let manifest = self.manifest_with(&entry, durable_epoch)?;
-        install_manifest(&*self.disk, &self.dir, &manifest)?;
-        let before = std::mem::replace(&mut self.manifest, manifest);
-        let removed = remove_leftovers(&*self.disk, &self.dir, &self.manifest, &before.log_directories())?;
+        let before = self.manifest.replace(&*self.disk, &self.dir, manifest)?;
+        let log_directories: BTreeSet<&str> = before.iter().flat_map(Manifest::log_directories).collect();
+        let removed = remove_leftovers(&*self.disk, &self.dir, self.manifest(), log_directories)?;
         Ok(InstalledCheckpoint { entry, removed })
     }
 
     /// The manifest that names this checkpoint, and the log files after it alone.
     fn manifest_with(&self, entry: &CheckpointEntry, durable_epoch: Epoch) -> Result<Manifest, OpenError> {
-        let mut manifest = self.manifest.clone();
+        let mut manifest = self.manifest().clone();
         manifest.durable_epoch = durable_epoch;
         manifest.next_checkpoint = self.next_checkpoint;
         manifest.earlier.retain(|file| file.durable_epoch >= entry.begin_epoch);
@@ -195,13 +206,15 @@ pub(crate) fn list_log_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<Lo
 }
 
 /// Removes what the manifest does not need: log files of before its first ones, of earlier generations that are done with, and
-/// checkpoints other than its own, of which none is being made. `log_directories` are those to look in, as manifests spell them.
-pub(crate) fn remove_leftovers(
+/// checkpoints other than its own, of which none is being made. `log_directories` are those to look in, as manifests spell them. It is
+/// the manifest on the disk, which is read again, and no other one can come up after a crash.
+pub(crate) fn remove_leftovers<'m>(
     disk: &dyn Disk,
     dir: &Path,
     manifest: &Manifest,
-    log_directories: &[&str],
+    log_directories: impl IntoIterator<Item = &'m str>,
 ) -> Result<Vec<PathBuf>, OpenError> {
+    check_on_disk(disk, dir, Some(manifest))?;
     let mut removed = Vec::new();
     for spelled in log_directories {
         let directory = spelled_path(dir, spelled);

@@ -28,6 +28,7 @@ use super::log_file::{LogFile, read_header};
 use super::manifest_file::{
     MANIFEST, MANIFEST_NEW, install_manifest, read_manifest, remove_if_there, spell_path, spelled_path,
 };
+use super::own_manifest::check_on_disk;
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::survey::{Survey, survey};
@@ -341,7 +342,7 @@ impl Found {
     /// Begins a generation: makes its log files and installs the manifest that names them. From then on what is logged there counts.
     ///
     /// # Errors
-    /// [`OpenError`]. The database is as it was.
+    /// [`OpenError`]. The database holds what it held: the manifest before is there, or the next one, and nothing was logged yet.
     ///
     /// # Panics
     /// When the first epoch does not come after every epoch on disk, or there are no directories.
@@ -362,6 +363,7 @@ impl Found {
         assert!(options.first_epoch > self.largest_epoch(), "an epoch that is on disk already");
         assert!(!options.directories.is_empty(), "a log without directories");
         let Found { disk, dir, lock, database } = self;
+        check_on_disk(&*disk, &dir, database.as_ref().map(|(manifest, _)| manifest))?;
         let directories: BTreeSet<&PathBuf> = options.directories.iter().collect();
         let manifest = match &database {
             None => {
@@ -375,7 +377,7 @@ impl Found {
             }
             Some((manifest, survey)) => {
                 survey.unfinished.iter().try_for_each(|path| remove_if_there(&*disk, path))?;
-                remove_leftovers(&*disk, &dir, manifest, &manifest.log_directories())?;
+                remove_leftovers(&*disk, &dir, manifest, manifest.log_directories())?;
                 Manifest { earlier: survey.earlier_files(manifest, last_epoch), ..manifest.clone() }
             }
         };
@@ -402,7 +404,7 @@ impl Found {
         .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
         install_manifest(&*disk, &dir, &manifest)?;
         let known = database.as_ref().map(|(before, _)| before.log_directories()).unwrap_or_default();
-        remove_leftovers(&*disk, &dir, &manifest, &known)?;
+        remove_leftovers(&*disk, &dir, &manifest, known)?;
         Ok((generation, DatabaseFiles::new(disk, dir, manifest, lock)))
     }
 }

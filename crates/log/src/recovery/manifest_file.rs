@@ -28,15 +28,28 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manife
     })
 }
 
-/// Puts `manifest` in the place of the one before. When this returns, it is there after any crash.
+/// Puts `manifest` in the place of the one before. When this returns, it is there after any crash; after an error a crash may leave either.
 pub(crate) fn install_manifest(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    let (path, new) = (dir.join(MANIFEST), dir.join(MANIFEST_NEW));
+    write_new_manifest(disk, dir, manifest)?;
+    put_manifest_in_place(disk, dir)
+}
+
+/// Writes the next manifest beside the one that counts, which stays as it is, and syncs it.
+pub(super) fn write_new_manifest(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
+    let new = dir.join(MANIFEST_NEW);
     remove_if_there(disk, &new)?;
     let bytes = manifest.encode();
     let file = disk.create(&new, 0).map_err(OpenError::io("create", &new))?;
     file.write_at(0, &bytes).map_err(OpenError::io("write", &new))?;
-    file.sync_all().map_err(OpenError::io("sync", &new))?;
-    drop(file);
+    file.sync_all().map_err(OpenError::io("sync", &new))
+}
+
+/// Puts the manifest that was written last in the place of the one before.
+///
+/// # Errors
+/// [`OpenError::Io`]. A crash may then leave either, and what both name is needed until a later manifest is in place.
+pub(super) fn put_manifest_in_place(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    let (path, new) = (dir.join(MANIFEST), dir.join(MANIFEST_NEW));
     disk.rename(&new, &path).map_err(OpenError::io("rename", &new))?;
     disk.sync_dir(dir).map_err(OpenError::io("sync", dir))
 }

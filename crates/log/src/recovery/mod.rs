@@ -17,6 +17,7 @@ mod inspect;
 mod known_file;
 mod log_file;
 mod manifest_file;
+mod own_manifest;
 mod progress;
 mod repair;
 mod replay;

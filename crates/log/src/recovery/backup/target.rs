@@ -145,8 +145,9 @@ impl<'t> Target<'t> {
         Err(OpenError::Damaged(Box::new(Damage { file, ..damage })))
     }
 
-    /// Removes everything, the mark last.
+    /// Removes everything, the mark last. Without a mark nothing is removed: what is there then is a whole backup.
     fn give_up(&self, source: &Source<'_>) -> Result<(), OpenError> {
+        self.put_mark_back()?;
         for name in [MANIFEST, MANIFEST_NEW] {
             remove_if_there(self.disk, &self.dir.join(name))?;
         }
@@ -159,6 +160,15 @@ impl<'t> Target<'t> {
         remove_directory(self.disk, &self.dir.join(LOG))?;
         remove_if_there(self.disk, &self.dir.join(LOCK))?;
         self.remove_mark()
+    }
+
+    /// The mark may be gone already, if the sync that followed has failed.
+    fn put_mark_back(&self) -> Result<(), OpenError> {
+        let mark = self.dir.join(UNFINISHED);
+        if !self.disk.exists(&mark).map_err(OpenError::io("look for", &mark))? {
+            self.disk.create(&mark, 0).map_err(OpenError::io("create", &mark))?;
+        }
+        self.sync(self.dir)
     }
 
     /// Removes the mark, and the directory if it is new.

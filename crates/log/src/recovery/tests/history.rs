@@ -157,6 +157,12 @@ impl Run {
 
     /// Takes a checkpoint while rounds go on.
     pub(crate) fn checkpoint(&mut self, parts: u32) {
+        let (begin, rows) = self.begin_checkpoint();
+        self.log.checkpoint(begin, &rows, parts);
+    }
+
+    /// The rounds while a checkpoint is made, the epoch that it begins in, and the rows that it has.
+    pub(crate) fn begin_checkpoint(&mut self) -> (Epoch, Versions<Vec<u8>>) {
         self.next_epoch();
         let begin = Epoch::new(self.epoch);
         self.full_rows_before = begin;
@@ -168,7 +174,7 @@ impl Run {
             .filter_map(|(key, (tid, row))| Some((key.clone(), (*tid, row.clone()?))))
             .collect();
         self.round();
-        self.log.checkpoint(begin, &rows, parts);
+        (begin, rows)
     }
 
     /// Any of the above.

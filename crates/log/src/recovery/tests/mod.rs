@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod checkpoint_failures;
 mod damage;
 mod fuzzing;
 mod history;

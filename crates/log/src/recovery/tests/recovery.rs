@@ -249,46 +249,6 @@ fn an_opening_removes_what_an_interrupted_checkpoint_left() {
 }
 
 #[test]
-fn a_checkpoint_that_fails_leaves_the_one_before() {
-    for fault in 0..60 {
-        let disk = new_disk();
-        let mut run = Run::new(&disk, 2, 11);
-        run.round();
-        run.checkpoint(1);
-        run.rotate(0);
-        run.round();
-        run.rotate(0);
-        run.round();
-        let stored = run.log.durable_epoch;
-        let place = run.log.files.begin_checkpoint(stored).unwrap();
-        let faults = if fault % 2 == 0 {
-            Faults { seed: fault, write_error_at: Some(fault / 2), ..Faults::default() }
-        } else {
-            Faults { seed: fault, sync_error_at: Some(fault / 2), ..Faults::default() }
-        };
-        disk.set_faults(faults);
-        // Nothing is in it: everything is in the log.
-        let written = place
-            .writer(0, CheckpointWriterOptions { parts: 2, ..Default::default() })
-            .and_then(|writer| writer.finish());
-        if let Ok(written) = written {
-            let begin = place.begin_epoch();
-            let finished =
-                crate::recovery::FinishedCheckpoint { place, end_epoch: begin, written: vec![written] };
-            if run.log.files.install_checkpoint(finished, stored).is_ok() {
-                continue;
-            }
-        }
-        let disk = Arc::new(disk.crash(fault));
-        let found = find(&disk).unwrap();
-        if found.checkpoint().is_some_and(|checkpoint| checkpoint.id == 1) {
-            drop(found);
-            assert_eq!(recover(&disk, 1).unwrap(), (rows_up_to(&run.history, stored), Some(stored)));
-        }
-    }
-}
-
-#[test]
 fn a_checkpoint_is_synced_as_often_as_it_is_told() {
     let disk = new_disk();
     let mut run = Run::new(&disk, 1, 12);

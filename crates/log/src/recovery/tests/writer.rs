@@ -13,8 +13,8 @@ use crate::format::{
     patch_bytes, put_bytes, transaction_bytes,
 };
 use crate::recovery::{
-    CheckpointWriterOptions, DatabaseFiles, FinishedCheckpoint, Found, GenerationOptions, NewGeneration,
-    OpenError, Progress, create_log_file, inspect, log_identity,
+    CheckpointPlace, CheckpointWriterOptions, DatabaseFiles, FinishedCheckpoint, Found, GenerationOptions,
+    InstalledCheckpoint, NewGeneration, OpenError, Progress, create_log_file, inspect, log_identity,
 };
 
 pub(crate) const DIR: &str = "db";
@@ -174,15 +174,43 @@ impl TestLog {
 
     /// Takes a checkpoint of `rows`, given with the TIDs that changed them last, in `parts` files.
     pub(crate) fn checkpoint(&mut self, begin: Epoch, rows: &Versions<Vec<u8>>, parts: u32) {
-        let place = self.files.begin_checkpoint(begin).unwrap();
-        let options = CheckpointWriterOptions { parts, compression: self.compression, ..Default::default() };
-        let mut writer = place.writer(0, options).unwrap();
-        for ((table, key), (tid, row)) in rows {
-            writer.record(*table, key, *tid, row.len(), words(row)).unwrap();
+        self.try_checkpoint(begin, rows, parts).unwrap();
+    }
+
+    /// Takes a checkpoint, or gives it up.
+    pub(crate) fn try_checkpoint(
+        &mut self,
+        begin: Epoch,
+        rows: &Versions<Vec<u8>>,
+        parts: u32,
+    ) -> Result<InstalledCheckpoint, OpenError> {
+        let place = self.files.begin_checkpoint(begin)?;
+        let installed = self.write_and_install(place.clone(), rows, parts);
+        if installed.is_err() {
+            // What is left goes with the next one.
+            let _ = self.files.give_up_checkpoint(&place);
         }
-        let written = vec![writer.finish().unwrap()];
+        installed
+    }
+
+    fn write_and_install(
+        &mut self,
+        place: CheckpointPlace,
+        rows: &Versions<Vec<u8>>,
+        parts: u32,
+    ) -> Result<InstalledCheckpoint, OpenError> {
+        let options = CheckpointWriterOptions { parts, compression: self.compression, ..Default::default() };
+        let io = OpenError::io("write", Path::new(DIR));
+        let write = || {
+            let mut writer = place.writer(0, options)?;
+            for ((table, key), (tid, row)) in rows {
+                writer.record(*table, key, *tid, row.len(), words(row))?;
+            }
+            writer.finish()
+        };
+        let written = vec![write().map_err(io)?];
         let finished = FinishedCheckpoint { place, end_epoch: self.durable_epoch, written };
-        self.files.install_checkpoint(finished, self.durable_epoch).unwrap();
+        self.files.install_checkpoint(finished, self.durable_epoch)
     }
 }
 
