@@ -96,8 +96,8 @@ impl<P: Protocol> Database<P> {
     /// # Errors
     /// What `body` returns; [`Error::Aborted`] when the retries are used up; [`Error::OutOfMemory`];
     /// [`Error::NestedRequest`] when called from inside another request to this database on the same thread;
-    /// [`Error::LogFailed`] once a write to the disk has failed: nothing that writes commits any more, and whether a transaction that waited to
-    /// be stored is there only opening the database anew tells; [`Error::Closed`].
+    /// [`Error::LogFailed`] once a write to the disk has failed: nothing that writes commits any more, whether a transaction that waited to
+    /// be stored is there only opening the database anew tells, and reads go on of all but what such transactions wrote; [`Error::Closed`].
     #[inline]
     pub fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
         let outcome = request::run(&self.shared, self.shared.retries, &mut |_| (), body);
@@ -107,11 +107,13 @@ impl<P: Protocol> Database<P> {
     /// Runs `body` on a recent consistent point of the serial order, read-only, on the calling thread.
     ///
     /// It never conflicts with other transactions and never makes them wait. What it shows is one to two snapshot intervals old
-    /// (about a second or two unless [`Options`] say otherwise): rows, tables and indexes that are younger do not show.
+    /// (about a second or two unless [`Options`] say otherwise): rows, tables and indexes that are younger do not show. Like
+    /// [`Database::transact`] it returns when what `body` has read is on disk; mostly it has been for long.
     ///
     /// # Errors
     /// What `body` returns; [`Error::Aborted`] with `AbortReason::SnapshotTooOld` when it runs for longer than
-    /// [`Options::snapshot_age_limit`]; [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`];
+    /// [`Options::snapshot_age_limit`]; [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] once a write to the disk has failed,
+    /// if `body` has read what was never stored;
     /// [`Error::NoSnapshots`], only by protocols other
     /// than [`Silo`].
     #[inline]

@@ -72,8 +72,9 @@ pub enum Error {
     ///
     /// Remedy: use the transaction at hand, or [`Database::begin`](crate::Database::begin), or make the request afterwards.
     NestedRequest,
-    /// The log could not be written or synced: nothing is committed or acknowledged as stored any more; reads go on. What was acknowledged
-    /// before is stored. Remedy: see to the disk that the text names, then open the database again.
+    /// The log could not be written or synced: nothing is committed or acknowledged as stored any more. What was acknowledged before is
+    /// stored, and reads of what is stored go on. A request that has read what was committed last and never stored gets this error, too,
+    /// unless it asks for [`Durability::Visible`](crate::Durability::Visible). Remedy: see to the disk that the text names, then open the database again.
     LogFailed(Box<LogError>),
     /// A checkpoint could not be made. Nothing is lost: the log goes further back. Remedy: see to the disk that the text names.
     CheckpointFailed(Name),

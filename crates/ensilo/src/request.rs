@@ -5,7 +5,7 @@ pub(crate) mod backoff;
 use std::fmt;
 use std::sync::Arc;
 
-use ensilo_txn::{Epoch, Protocol, Silo};
+use ensilo_txn::{Protocol, Silo};
 
 use crate::durability::{Durability, Outcome, Ticket, Undone, Visible, answer};
 use crate::pool::{JobHandle, WhenFull};
@@ -198,9 +198,10 @@ pub(crate) fn run_snapshot<P: Protocol, R>(
     let epoch_shown = shared.engine.epochs().snapshot_epoch().get();
     let ThreadWorker { raw, local } = &mut *worker;
     let snapshot_taken = raw.begin_snapshot();
-    let epoch = Epoch::new(shared.engine.epochs().snapshot_epoch().get() - 1);
     let mut snapshot = Snapshot::new(snapshot_taken, local, epoch_shown);
-    match body(&mut snapshot) {
+    let outcome = body(&mut snapshot);
+    let epoch = snapshot.largest_epoch_seen();
+    match outcome {
         Ok(value) => Ok(Visible { value, epoch }),
         Err(error) => Err(Box::new(Undone { error: shared.explain(error), epoch })),
     }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use ensilo_epoch::Epoch;
-use ensilo_txn::{AbortReason, Protocol, Silo, Store, TableId, Write};
+use ensilo_txn::{AbortReason, Protocol, Read, Silo, Store, TableId, Write};
 
 use crate::catalog::Pinned;
 use crate::durability::Undone;
@@ -196,6 +196,12 @@ impl<'t, P: Protocol> Snapshot<'t, P> {
     #[inline]
     pub(crate) fn new(raw: P::Snapshot<'t>, local: &'t mut Local, epoch_shown: u64) -> Self {
         Snapshot { inner: Inner::new(raw, local, epoch_shown) }
+    }
+
+    /// The epoch that has to be durable before what was read is.
+    #[inline]
+    pub(crate) fn largest_epoch_seen(&self) -> Epoch {
+        self.inner.raw.largest_epoch_seen()
     }
 }
 

@@ -157,6 +157,9 @@ pub trait Read {
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         each: impl FnMut(Found, R) -> ControlFlow<()>,
     ) -> Result<(), Abort>;
+
+    /// The last epoch that what was read so far is of, deletions included: once it is durable, no crash takes back what was read.
+    fn largest_epoch_seen(&self) -> Epoch;
 }
 
 /// Writes of a transaction, and its end. Dropping it without [`Write::commit`] aborts it.

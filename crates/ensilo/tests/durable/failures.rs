@@ -66,3 +66,73 @@ fn a_full_disk_is_named() {
     let faults = Faults { no_space_after_bytes: Some(2_200_000), ..Faults::default() };
     after_failure(faults, |error| matches!(error, LogError::NoSpace { .. }));
 }
+
+/// A database with snapshots every few milliseconds whose log has failed under this transaction, which every snapshot shows from now on.
+fn with_lost_transaction(
+    disk: &Arc<SimulatedDisk>,
+    body: impl Fn(&mut ensilo::Transaction<'_>, &Table<Account>) -> Result<()>,
+) -> (Database, Table<Account>) {
+    let options = options().epoch_interval(Duration::from_millis(1)).epochs_per_snapshot(2);
+    let db = open_with(options, disk).unwrap();
+    let accounts = db.create_table::<Account>().unwrap();
+    let rows: Vec<_> = (0..100).map(account).collect();
+    db.transact(|tx| accounts.insert_many(tx, &rows)).unwrap();
+    // The next log file is made ahead, so that the sync that fails is that of the transaction.
+    let log = Path::new(DIRECTORY).join("log");
+    until(|| disk.list(&log).unwrap().len() == 2 && disk.is_synced());
+    disk.set_faults(Faults { sync_error_at: Some(1), ..Faults::default() });
+    let lost = db.transact(|tx| body(tx, &accounts));
+    assert!(matches!(lost, Err(Error::LogFailed(_))), "{lost:?}");
+    let committed = db.statistics().unwrap().epochs.global_epoch;
+    until(|| db.statistics().unwrap().epochs.snapshot_epoch > committed);
+    (db, accounts)
+}
+
+/// Waits until this holds, as it will.
+fn until(holds: impl Fn() -> bool) {
+    while !holds() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_is_stored_is_read_for_ever_after_a_failure() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_lost_transaction(&disk, |tx, accounts| {
+        accounts.insert(tx, &account(100))?;
+        accounts.delete(tx, 5)?;
+        accounts.update(tx, 6, |balance: &mut Balance| balance.balance += 1)
+    });
+    let lost = |result: Result<Option<Account>>| {
+        assert!(matches!(result, Err(Error::LogFailed(_))), "{result:?}");
+    };
+    for _ in 0..5 {
+        // Requests answer for what they have read, and a snapshot of a later point does not read more.
+        let shown = db.statistics().unwrap().epochs.snapshot_epoch;
+        for id in [1, 99] {
+            assert_eq!(db.snapshot(|tx| accounts.get(tx, id)).unwrap(), Some(account(id)));
+            assert_eq!(db.transact(|tx| accounts.get(tx, id)).unwrap(), Some(account(id)));
+            let submitted = db.submit_snapshot({
+                let accounts = accounts.clone();
+                move |tx| accounts.get(tx, id)
+            });
+            assert_eq!(submitted.unwrap().wait().unwrap(), Some(account(id)));
+        }
+        assert_eq!(db.snapshot(|tx| accounts.get(tx, 101)).unwrap(), None);
+        for id in [100, 5, 6] {
+            lost(db.snapshot(|tx| accounts.get(tx, id)));
+            lost(db.transact(|tx| accounts.get(tx, id)));
+        }
+        lost(db.snapshot(|tx| Ok(accounts.scan().rows(tx)?.pop())));
+        lost(db.snapshot(|tx| match accounts.get(tx, 5)? {
+            None => Err(Error::rollback("there is no such account")),
+            found => Ok(found),
+        }));
+        let visible = db.request().durability(ensilo::Durability::Visible);
+        assert_eq!(visible.transact(|tx| accounts.get(tx, 100)).unwrap(), Some(account(100)));
+        until(|| db.statistics().unwrap().epochs.snapshot_epoch > shown);
+    }
+    assert!(db.close().is_err());
+    let rows = all_rows(&open(&Arc::new(disk.crash(7))));
+    assert!(rows.len() >= 99 && rows.contains(&account(1)), "{} rows", rows.len());
+}

@@ -195,6 +195,10 @@ impl Read for KeyValueTransaction<'_> {
         store.index().scan(bounds, direction, &self.guard, &mut scan);
         Ok(())
     }
+
+    fn largest_epoch_seen(&self) -> Epoch {
+        Epoch::new(0)
+    }
 }
 
 /// Visits entries one by one.

@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 
+use ensilo_epoch::Epoch;
 use ensilo_index::{Direction, Lookup};
 use ensilo_sync::cpu_relax;
 
@@ -146,6 +147,10 @@ impl<V: Variant> Read for Transaction<'_, V> {
     ) -> Result<(), Abort> {
         self.check_store(store)?;
         self.scan_range(store, bounds, direction, decode, each)
+    }
+
+    fn largest_epoch_seen(&self) -> Epoch {
+        self.context.largest_tid_seen().epoch()
     }
 }
 

@@ -22,7 +22,7 @@ use crate::protocol::{Found, KeyBounds, Read};
 use crate::record::RecordPtr;
 use crate::row::RowRef;
 use crate::store::Store;
-use crate::tid::TidWord;
+use crate::tid::{Tid, TidWord};
 
 /// A read-only transaction that never conflicts with others: it validates nothing and aborts only when it has grown older
 /// than the limit.
@@ -31,6 +31,8 @@ pub struct Snapshot<'w, V: Variant> {
     guard: Guard<'w>,
     context: &'w mut Context,
     epoch: Epoch,
+    /// The largest TID of the versions that were read.
+    largest_seen: Tid,
     variant: PhantomData<V>,
 }
 
@@ -39,7 +41,7 @@ impl<'w, V: Variant> Snapshot<'w, V> {
     pub(super) fn begin(shared: &'w Shared, participant: &'w Participant, context: &'w mut Context) -> Self {
         assert!(V::SNAPSHOTS, "this variant keeps no versions for snapshots");
         let (guard, epoch) = participant.pin_snapshot();
-        Snapshot { shared, guard, context, epoch, variant: PhantomData }
+        Snapshot { shared, guard, context, epoch, largest_seen: Tid::ZERO, variant: PhantomData }
     }
 
     /// The snapshot shows the database before the first commit of this epoch.
@@ -70,6 +72,7 @@ impl<'w, V: Variant> Snapshot<'w, V> {
                 // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
                 let record = unsafe { RecordPtr::from_index_value(value) };
                 let (word, value) = version_at(record, self.epoch, decode);
+                self.largest_seen = self.largest_seen.max(word.tid());
                 if V::RECORDS_HISTORY {
                     self.context.record_read(record, key, word);
                 }
@@ -185,6 +188,11 @@ impl<V: Variant> Read for Snapshot<'_, V> {
             self.context.recording.ranges.push(range);
         }
         failed.map_or(Ok(()), Err)
+    }
+
+    #[inline]
+    fn largest_epoch_seen(&self) -> Epoch {
+        self.largest_seen.epoch()
     }
 }
 
