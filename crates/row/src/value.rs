@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use crate::Timestamp;
-use crate::column::decimal_magnitude;
+use crate::column::{decimal_magnitude, power_of_ten};
 
 /// One value of a dynamic row.
 ///
@@ -95,15 +95,10 @@ impl Value {
 
 /// Compares by value, then (`1.0` and `1.00`) by scale.
 fn compare_decimals(left: (i64, u8), right: (i64, u8)) -> Ordering {
-    let align = |(units, scale): (i64, u8), other: u8| {
-        10i128
-            .checked_pow(u32::from(other.saturating_sub(scale)))
-            .and_then(|power| power.checked_mul(i128::from(units)))
+    let aligned = |(units, scale): (i64, u8), other: u8| {
+        i128::from(units) * power_of_ten(other.saturating_sub(scale))
     };
-    match (align(left, right.1), align(right, left.1)) {
-        (Some(left_units), Some(right_units)) => left_units.cmp(&right_units).then(left.1.cmp(&right.1)),
-        _ => left.1.cmp(&right.1),
-    }
+    aligned(left, right.1).cmp(&aligned(right, left.1)).then(left.1.cmp(&right.1))
 }
 
 /// Equal values have equal encodings: -0.0 differs from 0.0, and a NaN equals itself.

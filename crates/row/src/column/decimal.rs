@@ -171,13 +171,20 @@ impl<const SCALE: u8> fmt::Display for Decimal<SCALE> {
     }
 }
 
-/// `units * 10^-scale` without sign.
+/// `units * 10^-scale` without sign, with at least one digit before the point; any scale.
 pub(crate) fn magnitude(units: u64, scale: u8) -> String {
-    if scale == 0 {
-        return units.to_string();
+    let scale = usize::from(scale);
+    let mut digits = format!("{units:0width$}", width = scale + 1);
+    if scale > 0 {
+        digits.insert(digits.len() - scale, '.');
     }
-    let one = 10u64.pow(u32::from(scale));
-    format!("{}.{:0width$}", units / one, units % one, width = usize::from(scale))
+    digits
+}
+
+/// `10^exponent` for the comparison of a multiple of it with a number of 64 bits: from 19 on, every multiple but zero is
+/// greater than all of those, so `10^19` stands for all larger powers.
+pub(crate) const fn power_of_ten(exponent: u8) -> i128 {
+    10i128.pow(if exponent < 19 { exponent as u32 } else { 19 })
 }
 
 impl<const SCALE: u8> fmt::Debug for Decimal<SCALE> {

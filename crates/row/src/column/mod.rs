@@ -11,7 +11,7 @@ mod variable;
 
 use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Slot, Words};
 
-pub(crate) use decimal::magnitude as decimal_magnitude;
+pub(crate) use decimal::{magnitude as decimal_magnitude, power_of_ten};
 pub use decimal::{Decimal, DecimalError};
 pub use row_id::RowId;
 pub use text::{Text, TextError};

@@ -1,6 +1,7 @@
 //! Dynamic rows to bytes.
 
 use super::{Column, Schema};
+use crate::column::power_of_ten;
 use crate::words::{put_bit, put_bits, put_bytes, put_unaligned, put_zeros};
 use crate::{ColumnType, RowBuf, RowError, Slot, Value, Words};
 
@@ -152,13 +153,11 @@ impl Column {
 
     fn decimal_bits(&self, value: &Value, scale: u8) -> Result<Option<u64>, RowError> {
         let Value::Decimal { units, scale: from } = value else { return Err(self.wrong_type(value)) };
+        let (up, down) = (power_of_ten(scale.saturating_sub(*from)), power_of_ten(from.saturating_sub(scale)));
         let units = i128::from(*units);
-        let power = |digits: u8| 10i128.checked_pow(u32::from(digits));
-        let rescaled = match (power(scale.saturating_sub(*from)), power(from.saturating_sub(scale))) {
-            (Some(up), Some(down)) if units % down == 0 => units.checked_mul(up).map(|units| units / down),
-            _ => None,
-        };
-        Ok(rescaled.and_then(|units| i64::try_from(units).ok()).map(i64::cast_unsigned))
+        let is_exact = units % down == 0;
+        let rescaled = is_exact.then_some(units * up / down).and_then(|units| i64::try_from(units).ok());
+        Ok(rescaled.map(i64::cast_unsigned))
     }
 
     fn wrong_type(&self, value: &Value) -> RowError {
