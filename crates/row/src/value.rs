@@ -9,7 +9,7 @@ use crate::column::{decimal_magnitude, power_of_ten};
 /// One value of a dynamic row.
 ///
 /// Decoding gives signed integer columns as `Int`, unsigned ones (row ids too) as `Unsigned`. Encoding takes either, and
-/// any float or decimal, for a column that holds the same number without loss.
+/// any float or decimal, for a column that holds the same number without loss; of a NaN, the same sign and payload.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Value {
@@ -95,9 +95,8 @@ impl Value {
 
 /// Compares by value, then (`1.0` and `1.00`) by scale.
 fn compare_decimals(left: (i64, u8), right: (i64, u8)) -> Ordering {
-    let aligned = |(units, scale): (i64, u8), other: u8| {
-        i128::from(units) * power_of_ten(other.saturating_sub(scale))
-    };
+    let aligned =
+        |(units, scale): (i64, u8), other: u8| i128::from(units) * power_of_ten(other.saturating_sub(scale));
     aligned(left, right.1).cmp(&aligned(right, left.1)).then(left.1.cmp(&right.1))
 }
 

@@ -250,3 +250,92 @@ fn keys_are_checked_like_rows() {
     heap.encode_key(&[Value::Unsigned(258)], &mut key).unwrap();
     assert_eq!(key.as_bytes(), [0, 0, 0, 0, 0, 0, 1, 2]);
 }
+
+#[test]
+fn a_row_id_is_any_integer_that_is_one() {
+    let heap = Schema::builder("t").column("note", ColumnType::Text).build().unwrap();
+    let encoded = |value: Value| {
+        let (mut key, mut prefix) = (KeyBuf::new(), KeyBuf::new());
+        let outcome = heap.encode_key(std::slice::from_ref(&value), &mut key);
+        assert_eq!(heap.encode_key_prefix(&[value], &mut prefix), outcome);
+        outcome.map(|()| key.as_bytes().to_vec())
+    };
+    for id in [0, 258, i64::MAX] {
+        assert_eq!(encoded(Value::Int(id)), Ok(id.to_be_bytes().to_vec()));
+        assert_eq!(encoded(Value::Int(id)), encoded(Value::Unsigned(id.cast_unsigned())));
+    }
+    assert_eq!(encoded(Value::Unsigned(u64::MAX)), Ok(vec![0xff; 8]));
+    let negative = RowError::OutOfRange { column: "row id".to_owned(), expected: ColumnType::U64 };
+    assert_eq!(encoded(Value::Int(-1)), Err(negative));
+    for value in [Value::Null, Value::Float64(1.0), Value::Decimal { units: 1, scale: 0 }, Value::Bool(true)]
+    {
+        assert!(matches!(encoded(value), Err(RowError::WrongType { found, .. }) if !found.is_empty()));
+    }
+}
+
+/// A row of one float, as bits, after it was written to a column of this type and read again.
+fn float_of_column(column_type: ColumnType, value: &Value) -> Option<u64> {
+    let row_schema = Schema::builder("t").column("f", column_type).build().unwrap();
+    let key_schema = Schema::builder("t").column("f", column_type).key([("f", Order::Ascending)]).build();
+    let (mut row, mut values) = (RowBuf::new(), Vec::new());
+    let (mut key, mut key_values) = (KeyBuf::new(), Vec::new());
+    let value = std::slice::from_ref(value);
+    let stored = row_schema.encode_row(value, &mut row);
+    assert_eq!(key_schema.as_ref().unwrap().encode_key(value, &mut key), stored);
+    if let Err(error) = stored {
+        assert!(matches!(error, RowError::OutOfRange { .. }));
+        return None;
+    }
+    row_schema.decode_row(&[], &row, &mut values).unwrap();
+    key_schema.unwrap().decode_key(key.as_bytes(), &mut key_values).unwrap();
+    let bits = |value: &Value| match value {
+        Value::Float32(value) => u64::from(value.to_bits()),
+        Value::Float64(value) => value.to_bits(),
+        value => panic!("{value:?}"),
+    };
+    assert_eq!(bits(&values[0]), bits(&key_values[0]));
+    Some(bits(&values[0]))
+}
+
+/// The sign, exponent and fraction of a float of either width, the fraction with as many bits as the wide one has.
+fn parts_of(bits: u64, is_wide: bool) -> (bool, f64, u64) {
+    let (is_negative, fraction, float) = if is_wide {
+        (bits >> 63 == 1, bits << 12 >> 12, f64::from_bits(bits))
+    } else {
+        (bits >> 31 == 1, (bits << 41 >> 41) << 29, f64::from(f32::from_bits(bits as u32)))
+    };
+    if float.is_nan() { (is_negative, 0.0, fraction) } else { (is_negative, float, 0) }
+}
+
+proptest! {
+    #[test]
+    fn floats_keep_their_bits_or_are_refused(
+        sign in any::<bool>(),
+        exponent in prop_oneof![Just(0xffu64), Just(0), Just(0x7f), 0..=0xffu64],
+        fraction in prop_oneof![Just(0u64), Just(1), Just(1 << 22), Just(1 << 22 | 1), Just((1 << 23) - 1), 0..1u64 << 23],
+        lost in prop_oneof![3 => Just(0u64), 1 => Just(1), 1 => 0..1u64 << 29],
+    ) {
+        let narrow = u64::from(sign) << 31 | exponent << 23 | fraction;
+        let value = Value::Float32(f32::from_bits(narrow as u32));
+        prop_assert_eq!(float_of_column(ColumnType::F32, &value), Some(narrow));
+        let wide = float_of_column(ColumnType::F64, &value).unwrap();
+        prop_assert_eq!(parts_of(wide, true), parts_of(narrow, false));
+        prop_assert_eq!(float_of_column(ColumnType::F32, &Value::Float64(f64::from_bits(wide))), Some(narrow));
+        let more = wide | lost;
+        let value = Value::Float64(f64::from_bits(more));
+        prop_assert_eq!(float_of_column(ColumnType::F64, &value), Some(more));
+        prop_assert_eq!(float_of_column(ColumnType::F32, &value), (lost == 0).then_some(narrow));
+    }
+
+    #[test]
+    fn a_float_in_the_narrow_type_is_the_same_in_the_wide_one(bits in any::<u64>(), special in any::<bool>()) {
+        let bits = if special { bits | f64::INFINITY.to_bits() } else { bits };
+        let value = Value::Float64(f64::from_bits(bits));
+        prop_assert_eq!(float_of_column(ColumnType::F64, &value), Some(bits));
+        if let Some(narrow) = float_of_column(ColumnType::F32, &value) {
+            prop_assert_eq!(parts_of(narrow, false), parts_of(bits, true));
+            let back = Value::Float32(f32::from_bits(narrow as u32));
+            prop_assert_eq!(float_of_column(ColumnType::F64, &back), Some(bits));
+        }
+    }
+}

@@ -40,7 +40,13 @@ fn compare_digits(left: &Value, right: &Value) -> Ordering {
     let by_value = match (digits(left), digits(right)) {
         ((false, left), (false, right)) => left.cmp(&right),
         ((true, left), (true, right)) => right.cmp(&left),
-        ((is_negative, _), _) => if is_negative { Ordering::Less } else { Ordering::Greater },
+        ((is_negative, _), _) => {
+            if is_negative {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
     };
     let (Value::Decimal { scale: left, .. }, Value::Decimal { scale: right, .. }) = (left, right) else {
         panic!("no decimals")

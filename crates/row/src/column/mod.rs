@@ -11,8 +11,8 @@ mod variable;
 
 use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Slot, Words};
 
-pub(crate) use decimal::{magnitude as decimal_magnitude, power_of_ten};
 pub use decimal::{Decimal, DecimalError};
+pub(crate) use decimal::{magnitude as decimal_magnitude, power_of_ten};
 pub use row_id::RowId;
 pub use text::{Text, TextError};
 pub use timestamp::Timestamp;

@@ -1,6 +1,6 @@
 //! Dynamic rows to bytes.
 
-use super::{Column, Schema};
+use super::{Column, Schema, float};
 use crate::column::power_of_ten;
 use crate::words::{put_bit, put_bits, put_bytes, put_unaligned, put_zeros};
 use crate::{ColumnType, RowBuf, RowError, Slot, Value, Words};
@@ -117,8 +117,10 @@ impl Column {
     pub(super) fn scalar_bits(&self, value: &Value) -> Result<u64, RowError> {
         let bits = match (self.column_type, value) {
             (ColumnType::Bool, Value::Bool(value)) => Some(u64::from(*value)),
-            (ColumnType::F32, value) => float(self, value)?.and_then(float32_bits),
-            (ColumnType::F64, value) => float(self, value)?.map(float64_bits),
+            (ColumnType::F32, Value::Float32(value)) => Some(u64::from(value.to_bits())),
+            (ColumnType::F32, Value::Float64(value)) => float::narrow(*value).map(u64::from),
+            (ColumnType::F64, Value::Float32(value)) => Some(float::widen(*value)),
+            (ColumnType::F64, Value::Float64(value)) => Some(value.to_bits()),
             (ColumnType::Decimal { scale }, value) => self.decimal_bits(value, scale)?,
             (ColumnType::Timestamp, Value::Timestamp(time)) => Some(time.micros().cast_unsigned()),
             (column_type, Value::Int(value)) if column_type.is_integer() => {
@@ -153,7 +155,8 @@ impl Column {
 
     fn decimal_bits(&self, value: &Value, scale: u8) -> Result<Option<u64>, RowError> {
         let Value::Decimal { units, scale: from } = value else { return Err(self.wrong_type(value)) };
-        let (up, down) = (power_of_ten(scale.saturating_sub(*from)), power_of_ten(from.saturating_sub(scale)));
+        let (up, down) =
+            (power_of_ten(scale.saturating_sub(*from)), power_of_ten(from.saturating_sub(scale)));
         let units = i128::from(*units);
         let is_exact = units % down == 0;
         let rescaled = is_exact.then_some(units * up / down).and_then(|units| i64::try_from(units).ok());
@@ -162,42 +165,6 @@ impl Column {
 
     fn wrong_type(&self, value: &Value) -> RowError {
         RowError::WrongType { column: self.name.clone(), expected: self.column_type, found: value.kind() }
-    }
-}
-
-/// A float of either width.
-enum Float {
-    Narrow(f32),
-    Wide(f64),
-}
-
-fn float(column: &Column, value: &Value) -> Result<Option<Float>, RowError> {
-    match value {
-        Value::Float32(value) => Ok(Some(Float::Narrow(*value))),
-        Value::Float64(value) => Ok(Some(Float::Wide(*value))),
-        value => Err(column.wrong_type(value)),
-    }
-}
-
-/// `None` where the narrow type cannot hold the number.
-fn float32_bits(value: Float) -> Option<u64> {
-    let narrow = match value {
-        Float::Narrow(value) => value,
-        Float::Wide(value) => {
-            let narrow = value as f32;
-            if f64::from(narrow) != value && !value.is_nan() {
-                return None;
-            }
-            narrow
-        }
-    };
-    Some(u64::from(narrow.to_bits()))
-}
-
-fn float64_bits(value: Float) -> u64 {
-    match value {
-        Float::Narrow(value) => f64::from(value).to_bits(),
-        Float::Wide(value) => value.to_bits(),
     }
 }
 

@@ -3,8 +3,11 @@
 use super::{IndexSchema, PartSchema, PrimaryKey, Schema};
 use crate::{ColumnType, Key, KeyBuf, KeyReader, Malformed, RowError, RowId, Value};
 
+/// How errors name the key of a table without key columns.
+const ROW_ID: &str = "row id";
+
 impl Schema {
-    /// Makes `out` the primary key with these values, one per key column in key order; a row id is one `Unsigned`.
+    /// Makes `out` the primary key with these values, one per key column in key order; a row id is one integer.
     ///
     /// # Errors
     /// `ValueCount`, `WrongType`, `OutOfRange`, `Null`, `WrongLength`, `KeyTooLong`.
@@ -28,14 +31,7 @@ impl Schema {
         match (self.primary_key(), key) {
             (PrimaryKey::Columns(parts), _) => self.append_parts(parts, key, out)?,
             (PrimaryKey::RowId, []) => {}
-            (PrimaryKey::RowId, [Value::Unsigned(id)]) => RowId(*id).append(out),
-            (PrimaryKey::RowId, [value]) => {
-                return Err(RowError::WrongType {
-                    column: "row id".to_owned(),
-                    expected: ColumnType::U64,
-                    found: value.kind(),
-                });
-            }
+            (PrimaryKey::RowId, [value]) => row_id_of(value)?.append(out),
             (PrimaryKey::RowId, _) => return Err(RowError::ValueCount { expected: 1, found: key.len() }),
         }
         out.check_len()
@@ -109,4 +105,18 @@ impl Schema {
         }
         Ok(())
     }
+}
+
+/// The row id that a value names.
+fn row_id_of(value: &Value) -> Result<RowId, RowError> {
+    let id = match value {
+        Value::Unsigned(id) => Some(*id),
+        Value::Int(id) => u64::try_from(*id).ok(),
+        _ => {
+            let (column, expected) = (ROW_ID.to_owned(), ColumnType::U64);
+            return Err(RowError::WrongType { column, expected, found: value.kind() });
+        }
+    };
+    let out_of_range = || RowError::OutOfRange { column: ROW_ID.to_owned(), expected: ColumnType::U64 };
+    id.map(RowId).ok_or_else(out_of_range)
 }

@@ -6,6 +6,7 @@ mod check;
 mod decode;
 mod encode;
 mod error;
+mod float;
 mod index;
 mod index_key;
 mod key;
