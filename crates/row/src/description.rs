@@ -1,5 +1,6 @@
 //! A schema as constants: what `#[derive(Row)]` writes down, before a [`Schema`](crate::Schema) is made of it.
 
+use crate::key_len::{index_key_len_min, primary_key_len_min};
 use crate::{ColumnSpec, KEY_LEN_MAX, Order};
 
 /// A table's schema as constants.
@@ -34,11 +35,12 @@ impl RowDescription {
     /// # Panics
     /// If a key or index key is longer than [`KEY_LEN_MAX`] whatever the values; in a constant, that is a compile error.
     pub const fn checked(self) -> Self {
-        let key_len = key_len_min(self.columns, self.key);
+        let key_len = primary_key_len_min(self.columns, self.key);
         assert!(key_len <= KEY_LEN_MAX, "the key columns of this row take more than KEY_LEN_MAX bytes");
         let mut index = 0;
         while index < self.indexes.len() {
-            let len = key_len_min(self.columns, self.indexes[index].parts) + key_len;
+            let IndexDescription { parts, unique, .. } = self.indexes[index];
+            let len = index_key_len_min(self.columns, self.key, parts, unique);
             assert!(
                 len <= KEY_LEN_MAX,
                 "the columns of an index of this row take more than KEY_LEN_MAX bytes"
@@ -47,15 +49,4 @@ impl RowDescription {
         }
         self
     }
-}
-
-const fn key_len_min(columns: &[ColumnSpec], parts: &[(usize, Order)]) -> usize {
-    let mut len = 0;
-    let mut part = 0;
-    while part < parts.len() {
-        let column = columns[parts[part].0];
-        len += if column.nullable { 1 } else { column.column_type.key_len_min() as usize };
-        part += 1;
-    }
-    len
 }

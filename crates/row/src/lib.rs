@@ -18,6 +18,7 @@ mod column;
 mod column_type;
 mod description;
 mod key;
+mod key_len;
 mod layout;
 mod malformed;
 mod row;

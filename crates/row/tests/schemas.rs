@@ -5,7 +5,8 @@ mod common;
 
 use common::schema;
 use ensilo_row::{
-    ColumnType, INDEXES_MAX, IndexSchema, NAME_LEN_MAX, Order, Schema, SchemaBuilder, SchemaError,
+    Column, ColumnType, INDEXES_MAX, IndexSchema, KEY_LEN_MAX, KeyBuf, NAME_LEN_MAX, Order, RowBuf, RowId,
+    Schema, SchemaBuilder, SchemaError, Value,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -42,7 +43,6 @@ fn names_are_there_and_distinct() {
 
 #[test]
 fn sizes_are_bounded() {
-    let wide = |len| ColumnType::FixedBytes { len };
     let long_key = Schema::builder("t").column("a", wide(4097)).key(asc("a")).build();
     assert_eq!(long_key, Err(SchemaError::KeyTooLong { key: "primary key".to_owned(), len: 4097 }));
     let long_index = Schema::builder("t").column("a", wide(4089)).index("i", asc("a")).build();
@@ -64,6 +64,84 @@ fn sizes_are_bounded() {
     assert_eq!(builder.build(), Err(SchemaError::TooManyIndexes { count: INDEXES_MAX + 1 }));
     let scale = accounts().column("d", ColumnType::Decimal { scale: 19 }).build();
     assert_eq!(scale, Err(SchemaError::BadScale { column: "d".to_owned(), scale: 19 }));
+}
+
+/// A schema whose key lengths grow with `len`.
+type OfLen = fn(u16) -> Result<Schema, SchemaError>;
+
+/// The schema of this kind with the longest keys, after which no other is valid.
+fn largest(of_len: OfLen) -> Schema {
+    let is_too_long =
+        |len| matches!(of_len(len), Err(SchemaError::KeyTooLong { len, .. }) if len > KEY_LEN_MAX);
+    let first_refused = (1..=4097).find(|len| is_too_long(*len)).unwrap();
+    assert!((first_refused..=4097).all(is_too_long));
+    of_len(first_refused - 1).unwrap()
+}
+
+/// The length of the longest key of a row, its primary key included, where nullable columns are null or have a value.
+fn longest_key(schema: &Schema, are_null: bool) -> usize {
+    let value = |column: &Column| match column.column_type {
+        _ if are_null && column.nullable => Value::Null,
+        ColumnType::FixedBytes { len } => vec![7; usize::from(len)].into(),
+        _ => 7u32.into(),
+    };
+    let values: Vec<Value> = schema.columns().iter().map(value).collect();
+    let (mut key, mut row, mut index_key) = (KeyBuf::new(), RowBuf::new(), KeyBuf::new());
+    schema.encode_insert_key(&values, || RowId(7), &mut key).unwrap();
+    schema.encode_row(&values, &mut row).unwrap();
+    let index_lens = schema.indexes().iter().map(|index| {
+        schema.index_key(index, key.as_bytes(), &row, &mut index_key).unwrap();
+        index_key.len()
+    });
+    index_lens.fold(key.len(), usize::max)
+}
+
+fn wide(len: u16) -> ColumnType {
+    ColumnType::FixedBytes { len }
+}
+
+fn both() -> [(&'static str, Order); 2] {
+    [("a", Order::Ascending), ("b", Order::Descending)]
+}
+
+#[test]
+fn every_schema_is_valid_whose_rows_have_keys_that_fit() {
+    let of_len: [OfLen; 9] = [
+        |len| Schema::builder("t").column("a", wide(len)).key(asc("a")).build(),
+        // The index has the column of the key, which follows once.
+        |len| Schema::builder("t").column("a", wide(len)).key(asc("a")).index("i", asc("a")).build(),
+        |len| {
+            let columns = Schema::builder("t").column("a", wide(len)).column("b", ColumnType::U32);
+            columns.key(both()).index("i", [("b", Order::Ascending), ("a", Order::Ascending)]).build()
+        },
+        |len| {
+            let columns = Schema::builder("t").column("a", wide(len)).column("b", ColumnType::U32);
+            columns.key(asc("b")).index("i", both()).build()
+        },
+        // A unique index does without the key,
+        |len| {
+            let columns = Schema::builder("t").column("a", wide(4096)).column("b", wide(len));
+            columns.key(asc("a")).unique_index("i", asc("b")).build()
+        },
+        // also where a null would bring it in, which a value avoids.
+        |len| {
+            let columns = Schema::builder("t").column("a", wide(4096)).nullable("b", wide(len));
+            columns.key(asc("a")).unique_index("i", asc("b")).build()
+        },
+        // Row ids are 8 bytes long.
+        |len| Schema::builder("t").column("a", wide(len)).index("i", asc("a")).build(),
+        |len| Schema::builder("t").column("a", wide(len)).unique_index("i", asc("a")).build(),
+        // Either the null column and the key, or the columns alone.
+        |len| {
+            let columns = Schema::builder("t").column("a", wide(len)).nullable("b", wide(3000));
+            columns.column("c", wide(300)).key(asc("c")).unique_index("i", both()).build()
+        },
+    ];
+    for (number, of_len) in of_len.into_iter().enumerate() {
+        let schema = largest(of_len);
+        let longest = [true, false].map(|are_null| longest_key(&schema, are_null));
+        assert_eq!(longest[0].min(longest[1]), KEY_LEN_MAX, "schema {number}: {schema:?}");
+    }
 }
 
 #[test]

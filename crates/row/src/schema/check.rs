@@ -3,7 +3,8 @@
 use super::{
     COLUMNS_MAX, Column, INDEXES_MAX, IndexSchema, NAME_LEN_MAX, PartSchema, PrimaryKey, Schema, SchemaError,
 };
-use crate::{ColumnType, KEY_LEN_MAX, ROW_LEN_MAX};
+use crate::key_len::{index_key_len_min, primary_key_len_min};
+use crate::{ColumnType, KEY_LEN_MAX, Order, ROW_LEN_MAX};
 
 const PRIMARY_KEY: &str = "primary key";
 
@@ -19,7 +20,8 @@ impl Schema {
         check_name("table", &schema.name)?;
         schema.check_columns()?;
         schema.check_parts(PRIMARY_KEY, schema.key_parts())?;
-        schema.check_key_len(PRIMARY_KEY, schema.primary_key_len_min())?;
+        let key_len = primary_key_len_min(&schema.specs(), &described(schema.key_parts()));
+        schema.check_key_len(PRIMARY_KEY, key_len)?;
         schema.check_indexes()?;
         schema.place_columns();
         if schema.fixed_len > ROW_LEN_MAX {
@@ -48,6 +50,7 @@ impl Schema {
         if self.indexes.len() > INDEXES_MAX {
             return Err(SchemaError::TooManyIndexes { count: self.indexes.len() });
         }
+        let (specs, key) = (self.specs(), described(self.key_parts()));
         for (number, index) in self.indexes.iter().enumerate() {
             check_name("index", index.name())?;
             if self.indexes[..number].iter().any(|other| other.name() == index.name()) {
@@ -57,7 +60,8 @@ impl Schema {
                 return Err(SchemaError::EmptyIndex { index: index.name().to_owned() });
             }
             self.check_parts(index.name(), index.parts())?;
-            self.check_key_len(index.name(), self.key_len_min(index.parts()) + self.primary_key_len_min())?;
+            let len = index_key_len_min(&specs, &key, &described(index.parts()), index.is_unique());
+            self.check_key_len(index.name(), len)?;
         }
         Ok(())
     }
@@ -80,21 +84,11 @@ impl Schema {
     fn check_key_len(&self, key: &str, len: usize) -> Result<(), SchemaError> {
         if len > KEY_LEN_MAX { Err(SchemaError::KeyTooLong { key: key.to_owned(), len }) } else { Ok(()) }
     }
+}
 
-    fn primary_key_len_min(&self) -> usize {
-        match &self.primary_key {
-            PrimaryKey::Columns(parts) => self.key_len_min(parts),
-            PrimaryKey::RowId => 8,
-        }
-    }
-
-    fn key_len_min(&self, parts: &[PartSchema]) -> usize {
-        let len_min = |part: &PartSchema| {
-            let column = &self.columns[part.column];
-            if column.nullable { 1 } else { column.column_type.key_len_min() as usize }
-        };
-        parts.iter().map(len_min).sum()
-    }
+/// The parts of a key as a description has them.
+fn described(parts: &[PartSchema]) -> Vec<(usize, Order)> {
+    parts.iter().map(|part| (part.column, part.order)).collect()
 }
 
 fn check_name(of: &'static str, name: &str) -> Result<(), SchemaError> {

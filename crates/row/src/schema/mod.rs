@@ -167,15 +167,19 @@ impl Schema {
         self.key_parts().iter().any(|part| part.column == column)
     }
 
+    /// What the layout has to know of the columns.
+    fn specs(&self) -> Vec<ColumnSpec> {
+        let spec = |index: usize| ColumnSpec {
+            column_type: self.columns[index].column_type,
+            nullable: self.columns[index].nullable,
+            in_key: self.is_key_column(index),
+        };
+        (0..self.columns.len()).map(spec).collect()
+    }
+
     /// Computes the layout.
     fn place_columns(&mut self) {
-        let specs: Vec<ColumnSpec> = (0..self.columns.len())
-            .map(|index| ColumnSpec {
-                column_type: self.columns[index].column_type,
-                nullable: self.columns[index].nullable,
-                in_key: self.is_key_column(index),
-            })
-            .collect();
+        let specs = self.specs();
         self.slots = vec![Slot::ABSENT; specs.len()];
         self.fixed_len = place(&specs, &mut self.slots) as usize;
     }
