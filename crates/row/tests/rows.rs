@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn index_keys_are_those_of_the_values((schema, rows) in table(2)) {
+    fn index_keys_are_those_of_the_values((schema, rows) in table(2), shared in vec(any::<bool>(), 10)) {
         for index in schema.indexes() {
             let mut keys = Vec::new();
             for values in &rows {
@@ -108,6 +108,17 @@ proptest! {
                 prop_assert_eq!(&found, &index_key(&schema, index, values));
                 keys.push(found);
             }
+            // Of two rows with one primary key.
+            let (key, left) = encode(&schema, &rows[0]);
+            let mixed: Vec<Value> = (0..rows[0].len()).map(|column| rows[usize::from(!shared[column])][column].clone()).collect();
+            let (_, right) = encode(&schema, &mixed);
+            let is_same = schema.have_same_index_key(index, &left, &right).unwrap();
+            let keys_of = [&left, &right].map(|row| {
+                let mut found = KeyBuf::new();
+                schema.index_key(index, key.as_bytes(), row, &mut found).unwrap();
+                found
+            });
+            prop_assert_eq!(is_same, keys_of[0] == keys_of[1], "{}", index.name());
             let by_columns = compare(index.parts(), &rows[0], &rows[1]);
             if by_columns != Ordering::Equal {
                 prop_assert_eq!(keys[0].cmp(&keys[1]), by_columns);
@@ -125,6 +136,7 @@ proptest! {
         let _ = schema.update_row(&row, &[], &mut RowBuf::new());
         for index in schema.indexes() {
             let _ = schema.index_key(index, &key, &row, &mut index_key);
+            let _ = schema.have_same_index_key(index, &row, &row);
         }
     }
 

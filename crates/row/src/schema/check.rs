@@ -16,10 +16,12 @@ impl Schema {
         primary_key: PrimaryKey,
         indexes: Vec<IndexSchema>,
     ) -> Result<Self, SchemaError> {
-        let mut schema = Self { name, columns, primary_key, indexes, slots: Vec::new(), fixed_len: 0 };
+        let (key_positions, slots) = (Vec::new(), Vec::new());
+        let mut schema = Self { name, columns, primary_key, key_positions, indexes, slots, fixed_len: 0 };
         check_name("table", &schema.name)?;
         schema.check_columns()?;
         schema.check_parts(PRIMARY_KEY, schema.key_parts())?;
+        schema.place_key_columns();
         let key_len = primary_key_len_min(&schema.specs(), &described(schema.key_parts()));
         schema.check_key_len(PRIMARY_KEY, key_len)?;
         schema.check_indexes()?;

@@ -31,7 +31,7 @@ impl Schema {
 
     fn decode_columns_of(
         &self,
-        columns: impl ExactSizeIterator<Item = usize> + Clone,
+        columns: impl Iterator<Item = usize>,
         key: &[u8],
         row: &impl Words,
         out: &mut Vec<Value>,
@@ -40,23 +40,18 @@ impl Schema {
         if row.len_bytes() < self.fixed_len {
             return Err(Malformed);
         }
-        for column in columns.clone() {
-            let value = if self.is_key_column(column) {
-                Value::Null // until the key is decoded below
-            } else {
-                self.columns[column].read(row, self.slots[column])?
+        let mut reader = KeyReader::new(key);
+        for part in self.key_parts() {
+            out.push(self.columns[part.column].decode_key_part(part.order, &mut reader)?);
+        }
+        for column in columns {
+            let value = match self.key_position(column) {
+                Some(position) => out[position].clone(),
+                None => self.columns[column].read(row, self.slots[column])?,
             };
             out.push(value);
         }
-        let mut reader = KeyReader::new(key);
-        for part in self.key_parts() {
-            let value = self.columns[part.column].decode_key_part(part.order, &mut reader)?;
-            for (position, column) in columns.clone().enumerate() {
-                if column == part.column {
-                    out[position] = value.clone();
-                }
-            }
-        }
+        out.drain(..self.key_parts().len());
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Secondary indexes in a schema.
 
 use super::builder::resolve;
+use super::column_set::ColumnSet;
 use super::{PartSchema, Schema, SchemaError};
 use crate::Order;
 
@@ -58,7 +59,8 @@ impl IndexSchema {
 impl Schema {
     /// The columns of the index, then the others of the primary key; a row id is not among them.
     pub fn index_key_parts(&self, index: &IndexSchema) -> Vec<PartSchema> {
-        let rest = self.key_parts().iter().filter(|part| !index.touches(&[part.column]));
+        let columns = ColumnSet::of(&index.parts);
+        let rest = self.key_parts().iter().filter(|part| !columns.has(part.column));
         index.parts.iter().chain(rest).copied().collect()
     }
 }

@@ -1,13 +1,14 @@
 //! Index keys of stored rows, straight from their bytes.
 
+use super::column_set::ColumnSet;
+use super::key_columns::{KeyColumns, is_null};
 use super::{Column, IndexSchema, PartSchema, Schema};
 use crate::key::escaped;
-use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Order, Slot, Words};
+use crate::{ColumnType, KeyBuf, Malformed, Order, Slot, Words};
 
 impl Schema {
-    /// Makes `out` the key of a stored row in an index. It allocates nothing, and works for every row of the table,
-    /// however it was written: an update takes the index keys of the row before and after and moves the entry if they
-    /// differ.
+    /// Makes `out` the key of a stored row in an index. It works for every row of the table, however it was written, takes
+    /// time in proportion to the columns of both keys, and allocates nothing unless the primary key has more than 16.
     ///
     /// # Errors
     /// [`Malformed`] if the bytes are no row of this table; never a panic, whatever the words.
@@ -22,60 +23,49 @@ impl Schema {
         if row.len_bytes() < self.fixed_len {
             return Err(Malformed);
         }
+        let key = KeyColumns::of(self, primary_key)?;
         let mut any_null = false;
         for part in index.parts() {
-            let key_part = self.key_parts().iter().position(|key_part| key_part.column == part.column);
-            any_null |= match key_part {
-                Some(position) => self.append_key_column(position, part.order, primary_key, out)?,
+            any_null |= match self.key_position(part.column) {
+                Some(position) => self.append_key_column(part, position, &key, out),
                 None => self.append_row_column(part, row, out)?,
             };
         }
         if any_null || !index.is_unique() {
-            self.append_rest_of_key(index, primary_key, out)?;
+            self.append_rest_of_key(index, &key, out);
         }
         Ok(())
     }
 
-    /// Appends the columns of the primary key that are not among those of the index.
-    fn append_rest_of_key(
-        &self,
-        index: &IndexSchema,
-        primary_key: &[u8],
-        out: &mut KeyBuf,
-    ) -> Result<(), Malformed> {
+    /// Appends the columns of the primary key that are not among those of the index, or the row id.
+    fn append_rest_of_key(&self, index: &IndexSchema, key: &KeyColumns<'_>, out: &mut KeyBuf) {
         if self.key_parts().is_empty() {
-            out.append(primary_key);
-            return Ok(());
+            out.append(key.whole());
+            return;
         }
+        let columns = ColumnSet::of(index.parts());
         for (position, part) in self.key_parts().iter().enumerate() {
-            if !index.touches(&[part.column]) {
-                self.append_key_column(position, part.order, primary_key, out)?;
+            if !columns.has(part.column) {
+                out.append(key.bytes(position));
             }
         }
-        Ok(())
     }
 
-    /// Appends a column of the primary key and says whether it is null.
+    /// Appends a column of the primary key in the order of `part`, and says whether it is null.
     fn append_key_column(
         &self,
+        part: &PartSchema,
         position: usize,
-        order: Order,
-        primary_key: &[u8],
+        key: &KeyColumns<'_>,
         out: &mut KeyBuf,
-    ) -> Result<bool, Malformed> {
-        let mut reader = KeyReader::new(primary_key);
-        let mut column = primary_key;
-        let mut is_null = false;
-        for part in &self.key_parts()[..=position] {
-            column = reader.rest();
-            is_null = self.columns[part.column].skip_key_part(part.order, &mut reader)?;
-        }
+    ) -> bool {
+        let (bytes, order) = (key.bytes(position), self.key_parts()[position].order);
         let start = out.len();
-        out.append(&column[..column.len() - reader.rest().len()]);
-        if self.key_parts()[position].order != order {
+        out.append(bytes);
+        if part.order != order {
             out.invert_from(start);
         }
-        Ok(is_null)
+        self.columns[part.column].nullable && is_null(bytes, order)
     }
 
     /// Appends a column of the row and says whether it is null.
@@ -124,5 +114,53 @@ impl Column {
             escaped::terminate(out);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::schema::key_part::STEPS;
+    use crate::{ColumnType, KeyBuf, Order, RowBuf, RowId, Schema, Value};
+
+    /// A table with so many key columns, one of which is text and one null, and indexes that have them in the other order.
+    fn wide_table(count: usize) -> Schema {
+        let mut builder = Schema::builder("t").column("text", ColumnType::Text);
+        for number in 1..count {
+            builder = builder.nullable(format!("c{number}"), ColumnType::U8);
+        }
+        let names = || (1..count).map(|number| (format!("c{number}"), Order::Ascending));
+        let rest = ("text".to_owned(), Order::Descending);
+        builder
+            .key([("text".to_owned(), Order::Ascending)].into_iter().chain(names()))
+            .column("value", ColumnType::U64)
+            .index("reversed", names().rev().chain([rest]))
+            .index("by_value", [("value", Order::Ascending)])
+            .unique_index("last", names().rev().take(count / 2))
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn an_index_key_takes_one_step_for_each_column_of_the_primary_key() {
+        for count in [2, 16, 17, 18, 64, 512] {
+            let schema = wide_table(count);
+            let mut values = vec![Value::from("long text"); 1];
+            values.extend((1..count).map(|number| Value::from((number % 200) as u8)));
+            values[count - 1] = Value::Null;
+            values.push(9u64.into());
+            let (mut key, mut row, mut index_key) = (KeyBuf::new(), RowBuf::new(), KeyBuf::new());
+            schema.encode_insert_key(&values, || RowId(0), &mut key).unwrap();
+            schema.encode_row(&values, &mut row).unwrap();
+            for index in schema.indexes() {
+                let before = STEPS.get();
+                schema.index_key(index, key.as_bytes(), &row, &mut index_key).unwrap();
+                assert_eq!(STEPS.get() - before, count);
+                let parts = schema.index_key_parts(index);
+                let of_parts: Vec<Value> = parts.iter().map(|part| values[part.column].clone()).collect();
+                let mut expected = KeyBuf::new();
+                schema.encode_index_prefix(index, &of_parts, &mut expected).unwrap();
+                assert_eq!(index_key, expected, "{} of {count}", index.name());
+            }
+        }
     }
 }

@@ -4,6 +4,12 @@ use super::Column;
 use crate::key::escaped;
 use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Order, RowError, Value};
 
+#[cfg(test)]
+thread_local! {
+    /// How many columns of keys were stepped over.
+    pub(super) static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 impl Column {
     /// Appends the value in this order.
     pub(super) fn append_key_part(
@@ -34,8 +40,10 @@ impl Column {
         }
     }
 
-    /// Steps over the value in an encoded key and says whether it is null.
-    pub(super) fn skip_key_part(&self, order: Order, key: &mut KeyReader<'_>) -> Result<bool, Malformed> {
+    /// Steps over the value in an encoded key.
+    pub(super) fn skip_key_part(&self, order: Order, key: &mut KeyReader<'_>) -> Result<(), Malformed> {
+        #[cfg(test)]
+        STEPS.set(STEPS.get() + 1);
         match order {
             Order::Ascending => self.skip_ascending(key),
             Order::Descending => key.descending(|key| self.skip_ascending(key)),
@@ -84,18 +92,17 @@ impl Column {
         self.column_type.value_of_bytes(bytes)
     }
 
-    fn skip_ascending(&self, key: &mut KeyReader<'_>) -> Result<bool, Malformed> {
+    fn skip_ascending(&self, key: &mut KeyReader<'_>) -> Result<(), Malformed> {
         if self.nullable && is_null(key)? {
-            return Ok(true);
+            return Ok(());
         }
         if self.column_type.scalar_width() > 0 {
-            self.take_number(key)?;
+            self.take_number(key).map(|_| ())
         } else if let ColumnType::FixedBytes { len } = self.column_type {
-            key.skip(usize::from(len))?;
+            key.skip(usize::from(len))
         } else {
-            key.take_escaped(|_| Ok(()))?;
+            key.take_escaped(|_| Ok(()))
         }
-        Ok(false)
     }
 
     fn take_number(&self, key: &mut KeyReader<'_>) -> Result<u64, Malformed> {

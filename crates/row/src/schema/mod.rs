@@ -3,6 +3,7 @@
 mod builder;
 mod catalog;
 mod check;
+mod column_set;
 mod decode;
 mod encode;
 mod error;
@@ -10,7 +11,9 @@ mod float;
 mod index;
 mod index_key;
 mod key;
+mod key_columns;
 mod key_part;
+mod same_key;
 
 use crate::layout::place;
 use crate::{ColumnSpec, ColumnType, Order, RowDescription, Slot};
@@ -36,6 +39,8 @@ pub struct Schema {
     name: String,
     columns: Vec<Column>,
     primary_key: PrimaryKey,
+    /// Of each column, its place in the primary key.
+    key_positions: Vec<Option<usize>>,
     indexes: Vec<IndexSchema>,
     slots: Vec<Slot>,
     fixed_len: usize,
@@ -164,7 +169,21 @@ impl Schema {
 
     /// Whether the column is part of the primary key.
     pub fn is_key_column(&self, column: usize) -> bool {
-        self.key_parts().iter().any(|part| part.column == column)
+        self.key_position(column).is_some()
+    }
+
+    /// The column's place in the primary key.
+    fn key_position(&self, column: usize) -> Option<usize> {
+        self.key_positions.get(column).copied().flatten()
+    }
+
+    /// Notes which columns the primary key has.
+    fn place_key_columns(&mut self) {
+        let mut positions = vec![None; self.columns.len()];
+        for (position, part) in self.key_parts().iter().enumerate() {
+            positions[part.column] = Some(position);
+        }
+        self.key_positions = positions;
     }
 
     /// What the layout has to know of the columns.

@@ -1,0 +1,21 @@
+//! Sets of columns.
+
+use super::{COLUMNS_MAX, PartSchema};
+
+/// Some columns of a table.
+pub(super) struct ColumnSet([u64; COLUMNS_MAX / 64]);
+
+impl ColumnSet {
+    /// The columns of a key.
+    pub(super) fn of(parts: &[PartSchema]) -> Self {
+        let mut words = [0; COLUMNS_MAX / 64];
+        for part in parts {
+            words[part.column / 64] |= 1 << (part.column % 64);
+        }
+        Self(words)
+    }
+
+    pub(super) const fn has(&self, column: usize) -> bool {
+        self.0[column / 64] >> (column % 64) & 1 == 1
+    }
+}
