@@ -160,6 +160,12 @@ impl Participant {
         freed
     }
 
+    /// Whether something that this participant has retired still waits.
+    #[must_use]
+    pub fn has_retired(&self) -> bool {
+        !self.retired.borrow().is_empty()
+    }
+
     fn pop_ripe(&self, horizon: Epoch) -> Option<Retired> {
         let retired = self.retired.borrow_mut().pop_ripe(horizon)?;
         self.slot().retired_objects.subtract(1);

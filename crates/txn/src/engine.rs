@@ -7,7 +7,6 @@ use ensilo_epoch::{Epoch, EpochOptions, Epochs, Guard, Participant};
 use ensilo_index::Masstree;
 use ensilo_log::Log;
 use ensilo_slab::{AccountId, OutOfMemory, Pool, Usage};
-use ensilo_sync::atomic::{AtomicUsize, Ordering};
 use ensilo_sync::sync::Mutex;
 
 use crate::counters::{TransactionStatistics, WorkerCounters};
@@ -16,6 +15,7 @@ use crate::protocol::Protocol;
 use crate::record::RecordPtr;
 use crate::registry::{StoreRegistry, lock};
 use crate::store::{Store, TableId};
+use crate::work_list::WorkList;
 use crate::worker::{Worker, WorkerState};
 
 /// How an engine is set up.
@@ -80,10 +80,8 @@ pub struct Engine<P: Protocol> {
     pub(crate) shared: Shared,
     pool: Arc<Pool>,
     /// States of workers that have left: the next worker goes on with one, and the others collect their garbage meanwhile.
-    parked: Mutex<Vec<Box<WorkerState<P>>>>,
-    /// How much there is to do for others: parked workers and dropped stores. A hint, read without the locks.
-    chores: AtomicUsize,
-    dropped: Mutex<Vec<DroppedStore>>,
+    parked: WorkList<Box<WorkerState<P>>>,
+    dropped: WorkList<DroppedStore>,
     counters: Mutex<Vec<Arc<WorkerCounters>>>,
     /// For what is done outside transactions: making the root of a new store.
     steward: Mutex<Participant>,
@@ -143,9 +141,8 @@ impl<P: Protocol> Engine<P> {
                 snapshot_age_epochs_max,
             },
             pool,
-            parked: Mutex::new(Vec::new()),
-            chores: AtomicUsize::new(0),
-            dropped: Mutex::new(Vec::new()),
+            parked: WorkList::new(),
+            dropped: WorkList::new(),
             counters: Mutex::new(Vec::new()),
             steward,
         })
@@ -154,8 +151,7 @@ impl<P: Protocol> Engine<P> {
     /// A worker for the calling thread. It takes over from one that has left, if there is one: its last TID, its memory and its garbage.
     #[must_use]
     pub fn worker(self: &Arc<Self>) -> Worker<P> {
-        let parked = lock(&self.parked).pop();
-        let mut state = parked.unwrap_or_else(|| {
+        let mut state = self.parked.pop().unwrap_or_else(|| {
             let state = WorkerState::new(self.shared.epochs.participant());
             lock(&self.counters).push(Arc::clone(P::counters(&state.context)));
             Box::new(state)
@@ -210,8 +206,7 @@ impl<P: Protocol> Engine<P> {
         store.mark_dropped();
         // [drop] The flag is stored before this epoch is read: once the memory horizon has passed it, every transaction sees the flag.
         let epoch = lock(&self.steward).retire_epoch();
-        lock(&self.dropped).push(DroppedStore { store, epoch });
-        self.chores.fetch_add(1, Ordering::Relaxed);
+        self.dropped.push(DroppedStore { store, epoch });
         true
     }
 
@@ -233,28 +228,20 @@ impl<P: Protocol> Engine<P> {
 
     /// Gives back the state of a worker that leaves.
     pub(crate) fn park(&self, state: Box<WorkerState<P>>) {
-        lock(&self.parked).push(state);
-        self.chores.fetch_add(1, Ordering::Relaxed);
+        self.parked.push(state);
     }
 
     /// Collects some of the garbage of parked workers and frees dropped stores, unless another worker is at it. True when this caller has
     /// no more to do before the next tick. Called by workers between transactions.
-    pub(crate) fn do_chores(&self, participant: &Participant) -> bool {
-        // Relaxed: a hint; what it announces is read under the locks.
-        self.chores.load(Ordering::Relaxed) == 0 || self.do_pending_chores(participant)
-    }
-
-    fn do_pending_chores(&self, participant: &Participant) -> bool {
-        let (mut pending, mut is_done) = (0, true);
-        if let Ok(mut parked) = self.parked.try_lock() {
+    pub(crate) fn collect_for_others(&self, participant: &Participant) -> bool {
+        let mut is_done = true;
+        self.parked.visit(|parked| {
             for state in parked.iter_mut() {
                 is_done &= P::collect(&self.shared, &state.participant, &mut state.context);
             }
-            pending += parked.len();
-        } else {
-            pending += 1;
-        }
-        if let Ok(mut dropped) = self.dropped.try_lock() {
+            parked.iter().any(|state| state.has_garbage())
+        });
+        self.dropped.visit(|dropped| {
             let horizon = self.shared.epochs.memory_horizon();
             dropped.retain(|dropped| {
                 let is_free = dropped.epoch < horizon;
@@ -263,11 +250,8 @@ impl<P: Protocol> Engine<P> {
                 }
                 !is_free
             });
-            pending += dropped.len();
-        } else {
-            pending += 1;
-        }
-        self.chores.store(pending, Ordering::Relaxed);
+            !dropped.is_empty()
+        });
         is_done
     }
 
@@ -299,12 +283,12 @@ impl<P: Protocol> Drop for Engine<P> {
             return;
         }
         let participant = self.shared.epochs.participant();
-        let dropped = std::mem::take(&mut *lock(&self.dropped)).into_iter().map(|dropped| dropped.store);
+        let dropped = self.dropped.take().into_iter().map(|dropped| dropped.store);
         // No worker is left: each has a reference to the engine.
         for store in dropped.chain(self.shared.stores.all()) {
             self.free_store(&store, &participant.pin());
         }
-        for mut state in lock(&self.parked).drain(..) {
+        for mut state in self.parked.take() {
             P::free_garbage(&state.participant, &mut state.context);
         }
     }

@@ -33,6 +33,7 @@ mod row;
 mod silo;
 mod store;
 mod tid;
+mod work_list;
 mod worker;
 
 pub use abort::{Abort, AbortReason};

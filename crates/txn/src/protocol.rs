@@ -80,6 +80,12 @@ pub trait Protocol: std::fmt::Debug + Sized + Send + Sync + 'static {
     /// transactions.
     fn collect(shared: &Shared, participant: &Participant, context: &mut Self::Context) -> bool;
 
+    /// Whether [`Protocol::collect`] has something left to free, now or later, beside what the participant has retired.
+    fn has_garbage(context: &Self::Context) -> bool {
+        let _ = context;
+        false
+    }
+
     /// Frees the records that the context owns, when the engine goes. Called only for protocols without [`Protocol::SLABS`].
     fn free_garbage(participant: &Participant, context: &mut Self::Context) {
         let _ = (participant, context);

@@ -22,11 +22,16 @@ impl<P: Protocol> WorkerState<P> {
         WorkerState { participant, context: P::context(), collected_at: Epoch::new(0) }
     }
 
+    /// Whether there is garbage, ripe or not.
+    pub(crate) fn has_garbage(&self) -> bool {
+        self.participant.has_retired() || P::has_garbage(&self.context)
+    }
+
     /// Frees a bounded amount of garbage; true when nothing ripe is left.
     #[cold]
     fn collect(&mut self, engine: &Engine<P>) -> bool {
         let is_own_done = P::collect(&engine.shared, &self.participant, &mut self.context);
-        engine.do_chores(&self.participant) && is_own_done
+        engine.collect_for_others(&self.participant) && is_own_done
     }
 }
 

@@ -108,12 +108,13 @@ impl Lane {
         self.largest_epoch.store(epoch.get(), Ordering::Relaxed);
     }
 
-    /// Asks the logger to go on in a new file, or says that it does.
-    pub(crate) fn set_wants_rotation(&self, wants: bool) {
-        self.wants_rotation.store(wants, Ordering::Relaxed);
+    /// Asks the logger to go on in a new file.
+    pub(crate) fn ask_for_rotation(&self) {
+        self.wants_rotation.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn wants_rotation(&self) -> bool {
-        self.wants_rotation.load(Ordering::Relaxed)
+    /// Whether the logger was asked to go on in a new file since it called this last. Who asks while it does so has asked for another one.
+    pub(crate) fn take_rotation_request(&self) -> bool {
+        self.wants_rotation.swap(false, Ordering::Relaxed)
     }
 }

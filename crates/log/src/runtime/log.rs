@@ -125,7 +125,7 @@ impl Log {
     /// Lets each logger go on in a new file at the end of its next round, so that the files before are not needed any more once a
     /// checkpoint has taken their place.
     pub fn rotate(&self) {
-        self.core.lanes.iter().for_each(|lane| lane.set_wants_rotation(true));
+        self.core.lanes.iter().for_each(|lane| lane.ask_for_rotation());
     }
 
     /// What the log has done and where it stands.

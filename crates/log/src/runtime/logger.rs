@@ -87,7 +87,7 @@ impl Logger {
 
     /// Appends everything and syncs it. Everything with an epoch before `frontier` was published.
     fn store(&mut self, frontier: Epoch) -> Result<(), LogError> {
-        let next = if self.is_full() { self.core.files.take_next(self.index) } else { None };
+        let next = self.next_file();
         let end = if next.is_some() { BlockEnd::Seal } else { BlockEnd::None };
         self.write(Which::All, Some((frontier, end)))?;
         self.file.sync(&self.core.counters[self.index])?;
@@ -124,13 +124,19 @@ impl Logger {
         })
     }
 
-    fn is_full(&self) -> bool {
-        self.file.is_full() || (self.lane.wants_rotation() && !self.file.is_empty())
+    /// The file to go on in, if it is time for one and it is ready. If it is not, it stays asked for.
+    fn next_file(&self) -> Option<LogFile> {
+        let is_asked_for = self.lane.take_rotation_request();
+        let is_time = self.file.is_full() || (is_asked_for && !self.file.is_empty());
+        let next = if is_time { self.core.files.take_next(self.index) } else { None };
+        if is_asked_for && next.is_none() {
+            self.lane.ask_for_rotation();
+        }
+        next
     }
 
     fn go_on_in(&mut self, next: LogFile) {
         let finished = mem::replace(&mut self.file, next);
-        self.lane.set_wants_rotation(false);
         self.core.counters[self.index].rotations.add(1);
         self.core.files.finish(finished, self.largest_epoch, self.mark);
     }

@@ -163,6 +163,10 @@ pub(super) struct Garbage {
 }
 
 impl Garbage {
+    pub(super) fn is_empty(&self) -> bool {
+        self.versions.is_empty() && self.unhooks.is_empty() && self.retired.is_empty()
+    }
+
     /// Takes over a record that was replaced in the tree by a commit of the snapshot interval of `epoch`.
     #[inline]
     pub(super) fn keep_replaced<V: Variant>(

@@ -97,6 +97,10 @@ impl<V: Variant> Protocol for Silo<V> {
         collect::collect::<V>(shared, participant, &mut context.0)
     }
 
+    fn has_garbage(context: &SiloContext) -> bool {
+        V::COLLECTS && !context.0.garbage.is_empty()
+    }
+
     fn free_garbage(participant: &Participant, context: &mut SiloContext) {
         memory::free_all::<V>(participant, &mut context.0);
     }
