@@ -4,11 +4,15 @@
 //! - `log-<generation>-<logger>-<sequence>-e<largest epoch>.log` once it is sealed and synced;
 //! - `checkpoint-<id>/part-<n>.ckpt`.
 //!
-//! Numbers are decimal, without leading zeros.
+//! Numbers are decimal, without leading zeros. Generations and sequences begin with 1, and no number is 2^40 or more.
+//!
+//! A name is a hint. What a file is says its header, and which epochs it has its blocks say; both are compared with the name.
 
 use std::fmt;
 
 use ensilo_epoch::Epoch;
+
+use super::transactions::EPOCH_END;
 
 /// The name of a log file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,15 +36,15 @@ impl LogFileName {
             Some(numbers) => (numbers, None),
             None => {
                 let (numbers, epoch) = numbers.strip_suffix(".log")?.rsplit_once("-e")?;
-                (numbers, Some(Epoch::new(parse_number(epoch)?)))
+                (numbers, Some(Epoch::new(parse_small(epoch)?)))
             }
         };
         let mut numbers = numbers.split('-');
-        let generation = parse_number(numbers.next()?)?;
+        let generation = parse_small(numbers.next()?)?;
         let logger = u32::try_from(parse_number(numbers.next()?)?).ok()?;
-        let sequence = parse_number(numbers.next()?)?;
+        let sequence = parse_small(numbers.next()?)?;
         let name = LogFileName { generation, logger, sequence, largest_epoch };
-        numbers.next().is_none().then_some(name)
+        (numbers.next().is_none() && generation > 0 && sequence > 0).then_some(name)
     }
 
     /// The same file's name once it is sealed.
@@ -66,6 +70,11 @@ impl fmt::Display for LogFileName {
     }
 }
 
+/// A number below the end of the epochs, which generations and sequences never come to either.
+fn parse_small(text: &str) -> Option<u64> {
+    parse_number(text).filter(|&number| number < EPOCH_END.get())
+}
+
 /// A number as the names spell it.
 pub(crate) fn parse_number(text: &str) -> Option<u64> {
     let number: u64 = text.parse().ok()?;
@@ -79,7 +88,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_come_back(generation: u64, logger: u32, sequence: u64, epoch: Option<u64>) {
+        fn names_come_back(
+            generation in 1..EPOCH_END.get(),
+            logger: u32,
+            sequence in 1..EPOCH_END.get(),
+            epoch in prop::option::of(0..EPOCH_END.get()),
+        ) {
             let largest_epoch = epoch.map(Epoch::new);
             let name = LogFileName { generation, logger, sequence, largest_epoch };
             prop_assert_eq!(LogFileName::parse(&name.to_string()), Some(name));
@@ -103,6 +117,12 @@ mod tests {
             "log-1-2-3.log",
             "log-1-2-3-e4.open",
             "log-01-2-3.open",
+            "log-0-2-3.open",
+            "log-1-2-0.open",
+            "log-1-2-3-e1099511627776.log",
+            "log-1-2-3-e18446744073709551615.log",
+            "log-1099511627776-2-3.open",
+            "log-1-2-1099511627776.open",
             "LOCK",
         ] {
             assert_eq!(LogFileName::parse(text), None, "{text}");

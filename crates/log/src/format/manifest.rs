@@ -368,7 +368,7 @@ mod tests {
     fn manifests() -> impl Strategy<Value = Manifest> {
         let logger = (any::<String>(), any::<u64>())
             .prop_map(|(directory, first_sequence)| LoggerFiles { directory, first_sequence });
-        let name = (any::<u64>(), any::<u32>(), any::<u64>(), prop::option::of(epochs()))
+        let name = (1u64..1 << 40, any::<u32>(), 1u64..1 << 40, prop::option::of(epochs()))
             .prop_map(|(g, l, s, e)| LogFileName { generation: g, logger: l, sequence: s, largest_epoch: e });
         let earlier = (any::<String>(), name, prop::option::of(1u64..), epochs()).prop_map(
             |(directory, name, valid_bytes, durable_epoch)| EarlierFile {

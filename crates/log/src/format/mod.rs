@@ -28,4 +28,5 @@ pub use file_name::LogFileName;
 pub(crate) use file_name::parse_number;
 pub use identity::{DatabaseId, FileIdentity, FileRole};
 pub use manifest::{CheckpointEntry, CheckpointPart, EarlierFile, LoggerFiles, Manifest, ManifestDamage};
+pub(crate) use transactions::EPOCH_END;
 pub use transactions::{Change, PatchWords, Transactions, Write, epoch_of};

@@ -21,6 +21,7 @@ use super::generation::log_identity;
 use super::inspect::{check_is_database, missing_manifest, sound_survey, take_shared_lock};
 use super::manifest_file::{read_manifest, spelled_path};
 use super::scan::{Needed, needed_up_to};
+use super::survey::Names;
 use crate::format::{BlockCodec, EarlierFile, LogFileName, LoggerFiles, Manifest};
 
 pub(super) use target::UNFINISHED;
@@ -49,7 +50,7 @@ pub fn backup(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<BackedU
     let source = Source {
         dir,
         manifest: &manifest,
-        log: found.earlier_files(&manifest, found.durable_epoch),
+        log: found.earlier_files(&manifest, found.durable_epoch, Names::Hints),
         durable_epoch: manifest.counted_to(found.durable_epoch),
         largest_epoch: found.largest_epoch,
     };

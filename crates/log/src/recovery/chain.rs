@@ -19,7 +19,7 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::error::{Finding, OpenError};
-use super::log_file::LogFile;
+use super::log_file::{LogFile, misnamed};
 use super::scan::{Evidence, Scan};
 use crate::format::{BLOCK_HEADER_BYTES, BlockDamage, BlockEnd, FileHeader, LogFileName, Manifest};
 
@@ -80,7 +80,11 @@ impl Place<'_> {
     }
 
     /// The names of the files from `first` on, in order, up to the first that is missing; and those of the others.
-    fn names(&self, first: u64, flaws: &mut Vec<Flaw>) -> (Vec<LogFileName>, Vec<LogFileName>) {
+    fn names(
+        &self,
+        first: u64,
+        flaws: &mut Vec<Flaw>,
+    ) -> Result<(Vec<LogFileName>, Vec<LogFileName>), OpenError> {
         let generation = self.manifest.generation;
         let mut own: Vec<LogFileName> = self
             .listed
@@ -100,25 +104,34 @@ impl Place<'_> {
                     flaws.push(self.flaw(name, Finding::Doubled));
                     others.push(name);
                 }
-                Ordering::Greater => others.push(name),
+                Ordering::Greater => match self.stranger(name)? {
+                    Some(flaw) => flaws.push(flaw),
+                    None => others.push(name),
+                },
             }
         }
-        let last =
-            self.listed.iter().filter(|name| name.generation == generation && name.logger == self.logger);
-        let last = last.map(|name| name.sequence).max().unwrap_or(0);
         let next = first + names.len() as u64;
-        if names.is_empty() || last >= next {
+        if names.is_empty() || others.iter().any(|name| name.sequence >= next) {
             let name = LogFileName { generation, logger: self.logger, sequence: next, largest_epoch: None };
             flaws.push(missing(&self.path(name), name));
         }
-        (names, others)
+        Ok((names, others))
+    }
+
+    /// What is wrong with a file behind a missing one, if it is none of the logger's: before a file was made, the header of the one before
+    /// was synced, so that only the last one may be without.
+    fn stranger(&self, name: LogFileName) -> Result<Option<Flaw>, OpenError> {
+        let mut file = LogFile::open(self.disk, self.dir, self.directory(), name, self.manifest.database)?;
+        file.scan(self.disk)?;
+        let is_ours = file.header.is_ok() || file.evidence().has_blocks;
+        Ok((!is_ours).then(|| self.flaw(name, Finding::Stranger)))
     }
 
     /// Looks at the files.
     pub(super) fn survey(&self, depth: Depth) -> Result<Chain, OpenError> {
         let first = self.manifest.loggers[self.logger as usize].first_sequence;
         let mut flaws = Vec::new();
-        let (names, others) = self.names(first, &mut flaws);
+        let (names, others) = self.names(first, &mut flaws)?;
         let mut chain = Chain {
             files: self.open(names, depth)?,
             behind: self.open(others, depth)?,
@@ -131,6 +144,7 @@ impl Place<'_> {
         chain.cut_at_tail();
         chain.find_reach(self)?;
         chain.take_evidence();
+        chain.check_late_names(self)?;
         Ok(chain)
     }
 
@@ -165,9 +179,11 @@ impl Chain {
                 break;
             }
             if let Some(flaw) = self.flaw_at(at, tail) {
+                // What lies in front of the damage still counts, for a repair. A wrong name damages nothing.
+                if !matches!(flaw.finding, Finding::Misnamed { .. }) {
+                    kept = kept.min(if self.files[at].header.is_ok() { at + 1 } else { at });
+                }
                 self.flaws.push(flaw);
-                // What lies in front of the damage still counts, for a repair.
-                kept = kept.min(if self.files[at].header.is_ok() { at + 1 } else { at });
             }
         }
         let behind = self.files.split_off(kept.min(self.files.len()));
@@ -226,6 +242,20 @@ impl Chain {
         }
     }
 
+    /// Looks at files whose names say a later epoch than all blocks that were looked at. Replay compares the other names.
+    fn check_late_names(&mut self, place: &Place<'_>) -> Result<(), OpenError> {
+        let known = self.evidence.largest_epoch;
+        for at in 0..self.files.len() {
+            let file = &mut self.files[at];
+            if file.scan.is_none() && file.name.largest_epoch > Some(known) {
+                file.scan(place.disk)?;
+                self.evidence.merge(file.evidence());
+                self.check_sealed(at);
+            }
+        }
+        Ok(())
+    }
+
     /// After a late look at a file that is sealed by its name.
     fn check_sealed(&mut self, at: usize) {
         let file = &self.files[at];
@@ -259,7 +289,9 @@ fn flaw_of(file: &LogFile, scan: &Scan, must_be_sealed: bool, has_next: bool) ->
         None => Finding::NoEnd,
     };
     match scan.end {
-        BlockEnd::Seal if has_next => None,
+        BlockEnd::Seal if has_next => {
+            misnamed(file.name, scan.last_entry).map(|finding| Flaw { offset: None, ..at_end(finding) })
+        }
         BlockEnd::Seal => Some(missing_after(file)),
         BlockEnd::Part => Some(at_end(Finding::Block(BlockDamage::Header))),
         _ if must_be_sealed || file.name.largest_epoch.is_some() || scan.is_damaged() => {

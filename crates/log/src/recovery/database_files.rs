@@ -15,11 +15,12 @@ use ensilo_disk::{Disk, Listed, Lock};
 use ensilo_epoch::Epoch;
 
 use super::checkpoint_writer::{CheckpointPlace, WrittenParts};
-use super::error::{Finding, OpenError};
+use super::error::OpenError;
 use super::generation::log_identity;
-use super::log_file::read_header;
+use super::log_file::{is_unused, read_header};
 use super::manifest_file::spelled_path;
 use super::own_manifest::{OwnManifest, check_on_disk};
+use super::sealed_files::SealedFiles;
 use crate::format::{CheckpointEntry, LogFileName, Manifest};
 
 /// The lock file of the database in a directory.
@@ -33,6 +34,8 @@ pub struct DatabaseFiles {
     manifest: OwnManifest,
     /// At least that of the manifest; checkpoints that were given up have used numbers too.
     next_checkpoint: u64,
+    /// The log files of this generation that its loggers are done with.
+    sealed: SealedFiles,
     _lock: Box<dyn Lock>,
 }
 
@@ -57,9 +60,22 @@ pub struct InstalledCheckpoint {
 }
 
 impl DatabaseFiles {
-    pub(crate) fn new(disk: Arc<dyn Disk>, dir: PathBuf, manifest: Manifest, lock: Box<dyn Lock>) -> Self {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        manifest: Manifest,
+        sealed: SealedFiles,
+        lock: Box<dyn Lock>,
+    ) -> Self {
         let next_checkpoint = manifest.next_checkpoint;
-        DatabaseFiles { disk, dir, manifest: OwnManifest::new(manifest), next_checkpoint, _lock: lock }
+        DatabaseFiles {
+            disk,
+            dir,
+            manifest: OwnManifest::new(manifest),
+            next_checkpoint,
+            sealed,
+            _lock: lock,
+        }
     }
 
     pub(super) fn disk(&self) -> &dyn Disk {
@@ -135,7 +151,7 @@ impl DatabaseFiles {
         self.disk.sync_dir(directory).map_err(OpenError::io("sync", directory))?;
         self.disk.sync_dir(&self.dir).map_err(OpenError::io("sync", &self.dir))?;
         self.manifest.look_again(&*self.disk, &self.dir)?;
-        let manifest = self.manifest_with(&entry, durable_epoch)?;
+        let manifest = self.manifest_with(&entry, durable_epoch);
         let before = self.manifest.replace(&*self.disk, &self.dir, manifest)?;
         let log_directories: BTreeSet<&str> = before.iter().flat_map(Manifest::log_directories).collect();
         let removed = remove_leftovers(&*self.disk, &self.dir, self.manifest(), log_directories)?;
@@ -143,21 +159,17 @@ impl DatabaseFiles {
     }
 
     /// The manifest that names this checkpoint, and the log files after it alone.
-    fn manifest_with(&self, entry: &CheckpointEntry, durable_epoch: Epoch) -> Result<Manifest, OpenError> {
+    fn manifest_with(&self, entry: &CheckpointEntry, durable_epoch: Epoch) -> Manifest {
         let mut manifest = self.manifest().clone();
         manifest.durable_epoch = durable_epoch;
         manifest.next_checkpoint = self.next_checkpoint;
         manifest.earlier.retain(|file| file.durable_epoch >= entry.begin_epoch);
         for (number, logger) in (0u32..).zip(&mut manifest.loggers) {
-            let directory = spelled_path(&self.dir, &logger.directory);
-            let sealed = list_log_files(&*self.disk, &directory)?
-                .into_iter()
-                .filter(|name| name.generation == manifest.generation && name.logger == number)
-                .filter_map(|name| Some((name.sequence, name.largest_epoch?)));
+            let sealed = self.sealed.of_logger(number).into_iter();
             logger.first_sequence = first_needed(logger.first_sequence, sealed, entry.begin_epoch);
         }
         manifest.checkpoint = Some(entry.clone());
-        Ok(manifest)
+        manifest
     }
 }
 
@@ -220,7 +232,7 @@ pub(crate) fn remove_leftovers<'m>(
         let directory = spelled_path(dir, spelled);
         for name in list_log_files(disk, &directory)? {
             let path = directory.join(name.to_string());
-            if manifest.is_done_with(&name) && !belongs_to_another(disk, &path, manifest, name)? {
+            if manifest.is_done_with(&name) && is_what_its_name_says(disk, &path, manifest, name)? {
                 disk.remove(&path).map_err(OpenError::io("remove", &path))?;
                 removed.push(path);
             }
@@ -244,15 +256,16 @@ pub(crate) fn checkpoint_number(entry: &Listed) -> Option<u64> {
     number.filter(|_| entry.is_dir)
 }
 
-/// Whether another database keeps its log in the same directory, and this is one of its files.
-fn belongs_to_another(
+/// Whether a file is the log file of this database that its name says, or nothing was ever written to it. Whatever else has such a name
+/// is left alone.
+fn is_what_its_name_says(
     disk: &dyn Disk,
     path: &Path,
     manifest: &Manifest,
     name: LogFileName,
 ) -> Result<bool, OpenError> {
-    let (_, header) = read_header(disk, path, &log_identity(manifest.database, name))?;
-    Ok(matches!(header, Err(Finding::OtherDatabase(_))))
+    let identity = log_identity(manifest.database, name);
+    Ok(read_header(disk, path, &identity)?.1.is_ok() || is_unused(disk, path, &identity)?)
 }
 
 /// Removes a directory of files, if it is there.

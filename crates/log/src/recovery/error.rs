@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ensilo_epoch::Epoch;
 
-use crate::format::{BlockDamage, DatabaseId, FORMAT_VERSION, HeaderDamage, Malformed};
+use crate::format::{BlockDamage, DatabaseId, FORMAT_VERSION, HeaderDamage, LogFileName, Malformed};
 
 /// Why a directory cannot be opened as a database, verified, repaired or copied. Nothing was changed in it, except that what an earlier
 /// process left behind was synced.
@@ -92,6 +92,15 @@ pub enum Finding {
     OtherDatabase(DatabaseId),
     /// It is another file of this database, under this name.
     OtherFile,
+    /// Its name says that its last entry is of another epoch than its blocks say.
+    Misnamed {
+        /// What the name says.
+        named: Epoch,
+        /// What the blocks say.
+        found: Epoch,
+    },
+    /// By its name it is a log file of an opening that the manifest does not know, but it has nothing that any opening wrote.
+    Stranger,
     /// Its header is wrong.
     Header(HeaderDamage),
     /// There is no valid block where one must be.
@@ -178,7 +187,24 @@ impl Damage {
                 let back = "put the file back if it was moved, or mount the disk that it lies on; otherwise ";
                 format!("{back}{}", self.consequence.remedy())
             }
-            consequence => consequence.remedy(),
+            consequence => self.finding.remedy(&self.file).unwrap_or_else(|| consequence.remedy()),
+        }
+    }
+}
+
+impl Finding {
+    /// What mends it without any loss, if something does.
+    fn remedy(&self, file: &Path) -> Option<String> {
+        match self {
+            Finding::Misnamed { found, .. } => {
+                let name = LogFileName::parse(file.file_name()?.to_str()?)?.sealed(*found);
+                Some(format!(
+                    "give the file its name back: {}",
+                    file.with_file_name(name.to_string()).display()
+                ))
+            }
+            Finding::Stranger => Some("move the file out of the directory".to_owned()),
+            _ => None,
         }
     }
 }
@@ -254,7 +280,10 @@ impl fmt::Display for Damage {
         if let Some(offset) = self.offset {
             write!(f, ", byte {offset}")?;
         }
-        write!(f, ": {}; {}; {}", self.finding, self.consequence, self.remedy())
+        match self.finding.remedy(&self.file) {
+            Some(remedy) => write!(f, ": {}; {remedy}", self.finding),
+            None => write!(f, ": {}; {}; {}", self.finding, self.consequence, self.remedy()),
+        }
     }
 }
 
@@ -265,6 +294,10 @@ impl fmt::Display for Finding {
             Finding::Doubled => f.write_str("the file is there under two names"),
             Finding::OtherDatabase(database) => write!(f, "the file belongs to another database, {database}"),
             Finding::OtherFile => f.write_str("the file is another one of this database, under this name"),
+            Finding::Misnamed { named, found } => {
+                write!(f, "the file's name says that its last epoch is {named}, but its blocks say {found}")
+            }
+            Finding::Stranger => f.write_str("the file has the name of a log file, but no opening wrote it"),
             Finding::Header(damage) => damage.fmt(f),
             Finding::Block(damage) => damage.fmt(f),
             Finding::NoEnd => f.write_str("the file ends too early"),

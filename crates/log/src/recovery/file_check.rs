@@ -7,11 +7,13 @@ use std::io;
 use std::path::Path;
 
 use ensilo_disk::{Disk, File};
+use ensilo_epoch::Epoch;
 
 use super::block_stream::{BlockStream, Chunk, Next};
 use super::error::{Consequence, Finding, OpenError};
 use super::generation::log_identity;
 use super::inspect::is_empty_log_file;
+use super::log_file::misnamed;
 use super::replay::record;
 use super::scan::each_block_beyond;
 use crate::format::{
@@ -39,6 +41,8 @@ pub struct CheckedFile {
     pub writes: u64,
     /// The end of the last of them.
     pub bytes: u64,
+    /// No entry of the log in them has a later epoch; 0 without any.
+    pub last_entry: Epoch,
     /// What is wrong, and where in the file.
     pub damages: Vec<(u64, Finding)>,
     /// The first place where there is no valid block, as a crash may have left it, and why there is none. What comes behind does not count.
@@ -75,8 +79,13 @@ pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Res
         (_, None) if name.is_some() && !is_open => Expected::End(BlockEnd::Seal),
         (_, None) => Expected::Written,
     };
-    check_blocks(&*file, &header.identity, header.reserved_bytes, expected)
-        .map_err(OpenError::io("read", path))
+    let mut checked = check_blocks(&*file, &header.identity, header.reserved_bytes, expected)
+        .map_err(OpenError::io("read", path))?;
+    // What a damaged block held may be what the name says.
+    let is_whole = checked.damages.is_empty() && valid_bytes.is_none();
+    let wrong_name = name.filter(|_| is_whole).and_then(|name| misnamed(name, checked.last_entry));
+    checked.damages.extend(wrong_name.map(|finding| (0, finding)));
+    Ok(checked)
 }
 
 /// Checks all blocks of the file with this identity, whose header says how long it was made.
@@ -174,6 +183,8 @@ impl Walk<'_> {
         self.found.blocks += 1;
         self.found.bytes = sealed.end_offset();
         self.end = sealed.header.end;
+        let last_entry = sealed.header.epochs.map_or(Epoch::default(), |(_, last)| last);
+        self.found.last_entry = self.found.last_entry.max(last_entry);
         self.synced_to = self.synced_to.max(sealed.header.synced_to);
         self.reserved_bytes = self.reserved_bytes.max(sealed.header.reserved_bytes.unwrap_or_default());
         match count_writes(self.identity, &sealed, &block[payload], &mut self.raw) {

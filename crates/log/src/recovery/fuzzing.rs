@@ -195,6 +195,7 @@ fn apply(file: &Bytes, header: &FileHeader, extent: Extent) -> (bool, Vec<(u64, 
         Extent::Seal => file.0.len() as u64,
     };
     let replayed = ReplayFile {
+        unproved_name: None,
         path: PathBuf::new(),
         identity: header.identity,
         extent,

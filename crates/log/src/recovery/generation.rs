@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::{Disk, File, PAGE_BYTES};
 use ensilo_epoch::Epoch;
 
+use super::sealed_files::SealedFiles;
 use crate::format::{
     BLOCK_HEADER_BYTES, DatabaseId, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole, LogFileName,
 };
@@ -22,6 +23,8 @@ pub struct NewGeneration {
     pub first_epoch: Epoch,
     /// The loggers, by number.
     pub loggers: Vec<NewLogger>,
+    /// The files that the loggers are done with.
+    pub(crate) sealed: SealedFiles,
 }
 
 /// Where a logger begins.
@@ -69,7 +72,7 @@ impl NewGeneration {
                 create_log_file(disk, directory, database, name, first_epoch, file_bytes).map_err(at)?;
             loggers.push(NewLogger { directory: directory.clone(), sequence: 1, file, reserved_bytes });
         }
-        Ok(NewGeneration { database, generation, first_epoch, loggers })
+        Ok(NewGeneration { database, generation, first_epoch, loggers, sealed: SealedFiles::default() })
     }
 }
 

@@ -14,6 +14,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ensilo_disk::{Disk, Lock, LockHeld};
 use ensilo_epoch::Epoch;
@@ -24,15 +25,17 @@ use super::database_files::{DatabaseFiles, LOCK, list_log_files, remove_leftover
 use super::error::{Consequence, Damage, Finding, OpenError};
 use super::generation::{NewGeneration, create_directory};
 use super::known_file::damages_of;
-use super::log_file::{LogFile, read_header};
+use super::log_file::{LogFile, has_zeros_from, read_header};
 use super::manifest_file::{
     MANIFEST, MANIFEST_NEW, install_manifest, read_manifest, remove_if_there, spell_path, spelled_path,
 };
 use super::own_manifest::check_on_disk;
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
-use super::survey::{Survey, survey};
-use crate::format::{CheckpointEntry, DatabaseId, FILE_HEADER_BYTES, LogFileName, LoggerFiles, Manifest};
+use super::survey::{Names, Survey, survey};
+use crate::format::{
+    CheckpointEntry, DatabaseId, EPOCH_END, FILE_HEADER_BYTES, LogFileName, LoggerFiles, Manifest,
+};
 
 /// What a directory holds. As long as this lives, nobody else can open it.
 pub struct Found {
@@ -41,6 +44,8 @@ pub struct Found {
     lock: Box<dyn Lock>,
     /// `None` for a new database.
     database: Option<(Manifest, Survey)>,
+    /// Whether everything was replayed, and nothing was wrong.
+    was_replayed: AtomicBool,
 }
 
 /// Where the log of a new generation goes.
@@ -76,7 +81,7 @@ pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
             Some((manifest, survey))
         }
     };
-    Ok(Found { disk: Arc::clone(disk), dir: dir.to_path_buf(), lock, database })
+    Ok(Found { disk: Arc::clone(disk), dir: dir.to_path_buf(), lock, database, was_replayed: false.into() })
 }
 
 /// Takes the lock of the database in `dir`, which is there.
@@ -195,18 +200,7 @@ fn unfinished_backup(dir: &Path) -> OpenError {
 /// Whether nothing was written behind the header, if there is one.
 pub(super) fn is_empty_log_file(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
-    let len = file.len_bytes().map_err(OpenError::io("read", path))?;
-    let mut bytes = vec![0; 1 << 20];
-    let mut at = FILE_HEADER_BYTES as u64;
-    while at < len {
-        let piece = bytes.len().min(usize::try_from(len - at).unwrap_or(usize::MAX));
-        file.read_at(at, &mut bytes[..piece]).map_err(OpenError::io("read", path))?;
-        if bytes[..piece].iter().any(|&byte| byte != 0) {
-            return Ok(false);
-        }
-        at += piece as u64;
-    }
-    Ok(true)
+    has_zeros_from(&*file, FILE_HEADER_BYTES as u64).map_err(OpenError::io("read", path))
 }
 
 /// Syncs the log files of the last generation, and the names in their directories.
@@ -258,7 +252,7 @@ impl Found {
         manifest: Manifest,
         survey: Survey,
     ) -> Found {
-        Found { disk, dir, lock, database: Some((manifest, survey)) }
+        Found { disk, dir, lock, database: Some((manifest, survey)), was_replayed: false.into() }
     }
 
     /// Whether there is no database yet.
@@ -325,7 +319,11 @@ impl Found {
             return Ok(Replayed::default());
         };
         let files = found.replay_files(&self.dir, manifest, found.durable_epoch);
-        replay(&*self.disk, &files, target, threads, progress).map_err(|error| self.with_consequence(error))
+        let replayed = replay(&*self.disk, &files, target, threads, progress);
+        let replayed = replayed.map_err(|error| self.with_consequence(error))?;
+        // Relaxed: whoever begins a generation owns this.
+        self.was_replayed.store(true, Ordering::Relaxed);
+        Ok(replayed)
     }
 
     /// Damage that replay came upon, with its place and what it means; that takes a look at everything.
@@ -362,8 +360,14 @@ impl Found {
     ) -> Result<(NewGeneration, DatabaseFiles), OpenError> {
         assert!(options.first_epoch > self.largest_epoch(), "an epoch that is on disk already");
         assert!(!options.directories.is_empty(), "a log without directories");
-        let Found { disk, dir, lock, database } = self;
+        if options.first_epoch >= EPOCH_END {
+            return Err(OpenError::Refused(
+                "no epochs are left for another opening of the database".to_owned(),
+            ));
+        }
+        let Found { disk, dir, lock, database, was_replayed } = self;
         check_on_disk(&*disk, &dir, database.as_ref().map(|(manifest, _)| manifest))?;
+        let names = if was_replayed.into_inner() { Names::Proved } else { Names::Hints };
         let directories: BTreeSet<&PathBuf> = options.directories.iter().collect();
         let manifest = match &database {
             None => {
@@ -378,7 +382,7 @@ impl Found {
             Some((manifest, survey)) => {
                 survey.unfinished.iter().try_for_each(|path| remove_if_there(&*disk, path))?;
                 remove_leftovers(&*disk, &dir, manifest, manifest.log_directories())?;
-                Manifest { earlier: survey.earlier_files(manifest, last_epoch), ..manifest.clone() }
+                Manifest { earlier: survey.earlier_files(manifest, last_epoch, names), ..manifest.clone() }
             }
         };
         let manifest = Manifest {
@@ -405,7 +409,8 @@ impl Found {
         install_manifest(&*disk, &dir, &manifest)?;
         let known = database.as_ref().map(|(before, _)| before.log_directories()).unwrap_or_default();
         remove_leftovers(&*disk, &dir, &manifest, known)?;
-        Ok((generation, DatabaseFiles::new(disk, dir, manifest, lock)))
+        let files = DatabaseFiles::new(disk, dir, manifest, generation.sealed.clone(), lock);
+        Ok((generation, files))
     }
 }
 

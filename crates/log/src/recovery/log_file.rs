@@ -1,8 +1,10 @@
 //! One log file as it is found: its header, and what a scan of it says.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use ensilo_disk::Disk;
+use ensilo_disk::{Disk, File};
+use ensilo_epoch::Epoch;
 
 use super::error::{Finding, OpenError};
 use super::generation::log_identity;
@@ -50,17 +52,50 @@ impl LogFile {
         Ok(())
     }
 
-    /// What its blocks and its name say of what was on disk, as far as they were looked at.
+    /// What its blocks say of what was on disk, if they were looked at.
     pub(super) fn evidence(&self) -> Evidence {
-        let mut evidence = self.scan.as_ref().map(|scan| scan.evidence).unwrap_or_default();
-        evidence.largest_epoch = evidence.largest_epoch.max(self.name.largest_epoch.unwrap_or_default());
-        evidence
+        self.scan.as_ref().map(|scan| scan.evidence).unwrap_or_default()
     }
 
     /// Whether it has blocks, as far as is known: one that is sealed by its name must have.
     pub(super) fn has_blocks(&self) -> bool {
         self.name.largest_epoch.is_some() || self.scan.as_ref().is_some_and(|scan| scan.evidence.has_blocks)
     }
+}
+
+/// Whether the name of a sealed file contradicts its blocks, the last entry of which is of epoch `found`, 0 if there is none: a file
+/// without entries is named after an epoch of the time when it was sealed, which no block says.
+pub(super) fn misnamed(name: LogFileName, found: Epoch) -> Option<Finding> {
+    let named = name.largest_epoch.filter(|&named| named != found && found != Epoch::default())?;
+    Some(Finding::Misnamed { named, found })
+}
+
+/// Whether nothing was ever written to the file of this identity but its header, and perhaps not even that.
+pub(super) fn is_unused(disk: &dyn Disk, path: &Path, identity: &FileIdentity) -> Result<bool, OpenError> {
+    let (_, header) = read_header(disk, path, identity)?;
+    let from = match header {
+        Ok(_) => FILE_HEADER_BYTES as u64,
+        Err(Finding::Header(_)) => 0,
+        Err(_) => return Ok(false),
+    };
+    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
+    has_zeros_from(&*file, from).map_err(OpenError::io("read", path))
+}
+
+/// Whether a file has nothing but zeros from this offset on.
+pub(super) fn has_zeros_from(file: &dyn File, from: u64) -> io::Result<bool> {
+    let len = file.len_bytes()?;
+    let mut bytes = vec![0; 1 << 20];
+    let mut at = from;
+    while at < len {
+        let piece = bytes.len().min(usize::try_from(len - at).unwrap_or(usize::MAX));
+        file.read_at(at, &mut bytes[..piece])?;
+        if bytes[..piece].iter().any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+        at += piece as u64;
+    }
+    Ok(true)
 }
 
 /// The length of a file, and its header if it is the one that it should be.

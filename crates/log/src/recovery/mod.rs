@@ -22,6 +22,7 @@ mod progress;
 mod repair;
 mod replay;
 mod scan;
+mod sealed_files;
 mod survey;
 mod verify;
 
@@ -37,6 +38,7 @@ pub use inspect::{Found, GenerationOptions, inspect, manifest_of};
 pub use progress::{Progress, ProgressReport};
 pub use repair::{Repaired, repair};
 pub use replay::{Replay, Replayed};
+pub(crate) use sealed_files::SealedFiles;
 pub use verify::{Verified, verify};
 
 #[cfg(test)]

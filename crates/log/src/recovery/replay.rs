@@ -16,7 +16,7 @@ use ensilo_epoch::Epoch;
 use super::block_stream::Chunk;
 use super::error::{Consequence, Finding, OpenError, ReplayError};
 use super::progress::Progress;
-use crate::format::{FileIdentity, FileRole, Write};
+use crate::format::{FileIdentity, FileRole, LogFileName, Write};
 
 mod apply;
 mod reader;
@@ -86,6 +86,8 @@ pub(super) struct ReplayFile {
     pub(super) first_epoch: Epoch,
     /// Entries of later epochs were never stored.
     pub(super) last_epoch: Epoch,
+    /// The name of a sealed file, if it was not compared with the blocks yet.
+    pub(super) unproved_name: Option<LogFileName>,
     /// How many bytes it has, for the progress.
     pub(super) bytes: u64,
     /// What is lost if it is damaged.

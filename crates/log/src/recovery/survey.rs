@@ -9,7 +9,7 @@ use ensilo_epoch::Epoch;
 use super::chain::{Chain, Depth, Flaw, Place};
 use super::database_files::list_log_files;
 use super::error::{Consequence, Damage, Finding, OpenError};
-use super::log_file::{LogFile, read_header};
+use super::log_file::{LogFile, is_unused, read_header};
 use super::replay::{Extent, ReplayFile};
 use super::scan::{Evidence, Scan};
 use crate::format::{BlockEnd, CheckpointPart, EarlierFile, FileIdentity, FileRole, LogFileName, Manifest};
@@ -33,6 +33,15 @@ pub(super) struct Survey {
 pub(super) struct Earlier {
     pub(super) entry: EarlierFile,
     pub(super) file: LogFile,
+}
+
+/// What the names of sealed files are worth that no survey has looked into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    /// A replay has compared them with the files.
+    Proved,
+    /// Nothing.
+    Hints,
 }
 
 /// A survey while it is made.
@@ -93,7 +102,7 @@ impl Surveyor<'_> {
         let reach = chains.iter().map(|chain| chain.reach).min().unwrap_or(self.manifest.first_epoch);
         Ok(Survey {
             durable_epoch: before(reach),
-            largest_epoch: self.largest_epoch(&listed, &chains),
+            largest_epoch: self.largest_epoch(&chains),
             damages: self.damages(reach),
             chains,
             earlier,
@@ -132,19 +141,26 @@ impl Surveyor<'_> {
                 let mut file = LogFile::open(self.disk, self.dir, directory, name, self.manifest.database)?;
                 file.scan(self.disk)?;
                 self.strangers.merge(file.evidence());
-                let finding = match &file.header {
-                    Err(finding @ (Finding::OtherDatabase(_) | Finding::OtherFile)) => finding.clone(),
-                    _ if is_extra => Finding::OtherFile,
-                    _ if file.has_blocks() => Finding::LaterGeneration(name.generation),
-                    _ => {
-                        unfinished.push(file.path);
-                        continue;
-                    }
-                };
-                self.flaws.push(Flaw { file: file.path, offset: None, finding });
+                match self.finding_of(&file, is_extra)? {
+                    Some(finding) => self.flaws.push(Flaw { file: file.path, offset: None, finding }),
+                    None => unfinished.push(file.path),
+                }
             }
         }
         Ok(unfinished)
+    }
+
+    /// What is wrong with a log file that the manifest knows nothing of; nothing with one that an interrupted opening left.
+    fn finding_of(&self, file: &LogFile, is_extra: bool) -> Result<Option<Finding>, OpenError> {
+        Ok(Some(match &file.header {
+            Err(finding @ (Finding::OtherDatabase(_) | Finding::OtherFile)) => finding.clone(),
+            _ if is_extra => Finding::OtherFile,
+            _ if file.evidence().has_blocks => Finding::LaterGeneration(file.name.generation),
+            _ if file.name.largest_epoch.is_some() => Finding::Stranger,
+            _ if is_unused(self.disk, &file.path, &file.identity)? => return Ok(None),
+            Ok(_) => Finding::LaterGeneration(file.name.generation),
+            Err(_) => Finding::Stranger,
+        }))
     }
 
     fn survey_earlier(
@@ -224,13 +240,13 @@ impl Surveyor<'_> {
         self.flaws.push(Flaw { file: file.path.clone(), offset, finding: Finding::Behind { stored } });
     }
 
-    fn largest_epoch(&self, listed: &BTreeMap<String, Vec<LogFileName>>, chains: &[Chain]) -> Epoch {
-        let names = listed.values().flatten().filter_map(|name| name.largest_epoch);
+    /// Files that were not looked at have names that say no later epoch, which replay compares with what they hold.
+    fn largest_epoch(&self, chains: &[Chain]) -> Epoch {
         let seen = chains.iter().map(|chain| &chain.evidence).chain([&self.strangers]);
         let seen = seen.map(|evidence| evidence.largest_epoch);
         let checkpoint = self.manifest.checkpoint.iter().map(|checkpoint| checkpoint.end_epoch);
         let known = [self.manifest.first_epoch, self.manifest.durable_epoch];
-        names.chain(seen).chain(checkpoint).chain(known).max().unwrap_or_default()
+        seen.chain(checkpoint).chain(known).max().unwrap_or_default()
     }
 
     /// What the flaws mean, if the log reaches `reach`.
@@ -249,7 +265,7 @@ impl Surveyor<'_> {
             consequence,
         };
         let log = self.flaws.iter().map(|flaw| match flaw.finding {
-            Finding::LaterGeneration(_) => damage(flaw, Consequence::Everything),
+            Finding::LaterGeneration(_) | Finding::Stranger => damage(flaw, Consequence::Everything),
             _ => damage(flaw, of_log),
         });
         let checkpoint = self.checkpoint_flaws.iter().map(|flaw| damage(flaw, Consequence::Checkpoint));
@@ -336,11 +352,16 @@ impl Survey {
                     extent: Extent::Part { bytes, records, digest },
                     first_epoch: Epoch::default(),
                     last_epoch,
+                    unproved_name: None,
                     bytes,
                     consequence: Consequence::Checkpoint,
                 }
             }));
         }
+        // The names of files of earlier generations stand in the manifest.
+        let is_unproved = |file: &LogFile, extent| {
+            extent == Extent::Seal && file.name.generation == manifest.generation && file.scan.is_none()
+        };
         let mut log: Vec<(&LogFile, Extent, Epoch)> = Vec::new();
         for earlier in &self.earlier {
             let Some(usable) = earlier.usable() else { continue };
@@ -357,6 +378,7 @@ impl Survey {
             extent,
             first_epoch: begin_epoch,
             last_epoch: durable_epoch.min(last_epoch),
+            unproved_name: is_unproved(file, extent).then_some(file.name),
             bytes: match extent {
                 Extent::Bytes(bytes) => bytes,
                 Extent::Seal | Extent::Part { .. } => file.bytes,
@@ -366,8 +388,14 @@ impl Survey {
         files
     }
 
-    /// The log files that the next generation needs, if nothing after `last_epoch` counts.
-    pub(super) fn earlier_files(&self, manifest: &Manifest, last_epoch: Epoch) -> Vec<EarlierFile> {
+    /// The log files that the next generation needs, if nothing after `last_epoch` counts. `names` says whether the names of sealed files
+    /// were compared with all that the files hold.
+    pub(super) fn earlier_files(
+        &self,
+        manifest: &Manifest,
+        last_epoch: Epoch,
+        names: Names,
+    ) -> Vec<EarlierFile> {
         let begin_epoch =
             manifest.checkpoint.as_ref().map_or(Epoch::default(), |checkpoint| checkpoint.begin_epoch);
         let kept = self
@@ -376,8 +404,8 @@ impl Survey {
             .filter_map(Earlier::usable)
             .map(|usable| EarlierFile { durable_epoch: usable.durable_epoch.min(last_epoch), ..usable });
         let chains = self.chains.iter().flat_map(Chain::extents);
-        let new =
-            chains.filter(|(file, _)| file.last_entry() >= begin_epoch).map(|(file, extent)| EarlierFile {
+        let new = chains.filter(|(file, _)| file.last_entry(names) >= begin_epoch).map(|(file, extent)| {
+            EarlierFile {
                 directory: file.directory.clone(),
                 name: file.name,
                 valid_bytes: match extent {
@@ -385,17 +413,19 @@ impl Survey {
                     Extent::Seal | Extent::Part { .. } => None,
                 },
                 durable_epoch: last_epoch,
-            });
+            }
+        });
         kept.chain(new).collect()
     }
 }
 
 impl LogFile {
-    /// No entry of the file has a later epoch, as far as is known.
-    fn last_entry(&self) -> Epoch {
-        match &self.scan {
-            Some(scan) => scan.last_entry,
-            None => self.name.largest_epoch.unwrap_or(Epoch::new(u64::MAX)),
+    /// No entry of the file has a later epoch. A name alone proves nothing.
+    fn last_entry(&self, names: Names) -> Epoch {
+        match (&self.scan, self.name.largest_epoch) {
+            (Some(scan), _) => scan.last_entry,
+            (None, Some(named)) if names == Names::Proved => named,
+            _ => Epoch::new(u64::MAX),
         }
     }
 }

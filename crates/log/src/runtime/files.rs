@@ -15,7 +15,7 @@ use super::error::{Attempt, LogError};
 use super::log_file::LogFile;
 use super::monitor::Monitor;
 use crate::format::{BlockCodec, DatabaseId, LogFileName};
-use crate::recovery::{NewGeneration, create_log_file, log_identity};
+use crate::recovery::{NewGeneration, SealedFiles, create_log_file, log_identity};
 
 /// The files of all loggers.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Files {
     file_bytes: u64,
     /// By logger.
     directories: Vec<PathBuf>,
+    /// Those that have their last names.
+    sealed: SealedFiles,
     state: Monitor<State>,
 }
 
@@ -47,7 +49,7 @@ enum Chore {
 impl Files {
     /// The files of a new generation, and of each logger the one that it begins with.
     pub(crate) fn new(disk: Arc<dyn Disk>, files: NewGeneration, file_bytes: u64) -> (Files, Vec<LogFile>) {
-        let NewGeneration { database, generation, first_epoch, loggers } = files;
+        let NewGeneration { database, generation, first_epoch, loggers, sealed } = files;
         let (mut directories, mut first, mut chores) = (Vec::new(), Vec::new(), VecDeque::new());
         for (logger, new) in (0u32..).zip(loggers) {
             let name = LogFileName { generation, logger, sequence: new.sequence, largest_epoch: None };
@@ -59,7 +61,7 @@ impl Files {
         }
         let next = first.iter().map(|_| None).collect();
         let state = Monitor::new(State { next, chores, is_ended: false });
-        (Files { disk, database, file_bytes, directories, state }, first)
+        (Files { disk, database, file_bytes, directories, sealed, state }, first)
     }
 
     /// The file that the logger goes on in, if it is made already.
@@ -128,7 +130,9 @@ impl Files {
         let path = directory.join(file.name.sealed(largest_epoch).to_string());
         let failed = |error| LogError::io(Attempt::Name, &path, error);
         self.disk.rename(&file.path, &path).map_err(failed)?;
-        self.disk.sync_dir(directory).map_err(|error| LogError::io(Attempt::Sync, directory, error))
+        self.disk.sync_dir(directory).map_err(|error| LogError::io(Attempt::Sync, directory, error))?;
+        self.sealed.add(file.name, largest_epoch);
+        Ok(())
     }
 }
 

@@ -6,9 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_disk::Disk;
+use ensilo_epoch::Epoch;
 
 use super::super::block_stream::{BlockStream, Chunk, Next};
 use super::super::error::{Finding, OpenError};
+use super::super::log_file::misnamed;
 use super::{Extent, ReplayFile, Work};
 use crate::format::BlockEnd;
 
@@ -71,7 +73,7 @@ impl<'d> Reader<'d> {
         }
         let mut stream = BlockStream::new(&*file, limit);
         let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-        let mut end = BlockEnd::None;
+        let (mut end, mut last_entry) = (BlockEnd::None, Epoch::default());
         while end == BlockEnd::None && !is_over() {
             let mut chunk = self.chunk();
             match stream.next(&mut chunk).map_err(OpenError::io("read", path))? {
@@ -80,6 +82,7 @@ impl<'d> Reader<'d> {
                         chunk.blocks().for_each(|(_, block)| digest.update(&block[4..8]));
                     }
                     end = chunk.end;
+                    last_entry = last_entry.max(last_entry_of(&chunk));
                     if work.send(Work { file: number, chunk }).is_err() {
                         // All workers are gone: they have panicked, which the scope of the threads passes on.
                         return Ok(());
@@ -91,8 +94,21 @@ impl<'d> Reader<'d> {
                 Next::End => break,
             }
         }
-        if is_over() { Ok(()) } else { check_end(replayed, end, stream.offset(), digest.finalize() as u32) }
+        if is_over() {
+            return Ok(());
+        }
+        check_end(replayed, end, stream.offset(), digest.finalize() as u32)?;
+        match replayed.unproved_name.and_then(|name| misnamed(name, last_entry)) {
+            Some(finding) => Err(replayed.damage(None, finding)),
+            None => Ok(()),
+        }
     }
+}
+
+/// The last epoch of an entry in these blocks, as their headers say.
+fn last_entry_of(chunk: &Chunk) -> Epoch {
+    let last = chunk.blocks().filter_map(|(sealed, _)| sealed.header.epochs);
+    last.map(|(_, last)| last).max().unwrap_or_default()
 }
 
 /// Whether the blocks of a file ended where and how they have to.

@@ -5,6 +5,7 @@ mod damage;
 mod fuzzing;
 mod history;
 mod model;
+mod names;
 mod recovery;
 mod repair;
 mod tools;

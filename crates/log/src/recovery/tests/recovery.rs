@@ -214,6 +214,7 @@ fn a_checkpoint_takes_the_place_of_the_log_before_it() {
     assert_eq!(checkpoint.id, 2);
     // The next opening needs no log file whose entries are all in the checkpoint.
     let options = options(&found, 2);
+    found.replay(&AnyOrder::default(), 1, &Progress::new()).unwrap();
     let (_, files) = found.next_generation(&options).unwrap();
     let earlier = &files.manifest().earlier;
     assert_eq!(earlier.len(), 2);

@@ -14,7 +14,8 @@ use crate::format::{
 };
 use crate::recovery::{
     CheckpointPlace, CheckpointWriterOptions, DatabaseFiles, FinishedCheckpoint, Found, GenerationOptions,
-    InstalledCheckpoint, NewGeneration, OpenError, Progress, create_log_file, inspect, log_identity,
+    InstalledCheckpoint, NewGeneration, OpenError, Progress, SealedFiles, create_log_file, inspect,
+    log_identity,
 };
 
 pub(crate) const DIR: &str = "db";
@@ -25,6 +26,7 @@ pub(crate) struct TestLog {
     pub(crate) disk: Arc<SimulatedDisk>,
     pub(crate) files: DatabaseFiles,
     pub(crate) loggers: Vec<TestLogger>,
+    sealed: SealedFiles,
     pub(crate) durable_epoch: Epoch,
     pub(crate) first_epoch: Epoch,
     pub(crate) compression: Compression,
@@ -75,7 +77,7 @@ impl TestLog {
     }
 
     pub(crate) fn new(disk: Arc<SimulatedDisk>, generation: NewGeneration, files: DatabaseFiles) -> TestLog {
-        let NewGeneration { database, generation, first_epoch, loggers } = generation;
+        let NewGeneration { database, generation, first_epoch, loggers, sealed } = generation;
         let loggers = (0u32..)
             .zip(loggers)
             .map(|(logger, new)| {
@@ -93,7 +95,7 @@ impl TestLog {
             })
             .collect();
         let durable_epoch = Epoch::new(first_epoch.get() - 1);
-        TestLog { disk, files, loggers, durable_epoch, first_epoch, compression: Compression::None }
+        TestLog { disk, files, loggers, sealed, durable_epoch, first_epoch, compression: Compression::None }
     }
 
     /// Appends a block to a logger's file, without a sync.
@@ -153,6 +155,7 @@ impl TestLog {
             .rename(&directory.join(logger.name.to_string()), &directory.join(sealed.to_string()))
             .unwrap();
         logger.file.set_len(logger.offset).unwrap();
+        self.sealed.add(logger.name, logger.largest_epoch);
         logger.name = next;
         logger.file = file;
         logger.codec = BlockCodec::new(&log_identity(database, next));
