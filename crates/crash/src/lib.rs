@@ -19,3 +19,4 @@ pub mod serial;
 pub mod setup;
 pub mod state;
 pub mod victim;
+pub mod watched;

@@ -10,8 +10,8 @@ use super::random::Random;
 
 /// What is to fail, for [`SimulatedDisk::set_faults`](super::SimulatedDisk::set_faults). The default is nothing.
 ///
-/// The n-th operation is counted from 1, from the moment the faults were planned. Each of these errors comes once: a database that
-/// asks again succeeds, and must not believe it.
+/// The n-th operation is counted from 1, from the moment the faults were planned. Each of these errors comes once, unless
+/// [`Faults::goes_on_failing`]: a database that asks again succeeds, and must not believe it.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     /// How much of a failed write is done, and what a failed sync loses, follows from it.
@@ -24,8 +24,12 @@ pub struct Faults {
     /// stored; the others are lost for good though reads still show them, and no later sync stores them. The names of a
     /// directory stay as they were, unsynced.
     pub sync_error_at: Option<u64>,
+    /// The n-th `sync_dir` fails with an I/O error. The names of the directory stay as they were, unsynced.
+    pub dir_sync_error_at: Option<u64>,
     /// The n-th `create`, `rename`, `remove`, `remove_dir`, `create_dir_all` or `lock` fails with an I/O error and changes nothing.
     pub name_error_at: Option<u64>,
+    /// All operations of the kind fail from the n-th on, so that none comes to heal what the first has left.
+    pub goes_on_failing: bool,
     /// All files together can hold no more bytes than this, preallocated ones included. What does not fit fails with `StorageFull`, after
     /// as many bytes as fit were written. Removed files give their bytes back.
     pub no_space_after_bytes: Option<u64>,
@@ -42,6 +46,8 @@ pub struct Counts {
     pub writes: u64,
     /// Of `sync_data`, `sync_all` and `sync_dir`.
     pub syncs: u64,
+    /// Of `sync_dir`.
+    pub dir_syncs: u64,
     /// Of `create`, `rename`, `remove`, `remove_dir`, `create_dir_all` and `lock`.
     pub name_changes: u64,
 }
@@ -168,25 +174,40 @@ impl FaultState {
     /// Counts a read; whether it fails.
     pub(super) fn count_read(&mut self) -> bool {
         self.counts.reads += 1;
-        self.faults.read_error_at == Some(self.counts.reads)
+        self.strikes(self.faults.read_error_at, self.counts.reads)
     }
 
     /// Counts a write; whether it fails.
     pub(super) fn count_write(&mut self) -> bool {
         self.counts.writes += 1;
-        self.faults.write_error_at == Some(self.counts.writes)
+        self.strikes(self.faults.write_error_at, self.counts.writes)
     }
 
-    /// Counts a sync; whether it fails.
+    /// Counts the sync of a file; whether it fails.
     pub(super) fn count_sync(&mut self) -> bool {
         self.counts.syncs += 1;
-        self.faults.sync_error_at == Some(self.counts.syncs)
+        self.strikes(self.faults.sync_error_at, self.counts.syncs)
+    }
+
+    /// Counts the sync of a directory; whether it fails.
+    pub(super) fn count_dir_sync(&mut self) -> bool {
+        self.counts.dir_syncs += 1;
+        self.count_sync() || self.strikes(self.faults.dir_sync_error_at, self.counts.dir_syncs)
     }
 
     /// Counts a change of names; the error it fails with.
     pub(super) fn count_name_change(&mut self) -> io::Result<()> {
         self.counts.name_changes += 1;
-        if self.faults.name_error_at == Some(self.counts.name_changes) { Err(io_error()) } else { Ok(()) }
+        if self.strikes(self.faults.name_error_at, self.counts.name_changes) {
+            Err(io_error())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether an operation of this number fails, if the n-th of its kind is to.
+    fn strikes(&self, at: Option<u64>, number: u64) -> bool {
+        at.is_some_and(|at| number == at || self.faults.goes_on_failing && number > at)
     }
 }
 

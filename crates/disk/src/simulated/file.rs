@@ -32,6 +32,7 @@ impl SimulatedFile {
 
     fn sync(&self) -> io::Result<()> {
         self.shared.sync(
+            false,
             |state| state.fail_sync(self.inode),
             |state, moment| {
                 state.sync_until(self.inode, moment);

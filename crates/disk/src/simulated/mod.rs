@@ -179,13 +179,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One sync: counted, held up by the gate, then failed or done by the caller's functions.
+    /// One sync of a file or a directory: counted, held up by the gate, then failed or done by the caller's functions.
     fn sync(
         &self,
+        is_of_dir: bool,
         fail: impl FnOnce(&mut State),
         store: impl FnOnce(&mut State, u64) -> io::Result<()>,
     ) -> io::Result<()> {
-        let begun = self.lock_state().begin_sync()?;
+        let begun = self.lock_state().begin_sync(is_of_dir)?;
         if let Some(gate) = begun.gate {
             gate.pass(|| self.lock_state().is_dead());
         }
@@ -233,7 +234,7 @@ impl Disk for SimulatedDisk {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.shared.sync(|_| {}, |state, moment| state.sync_dir_until(dir, moment))
+        self.shared.sync(true, |_| {}, |state, moment| state.sync_dir_until(dir, moment))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {

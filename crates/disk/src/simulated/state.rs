@@ -363,9 +363,9 @@ impl State {
         if fails { Err(io_error()) } else { Ok(()) }
     }
 
-    pub(super) fn begin_sync(&mut self) -> io::Result<BegunSync> {
+    pub(super) fn begin_sync(&mut self, is_of_dir: bool) -> io::Result<BegunSync> {
         self.check_alive()?;
-        let fails = self.faults.count_sync();
+        let fails = if is_of_dir { self.faults.count_dir_sync() } else { self.faults.count_sync() };
         Ok(BegunSync { moment: self.moment, fails, gate: self.faults.gate() })
     }
 

@@ -38,6 +38,34 @@ fn the_nth_write_fails_after_some_of_it_and_the_next_succeeds() {
 }
 
 #[test]
+fn the_nth_sync_of_a_directory_fails_and_those_of_files_are_not_counted_with_it() {
+    let (disk, file) = disk_with_file(100);
+    disk.set_faults(Faults { dir_sync_error_at: Some(2), ..Faults::default() });
+    file.sync_all().unwrap();
+    disk.sync_dir(path("")).unwrap();
+    disk.create(path("b"), 0).unwrap();
+    assert_eq!(disk.sync_dir(path("")).unwrap_err().raw_os_error(), Some(5));
+    assert!(!disk.is_synced());
+    disk.sync_dir(path("")).unwrap();
+    assert!(disk.is_synced());
+    assert_eq!(disk.counts(), Counts { syncs: 4, dir_syncs: 3, name_changes: 1, ..Counts::default() });
+}
+
+#[test]
+fn what_goes_on_failing_is_never_healed() {
+    let (disk, _file) = disk_with_file(100);
+    disk.set_faults(Faults { dir_sync_error_at: Some(2), goes_on_failing: true, ..Faults::default() });
+    disk.create(path("b"), 0).unwrap();
+    disk.sync_dir(path("")).unwrap();
+    assert!(disk.is_synced());
+    disk.remove(path("b")).unwrap();
+    for _ in 0..5 {
+        disk.sync_dir(path("")).unwrap_err();
+        assert!(!disk.is_synced());
+    }
+}
+
+#[test]
 fn a_failed_new_length_may_have_been_set() {
     let mut lengths = Vec::new();
     for seed in 0..20 {
