@@ -66,16 +66,18 @@ impl Database {
 impl<P: Protocol> Database<P> {
     pub(crate) fn open_in_memory(options: Options) -> Result<Self> {
         let engine_options = options.engine_options();
-        Ok(Self::owning(Shared::new(options, engine_options)?))
+        Self::owning(Shared::new(options, engine_options)?)
     }
 
     pub(crate) fn open_on(options: Options, disk: Arc<dyn Disk>, directory: PathBuf) -> Result<Self> {
-        Ok(Self::owning(durable::open(options, disk, directory)?))
+        Self::owning(durable::open(options, disk, directory)?)
     }
 
-    fn owning(shared: Shared<P>) -> Self {
+    fn owning(shared: Shared<P>) -> Result<Self> {
         let shared = Arc::new(shared);
-        Database { owner: Arc::new(Owner(Arc::clone(&shared))), shared }
+        let database = Database { owner: Arc::new(Owner(Arc::clone(&shared))), shared: Arc::clone(&shared) };
+        database.shared.collector.start(shared)?;
+        Ok(database)
     }
 
     #[inline(always)]

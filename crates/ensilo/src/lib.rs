@@ -89,6 +89,7 @@
 extern crate self as ensilo;
 
 mod catalog;
+mod collector;
 mod database;
 mod durability;
 mod durable;

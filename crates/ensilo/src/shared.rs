@@ -1,6 +1,6 @@
 //! What the handles, threads and transactions of one database share.
 
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::barrier;
@@ -9,6 +9,7 @@ use ensilo_sync::unchecked::AtomicBool;
 use ensilo_txn::{AbortReason, Engine, EngineOptions, Protocol, Worker};
 
 use crate::catalog::Catalog;
+use crate::collector::{Collector, Watched};
 use crate::durability::Durability;
 use crate::durable::Durable;
 use crate::local::Local;
@@ -37,6 +38,7 @@ pub(crate) struct Shared<P: Protocol> {
     is_closed: AtomicBool,
     slots: Mutex<Slots<P>>,
     pool: OnceLock<Pool>,
+    pub(crate) collector: Collector,
     /// Log and checkpoints, once they run. Never for a database in memory only.
     durable: OnceLock<Durable>,
 }
@@ -44,7 +46,7 @@ pub(crate) struct Shared<P: Protocol> {
 /// The slots of all threads that have made a request.
 struct Slots<P: Protocol> {
     is_closed: bool,
-    registered: Vec<Weak<Slot<ThreadWorker<P>>>>,
+    registered: Vec<Arc<Watched<P>>>,
     workers_made: u64,
 }
 
@@ -64,6 +66,7 @@ impl<P: Protocol> Shared<P> {
             is_closed: AtomicBool::new(false),
             slots: Mutex::new(Slots { is_closed: false, registered: Vec::new(), workers_made: 0 }),
             pool: OnceLock::new(),
+            collector: Collector::default(),
             durable: OnceLock::new(),
         })
     }
@@ -77,7 +80,26 @@ impl<P: Protocol> Shared<P> {
     /// The calling thread's worker.
     #[inline]
     pub(crate) fn enter(&self) -> Result<Entered<'_, ThreadWorker<P>>> {
-        worker::enter(&self.key, || self.new_worker(), |slot| self.register(slot))
+        worker::enter(&self.key, || self.new_slot())
+    }
+
+    /// A slot for the calling thread, which is closed with the database.
+    fn new_slot(&self) -> Result<Arc<Slot<ThreadWorker<P>>>> {
+        let mut worker = self.new_worker()?;
+        let counters = worker.raw.counters();
+        let slot = Arc::new(Slot::new(worker));
+        let mut slots = self.lock_slots();
+        if slots.is_closed {
+            return Err(Error::Closed);
+        }
+        slots.registered.retain(|watched| watched.slot.strong_count() > 0);
+        slots.registered.push(Arc::new(Watched::new(&slot, counters)));
+        Ok(slot)
+    }
+
+    /// The slots of all threads, as far as they live.
+    pub(crate) fn watched(&self) -> Vec<Arc<Watched<P>>> {
+        self.lock_slots().registered.clone()
     }
 
     /// A worker that belongs to no thread's cache.
@@ -89,17 +111,6 @@ impl<P: Protocol> Shared<P> {
         slots.workers_made += 1;
         let local = Local::new(self.id(), self.id() << 32 | slots.workers_made, &self.row_ids, &self.records);
         Ok(ThreadWorker { raw: self.engine.worker(), local })
-    }
-
-    /// Remembers a slot, to close it with the database.
-    fn register(&self, slot: Weak<Slot<ThreadWorker<P>>>) -> Result<()> {
-        let mut slots = self.lock_slots();
-        if slots.is_closed {
-            return Err(Error::Closed);
-        }
-        slots.registered.retain(|slot| slot.strong_count() > 0);
-        slots.registered.push(slot);
-        Ok(())
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -118,7 +129,8 @@ impl<P: Protocol> Shared<P> {
             self.is_closed.store(true, Ordering::Relaxed);
             std::mem::take(&mut slots.registered)
         };
-        let slots: Vec<_> = registered.iter().filter_map(Weak::upgrade).collect();
+        self.collector.stop();
+        let slots: Vec<_> = registered.iter().filter_map(|watched| watched.slot.upgrade()).collect();
         slots.iter().for_each(|slot| slot.mark_closed());
         barrier::heavy();
         slots.iter().for_each(|slot| drop(slot.take_if_idle()));

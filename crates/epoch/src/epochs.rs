@@ -235,6 +235,12 @@ impl Epochs {
         &self.pool
     }
 
+    /// Whether something waits that participants have left behind.
+    #[must_use]
+    pub fn has_orphans(&self) -> bool {
+        self.orphans.waiting().0 > 0
+    }
+
     pub(crate) fn claim_slot(&self) -> &Slot {
         self.slots.claim()
     }

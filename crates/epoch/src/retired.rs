@@ -2,6 +2,7 @@
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
+use std::sync::TryLockError;
 
 use ensilo_slab::{AccountId, Heap};
 use ensilo_sync::sync::{Mutex, MutexGuard};
@@ -75,7 +76,12 @@ impl Orphans {
 
     /// Takes what is ripe, at most `budget` blocks, and hands it to `free`. Does nothing while another participant is at it.
     pub(crate) fn collect(&self, horizon: Epoch, budget: usize, mut free: impl FnMut(Retired)) -> usize {
-        let Ok(mut left) = self.left.try_lock() else { return 0 };
+        let mut left = match self.left.try_lock() {
+            Ok(left) => left,
+            // Poisoned: as in `left`.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return 0,
+        };
         let Left { lists, objects, bytes } = &mut *left;
         let mut freed = 0;
         for list in &mut *lists {

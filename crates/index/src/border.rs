@@ -28,15 +28,12 @@ mod suffixes;
 
 use std::ptr;
 
-use ensilo_epoch::Guard;
-use ensilo_slab::AccountId;
 use ensilo_sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
 pub(crate) use self::find::{Content, Place, Probe};
 use crate::WIDTH;
 use crate::interior::Interior;
 use crate::key::{LAYER, SUFFIX};
-use crate::locked::Locked;
 use crate::node::{Link, Node};
 use crate::permuter::Permuter;
 use crate::run::Run;
@@ -213,21 +210,5 @@ impl Border {
         {
             bag.append_copy(slot, suffix);
         }
-    }
-
-    /// Makes it the root of an empty layer. The caller owns the tree alone.
-    pub(crate) fn clear(&self, guard: &Guard<'_>, account: AccountId) {
-        let locked = Locked::lock(self);
-        self.truncate(0);
-        self.set_run(Run::NONE);
-        self.next.store(None);
-        self.parent.store(None);
-        let suffixes = self.suffixes();
-        self.suffixes.store(ptr::null_mut(), Ordering::Release);
-        if let Some(bag) = suffixes {
-            // SAFETY: it was made with the tree's account, and this node, the only one that did, refers to it no more.
-            unsafe { bag.retire(guard, account) };
-        }
-        locked.unlock_as_root();
     }
 }

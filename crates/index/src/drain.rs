@@ -1,4 +1,6 @@
-//! Emptying a tree that nobody else uses.
+//! Taking a tree apart that nobody else uses, in pieces.
+
+use std::ptr::NonNull;
 
 use ensilo_epoch::Guard;
 use ensilo_slab::AccountId;
@@ -7,66 +9,67 @@ use crate::Masstree;
 use crate::border::Border;
 use crate::key::LAYER;
 use crate::locked::Locked;
-use crate::node::{Kind, Node, NodeRef};
-use crate::remove::first_border;
+use crate::node::{Header, Kind, Node, NodeRef};
+
+/// A tree that is being taken apart.
+///
+/// Where it is dropped before the end, the nodes that are left go with the pool.
+#[derive(Debug)]
+pub struct Drain {
+    /// Nodes that are left, each with all below it. A node stands once either here or below one that stands here.
+    pending: Vec<NonNull<Header>>,
+    account: AccountId,
+}
+
+// SAFETY: the nodes belong to the `Drain` alone: `Masstree::into_drain` takes the tree from everybody else. Blocks of memory may be
+// given back on any thread.
+unsafe impl Send for Drain {}
 
 impl Masstree {
-    /// Removes all keys and gives the memory of all nodes but one back; `each` gets every value, in no particular order.
-    ///
-    /// It takes the tree alone: nobody can be inside it. Stamps that were taken before are not current any more, and stay
-    /// safe to ask about until their guards end.
-    pub fn drain(&mut self, guard: &Guard<'_>, mut each: impl FnMut(u64)) {
+    /// Begins to take the tree apart: see [`Drain::step`].
+    #[must_use]
+    pub fn into_drain(self) -> Drain {
         let account = self.account;
-        let root = self.root(guard);
-        let kept = first_border(root);
-        drain_node(root, kept, guard, account, &mut each);
-        kept.clear(guard, account);
-        self.set_root(kept.node());
+        Drain { pending: vec![self.into_root()], account }
     }
 }
 
-/// Retires the node and all below it, except the one that is kept.
-fn drain_node(
-    node: NodeRef<'_>,
-    kept: &Border,
-    guard: &Guard<'_>,
-    account: AccountId,
-    each: &mut dyn FnMut(u64),
-) {
-    match node.kind() {
-        Kind::Interior(interior) => {
-            for child in (0..=interior.len()).filter_map(|place| interior.child(place)) {
-                drain_node(child, kept, guard, account, each);
-            }
-            // SAFETY: the tree is ours alone, made with this account, and forgets the node.
-            unsafe { interior.retire(guard, account) };
-        }
-        Kind::Border(border) => {
-            drain_slots(border, kept, guard, account, each);
-            if !std::ptr::eq(border, kept) {
-                Locked::lock(border).unlock_deleted();
-                // SAFETY: as for interior nodes.
-                unsafe { border.retire_with_suffixes(guard, account) };
+impl Drain {
+    /// Gives the memory of at most `nodes_max` nodes back, once it cannot be reached any more; `each` gets every value in them, in no
+    /// particular order. True when nothing is left.
+    ///
+    /// Stamps that were taken before are not current any more, and stay safe to ask about until their guards end.
+    pub fn step(&mut self, guard: &Guard<'_>, nodes_max: usize, mut each: impl FnMut(u64)) -> bool {
+        for _ in 0..nodes_max {
+            let Some(node) = self.pending.pop() else { return true };
+            // SAFETY: N2 for the node; it is not freed before it is retired below.
+            let node = unsafe { NodeRef::new(node) };
+            match node.kind() {
+                Kind::Interior(interior) => {
+                    let children = (0..=interior.len()).filter_map(|place| interior.child(place));
+                    self.pending.extend(children.map(NodeRef::pointer));
+                    // SAFETY: the tree is ours alone, made with this account, and the node has left it; its children are remembered.
+                    unsafe { interior.retire(guard, self.account) };
+                }
+                Kind::Border(border) => self.drain_border(border, guard, &mut each),
             }
         }
+        self.pending.is_empty()
     }
-}
 
-fn drain_slots(
-    border: &Border,
-    kept: &Border,
-    guard: &Guard<'_>,
-    account: AccountId,
-    each: &mut dyn FnMut(u64),
-) {
-    for slot in border.permuter().slots() {
-        let value = border.value(slot);
-        if border.kind(slot) == LAYER {
-            // SAFETY: the slot has kind LAYER, and nobody else is here to change that.
-            drain_node(top_of(unsafe { NodeRef::from_word(value) }), kept, guard, account, each);
-        } else {
-            each(value);
+    fn drain_border(&mut self, border: &Border, guard: &Guard<'_>, each: &mut impl FnMut(u64)) {
+        for slot in border.permuter().slots() {
+            let value = border.value(slot);
+            if border.kind(slot) == LAYER {
+                // SAFETY: the slot has kind LAYER, and nobody else is here to change that.
+                self.pending.push(top_of(unsafe { NodeRef::from_word(value) }).pointer());
+            } else {
+                each(value);
+            }
         }
+        Locked::lock(border).unlock_deleted();
+        // SAFETY: as for interior nodes.
+        unsafe { border.retire_with_suffixes(guard, self.account) };
     }
 }
 

@@ -23,7 +23,7 @@
 //!
 //! # Memory
 //! Nodes come from `Guard::allocate` for the tree's account and go back through `Guard::retire`. A tree that is dropped leaves
-//! its nodes to the pool; [`Masstree::drain`] gives them back before.
+//! its nodes to the pool; [`Masstree::into_drain`] gives them back before, in pieces.
 
 mod ancestors;
 mod border;
@@ -56,6 +56,7 @@ mod unlink;
 mod verify;
 mod version;
 
+pub use drain::Drain;
 pub use get::Lookup;
 pub use insert::{InsertError, InsertObserver, Inserted};
 #[cfg(shuttle)]

@@ -75,12 +75,6 @@ impl<'g, N: Node> Locked<'g, N> {
         self.unlock_as(after)
     }
 
-    /// Unlocks a node that is the only one left.
-    pub(crate) fn unlock_as_root(self) {
-        let after = self.held.after_becoming_the_root();
-        self.unlock_as(after);
-    }
-
     /// Unlocks a node that has left the tree.
     pub(crate) fn unlock_deleted(self) {
         let after = self.held.after_deletion();

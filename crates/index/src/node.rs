@@ -129,6 +129,10 @@ impl<'g> NodeRef<'g> {
     pub(crate) fn as_ptr(self) -> *mut Header {
         self.header.as_ptr()
     }
+
+    pub(crate) fn pointer(self) -> NonNull<Header> {
+        self.header
+    }
 }
 
 /// Starts to load the lines of a node at `node`.

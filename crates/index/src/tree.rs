@@ -1,10 +1,12 @@
 //! The tree itself: where its top layer begins.
 
+use std::ptr::NonNull;
+
 use ensilo_epoch::Guard;
 use ensilo_slab::{AccountId, OutOfMemory};
 
 use crate::border::Border;
-use crate::node::{Child, Node, NodeRef};
+use crate::node::{Child, Header, Node, NodeRef};
 
 /// An ordered index from byte strings of up to [`KEY_LEN_MAX`](crate::KEY_LEN_MAX) bytes to words other than 0.
 ///
@@ -33,7 +35,12 @@ impl Masstree {
         self.root.load().unwrap_or_else(|| panic!("a tree has a root"))
     }
 
-    /// The caller holds the lock of the old root, or is alone.
+    /// The root of the top layer of a tree that nobody uses any more.
+    pub(crate) fn into_root(self) -> NonNull<Header> {
+        self.root.load().unwrap_or_else(|| panic!("a tree has a root")).pointer()
+    }
+
+    /// The caller holds the lock of the old root.
     pub(crate) fn set_root(&self, root: NodeRef<'_>) {
         self.root.store(Some(root));
     }

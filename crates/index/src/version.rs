@@ -91,10 +91,6 @@ impl NodeVersion {
         NodeVersion(self.0 & !ROOT)
     }
 
-    pub(crate) fn after_becoming_the_root(self) -> NodeVersion {
-        NodeVersion((self.0 + SHRINK) | ROOT)
-    }
-
     pub(crate) fn after_deletion(self) -> NodeVersion {
         NodeVersion((self.0 + SHRINK) | DELETED)
     }

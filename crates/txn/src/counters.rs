@@ -48,6 +48,17 @@ impl WorkerCounters {
         self.unhooks.subtract(1);
     }
 
+    /// Transactions that have ended. It stays as long as the worker is idle.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        let aborts: u64 = self.aborts.iter().map(Counter::get).sum();
+        self.commits.get() + self.snapshots.get() + aborts
+    }
+
+    pub(crate) fn has_deleted_records(&self) -> bool {
+        self.unhooks.get() > 0
+    }
+
     /// Adds this worker's counters to `sum`.
     pub(crate) fn add_to(&self, sum: &mut TransactionStatistics) {
         sum.commits += self.commits.get();

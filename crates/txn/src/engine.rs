@@ -1,9 +1,13 @@
 //! The engine: what the workers of one database share.
 
+mod collect;
+
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use ensilo_epoch::{Epoch, EpochOptions, Epochs, Guard, Participant};
+use collect::DroppedStore;
+pub use collect::Remains;
+use ensilo_epoch::{Epoch, EpochOptions, Epochs, Participant};
 use ensilo_index::Masstree;
 use ensilo_log::Log;
 use ensilo_slab::{AccountId, OutOfMemory, Pool, Usage};
@@ -12,7 +16,6 @@ use ensilo_sync::sync::Mutex;
 use crate::counters::{TransactionStatistics, WorkerCounters};
 use crate::global_tid::GlobalTid;
 use crate::protocol::Protocol;
-use crate::record::RecordPtr;
 use crate::registry::{StoreRegistry, lock};
 use crate::store::{Store, TableId};
 use crate::work_list::WorkList;
@@ -68,18 +71,11 @@ impl Shared {
     }
 }
 
-/// A store whose transactions have still to end before its memory can go.
-#[derive(Debug)]
-struct DroppedStore {
-    store: Arc<Store>,
-    epoch: Epoch,
-}
-
 /// One database's epochs, memory, stores and workers, run by protocol `P`.
 pub struct Engine<P: Protocol> {
     pub(crate) shared: Shared,
     pool: Arc<Pool>,
-    /// States of workers that have left: the next worker goes on with one, and the others collect their garbage meanwhile.
+    /// States of workers that have left: the next worker goes on with one. Their garbage is collected meanwhile.
     parked: WorkList<Box<WorkerState<P>>>,
     dropped: WorkList<DroppedStore>,
     counters: Mutex<Vec<Arc<WorkerCounters>>>,
@@ -195,18 +191,18 @@ impl<P: Protocol> Engine<P> {
         }
         let steward = lock(&self.steward);
         // SAFETY: nobody else has seen this store.
-        unsafe { store.drain(&steward.pin(), |_| ()) };
+        unsafe { store.take_apart() }.step(&steward.pin(), usize::MAX, |_| ());
         Err(NewStoreError::IdTaken(id))
     }
 
-    /// Drops the store under `id`: operations on it abort from now on, and its memory is freed once the transactions that are
-    /// running have ended. False when there is no such store.
+    /// Drops the store under `id`: operations on it abort from now on, and [`Engine::collect_left_behind`] frees its memory, once the
+    /// transactions that are running have ended. False when there is no such store.
     pub fn drop_store(&self, id: TableId) -> bool {
         let Some(store) = self.shared.stores.remove(id) else { return false };
         store.mark_dropped();
         // [drop] The flag is stored before this epoch is read: once the memory horizon has passed it, every transaction sees the flag.
         let epoch = lock(&self.steward).retire_epoch();
-        self.dropped.push(DroppedStore { store, epoch });
+        self.dropped.push(DroppedStore::new(store, epoch));
         true
     }
 
@@ -229,68 +225,6 @@ impl<P: Protocol> Engine<P> {
     /// Gives back the state of a worker that leaves.
     pub(crate) fn park(&self, state: Box<WorkerState<P>>) {
         self.parked.push(state);
-    }
-
-    /// Collects some of the garbage of parked workers and frees dropped stores, unless another worker is at it. True when this caller has
-    /// no more to do before the next tick. Called by workers between transactions.
-    pub(crate) fn collect_for_others(&self, participant: &Participant) -> bool {
-        let mut is_done = true;
-        self.parked.visit(|parked| {
-            for state in parked.iter_mut() {
-                is_done &= P::collect(&self.shared, &state.participant, &mut state.context);
-            }
-            parked.iter().any(|state| state.has_garbage())
-        });
-        self.dropped.visit(|dropped| {
-            let horizon = self.shared.epochs.memory_horizon();
-            dropped.retain(|dropped| {
-                let is_free = dropped.epoch < horizon;
-                if is_free {
-                    self.free_store(&dropped.store, &participant.pin());
-                }
-                !is_free
-            });
-            !dropped.is_empty()
-        });
-        is_done
-    }
-
-    /// Frees the nodes and records of a store that no transaction can reach.
-    fn free_store(&self, store: &Store, guard: &Guard<'_>) {
-        // SAFETY: the store was dropped in an epoch before the memory horizon: whoever pinned before has ended, and whoever
-        // pinned after saw the flag and left the tree alone.
-        unsafe {
-            store.drain(guard, |value| {
-                // SAFETY: the values of a store's tree are its records, which nobody else can reach; a deleted record belongs
-                // to the unhook list of the worker that deleted it, which retires it when it finds the store gone.
-                let record = RecordPtr::from_index_value(value);
-                if record.belongs_to_unhook() {
-                } else if P::SLABS {
-                    record.free(guard);
-                } else {
-                    record.free_general(guard);
-                }
-            });
-        }
-        self.shared.stores.set_drained(store.id());
-    }
-}
-
-impl<P: Protocol> Drop for Engine<P> {
-    /// Slabs go as a whole; records that lie elsewhere are freed one by one.
-    fn drop(&mut self) {
-        if P::SLABS {
-            return;
-        }
-        let participant = self.shared.epochs.participant();
-        let dropped = self.dropped.take().into_iter().map(|dropped| dropped.store);
-        // No worker is left: each has a reference to the engine.
-        for store in dropped.chain(self.shared.stores.all()) {
-            self.free_store(&store, &participant.pin());
-        }
-        for mut state in self.parked.take() {
-            P::free_garbage(&state.participant, &mut state.context);
-        }
     }
 }
 

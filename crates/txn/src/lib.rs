@@ -39,7 +39,7 @@ mod worker;
 pub use abort::{Abort, AbortReason};
 pub use checkpoint::CheckpointRecord;
 pub use counters::{TransactionStatistics, WorkerCounters};
-pub use engine::{Engine, EngineOptions, EngineStatistics, NewStoreError, Shared};
+pub use engine::{Engine, EngineOptions, EngineStatistics, NewStoreError, Remains, Shared};
 pub use ensilo_epoch::{Advance, Epoch, EpochCounters, EpochOptions};
 pub use ensilo_index::{Direction, KEY_LEN_MAX};
 pub use ensilo_slab::{AccountId, Usage};

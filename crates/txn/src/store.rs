@@ -6,8 +6,7 @@
 use std::cell::UnsafeCell;
 use std::fmt;
 
-use ensilo_epoch::Guard;
-use ensilo_index::Masstree;
+use ensilo_index::{Drain, Masstree};
 use ensilo_sync::atomic::{AtomicBool, Ordering};
 
 use crate::abort::{Abort, AbortReason};
@@ -32,15 +31,17 @@ impl TableId {
     }
 }
 
+const _: () = assert!(!std::mem::needs_drop::<Masstree>());
+
 /// One tree of records.
 pub struct Store {
     id: TableId,
     is_dropped: AtomicBool,
-    /// Shared by all transactions until the store is drained, and then the drainer's alone.
+    /// Shared by all transactions, until it is taken out: see [`Store::take_apart`].
     index: UnsafeCell<Masstree>,
 }
 
-// SAFETY: the tree is Sync, and exclusive access to it is taken only in `drain`, whose caller vouches that nobody shares it.
+// SAFETY: the tree is Sync, and it is taken out only in `take_apart`, whose caller vouches that nobody shares it.
 unsafe impl Sync for Store {}
 
 impl Store {
@@ -78,18 +79,18 @@ impl Store {
     /// The tree, for a transaction that has found the store not dropped after it pinned, or through the registry.
     #[inline]
     pub(crate) fn index(&self) -> &Masstree {
-        // SAFETY: exclusive access is taken only in `drain`, when no such transaction is left.
+        // SAFETY: it is taken out only in `take_apart`, when no such transaction is left.
         unsafe { &*self.index.get() }
     }
 
-    /// Frees the tree's nodes and hands out its values.
+    /// Begins to take the tree apart.
     ///
     /// # Safety
     /// Nobody else uses the tree, now or later: the store was dropped and every transaction of that time has ended, or nobody has seen
-    /// the store.
-    pub(crate) unsafe fn drain(&self, guard: &Guard<'_>, each: impl FnMut(u64)) {
-        // SAFETY: the caller's promise makes this the only reference.
-        unsafe { (*self.index.get()).drain(guard, each) }
+    /// the store. This is called once.
+    pub(crate) unsafe fn take_apart(&self) -> Drain {
+        // SAFETY: the caller's promise makes this the last use of the field, which has nothing to drop.
+        unsafe { self.index.get().read() }.into_drain()
     }
 
     pub(crate) fn mark_dropped(&self) {

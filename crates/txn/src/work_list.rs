@@ -1,4 +1,4 @@
-//! Work that is left for whoever comes by: a list behind a lock, and a hint that spares them the lock.
+//! Work that is left for others: a list behind a lock, and a hint that spares them the lock.
 //!
 //! # Memory ordering
 //! The hint is Relaxed throughout: what it announces is read under the lock. [`WorkList::push`] puts the item in and then sets the
@@ -12,6 +12,7 @@ use std::sync::TryLockError;
 use ensilo_sync::atomic::{AtomicBool, Ordering};
 use ensilo_sync::sync::Mutex;
 
+use crate::engine::Remains;
 use crate::registry::lock;
 
 /// See the module's documentation.
@@ -43,33 +44,33 @@ impl<T> WorkList<T> {
         std::mem::take(&mut *lock(&self.items))
     }
 
-    /// Gives the items to `work`, which returns whether they have work left. Does nothing where there is no work, and while another
-    /// thread is at it.
-    pub(crate) fn visit(&self, work: impl FnOnce(&mut Vec<T>) -> bool) {
+    /// Gives the items to `work`, and returns what that has left. Does nothing where there is no work, and while another thread is at it.
+    pub(crate) fn visit(&self, work: impl FnOnce(&mut Vec<T>) -> Remains) -> Remains {
         // The load first: a swap would take the cache line from all others who look.
         if !self.has_work.load(Ordering::Relaxed) || !self.has_work.swap(false, Ordering::Relaxed) {
-            return;
+            return Remains::Nothing;
         }
-        let mut left = Left { hint: &self.has_work, is_some: true };
+        let mut left = Left { hint: &self.has_work, remains: Remains::Later };
         let mut items = match self.items.try_lock() {
             Ok(items) => items,
             // The list itself is whole: what panicked was the work on an item.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
+            Err(TryLockError::WouldBlock) => return Remains::Later,
         };
-        left.is_some = work(&mut items);
+        left.remains = work(&mut items);
+        left.remains
     }
 }
 
 /// Sets the hint again where a visit leaves work, also when it panics.
 struct Left<'a> {
     hint: &'a AtomicBool,
-    is_some: bool,
+    remains: Remains,
 }
 
 impl Drop for Left<'_> {
     fn drop(&mut self) {
-        if self.is_some {
+        if self.remains != Remains::Nothing {
             self.hint.store(true, Ordering::Relaxed);
         }
     }
@@ -93,7 +94,7 @@ mod tests {
             list.visit(|items| {
                 visits += 1;
                 items[0] -= 1;
-                items[0] > 0
+                if items[0] > 0 { Remains::Now } else { Remains::Nothing }
             });
         }
         assert_eq!(visits, 2);
@@ -108,7 +109,7 @@ mod tests {
         let mut is_visited = false;
         list.visit(|items| {
             is_visited = items.len() == 1;
-            false
+            Remains::Nothing
         });
         assert!(is_visited);
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use ensilo_epoch::{Epoch, Participant};
 
-use crate::engine::Engine;
+use crate::counters::WorkerCounters;
+use crate::engine::{Engine, Remains, Shared};
 use crate::history::TransactionRecord;
 use crate::protocol::Protocol;
 
@@ -22,20 +23,36 @@ impl<P: Protocol> WorkerState<P> {
         WorkerState { participant, context: P::context(), collected_at: Epoch::new(0) }
     }
 
-    /// Whether there is garbage, ripe or not.
-    pub(crate) fn has_garbage(&self) -> bool {
-        self.participant.has_retired() || P::has_garbage(&self.context)
+    /// What waits to be freed, as far as `tick` tells.
+    pub(crate) fn remains(&self, tick: Epoch) -> Remains {
+        if !self.participant.has_retired() && !P::has_garbage(&self.context) {
+            Remains::Nothing
+        } else if self.collected_at == tick {
+            Remains::Later
+        } else {
+            Remains::Now
+        }
     }
 
-    /// Frees a bounded amount of garbage; true when nothing ripe is left.
+    /// Frees a bounded amount of garbage, unless this worker has freed all that was ripe at `tick`.
+    #[inline]
+    pub(crate) fn collect(&mut self, shared: &Shared) {
+        let tick = shared.epochs.last_tick();
+        if self.collected_at != tick {
+            self.collect_ripe(shared, tick);
+        }
+    }
+
     #[cold]
-    fn collect(&mut self, engine: &Engine<P>) -> bool {
-        let is_own_done = P::collect(&engine.shared, &self.participant, &mut self.context);
-        engine.collect_for_others(&self.participant) && is_own_done
+    fn collect_ripe(&mut self, shared: &Shared, tick: Epoch) {
+        if P::collect(shared, &self.participant, &mut self.context) {
+            self.collected_at = tick;
+        }
     }
 }
 
-/// Runs transactions, one at a time. Dropping it leaves its memory and garbage to the workers that stay.
+/// Runs transactions, one at a time. Dropping it leaves its memory to the next worker, and its garbage to
+/// [`Engine::collect_left_behind`].
 pub struct Worker<P: Protocol> {
     engine: Arc<Engine<P>>,
     /// Present until the worker is dropped.
@@ -53,30 +70,33 @@ impl<P: Protocol> Worker<P> {
         &self.engine
     }
 
-    /// Begins a read-write transaction. Between transactions, so here, the worker frees a bounded amount of garbage.
+    /// Begins a read-write transaction. Between transactions, so here, the worker frees a bounded amount of its garbage.
     #[inline]
     pub fn begin(&mut self) -> P::Transaction<'_> {
-        self.collect();
         let (engine, state) = self.parts();
+        state.collect(&engine.shared);
         P::begin(&engine.shared, &state.participant, &mut state.context)
     }
 
     /// Begins a read-only transaction on the newest snapshot, which is at most about two snapshot intervals old.
     #[inline]
     pub fn begin_snapshot(&mut self) -> P::Snapshot<'_> {
-        self.collect();
         let (engine, state) = self.parts();
+        state.collect(&engine.shared);
         P::begin_snapshot(&engine.shared, &state.participant, &mut state.context)
     }
 
-    /// Frees a bounded amount of garbage: the worker's own and that of workers that have left.
-    #[inline]
-    pub fn collect(&mut self) {
+    /// Frees a bounded amount of the worker's garbage, as another thread may do while the worker has nothing to do.
+    pub fn collect(&mut self) -> Remains {
         let (engine, state) = self.parts();
-        let tick = engine.shared.epochs.last_tick();
-        if state.collected_at != tick && state.collect(engine) {
-            state.collected_at = tick;
-        }
+        state.collect(&engine.shared);
+        state.remains(engine.shared.epochs.last_tick())
+    }
+
+    /// What the worker counts.
+    #[must_use]
+    pub fn counters(&mut self) -> Arc<WorkerCounters> {
+        Arc::clone(P::counters(&self.parts().1.context))
     }
 
     /// Takes the committed transactions that were recorded since the last call; empty unless the protocol records.

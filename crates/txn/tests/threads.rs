@@ -134,6 +134,7 @@ fn transfers_keep_the_sum_for_transactions_and_snapshots() {
     let done = engine.epochs().global_epoch().get();
     while engine.epochs().global_epoch().get() < done + 40 {
         worker.collect();
+        engine.collect_left_behind();
         std::thread::yield_now();
     }
     let left = engine.statistics().transactions;

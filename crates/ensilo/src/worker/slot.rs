@@ -1,55 +1,70 @@
-//! A slot: one thread's worker, which its thread uses without a lock and a closing database can take away.
+//! A slot: one thread's worker, which its thread uses without a lock, a visitor may use while the thread does not, and a closing
+//! database can take away.
 //!
 //! # Terms
-//! The *owner* is the thread whose cache holds the slot. The *closer* is any thread that closes the database.
+//! The *owner* is the thread whose cache holds the slot. The *closer* is any thread that closes the database. The *visitor* is any
+//! thread that uses the worker of an idle owner, as to collect its garbage.
 //! `W` is what the slot guards: the worker with its thread's scratch memory.
 //!
 //! # Invariants
 //! - S1: only the owner writes `is_busy`, and only between entering and leaving does it touch `worker`.
-//! - S2: whoever takes the worker out of the slot has won `is_claimed`, after `is_closed` was set.
-//! - S3: the owner touches `worker` only when it saw `is_closed` unset after setting `is_busy` (and the barrier).
+//! - S2: whoever takes the worker out of the slot has won `is_claimed`, after `access` was set to `CLOSED`.
+//! - S3: the owner touches `worker` only when it saw `access` to be `OPEN` after setting `is_busy` (and the barrier).
+//! - S4: others change `access` under the lock `visits` alone. It is `VISITED` only while a visitor holds that, and `CLOSED` for good. A
+//!   visitor touches `worker` only after it set `VISITED` and then (behind the barrier) saw `is_busy` unset.
 //!
 //! # Memory ordering
 //! `[slot-close]` is the store-buffering litmus test of [`ensilo_sync::barrier`]. The owner stores `is_busy`, light barrier, loads
-//! `is_closed`; the closer stores `is_closed`, heavy barrier, loads `is_busy`. At least one sees the other's store: either the
-//! owner does not enter, or the closer leaves the worker to it. The same holds when the owner leaves: it clears
-//! `is_busy`, light barrier, loads `is_closed`: either the closer sees the slot idle, or the owner sees that it is closed; when both
-//! do, `is_claimed` decides.
+//! `access`; closer and visitor store `access`, heavy barrier, load `is_busy`. At least one sees the other's store: either the
+//! owner does not enter, or they leave the worker to it. The same holds when the owner leaves: it clears
+//! `is_busy`, light barrier, loads `access`: either the closer sees the slot idle, or the owner sees that it is closed; when both
+//! do, `is_claimed` decides. An owner that finds a visitor stays busy, waits until the visit is over, and loads `access` again: a visitor
+//! that comes meanwhile finds it busy.
 //!
 //! | edge | from | to | what it carries |
 //! |---|---|---|---|
-//! | `[slot-leave]` | `leave`: `is_busy` Release | `close`: `is_busy` Acquire | the owner's last use of the worker before the closer takes it |
+//! | `[slot-leave]` | `leave`: `is_busy` Release | `take_if_idle`, `visit`: `is_busy` Acquire | the owner's last use of the worker before closer or visitor use it |
+//! | `[slot-visit]` | `visit`: `access` Release | `enter`: `access` Acquire | the visitor's use of the worker before the owner's next one |
 
-#![allow(
-    unsafe_code,
-    reason = "a worker that its thread uses without a lock and a closing thread takes away"
-)]
+#![allow(unsafe_code, reason = "a worker that its thread uses without a lock, and others while it is idle")]
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::sync::PoisonError;
 
-use ensilo_sync::atomic::{AtomicBool, Ordering};
+use ensilo_sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use ensilo_sync::sync::{Mutex, MutexGuard};
 use ensilo_sync::{CachePadded, barrier};
 
 use crate::{Error, Result};
 
+/// The owner may enter.
+const OPEN: u8 = 0;
+/// The owner may enter once the visit is over.
+const VISITED: u8 = 1;
+/// The owner may not enter.
+const CLOSED: u8 = 2;
+
 /// See the module's documentation.
 pub(crate) struct Slot<W> {
     flags: CachePadded<Flags>,
+    /// Held by a visitor during its visit, and by the closer while it marks the slot.
+    visits: Mutex<()>,
     worker: UnsafeCell<Option<W>>,
 }
 
 struct Flags {
     is_busy: AtomicBool,
-    is_closed: AtomicBool,
+    /// `OPEN`, `VISITED` or `CLOSED`.
+    access: AtomicU8,
     is_claimed: AtomicBool,
     light_is_free: bool,
 }
 
-// SAFETY: `worker` is the only part that is not Sync by itself. It is touched by the owner between entering and leaving (S1, S3) and by
-// the one thread that has won `is_claimed` (S2), and [slot-close] excludes that both happen; a closer on another
-// thread drops the worker there, hence `W: Send`.
+// SAFETY: `worker` is the only part that is not Sync by itself. It is touched by the owner between entering and leaving (S1, S3), by
+// the one thread that has won `is_claimed` (S2) and by a visitor (S4). [slot-close] excludes the owner from the time of the others, and the
+// lock `visits` these from each other's. A closer on another thread drops the worker there, hence `W: Send`.
 unsafe impl<W: Send> Sync for Slot<W> {}
 
 /// The owner's use of its worker, from entering to leaving. Not `Send`: it belongs to the thread that entered.
@@ -62,11 +77,11 @@ impl<W: Send> Slot<W> {
     pub(crate) fn new(worker: W) -> Self {
         let flags = Flags {
             is_busy: AtomicBool::new(false),
-            is_closed: AtomicBool::new(false),
+            access: AtomicU8::new(OPEN),
             is_claimed: AtomicBool::new(false),
             light_is_free: barrier::light_is_free(),
         };
-        Slot { flags: CachePadded::new(flags), worker: UnsafeCell::new(Some(worker)) }
+        Slot { flags: CachePadded::new(flags), visits: Mutex::new(()), worker: UnsafeCell::new(Some(worker)) }
     }
 
     /// Begins to use the worker.
@@ -86,7 +101,8 @@ impl<W: Send> Slot<W> {
         // Relaxed: ordered by [slot-close].
         flags.is_busy.store(true, Ordering::Relaxed);
         barrier::light(flags.light_is_free);
-        if flags.is_closed.load(Ordering::Relaxed) {
+        // Acquire: [slot-visit].
+        if flags.access.load(Ordering::Acquire) != OPEN && !self.wait_for_visitor() {
             self.leave();
             return Err(Error::Closed);
         }
@@ -100,13 +116,54 @@ impl<W: Send> Slot<W> {
 
     /// Whether the database was closed.
     pub(crate) fn is_closed(&self) -> bool {
-        self.flags.is_closed.load(Ordering::Relaxed)
+        self.flags.access.load(Ordering::Relaxed) == CLOSED
     }
 
-    /// Says that the database was closed; [`Slot::take_if_idle`] follows after a heavy barrier.
+    /// Says that the database was closed; [`Slot::take_if_idle`] follows after a heavy barrier. Waits for a visitor.
     pub(crate) fn mark_closed(&self) {
+        let _visits = self.lock_visits();
         // Relaxed: ordered by [slot-close].
-        self.flags.is_closed.store(true, Ordering::Relaxed);
+        self.flags.access.store(CLOSED, Ordering::Relaxed);
+    }
+
+    /// Lets `work` use the worker, unless its owner is using it or the database was closed. The owner waits until `work` returns, which
+    /// can ask whether it does by [`Slot::is_busy`].
+    pub(crate) fn visit<R>(&self, work: impl FnOnce(&mut W) -> R) -> Option<R> {
+        let _visits = self.lock_visits();
+        // A glance that spares a busy owner the rest.
+        if self.is_busy() || self.is_closed() {
+            return None;
+        }
+        // Relaxed: ordered by [slot-close].
+        self.flags.access.store(VISITED, Ordering::Relaxed);
+        let _visit = Visit { access: &self.flags.access };
+        barrier::heavy();
+        // Acquire: [slot-leave].
+        if self.flags.is_busy.load(Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: S4: the owner was not between entering and leaving behind the barrier, so that by [slot-close] it will find the
+        // slot visited when it next enters, and wait. The closer waits for the lock that this visitor holds, and finds
+        // the worker in its place.
+        unsafe { (*self.worker.get()).as_mut() }.map(work)
+    }
+
+    /// Waits until the visit that the owner has met is over; false when the database was closed.
+    #[cold]
+    fn wait_for_visitor(&self) -> bool {
+        loop {
+            // Acquire: [slot-visit].
+            match self.flags.access.load(Ordering::Acquire) {
+                OPEN => return true,
+                CLOSED => return false,
+                _ => drop(self.lock_visits()),
+            }
+        }
+    }
+
+    fn lock_visits(&self) -> MutexGuard<'_, ()> {
+        // It guards nothing that a panic could leave half done.
+        self.visits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the worker out of a slot that was marked closed before a heavy barrier, unless its owner is using it,
@@ -130,7 +187,7 @@ impl<W: Send> Slot<W> {
         // Release: [slot-leave].
         self.flags.is_busy.store(false, Ordering::Release);
         barrier::light(self.flags.light_is_free);
-        if self.flags.is_closed.load(Ordering::Relaxed) {
+        if self.flags.access.load(Ordering::Relaxed) == CLOSED {
             drop(self.claim());
         }
     }
@@ -146,6 +203,18 @@ impl<W: Send> Slot<W> {
         // the owner itself, leaving, or this is a closer that saw the slot idle after its heavy barrier, so that by
         // [slot-close] the owner will find the slot closed when it next enters.
         unsafe { (*self.worker.get()).take() }
+    }
+}
+
+/// A visit. Its end, also by a panic, lets the owner in.
+struct Visit<'s> {
+    access: &'s AtomicU8,
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        // Release: [slot-visit].
+        self.access.store(OPEN, Ordering::Release);
     }
 }
 
@@ -229,6 +298,27 @@ mod tests {
         assert_eq!(drops.load(Ordering::Relaxed), 1);
         // SAFETY: as above.
         assert!(matches!(unsafe { slot.enter() }, Err(Error::Closed)));
+    }
+
+    #[test]
+    fn a_visitor_uses_an_idle_worker_and_leaves_a_busy_or_closed_one_alone() {
+        let (slot, _) = slot();
+        assert_eq!(slot.visit(|worker| *worker.1 += 1), Some(()));
+        // SAFETY: one thread throughout.
+        let entered = unsafe { slot.enter() }.unwrap();
+        assert_eq!((*entered.1, slot.visit(|_| ())), (1, None));
+        drop(entered);
+        slot.mark_closed();
+        assert_eq!(slot.visit(|_| ()), None);
+    }
+
+    #[test]
+    fn an_owner_gets_in_again_after_a_visitor_that_panicked() {
+        let (slot, _) = slot();
+        let visit = std::panic::AssertUnwindSafe(|| slot.visit(|_| panic!("on purpose")));
+        assert!(std::panic::catch_unwind(visit).is_err());
+        // SAFETY: one thread throughout.
+        assert!(unsafe { slot.enter() }.is_ok());
     }
 
     #[test]

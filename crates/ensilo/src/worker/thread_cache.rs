@@ -14,8 +14,8 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 
 use super::slot::{Entered, Slot};
 use crate::{Error, Result};
@@ -86,19 +86,17 @@ impl Drop for Slots {
     }
 }
 
-/// Enters the calling thread's slot of the database. When the thread has none, `make` makes its worker, and `register` is told
-/// of the slot, to close it some day.
+/// Enters the calling thread's slot of the database. When the thread has none, `make` makes it.
 ///
 /// # Errors
-/// Those of [`Slot::enter`], of `make` and of `register`; [`Error::ThreadEnding`].
+/// Those of [`Slot::enter`] and of `make`; [`Error::ThreadEnding`].
 #[inline]
 pub(crate) fn enter<W: Send + 'static>(
     database: &DatabaseKey<W>,
-    make: impl FnOnce() -> Result<W>,
-    register: impl FnOnce(Weak<Slot<W>>) -> Result<()>,
+    make: impl FnOnce() -> Result<Arc<Slot<W>>>,
 ) -> Result<Entered<'_, W>> {
     let (last, slot) = LAST.get();
-    let slot = if last == database.id { slot } else { find_or_make(database.id, make, register)? };
+    let slot = if last == database.id { slot } else { find_or_make(database.id, make)? };
     // SAFETY: by C2 the pointer names an entry of this thread, by C1 of type `Slot<W>`. By C3 the entry stays while the slot
     // is busy, which it is as long as the value returned lives; that value is bound to this thread and cannot outlive
     // the borrow of the database, so it lies in a frame of the stack, which is gone when the thread's destructors run.
@@ -109,17 +107,12 @@ pub(crate) fn enter<W: Send + 'static>(
 #[cold]
 fn find_or_make<W: Send + 'static>(
     id: u64,
-    make: impl FnOnce() -> Result<W>,
-    register: impl FnOnce(Weak<Slot<W>>) -> Result<()>,
+    make: impl FnOnce() -> Result<Arc<Slot<W>>>,
 ) -> Result<*const ()> {
     let known = find(id)?.map(|slot| Arc::as_ptr(&slot).cast::<()>());
     let slot = match known {
         Some(slot) => slot,
-        None => {
-            let slot = Arc::new(Slot::new(make()?));
-            register(Arc::downgrade(&slot))?;
-            add(id, slot)?
-        }
+        None => add(id, make()?)?,
     };
     LAST.set((id, slot));
     Ok(slot)

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod catalog;
+mod collection;
 mod dynamic;
 mod errors;
 mod index_model;

@@ -3,6 +3,7 @@
 
 mod backups;
 mod checkpoints;
+mod collection;
 mod crashes;
 mod failures;
 mod log_records;

@@ -9,13 +9,13 @@ use super::*;
 
 const ITEMS: usize = 2;
 
-type Visit = fn(&WorkList<u32>, &mut dyn FnMut(&mut Vec<u32>) -> bool);
+type Visit = fn(&WorkList<u32>, &mut dyn FnMut(&mut Vec<u32>) -> Remains);
 
 /// Does all the work that is there; returns whether some is left, which is none.
-fn empty(items: &mut Vec<u32>, done: &mut usize) -> bool {
+fn empty(items: &mut Vec<u32>, done: &mut usize) -> Remains {
     *done += items.len();
     items.clear();
-    false
+    Remains::Nothing
 }
 
 /// Threads leave work while another one does what it finds. When they have ended, one more visit has to find the rest.
@@ -36,14 +36,14 @@ fn work_is_left_while_others_do_it(visit: Visit) {
 
 #[test]
 fn work_that_is_left_during_a_visit_is_found_by_the_next_one() {
-    loom::model(|| work_is_left_while_others_do_it(|list, work| list.visit(work)));
+    loom::model(|| work_is_left_while_others_do_it(|list, work| _ = list.visit(work)));
 }
 
 /// A visit as it must not be: it writes down, at its end, what it found under the lock.
-fn visit_that_overwrites_the_hint(list: &WorkList<u32>, work: &mut dyn FnMut(&mut Vec<u32>) -> bool) {
+fn visit_that_overwrites_the_hint(list: &WorkList<u32>, work: &mut dyn FnMut(&mut Vec<u32>) -> Remains) {
     if list.has_work.load(Ordering::Relaxed) {
-        let is_left = work(&mut lock(&list.items));
-        list.has_work.store(is_left, Ordering::Relaxed);
+        let remains = work(&mut lock(&list.items));
+        list.has_work.store(remains != Remains::Nothing, Ordering::Relaxed);
     }
 }
 

@@ -63,6 +63,72 @@ fn requests_meet_a_close(plant_fault: bool) {
     assert_eq!(drops.load(Ordering::Relaxed), 1, "whoever is last takes the worker out, once");
 }
 
+/// One thread makes two requests while another visits its worker; in the end it is closed.
+fn requests_meet_a_visitor(plant_fault: bool) {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let mut slot = Slot::new(Watched { uses: UnsafeCell::new(0), drops: Arc::clone(&drops) });
+    if plant_fault {
+        slot.plant_missing_barriers();
+    }
+    let slot = Arc::new(slot);
+    let owner = Arc::clone(&slot);
+    let requests = thread::spawn(move || {
+        for _ in 0..2 {
+            // SAFETY: this thread alone enters.
+            unsafe { owner.enter() }.unwrap_or_else(|error| panic!("{error}")).touch();
+        }
+    });
+    slot.visit(Watched::touch);
+    requests.join().unwrap();
+    assert!(slot.visit(Watched::touch).is_some(), "an idle worker can be visited");
+    slot.mark_closed();
+    barrier::heavy();
+    drop(slot.take_if_idle());
+    assert_eq!(drops.load(Ordering::Relaxed), 1);
+}
+
+/// The database is closed while a visitor comes and the owner makes a request.
+fn a_visitor_meets_a_close() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let slot = Arc::new(Slot::new(Watched { uses: UnsafeCell::new(0), drops: Arc::clone(&drops) }));
+    let (owner, visited) = (Arc::clone(&slot), Arc::clone(&slot));
+    let request = thread::spawn(move || {
+        // SAFETY: this thread alone enters.
+        if let Ok(mut entered) = unsafe { owner.enter() } {
+            entered.touch();
+        }
+    });
+    let visit = thread::spawn(move || _ = visited.visit(Watched::touch));
+    slot.mark_closed();
+    barrier::heavy();
+    drop(slot.take_if_idle());
+    request.join().unwrap();
+    visit.join().unwrap();
+    assert_eq!(drops.load(Ordering::Relaxed), 1, "whoever is last takes the worker out, once");
+}
+
+fn bounded(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(check);
+}
+
+#[test]
+fn owner_and_visitor_never_share_the_worker() {
+    bounded(4, || requests_meet_a_visitor(false));
+}
+
+#[test]
+fn the_model_notices_a_visitor_without_barriers() {
+    let planted = catch_unwind(AssertUnwindSafe(|| bounded(4, || requests_meet_a_visitor(true))));
+    assert!(planted.is_err());
+}
+
+#[test]
+fn owner_visitor_and_closer_never_share_the_worker_and_it_is_dropped_once() {
+    bounded(3, a_visitor_meets_a_close);
+}
+
 #[test]
 fn owner_and_closer_never_share_the_worker_and_it_is_dropped_once() {
     loom::model(|| requests_meet_a_close(false));

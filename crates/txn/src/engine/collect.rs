@@ -1,0 +1,149 @@
+//! What workers and stores leave behind when they go, and how it is freed in pieces by a thread in the background.
+//!
+//! Workers free their own garbage between transactions and nothing else, so that nobody pays for what others left.
+
+use std::sync::Arc;
+
+use ensilo_epoch::{Epoch, Guard};
+use ensilo_index::Drain;
+
+use super::Engine;
+use crate::protocol::Protocol;
+use crate::record::RecordPtr;
+use crate::registry::lock;
+use crate::store::Store;
+
+/// How many nodes of dropped stores a step takes apart, with all records in them.
+const NODES_MAX: usize = 16;
+
+/// How many blocks of retired memory a step frees.
+const BLOCKS_MAX: usize = 64;
+
+/// What a step of the collection has left. Ordered by how soon the next step should come.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remains {
+    /// No garbage.
+    Nothing,
+    /// Garbage that somebody may still reach.
+    Later,
+    /// Garbage that can be freed now.
+    Now,
+}
+
+/// A dropped store, whose transactions have still to end before its memory can go.
+#[derive(Debug)]
+pub(super) struct DroppedStore {
+    store: Arc<Store>,
+    epoch: Epoch,
+    /// What is left of the tree, once that is being taken apart.
+    drain: Option<Drain>,
+}
+
+impl DroppedStore {
+    /// A store that was dropped in `epoch`.
+    pub(super) fn new(store: Arc<Store>, epoch: Epoch) -> Self {
+        DroppedStore { store, epoch, drain: None }
+    }
+}
+
+impl<P: Protocol> Engine<P> {
+    /// Frees a bounded amount of what nobody else sees to: the garbage of workers that have left, and dropped stores. Called again and
+    /// again by one thread.
+    pub fn collect_left_behind(&self) -> Remains {
+        let parked = self.collect_parked();
+        let dropped = self.collect_dropped();
+        parked.max(dropped).max(self.collect_retired())
+    }
+
+    /// The epoch that has to be durable before deleted records can leave their trees that no snapshot needs any more; `None` where none
+    /// waits for that. While nothing is logged the durable epoch stands still, unless somebody asks for it.
+    #[must_use]
+    pub fn wanted_durable_epoch(&self) -> Option<Epoch> {
+        let durable = self.shared.log.get()?.durable_epoch();
+        let horizon = self.shared.epochs.snapshot_horizon();
+        let is_held_back = self.shared.epochs.snapshot_of(durable) < horizon;
+        let has_deleted = || lock(&self.counters).iter().any(|counters| counters.has_deleted_records());
+        (is_held_back && has_deleted()).then_some(horizon)
+    }
+
+    /// One parked worker at a time: a thread that wants to take one over waits for no more than that.
+    fn collect_parked(&self) -> Remains {
+        let tick = self.shared.epochs.last_tick();
+        self.parked.visit(|parked| {
+            if let Some(state) = parked.iter_mut().find(|state| state.remains(tick) == Remains::Now) {
+                state.collect(&self.shared);
+            }
+            parked.iter().map(|state| state.remains(tick)).max().unwrap_or(Remains::Nothing)
+        })
+    }
+
+    fn collect_dropped(&self) -> Remains {
+        self.dropped.visit(|dropped| {
+            let horizon = self.shared.epochs.memory_horizon();
+            let Some(at) = dropped.iter().position(|dropped| dropped.epoch < horizon) else {
+                return if dropped.is_empty() { Remains::Nothing } else { Remains::Later };
+            };
+            let steward = lock(&self.steward);
+            if self.free_some(&mut dropped[at], &steward.pin(), NODES_MAX) {
+                dropped.swap_remove(at);
+            }
+            Remains::Now
+        })
+    }
+
+    /// What the trees of dropped stores consisted of, and what participants left when they went.
+    fn collect_retired(&self) -> Remains {
+        let steward = lock(&self.steward);
+        if steward.collect(BLOCKS_MAX) == BLOCKS_MAX {
+            Remains::Now
+        } else if steward.has_retired() || self.shared.epochs.has_orphans() {
+            Remains::Later
+        } else {
+            Remains::Nothing
+        }
+    }
+
+    /// Frees some nodes, and the records in them, of a store that no transaction can reach; true when nothing is left.
+    fn free_some(&self, dropped: &mut DroppedStore, guard: &Guard<'_>, nodes_max: usize) -> bool {
+        let DroppedStore { store, drain, .. } = dropped;
+        // SAFETY: the store was dropped in an epoch before the memory horizon: whoever pinned before has ended, and whoever
+        // pinned after saw the flag and left the tree alone. `drain` remembers that it was done.
+        let drain = drain.get_or_insert_with(|| unsafe { store.take_apart() });
+        let is_empty = drain.step(guard, nodes_max, |value| {
+            // SAFETY: the values of a store's tree are its records, which nobody else can reach; a deleted record belongs
+            // to the unhook list of the worker that deleted it, which retires it when it finds the store gone.
+            unsafe {
+                let record = RecordPtr::from_index_value(value);
+                if record.belongs_to_unhook() {
+                } else if P::SLABS {
+                    record.free(guard);
+                } else {
+                    record.free_general(guard);
+                }
+            }
+        });
+        if is_empty {
+            self.shared.stores.set_drained(store.id());
+        }
+        is_empty
+    }
+}
+
+impl<P: Protocol> Drop for Engine<P> {
+    /// Slabs go as a whole; records that lie elsewhere are freed one by one.
+    fn drop(&mut self) {
+        if P::SLABS {
+            return;
+        }
+        let participant = self.shared.epochs.participant();
+        let in_use = self.shared.stores.all().into_iter();
+        let in_use = in_use.map(|store| DroppedStore::new(store, participant.global_epoch()));
+        // No worker is left: each has a reference to the engine.
+        for mut dropped in self.dropped.take().into_iter().chain(in_use) {
+            self.free_some(&mut dropped, &participant.pin(), usize::MAX);
+        }
+        for mut state in self.parked.take() {
+            P::free_garbage(&state.participant, &mut state.context);
+        }
+    }
+}
