@@ -14,6 +14,7 @@ mod change;
 mod index_set;
 mod load;
 mod rebuild;
+mod rebuild_broken;
 pub(crate) mod system;
 mod table_core;
 mod wait;
@@ -26,7 +27,8 @@ use ensilo_txn::{Engine, NewStoreError, Protocol, Store, TableId};
 
 pub(crate) use index_set::{IndexSet, Pinned, column_mask};
 use system::SystemTables;
-pub(crate) use table_core::{IndexCore, TableCore};
+pub use table_core::IndexState;
+pub(crate) use table_core::{EPOCH_SHOWN_MAX, IndexCore, TableCore};
 
 use crate::error::{Abort, Error, Name, Result};
 
@@ -126,16 +128,19 @@ fn new_store<P: Protocol>(engine: &Engine<P>, id: TableId) -> Result<Arc<Store>>
 }
 
 impl TableCore {
-    /// The schema with the indexes that there are now.
+    /// The schema with the indexes that there are now, broken ones too.
     pub(crate) fn current_schema(&self) -> Schema {
         let bare = self
             .schema
             .indexes()
             .iter()
             .fold((*self.schema).clone(), |schema, index| schema.without_index(index.name()));
-        self.indexes.snapshot().iter().filter(|index| index.is_ready()).fold(bare, |schema, index| {
-            // An index that exists passed this check when it was made.
-            schema.with_index(index.schema.clone()).unwrap_or(schema)
-        })
+        self.indexes.snapshot().iter().filter(|index| index.state() != IndexState::Building).fold(
+            bare,
+            |schema, index| {
+                // An index that exists passed this check when it was made.
+                schema.with_index(index.schema.clone()).unwrap_or(schema)
+            },
+        )
     }
 }

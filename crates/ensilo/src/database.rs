@@ -251,7 +251,7 @@ impl<P: Protocol> Database<P> {
         Ok(self.shared.catalog.tables().iter().map(|table| table.name.to_string()).collect())
     }
 
-    /// The schema of a table, with the indexes that can be read now.
+    /// The schema of a table, with the indexes that can be read now and those that are broken.
     ///
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::Closed`].
@@ -331,6 +331,43 @@ impl<P: Protocol> Database<P> {
     /// [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`].
     pub fn drop_index(&self, table: &str, name: &str) -> Result<()> {
         self.shared.drop_index(table, name)
+    }
+
+    /// Makes the entries of a broken index ([`Error::IndexBroken`]) anew from the rows, while others use the table; returns when it can be
+    /// read. It goes like [`Database::create_index`], and handles to the index stay good. An index that can be read is left as it is.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Row, Table};
+    /// # #[derive(Row)] #[row(table = "account", index(name = "by_email", columns(email), unique))]
+    /// # struct Account { #[row(key)] id: u32, email: String }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # db.create_table::<Account>()?;
+    /// let broken: Vec<_> = db
+    ///     .statistics()?
+    ///     .broken_indexes()
+    ///     .map(|(table, index)| (table.name.clone(), index.name.clone()))
+    ///     .collect();
+    /// for (table, index) in broken {
+    ///     let accounts = db.open_dynamic_table(&table)?;
+    ///     db.transact(|tx| {
+    ///         for rows in accounts.duplicates(tx, &index)? {
+    ///             // Which row is to stay is for the program to say; here it is the first one.
+    ///             rows[1..].iter().try_for_each(|key| accounts.delete(tx, key).map(|_| ()))?;
+    ///         }
+    ///         Ok(())
+    ///     })?;
+    ///     db.rebuild_index(&table, &index)?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::UnknownIndex`]; [`Error::IndexNotReady`] while it is built; [`Error::DuplicateKey`] when two rows
+    /// still have one key, [`Error::KeyTooLong`] when one's does not fit; [`Error::NestedRequest`] inside a request or while this thread
+    /// holds an interactive transaction; [`Error::OutOfMemory`], [`Error::Closed`]. The index is as broken as before then.
+    pub fn rebuild_index(&self, table: &str, name: &str) -> Result<()> {
+        self.shared.rebuild_index(&self.table_core(table)?, name)
     }
 
     /// What the database has counted, read while it runs: each figure is exact for some moment, not all for the same one.

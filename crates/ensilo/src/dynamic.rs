@@ -47,7 +47,7 @@ use crate::{Error, Result, Transaction};
 /// Every statement may return those of the methods of [`Table`](crate::Table), and [`Error::WrongType`] when a value does
 /// not fit its column or there are too few or too many; [`Error::UnknownColumn`]. Nothing has changed then.
 pub struct DynamicTable<P: Protocol = Silo> {
-    core: Arc<TableCore>,
+    pub(crate) core: Arc<TableCore>,
     protocol: PhantomData<fn(P) -> P>,
 }
 

@@ -13,7 +13,9 @@ use std::fmt;
 use ensilo_log::{LogError, OpenError};
 
 pub use abort::{Abort, AbortReason};
-pub use details::{DuplicateKey, MissingRow, Name, SchemaMismatch, TooLong, UserError, WrongType};
+pub use details::{
+    BrokenIndex, DuplicateKey, MissingRow, Name, SchemaMismatch, TooLong, UserError, WrongType,
+};
 
 /// The result of every request and statement.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -50,6 +52,14 @@ pub enum Error {
     /// Remedy: wait for the `create_index` that builds it; in a snapshot, try again after about one snapshot interval or
     /// use an ordinary transaction.
     IndexNotReady(Name),
+    /// The index does not fit the rows: when the database was opened, two rows had one key of it though it is unique, or a row's key was too
+    /// long for it. The rows, and the table's other indexes, are as they were. Writes do not keep the index, and so may add more rows with
+    /// one key.
+    ///
+    /// Remedy: [`Table::duplicates`](crate::Table::duplicates) lists the rows with one key; change or delete all but one of each, and call
+    /// [`Database::rebuild_index`](crate::Database::rebuild_index). Or do without the index, by
+    /// [`Database::drop_index`](crate::Database::drop_index).
+    IndexBroken(BrokenIndex),
     /// A schema or an index definition contradicts itself. Remedy: the text says what to change.
     InvalidSchema(Name),
     /// The static row type and the stored table differ. Remedy: use the row type that the table was created with.
@@ -164,6 +174,7 @@ impl fmt::Display for Error {
             Error::TableExists(name) => write!(f, "a table named {name} exists"),
             Error::IndexExists(name) => write!(f, "an index named {name} exists"),
             Error::IndexNotReady(name) => write!(f, "index {name} is not ready to be read here"),
+            Error::IndexBroken(broken) => broken.fmt(f),
             Error::InvalidSchema(text) => write!(f, "invalid schema: {text}"),
             Error::SchemaMismatch(mismatch) => mismatch.fmt(f),
             Error::WrongType(wrong) => wrong.fmt(f),

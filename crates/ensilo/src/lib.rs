@@ -91,6 +91,7 @@ extern crate self as ensilo;
 mod catalog;
 mod collector;
 mod database;
+mod duplicates;
 mod durability;
 mod durable;
 mod dynamic;
@@ -122,6 +123,7 @@ pub mod baseline {
 /// Rows, keys, schemas and values: the crate `ensilo-row`, whose traits `#[derive(Row)]` and `#[derive(Columns)]` name.
 pub use ensilo_row as row;
 
+pub use catalog::IndexState;
 pub use database::Database;
 pub use durability::{Durability, Ticket};
 pub use durable::{
@@ -137,8 +139,8 @@ pub use ensilo_row::{
 };
 pub use ensilo_txn::{Fault, Place, Protocol, Silo, Standard, Variant};
 pub use error::{
-    Abort, AbortReason, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch, TooLong, UserError,
-    WrongType,
+    Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch, TooLong,
+    UserError, WrongType,
 };
 pub use interactive::Interactive;
 pub use options::Options;

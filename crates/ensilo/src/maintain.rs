@@ -179,7 +179,15 @@ fn insert_entry<Raw: Write>(
             inner.note_insert(&index.store);
             Ok(None)
         }
-        Ok(false) if index.schema.is_unique() => Ok(Some(table.duplicate(Some(index), entry_key.as_bytes()))),
+        Ok(false) if index.schema.is_unique() => {
+            // Once writers leave an index alone, entries outlive their rows. Who sees such an entry and that its row is gone also sees
+            // the set without the index.
+            let kept = &table.indexes.load(inner.pinned).indexes;
+            if !kept.iter().any(|kept| std::ptr::eq(&**kept, index)) {
+                return Err(inner.inconsistent(index.store.id(), entry_key.as_bytes()));
+            }
+            Ok(Some(table.duplicate(Some(index), entry_key.as_bytes())))
+        }
         // Of an index that is not unique, an entry that is there already is this row's own.
         Ok(false) => Ok(None),
         Err(abort) => Err(inner.lost(abort)),

@@ -2,7 +2,7 @@
 
 use ensilo_txn::{AbortReason, AccountId, EngineStatistics, Protocol, TableId};
 
-use crate::catalog::TableCore;
+use crate::catalog::{IndexState, TableCore};
 use crate::durable::{DurabilityStatistics, Durable};
 use crate::shared::Shared;
 
@@ -37,7 +37,7 @@ pub struct TableStatistics {
     pub records: u64,
     /// The bytes of its rows, of their older versions and of its tree.
     pub memory_bytes: u64,
-    /// Its indexes, also those that are being built.
+    /// Its indexes, also those that are being built and those that are broken.
     pub indexes: Vec<IndexStatistics>,
 }
 
@@ -51,8 +51,10 @@ pub struct IndexStatistics {
     pub records: u64,
     /// The bytes of its entries, of their older versions and of its tree.
     pub memory_bytes: u64,
-    /// Whether it can be read; `false` while it is built.
+    /// Whether it can be read; `false` while it is built, and when it is broken.
     pub is_ready: bool,
+    /// What it is good for.
+    pub state: IndexState,
 }
 
 /// Memory.
@@ -140,6 +142,12 @@ impl Statistics {
     pub fn table(&self, name: &str) -> Option<&TableStatistics> {
         self.tables.iter().find(|table| table.name == name)
     }
+
+    /// The broken indexes, each with its table: see [`Error::IndexBroken`](crate::Error::IndexBroken).
+    pub fn broken_indexes(&self) -> impl Iterator<Item = (&TableStatistics, &IndexStatistics)> {
+        let all = self.tables.iter().flat_map(|table| table.indexes.iter().map(move |index| (table, index)));
+        all.filter(|(_, index)| index.state == IndexState::Broken)
+    }
 }
 
 fn table_statistics<P: Protocol>(
@@ -153,6 +161,7 @@ fn table_statistics<P: Protocol>(
         records: shared.records.of(index.store.id()),
         memory_bytes: memory_of(engine, index.store.id()),
         is_ready: index.is_ready(),
+        state: index.state(),
     });
     TableStatistics {
         name: table.name.to_string(),

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use ensilo_epoch::Epoch;
 use ensilo_txn::{AbortReason, Protocol, Read, Silo, Store, TableId, Write};
 
-use crate::catalog::Pinned;
+use crate::catalog::{EPOCH_SHOWN_MAX, Pinned};
 use crate::durability::Undone;
 use crate::local::Local;
 use crate::{Error, Result};
@@ -53,7 +53,7 @@ pub(crate) struct Inner<'t, Raw> {
 }
 
 /// The point in time that a read-write transaction shows: after all epochs that have a number.
-const EPOCH_NOW: u64 = u64::MAX - 1;
+const EPOCH_NOW: u64 = EPOCH_SHOWN_MAX;
 
 /// A transaction that rows can be read in: [`Transaction`] or [`Snapshot`].
 ///

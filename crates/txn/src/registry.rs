@@ -2,6 +2,7 @@
 //!
 //! Garbage names its store by id, because the store may be dropped before the garbage is ripe.
 
+use std::collections::BTreeMap;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
 
@@ -38,13 +39,13 @@ const DRAINED: usize = 2;
 pub(crate) struct StoreRegistry {
     blocks: Box<[AtomicPtr<Block>]>,
     /// Keeps every registered store alive, and serialises registration.
-    owners: Mutex<Vec<Arc<Store>>>,
+    owners: Mutex<BTreeMap<TableId, Arc<Store>>>,
 }
 
 impl StoreRegistry {
     pub(crate) fn new() -> Self {
         let blocks = (0..BLOCKS_MAX).map(|_| AtomicPtr::new(null_mut())).collect();
-        StoreRegistry { blocks, owners: Mutex::new(Vec::new()) }
+        StoreRegistry { blocks, owners: Mutex::new(BTreeMap::new()) }
     }
 
     /// The store under `id`, unless it was dropped; good as long as in [`Registry::get`].
@@ -97,15 +98,14 @@ impl StoreRegistry {
         }
         // Release: [register].
         slot.store(Arc::as_ptr(store).cast_mut(), Ordering::Release);
-        owners.push(Arc::clone(store));
+        owners.insert(store.id(), Arc::clone(store));
         true
     }
 
     /// Takes the store under `id` out. The caller keeps it until every transaction that is pinned now has ended.
     pub(crate) fn remove(&self, id: TableId) -> Option<Arc<Store>> {
         let mut owners = lock(&self.owners);
-        let at = owners.iter().position(|store| store.id() == id)?;
-        let store = owners.swap_remove(at);
+        let store = owners.remove(&id)?;
         // Relaxed: who still sees the pointer is pinned, and the caller waits for them.
         self.slot(id)?.store(without_provenance_mut(DRAINING), Ordering::Relaxed);
         Some(store)
@@ -119,9 +119,9 @@ impl StoreRegistry {
         }
     }
 
-    /// Every registered store.
+    /// Every registered store, by id.
     pub(crate) fn all(&self) -> Vec<Arc<Store>> {
-        lock(&self.owners).clone()
+        lock(&self.owners).values().cloned().collect()
     }
 }
 

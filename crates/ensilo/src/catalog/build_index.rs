@@ -22,7 +22,7 @@ use std::sync::Arc;
 use ensilo_row::{IndexSchema, KeyBuf};
 use ensilo_txn::{Direction, Place, Protocol, Read, Write};
 
-use super::{IndexCore, TableCore, wait};
+use super::{IndexCore, TableCore};
 use crate::durability::{Durability, Visible};
 use crate::maintain::{copy_row, stored_index_key};
 use crate::row_words::{key_of_bytes, primary_key_of};
@@ -38,7 +38,8 @@ impl<P: Protocol> Shared<P> {
     pub(crate) fn create_index(&self, table: &Arc<TableCore>, schema: IndexSchema) -> Result<()> {
         self.check_may_change()?;
         let index = self.introduce_index(table, schema)?;
-        let built = wait::for_older_transactions(self.engine.epochs(), || self.is_closed())
+        let built = self
+            .wait_for_older_transactions()
             .and_then(|()| {
                 P::reached(Place::IndexIntroduced);
                 self.fill_index(table, &index)
@@ -53,7 +54,8 @@ impl<P: Protocol> Shared<P> {
         built
     }
 
-    fn fill_index(&self, table: &TableCore, index: &IndexCore) -> Result<()> {
+    /// Adds the entries of all rows, while writers keep the index.
+    pub(super) fn fill_index(&self, table: &TableCore, index: &IndexCore) -> Result<()> {
         let mut after: Option<KeyBuf> = None;
         let mut batch_len = BATCH_LEN_MAX;
         loop {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ensilo_row::{IndexSchema, Schema};
 use ensilo_txn::{Protocol, TableId};
 
-use super::{Changes, IndexCore, SYSTEM_PREFIX, StoreKind, TableCore};
+use super::{Changes, IndexCore, IndexState, SYSTEM_PREFIX, StoreKind, TableCore};
 use crate::durability::{Durability, answer};
 use crate::error::Name;
 use crate::shared::Shared;
@@ -82,7 +82,7 @@ impl<P: Protocol> Shared<P> {
         let indexes = table.indexes.snapshot();
         let index = indexes.iter().find(|index| &*index.name == name);
         let index = index.ok_or_else(|| Error::UnknownIndex(Name::new(name)))?;
-        if !index.is_ready() {
+        if index.state() == IndexState::Building {
             return Err(Error::IndexNotReady(Name::new(name)));
         }
         self.change_rows(|tx| self.catalog.system.delete_index(tx, &table, index))?;
@@ -119,9 +119,14 @@ impl<P: Protocol> Shared<P> {
             return Err(table.unknown());
         }
         self.change_rows(|tx| self.catalog.system.insert_index(tx, table, index))?;
+        self.let_index_be_read(index);
+        Ok(())
+    }
+
+    /// Lets transactions read an index whose last entry was just committed.
+    pub(super) fn let_index_be_read(&self, index: &IndexCore) {
         // A snapshot of an epoch shows what was committed before it: the last entry may be of the present one.
         index.mark_ready(self.engine.epochs().global_epoch().get() + 1);
-        Ok(())
     }
 
     /// Removes an index that could not be built.

@@ -39,15 +39,18 @@ impl Pinned<'_> {
     }
 }
 
-/// The indexes of a table that its writers keep.
+/// The indexes of a table.
 #[derive(Default)]
 pub(crate) struct IndexSet {
+    /// Those that writers keep.
     pub(crate) indexes: Box<[Arc<IndexCore>]>,
+    /// Those that writers leave alone, because they are broken.
+    broken: Box<[Arc<IndexCore>]>,
     /// The columns that any of them names, as [`column_mask`] makes it.
     columns: u64,
 }
 
-/// See the module's documentation.
+/// The indexes of a table, those that its writers keep and the others. See the module's documentation.
 pub(crate) struct IndexSetCell {
     current: AtomicPtr<IndexSet>,
     replaced: Mutex<Vec<Replaced>>,
@@ -64,9 +67,10 @@ unsafe impl Send for Replaced where IndexSet: Send + Sync {}
 
 impl IndexSet {
     pub(crate) fn new(indexes: Vec<Arc<IndexCore>>) -> Self {
+        let (indexes, broken): (Vec<_>, Vec<_>) = indexes.into_iter().partition(|index| index.is_kept());
         let columns = indexes.iter().flat_map(|index| index.schema.parts());
         let columns = columns.fold(0, |mask, part| mask | column_mask(&[part.column]));
-        IndexSet { indexes: indexes.into(), columns }
+        IndexSet { indexes: indexes.into(), broken: broken.into(), columns }
     }
 
     /// Whether any index names a column of `mask`. Never says no wrongly.
@@ -105,11 +109,12 @@ impl IndexSetCell {
         unsafe { &*current }
     }
 
-    /// The indexes that are in force, for who is in no transaction.
+    /// The indexes that are in force, broken ones too, for who is in no transaction.
     pub(crate) fn snapshot(&self) -> Vec<Arc<IndexCore>> {
         let _replaced = self.lock();
         // SAFETY: sets are replaced and freed under the lock only.
-        unsafe { &*self.current.load(Ordering::Acquire) }.indexes.to_vec()
+        let current = unsafe { &*self.current.load(Ordering::Acquire) };
+        [&*current.indexes, &*current.broken].concat()
     }
 
     /// Puts another set in force: transactions that begin after this call see it.

@@ -2,7 +2,7 @@
 //!
 //! It happens before any transaction begins, on stores that hold the recovered rows; indexes get their entries afterwards.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -16,6 +16,12 @@ use crate::row_words::{WordSlice, whole};
 use crate::shared::Shared;
 use crate::{Error, Result};
 
+/// The stores that a replay has filled.
+type StoresById = HashMap<TableId, Arc<Store>>;
+
+/// The rows of `ensilo.indexes`, by table.
+type IndexRowsByTable = HashMap<TableId, Vec<IndexRow>>;
+
 /// A row of `ensilo.tables`.
 struct TableRow {
     store: TableId,
@@ -24,7 +30,6 @@ struct TableRow {
 
 /// A row of `ensilo.indexes`.
 struct IndexRow {
-    table: TableId,
     store: TableId,
     name: String,
     /// A schema with this one index.
@@ -35,15 +40,17 @@ impl<P: Protocol> Shared<P> {
     /// Makes the tables and indexes that the system tables name, and drops all other stores: those of dropped tables.
     pub(crate) fn load_catalog(&self) -> Result<()> {
         let mut changes = self.catalog.change();
-        let (tables, indexes) = self.read_system_rows()?;
+        let (tables, mut indexes) = self.read_system_rows()?;
+        let stores: StoresById = self.engine.stores().into_iter().map(|store| (store.id(), store)).collect();
         let mut known: HashSet<TableId> = self.catalog.system.stores().collect();
         for row in tables {
-            let store = existing_or_new(&self.engine, row.store)?;
+            let store = existing_or_new(&self.engine, &stores, row.store)?;
             known.insert(row.store);
             let name: Arc<str> = row.schema.name().into();
             let table = TableCore::new(self.id(), Arc::clone(&name), row.schema, store);
-            let own = indexes.iter().filter(|index| index.table == row.store);
-            let cores = own.map(|index| self.load_index(&table, index)).collect::<Result<Vec<_>>>()?;
+            let own = indexes.remove(&row.store).unwrap_or_default();
+            let cores = own.iter().map(|index| self.load_index(&table, &stores, index));
+            let cores = cores.collect::<Result<Vec<_>>>()?;
             known.extend(cores.iter().map(|index| index.store.id()));
             self.pass_over_row_ids(&table);
             table.indexes.publish(cores, self.engine.epochs());
@@ -64,10 +71,10 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    fn load_index(&self, table: &TableCore, row: &IndexRow) -> Result<Arc<IndexCore>> {
+    fn load_index(&self, table: &TableCore, stores: &StoresById, row: &IndexRow) -> Result<Arc<IndexCore>> {
         let definition = row.definition.index(&row.name).ok_or_else(|| damaged(&row.name))?.clone();
         let declared = table.schema.indexes().iter().position(|index| *index == definition);
-        let store = existing_or_new(&self.engine, row.store)?;
+        let store = existing_or_new(&self.engine, stores, row.store)?;
         let index = IndexCore::new(self.id(), definition, store, declared);
         index.mark_ready(0);
         Ok(Arc::new(index))
@@ -82,9 +89,10 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    fn read_system_rows(&self) -> Result<(Vec<TableRow>, Vec<IndexRow>)> {
+    /// The rows of tables, and those of indexes by their tables.
+    fn read_system_rows(&self) -> Result<(Vec<TableRow>, IndexRowsByTable)> {
         let [tables, indexes] = self.catalog.system.all();
-        let (mut table_rows, mut index_rows) = (Vec::new(), Vec::new());
+        let (mut table_rows, mut index_rows) = (Vec::new(), IndexRowsByTable::new());
         for row in rows_of(&self.engine, tables) {
             let [Value::Unsigned(store), Value::Text(name), Value::Bytes(schema)] = &row[..] else {
                 return Err(damaged("ensilo.tables"));
@@ -100,7 +108,8 @@ impl<P: Protocol> Shared<P> {
             };
             let definition = Schema::decode(definition).map_err(|_| damaged(name))?;
             let (table, store) = (id_of(*table)?, id_of(*store)?);
-            index_rows.push(IndexRow { table, store, name: name.to_string(), definition });
+            let row = IndexRow { store, name: name.to_string(), definition };
+            index_rows.entry(table).or_default().push(row);
         }
         Ok((table_rows, index_rows))
     }
@@ -124,9 +133,8 @@ fn rows_of<P: Protocol>(engine: &Engine<P>, table: &TableCore) -> Vec<Vec<Value>
     rows
 }
 
-fn existing_or_new<P: Protocol>(engine: &Engine<P>, id: TableId) -> Result<Arc<Store>> {
-    let existing = engine.stores().into_iter().find(|store| store.id() == id);
-    existing.map_or_else(|| new_store(engine, id), Ok)
+fn existing_or_new<P: Protocol>(engine: &Engine<P>, stores: &StoresById, id: TableId) -> Result<Arc<Store>> {
+    stores.get(&id).cloned().map_or_else(|| new_store(engine, id), Ok)
 }
 
 fn id_of(store: u64) -> Result<TableId> {

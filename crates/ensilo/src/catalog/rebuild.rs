@@ -1,6 +1,9 @@
 //! The entries of secondary indexes when a database is opened again: made anew from the rows, because the log leaves them out.
+//!
+//! What follows from the rows never keeps the rows away: an index that does not fit them is marked as broken, and the database opens.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -8,8 +11,8 @@ use ensilo_epoch::{Epoch, Participant};
 use ensilo_row::{KeyBuf, RowBuf};
 use ensilo_txn::{CheckpointRecord, KeyRange, Protocol, derive_record};
 
-use super::{IndexCore, TableCore};
-use crate::error::Abort;
+use super::{IndexCore, SYSTEM_PREFIX, TableCore};
+use crate::error::{Abort, Name};
 use crate::maintain::stored_index_key;
 use crate::row_words::{WordSlice, key_of_bytes};
 use crate::shared::Shared;
@@ -45,17 +48,30 @@ impl<P: Protocol> Shared<P> {
                 .into_iter()
                 .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })?;
-        for table in &tables {
-            let rows = self.records.of(table.store.id());
-            for index in &table.indexes.snapshot() {
-                self.records.add_recovered(index.store.id(), rows);
+        self.set_broken_ones_aside(&tables)
+    }
+
+    /// Sees to it that writers leave broken indexes alone.
+    ///
+    /// # Errors
+    /// [`Error::DamagedCatalog`] when one of the system's is broken: two tables have one name.
+    fn set_broken_ones_aside(&self, tables: &[Arc<TableCore>]) -> Result<()> {
+        for table in tables {
+            let indexes = table.indexes.snapshot();
+            if indexes.iter().all(|index| index.is_kept()) {
+                continue;
             }
+            if table.name.starts_with(SYSTEM_PREFIX) {
+                return Err(Error::DamagedCatalog(Name::new(&*table.name)));
+            }
+            table.indexes.publish(indexes, self.engine.epochs());
         }
         Ok(())
     }
 
     fn rebuild_part(&self, participant: &Participant, table: &TableCore, range: &KeyRange) -> Result<()> {
         let indexes = table.indexes.snapshot();
+        let mut entries = vec![0; indexes.len()];
         let mut scratch = Scratch::default();
         let mut outcome = Ok(());
         let _ = self.engine.walk(
@@ -63,41 +79,58 @@ impl<P: Protocol> Shared<P> {
             range,
             Epoch::MAX,
             |record| {
-                outcome = indexes.iter().try_for_each(|index| {
-                    self.derive_entry(participant, table, index, &record, &mut scratch)
+                outcome = indexes.iter().zip(&mut entries).try_for_each(|(index, entries)| {
+                    *entries += u64::from(derive_entry(participant, table, index, &record, &mut scratch)?);
+                    Ok(())
                 });
                 if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             },
             || ControlFlow::Continue(()),
         );
+        for (index, entries) in indexes.iter().zip(entries) {
+            self.records.add_recovered(index.store.id(), entries);
+        }
         outcome
     }
+}
 
-    fn derive_entry(
-        &self,
-        participant: &Participant,
-        table: &TableCore,
-        index: &IndexCore,
-        record: &CheckpointRecord<'_>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let Scratch { entry, entry_key } = scratch;
-        let row = WordSlice { words: record.words, len_bytes: record.len_bytes };
-        stored_index_key(table, index, &key_of_bytes(record.key), &row, entry_key);
-        entry.set_bytes(record.key);
-        let derived = derive_record(
-            participant,
-            &index.store,
-            entry_key.as_bytes(),
-            record.tid,
-            entry.words(),
-            entry.len_bytes(),
-        );
-        match derived {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(table.duplicate(Some(index), entry_key.as_bytes())),
-            Err(_) => Err(Error::OutOfMemory(Abort::out_of_memory(index.store.id()))),
+/// Adds the entry of a row, and says whether it did. When the entry cannot be, the index is broken, and gets no more of them.
+///
+/// # Errors
+/// [`Error::OutOfMemory`]: no index is at fault then, and an opening with a larger limit finds all as it was.
+fn derive_entry(
+    participant: &Participant,
+    table: &TableCore,
+    index: &IndexCore,
+    record: &CheckpointRecord<'_>,
+    scratch: &mut Scratch,
+) -> Result<bool> {
+    if !index.is_kept() {
+        return Ok(false);
+    }
+    let Scratch { entry, entry_key } = scratch;
+    let row = WordSlice { words: record.words, len_bytes: record.len_bytes };
+    stored_index_key(table, index, &key_of_bytes(record.key), &row, entry_key);
+    entry.set_bytes(record.key);
+    if index.check_key(entry_key).is_err() {
+        index.mark_broken();
+        return Ok(false);
+    }
+    let derived = derive_record(
+        participant,
+        &index.store,
+        entry_key.as_bytes(),
+        record.tid,
+        entry.words(),
+        entry.len_bytes(),
+    );
+    match derived {
+        Ok(true) => Ok(true),
+        Ok(false) => {
+            index.mark_broken();
+            Ok(false)
         }
+        Err(_) => Err(Error::OutOfMemory(Abort::out_of_memory(index.store.id()))),
     }
 }
 

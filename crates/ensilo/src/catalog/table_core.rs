@@ -9,15 +9,37 @@ use ensilo_sync::unchecked::AtomicU64;
 use ensilo_txn::Store;
 
 use super::index_set::IndexSetCell;
-use crate::error::{DuplicateKey, MissingRow, Name, TooLong};
+use crate::error::{BrokenIndex, DuplicateKey, MissingRow, Name, TooLong};
 use crate::transaction::Inner;
 use crate::{Error, Result};
 
 /// What `accepts` holds once the table or index was dropped: the id of no database.
 const DROPPED: u64 = 0;
 
-/// What an index's `ready_from` holds while it is built: an epoch that no transaction shows.
-const NEVER: u64 = u64::MAX;
+/// What an index's `ready_from` holds while no transaction may read it: epochs that none shows.
+///
+/// Leaves it when all entries are there (`mark_ready`), or, if it was [`BROKEN`] before, when they cannot be made.
+const BUILDING: u64 = u64::MAX;
+/// Leaves it when the index is made anew: for [`CLEARING`].
+const BROKEN: u64 = u64::MAX - 1;
+/// Of a broken index, while what it has of entries is removed. Leaves it for [`BUILDING`], or back for [`BROKEN`].
+const CLEARING: u64 = u64::MAX - 2;
+
+/// The largest epoch that a transaction may show.
+pub(crate) const EPOCH_SHOWN_MAX: u64 = CLEARING - 1;
+
+/// What an index is good for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IndexState {
+    /// Every row has its entry, and transactions read it.
+    Ready,
+    /// It is built; writes keep it already.
+    Building,
+    /// Its entries could not be made of the rows when the database was opened. Writes do not keep it, and reading it is an error:
+    /// [`Error::IndexBroken`] says what to do.
+    Broken,
+}
 
 /// A table.
 pub(crate) struct TableCore {
@@ -120,7 +142,7 @@ impl IndexCore {
     ) -> Self {
         IndexCore {
             accepts: AtomicU64::new(database),
-            ready_from: AtomicU64::new(NEVER),
+            ready_from: AtomicU64::new(BUILDING),
             store,
             name: schema.name().into(),
             schema,
@@ -131,29 +153,65 @@ impl IndexCore {
     /// Whether the transaction may read the index.
     ///
     /// # Errors
-    /// [`Error::UnknownIndex`] when it was dropped or belongs to another database, [`Error::IndexNotReady`].
+    /// [`Error::UnknownIndex`] when it was dropped or belongs to another database, [`Error::IndexNotReady`],
+    /// [`Error::IndexBroken`].
     #[inline]
-    pub(crate) fn check<Raw>(&self, transaction: &Inner<'_, Raw>) -> Result<()> {
+    pub(crate) fn check<Raw>(&self, table: &TableCore, transaction: &Inner<'_, Raw>) -> Result<()> {
         if self.accepts.load(Ordering::Relaxed) != transaction.local.database {
             return Err(Error::UnknownIndex(Name::new(&*self.name)));
         }
         // Acquire: [index-ready] who may read the index sees all of its entries.
-        if self.ready_from.load(Ordering::Acquire) > transaction.epoch_shown {
-            return Err(Error::IndexNotReady(Name::new(&*self.name)));
+        match self.ready_from.load(Ordering::Acquire) {
+            ready_from if ready_from <= transaction.epoch_shown => Ok(()),
+            BROKEN => {
+                Err(Error::IndexBroken(BrokenIndex::new(Arc::clone(&table.name), Arc::clone(&self.name))))
+            }
+            _ => Err(Error::IndexNotReady(Name::new(&*self.name))),
         }
-        Ok(())
+    }
+
+    /// What the index is good for.
+    pub(crate) fn state(&self) -> IndexState {
+        // Acquire: [index-ready].
+        match self.ready_from.load(Ordering::Acquire) {
+            BUILDING | CLEARING => IndexState::Building,
+            BROKEN => IndexState::Broken,
+            _ => IndexState::Ready,
+        }
     }
 
     /// Whether all rows have their entries, so that a missing one is not a matter of time.
     pub(crate) fn is_ready(&self) -> bool {
-        // Acquire: [index-ready].
-        self.ready_from.load(Ordering::Acquire) != NEVER
+        self.state() == IndexState::Ready
+    }
+
+    /// Whether writers are to keep the index.
+    pub(crate) fn is_kept(&self) -> bool {
+        // Relaxed: changed and asked under the lock of changes to the catalog, or before any transaction.
+        !matches!(self.ready_from.load(Ordering::Relaxed), BROKEN | CLEARING)
     }
 
     /// Lets transactions that show `epoch` or later ones read the index.
     pub(crate) fn mark_ready(&self, epoch: u64) {
         // Release: [index-ready] after the last entry was committed.
         self.ready_from.store(epoch, Ordering::Release);
+    }
+
+    // Relaxed, in these three: nobody reads entries because of it.
+
+    /// Refuses the index to transactions: its entries cannot be made.
+    pub(crate) fn mark_broken(&self) {
+        self.ready_from.store(BROKEN, Ordering::Relaxed);
+    }
+
+    /// Says that a broken index is about to be made anew.
+    pub(crate) fn mark_clearing(&self) {
+        self.ready_from.store(CLEARING, Ordering::Relaxed);
+    }
+
+    /// Says that an index gets its entries.
+    pub(crate) fn mark_building(&self) {
+        self.ready_from.store(BUILDING, Ordering::Relaxed);
     }
 
     pub(crate) fn mark_dropped(&self) {
@@ -188,7 +246,7 @@ impl fmt::Debug for IndexCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Index")
             .field("name", &self.name)
-            .field("is_ready", &self.is_ready())
+            .field("state", &self.state())
             .finish_non_exhaustive()
     }
 }

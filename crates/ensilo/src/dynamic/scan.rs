@@ -102,7 +102,8 @@ impl<P: Protocol> DynamicScan<'_, P> {
     /// Calls `each` with the primary key and the columns of every row, until it returns [`ControlFlow::Break`].
     ///
     /// # Errors
-    /// See [`DynamicTable`]; [`Error::UnknownIndex`] when the index was dropped, [`Error::IndexNotReady`].
+    /// See [`DynamicTable`]; [`Error::UnknownIndex`] when the index was dropped, [`Error::IndexNotReady`],
+    /// [`Error::IndexBroken`].
     pub fn for_each<'t, F: ScanFlow>(
         self,
         tx: &mut impl ReadTransaction<'t, P>,
@@ -118,7 +119,7 @@ impl<P: Protocol> DynamicScan<'_, P> {
         match self.index.clone() {
             None => self.run_primary(inner, &mut row),
             Some(index) => {
-                index.check(inner)?;
+                index.check(&self.table.core, inner)?;
                 self.run_index(inner, &index, &mut row)
             }
         }

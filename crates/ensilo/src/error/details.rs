@@ -180,6 +180,43 @@ impl fmt::Display for DuplicateKey {
     }
 }
 
+/// Which index of which table does not fit the rows.
+#[derive(Clone, Debug)]
+pub struct BrokenIndex(Box<(Arc<str>, Arc<str>)>);
+
+impl BrokenIndex {
+    #[cold]
+    pub(crate) fn new(table: Arc<str>, index: Arc<str>) -> Self {
+        BrokenIndex(Box::new((table, index)))
+    }
+
+    /// The table's name.
+    #[must_use]
+    pub fn table(&self) -> &str {
+        &self.0.0
+    }
+
+    /// The index's name.
+    #[must_use]
+    pub fn index(&self) -> &str {
+        &self.0.1
+    }
+}
+
+impl fmt::Display for BrokenIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (table, index) = (self.table(), self.index());
+        write!(
+            f,
+            "index {index} of table {table} is broken: its entries could not be made of the table's rows; "
+        )?;
+        write!(
+            f,
+            "delete or change the rows that `duplicates` lists and call `rebuild_index`, or drop the index"
+        )
+    }
+}
+
 /// Which primary key of which table is missing.
 #[derive(Clone, Debug)]
 pub struct MissingRow(Box<(Arc<str>, Box<[u8]>)>);

@@ -24,7 +24,8 @@ const BATCH_LEN_MAX: usize = 256;
 /// # Errors
 /// Its methods return the errors of every statement, see [`Table`](super::Table), and
 /// [`Error::UnknownIndex`](crate::Error::UnknownIndex) when the index was dropped,
-/// [`Error::IndexNotReady`](crate::Error::IndexNotReady) while it is built, or in a snapshot that is older than it.
+/// [`Error::IndexNotReady`](crate::Error::IndexNotReady) while it is built, or in a snapshot that is older than it,
+/// [`Error::IndexBroken`](crate::Error::IndexBroken).
 #[must_use = "a scan does nothing until it is run in a transaction"]
 pub struct IndexScan<'h, T: Row, K: Key, P: Protocol = Silo, C = T> {
     index: &'h Index<T, K, P>,
@@ -172,7 +173,7 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
 
     fn check<Raw>(&self, inner: &Inner<'_, Raw>) -> Result<()> {
         self.index.table.core.check(inner)?;
-        self.index.core.check(inner)
+        self.index.core.check(&self.index.table.core, inner)
     }
 
     fn run_rows<'t>(

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod backups;
+mod broken_indexes;
 mod checkpoints;
 mod collection;
 mod crashes;

@@ -1,0 +1,126 @@
+//! Making a broken index anew, on a table that others are writing to.
+//!
+//! Timeline:
+//! ```text
+//! claim          nobody else makes it anew or drops it
+//!   | wait       until transactions that keep it, from an attempt before, have ended: from here on nobody touches its entries
+//! clear          small transactions remove what it has of entries
+//! introduce      as for a new index, see `build_index`
+//!   | wait
+//! fill
+//! finish
+//! ```
+//! The catalog's rows name the index all the time, and do not change.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use ensilo_txn::{Direction, Place, Protocol, Read, Write};
+
+use super::{IndexCore, IndexState, TableCore, wait};
+use crate::durability::{Durability, Visible};
+use crate::error::Name;
+use crate::shared::Shared;
+use crate::transaction::Inner;
+use crate::{Error, Result, request};
+
+/// The most entries that one transaction removes.
+const BATCH_LEN: usize = 128;
+
+impl<P: Protocol> Shared<P> {
+    /// Makes the entries of a broken index anew.
+    pub(crate) fn rebuild_index(&self, table: &Arc<TableCore>, name: &str) -> Result<()> {
+        self.check_may_change()?;
+        let Some(index) = self.claim_broken_index(table, name)? else { return Ok(()) };
+        let rebuilt = self.wait_for_older_transactions().and_then(|()| self.clear_and_fill(table, &index));
+        if rebuilt.is_err() {
+            self.give_index_back_as_broken(table, &index);
+        }
+        rebuilt
+    }
+
+    /// The broken index of this name, for this caller alone; `None` when it can be read.
+    fn claim_broken_index(&self, table: &TableCore, name: &str) -> Result<Option<Arc<IndexCore>>> {
+        let _changes = self.catalog.change();
+        if table.is_dropped() {
+            return Err(table.unknown());
+        }
+        let index = table.indexes.snapshot().into_iter().find(|index| &*index.name == name);
+        let index = index.ok_or_else(|| Error::UnknownIndex(Name::new(name)))?;
+        match index.state() {
+            IndexState::Ready => Ok(None),
+            IndexState::Building => Err(Error::IndexNotReady(Name::new(name))),
+            IndexState::Broken => {
+                index.mark_clearing();
+                Ok(Some(index))
+            }
+        }
+    }
+
+    fn clear_and_fill(&self, table: &TableCore, index: &IndexCore) -> Result<()> {
+        self.clear_index(table, index)?;
+        {
+            let _changes = self.catalog.change();
+            index.mark_building();
+            table.indexes.publish(table.indexes.snapshot(), self.engine.epochs());
+        }
+        self.wait_for_older_transactions()?;
+        P::reached(Place::IndexIntroduced);
+        self.fill_index(table, index)?;
+        P::reached(Place::IndexFilled);
+        let _changes = self.catalog.change();
+        if table.is_dropped() {
+            return Err(table.unknown());
+        }
+        self.let_index_be_read(index);
+        Ok(())
+    }
+
+    fn clear_index(&self, table: &TableCore, index: &IndexCore) -> Result<()> {
+        loop {
+            let cleared = request::run(self, self.retries, &mut |_| (), |tx| {
+                table.check(&tx.inner)?;
+                clear_batch(&mut tx.inner, index)
+            });
+            match cleared {
+                Ok(Visible { value: true, .. }) => {}
+                Ok(Visible { value: false, .. }) => return Ok(()),
+                Err(undone) => return Err(undone.answer(self, Durability::Stored)),
+            }
+        }
+    }
+
+    fn give_index_back_as_broken(&self, table: &TableCore, index: &IndexCore) {
+        let _changes = self.catalog.change();
+        // A dropped table has dropped its indexes.
+        if !table.is_dropped() {
+            index.mark_broken();
+            table.indexes.publish(table.indexes.snapshot(), self.engine.epochs());
+        }
+    }
+
+    pub(super) fn wait_for_older_transactions(&self) -> Result<()> {
+        wait::for_older_transactions(self.engine.epochs(), || self.is_closed())
+    }
+}
+
+/// Removes some of the entries, and says whether there were any.
+fn clear_batch<Raw: Read + Write>(inner: &mut Inner<'_, Raw>, index: &IndexCore) -> Result<bool> {
+    let mut entries = Vec::with_capacity(BATCH_LEN);
+    let scanned = inner.raw.scan(
+        &index.store,
+        (Bound::Unbounded, Bound::Unbounded),
+        Direction::Forward,
+        |_, _| (),
+        |found, ()| {
+            entries.push(found);
+            if entries.len() == BATCH_LEN { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        },
+    );
+    scanned.map_err(|abort| inner.lost(abort))?;
+    for &entry in &entries {
+        inner.note_delete(&index.store);
+        inner.raw.delete(entry).map_err(|abort| inner.lost(abort))?;
+    }
+    Ok(!entries.is_empty())
+}
