@@ -128,7 +128,8 @@ pub(crate) fn replace_row<Raw: Write>(
     inner.raw.put(found, row.words(), row.len_bytes()).map_err(|abort| inner.lost(abort))
 }
 
-/// Moves the entries of a row whose index keys differ between `local.before` and `local.row`.
+/// Moves the entries of a row whose index keys differ between `local.before` and `local.row`. The keys in other indexes are
+/// not made.
 fn move_entries<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
     table: &TableCore,
@@ -136,27 +137,28 @@ fn move_entries<Raw: Write>(
     key: &KeyBuf,
 ) -> Result<()> {
     inner.local.entry.set_bytes(key.as_bytes());
-    let (mut from, mut to) = (KeyBuf::new(), KeyBuf::new());
-    let keys_differ = |local: &Local, index: &IndexCore, from: &mut KeyBuf, to: &mut KeyBuf| {
-        stored_index_key(table, index, key, &local.before, from);
-        stored_index_key(table, index, key, &local.row, to);
-        from != to
+    let mut entry_key = KeyBuf::new();
+    let has_changed = |local: &Local, index: &IndexCore| {
+        !whole(table.schema.have_same_index_key(&index.schema, &local.before, &local.row))
     };
     for (at, index) in indexes.iter().enumerate() {
-        if !keys_differ(inner.local, index, &mut from, &mut to) {
+        if !has_changed(inner.local, index) {
             continue;
         }
-        let Some(refusal) = insert_entry(inner, table, index, &to)? else { continue };
+        stored_index_key(table, index, key, &inner.local.row, &mut entry_key);
+        let Some(refusal) = insert_entry(inner, table, index, &entry_key)? else { continue };
         for index in &indexes[..at] {
-            if keys_differ(inner.local, index, &mut from, &mut to) {
-                delete_own_entry(inner, index, key, &to)?;
+            if has_changed(inner.local, index) {
+                stored_index_key(table, index, key, &inner.local.row, &mut entry_key);
+                delete_own_entry(inner, index, key, &entry_key)?;
             }
         }
         return Err(refusal);
     }
     for index in indexes {
-        if keys_differ(inner.local, index, &mut from, &mut to) {
-            delete_entry(inner, index, key, &from)?;
+        if has_changed(inner.local, index) {
+            stored_index_key(table, index, key, &inner.local.before, &mut entry_key);
+            delete_entry(inner, index, key, &entry_key)?;
         }
     }
     Ok(())
@@ -247,5 +249,79 @@ pub(crate) fn stored_index_key(
     row: &impl Words,
     out: &mut KeyBuf,
 ) {
+    #[cfg(test)]
+    tests::KEYS_MADE.set(tests::KEYS_MADE.get() + 1);
     whole(table.schema.index_key(&index.schema, key.as_bytes(), row, out));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use ensilo_row::{ColumnType, Order, Schema, Value};
+
+    use crate::{Database, Error};
+
+    thread_local! {
+        /// How many index keys were made of stored rows.
+        pub(super) static KEYS_MADE: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A table with a text, which no index has, and three indexes.
+    fn schema() -> Schema {
+        Schema::builder("t")
+            .column("id", ColumnType::U32)
+            .column("text", ColumnType::Text)
+            .nullable("a", ColumnType::Text)
+            .column("b", ColumnType::U8)
+            .key([("id", Order::Ascending)])
+            .index("by_a", [("a", Order::Ascending), ("id", Order::Descending)])
+            .unique_index("by_b", [("b", Order::Ascending)])
+            .index("by_id", [("id", Order::Descending)])
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn an_update_makes_the_keys_of_the_indexes_that_it_touches() {
+        let db = Database::in_memory().unwrap();
+        let table = db.create_dynamic_table(schema()).unwrap();
+        let row = |id: u32, b: u8| [id.into(), "text".into(), "a".into(), b.into()];
+        db.transact(|tx| [1, 2].iter().try_for_each(|id| table.insert(tx, &row(*id, *id as u8)).map(|_| ())))
+            .unwrap();
+        let update = |changes: &[(&str, Value)]| {
+            db.transact(|tx| {
+                let before = KEYS_MADE.get();
+                let outcome = table.update(tx, &[1u32.into()], changes);
+                Ok((KEYS_MADE.get() - before, outcome))
+            })
+            .unwrap()
+        };
+        for (changes, keys) in [
+            (&[("text", "longer text".into())][..], 0),
+            (&[("a", "a".into()), ("b", 1u8.into())], 0),
+            (&[("a", "b".into()), ("text", "".into())], 2),
+            (&[("a", Value::Null)], 2),
+            (&[("a", Value::Null), ("b", 7u8.into())], 2),
+            (&[("a", "c".into()), ("b", 8u8.into())], 4),
+        ] {
+            let (made, outcome) = update(changes);
+            assert_eq!((made, outcome.is_ok()), (keys, true), "{changes:?}");
+        }
+        // Taken by the other row: the entry of the other index is taken back.
+        let (made, outcome) = update(&[("a", "d".into()), ("b", 2u8.into())]);
+        assert!(made == 3 && matches!(outcome, Err(Error::DuplicateKey(_))), "{made} {outcome:?}");
+        let by_a = |a: &str| {
+            db.transact(|tx| Ok(table.scan().by_index("by_a")?.prefix(&[a.into()])?.collect(tx)?.len()))
+        };
+        assert_eq!((by_a("c").unwrap(), by_a("d").unwrap()), (1, 0));
+        // The whole row anew.
+        let replace = |row: &[Value]| {
+            let before = KEYS_MADE.get();
+            db.transact(|tx| table.replace(tx, row)).unwrap();
+            KEYS_MADE.get() - before
+        };
+        let same = [1u32.into(), "another text".into(), "c".into(), 8u8.into()];
+        assert_eq!((replace(&same), replace(&row(1, 8))), (0, 2));
+    }
 }
