@@ -106,6 +106,12 @@ proptest! {
                 let mut found = KeyBuf::new();
                 schema.index_key(index, key.as_bytes(), &row, &mut found).unwrap();
                 prop_assert_eq!(&found, &index_key(&schema, index, values));
+                let mut complete = found.clone();
+                schema.complete_index_key(index, key.as_bytes(), &mut complete).unwrap();
+                let of_rows = schema.without_index(index.name());
+                let parts = index.parts().iter().map(|part| (schema.columns()[part.column].name.clone(), part.order));
+                let plain = IndexSchema::new(&of_rows, "plain", parts, false).unwrap();
+                prop_assert_eq!(complete, index_key(&schema, &plain, values));
                 keys.push(found);
             }
             // Of two rows with one primary key.

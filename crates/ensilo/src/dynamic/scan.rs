@@ -21,13 +21,16 @@ const BATCH_LEN: usize = 128;
 /// A scan of a [`DynamicTable`], to be narrowed and then run in a transaction. As to isolation it is like
 /// [`Scan`](crate::Scan).
 ///
-/// Bounds and prefixes are values of the first columns of the primary key or, after [`DynamicScan::by_index`], of the index; a bound
-/// stands for all keys that begin with it.
+/// Bounds and prefixes are values of the first columns of the primary key or, after [`DynamicScan::by_index`], of the index and
+/// then of those columns of the primary key that the index does not have; a bound stands for all keys that begin with it.
 #[must_use = "a scan does nothing until it is run in a transaction"]
 pub struct DynamicScan<'h, P: Protocol = Silo> {
     table: &'h DynamicTable<P>,
     index: Option<Arc<IndexCore>>,
     bounds: Bounds,
+    /// Bounds that go on into the primary key, where the entries of a unique index do not: those of the entries within `bounds`
+    /// that the scan gives.
+    within: Option<Bounds>,
     direction: Direction,
     limit: usize,
     columns: Option<Vec<usize>>,
@@ -40,6 +43,7 @@ impl<P: Protocol> DynamicTable<P> {
             table: self,
             index: None,
             bounds: Bounds::ALL,
+            within: None,
             direction: Direction::Forward,
             limit: usize::MAX,
             columns: None,
@@ -56,7 +60,7 @@ impl<P: Protocol> DynamicScan<'_, P> {
         let indexes = self.table.core.indexes.snapshot();
         let index = indexes.into_iter().find(|index| &*index.name == name);
         self.index = Some(index.ok_or_else(|| Error::UnknownIndex(Name::new(name)))?);
-        self.bounds = Bounds::ALL;
+        (self.bounds, self.within) = (Bounds::ALL, None);
         Ok(self)
     }
 
@@ -64,9 +68,8 @@ impl<P: Protocol> DynamicScan<'_, P> {
     ///
     /// # Errors
     /// [`Error::WrongType`], [`Error::KeyTooLong`].
-    pub fn prefix(mut self, values: &[Value]) -> Result<Self> {
-        self.bounds = Bounds::prefix(self.encode(values)?);
-        Ok(self)
+    pub fn prefix(self, values: &[Value]) -> Result<Self> {
+        self.between(Bound::Included(values), Bound::Included(values))
     }
 
     /// The rows whose keys lie between these bounds.
@@ -74,7 +77,14 @@ impl<P: Protocol> DynamicScan<'_, P> {
     /// # Errors
     /// [`Error::WrongType`], [`Error::KeyTooLong`].
     pub fn between(mut self, low: Bound<&[Value]>, high: Bound<&[Value]>) -> Result<Self> {
-        self.bounds = Bounds::new(self.encode_bound(low)?, self.encode_bound(high)?).of_prefixes();
+        (self.bounds, self.within) = (self.bounds_of(low, high)?, None);
+        if let Some(index) = self.index.as_ref().filter(|index| index.schema.is_unique()) {
+            let columns = index.schema.parts().len();
+            if len_of(low).max(len_of(high)) > columns {
+                let bounds = self.bounds_of(cut(low, columns), cut(high, columns))?;
+                self.within = Some(std::mem::replace(&mut self.bounds, bounds));
+            }
+        }
         Ok(self)
     }
 
@@ -180,7 +190,10 @@ impl<P: Protocol> DynamicScan<'_, P> {
                 },
             );
             outcome.map_err(|abort| inner.lost(abort))?;
-            for (_, key) in &entries {
+            for (entry_key, key) in &entries {
+                if !self.is_within(index, entry_key, key) {
+                    continue;
+                }
                 let (key, columns) = self.look_up(inner, index, key)?;
                 if each(&key, &columns).is_break() {
                     return Ok(());
@@ -193,6 +206,14 @@ impl<P: Protocol> DynamicScan<'_, P> {
                 _ => return Ok(()),
             }
         }
+    }
+
+    /// Whether the scan gives the row of an entry within `bounds`.
+    fn is_within(&self, index: &IndexCore, entry_key: &KeyBuf, key: &KeyBuf) -> bool {
+        let Some(within) = &self.within else { return true };
+        let mut full = entry_key.clone();
+        whole(self.table.core.schema.complete_index_key(&index.schema, key.as_bytes(), &mut full));
+        within.contains(&full)
     }
 
     fn look_up(
@@ -232,12 +253,34 @@ impl<P: Protocol> DynamicScan<'_, P> {
         Ok(bytes)
     }
 
+    fn bounds_of(&self, low: Bound<&[Value]>, high: Bound<&[Value]>) -> Result<Bounds> {
+        Ok(Bounds::new(self.encode_bound(low)?, self.encode_bound(high)?).of_prefixes())
+    }
+
     fn encode_bound(&self, bound: Bound<&[Value]>) -> Result<Bound<KeyBuf>> {
         Ok(match bound {
             Bound::Included(values) => Bound::Included(self.encode(values)?),
             Bound::Excluded(values) => Bound::Excluded(self.encode(values)?),
             Bound::Unbounded => Bound::Unbounded,
         })
+    }
+}
+
+/// How many columns a bound has values for.
+const fn len_of(bound: Bound<&[Value]>) -> usize {
+    match bound {
+        Bound::Included(values) | Bound::Excluded(values) => values.len(),
+        Bound::Unbounded => 0,
+    }
+}
+
+/// The bound that has values for the first `columns` alone and leaves out nothing that `bound` does not.
+fn cut(bound: Bound<&[Value]>, columns: usize) -> Bound<&[Value]> {
+    match bound {
+        Bound::Included(values) | Bound::Excluded(values) if values.len() > columns => {
+            Bound::Included(&values[..columns])
+        }
+        bound => bound,
     }
 }
 

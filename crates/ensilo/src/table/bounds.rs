@@ -27,6 +27,11 @@ impl Bounds {
         Bounds { low: Bound::Included(prefix), high }
     }
 
+    /// Whether the key lies in the range.
+    pub(crate) fn contains(&self, key: &KeyBuf) -> bool {
+        self.as_slices().is_some_and(|range| range.contains(key.as_bytes()))
+    }
+
     /// The keys in `range`, encoded by `encode`.
     #[inline]
     pub(crate) fn range<K>(range: &impl RangeBounds<K>, encode: impl Fn(&K, &mut KeyBuf)) -> Self {

@@ -3,6 +3,7 @@
 use std::ops::Bound;
 
 use ensilo::{ColumnType, Error, Order, Schema, Text, Value};
+use proptest::prelude::*;
 
 use crate::{Account, Event, account, quick, with_accounts};
 
@@ -118,4 +119,170 @@ fn a_dynamic_table_without_a_key_invents_row_ids() {
         Ok(())
     })
     .unwrap();
+}
+
+#[test]
+fn a_row_id_may_be_a_signed_integer() {
+    let db = quick();
+    db.create_table::<Event>().unwrap();
+    let events = db.open_dynamic_table("event").unwrap();
+    db.transact(|tx| {
+        let key = events.insert(tx, &[3u8.into(), "hello".into()])?;
+        let [Value::Unsigned(id)] = key[..] else { panic!("{key:?}") };
+        let signed = [Value::Int(id.cast_signed())];
+        assert_eq!(events.get(tx, &signed)?, events.get(tx, &key)?);
+        assert_eq!(events.scan().prefix(&signed)?.collect(tx)?.len(), 1);
+        assert!(matches!(events.get(tx, &[Value::Int(-1)]), Err(Error::WrongType(_))));
+        assert!(events.delete(tx, &signed)?);
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[derive(Clone, Debug, PartialEq, ensilo::Row)]
+#[row(table = "long", index(name = "by_value", columns(value), unique), index(name = "by_key", columns(key)))]
+struct Long {
+    #[row(key)]
+    key: [u8; 4096],
+    value: [u8; 4096],
+}
+
+#[test]
+fn rows_with_the_longest_keys_are_stored_and_found() {
+    let db = quick();
+    let long = db.create_table::<Long>().unwrap();
+    let dynamic = db.open_dynamic_table("long").unwrap();
+    let rows = [0xff, 0, 1].map(|byte| Long { key: [byte; 4096], value: [!byte; 4096] });
+    db.transact(|tx| {
+        long.insert(tx, &rows[0])?;
+        dynamic.insert(tx, &[rows[1].key.into(), rows[1].value.into()])?;
+        long.insert(tx, &rows[2])?;
+        assert_eq!(long.index("by_value")?.get(tx, &rows[0].value)?.as_ref(), Some(&rows[0]));
+        assert_eq!(long.index("by_key")?.equal(&rows[1].key).collect(tx)?, rows[1..2]);
+        let by_value = dynamic.scan().by_index("by_value")?.prefix(&[rows[1].value.into()])?;
+        assert_eq!(
+            by_value.collect(tx)?,
+            [[rows[1].key.into(), rows[1].value.into()]].map(Vec::<Value>::from)
+        );
+        Ok(())
+    })
+    .unwrap();
+}
+
+/// A table with pairs of indexes over the same columns, one of each unique.
+fn paired_indexes() -> Schema {
+    let (asc, desc) = (Order::Ascending, Order::Descending);
+    Schema::builder("paired")
+        .column("a", ColumnType::I8)
+        .column("b", ColumnType::Text)
+        .nullable("u", ColumnType::U8)
+        .column("w", ColumnType::U16)
+        .key([("a", asc), ("b", desc)])
+        .index("plain_u", [("u", asc)])
+        .unique_index("unique_u", [("u", asc)])
+        .index("plain_wb", [("w", desc), ("b", asc)])
+        .unique_index("unique_wb", [("w", desc), ("b", asc)])
+        .build()
+        .unwrap()
+}
+
+/// The columns that order the rows of the indexes of [`paired_indexes`] and their kinds of values, as [`value_of`] has them.
+const ORDERS: [(&str, &str, &[(usize, Order)]); 2] = [
+    ("plain_u", "unique_u", &[(2, Order::Ascending), (0, Order::Ascending), (1, Order::Descending)]),
+    ("plain_wb", "unique_wb", &[(3, Order::Descending), (1, Order::Ascending), (0, Order::Ascending)]),
+];
+
+fn value_of(column: usize, number: u8) -> Value {
+    match column {
+        0 => Value::from(number as i8 % 3 - 1),
+        1 => Value::from(["", "b", "c\0"][usize::from(number % 3)]),
+        2 if number.is_multiple_of(3) => Value::Null,
+        2 => Value::from(number % 8),
+        _ => Value::from(u16::from(number % 4) * 300),
+    }
+}
+
+/// How a row compares with the first columns of a bound.
+fn compare(row: &[Value], bound: &[Value], order: &[(usize, Order)]) -> std::cmp::Ordering {
+    let mut compared = std::cmp::Ordering::Equal;
+    for (value, (column, order)) in bound.iter().zip(order) {
+        let by_column = row[*column].total_cmp(value);
+        compared = compared.then(if *order == Order::Descending { by_column.reverse() } else { by_column });
+    }
+    compared
+}
+
+fn is_between(row: &[Value], low: Bound<&[Value]>, high: Bound<&[Value]>, order: &[(usize, Order)]) -> bool {
+    let after_low = match low {
+        Bound::Included(bound) => compare(row, bound, order).is_ge(),
+        Bound::Excluded(bound) => compare(row, bound, order).is_gt(),
+        Bound::Unbounded => true,
+    };
+    let before_high = match high {
+        Bound::Included(bound) => compare(row, bound, order).is_le(),
+        Bound::Excluded(bound) => compare(row, bound, order).is_lt(),
+        Bound::Unbounded => true,
+    };
+    after_low && before_high
+}
+
+fn numbers(len: usize) -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(0..24u8, len)
+}
+
+fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+    let values = || (0..=3usize).prop_flat_map(numbers);
+    prop_oneof![
+        3 => values().prop_map(Bound::Included),
+        3 => values().prop_map(Bound::Excluded),
+        1 => Just(Bound::Unbounded),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn bounds_that_go_on_into_the_primary_key_hold_in_every_index(
+        rows in proptest::collection::vec(numbers(4), 0..40),
+        bounds in proptest::collection::vec((bound(), bound(), any::<bool>(), 0..200usize), 12),
+    ) {
+        let db = quick();
+        let table = db.create_dynamic_table(paired_indexes()).unwrap();
+        for row in &rows {
+            let row: Vec<Value> = (0..4).map(|column| value_of(column, row[column])).collect();
+            match db.transact(|tx| table.insert(tx, &row)) {
+                Ok(_) | Err(Error::DuplicateKey(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let rows = db.transact(|tx| table.scan().collect(tx)).unwrap();
+        for (plain, unique, order) in ORDERS {
+            for (low, high, is_reverse, limit) in &bounds {
+                let of = |numbers: Vec<u8>| -> Vec<Value> {
+                    numbers.iter().zip(order).map(|(number, (column, _))| value_of(*column, *number)).collect()
+                };
+                let (low, high) = (low.clone().map(of), high.clone().map(of));
+                let (low, high) = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
+                let mut expected: Vec<_> = rows.iter().filter(|row| is_between(row, low, high, order)).cloned().collect();
+                let full = |row: &[Value]| order.iter().map(|(column, _)| row[*column].clone()).collect::<Vec<_>>();
+                expected.sort_by(|left, right| compare(left, &full(right), order));
+                if *is_reverse {
+                    expected.reverse();
+                }
+                expected.truncate(*limit);
+                for index in [plain, unique] {
+                    let found = db.transact(|tx| {
+                        let scan = table.scan().by_index(index)?.between(low, high)?.limit(*limit);
+                        if *is_reverse { scan.reverse().collect(tx) } else { scan.collect(tx) }
+                    });
+                    prop_assert_eq!(&found.unwrap(), &expected, "{} from {:?} to {:?}", index, low, high);
+                }
+                if let (Bound::Included(values), true) = (low, low == high) {
+                    let prefixed = db.transact(|tx| table.scan().by_index(unique)?.prefix(values)?.collect(tx));
+                    prop_assert_eq!(prefixed.unwrap().len(), rows.iter().filter(|row| compare(row, values, order).is_eq()).count());
+                }
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use super::column_set::ColumnSet;
 use super::key_columns::{KeyColumns, is_null};
 use super::{Column, IndexSchema, PartSchema, Schema};
 use crate::key::escaped;
-use crate::{ColumnType, KeyBuf, Malformed, Order, Slot, Words};
+use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Order, Slot, Words};
 
 impl Schema {
     /// Makes `out` the key of a stored row in an index. It works for every row of the table, however it was written, takes
@@ -34,6 +34,32 @@ impl Schema {
         if any_null || !index.is_unique() {
             self.append_rest_of_key(index, &key, out);
         }
+        Ok(())
+    }
+
+    /// Appends to the key of an entry of the index what it does not have of the primary key: nothing, unless the index is
+    /// unique and no column of it null. Every index orders its rows by these keys.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the bytes are no keys of this table.
+    pub fn complete_index_key(
+        &self,
+        index: &IndexSchema,
+        primary_key: &[u8],
+        entry_key: &mut KeyBuf,
+    ) -> Result<(), Malformed> {
+        if !index.is_unique() {
+            return Ok(());
+        }
+        let mut reader = KeyReader::new(entry_key.as_bytes());
+        for part in index.parts() {
+            let column = &self.columns[part.column];
+            if column.nullable && is_null(reader.rest(), part.order) {
+                return Ok(());
+            }
+            column.skip_key_part(part.order, &mut reader)?;
+        }
+        self.append_rest_of_key(index, &KeyColumns::of(self, primary_key)?, entry_key);
         Ok(())
     }
 

@@ -81,7 +81,8 @@ impl Schema {
     }
 
     /// Makes `out` the first columns of an index key: the place of a value in the index, or where a scan of it begins.
-    /// The columns of the primary key may follow those of the index.
+    /// The other columns of the primary key may follow those of the index, see
+    /// [`complete_index_key`](Self::complete_index_key).
     ///
     /// # Errors
     /// As [`encode_key`](Self::encode_key).
