@@ -13,7 +13,18 @@ use crate::durability::Visible;
 use crate::shared::{Shared, ThreadWorker};
 use crate::{Error, Result, Transaction, worker};
 
-/// A transaction that stays open between calls, for code that cannot be one closure, such as a session of a server.
+/// A transaction that stays open between calls, for code on one thread that cannot be one closure, such as a command line that
+/// reads statements.
+///
+/// It stays on the thread that began it: it is not [`Send`], and so cannot be held across an `.await` of a task that moves between
+/// threads. A server gives a session that needs one a thread of its own, to which it sends the statements; or it makes each
+/// request one closure, by [`Database::transact`](crate::Database::transact) on any thread, or by
+/// [`Database::submit`](crate::Database::submit) on the database's.
+///
+/// ```compile_fail,E0277
+/// fn sent_elsewhere<T: Send>() {}
+/// sent_elsewhere::<ensilo::Interactive>(); // error: cannot be sent between threads safely
+/// ```
 ///
 /// Its statements are made inside [`Interactive::with`], as many at a time as one likes. Conflicts are not retried: after
 /// [`Error::Aborted`] the transaction has ended, and the caller begins another one. Dropping it undoes it. While
