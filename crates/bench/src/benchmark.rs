@@ -68,18 +68,36 @@ impl Benchmark {
         parameters
     }
 
+    /// How many bytes of memory rows and indexes of a run may take, roughly, old versions included: what is loaded, and what its
+    /// transactions add.
+    pub fn memory_bytes(&self, run: &RunOptions) -> u64 {
+        /// What a worker adds in a second if it does nothing else, and what it needs to begin with.
+        const ADDED_BYTES: f64 = 128.0 * MIB;
+        const WORKER_BYTES: f64 = 8.0 * MIB;
+        const MIB: f64 = 1_048_576.0;
+        /// A record, and versions of it that snapshots may see.
+        const VERSIONS: u64 = 3;
+        let (loaded, adding) = match self {
+            Self::Tpcc(tpcc) => (tpcc.loaded_bytes(), 1.0),
+            Self::Ycsb(ycsb) => (ycsb.loaded_bytes().saturating_mul(VERSIONS), ycsb.inserting_share()),
+        };
+        let seconds = (run.warmup + run.measured).as_secs_f64();
+        let added = (WORKER_BYTES + ADDED_BYTES * adding * seconds) * run.workers as f64;
+        loaded.saturating_add(added as u64)
+    }
+
     /// How many bytes log and checkpoints of a run may take at most, roughly: the load in the log and in two checkpoints, and what the
     /// workers log, which is bounded in turn by the checkpoints that a large log brings about.
     fn disk_bytes(&self, options: &BenchmarkOptions) -> u64 {
         /// What a worker logs in a second, and the log at which there is a checkpoint at the latest, twice.
         const LOGGED_BYTES: f64 = 96e6;
         const LOG_BYTES_MAX: f64 = 8e9;
-        let loaded = match self {
-            Self::Tpcc(tpcc) => tpcc.loaded_bytes(),
-            Self::Ycsb(ycsb) => ycsb.loaded_bytes(),
+        let (loaded, writing) = match self {
+            Self::Tpcc(tpcc) => (tpcc.loaded_bytes(), 1.0),
+            Self::Ycsb(ycsb) => (ycsb.loaded_bytes(), ycsb.writing_share()),
         };
         let run = &options.run;
-        let logged = LOGGED_BYTES * run.workers as f64 * (run.warmup + run.measured).as_secs_f64();
+        let logged = LOGGED_BYTES * writing * run.workers as f64 * (run.warmup + run.measured).as_secs_f64();
         if options.database.has_no_checkpoints {
             return loaded + logged as u64;
         }
@@ -142,7 +160,7 @@ fn run_number(
 ) -> Result<Run, Failure> {
     let bytes = benchmark.disk_bytes(options);
     let place = match &options.storage {
-        Some(storage) => Some(Place::new(storage, number, options.runs, bytes)?),
+        Some(storage) => Some(Place::new(storage, number, options.runs, bytes, view)?),
         None => None,
     };
     let disk = match &place {
@@ -163,4 +181,35 @@ fn run_number(
     }?;
     run.disk = disk;
     Ok((types, run))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::ycsb::NamedMix;
+
+    const MIB: u64 = 1 << 20;
+
+    fn run(workers: usize) -> RunOptions {
+        RunOptions { workers, warmup: Duration::from_secs(2), measured: Duration::from_secs(10), pin: false }
+    }
+
+    fn ycsb(records: u64, mix: &str) -> Benchmark {
+        let mix: NamedMix = mix.parse().unwrap();
+        Benchmark::Ycsb(YcsbOptions { records, mix, ..YcsbOptions::new(8) })
+    }
+
+    #[test]
+    fn memory_follows_what_is_loaded_and_added() {
+        let small = ycsb(100_000, "silo").memory_bytes(&run(8));
+        assert!(small < 128 * MIB, "{small}");
+        let large = ycsb(10_000_000, "silo").memory_bytes(&run(8));
+        assert!(large > 3_000 * MIB && large < 6_000 * MIB, "{large}");
+        let updates = ycsb(100_000, "rmw=100").memory_bytes(&run(8));
+        assert_eq!(updates, small);
+        let inserts = ycsb(100_000, "read=50,insert=50").memory_bytes(&run(8));
+        assert!(inserts > 6_000 * MIB && inserts < 6_300 * MIB, "{inserts}");
+    }
 }

@@ -27,6 +27,8 @@ pub use benchmark::{Benchmark, BenchmarkOptions, run_benchmark};
 pub use crash::{CrashOptions, run_and_crash};
 pub use database::{DatabaseOptions, Directories};
 pub use dispatch::{Visitor, visit_in_memory};
-pub use place::{StorageOptions, TemporaryDirectory, remove_temporary_files, temporary_root};
+pub use place::{
+    StorageOptions, TemporaryDirectory, remove_temporary_files, temporary_root, warn_if_in_memory,
+};
 pub use report::free_memory_bytes;
 pub use systems::{LogRecords, System, refusal};

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::database::Directories;
-use crate::driver::Failure;
+use crate::driver::{Failure, View};
 
 /// Where a benchmark may put its databases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StorageOptions {
-    /// The directory for the database, which stays; unless told a new one among the system's temporary files, which goes.
+    /// The directory for the database, which stays; by default a new one in [`temporary_root`], which goes.
     pub data_directory: Option<PathBuf>,
     /// Directories for the log; in the database's own if there are none.
     pub log_directories: Vec<PathBuf>,
@@ -38,18 +38,22 @@ impl Place {
     /// Directories for the run with this number of `runs`, with room for `bytes`.
     ///
     /// # Errors
-    /// [`Failure::Refused`] when there is not enough room or something else lies there, [`Failure::Io`].
+    /// [`Failure::Refused`] when there is not enough room, nowhere to put it, or something else lies there; [`Failure::Io`].
     pub(crate) fn new(
         storage: &StorageOptions,
         number: usize,
         runs: usize,
         bytes: u64,
+        view: &mut View,
     ) -> Result<Self, Failure> {
         let place = match &storage.data_directory {
             Some(directory) => Self::lasting(directory, &storage.log_directories, number, runs),
             None => Self::temporary(&storage.log_directories),
         }?;
         place.check_room(bytes)?;
+        if number == 1 {
+            place.directories.all().for_each(|directory| warn_if_in_memory(directory, view));
+        }
         Ok(place)
     }
 
@@ -167,16 +171,42 @@ fn cannot_make(path: &Path, error: std::io::Error) -> Failure {
     Failure::Io(format!("cannot use the directory {}", path.display()), error)
 }
 
-/// The system's temporary files, unless they lie in memory: nothing is durable there. Then the current directory.
+/// Where temporary databases go: the directory that `TMPDIR` names; if it names none, the first of the system's (`/tmp`) and
+/// `/var/tmp` that does not lie in memory, where nothing is durable.
 ///
 /// # Errors
-/// [`Failure::Io`].
+/// [`Failure::Refused`] if there is none.
 pub fn temporary_root() -> Result<PathBuf, Failure> {
-    let temporary = std::env::temp_dir();
-    if !is_in_memory(&temporary) {
-        return Ok(temporary);
+    let named = std::env::var_os("TMPDIR").filter(|named| !named.is_empty());
+    choose_root(named.map(PathBuf::from), &[std::env::temp_dir(), PathBuf::from("/var/tmp")], is_in_memory)
+}
+
+fn choose_root(
+    named: Option<PathBuf>,
+    usual: &[PathBuf],
+    is_in_memory: impl Fn(&Path) -> bool,
+) -> Result<PathBuf, Failure> {
+    let is_fit = |root: &&PathBuf| root.is_dir() && !is_in_memory(root);
+    if let Some(root) = named.as_ref().or_else(|| usual.iter().find(is_fit)) {
+        return Ok(root.clone());
     }
-    std::env::current_dir().map_err(|error| Failure::Io("there is no current directory".to_owned(), error))
+    let looked_at: Vec<_> = usual.iter().map(|root| root.display().to_string()).collect();
+    Err(Failure::Refused(format!(
+        "there is no place for a temporary database: {} are missing or lie in memory \
+         (--data-dir or TMPDIR names another place, --memory does without)",
+        looked_at.join(" and ")
+    )))
+}
+
+/// Warns of a directory that lies in memory, by which a run shows nothing of a disk.
+pub fn warn_if_in_memory(directory: &Path, view: &mut View) {
+    if is_in_memory(directory) {
+        view.warn(&format!(
+            "{} lies in memory: nothing is durable there, and what is measured says nothing of a disk \
+             (--data-dir or TMPDIR names another place)",
+            directory.display()
+        ));
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -212,13 +242,14 @@ mod tests {
         let named = root.path().join("data");
         let logs = vec![root.path().join("log")];
         let storage = StorageOptions { data_directory: Some(named.clone()), log_directories: logs.clone() };
-        let place = Place::new(&storage, 1, 1, 0).unwrap();
+        let new = |number, runs| Place::new(&storage, number, runs, 0, &mut View::silent());
+        let place = new(1, 1).unwrap();
         assert_eq!(place.directories, Directories { database: named.clone(), logs: logs.clone() });
         drop(place);
         assert!(named.is_dir() && logs[0].is_dir());
         fs::write(named.join("file"), "").unwrap();
-        assert!(matches!(Place::new(&storage, 1, 1, 0), Err(Failure::Refused(_))));
-        let of_three = Place::new(&storage, 2, 3, 0).unwrap();
+        assert!(matches!(new(1, 1), Err(Failure::Refused(_))));
+        let of_three = new(2, 3).unwrap();
         assert_eq!(of_three.directories.database, named.join("run-2"));
 
         let place = Place::temporary(&logs).unwrap();
@@ -228,11 +259,29 @@ mod tests {
         assert!(paths.iter().all(|path| !path.exists()));
     }
 
+    #[test]
+    fn a_temporary_database_goes_where_it_was_told_or_on_a_disk() {
+        let root = TemporaryDirectory::new(&std::env::temp_dir().join("ensilo-root-test")).unwrap();
+        let [memory, disk, missing] = ["memory", "disk", "missing"].map(|name| root.path().join(name));
+        fs::create_dir(&memory).unwrap();
+        fs::create_dir(&disk).unwrap();
+        let choose = |named: Option<&PathBuf>, usual: &[&PathBuf]| {
+            let usual: Vec<PathBuf> = usual.iter().map(|path| (*path).clone()).collect();
+            choose_root(named.cloned(), &usual, |path| path == memory)
+        };
+        assert_eq!(choose(Some(&memory), &[&disk]).unwrap(), memory);
+        assert_eq!(choose(Some(&missing), &[&disk]).unwrap(), missing);
+        assert_eq!(choose(None, &[&memory, &missing, &disk]).unwrap(), disk);
+        let Err(Failure::Refused(why)) = choose(None, &[&memory, &missing]) else { panic!("there is none") };
+        assert!(why.contains("TMPDIR") && why.contains("missing"), "{why}");
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn a_run_that_does_not_fit_is_refused() {
         let storage = StorageOptions::default();
-        let Err(Failure::Refused(why)) = Place::new(&storage, 1, 1, u64::MAX) else { panic!("it fits") };
+        let place = Place::new(&storage, 1, 1, u64::MAX, &mut View::silent());
+        let Err(Failure::Refused(why)) = place else { panic!("it fits") };
         assert!(why.contains("free space") && why.contains("--memory"), "{why}");
     }
 }

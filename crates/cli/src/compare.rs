@@ -1,20 +1,20 @@
 //! `ensilo compare`: Ensilo beside what a user would pick instead.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 use ensilo_bench::driver::{Failure, View};
-use ensilo_bench::remove_temporary_files;
 use ensilo_bench::report::{Build, Machine};
 use ensilo_bench::tpcc::Scale;
+use ensilo_bench::{remove_temporary_files, temporary_root, warn_if_in_memory};
 use ensilo_figures::compare::{PeerRun, read_runs, text_of, write_runs};
 use ensilo_figures::{FiguresError, in_words, make_directory, write_results};
 use ensilo_peers::{CompareOptions, PeerName, Setting, WorkloadName, compare};
 
 use crate::interrupt;
+use crate::output::{FAILED, complain, say};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -81,7 +81,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "R", default_value_t = 3, value_parser = value_parser!(u16).range(1..=1000))]
     runs: u16,
 
-    /// Directory in which databases are made and removed again [default: that of temporary files]
+    /// Directory in which databases are made and removed again [default: TMPDIR if that is set, otherwise /tmp or, where that
+    /// lies in memory, /var/tmp]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
@@ -115,9 +116,8 @@ enum Format {
     Json,
 }
 
-/// The exit code of bad parameters, and of failures, a failed check among them.
+/// The exit code of bad parameters.
 const USAGE: u8 = 2;
-const FAILED: u8 = 1;
 
 /// Makes the runs, keeps each finished one, and reports.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
@@ -129,6 +129,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let mut runs = Vec::new();
     let done = make_directory(&arguments.out).map_err(failed).and_then(|()| {
         let mut view = if arguments.quiet { View::silent() } else { View::stderr() };
+        let root = options.directory.clone().map_or_else(temporary_root, Ok)?;
+        warn_if_in_memory(&root, &mut view);
         let measured = (options.measured + options.warmup) * options.run_count() as u32;
         view.note(&format!("{} runs; {} in all, and the loads", options.run_count(), in_words(measured)));
         let done = compare(&options, &mut view, &interrupt, |run| {
@@ -141,7 +143,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let done = done.and(if runs.is_empty() { Ok(()) } else { arguments.report(&runs) });
     let is_consistent = runs.iter().all(|run| run.checks_failed == 0);
     if let Err(failure) = &done {
-        eprintln!("error: {failure}");
+        complain(format_args!("error: {failure}"));
     }
     match done {
         Err(Failure::Refused(_)) => ExitCode::from(USAGE),
@@ -193,7 +195,7 @@ impl Arguments {
         write_runs(&self.out, &kept).map_err(failed)
     }
 
-    /// Writes the page and tells the runs. A reader that has gone (`| head`) is no failure.
+    /// Writes the page and tells the runs.
     fn report(&self, runs: &[PeerRun]) -> Result<(), Failure> {
         let page = write_results(&self.out).map_err(failed)?;
         let text = match self.format {
@@ -204,7 +206,7 @@ impl Arguments {
                 report.to_string()
             }
         };
-        let _ = writeln!(std::io::stdout(), "{text}");
+        say(format_args!("{text}"));
         Ok(())
     }
 }

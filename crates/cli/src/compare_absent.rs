@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use crate::output::complain;
+
 const HOW: &str = "\
 This program was built without the other databases. One that has them is built, in some minutes, with
   cargo build --release --features peers
@@ -23,6 +25,6 @@ const USAGE: u8 = 2;
 
 /// Says how to get the other program.
 pub(crate) fn run(_arguments: &Arguments) -> ExitCode {
-    eprintln!("error: {HOW}");
+    complain(format_args!("error: {HOW}"));
     ExitCode::from(USAGE)
 }

@@ -1,7 +1,5 @@
 //! `ensilo figures`: the papers' figures, measured again.
 
-use std::fmt;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,6 +12,7 @@ use ensilo_figures::{
 };
 
 use crate::interrupt;
+use crate::output::{FAILED, complain, say};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +31,8 @@ Examples:
   ensilo figures model --out results
       What a model predicts for up to 64 cores, beside the paper's points.
 
-Every single run is a process `ensilo bench ... --format json`. Databases lie in the system's directory of temporary files (TMPDIR).
+Every single run is a process `ensilo bench ... --format json`. Databases lie in TMPDIR if that is set, otherwise in /tmp or,
+where that lies in memory, in /var/tmp.
 Runs in other sizes, of another program (any other build) or another machine are not replaced without --replace: the exit code is 2.
 If a run fails, or this program does not know what is asked of it, the others go on, and the exit code is 1. After Ctrl-C it is 130.";
 
@@ -118,9 +118,8 @@ enum ScaleArgument {
     Full,
 }
 
-/// The exit code of bad parameters, and of failures.
+/// The exit code of bad parameters.
 const USAGE: u8 = 2;
-const FAILED: u8 = 1;
 
 /// Carries out the command.
 pub(crate) fn run(command: &FiguresCommand) -> ExitCode {
@@ -130,7 +129,7 @@ pub(crate) fn run(command: &FiguresCommand) -> ExitCode {
         FiguresCommand::Model(arguments) => predict(arguments),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("error: {error}");
+        complain(format_args!("error: {error}"));
         let is_usage = matches!(error, FiguresError::UnknownExperiment(_) | FiguresError::WouldReplace(..));
         ExitCode::from(if is_usage { USAGE } else { FAILED })
     })
@@ -160,14 +159,14 @@ fn make(arguments: &RunArguments) -> Result<ExitCode, FiguresError> {
     let workload = evaluation.workload(&selected);
     let is_refused = workload.outdated > 0 && !arguments.replace;
     if !arguments.quiet && !is_refused {
-        eprintln!("{workload}");
+        complain(format_args!("{workload}"));
     }
     let interrupt = interrupt::on_ctrl_c(end_runs);
     let ending = evaluation.run(&selected, &Program::this()?, &interrupt, arguments.quiet)?;
     ending.lines.iter().for_each(|line| say(format_args!("{line}")));
     say(format_args!("{}", ending.page.display()));
     if ending.interrupted {
-        eprintln!("interrupted; the same command goes on from here");
+        complain(format_args!("interrupted; the same command goes on from here"));
         return Ok(ExitCode::from(interrupt::EXIT_CODE));
     }
     Ok(if ending.missing > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
@@ -183,11 +182,6 @@ fn predict(arguments: &ModelArguments) -> Result<ExitCode, FiguresError> {
     keep_counts(&arguments.out, counts, costs)?;
     say(format_args!("{}", write_results(&arguments.out)?.display()));
     Ok(ExitCode::SUCCESS)
-}
-
-/// A reader that has gone (`| head`) is no failure.
-fn say(line: fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 impl Sizing {

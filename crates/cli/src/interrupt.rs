@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use ensilo_bench::driver::Interrupt;
 
-/// The exit code of a program that SIGINT ended, by the shells' custom.
+use crate::output::complain;
+
+/// The exit code of a program that SIGINT ended, by the shells' custom; also where SIGTERM did.
 pub(crate) const EXIT_CODE: u8 = 130;
 
 /// An interrupt that Ctrl-C raises, as SIGTERM does. Before the program ends at once it does `clean_up`.
@@ -13,14 +15,14 @@ pub(crate) fn on_ctrl_c(clean_up: fn()) -> Arc<Interrupt> {
     let raised = Arc::clone(&interrupt);
     let handler = move || {
         if raised.raise() {
-            eprintln!("\nending; press Ctrl-C again to end at once");
+            complain(format_args!("\nending; press Ctrl-C again to end at once"));
         } else {
             clean_up();
             std::process::exit(i32::from(EXIT_CODE));
         }
     };
     if let Err(error) = ctrlc::set_handler(handler) {
-        eprintln!("Ctrl-C will end the program without results: {error}");
+        complain(format_args!("Ctrl-C will end the program without results: {error}"));
     }
     interrupt
 }

@@ -1,7 +1,8 @@
 //! The program `ensilo`.
 //!
-//! Exit codes: 0 all is well; 1 something failed: a consistency check, the database, or there is damage; 2 bad parameters;
-//! 130 `figures` or `compare` was interrupted, or Ctrl-C was pressed twice.
+//! Exit codes: 0 all is well; 1 something failed: a consistency check, the database, the writing of the output, or there is
+//! damage; 2 bad parameters; 130 it was interrupted (SIGINT, SIGTERM), after a report on what there was; 141 nobody read the
+//! output to its end.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -13,6 +14,7 @@ mod compare;
 mod figures;
 mod files;
 mod interrupt;
+mod output;
 
 use std::process::ExitCode;
 
@@ -55,7 +57,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    match Cli::try_parse().unwrap_or_else(|parsed| output::end_with(&parsed)).command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Figures(command) => figures::run(&command),
         Command::Compare(arguments) => compare::run(&arguments),
@@ -69,5 +71,5 @@ fn main() -> ExitCode {
 
 /// Ends the program because options do not go together.
 fn refuse_usage(why: &str) -> ! {
-    Cli::command().error(ErrorKind::ArgumentConflict, why).exit()
+    output::end_with(&Cli::command().error(ErrorKind::ArgumentConflict, why))
 }

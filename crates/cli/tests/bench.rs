@@ -279,34 +279,94 @@ fn help_shows_examples() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_the_run_with_its_results() {
+    for signal in ["-INT", "-TERM"] {
+        let mut ensilo = Command::new(env!("CARGO_BIN_EXE_ensilo"))
+            .args(SMALL_TPCC)
+            .args(MODEST)
+            .args(["--seconds", "20", "--warmup", "0", "--format", "json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let id = ensilo.id();
+        let mut progress = BufReader::new(ensilo.stderr.take().unwrap()).lines();
+        let is_tick =
+            |line: &std::io::Result<String>| line.as_ref().is_ok_and(|line| line.starts_with("run:"));
+        assert!(progress.any(|line| is_tick(&line)), "a line each second while it runs");
+        assert!(Command::new("kill").args([signal, &id.to_string()]).status().unwrap().success());
+        // Its progress is read to the end, so that it never waits for a reader.
+        progress.for_each(drop);
+        let output = ensilo.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130));
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(json["interrupted"], true);
+        assert!(json["committed"].as_u64().unwrap() > 0);
+        assert_eq!(json["consistency_checks"], 12);
+        assert!(no_temporary_files_of(id), "an interrupted run leaves nothing behind");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_before_anything_is_measured_is_no_success() {
     let mut ensilo = Command::new(env!("CARGO_BIN_EXE_ensilo"))
-        .args(SMALL_TPCC)
-        .args(MODEST)
-        .args(["--seconds", "20", "--warmup", "0", "--format", "json"])
+        .args(["bench", "ycsb", "--records", "20000000", "--prefault-mib", "0", "--memory"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let id = ensilo.id();
     let mut progress = BufReader::new(ensilo.stderr.take().unwrap()).lines();
-    let is_tick = |line: &std::io::Result<String>| line.as_ref().is_ok_and(|line| line.starts_with("run:"));
-    assert!(progress.any(|line| is_tick(&line)), "a line each second while it runs");
-    let killed = Command::new("kill").args(["-INT", &ensilo.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    // Its progress is read to the end, so that it never waits for a reader.
-    progress.for_each(drop);
+    assert!(progress.next().unwrap().unwrap().starts_with("loading"));
+    assert!(Command::new("kill").args(["-INT", &ensilo.id().to_string()]).status().unwrap().success());
+    let told: Vec<String> = progress.map_while(Result::ok).collect();
     let output = ensilo.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(json["interrupted"], true);
-    assert!(json["committed"].as_u64().unwrap() > 0);
-    assert_eq!(json["consistency_checks"], 12);
-    assert!(no_temporary_files_of(id), "an interrupted run leaves nothing behind");
+    assert_eq!(output.status.code(), Some(130), "{told:?}");
+    assert!(output.stdout.is_empty() && told.iter().any(|line| line.contains("before anything")), "{told:?}");
+}
+
+/// A run in `directory`, with this as `TMPDIR`: what it says on stderr, and its report.
+#[cfg(target_os = "linux")]
+fn run_in(directory: &std::path::Path, temporary: Option<&str>) -> (String, Value) {
+    let mut ensilo = Command::new(env!("CARGO_BIN_EXE_ensilo"));
+    ensilo.args(SMALL_YCSB).args(SHORT).args(MODEST).args(["--format", "json"]).current_dir(directory);
+    match temporary {
+        Some(named) => ensilo.env("TMPDIR", named),
+        None => ensilo.env_remove("TMPDIR"),
+    };
+    let output = ensilo.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(directory.read_dir().unwrap().next().is_none(), "the directory that it began in stays as it is");
+    (text(&output.stderr), serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_temporary_database_lies_where_it_was_told_and_never_where_the_program_began() {
+    let began = std::env::temp_dir().join(format!("ensilo-cli-began-{}", std::process::id()));
+    let empty = began.join("empty");
+    std::fs::create_dir_all(&empty).unwrap();
+    let (told, _) = run_in(&empty, None);
+    assert!(!told.contains("warning"), "{told}");
+    let named = began.join("named");
+    run_in(&empty, named.to_str());
+    assert!(named.read_dir().unwrap().next().is_none(), "made there, and removed");
+    let in_memory = format!("/dev/shm/ensilo-cli-memory-{}", std::process::id());
+    let (told, _) = run_in(&empty, Some(&in_memory));
+    assert!(told.contains("warning") && told.contains("lies in memory") && told.contains("TMPDIR"), "{told}");
+    std::fs::remove_dir(in_memory).unwrap();
+    std::fs::remove_dir_all(began).unwrap();
+}
+
+#[test]
+fn a_small_run_takes_little_memory() {
+    let json = json_of(&[&SMALL_YCSB, &SHORT, &["--workers", "4", "--memory", "--mix", "rmw=100"]]);
+    assert!(json["parameters"]["database"]["prefault_bytes"].as_u64().unwrap() < 64 << 20, "{json}");
 }
 
 /// Whether a process that was has left nothing among the temporary files.
 fn no_temporary_files_of(id: u32) -> bool {
     let prefix = format!("ensilo-bench-{id}-");
-    let entries = std::env::temp_dir().read_dir().unwrap();
-    entries.flatten().all(|entry| !entry.file_name().to_string_lossy().starts_with(&prefix))
+    let roots = [std::env::temp_dir(), "/var/tmp".into()];
+    let mut entries = roots.iter().filter_map(|root| root.read_dir().ok()).flatten().flatten();
+    entries.all(|entry| !entry.file_name().to_string_lossy().starts_with(&prefix))
 }

@@ -2,7 +2,7 @@
 //!
 //! On a terminal one line is redrawn; elsewhere (a log file, CI) plain lines are written, at most one a second.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use ensilo::RecoveryProgress;
@@ -143,6 +143,17 @@ impl View {
             Kind::Silent => {}
             Kind::Lines => eprintln!("{line}"),
             Kind::Terminal(bar) => bar.suspend(|| eprintln!("{line}")),
+        }
+    }
+
+    /// Writes a warning, also where no progress is shown.
+    pub fn warn(&mut self, text: &str) {
+        let line = format!("warning: {text}");
+        // A warning that cannot be written has nowhere else to go.
+        let write = || drop(writeln!(std::io::stderr(), "{line}"));
+        match &self.kind {
+            Kind::Silent | Kind::Lines => write(),
+            Kind::Terminal(bar) => bar.suspend(write),
         }
     }
 

@@ -62,6 +62,22 @@ impl YcsbOptions {
         self.records.saturating_mul(self.value_bytes as u64 + 40)
     }
 
+    /// Which share of the operations inserts records.
+    pub(crate) fn inserting_share(&self) -> f64 {
+        self.share_of(&["insert"])
+    }
+
+    /// Which share of the operations writes.
+    pub(crate) fn writing_share(&self) -> f64 {
+        self.share_of(&["update", "rmw", "insert"])
+    }
+
+    fn share_of(&self, operations: &[&str]) -> f64 {
+        let is_among = |at: &usize| operations.contains(&OPERATIONS[*at]);
+        let percents = (0..OPERATIONS.len()).filter(is_among).map(|at| self.mix.shares.percent(at));
+        percents.sum::<f64>() / 100.0
+    }
+
     /// The options as the report shows them.
     pub fn parameters(&self) -> serde_json::Value {
         let mix: serde_json::Map<_, _> = OPERATIONS

@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, value_parser};
 use ensilo_bench::driver::RunOptions;
-use ensilo_bench::{BenchmarkOptions, CrashOptions, DatabaseOptions, LogRecords, StorageOptions, System};
+use ensilo_bench::{
+    Benchmark, BenchmarkOptions, CrashOptions, DatabaseOptions, LogRecords, StorageOptions, System,
+};
 
 /// How the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -117,7 +119,8 @@ pub(super) struct Common {
     #[arg(long, hide = true)]
     pub(super) crash_here: bool,
 
-    /// Directory for the database, new or empty; it stays [default: a temporary one, which is removed at the end]
+    /// Directory for the database, new or empty; it stays [default: a temporary one, which is removed at the end, in TMPDIR if that is
+    /// set, otherwise in /tmp or, where that lies in memory, in /var/tmp]
     #[arg(long, value_name = "DIR", conflicts_with = "memory")]
     data_dir: Option<PathBuf>,
 
@@ -162,7 +165,8 @@ pub(super) struct Common {
     memory_limit_mib: Option<u64>,
 
     /// Mebibytes to take from the system before the load, so that tables that grow do not wait for it during the run
-    /// (Silo's evaluation does the same) [default: 128 for each worker and second, within a third of the free memory]
+    /// (Silo's evaluation does the same) [default: what the run may need: three times what YCSB loads, or the load of TPC-C, and 128 for
+    /// each worker and second, of YCSB as many as there are inserts among its operations; at most a third of the free memory]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(0..=1 << 40))]
     prefault_mib: Option<u64>,
 
@@ -184,14 +188,16 @@ impl Common {
         self.workers.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
     }
 
-    pub(super) fn benchmark_options(&self) -> BenchmarkOptions {
+    pub(super) fn benchmark_options(&self, benchmark: &Benchmark) -> BenchmarkOptions {
+        let run = RunOptions {
+            workers: self.workers(),
+            warmup: self.warmup,
+            measured: self.seconds,
+            pin: !self.no_pin,
+        };
+        let prefault_bytes = self.prefault_bytes(benchmark, &run);
         BenchmarkOptions {
-            run: RunOptions {
-                workers: self.workers(),
-                warmup: self.warmup,
-                measured: self.seconds,
-                pin: !self.no_pin,
-            },
+            run,
             runs: usize::from(self.runs),
             check: !self.no_check,
             crash: self.crash.then(|| CrashOptions {
@@ -208,7 +214,7 @@ impl Common {
                 epoch_interval: self.epoch_ms.map(Duration::from_millis),
                 epochs_per_snapshot: None,
                 memory_limit_bytes: self.memory_limit_mib.map(|mib| mib << 20),
-                prefault_bytes: self.prefault_bytes(),
+                prefault_bytes,
                 checkpoint_interval: (!self.memory).then(|| self.checkpoint_interval()),
                 has_no_checkpoints: self.no_checkpoints,
                 is_log_compressed: self.log_compression.is_some(),
@@ -224,15 +230,14 @@ impl Common {
             .unwrap_or_else(|| ((self.warmup + self.seconds) / 3).max(CHECKPOINT_INTERVAL_MIN))
     }
 
-    fn prefault_bytes(&self) -> u64 {
+    fn prefault_bytes(&self, benchmark: &Benchmark, run: &RunOptions) -> u64 {
         if let Some(mib) = self.prefault_mib {
             return mib << 20;
         }
         if self.memory_limit_mib.is_some() {
             return 0;
         }
-        let growth_mib = 128.0 * self.workers() as f64 * (self.warmup + self.seconds).as_secs_f64();
-        ((growth_mib * f64::from(1 << 20)) as u64).min(ensilo_bench::free_memory_bytes() / 3)
+        benchmark.memory_bytes(run).min(ensilo_bench::free_memory_bytes() / 3)
     }
 }
 

@@ -4,7 +4,6 @@ mod common;
 mod tpcc;
 mod ycsb;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -13,6 +12,7 @@ use ensilo_bench::report::Report;
 use ensilo_bench::{Benchmark, refusal, remove_temporary_files, run_and_crash, run_benchmark};
 
 use crate::interrupt;
+use crate::output::{FAILED, complain, failed, say};
 use common::{Common, Format};
 
 /// Arguments of `ensilo bench`.
@@ -30,16 +30,13 @@ enum Workload {
     Ycsb(ycsb::Arguments),
 }
 
-/// The exit code of a failed consistency check, and of a failure of the database.
-const FAILED: u8 = 1;
-
 /// Runs the workload and writes its report to stdout.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let (common, benchmark) = match &arguments.workload {
         Workload::Tpcc(tpcc) => (&tpcc.common, Benchmark::Tpcc(tpcc.options())),
         Workload::Ycsb(ycsb) => (&ycsb.common, Benchmark::Ycsb(ycsb.options())),
     };
-    let options = common.benchmark_options();
+    let options = common.benchmark_options(&benchmark);
     let refused_here = match &arguments.workload {
         Workload::Tpcc(tpcc) => tpcc.refusal(),
         Workload::Ycsb(_) => None,
@@ -56,15 +53,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     };
     match outcome {
         Ok(report) => deliver(&report, common),
-        // Who ends the program before it has measured anything wants nothing more of it.
         Err(Failure::Interrupted) => {
-            eprintln!("{}", Failure::Interrupted);
-            ExitCode::SUCCESS
+            complain(format_args!("{}", Failure::Interrupted));
+            ExitCode::from(interrupt::EXIT_CODE)
         }
-        Err(failure) => {
-            eprintln!("error: {failure}");
-            ExitCode::from(FAILED)
-        }
+        Err(failure) => failed(failure),
     }
 }
 
@@ -73,17 +66,16 @@ fn deliver(report: &Report, common: &Common) -> ExitCode {
         Format::Text => report.to_text(),
         Format::Json => report.to_json(),
     };
-    // A reader that has gone (`| head`) is no failure of the benchmark.
-    let _ = writeln!(std::io::stdout(), "{text}");
+    say(format_args!("{text}"));
     let lost = report.recovery.as_ref().map_or(0, |recovery| recovery.transactions_lost);
     if report.consistency_failures == 0 && lost == 0 {
-        return ExitCode::SUCCESS;
+        return if report.interrupted { ExitCode::from(interrupt::EXIT_CODE) } else { ExitCode::SUCCESS };
     }
     if common.format == Format::Json {
         let (failures, checks) = (report.consistency_failures, report.consistency_checks);
-        eprintln!(
+        complain(format_args!(
             "error: {failures} of {checks} consistency checks failed, {lost} acknowledged transactions lost"
-        );
+        ));
     }
     ExitCode::from(FAILED)
 }
@@ -102,7 +94,7 @@ mod tests {
     }
 
     /// A report on a run whose only check found what `holds` says.
-    fn report(holds: bool) -> Report {
+    fn report(holds: bool, interrupted: bool) -> Report {
         let mut check = Check::new("3.3.2.1", "sums agree");
         check.expect(holds, || "1 is not 2".to_owned());
         let result = RunResult {
@@ -114,7 +106,7 @@ mod tests {
             per_second: Vec::new(),
             memory_before: Memory::default(),
             memory_after: Memory::default(),
-            interrupted: false,
+            interrupted,
         };
         let subject = Subject {
             workload: "tpcc",
@@ -130,7 +122,7 @@ mod tests {
     fn a_lost_transaction_is_exit_code_1() {
         let program = Program::parse_from(["ensilo", "tpcc", "--format", "json"]);
         let Workload::Tpcc(tpcc) = &program.arguments.workload else { unreachable!("parsed as tpcc") };
-        let mut report = report(true);
+        let mut report = report(true, false);
         for (lost, expected) in [(0, ExitCode::SUCCESS), (1, ExitCode::from(1))] {
             report.recovery = Some(RecoveryReport {
                 seconds: 1.0,
@@ -152,8 +144,11 @@ mod tests {
         for format in ["text", "json"] {
             let program = Program::parse_from(["ensilo", "tpcc", "--format", format]);
             let Workload::Tpcc(tpcc) = &program.arguments.workload else { unreachable!("parsed as tpcc") };
-            assert_eq!(deliver(&report(false), &tpcc.common), ExitCode::from(1));
-            assert_eq!(deliver(&report(true), &tpcc.common), ExitCode::SUCCESS);
+            for interrupted in [false, true] {
+                assert_eq!(deliver(&report(false, interrupted), &tpcc.common), ExitCode::from(1));
+            }
+            assert_eq!(deliver(&report(true, false), &tpcc.common), ExitCode::SUCCESS);
+            assert_eq!(deliver(&report(true, true), &tpcc.common), ExitCode::from(130));
         }
     }
 }

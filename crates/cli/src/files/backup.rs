@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::output::{Output, failed};
 use super::shown_disk::ShownDisk;
+use crate::output::{Output, failed};
 
 /// Arguments of `ensilo backup`.
 #[derive(Debug, Args)]

@@ -9,7 +9,8 @@ use ensilo::{Database, Error, Options};
 use ensilo_bench::driver::View;
 use ensilo_log::{CheckpointEntry, Manifest};
 
-use super::output::{Output, disk, failed};
+use super::output::disk;
+use crate::output::{Output, failed};
 
 /// The commands of `ensilo checkpoint`.
 #[derive(Debug, Subcommand)]

@@ -11,7 +11,8 @@ use ensilo_log::{
 };
 
 use super::checkpoint::checkpoint_lines;
-use super::output::{Output, damaged, disk, failed};
+use super::output::{damaged, disk};
+use crate::output::{Output, failed};
 
 /// The commands of `ensilo log`.
 #[derive(Debug, Subcommand)]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use clap::{Args, value_parser};
 use ensilo_epoch::Epoch;
 
-use super::output::{Output, failed};
 use super::shown_disk::ShownDisk;
+use crate::output::{Output, failed};
 
 /// Arguments of `ensilo repair`.
 #[derive(Debug, Args)]

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::output::{Output, damaged, failed};
+use super::output::damaged;
 use super::shown_disk::ShownDisk;
+use crate::output::{Output, failed};
 
 /// Arguments of `ensilo verify`.
 #[derive(Debug, Args)]

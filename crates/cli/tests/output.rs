@@ -1,0 +1,134 @@
+//! What becomes of output that cannot be written: every command says so by its exit code.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// Runs with this as standard output.
+fn ensilo_into(output: impl Into<Stdio>, arguments: &[&str]) -> Output {
+    let ensilo = Command::new(env!("CARGO_BIN_EXE_ensilo")).args(arguments).stdout(output).output();
+    ensilo.unwrap()
+}
+
+fn full_device() -> File {
+    File::options().write(true).open("/dev/full").unwrap()
+}
+
+/// A pipe that nobody reads.
+fn closed_pipe() -> Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+/// A directory that goes with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ensilo-output-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Directory(path)
+    }
+
+    fn join(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const SMALL: [&str; 12] = [
+    "--records",
+    "500",
+    "--workers",
+    "1",
+    "--prefault-mib",
+    "0",
+    "--seconds",
+    "0.1",
+    "--warmup",
+    "0",
+    "--quiet",
+    "--no-check",
+];
+
+/// A small database, all of whose writes are in its log.
+fn database(directory: &Directory, name: &str) -> String {
+    let path = directory.join(name);
+    let place = ["bench", "ycsb", "--mix", "rmw=100", "--no-checkpoints", "--data-dir", &path];
+    let made = ensilo_into(Stdio::piped(), &[&place, &SMALL[..]].concat());
+    assert_eq!(made.status.code(), Some(0), "{}", String::from_utf8_lossy(&made.stderr));
+    path
+}
+
+/// Every command that writes to standard output, with what it needs; `number` tells apart what it makes.
+fn check_commands(number: usize, directory: &Directory, check: &dyn Fn(&[&str])) {
+    let path = database(directory, &format!("database-{number}"));
+    let [copy, figures] = ["copy", "figures"].map(|name| directory.join(&format!("{name}-{number}")));
+    let bench = ["bench", "ycsb", "--memory"];
+    let commands: &[&[&str]] = &[
+        &["--help"],
+        &["--version"],
+        &["bench", "tpcc", "--help"],
+        &[&bench, &SMALL[..]].concat(),
+        &[&bench, &SMALL[..], &["--format", "json"]].concat(),
+        &["figures", "list"],
+        &["figures", "run", "silo-4", "--dry-run"],
+        &["figures", "model", "--out", &figures],
+        &["verify", &path],
+        &["log", "verify", &path],
+        &["log", "dump", &path],
+        &["checkpoint", "list", &path],
+        &["backup", &path, &copy],
+        &["checkpoint", "create", &path],
+    ];
+    for command in commands {
+        check(command);
+    }
+}
+
+#[test]
+fn output_to_a_full_device_is_a_failure_of_every_command() {
+    let directory = Directory::new("full");
+    check_commands(0, &directory, &|command| {
+        let output = ensilo_into(full_device(), command);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {told}");
+        assert!(
+            told.contains("cannot write to standard output: No space left on device"),
+            "{command:?}: {told}"
+        );
+    });
+}
+
+#[test]
+fn output_that_nobody_reads_ends_every_command_quietly() {
+    let directory = Directory::new("closed");
+    check_commands(1, &directory, &|command| {
+        let output = ensilo_into(closed_pipe(), command);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(141), "{command:?}: {told}");
+        assert!(!told.contains("error") && !told.contains("panicked"), "{command:?}: {told}");
+    });
+}
+
+#[test]
+fn an_error_keeps_its_exit_code_where_nobody_can_be_told() {
+    for (arguments, code) in [
+        (&["verify", "/no/such/database"][..], 1),
+        (&["bench", "ycsb", "--records", "0"], 2),
+        (&["bench", "ycsb", "--system", "global-tid"], 2),
+    ] {
+        let ensilo =
+            Command::new(env!("CARGO_BIN_EXE_ensilo")).args(arguments).stderr(full_device()).output();
+        assert_eq!(ensilo.unwrap().status.code(), Some(code), "{arguments:?}");
+    }
+}
