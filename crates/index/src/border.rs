@@ -38,6 +38,7 @@ use crate::node::{Link, Node};
 use crate::permuter::Permuter;
 use crate::run::Run;
 use crate::suffix::BagHeader;
+use crate::unlinked::check_is_allocated;
 use crate::version::{NodeVersion, Version};
 
 /// What stands in slots that are not in use.
@@ -69,6 +70,19 @@ pub(crate) struct Slot {
     pub(crate) slice: u64,
     pub(crate) kind: u8,
     pub(crate) value: u64,
+}
+
+/// What a slot held until it was taken out of use. Only [`Border::take_out`] makes one.
+#[derive(Debug)]
+pub(crate) struct CutSlot {
+    held: Slot,
+}
+
+impl CutSlot {
+    /// Whether the slot led to a layer.
+    pub(crate) fn led_to_a_layer(&self) -> bool {
+        self.held.kind == LAYER
+    }
 }
 
 // SAFETY: repr(C), and the version comes first.
@@ -119,7 +133,9 @@ impl Border {
     #[inline]
     pub(crate) fn permuter(&self) -> Permuter {
         // Acquire: [slot].
-        Permuter::from_word(self.permutation.load(Ordering::Acquire))
+        let word = self.permutation.load(Ordering::Acquire);
+        check_is_allocated(word);
+        Permuter::from_word(word)
     }
 
     /// The caller holds the lock.
@@ -183,11 +199,14 @@ impl Border {
     }
 
     /// Takes the slot at `position` out of use. The caller holds the lock and readers wait: a scan that has the permutation from
-    /// before would take [`NO_SLICE`] for the slot's key.
-    pub(crate) fn take_out(&self, position: usize) {
+    /// before would take [`NO_SLICE`] for the slot's key. Returns what the slot held, to which it leads nobody any more.
+    pub(crate) fn take_out(&self, position: usize) -> CutSlot {
         let permuter = self.permuter();
+        let slot = permuter.slot(position);
+        let held = self.slot(slot);
         self.set_permuter(permuter.remove(position));
-        self.slices[permuter.slot(position)].store(NO_SLICE, Ordering::Relaxed);
+        self.slices[slot].store(NO_SLICE, Ordering::Relaxed);
+        CutSlot { held }
     }
 
     /// The caller holds the lock.

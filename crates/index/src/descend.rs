@@ -15,7 +15,7 @@ use crate::border::{Border, Probe};
 use crate::key::KeyTail;
 use crate::locked::Locked;
 use crate::node::{Kind, Node, NodeRef};
-use crate::planted::{Fault, is_planted};
+use crate::planted::{Fault, Step, is_planted, reach};
 use crate::version::NodeVersion;
 
 /// A border node, and the version at which it was responsible for what was looked for.
@@ -108,6 +108,7 @@ impl Masstree {
                 Probe::Layer(word) if depth < depth_max => {
                     // SAFETY: the slot was one of kind LAYER at the version that was just compared, during the guard's life.
                     root = unsafe { NodeRef::from_word(word) };
+                    reach(Step::LayerFound);
                     root.prefetch();
                     if TO_WRITE && !root.version().looks_like_a_root() {
                         refer_to_root(border, version, key, root);

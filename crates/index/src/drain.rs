@@ -10,6 +10,7 @@ use crate::border::Border;
 use crate::key::LAYER;
 use crate::locked::Locked;
 use crate::node::{Header, Kind, Node, NodeRef};
+use crate::unlinked::Unlinked;
 
 /// A tree that is being taken apart.
 ///
@@ -48,8 +49,9 @@ impl Drain {
                 Kind::Interior(interior) => {
                     let children = (0..=interior.len()).filter_map(|place| interior.child(place));
                     self.pending.extend(children.map(NodeRef::pointer));
+                    Locked::lock(interior).unlock_deleted();
                     // SAFETY: the tree is ours alone, made with this account, and the node has left it; its children are remembered.
-                    unsafe { interior.retire(guard, self.account) };
+                    unsafe { Unlinked::new(interior, self.account) }.retire(guard);
                 }
                 Kind::Border(border) => self.drain_border(border, guard, &mut each),
             }
@@ -69,7 +71,7 @@ impl Drain {
         }
         Locked::lock(border).unlock_deleted();
         // SAFETY: as for interior nodes.
-        unsafe { border.retire_with_suffixes(guard, self.account) };
+        unsafe { Unlinked::new(border, self.account) }.retire(guard);
     }
 }
 

@@ -23,7 +23,8 @@
 //!
 //! # Memory
 //! Nodes come from `Guard::allocate` for the tree's account and go back through `Guard::retire`. A tree that is dropped leaves
-//! its nodes to the pool; [`Masstree::into_drain`] gives them back before, in pieces.
+//! its nodes to the pool; [`Masstree::into_drain`] gives them back before, in pieces. Only what no link leads to any more can be
+//! retired, see `unlinked`.
 
 mod ancestors;
 mod border;
@@ -53,6 +54,7 @@ mod statistics;
 mod suffix;
 mod tree;
 mod unlink;
+mod unlinked;
 mod verify;
 mod version;
 

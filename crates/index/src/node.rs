@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! - **N1** A link in a node that a reader can reach is empty or points to a node that was reachable when the reader pinned, or
-//!   later. Links that are vacated are emptied, links to a node that leaves the tree are replaced before it is retired.
+//!   later. Links that are vacated are emptied, links to a node that leaves the tree are replaced before it is retired: only an
+//!   [`Unlinked`](crate::unlinked::Unlinked) can be.
 //!   Hence a link read while pinned stays readable until the pin ends, whatever else the reader knows about it.
 //! - **N2** The border bit of a node never changes. It says which of the two types lies behind the header.
 //!
@@ -20,6 +21,7 @@ use ensilo_sync::prefetch;
 
 use crate::border::Border;
 use crate::interior::Interior;
+use crate::unlinked::{Part, check_is_allocated};
 use crate::version::{NodeVersion, Version};
 
 /// The head of both kinds of nodes. A node is known by its address.
@@ -182,10 +184,21 @@ pub(crate) unsafe trait Node: Sized {
     /// Frees the memory of a node once no reader can hold it any more.
     ///
     /// # Safety
-    /// The node came from [`Node::allocate`] with this account, no link leads to it any more, and it is retired once.
-    unsafe fn retire(&self, guard: &Guard<'_>, account: AccountId) {
+    /// As for [`Part::retire`].
+    unsafe fn retire_node(&self, guard: &Guard<'_>, account: AccountId) {
         // SAFETY: the caller's promise covers what the guard asks for.
         unsafe { guard.retire(NonNull::from(self).cast(), Layout::new::<Self>(), account) };
+    }
+}
+
+impl Part for &Interior {
+    fn has_left(&self) -> bool {
+        self.version().is_of_a_deleted_node()
+    }
+
+    unsafe fn retire(self, guard: &Guard<'_>, account: AccountId) {
+        // SAFETY: the caller's promise.
+        unsafe { self.retire_node(guard, account) };
     }
 }
 
@@ -201,8 +214,10 @@ impl<T> Link<T> {
     #[inline]
     pub(crate) fn load(&self) -> Option<&T> {
         // Acquire: [link].
+        let target = self.0.load(Ordering::Acquire);
+        check_is_allocated(target.addr() as u64);
         // SAFETY: N1: the target is not freed before the pin ends, which the borrow of self does not outlive.
-        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+        unsafe { target.as_ref() }
     }
 
     #[inline]
@@ -233,6 +248,7 @@ impl Child {
     pub(crate) fn load(&self) -> Option<NodeRef<'_>> {
         // Acquire: [link].
         let header = NonNull::new(self.0.load(Ordering::Acquire))?;
+        check_is_allocated(header.addr().get() as u64);
         // SAFETY: N1: the target is not freed before the pin ends, which the borrow of self does not outlive.
         Some(unsafe { NodeRef::new(header) })
     }

@@ -3,10 +3,12 @@
 use ensilo_epoch::Guard;
 
 use crate::Masstree;
-use crate::border::{Border, Content, Probe};
+use crate::border::{Border, Content, CutSlot, Probe};
 use crate::key::LAYER;
 use crate::locked::Locked;
-use crate::node::{Kind, Node, NodeRef};
+use crate::node::{Kind, NodeRef};
+use crate::planted::{self, Fault, Step, is_planted};
+use crate::unlinked::Unlinked;
 
 /// What is left of a layer after a border node lost a slot.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
@@ -35,16 +37,25 @@ impl Masstree {
                     return false;
                 }
             }
-            let layer = self.take_out(border, place.position, guard);
+            let layer = self.take_out(border, place.position, None, guard);
             self.drop_empty_layers(key, position.depth, layer, guard);
             return true;
         }
     }
 
-    /// Takes the slot at `position` out of a locked node.
-    fn take_out(&self, border: Locked<'_, Border>, position: usize, guard: &Guard<'_>) -> Layer {
+    /// Takes the slot at `position`, and the layer that it leads to if it does, out of a locked node.
+    fn take_out(
+        &self,
+        border: Locked<'_, Border>,
+        position: usize,
+        below: Option<DeletedLayer<'_>>,
+        guard: &Guard<'_>,
+    ) -> Layer {
         border.mark_changing();
-        border.take_out(position);
+        let cut = border.take_out(position);
+        if let Some(below) = below {
+            below.retire(&cut, self, guard);
+        }
         if !border.is_empty() {
             border.unlock_after_insert();
             return Layer::InUse;
@@ -87,8 +98,10 @@ impl Masstree {
                 border.unlock_unchanged();
                 return Layer::InUse;
             };
-            nodes.delete(self, guard);
-            return self.take_out(border, place.position, guard);
+            let deleted = nodes.delete();
+            deleted.retire_early_if_planted(self, guard);
+            planted::reach(Step::LayerDeleted);
+            return self.take_out(border, place.position, Some(deleted), guard);
         }
     }
 }
@@ -121,20 +134,57 @@ impl<'g> EmptyLayer<'g> {
     }
 
     /// Deletes the node and those above it: each has just this child, since any other would lead to another border node.
-    fn delete(self, tree: &Masstree, guard: &Guard<'_>) {
-        let mut parent = self.border.lock_parent();
+    ///
+    /// Whoever comes through the slot until it is taken out finds deleted nodes, and begins again at the top until then, as it waits for
+    /// a lock: the holder waits for nobody who is on his way down.
+    fn delete(self) -> DeletedLayer<'g> {
         let border = self.border.node_ref();
+        let mut parent = self.border.lock_parent();
         self.border.unlock_deleted();
-        // SAFETY: the caller takes the slot out that leads here before it releases the lock, so that nobody who pins from
-        // now on finds the node; it was made with the tree's account; it was not deleted before.
-        unsafe { border.retire_with_suffixes(guard, tree.account) };
         while let Some(node) = parent {
             assert_eq!(node.len(), 0, "an empty layer has one path");
             parent = node.lock_parent();
-            let interior = node.node_ref();
             node.unlock_deleted();
+        }
+        DeletedLayer { border }
+    }
+}
+
+/// The nodes of a layer that are deleted, while the slot in the layer above may still lead to them.
+#[derive(Debug)]
+#[must_use = "its memory is lost unless it is retired"]
+struct DeletedLayer<'g> {
+    border: &'g Border,
+}
+
+impl DeletedLayer<'_> {
+    /// Retires the nodes: `cut` is the slot that led to them.
+    fn retire(self, cut: &CutSlot, tree: &Masstree, guard: &Guard<'_>) {
+        debug_assert!(cut.led_to_a_layer(), "the slot that led here");
+        if !is_planted(Fault::RetiredBeforeUnlinked) {
+            // SAFETY: the slot was the only way into the layer, and is cut: the caller has it.
+            unsafe { self.retire_nodes(tree, guard) };
+        }
+    }
+
+    fn retire_early_if_planted(&self, tree: &Masstree, guard: &Guard<'_>) {
+        if is_planted(Fault::RetiredBeforeUnlinked) {
+            // SAFETY: none: that is the fault.
+            unsafe { self.retire_nodes(tree, guard) };
+        }
+    }
+
+    /// # Safety
+    /// Nobody who pins from now on finds a way to the nodes, which were not retired before.
+    unsafe fn retire_nodes(&self, tree: &Masstree, guard: &Guard<'_>) {
+        // The links upwards of deleted nodes stay what they were, and our own pin keeps the nodes readable.
+        let mut parent = self.border.parent.load();
+        // SAFETY: the caller's promise; a tree's nodes are made with its account.
+        unsafe { Unlinked::new(self.border, tree.account) }.retire(guard);
+        while let Some(interior) = parent {
+            parent = interior.parent.load();
             // SAFETY: as for the border node.
-            unsafe { interior.retire(guard, tree.account) };
+            unsafe { Unlinked::new(interior, tree.account) }.retire(guard);
         }
     }
 }
@@ -148,5 +198,145 @@ pub(crate) fn first_border(mut node: NodeRef<'_>) -> &Border {
                 node = interior.child(0).unwrap_or_else(|| panic!("I2: a node has a first child"));
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::thread;
+
+    use ensilo_epoch::{Advance, EpochOptions, Epochs};
+    use ensilo_slab::{AccountId, Pool};
+
+    use super::*;
+    use crate::descend::find_border;
+    use crate::key::KeyTail;
+    use crate::node::Node;
+    use crate::planted::stop_at;
+
+    const DEEP: &[u8] = b"aaaaaaaabbbbbbbbc";
+    const SHALLOW: &[u8] = b"aaaaaaaab";
+    const SIBLING: &[u8] = b"aaaaaaaac";
+
+    /// The node of the layer that the first slot of the tree leads to, if it leads to one.
+    fn layer_below<'g>(tree: &'g Masstree, guard: &'g Guard<'_>) -> Option<NodeRef<'g>> {
+        let border = first_border(tree.root(guard));
+        let slot = border.permuter().slots().next().filter(|&slot| border.kind(slot) == LAYER)?;
+        // SAFETY: the slot is one of kind LAYER, and the only thread that changes it is this one.
+        Some(unsafe { NodeRef::from_word(border.value(slot)) })
+    }
+
+    fn advance(epochs: &Epochs, times: usize) {
+        (0..times).for_each(|_| epochs.advance());
+    }
+
+    /// The remover loses its core for some epochs, once the layer's nodes are deleted. A reader pins meanwhile and comes to them: they
+    /// stay allocated until it has ended.
+    #[test]
+    fn a_layer_that_a_reader_can_still_find_is_not_freed_under_it() {
+        let epochs = epochs();
+        let (remover, reader) = (epochs.participant(), Rc::new(epochs.participant()));
+        let tree = Arc::new(Masstree::new(&remover.pin(), AccountId(7)).unwrap());
+        for key in [DEEP, b"aaaaaaaabbbbbbbbd", b"zzzz"] {
+            tree.insert_if_absent(key, 1, &remover.pin(), &mut ()).unwrap();
+        }
+        assert!(tree.remove(b"aaaaaaaabbbbbbbbd", 1, &remover.pin()));
+        let found = Rc::new(Cell::new(0));
+        let stopped = {
+            let (epochs, reader) = (Arc::clone(&epochs), Rc::clone(&reader));
+            let (tree, found) = (Arc::clone(&tree), Rc::clone(&found));
+            move || {
+                advance(&epochs, 3);
+                // Kept until the end of the test.
+                let guard = std::mem::ManuallyDrop::new(reader.pin());
+                // The lowest layer is empty first: the slot that leads to it lies one layer down.
+                let middle = layer_below(&tree, &guard).unwrap();
+                let below = first_border(middle);
+                let slot = below.permuter().slots().next().unwrap();
+                assert_eq!(below.kind(slot), LAYER, "a reader that pins now still comes here");
+                found.set(below.value(slot));
+            }
+        };
+        stop_at(Step::LayerDeleted, stopped);
+        assert!(tree.remove(DEEP, 1, &remover.pin()));
+        assert_ne!(found.get(), 0, "the remover came to the step");
+        advance(&epochs, 5);
+        remover.collect(usize::MAX);
+        // SAFETY: the reader is pinned since before it read this word from a slot of kind LAYER.
+        let node = unsafe { NodeRef::from_word(found.get()) };
+        let Kind::Border(border) = node.kind() else { panic!("one border node was left") };
+        assert!(node.version().stable().is_deleted(), "it says that it has left the tree");
+        assert!(border.is_empty());
+    }
+
+    fn epochs() -> Arc<Epochs> {
+        let options = EpochOptions { advance: Advance::Manual, ..EpochOptions::default() };
+        Epochs::new(options, Pool::new(None))
+    }
+
+    /// The layer's node as a reader finds it that may be overtaken by a remover; none if it was.
+    fn look<'g>(tree: &'g Masstree, guard: &'g Guard<'_>) -> Option<NodeRef<'g>> {
+        let (border, version) = find_border(tree.root(guard), KeyTail::new(SHALLOW).slice())?;
+        let Probe::Layer(word) = border.probe(KeyTail::new(SHALLOW)) else { return None };
+        // SAFETY: the slot was one of kind LAYER at the version that is compared.
+        (!border.version().has_changed(version)).then(|| unsafe { NodeRef::from_word(word) })
+    }
+
+    /// The remover loses its core at the worst place for some epochs each time, and readers with a node in their hands for more of
+    /// them.
+    #[test]
+    fn readers_never_hold_freed_nodes_while_removers_lose_their_cores() {
+        const ROUNDS: usize = 50;
+        let epochs = epochs();
+        let tree = Arc::new(Masstree::new(&epochs.participant().pin(), AccountId(7)).unwrap());
+        let (is_over, looks) = (AtomicBool::new(false), Arc::new(AtomicUsize::new(0)));
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let reader = epochs.participant();
+                    while !is_over.load(Ordering::Relaxed) {
+                        let guard = reader.pin();
+                        if let Some(layer) = look(&tree, &guard) {
+                            looks.fetch_add(1, Ordering::Relaxed);
+                            let mut is_deleted = false;
+                            for _ in 0..20 {
+                                let now = layer.version().stable().is_deleted();
+                                assert!(now || !is_deleted, "a node that was deleted came back as another");
+                                is_deleted = now;
+                                epochs.advance();
+                            }
+                        }
+                        drop(guard);
+                        reader.collect(usize::MAX);
+                    }
+                });
+            }
+            let remover = epochs.participant();
+            for _ in 0..ROUNDS {
+                for key in [SHALLOW, SIBLING] {
+                    tree.insert_if_absent(key, 1, &remover.pin(), &mut ()).unwrap();
+                }
+                assert!(tree.remove(SIBLING, 1, &remover.pin()));
+                let (epochs, looks) = (Arc::clone(&epochs), Arc::clone(&looks));
+                let stopped = move || {
+                    advance(&epochs, 3);
+                    let until = looks.load(Ordering::Relaxed) + 4;
+                    while looks.load(Ordering::Relaxed) < until {
+                        thread::yield_now();
+                    }
+                };
+                stop_at(Step::LayerDeleted, stopped);
+                assert!(tree.remove(SHALLOW, 1, &remover.pin()));
+                remover.epochs().advance();
+                remover.collect(usize::MAX);
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(tree.verify(&epochs.participant().pin()).keys, 0);
     }
 }

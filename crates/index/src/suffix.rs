@@ -26,6 +26,7 @@ use ensilo_slab::{AccountId, OutOfMemory};
 use ensilo_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::WIDTH;
+use crate::unlinked::Part;
 
 const LENGTH_BITS: u32 = 16;
 
@@ -182,12 +183,15 @@ impl<'g> SuffixBag<'g> {
         // SAFETY: the caller's promise covers what the guard asks for.
         unsafe { guard.free(self.header.cast(), layout, account) };
     }
+}
 
-    /// Frees the bag once no reader can hold it any more.
-    ///
-    /// # Safety
-    /// The bag came from [`SuffixBag::allocate`] with this account, no node refers to it any more, and it is retired once.
-    pub(crate) unsafe fn retire(self, guard: &Guard<'_>, account: AccountId) {
+impl Part for SuffixBag<'_> {
+    /// A bag does not know its node.
+    fn has_left(&self) -> bool {
+        true
+    }
+
+    unsafe fn retire(self, guard: &Guard<'_>, account: AccountId) {
         let layout = Self::layout(self.header().capacity_words as usize);
         // SAFETY: the caller's promise covers what the guard asks for.
         unsafe { guard.retire(self.header.cast(), layout, account) };

@@ -29,6 +29,7 @@ use crate::locked::Locked;
 use crate::node::{Node, NodeRef};
 use crate::planted::{Fault, is_planted};
 use crate::remove::{Layer, state_of_layer};
+use crate::unlinked::Unlinked;
 
 /// What happens to an ancestor of the node that leaves.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl Masstree {
         previous.unlock_unchanged();
         // SAFETY: neither its neighbours nor its parent lead to it any more; it was made with the tree's account; only who
         // finds it not deleted, under its lock, comes here.
-        unsafe { left.retire_with_suffixes(guard, self.account) };
+        unsafe { Unlinked::new(left, self.account) }.retire(guard);
         layer
     }
 }
@@ -148,7 +149,7 @@ impl<'g> Path<'g> {
                     node.unlock_deleted();
                     // SAFETY: its parent does not lead to it any more: the change above, made before, took it or one that led
                     // to it out; it was made with the tree's account; its lock was held from before it was deleted.
-                    unsafe { interior.retire(guard, tree.account) };
+                    unsafe { Unlinked::new(interior, tree.account) }.retire(guard);
                 }
                 Change::LosesChild(place) => {
                     node.take_out(place);

@@ -34,6 +34,8 @@
 use ensilo_sync::Backoff;
 use ensilo_sync::atomic::{AtomicU64, Ordering, fence};
 
+use crate::unlinked::check_is_allocated;
+
 const LOCKED: u64 = 1 << 0;
 const CHANGING: u64 = 1 << 1;
 const DELETED: u64 = 1 << 2;
@@ -115,6 +117,7 @@ impl Version {
     pub(crate) fn stable(&self) -> NodeVersion {
         // Acquire: [unlock] what we read of the node next is at least as new as this version.
         let word = self.0.load(Ordering::Acquire);
+        check_is_allocated(word);
         if word & CHANGING == 0 { NodeVersion(word & !LOCKED) } else { self.wait_until_stable() }
     }
 
@@ -146,6 +149,11 @@ impl Version {
         self.0.load(Ordering::Acquire) & !LOCKED == since.0
     }
 
+    /// Whether the node has left the tree, which never changes again.
+    pub(crate) fn is_of_a_deleted_node(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & DELETED != 0
+    }
+
     /// A guess at whether the node is a root: what is true now may not be true later.
     #[inline]
     pub(crate) fn looks_like_a_root(&self) -> bool {
@@ -167,6 +175,7 @@ impl Version {
     #[inline]
     pub(crate) fn lock(&self) -> NodeVersion {
         let word = self.0.load(Ordering::Relaxed);
+        check_is_allocated(word);
         // Acquire: [unlock] we see all that earlier holders wrote.
         if word & LOCKED == 0
             && self.0.compare_exchange(word, word | LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()

@@ -231,6 +231,26 @@ fn layers_leave_under_readers() {
     shared.finish(&[stable, new].concat().into_iter().collect());
 }
 
+/// A layer leaves while the epochs move on as fast as they can. A reader that pins late does not come to freed memory.
+fn a_layer_leaves_while_epochs_race() {
+    // The second key makes the layer, in which the first is left alone.
+    let shared = Shared::new(&numbers([3]), &[deep(1, 1), deep(1, 2)]);
+    assert!(shared.remove(&deep(1, 2), &shared.epochs.participant().pin()));
+    let looking: Step = Box::new(|shared: &Shared, guard: &Guard<'_>| {
+        shared.has(&deep(1, 1), guard);
+    });
+    let racing = || -> Step {
+        Box::new(|shared: &Shared, _: &Guard<'_>| {
+            thread::yield_now();
+            // Twice: a reader that pins next is pinned two epochs after what was retired before.
+            shared.epochs.advance();
+            shared.epochs.advance();
+        })
+    };
+    side_by_side(&shared, vec![removing(vec![deep(1, 1)]), vec![looking], vec![racing(), racing()]]);
+    shared.finish(&shared.stable);
+}
+
 /// Each thread sees that the other's key is missing and inserts its own. Both cannot have been first.
 fn write_skew_on_missing_keys(before: &[Key], mine: &Key, theirs: &Key) {
     let shared = Shared::new(before, &[]);
@@ -338,6 +358,11 @@ fn readers_and_writers_pass_layers_that_leave() {
 }
 
 #[test]
+fn readers_that_pin_late_pass_layers_that_leave() {
+    check(a_layer_leaves_while_epochs_race);
+}
+
+#[test]
 fn two_inserts_cannot_both_have_seen_the_other_missing() {
     check(write_skew);
 }
@@ -381,4 +406,11 @@ fn a_shrink_counted_as_an_insert_is_caught() {
 #[should_panic]
 fn a_bound_that_is_not_raised_is_caught() {
     is_caught(Fault::BoundNotRaised, nodes_leave_under_readers);
+}
+
+#[test]
+#[should_panic]
+fn nodes_retired_before_they_are_unlinked_are_caught() {
+    plant(Fault::RetiredBeforeUnlinked);
+    shuttle::check_pct(a_layer_leaves_while_epochs_race, 20 * ITERATIONS, 2);
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::class::{Class, aligned_size};
 use crate::local::Local;
+use crate::poison::poison;
 use crate::{AccountId, OutOfMemory, Pool, chunk};
 
 /// What one worker allocates from. It belongs to one thread at a time.
@@ -54,6 +55,8 @@ impl Heap {
             return unsafe { self.free_large(block, layout, account) };
         };
         self.local.shared.accounts.add_as_owner(account, (class.size as u64).wrapping_neg());
+        // SAFETY: a block of this class, which the caller gives away.
+        unsafe { poison(block, class.size) };
         // SAFETY: a block of a class lies in a chunk of the pool, and chunks stay mapped (I4).
         let owner = unsafe { chunk::owner_of(block) };
         if ptr::eq(owner.as_ptr(), Arc::as_ptr(&self.local.shared)) {

@@ -6,12 +6,15 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
 use crate::class::{ALIGN_MIN, aligned_size};
+use crate::poison::poison;
 
 /// The large blocks of a pool, by address.
 #[derive(Debug, Default)]
 pub(crate) struct LargeBlocks {
     // The standard library's lock also under a model checker: nothing in it waits for another thread.
     live: Mutex<HashMap<usize, Large>>,
+    /// Under a model checker, what was freed: it stays readable, so that a use of it is found and does no harm.
+    freed: Mutex<Vec<Large>>,
 }
 
 #[derive(Debug)]
@@ -44,12 +47,23 @@ impl LargeBlocks {
         let known = self.with(|live| live.remove(&block.addr().get()));
         match known {
             // SAFETY: the block was allocated with this layout and not freed since, otherwise it were not known.
-            Some(large) if Some(large.layout) == whole(layout) => unsafe {
-                dealloc(large.block.as_ptr(), large.layout);
-            },
+            Some(large) if Some(large.layout) == whole(layout) => unsafe { self.give_back(large) },
             known => {
                 panic!("a large block is freed twice or with another layout: {block:?} {layout:?} {known:?}")
             }
+        }
+    }
+
+    /// # Safety
+    /// The block is the caller's alone, who gives it away.
+    unsafe fn give_back(&self, large: Large) {
+        // SAFETY: the caller's promise.
+        unsafe { poison(large.block, large.layout.size()) };
+        if cfg!(any(loom, shuttle)) {
+            self.freed.lock().unwrap_or_else(PoisonError::into_inner).push(large);
+        } else {
+            // SAFETY: the block was allocated with this layout; the caller's promise.
+            unsafe { dealloc(large.block.as_ptr(), large.layout) };
         }
     }
 
@@ -60,13 +74,13 @@ impl LargeBlocks {
 
 impl Drop for LargeBlocks {
     fn drop(&mut self) {
-        self.with(|live| {
-            for (_, large) in live.drain() {
-                // SAFETY: the block was allocated with this layout and not freed since; the pool goes, and with it everybody
-                // who could use the block.
-                unsafe { dealloc(large.block.as_ptr(), large.layout) };
-            }
-        });
+        let live = self.with(std::mem::take).into_values();
+        let freed = std::mem::take(&mut *self.freed.lock().unwrap_or_else(PoisonError::into_inner));
+        for large in live.chain(freed) {
+            // SAFETY: the block was allocated with this layout and not freed since; the pool goes, and with it everybody who could use
+            // the block.
+            unsafe { dealloc(large.block.as_ptr(), large.layout) };
+        }
     }
 }
 

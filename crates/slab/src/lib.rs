@@ -36,7 +36,8 @@
 //! |---|---|---|---|
 //! | `[remote]` | push onto a remote stack, Release | the owner takes the stack, Acquire | the last accesses to the block come before its reuse; its links are whole |
 //!
-//! Under a model checker every block comes from the global allocator.
+//! Under a model checker every block comes from the global allocator. There, in builds with debug assertions and with
+//! the feature `testing`, freed memory is overwritten ([`FREED_WORD`]).
 
 mod account;
 mod chunk;
@@ -45,10 +46,12 @@ mod error;
 mod heap;
 mod large;
 mod local;
+mod poison;
 mod pool;
 mod remote;
 
 pub use account::{AccountId, Usage};
 pub use error::OutOfMemory;
 pub use heap::Heap;
+pub use poison::{FREED_WORD, POISONS};
 pub use pool::Pool;

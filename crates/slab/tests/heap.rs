@@ -206,3 +206,21 @@ fn blocks_of_the_general_allocator_are_counted_like_others() {
     }
     assert_eq!(pool.usage().of(RECORDS), 0);
 }
+
+#[test]
+fn freed_memory_is_overwritten_where_that_is_on() {
+    if !ensilo_slab::POISONS {
+        return;
+    }
+    let heap = Pool::new(None).heap();
+    let block = heap.allocate(layout(256), RECORDS).unwrap();
+    // SAFETY: the block was just allocated with this size.
+    unsafe { block.write_bytes(1, 256) };
+    free_all(&heap, layout(256), [block]);
+    // SAFETY: chunks stay mapped as long as the pool, and nobody else uses the block.
+    let words = unsafe { NonNull::slice_from_raw_parts(block.cast::<u64>(), 32).as_ref() };
+    assert!(
+        words[2..].iter().all(|&word| word == ensilo_slab::FREED_WORD),
+        "but for what links it into a list"
+    );
+}

@@ -11,6 +11,7 @@ use crate::WIDTH;
 use crate::key::{KeyTail, SUFFIX};
 use crate::node::Node;
 use crate::suffix::{Suffix, SuffixBag, words_for};
+use crate::unlinked::{Part, Unlinked, check_is_allocated};
 
 impl Border {
     /// The bag of suffixes, if the node ever had one.
@@ -18,6 +19,7 @@ impl Border {
     pub(crate) fn suffixes(&self) -> Option<SuffixBag<'_>> {
         // Acquire: [link] the bag is initialised, and has the suffixes of all slots of the permutation read before.
         let header = NonNull::new(self.suffixes.load(Ordering::Acquire))?;
+        check_is_allocated(header.addr().get() as u64);
         // SAFETY: the node refers to this bag, or did when it was read, and it is retired only after it was replaced.
         Some(unsafe { SuffixBag::new(header) })
     }
@@ -57,14 +59,24 @@ impl Border {
         for (slot, suffix) in self.live_suffixes() {
             bag.append_copy(slot, suffix);
         }
-        // Release: [link].
-        self.suffixes.store(bag.as_ptr(), Ordering::Release);
-        if let Some(old) = old {
-            // SAFETY: it came from `allocate` with the tree's account, the node refers to the new bag now, and only the
-            // holder of the lock replaces bags.
-            unsafe { old.retire(guard, account) };
+        if let Some(old) = self.replace_suffixes(bag, account) {
+            old.retire(guard);
         }
         Ok(())
+    }
+
+    /// Lets the node refer to another bag, and returns the one before. The caller holds the lock; the tree has this account.
+    fn replace_suffixes(
+        &self,
+        bag: SuffixBag<'_>,
+        account: AccountId,
+    ) -> Option<Unlinked<SuffixBag<'_>>> {
+        let old = self.suffixes();
+        // Release: [link].
+        self.suffixes.store(bag.as_ptr(), Ordering::Release);
+        // SAFETY: bags are made with the tree's account; this node was the only one that referred to it, and only the holder of the lock
+        // replaces bags.
+        old.map(|old| unsafe { Unlinked::new(old, account) })
     }
 
     /// The slots of kind `SUFFIX` with their suffixes. The caller holds the lock.
@@ -92,19 +104,22 @@ impl Border {
             self.free(guard, account);
         }
     }
+}
 
-    /// Frees the node and its bag of suffixes once no reader can hold them any more.
-    ///
-    /// # Safety
-    /// The node came from [`Node::allocate`] with this account, no link leads to it any more, and it is retired once.
-    pub(crate) unsafe fn retire_with_suffixes(&self, guard: &Guard<'_>, account: AccountId) {
+impl Part for &Border {
+    fn has_left(&self) -> bool {
+        self.version().is_of_a_deleted_node()
+    }
+
+    /// With its bag of suffixes.
+    unsafe fn retire(self, guard: &Guard<'_>, account: AccountId) {
         let suffixes = self.suffixes();
-        // SAFETY: the caller's promise; the bag was made with the same account and only this node refers to it.
+        // SAFETY: the caller's promise; the bag was made with the same account, and only through this node readers come to it.
         unsafe {
             if let Some(bag) = suffixes {
                 bag.retire(guard, account);
             }
-            self.retire(guard, account);
+            self.retire_node(guard, account);
         }
     }
 }
