@@ -11,6 +11,7 @@ mod details;
 use std::fmt;
 
 use ensilo_log::{LogError, OpenError};
+use ensilo_txn::TRANSACTION_LIMITS;
 
 pub use abort::{Abort, AbortReason};
 pub use details::{
@@ -37,6 +38,11 @@ pub enum Error {
     /// Remedy: delete rows or drop tables (their memory comes back within about two snapshots), or open the database with a
     /// larger limit.
     OutOfMemory(Abort),
+    /// The transaction holds more than one transaction can: 4 GiB of keys, 32 GiB of rows, 4294967295 reads, writes or nodes scanned, and
+    /// 1 GiB to log. It was undone, and fails again as it is.
+    ///
+    /// Remedy: split it into several transactions, such as one for every 100,000 rows.
+    TransactionTooLarge(Abort),
     /// No such table, or the table was dropped while a handle to it was still held. Remedy: create or open it.
     UnknownTable(Name),
     /// The table has no index of that name, or it was dropped. Remedy: [`Database::create_index`](crate::Database::create_index).
@@ -153,11 +159,22 @@ impl Error {
         }
     }
 
+    pub(crate) fn as_abort_mut(&mut self) -> Option<&mut Abort> {
+        match self {
+            Error::Aborted(abort) | Error::OutOfMemory(abort) | Error::TransactionTooLarge(abort) => {
+                Some(abort)
+            }
+            _ => None,
+        }
+    }
+
     /// The abort, when that is what this error is.
     #[must_use]
     pub fn as_abort(&self) -> Option<&Abort> {
         match self {
-            Error::Aborted(abort) | Error::OutOfMemory(abort) => Some(abort),
+            Error::Aborted(abort) | Error::OutOfMemory(abort) | Error::TransactionTooLarge(abort) => {
+                Some(abort)
+            }
             _ => None,
         }
     }
@@ -168,6 +185,9 @@ impl fmt::Display for Error {
         match self {
             Error::Aborted(abort) => abort.fmt(f),
             Error::OutOfMemory(abort) => abort.fmt(f),
+            Error::TransactionTooLarge(abort) => {
+                write!(f, "{abort}: at most {TRANSACTION_LIMITS}; split it into several")
+            }
             Error::UnknownTable(name) => write!(f, "no table named {name}"),
             Error::UnknownIndex(name) => write!(f, "no index named {name}"),
             Error::UnknownColumn(name) => write!(f, "no column named {name}"),

@@ -84,7 +84,9 @@ impl Options {
         self
     }
 
-    /// The most bytes that rows and indexes may take; no limit unless told. At least 8 MiB: memory is taken in pieces of 2 MiB.
+    /// The most bytes that rows and indexes may take, with what running transactions hold in sets of more than 256 KiB; no limit unless
+    /// told. At least 8 MiB: memory is taken in pieces of 2 MiB. Where rows and indexes have taken all of it, such sets may take an
+    /// eighth more, so that rows can be found and deleted.
     pub fn memory_limit_bytes(mut self, limit: u64) -> Self {
         self.memory_limit_bytes = Some(limit);
         self

@@ -198,7 +198,7 @@ impl<P: Protocol> Shared<P> {
         {
             return Error::from_log(failure);
         }
-        if let Error::Aborted(abort) | Error::OutOfMemory(abort) = &mut error {
+        if let Some(abort) = error.as_abort_mut() {
             abort.name_table(|id| self.catalog.store_name(id));
         }
         error

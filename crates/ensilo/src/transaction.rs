@@ -178,7 +178,7 @@ impl<'t, P: Protocol> Transaction<'t, P> {
             if hides_conflict {
                 return Error::from_raw(abort).into();
             }
-            if matches!(error, Error::Aborted(_) | Error::OutOfMemory(_)) {
+            if error.as_abort().is_some() {
                 return error.into();
             }
         }

@@ -23,6 +23,8 @@ use crate::{Heap, OutOfMemory, Usage};
 pub struct Pool {
     limit_bytes: Option<u64>,
     mapped_bytes: AtomicU64,
+    /// Of these, what others have taken elsewhere.
+    outside_bytes: AtomicU64,
     large: LargeBlocks,
     heaps: Mutex<Heaps>,
     /// Chunks with memory behind them that no heap has yet.
@@ -30,6 +32,9 @@ pub struct Pool {
     // Last: unmapped after everything that points into them.
     chunks: Mutex<Vec<Chunk>>,
 }
+
+/// The part of the limit that what others take elsewhere may have in any case.
+const OUTSIDE_SHARE: u64 = 8;
 
 #[derive(Default)]
 struct Heaps {
@@ -47,6 +52,7 @@ impl Pool {
         Arc::new(Pool {
             limit_bytes,
             mapped_bytes: AtomicU64::new(0),
+            outside_bytes: AtomicU64::new(0),
             large: LargeBlocks::default(),
             heaps: Mutex::default(),
             spare: Mutex::default(),
@@ -122,6 +128,27 @@ impl Pool {
         })
     }
 
+    /// Counts bytes that the caller takes from elsewhere on behalf of the database, so that the limit bounds them too. All such bytes
+    /// together may take an eighth of the limit, whatever heaps have taken: otherwise nothing could be deleted once they have it all.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] when they would pass both; nothing is counted.
+    pub fn count_outside(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        let limit = self.limit_bytes.unwrap_or(u64::MAX);
+        let outside =
+            self.outside_bytes.fetch_add(bytes as u64, Ordering::Relaxed).saturating_add(bytes as u64);
+        let limit = if outside <= limit / OUTSIDE_SHARE { u64::MAX } else { limit };
+        self.reserve_below(bytes, limit).inspect_err(|_| {
+            self.outside_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        })
+    }
+
+    /// Ends the count of so many bytes, which were counted by [`Pool::count_outside`].
+    pub fn forget_outside(&self, bytes: u64) {
+        self.mapped_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.outside_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// A block from a heap that nobody uses now.
     pub(crate) fn scrape_parked(&self, class: Class) -> Option<NonNull<u8>> {
         self.heaps().parked.iter().find_map(|local| local.scrape(class))
@@ -163,7 +190,10 @@ impl Pool {
     }
 
     fn reserve(&self, bytes: usize) -> Result<(), OutOfMemory> {
-        let limit = self.limit_bytes.unwrap_or(u64::MAX);
+        self.reserve_below(bytes, self.limit_bytes.unwrap_or(u64::MAX))
+    }
+
+    fn reserve_below(&self, bytes: usize, limit: u64) -> Result<(), OutOfMemory> {
         self.mapped_bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |mapped| {
                 mapped.checked_add(bytes as u64).filter(|&sum| sum <= limit)

@@ -224,3 +224,20 @@ fn freed_memory_is_overwritten_where_that_is_on() {
         "but for what links it into a list"
     );
 }
+
+#[test]
+fn what_is_taken_elsewhere_counts_and_has_a_share_that_heaps_cannot_take() {
+    let pool = Pool::new(Some(8 * CHUNK));
+    let heap = pool.heap();
+    pool.count_outside(7 << 20).unwrap();
+    fill(&heap, layout(32 << 10));
+    assert_eq!(pool.mapped_bytes(), 15 << 20, "four chunks into the nine MiB that were left");
+    assert!(pool.count_outside(2 << 20).is_err());
+    pool.forget_outside(7 << 20);
+    fill(&heap, layout(32 << 10));
+    assert_eq!(pool.mapped_bytes(), 8 * CHUNK);
+    pool.count_outside(CHUNK as usize).unwrap();
+    assert!(pool.count_outside(1).is_err(), "an eighth, and no more");
+    pool.forget_outside(CHUNK);
+    assert_eq!(pool.mapped_bytes(), 8 * CHUNK);
+}

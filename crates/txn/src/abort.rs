@@ -26,11 +26,17 @@ pub enum AbortReason {
     StoreDropped,
     /// The log could not be written: nothing is committed any more until the database is opened again.
     LogFailed,
+    /// The transaction holds more than one transaction can: [`TRANSACTION_LIMITS`].
+    TransactionTooLarge,
 }
+
+/// What bounds a transaction, in words.
+pub const TRANSACTION_LIMITS: &str =
+    "4 GiB of keys, 32 GiB of rows, 4294967295 reads, writes or nodes scanned, and 1 GiB to log";
 
 impl AbortReason {
     /// Every reason, in the order in which they are counted.
-    pub const ALL: [AbortReason; 9] = [
+    pub const ALL: [AbortReason; 10] = [
         AbortReason::ReadValidation,
         AbortReason::NodeValidation,
         AbortReason::LockHeld,
@@ -40,6 +46,7 @@ impl AbortReason {
         AbortReason::User,
         AbortReason::StoreDropped,
         AbortReason::LogFailed,
+        AbortReason::TransactionTooLarge,
     ];
 
     /// Whether the same transaction may succeed when it is run again.
@@ -47,7 +54,11 @@ impl AbortReason {
     pub const fn is_retryable(self) -> bool {
         !matches!(
             self,
-            AbortReason::OutOfMemory | AbortReason::User | AbortReason::StoreDropped | AbortReason::LogFailed
+            AbortReason::OutOfMemory
+                | AbortReason::User
+                | AbortReason::StoreDropped
+                | AbortReason::LogFailed
+                | AbortReason::TransactionTooLarge
         )
     }
 
@@ -64,6 +75,7 @@ impl AbortReason {
             AbortReason::User => "user",
             AbortReason::StoreDropped => "table dropped",
             AbortReason::LogFailed => "log failed",
+            AbortReason::TransactionTooLarge => "transaction too large",
         }
     }
 

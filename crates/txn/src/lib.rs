@@ -36,7 +36,7 @@ mod tid;
 mod work_list;
 mod worker;
 
-pub use abort::{Abort, AbortReason};
+pub use abort::{Abort, AbortReason, TRANSACTION_LIMITS};
 pub use checkpoint::CheckpointRecord;
 pub use counters::{TransactionStatistics, WorkerCounters};
 pub use engine::{Engine, EngineOptions, EngineStatistics, NewStoreError, Remains, Shared};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use ensilo_epoch::{Epoch, Participant};
 use ensilo_index::Direction;
 use ensilo_log::Log;
+use ensilo_slab::Pool;
 
 use crate::abort::Abort;
 use crate::counters::WorkerCounters;
@@ -50,8 +51,8 @@ pub trait Protocol: std::fmt::Debug + Sized + Send + Sync + 'static {
     /// A read-only transaction on a recent consistent point of the serial order.
     type Snapshot<'w>: Read;
 
-    /// The context of a new worker.
-    fn context() -> Self::Context;
+    /// The context of a new worker, whose database has this memory.
+    fn context(pool: &Arc<Pool>) -> Self::Context;
 
     /// The worker's own counters, which anyone may read.
     fn counters(context: &Self::Context) -> &Arc<WorkerCounters>;

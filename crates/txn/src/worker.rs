@@ -20,7 +20,8 @@ pub(crate) struct WorkerState<P: Protocol> {
 
 impl<P: Protocol> WorkerState<P> {
     pub(crate) fn new(participant: Participant) -> Self {
-        WorkerState { participant, context: P::context(), collected_at: Epoch::new(0) }
+        let context = P::context(participant.heap().pool());
+        WorkerState { participant, context, collected_at: Epoch::new(0) }
     }
 
     /// What waits to be freed, as far as `tick` tells.

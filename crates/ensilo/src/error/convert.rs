@@ -15,6 +15,7 @@ impl Error {
     pub(crate) fn from_raw(abort: ensilo_txn::Abort) -> Self {
         match abort.reason() {
             AbortReason::OutOfMemory => Error::OutOfMemory(Abort::new(abort)),
+            AbortReason::TransactionTooLarge => Error::TransactionTooLarge(Abort::new(abort)),
             _ => Error::Aborted(Abort::new(abort)),
         }
     }
@@ -69,5 +70,22 @@ fn column_of(error: &RowError) -> &str {
         | RowError::WrongLength { column, .. }
         | RowError::KeyColumn { column } => column,
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_that_is_too_large_has_an_error_of_its_own_with_its_limits_and_the_way_out() {
+        let error =
+            Error::from_raw(ensilo_txn::Abort::new(AbortReason::TransactionTooLarge, TableId::NONE, &[]));
+        assert!(matches!(error, Error::TransactionTooLarge(_)) && !error.is_retryable());
+        assert_eq!(
+            error.to_string(),
+            "transaction aborted: transaction too large: at most 4 GiB of keys, 32 GiB of rows, 4294967295 reads, writes or nodes \
+             scanned, and 1 GiB to log; split it into several"
+        );
     }
 }

@@ -66,11 +66,7 @@ impl Border {
     }
 
     /// Lets the node refer to another bag, and returns the one before. The caller holds the lock; the tree has this account.
-    fn replace_suffixes(
-        &self,
-        bag: SuffixBag<'_>,
-        account: AccountId,
-    ) -> Option<Unlinked<SuffixBag<'_>>> {
+    fn replace_suffixes(&self, bag: SuffixBag<'_>, account: AccountId) -> Option<Unlinked<SuffixBag<'_>>> {
         let old = self.suffixes();
         // Release: [link].
         self.suffixes.store(bag.as_ptr(), Ordering::Release);

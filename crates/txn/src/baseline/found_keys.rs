@@ -7,25 +7,29 @@ use crate::record::RecordPtr;
 #[derive(Debug, Default)]
 pub(super) struct FoundKeys {
     /// Where each key ends in `bytes`.
-    ends: Vec<u32>,
+    ends: Vec<usize>,
     bytes: Vec<u8>,
 }
 
 impl FoundKeys {
     /// A handle to a record that was found under `key`.
+    ///
+    /// # Panics
+    /// When the transaction has found 2^32 records: it is made for comparisons, where none does.
     #[inline]
     pub(super) fn push(&mut self, record: RecordPtr, key: &[u8]) -> Found {
+        let Ok(entry) = u32::try_from(self.ends.len()) else { panic!("2^32 handles in one transaction") };
         self.bytes.extend_from_slice(key);
-        self.ends.push(self.bytes.len() as u32);
-        Found { record, entry: self.ends.len() as u32 - 1 }
+        self.ends.push(self.bytes.len());
+        Found { record, entry }
     }
 
     /// The key of a handle.
     #[inline]
     pub(super) fn of(&self, entry: u32) -> &[u8] {
         let at = entry as usize;
-        let start = if at == 0 { 0 } else { self.ends[at - 1] as usize };
-        &self.bytes[start..self.ends[at] as usize]
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.bytes[start..self.ends[at]]
     }
 
     /// Forgets all.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_index::{Direction, InsertError, Inserted, Lookup, NodeStamp, ScanVisitor};
 use ensilo_log::Log;
+use ensilo_slab::Pool;
 use ensilo_sync::cpu_relax;
 
 use super::found_keys::FoundKeys;
@@ -59,7 +60,7 @@ impl Protocol for KeyValue {
     type Transaction<'w> = KeyValueTransaction<'w>;
     type Snapshot<'w> = KeyValueTransaction<'w>;
 
-    fn context() -> KeyValueContext {
+    fn context(_: &Arc<Pool>) -> KeyValueContext {
         KeyValueContext::default()
     }
 

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_index::{Direction, InsertError, Inserted, Lookup, NodeStamp, ScanVisitor};
 use ensilo_log::Log;
+use ensilo_slab::Pool;
 
 use super::found_keys::FoundKeys;
 use crate::abort::{Abort, AbortReason};
@@ -65,7 +66,7 @@ enum Undo {
     /// Word `index` was overwritten.
     Word { record: RecordPtr, index: u32, before: u64 },
     /// The row was overwritten; its words stand in the context from `start` on.
-    Row { record: RecordPtr, start: u32, len_bytes: u32 },
+    Row { record: RecordPtr, start: usize, len_bytes: u32 },
     /// The record was put into the tree, by the handle's key.
     Inserted(Found),
     /// The record was marked.
@@ -91,7 +92,7 @@ impl Protocol for Partitioned {
     type Transaction<'w> = PartitionTransaction<'w>;
     type Snapshot<'w> = PartitionTransaction<'w>;
 
-    fn context() -> PartitionContext {
+    fn context(_: &Arc<Pool>) -> PartitionContext {
         PartitionContext::default()
     }
 
@@ -252,15 +253,15 @@ impl PartitionContext {
     /// Overwrites the row, and keeps what it was.
     fn overwrite(&mut self, record: RecordPtr, row: &[u64], len_bytes: usize) {
         let before = record.row();
-        let start = self.words.len() as u32;
+        let start = self.words.len();
         before.copy_to(&mut self.words);
         self.undo.push(Undo::Row { record, start, len_bytes: before.len_bytes() as u32 });
         record.store_row(row.iter().copied(), len_bytes);
     }
 
-    fn restore_row(&mut self, record: RecordPtr, start: u32, len_bytes: u32) {
+    fn restore_row(&mut self, record: RecordPtr, start: usize, len_bytes: u32) {
         let len_bytes = len_bytes as usize;
-        let words = &self.words[start as usize..][..len_bytes.div_ceil(8)];
+        let words = &self.words[start..][..len_bytes.div_ceil(8)];
         record.store_row(words.iter().copied(), len_bytes);
     }
 

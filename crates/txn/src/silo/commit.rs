@@ -46,7 +46,7 @@ impl<V: Variant> Transaction<'_, V> {
         if self.context.writes.is_empty() {
             return self.commit_reads();
         }
-        self.order_write_set();
+        self.order_write_set()?;
         loop {
             let participant = self.guard.participant();
             participant.begin_commit();
@@ -135,15 +135,14 @@ impl<V: Variant> Transaction<'_, V> {
 
     /// Sorts the write set by record address: every transaction locks in the same order, so that none waits in a circle.
     #[inline]
-    fn order_write_set(&mut self) {
-        let context = &mut *self.context;
-        context.lock_order.clear();
-        for (at, write) in context.writes.iter().enumerate() {
-            context.lock_order.push((write.record.address(), at as u32));
+    fn order_write_set(&mut self) -> Result<(), Abort> {
+        let Context { lock_order, writes, held, .. } = &mut *self.context;
+        lock_order.reserve(writes.len(), held)?;
+        lock_order.extend_reserved(writes.iter().map(|write| write.record.address()).zip(0..));
+        if lock_order.len() > 1 && !has_fault::<V>(Fault::UnorderedLocks) {
+            lock_order.sort_unstable();
         }
-        if context.lock_order.len() > 1 && !has_fault::<V>(Fault::UnorderedLocks) {
-            context.lock_order.sort_unstable();
-        }
+        Ok(())
     }
 
     /// Phase 1.
@@ -175,7 +174,7 @@ impl<V: Variant> Transaction<'_, V> {
         if has_fault::<V>(Fault::SkipReadValidation) {
             return Ok(());
         }
-        for read in &self.context.reads {
+        for read in &*self.context.reads {
             let now = read.record.tid();
             let is_valid = now == read.word
                 || (now == read.word.locked() && self.context.own_write(read.record).is_some());

@@ -4,10 +4,12 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ensilo_epoch::{Epoch, RetireList};
-use ensilo_index::Lookup;
+use ensilo_index::{Lookup, NodeStamp};
 use ensilo_log::LogWriter;
+use ensilo_slab::Pool;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
+use super::buffer::{Buffer, Held};
 use super::collect::{Retired, Unhook};
 use super::node_set::NodeSet;
 use super::variant::Variant;
@@ -23,8 +25,8 @@ use crate::tid::{Tid, TidWord};
 /// Up to this many writes a walk over them is cheaper than a map.
 const WALKED_MAX: usize = 8;
 
-/// A vector that grew beyond this for one huge transaction gives its memory back.
-const KEPT_CAPACITY_MAX: usize = 1 << 18;
+/// Stands for "not in the read set": own placeholders are validated by their lock alone.
+const NOT_READ: u32 = u32::MAX;
 
 /// A record that was read, and the version that was seen.
 #[derive(Copy, Clone, Debug)]
@@ -123,22 +125,25 @@ impl StorePtr {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Context {
     /// Whether a transaction is under way that has neither committed nor been undone.
     pub(super) is_open: bool,
     /// Why the running transaction cannot commit any more, if it cannot.
     pub(super) doomed: Option<Abort>,
-    pub(super) reads: Vec<ReadEntry>,
-    pub(super) writes: Vec<WriteEntry>,
+    /// With their keys: a handle may be written through, and an abort names its key.
+    pub(super) reads: Buffer<ReadEntry>,
+    pub(super) writes: Buffer<WriteEntry>,
     /// Positions in `writes` by record address, kept once they are more than [`WALKED_MAX`].
     pub(super) written: PointerMap,
     pub(super) nodes: NodeSet,
-    pub(super) keys: Vec<u8>,
-    pub(super) rows: Vec<AtomicU64>,
+    pub(super) keys: Buffer<u8>,
+    pub(super) rows: Buffer<AtomicU64>,
     /// The write set's lock order: address and position.
-    pub(super) lock_order: Vec<(usize, u32)>,
-    pub(super) lookups: Vec<Option<Lookup>>,
+    pub(super) lock_order: Buffer<(usize, u32)>,
+    pub(super) lookups: Buffer<Option<Lookup>>,
+    /// What the sets hold beyond what they keep.
+    pub(super) held: Held,
     pub(super) last_tid: Tid,
     pub(super) garbage: Garbage,
     pub(super) counters: Arc<WorkerCounters>,
@@ -191,19 +196,47 @@ impl KeySpan {
 }
 
 impl Context {
+    /// The context of a worker whose database has this pool.
+    pub(crate) fn new(pool: Arc<Pool>) -> Self {
+        Context {
+            is_open: false,
+            doomed: None,
+            reads: Buffer::new(),
+            writes: Buffer::new(),
+            written: PointerMap::default(),
+            nodes: NodeSet::default(),
+            keys: Buffer::new(),
+            rows: Buffer::new(),
+            lock_order: Buffer::new(),
+            lookups: Buffer::new(),
+            held: Held::new(pool),
+            last_tid: Tid::ZERO,
+            garbage: Garbage::default(),
+            counters: Arc::default(),
+            history: Vec::new(),
+            recording: TransactionRecord::default(),
+            log: None,
+            full_rows_before: Epoch::new(0),
+            logged_count: 0,
+        }
+    }
+
     /// Empties the sets. Their memory stays, unless it is out of the ordinary.
     #[inline]
     pub(super) fn clear(&mut self) {
-        clear_vec(&mut self.reads);
-        clear_vec(&mut self.keys);
+        self.reads.clear();
+        self.keys.clear();
+        self.rows.clear();
         if !self.writes.is_empty() {
-            clear_vec(&mut self.writes);
-            clear_vec(&mut self.rows);
+            self.writes.clear();
+            self.lock_order.clear();
             self.written.clear();
         }
         if !self.nodes.stamps().is_empty() {
             self.nodes.clear();
         }
+        self.lookups.clear();
+        self.held.release();
     }
 
     /// Whether the transaction has written nothing and relies on one record at most.
@@ -220,6 +253,9 @@ impl Context {
     pub(super) fn forget_look(&mut self) {
         self.reads.clear();
         self.keys.clear();
+        self.rows.clear();
+        self.lookups.clear();
+        self.held.release();
     }
 
     #[inline]
@@ -242,9 +278,16 @@ impl Context {
     }
 
     #[inline]
-    pub(super) fn push_key(&mut self, key: &[u8]) -> KeySpan {
-        let start = self.keys.len() as u32;
-        self.keys.extend_from_slice(key);
+    pub(super) fn push_key(&mut self, key: &[u8]) -> Result<KeySpan, Abort> {
+        self.keys.reserve(key.len(), &mut self.held)?;
+        Ok(self.push_key_reserved(key))
+    }
+
+    /// Adds a key, for which there is room.
+    #[inline]
+    fn push_key_reserved(&mut self, key: &[u8]) -> KeySpan {
+        let start = self.keys.end();
+        self.keys.extend_from_slice_reserved(key);
         KeySpan { start, len: key.len() as u32 }
     }
 
@@ -254,26 +297,31 @@ impl Context {
     }
 
     #[inline]
-    pub(super) fn push_read(&mut self, record: RecordPtr, word: TidWord, key: KeySpan) -> u32 {
-        self.reads.push(ReadEntry { record, word, key });
-        self.reads.len() as u32 - 1
+    pub(super) fn push_read(&mut self, record: RecordPtr, word: TidWord, key: KeySpan) -> Result<u32, Abort> {
+        self.reads.push(ReadEntry { record, word, key }, &mut self.held)
     }
 
     /// Copies a row into the transaction's row words.
     #[inline]
-    pub(super) fn push_row(&mut self, row: impl IntoIterator<Item = u64>, len_bytes: usize) -> RowSpan {
-        let start = self.rows.len() as u32;
-        self.rows.extend(row.into_iter().map(AtomicU64::new));
+    pub(super) fn push_row(
+        &mut self,
+        row: impl IntoIterator<Item = u64>,
+        len_bytes: usize,
+    ) -> Result<RowSpan, Abort> {
+        self.rows.reserve(len_bytes.div_ceil(8), &mut self.held)?;
+        let start = self.rows.end();
+        self.rows.extend_reserved(row.into_iter().map(AtomicU64::new));
         debug_assert_eq!(self.rows.len() - start as usize, len_bytes.div_ceil(8));
-        RowSpan { start, len: len_bytes as u32 }
+        Ok(RowSpan { start, len: len_bytes as u32 })
     }
 
     #[inline]
-    pub(super) fn push_patch(&mut self, words: &[(u32, u64)]) -> RowSpan {
-        let start = self.rows.len() as u32;
-        self.rows
-            .extend(words.iter().flat_map(|&(index, word)| [u64::from(index), word]).map(AtomicU64::new));
-        RowSpan { start, len: words.len() as u32 }
+    pub(super) fn push_patch(&mut self, words: &[(u32, u64)]) -> Result<RowSpan, Abort> {
+        self.rows.reserve(2 * words.len(), &mut self.held)?;
+        let start = self.rows.end();
+        let pairs = words.iter().flat_map(|&(index, word)| [u64::from(index), word]);
+        self.rows.extend_reserved(pairs.map(AtomicU64::new));
+        Ok(RowSpan { start, len: words.len() as u32 })
     }
 
     /// The words of a row in the transaction's row words.
@@ -297,8 +345,44 @@ impl Context {
     }
 
     #[inline]
-    pub(super) fn push_write(&mut self, write: WriteEntry) {
-        self.writes.push(write);
+    pub(super) fn push_write(&mut self, write: WriteEntry) -> Result<(), Abort> {
+        self.reserve_write()?;
+        self.push_write_reserved(write);
+        Ok(())
+    }
+
+    /// Makes room for one more write, of this key, so that noting it cannot fail.
+    pub(super) fn reserve_insert(&mut self, key: &[u8]) -> Result<(), Abort> {
+        self.keys.reserve(key.len(), &mut self.held)?;
+        self.reserve_write()
+    }
+
+    /// Notes the insert of a placeholder, for which there is room.
+    pub(super) fn push_insert_reserved(&mut self, placeholder: RecordPtr, key: &[u8]) {
+        let key = self.push_key_reserved(key);
+        self.push_write_reserved(WriteEntry {
+            record: placeholder,
+            observed: TidWord::PLACEHOLDER,
+            change: Change::Placed,
+            key,
+            entry: NOT_READ,
+            is_created: true,
+            spare: Spare::None,
+        });
+    }
+
+    #[inline]
+    fn reserve_write(&mut self) -> Result<(), Abort> {
+        self.writes.reserve(1, &mut self.held)?;
+        if self.writes.len() >= WALKED_MAX && self.written.is_full() {
+            self.held.add(self.written.growth_bytes(1))?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn push_write_reserved(&mut self, write: WriteEntry) {
+        self.writes.push_reserved(write);
         if self.writes.len() > WALKED_MAX {
             self.map_writes();
         }
@@ -308,22 +392,29 @@ impl Context {
     fn map_writes(&mut self) {
         let last = self.writes.len() - 1;
         let first = if last == WALKED_MAX { 0 } else { last };
-        for at in first..=last {
-            self.written.insert(self.writes[at].record.address(), at as u32);
+        for (at, write) in (0..).zip(&*self.writes).skip(first) {
+            self.written.insert(write.record.address(), at);
         }
+    }
+
+    /// Adds a node to the node set; false when it was there with another version, so that the transaction cannot commit.
+    #[inline]
+    pub(super) fn rely_on_node(&mut self, stamp: NodeStamp) -> Result<bool, Abort> {
+        self.nodes.add(stamp, &mut self.held)
+    }
+
+    /// Room for so many look-ups, to be given back.
+    pub(super) fn take_lookups(&mut self, count: usize) -> Result<Buffer<Option<Lookup>>, Abort> {
+        self.lookups.clear();
+        self.lookups.reserve(count, &mut self.held)?;
+        let mut lookups = std::mem::take(&mut self.lookups);
+        lookups.extend_reserved(std::iter::repeat_n(None, count));
+        Ok(lookups)
     }
 
     /// An abort that showed at `record`.
     #[cold]
     pub(super) fn abort_at(&self, reason: AbortReason, record: RecordPtr, key: KeySpan) -> Abort {
         Abort::new(reason, record.table(), self.key(key))
-    }
-}
-
-#[inline]
-fn clear_vec<T>(vec: &mut Vec<T>) {
-    vec.clear();
-    if vec.capacity() > KEPT_CAPACITY_MAX {
-        vec.shrink_to(KEPT_CAPACITY_MAX);
     }
 }

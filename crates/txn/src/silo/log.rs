@@ -41,7 +41,7 @@ impl<V: Variant> Transaction<'_, V> {
             Ok(()) => Ok(()),
             Err(ReserveError::Full) => Err(Stop::LogFull),
             Err(ReserveError::Failed) => refused(AbortReason::LogFailed),
-            Err(ReserveError::TooLarge) => refused(AbortReason::OutOfMemory),
+            Err(ReserveError::TooLarge) => refused(AbortReason::TransactionTooLarge),
         }
     }
 
@@ -74,7 +74,7 @@ impl Context {
             return log.leave_out();
         }
         log.begin(tid.get(), count);
-        for write in &self.writes {
+        for write in &*self.writes {
             let (table, key) = (write.record.table().0, self.key(write.key));
             match self.logged::<V>(write) {
                 Logged::Nothing => {}
@@ -113,7 +113,7 @@ impl Context {
     #[inline]
     fn measure_log<V: Variant>(&mut self) -> usize {
         let (mut count, mut bytes) = (0, 0);
-        for write in &self.writes {
+        for write in &*self.writes {
             let content = match self.logged::<V>(write) {
                 Logged::Nothing => continue,
                 Logged::Row { len_bytes } => len_bytes,

@@ -5,6 +5,7 @@
 //! worker keeps between transactions stands in `context`.
 
 mod baselines;
+mod buffer;
 mod collect;
 mod commit;
 mod context;
@@ -17,6 +18,8 @@ mod own_write;
 mod read;
 mod record_history;
 mod scan;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod size_tests;
 mod snapshot;
 mod transaction;
 mod variant;
@@ -27,6 +30,7 @@ use std::sync::Arc;
 
 use ensilo_epoch::Participant;
 use ensilo_log::Log;
+use ensilo_slab::Pool;
 
 pub use baselines::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
 pub use snapshot::Snapshot;
@@ -63,8 +67,8 @@ impl<V: Variant> Protocol for Silo<V> {
     type Transaction<'w> = Transaction<'w, V>;
     type Snapshot<'w> = Snapshot<'w, V>;
 
-    fn context() -> SiloContext {
-        SiloContext(Context::default())
+    fn context(pool: &Arc<Pool>) -> SiloContext {
+        SiloContext(Context::new(Arc::clone(pool)))
     }
 
     fn counters(context: &SiloContext) -> &Arc<WorkerCounters> {

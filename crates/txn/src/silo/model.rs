@@ -66,7 +66,7 @@ fn write_skew<V: Variant>() -> bool {
     let pair = Pair(committed_record(&shared, &steward, 0), committed_record(&shared, &steward, 0));
     let run = |shared: Arc<Shared>, read: RecordPtr, written: RecordPtr| {
         let participant = shared.epochs.participant();
-        let mut context = Context::default();
+        let mut context = Context::new(Pool::new(None));
         let mut tx = Transaction::<V>::begin(&shared, &participant, &mut context);
         let (_, seen) = look(&mut tx, read);
         let (found, _) = look(&mut tx, written);
@@ -118,14 +118,14 @@ fn a_reader_sees_a_row_before_or_after_an_overwrite_never_between() {
             let shared = Arc::clone(&shared);
             move || {
                 let participant = shared.epochs.participant();
-                let mut context = Context::default();
+                let mut context = Context::new(Pool::new(None));
                 let mut tx = Transaction::<Standard>::begin(&shared, &participant, &mut context);
                 let (found, _) = look(&mut tx, record);
                 tx.put(found, &[2, 2], ROW_BYTES).unwrap();
                 tx.commit().unwrap();
             }
         });
-        let mut context = Context::default();
+        let mut context = Context::new(Pool::new(None));
         let mut tx = Transaction::<Standard>::begin(&shared, &steward, &mut context);
         let (_, words) = look(&mut tx, record);
         assert_eq!(words[0], words[1], "a torn row");

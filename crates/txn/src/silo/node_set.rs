@@ -5,6 +5,8 @@
 
 use ensilo_index::{InsertObserver, NodeId, NodeStamp, NodeVersion};
 
+use super::buffer::{Buffer, Held};
+use crate::abort::Abort;
 use crate::pointer_map::PointerMap;
 
 /// Up to this many stamps a walk over them is cheaper than a map.
@@ -13,7 +15,7 @@ const WALKED_MAX: usize = 8;
 /// Stamps of border nodes, one a node.
 #[derive(Debug, Default)]
 pub(super) struct NodeSet {
-    stamps: Vec<NodeStamp>,
+    stamps: Buffer<NodeStamp>,
     /// Positions by node, kept once the stamps are more than [`WALKED_MAX`].
     positions: PointerMap,
 }
@@ -21,19 +23,22 @@ pub(super) struct NodeSet {
 impl NodeSet {
     /// Adds a stamp; false when the node was stamped before with another version, so that the transaction cannot commit.
     #[inline]
-    pub(super) fn add(&mut self, stamp: NodeStamp) -> bool {
+    pub(super) fn add(&mut self, stamp: NodeStamp, held: &mut Held) -> Result<bool, Abort> {
         if let Some(at) = self.position(stamp.node) {
-            return self.stamps[at].version == stamp.version;
+            return Ok(self.stamps[at].version == stamp.version);
         }
-        self.stamps.push(stamp);
+        if self.stamps.len() >= WALKED_MAX && self.positions.is_full() {
+            held.add(self.positions.growth_bytes(1))?;
+        }
+        let at = self.stamps.push(stamp, held)?;
         if self.stamps.len() == WALKED_MAX + 1 {
-            for (at, stamp) in self.stamps.iter().enumerate() {
-                self.positions.insert(stamp.node.address(), at as u32);
+            for (at, stamp) in (0..).zip(&*self.stamps) {
+                self.positions.insert(stamp.node.address(), at);
             }
         } else if self.stamps.len() > WALKED_MAX {
-            self.positions.insert(stamp.node.address(), self.stamps.len() as u32 - 1);
+            self.positions.insert(stamp.node.address(), at);
         }
-        true
+        Ok(true)
     }
 
     /// The stamps.
@@ -59,13 +64,16 @@ impl NodeSet {
 #[derive(Debug)]
 pub(super) struct OwnInsert<'a> {
     nodes: &'a mut NodeSet,
+    held: &'a mut Held,
     /// Whether a stamped node had changed before this insert did.
     pub(super) is_overtaken: bool,
+    /// Why a node that the insert made could not be added.
+    pub(super) failed: Option<Abort>,
 }
 
 impl<'a> OwnInsert<'a> {
-    pub(super) fn new(nodes: &'a mut NodeSet) -> Self {
-        OwnInsert { nodes, is_overtaken: false }
+    pub(super) fn new(nodes: &'a mut NodeSet, held: &'a mut Held) -> Self {
+        OwnInsert { nodes, held, is_overtaken: false, failed: None }
     }
 }
 
@@ -80,7 +88,10 @@ impl InsertObserver for OwnInsert<'_> {
 
     fn split(&mut self, from: NodeId, new: NodeStamp) {
         if self.nodes.position(from).is_some() {
-            self.is_overtaken |= !self.nodes.add(new);
+            match self.nodes.add(new, self.held) {
+                Ok(is_current) => self.is_overtaken |= !is_current,
+                Err(abort) => self.failed = Some(abort),
+            }
         }
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn look_at<V: Variant, R>(
         });
     }
     // Before the record is looked at: its lines are on their way.
-    let key = context.push_key(key);
+    let key = context.push_key(key)?;
     loop {
         let Some(word) = record.stable_tid() else {
             return Err(context.abort_at(AbortReason::LockHeld, record, key));
@@ -55,12 +55,12 @@ pub(super) fn look_at<V: Variant, R>(
             return Ok(Sight::Superseded);
         }
         if word.is_absent() && !(has_fault::<V>(Fault::IgnoreAbsent) && word != TidWord::PLACEHOLDER) {
-            context.push_read(record, word, key);
+            context.push_read(record, word, key)?;
             return Ok(Sight::Absent);
         }
         let value = decode(record.row());
         if record.still(word) {
-            let entry = context.push_read(record, word, key);
+            let entry = context.push_read(record, word, key)?;
             return Ok(Sight::Present(Found { record, entry }, value));
         }
     }
@@ -80,12 +80,10 @@ impl<V: Variant> Read for Transaction<'_, V> {
         mut each: impl FnMut(usize, Option<Found>),
     ) -> Result<(), Abort> {
         self.check_store(store)?;
-        let mut lookups = std::mem::take(&mut self.context.lookups);
-        lookups.clear();
-        lookups.resize(keys.len(), None);
+        let mut lookups = self.context.take_lookups(keys.len()).map_err(|abort| self.doom(abort))?;
         store.index().get_many(keys, &self.guard, |at, lookup| lookups[at] = Some(lookup));
         let mut outcome = Ok(());
-        for (at, (key, lookup)) in keys.iter().zip(&lookups).enumerate() {
+        for (at, (key, lookup)) in keys.iter().zip(&*lookups).enumerate() {
             let Some(lookup) = *lookup else { unreachable!("get_many answers every key") };
             match self.resolve(store, key.as_ref(), lookup, |_| ()) {
                 Ok(seen) => each(at, seen.map(|(found, ())| found)),

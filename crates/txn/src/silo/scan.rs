@@ -99,9 +99,12 @@ where
     D: FnMut(&[u8], RowRef<'_>) -> R,
 {
     fn rely_on(&mut self, stamp: NodeStamp) {
-        if !self.context.nodes.add(stamp) {
-            self.failed.get_or_insert_with(|| Abort::new(AbortReason::NodeValidation, self.store.id(), &[]));
-        }
+        let failed = match self.context.rely_on_node(stamp) {
+            Ok(true) => return,
+            Ok(false) => Abort::new(AbortReason::NodeValidation, self.store.id(), &[]),
+            Err(abort) => abort,
+        };
+        self.failed.get_or_insert(failed);
     }
 
     fn sight(&mut self, key: &[u8], mut value: u64) -> Result<Option<(Found, R)>, Abort> {

@@ -140,15 +140,16 @@ impl<V: Variant> Read for Snapshot<'_, V> {
         mut each: impl FnMut(usize, Option<Found>),
     ) -> Result<(), Abort> {
         self.check(store)?;
-        let mut lookups = std::mem::take(&mut self.context.lookups);
-        lookups.clear();
-        lookups.resize(keys.len(), None);
+        let mut lookups = self.context.take_lookups(keys.len())?;
         store.index().get_many(keys, &self.guard, |at, lookup| lookups[at] = Some(lookup));
-        for (at, (key, lookup)) in keys.iter().zip(&lookups).enumerate() {
+        for (at, (key, lookup)) in keys.iter().zip(&*lookups).enumerate() {
             let Some(lookup) = *lookup else { unreachable!("get_many answers every key") };
             each(at, self.resolve(store, key.as_ref(), lookup, |_| ()).map(|(found, ())| found));
         }
         self.context.lookups = lookups;
+        // A snapshot holds nothing else.
+        self.context.lookups.clear();
+        self.context.held.release();
         Ok(())
     }
 

@@ -69,10 +69,11 @@ impl<'w, V: Variant> Transaction<'w, V> {
         if V::RECORDS_HISTORY {
             self.context.recording.missing.push((store.id(), key.into()));
         }
-        if !self.context.nodes.add(stamp) {
-            return Err(self.doom_at(AbortReason::NodeValidation, store.id(), key));
+        match self.context.rely_on_node(stamp) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.doom_at(AbortReason::NodeValidation, store.id(), key)),
+            Err(abort) => Err(self.doom(abort)),
         }
-        Ok(())
     }
 
     /// Commits. A transaction that has looked at one record and written none has nothing to validate: what it saw was current

@@ -13,7 +13,7 @@ use ensilo_epoch::Epoch;
 use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX};
 use ensilo_sync::cpu_relax;
 
-use super::context::{Change, Spare, WriteEntry};
+use super::context::{Change, Context, RowSpan, Spare, WriteEntry};
 use super::memory;
 use super::node_set::OwnInsert;
 use super::read::{Sight, look_at};
@@ -26,9 +26,6 @@ use crate::row::ROW_LEN_MAX;
 use crate::store::Store;
 use crate::tid::TidWord;
 
-/// Stands for "not in the read set": own placeholders are validated by their lock alone.
-const NOT_READ: u32 = u32::MAX;
-
 impl<V: Variant> Write for Transaction<'_, V> {
     const FAULT: Option<Fault> = V::FAULT;
 
@@ -37,9 +34,8 @@ impl<V: Variant> Write for Transaction<'_, V> {
         match self.context.own_write(found.record) {
             None => {
                 self.check_patch(found, words)?;
-                let patch = self.context.push_patch(words);
-                self.push_found(found, Change::Patch(patch));
-                Ok(())
+                let patch = self.context.push_patch(words).map_err(|abort| self.doom(abort))?;
+                self.push_found(found, Change::Patch(patch))
             }
             Some(at) => self.context.patch_own(at, words).map_err(|abort| self.doom(abort)),
         }
@@ -47,15 +43,15 @@ impl<V: Variant> Write for Transaction<'_, V> {
 
     fn put(&mut self, found: Found, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
         check_row(row, len_bytes);
-        let span = self.context.push_row(row.iter().copied(), len_bytes);
+        let span = self.push_row(row, len_bytes)?;
         match self.context.own_write(found.record) {
             None => self.push_found(found, Change::Put(span)),
             Some(at) => {
                 assert!(self.context.writes[at].change.leaves_a_row(), "a deleted record is written");
                 self.context.writes[at].change = Change::Put(span);
+                Ok(())
             }
         }
-        Ok(())
     }
 
     fn insert(&mut self, store: &Store, key: &[u8], row: &[u64], len_bytes: usize) -> Result<bool, Abort> {
@@ -90,9 +86,9 @@ impl<V: Variant> Write for Transaction<'_, V> {
                 let write = &mut self.context.writes[at];
                 assert!(write.change.leaves_a_row(), "a deleted record is deleted again");
                 write.change = if write.observed.is_absent() { Change::Cancelled } else { Change::Delete };
+                Ok(())
             }
         }
-        Ok(())
     }
 
     #[inline]
@@ -112,10 +108,10 @@ impl<V: Variant> Write for Transaction<'_, V> {
 impl<V: Variant> Transaction<'_, V> {
     /// Adds the first change of a record that was read before.
     #[inline]
-    fn push_found(&mut self, found: Found, change: Change) {
+    fn push_found(&mut self, found: Found, change: Change) -> Result<(), Abort> {
         let seen = self.context.reads[found.entry as usize];
         debug_assert!(seen.record == found.record, "a handle of another transaction");
-        self.context.push_write(WriteEntry {
+        let write = WriteEntry {
             record: found.record,
             observed: seen.word,
             change,
@@ -123,7 +119,13 @@ impl<V: Variant> Transaction<'_, V> {
             entry: found.entry,
             is_created: false,
             spare: Spare::None,
-        });
+        };
+        self.context.push_write(write).map_err(|abort| self.doom(abort))
+    }
+
+    /// Copies a row into the transaction's own words.
+    fn push_row(&mut self, row: &[u64], len_bytes: usize) -> Result<RowSpan, Abort> {
+        self.context.push_row(row.iter().copied(), len_bytes).map_err(|abort| self.doom(abort))
     }
 
     /// Sees to it that the patch lies within the row, as it was when it was read.
@@ -147,24 +149,24 @@ impl<V: Variant> Transaction<'_, V> {
         key: &[u8],
         placeholder: RecordPtr,
     ) -> Result<Inserted, Abort> {
-        let mut observer = OwnInsert::new(&mut self.context.nodes);
+        if let Err(abort) = self.context.reserve_insert(key) {
+            // SAFETY: nobody else knows the placeholder yet.
+            unsafe { memory::free::<V>(placeholder, &self.guard) };
+            return Err(self.doom(abort));
+        }
+        let Context { nodes, held, .. } = &mut *self.context;
+        let mut observer = OwnInsert::new(nodes, held);
         let outcome =
             store.index().insert_if_absent(key, placeholder.index_value(), &self.guard, &mut observer);
-        let is_overtaken = observer.is_overtaken;
+        let OwnInsert { is_overtaken, failed, .. } = observer;
         match outcome {
             Ok(Inserted::New) => {
-                let key_span = self.context.push_key(key);
-                self.context.push_write(WriteEntry {
-                    record: placeholder,
-                    observed: TidWord::PLACEHOLDER,
-                    change: Change::Placed,
-                    key: key_span,
-                    entry: NOT_READ,
-                    is_created: true,
-                    spare: Spare::None,
-                });
+                self.context.push_insert_reserved(placeholder, key);
                 if V::RECORDS_HISTORY {
                     self.context.recording.missing.push((store.id(), key.into()));
+                }
+                if let Some(abort) = failed {
+                    return Err(self.doom(abort));
                 }
                 if is_overtaken {
                     return Err(self.doom_at(AbortReason::NodeValidation, store.id(), key));
@@ -195,18 +197,17 @@ impl<V: Variant> Transaction<'_, V> {
             if self.context.writes[at].change.leaves_a_row() {
                 return Ok(Some(false));
             }
-            let span = self.context.push_row(row.iter().copied(), len_bytes);
+            let span = self.push_row(row, len_bytes)?;
             self.context.writes[at].change = Change::Put(span);
             return Ok(Some(true));
         }
-        let reads_before = self.context.reads.len();
+        let entry = self.context.reads.end();
         match look_at::<V, ()>(self.context, existing, key, |_| ()).map_err(|abort| self.doom(abort))? {
             Sight::Present(..) => Ok(Some(false)),
             Sight::Superseded => Ok(None),
             Sight::Absent => {
-                let entry = reads_before as u32;
-                let span = self.context.push_row(row.iter().copied(), len_bytes);
-                self.push_found(Found { record: existing, entry }, Change::Put(span));
+                let span = self.push_row(row, len_bytes)?;
+                self.push_found(Found { record: existing, entry }, Change::Put(span))?;
                 Ok(Some(true))
             }
         }

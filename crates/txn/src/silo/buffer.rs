@@ -1,0 +1,234 @@
+//! What a transaction holds for itself: vectors that are bounded, counted, and small again afterwards.
+//!
+//! Positions in a transaction's sets have 32 bits, so each set is bounded by them. Up to [`KEPT_BYTES`] a set grows like any vector and
+//! keeps its memory from one transaction to the next. What it takes beyond counts against the database's memory limit and goes back
+//! when the transaction ends. One comparison with the room that a set has decides about all of this.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use ensilo_slab::Pool;
+
+use crate::abort::{Abort, AbortReason};
+use crate::store::TableId;
+
+/// What a set may take without asking, and keeps.
+pub(super) const KEPT_BYTES: usize = 256 << 10;
+
+/// The largest number of things in a set: positions have 32 bits, and the last one stands for none.
+pub(super) const LEN_MAX: usize = u32::MAX as usize;
+
+/// Memory that the sets of one worker hold beyond what they keep, counted against the limit of the database.
+#[derive(Debug)]
+pub(super) struct Held {
+    pool: Arc<Pool>,
+    bytes: u64,
+    /// The most things in a set: [`LEN_MAX`], or fewer in tests.
+    pub(super) len_max: usize,
+}
+
+impl Held {
+    pub(super) fn new(pool: Arc<Pool>) -> Self {
+        Held { pool, bytes: 0, len_max: LEN_MAX }
+    }
+
+    /// Counts so many bytes more.
+    pub(super) fn add(&mut self, bytes: usize) -> Result<(), Abort> {
+        self.pool.count_outside(bytes).map_err(|_| refused(AbortReason::OutOfMemory))?;
+        self.bytes += bytes as u64;
+        Ok(())
+    }
+
+    /// Gives everything back: the sets are small again.
+    #[inline]
+    pub(super) fn release(&mut self) {
+        if self.bytes > 0 {
+            self.release_all();
+        }
+    }
+
+    #[cold]
+    fn release_all(&mut self) {
+        self.pool.forget_outside(std::mem::take(&mut self.bytes));
+    }
+
+    /// What is counted.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// An abort that concerns the transaction as a whole.
+#[cold]
+pub(super) fn refused(reason: AbortReason) -> Abort {
+    Abort::new(reason, TableId::NONE, &[])
+}
+
+/// A set: a vector with positions of 32 bits.
+#[derive(Debug)]
+pub(super) struct Buffer<T> {
+    items: Vec<T>,
+    /// How many things it may have without asking.
+    room: usize,
+}
+
+impl<T> Buffer<T> {
+    const KEPT: usize = KEPT_BYTES / size_of::<T>();
+
+    pub(super) const fn new() -> Self {
+        Buffer { items: Vec::new(), room: Self::KEPT }
+    }
+
+    /// Makes room for so many things more.
+    ///
+    /// # Errors
+    /// [`AbortReason::TransactionTooLarge`] and [`AbortReason::OutOfMemory`]; nothing has changed.
+    #[inline]
+    pub(super) fn reserve(&mut self, more: usize, held: &mut Held) -> Result<(), Abort> {
+        if more <= self.room - self.items.len() { Ok(()) } else { self.grow(more, held) }
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize, held: &mut Held) -> Result<(), Abort> {
+        let needed = self.items.len().checked_add(more).filter(|&needed| needed <= held.len_max);
+        let needed = needed.ok_or_else(|| refused(AbortReason::TransactionTooLarge))?;
+        let room = needed.max(self.room.saturating_mul(2)).min(held.len_max);
+        held.add((room - self.room) * size_of::<T>())?;
+        // What is counted too much when the system refuses goes back with the rest, when the transaction ends.
+        let reserved = self.items.try_reserve_exact(room - self.items.len());
+        reserved.map_err(|_| refused(AbortReason::OutOfMemory))?;
+        self.room = room;
+        Ok(())
+    }
+
+    /// Adds one, for which there is room, and returns its position.
+    #[inline]
+    pub(super) fn push_reserved(&mut self, item: T) -> u32 {
+        let at = self.end();
+        self.items.push(item);
+        at
+    }
+
+    /// Adds one and returns its position.
+    ///
+    /// # Errors
+    /// As for [`Buffer::reserve`].
+    #[inline]
+    pub(super) fn push(&mut self, item: T, held: &mut Held) -> Result<u32, Abort> {
+        self.reserve(1, held)?;
+        Ok(self.push_reserved(item))
+    }
+
+    /// Adds some, for which there is room.
+    #[inline]
+    pub(super) fn extend_reserved(&mut self, items: impl IntoIterator<Item = T>) {
+        self.items.extend(items);
+        debug_assert!(self.items.len() <= self.room, "there was room");
+    }
+
+    /// The position of the next one, and how many there are.
+    #[inline]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the room, and with it the length, is at most LEN_MAX"
+    )]
+    pub(super) fn end(&self) -> u32 {
+        debug_assert!(self.items.len() <= LEN_MAX);
+        self.items.len() as u32
+    }
+
+    /// Empties it. What it took beyond what it keeps goes back to the system; the caller releases what was counted.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.items.clear();
+        if self.room > Self::KEPT {
+            self.shrink();
+        }
+    }
+
+    #[cold]
+    fn shrink(&mut self) {
+        self.items.shrink_to(Self::KEPT);
+        self.room = Self::KEPT;
+    }
+}
+
+impl Buffer<u8> {
+    #[inline]
+    pub(super) fn extend_from_slice_reserved(&mut self, bytes: &[u8]) {
+        self.items.extend_from_slice(bytes);
+    }
+}
+
+impl<T> Default for Buffer<T> {
+    fn default() -> Self {
+        Buffer::new()
+    }
+}
+
+impl<T> Deref for Buffer<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        &self.items
+    }
+}
+
+impl<T> DerefMut for Buffer<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.items
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests {
+    use super::*;
+
+    const KEPT: usize = Buffer::<u64>::KEPT;
+
+    #[test]
+    fn a_set_keeps_little_and_what_is_beyond_counts_against_the_limit() {
+        let pool = Pool::new(Some(1 << 20));
+        let mut held = Held::new(Arc::clone(&pool));
+        let mut buffer = Buffer::new();
+        for number in 0..KEPT {
+            assert_eq!(buffer.push(0_u64, &mut held).unwrap() as usize, number);
+        }
+        assert_eq!((held.bytes(), pool.mapped_bytes()), (0, 0));
+        buffer.push(0, &mut held).unwrap();
+        assert_eq!(pool.mapped_bytes(), KEPT_BYTES as u64, "twice the room");
+        let refused = (0..4 * KEPT).find_map(|_| buffer.push(0, &mut held).err()).unwrap();
+        assert_eq!(refused.reason(), AbortReason::OutOfMemory);
+        assert_eq!(buffer.len(), 4 * KEPT, "it held the limit, with what is kept");
+        buffer.clear();
+        held.release();
+        assert_eq!((buffer.items.capacity(), pool.mapped_bytes()), (KEPT, 0));
+        buffer.push(0, &mut held).unwrap();
+    }
+
+    #[test]
+    fn positions_end_where_their_bits_do() {
+        let mut held = Held::new(Pool::new(None));
+        held.len_max = KEPT + 10;
+        let mut buffer = Buffer::new();
+        buffer.reserve(KEPT + 10, &mut held).unwrap();
+        buffer.extend_reserved(0..KEPT as u64 + 9);
+        assert_eq!(buffer.push(7, &mut held).unwrap() as usize, KEPT + 9, "the last position");
+        assert_eq!(buffer.push(8, &mut held).unwrap_err().reason(), AbortReason::TransactionTooLarge);
+        assert_eq!(
+            buffer.reserve(usize::MAX, &mut held).unwrap_err().reason(),
+            AbortReason::TransactionTooLarge
+        );
+        assert_eq!(buffer.len(), KEPT + 10);
+    }
+}
