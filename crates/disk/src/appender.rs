@@ -108,9 +108,9 @@ impl Appender {
     /// Makes the file longer, by zeros. What was taken is still to be written.
     ///
     /// # Errors
-    /// As [`File::set_len`].
+    /// As [`File::reserve`].
     pub fn reserve(&mut self, len_bytes: u64) -> io::Result<()> {
-        self.file.set_len(len_bytes)
+        self.file.reserve(len_bytes)
     }
 
     /// Writes what was taken, and cuts the file behind it.

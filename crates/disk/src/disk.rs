@@ -70,6 +70,15 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// Those of the system.
     fn exists(&self, path: &Path) -> io::Result<bool>;
 
+    /// How many more bytes the files in a directory can take; `None` where that is not known.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn free_bytes(&self, dir: &Path) -> io::Result<Option<u64>> {
+        let _ = dir;
+        Ok(None)
+    }
+
     /// Takes the lock that the file `path` stands for, and makes the file if it is missing. The lock ends with the value, and with the process.
     ///
     /// # Errors
@@ -119,11 +128,25 @@ pub trait File: Send + Sync + fmt::Debug {
     /// As [`File::sync_data`].
     fn sync_all(&self) -> io::Result<()>;
 
+    /// Makes the file at least so long by zeros, for which the space is reserved where the disk can do that.
+    ///
+    /// # Errors
+    /// `StorageFull`; those of the system. The file is as long as before, or longer.
+    fn reserve(&self, len_bytes: u64) -> io::Result<()> {
+        if self.len_bytes()? < len_bytes { self.set_len(len_bytes) } else { Ok(()) }
+    }
+
     /// Cuts the file, or makes it longer by zeros.
     ///
     /// # Errors
     /// Those of the system.
     fn set_len(&self, len_bytes: u64) -> io::Result<()>;
+}
+
+/// Whether this says that the disk, or what the user may have of it, is full.
+#[must_use]
+pub fn is_disk_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// A lock, or a share of one, that is held until this is dropped.

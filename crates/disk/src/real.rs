@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::disk::{Disk, File, Listed, Lock, LockHeld};
+use crate::disk::{Disk, File, Listed, Lock, LockHeld, is_disk_full};
 use crate::page_buffer::PAGE_BYTES;
 use crate::read_only::ReadOnly;
 
@@ -96,6 +96,11 @@ impl Disk for RealDisk {
         }
     }
 
+    fn free_bytes(&self, dir: &Path) -> io::Result<Option<u64>> {
+        let found = rustix::fs::statvfs(or_current(dir))?;
+        Ok(Some(found.f_bavail.saturating_mul(found.f_frsize)))
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         let mut file =
             fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
@@ -104,9 +109,11 @@ impl Disk for RealDisk {
             Err(fs::TryLockError::WouldBlock) => return Err(held_by(&mut file).into()),
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
-        file.set_len(0)?;
-        writeln!(file, "{}", std::process::id())?;
-        Ok(Box::new(RealLock { file }))
+        match file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())) {
+            // The lock is held all the same; who holds it is only for messages.
+            Err(error) if !is_disk_full(&error) => Err(error),
+            _ => Ok(Box::new(RealLock { file })),
+        }
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
@@ -180,6 +187,19 @@ impl File for RealFile {
 
     fn sync_all(&self) -> io::Result<()> {
         self.file.sync_all()
+    }
+
+    fn reserve(&self, len_bytes: u64) -> io::Result<()> {
+        let before = self.len_bytes()?;
+        match reserve(&self.file, len_bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => self.set_len(len_bytes.max(before)),
+            Err(error) => {
+                // A part may have been taken; the error that counts is the first one.
+                let _ = self.set_len(before);
+                Err(error)
+            }
+            Ok(()) => Ok(()),
+        }
     }
 
     fn set_len(&self, len_bytes: u64) -> io::Result<()> {

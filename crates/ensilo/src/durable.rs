@@ -13,9 +13,11 @@
 
 mod backup;
 mod checkpointer;
+mod condition;
 mod options;
 mod pace;
 mod progress;
+mod schedule;
 mod statistics;
 mod walk;
 
@@ -30,6 +32,8 @@ use ensilo_txn::{Advance, Engine, EngineOptions, Fault, Protocol, Replayer};
 
 pub use backup::Backup;
 pub use checkpointer::{Checkpoint, CheckpointStatistics};
+pub(crate) use condition::EventHook;
+pub use condition::{Degraded, DegradedReason, Event};
 pub(crate) use options::DurableOptions;
 pub(crate) use progress::RecoveryHook;
 pub use progress::RecoveryProgress;
@@ -125,7 +129,12 @@ fn begin_generation<P: Protocol>(
     let log = Log::start(disk, generation, Arc::clone(epochs), &log_options(&shared.options))
         .map_err(Error::from_log)?;
     log.set_full_rows_before(covered);
-    let checkpointer = Arc::new(Checkpointer::new(options.checkpoint, files));
+    let hook = shared.options.on_event.clone();
+    let checkpointer = Arc::new(Checkpointer::new(options.checkpoint, options.log_file_bytes, hook, files));
+    log.watch(Box::new({
+        let checkpointer = Arc::clone(&checkpointer);
+        move || checkpointer.call()
+    }));
     let thread = start_checkpointer(Arc::clone(&shared.engine), Arc::clone(&log), Arc::clone(&checkpointer))?;
     Ok(Durable {
         log,
@@ -189,11 +198,16 @@ impl Durable {
     }
 
     pub(crate) fn statistics(&self) -> DurabilityStatistics {
-        DurabilityStatistics::new(
-            &self.log.statistics(),
-            self.checkpointer.statistics(),
-            self.recovery.clone(),
-        )
+        let condition = &self.checkpointer.condition;
+        condition.observe(&self.log);
+        DurabilityStatistics {
+            degraded: condition.degraded(),
+            ..DurabilityStatistics::new(
+                &self.log.statistics(),
+                self.checkpointer.statistics(),
+                self.recovery.clone(),
+            )
+        }
     }
 }
 

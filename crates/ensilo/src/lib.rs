@@ -127,7 +127,8 @@ pub use catalog::IndexState;
 pub use database::Database;
 pub use durability::{Durability, Ticket};
 pub use durable::{
-    Backup, Checkpoint, CheckpointStatistics, DurabilityStatistics, RecoveryProgress, RecoveryStatistics,
+    Backup, Checkpoint, CheckpointStatistics, Degraded, DegradedReason, DurabilityStatistics, Event,
+    RecoveryProgress, RecoveryStatistics,
 };
 pub use dynamic::{DynamicScan, DynamicTable};
 pub use ensilo_derive::{Columns, Row};

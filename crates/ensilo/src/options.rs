@@ -11,7 +11,7 @@ use ensilo_log::Compression;
 use ensilo_txn::{EngineOptions, Protocol, Silo};
 
 use crate::durability::Durability;
-use crate::durable::{DurableOptions, RecoveryHook, RecoveryProgress};
+use crate::durable::{DurableOptions, Event, EventHook, RecoveryHook, RecoveryProgress};
 use crate::error::Name;
 use crate::pool::PoolOptions;
 use crate::{Database, Error, Result};
@@ -40,6 +40,7 @@ pub struct Options {
     pub(crate) durability: Option<Durability>,
     pub(crate) durable: DurableOptions,
     pub(crate) on_recovery: Option<RecoveryHook>,
+    pub(crate) on_event: Option<EventHook>,
     pub(crate) pool: PoolOptions,
 }
 
@@ -56,6 +57,7 @@ impl Default for Options {
             durability: None,
             durable: DurableOptions::default(),
             on_recovery: None,
+            on_event: None,
             pool: PoolOptions { threads, queue_len_max: 1024, pin_to_cores: true },
         }
     }
@@ -202,6 +204,21 @@ impl Options {
     /// Calls `hook` about ten times a second while the database opens, and once at the end, on a thread of its own.
     pub fn on_recovery(mut self, hook: impl Fn(&RecoveryProgress) + Send + Sync + 'static) -> Self {
         self.on_recovery = Some(RecoveryHook::new(hook));
+        self
+    }
+
+    /// Calls `hook` when something goes wrong behind the requests' backs: a checkpoint that could not be made, a full disk, a log that failed;
+    /// and when that is over. [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded) says the same when it is asked.
+    ///
+    /// The hook runs on a thread of the database, without any of its locks. Checkpoints wait for it; requests do not.
+    ///
+    /// ```no_run
+    /// # fn main() -> ensilo::Result<()> {
+    /// let db = ensilo::Database::options().on_event(|event| eprintln!("{event}")).open("accounts")?;
+    /// # Ok(()) }
+    /// ```
+    pub fn on_event(mut self, hook: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.on_event = Some(EventHook::new(hook));
         self
     }
 

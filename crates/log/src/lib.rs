@@ -22,4 +22,6 @@ pub use recovery::{
     ReplayError, Replayed, Verified, WrittenParts, backup, check_file, create_log_file, dump, inspect,
     log_identity, manifest_of, repair, verify,
 };
-pub use runtime::{Callback, EpochClock, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError};
+pub use runtime::{
+    Callback, EpochClock, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError, Watcher,
+};

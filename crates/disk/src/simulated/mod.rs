@@ -241,6 +241,12 @@ impl Disk for SimulatedDisk {
         self.lock_state().exists(path)
     }
 
+    fn free_bytes(&self, _: &Path) -> io::Result<Option<u64>> {
+        let state = self.lock_state();
+        state.check_alive()?;
+        Ok(Some(state.space_left()))
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         let inode = self.lock_state().lock(path)?;
         Ok(Box::new(SimulatedLock::new(&self.shared, inode)))

@@ -397,7 +397,7 @@ impl State {
     }
 
     /// How many bytes files can grow by.
-    fn space_left(&self) -> u64 {
+    pub(super) fn space_left(&self) -> u64 {
         let Some(space_bytes) = self.faults.space_bytes() else { return u64::MAX };
         let named = self.names.live.named();
         let is_held = |inode: &Inode| named.contains(inode) || self.open_files.contains_key(inode);

@@ -10,11 +10,13 @@
 //! commits in it or later; `e_l` is an epoch after that tick.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 use ensilo_log::{
     CheckpointPlace, CheckpointWriterOptions, DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint, Log,
@@ -23,8 +25,10 @@ use ensilo_log::{
 use ensilo_sync::sync;
 use ensilo_txn::{Engine, Protocol};
 
+use super::condition::{Condition, EventHook};
 use super::options::CheckpointOptions;
 use super::pace::Pace;
+use super::schedule::{Room, Schedule};
 use super::walk::Walk;
 use crate::error::Name;
 use crate::{Error, Result};
@@ -32,19 +36,22 @@ use crate::{Error, Result};
 /// So often the checkpointer looks whether it is time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A checkpoint is spread over so much of the time to the next one, so that transactions feel little of it at any one time.
-const SHARE: f64 = 0.8;
-
 /// Makes checkpoints, one at a time.
 pub(crate) struct Checkpointer {
     pub(super) options: CheckpointOptions,
+    disk: Arc<dyn Disk>,
+    log_file_bytes: u64,
+    /// Where checkpoints are written.
+    directory: PathBuf,
     /// Held while a checkpoint or a backup is made. `None` once the database is closed.
     files: sync::Mutex<Option<DatabaseFiles>>,
     /// Tells a checkpoint under way, and the thread, to end.
     is_stopped: AtomicBool,
-    stopped: Mutex<()>,
+    /// Whether somebody has called since the thread looked last.
+    is_called: Mutex<bool>,
     wake: Condvar,
     counters: Counters,
+    pub(super) condition: Condition,
 }
 
 /// What checkpoints have come to.
@@ -109,14 +116,23 @@ impl Checkpoint {
 }
 
 impl Checkpointer {
-    pub(super) fn new(options: CheckpointOptions, files: DatabaseFiles) -> Self {
+    pub(super) fn new(
+        options: CheckpointOptions,
+        log_file_bytes: u64,
+        hook: Option<EventHook>,
+        files: DatabaseFiles,
+    ) -> Self {
         Checkpointer {
             options,
+            log_file_bytes,
+            disk: Arc::clone(files.disk()),
+            directory: files.directory().to_path_buf(),
             files: sync::Mutex::new(Some(files)),
             is_stopped: AtomicBool::new(false),
-            stopped: Mutex::new(()),
+            is_called: Mutex::new(false),
             wake: Condvar::new(),
             counters: Counters::default(),
+            condition: Condition::new(hook),
         }
     }
 
@@ -142,6 +158,9 @@ impl Checkpointer {
         self.counters.is_under_way.store(false, Ordering::Relaxed);
         let outcome = if made.is_ok() { &self.counters.made } else { &self.counters.failed };
         outcome.fetch_add(1, Ordering::Relaxed);
+        self.condition.note_checkpoint(&made);
+        // Whether it was made or given up, files are gone.
+        log.retry_files();
         made
     }
 
@@ -185,6 +204,7 @@ impl Checkpointer {
 
     /// Chooses `e_l`, and waits until all commits of earlier epochs are complete.
     fn begin<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Result<Epoch> {
+        self.check_running(log)?;
         let epochs = engine.epochs();
         log.set_full_rows_before(Epoch::MAX);
         epochs.advance();
@@ -238,12 +258,24 @@ impl Checkpointer {
     }
 
     fn pace<P: Protocol>(&self, within: Duration, engine: &Engine<P>) -> Pace {
-        let bytes = match self.counters.last_bytes.load(Ordering::Relaxed) {
+        Pace::new(self.options.bytes_per_second(self.expected_bytes(engine), within))
+    }
+
+    /// About how many bytes the next checkpoint will have.
+    fn expected_bytes<P: Protocol>(&self, engine: &Engine<P>) -> u64 {
+        match self.counters.last_bytes.load(Ordering::Relaxed) {
             // About half of what memory takes are keys and rows.
             0 => engine.statistics().memory.live_bytes / 2,
             last => last,
-        };
-        Pace::new(self.options.bytes_per_second(bytes, within))
+        }
+    }
+
+    /// How it is with the room on the disks.
+    fn room<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Room {
+        let free_bytes = self.disk.free_bytes(&self.directory).ok().flatten();
+        let expected_bytes = self.expected_bytes(engine);
+        let log_file_bytes = self.log_file_bytes;
+        Room { is_log_short: log.shortage().is_some(), free_bytes, expected_bytes, log_file_bytes }
     }
 
     fn check_running(&self, log: &Log) -> Result<()> {
@@ -253,36 +285,43 @@ impl Checkpointer {
         log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))
     }
 
-    /// Makes checkpoints by time and by growth of the log until stopped.
+    /// Makes checkpoints when they are due, and reports what happens, until stopped.
     pub(super) fn run<P: Protocol>(&self, engine: &Engine<P>, log: &Log) {
-        let mut last = Instant::now();
-        let mut log_bytes = log.statistics().written_bytes;
-        while self.wait() {
-            let (period, grown) = (last.elapsed(), log.statistics().written_bytes - log_bytes);
-            let is_wanted = self.options.is_automatic && grown > 0;
-            if is_wanted && (period >= self.options.interval || grown >= self.options.log_bytes) {
-                last = Instant::now();
-                log_bytes += grown;
-                // What went wrong is counted, and tried again after the same time.
-                let _ = self.checkpoint_within(period.min(self.options.interval).mul_f64(SHARE), engine, log);
+        let mut schedule = Schedule::new(self.options, log.statistics().written_bytes);
+        loop {
+            self.condition.observe(log);
+            self.condition.report();
+            if self.is_stopped() {
+                return;
+            }
+            let is_running = log.failure().is_none();
+            let due = schedule.due(log.statistics().written_bytes, self.room(engine, log));
+            match due.filter(|_| is_running) {
+                // What went wrong is noted, and tried again when the next one is due.
+                Some(within) => schedule.note(self.checkpoint_within(within, engine, log).is_ok()),
+                None => self.wait(),
             }
         }
     }
 
-    /// Waits a while; false when stopped.
-    fn wait(&self) -> bool {
-        let stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_stopped.load(Ordering::Relaxed) {
-            drop(self.wake.wait_timeout(stopped, LOOK_INTERVAL));
-        }
-        !self.is_stopped.load(Ordering::Relaxed)
+    /// Waits a while, or until called.
+    fn wait(&self) {
+        let is_called = self.is_called.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.wake.wait_timeout_while(is_called, LOOK_INTERVAL, |is_called| !*is_called);
+        let (mut is_called, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        *is_called = false;
+    }
+
+    /// Lets the thread look at once whether there is something to do.
+    pub(super) fn call(&self) {
+        *self.is_called.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.wake.notify_all();
     }
 
     /// Ends the thread, and a checkpoint under way.
     pub(super) fn stop(&self) {
-        let _stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_stopped.store(true, Ordering::Relaxed);
-        self.wake.notify_all();
+        self.call();
     }
 
     /// Makes the last checkpoint, when all commits have ended.

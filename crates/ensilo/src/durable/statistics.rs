@@ -5,6 +5,7 @@ use std::time::Duration;
 use ensilo_log::{LogStatistics, Replayed};
 
 use super::checkpointer::CheckpointStatistics;
+use super::condition::Degraded;
 
 /// What keeps a database in a directory safe has come to since it was opened.
 #[derive(Clone, Debug)]
@@ -34,6 +35,9 @@ pub struct DurabilityStatistics {
     pub checkpoints: CheckpointStatistics,
     /// How the database was opened.
     pub recovery: RecoveryStatistics,
+    /// What is wrong while the database goes on all the same; `None` if nothing is. See also
+    /// [`Options::on_event`](crate::Options::on_event).
+    pub degraded: Option<Degraded>,
 }
 
 /// How a database was opened.
@@ -71,6 +75,7 @@ impl DurabilityStatistics {
             log_buffer_wait_time: log.buffer_wait_time,
             checkpoints,
             recovery,
+            degraded: None,
         }
     }
 }

@@ -72,7 +72,7 @@ impl DatabaseFiles {
         durable_epoch: Epoch,
         watch: &mut dyn FnMut(u64) -> Result<(), OpenError>,
     ) -> Result<BackedUp, OpenError> {
-        let (disk, dir, manifest) = (self.disk(), self.directory(), self.manifest());
+        let (disk, dir, manifest) = (&**self.disk(), self.directory(), self.manifest());
         let (log, largest_epoch) = running_log(disk, dir, manifest, durable_epoch)?;
         let durable_epoch = manifest.counted_to(durable_epoch);
         copy_to(disk, &Source { dir, manifest, log, durable_epoch, largest_epoch }, target, watch)

@@ -78,8 +78,10 @@ impl DatabaseFiles {
         }
     }
 
-    pub(super) fn disk(&self) -> &dyn Disk {
-        &*self.disk
+    /// The disk that they lie on.
+    #[must_use]
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
     }
 
     /// The directory of the database.

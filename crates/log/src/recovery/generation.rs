@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ensilo_disk::{Disk, File, PAGE_BYTES};
+use ensilo_disk::{Disk, File, PAGE_BYTES, is_disk_full};
 use ensilo_epoch::Epoch;
 
 use super::sealed_files::SealedFiles;
@@ -37,6 +37,17 @@ pub struct NewLogger {
     pub file: Box<dyn File>,
     /// How long it is.
     pub reserved_bytes: u64,
+    /// Why it is shorter than was asked for, if the disk was full.
+    pub shortage: Option<io::Error>,
+}
+
+/// A log file that was created, as long as the disk has room for.
+#[derive(Debug)]
+pub(crate) struct CreatedLogFile {
+    pub(crate) file: Box<dyn File>,
+    pub(crate) reserved_bytes: u64,
+    /// Why it is shorter than was asked for.
+    pub(crate) shortage: Option<io::Error>,
 }
 
 impl fmt::Debug for NewLogger {
@@ -51,7 +62,8 @@ impl fmt::Debug for NewLogger {
 impl NewGeneration {
     /// Creates the first log file of a logger in each of `directories`, and those of the directories that are missing.
     ///
-    /// What is in these files counts from the moment on at which a manifest names the generation.
+    /// What is in these files counts from the moment on at which a manifest names the generation. They are shorter than `file_bytes` if the
+    /// disk is full, down to a few pages.
     ///
     /// # Errors
     /// Those of the system, with the directory.
@@ -68,9 +80,11 @@ impl NewGeneration {
             let at = |error| (directory.clone(), error);
             create_directory(disk, directory).map_err(at)?;
             let name = LogFileName { generation, logger, sequence: 1, largest_epoch: None };
-            let (file, reserved_bytes) =
-                create_log_file(disk, directory, database, name, first_epoch, file_bytes).map_err(at)?;
-            loggers.push(NewLogger { directory: directory.clone(), sequence: 1, file, reserved_bytes });
+            let CreatedLogFile { file, reserved_bytes, shortage } =
+                create_log_file_within(disk, directory, database, name, first_epoch, file_bytes)
+                    .map_err(at)?;
+            let directory = directory.clone();
+            loggers.push(NewLogger { directory, sequence: 1, file, reserved_bytes, shortage });
         }
         Ok(NewGeneration { database, generation, first_epoch, loggers, sealed: SealedFiles::default() })
     }
@@ -114,12 +128,48 @@ pub fn create_log_file(
     let bytes_min = (FILE_HEADER_BYTES + BLOCK_HEADER_BYTES) as u64;
     let reserved_bytes = file_bytes.max(bytes_min).next_multiple_of(PAGE_BYTES as u64);
     let header = FileHeader { identity: log_identity(database, name), first_epoch, reserved_bytes };
-    let file = disk.create(&directory.join(name.to_string()), reserved_bytes)?;
-    file.sync_all()?;
-    file.write_at(0, &header.encode())?;
-    file.sync_all()?;
-    disk.sync_dir(directory)?;
-    Ok((file, reserved_bytes))
+    let path = directory.join(name.to_string());
+    let file = disk.create(&path, reserved_bytes)?;
+    let written = || {
+        file.sync_all()?;
+        file.write_at(0, &header.encode())?;
+        file.sync_all()?;
+        disk.sync_dir(directory)
+    };
+    match written() {
+        Ok(()) => Ok((file, reserved_bytes)),
+        Err(error) => {
+            // What was half made is not left in the way of the next attempt; the error that counts is the first one.
+            let _ = disk.remove(&path);
+            Err(error)
+        }
+    }
+}
+
+/// The shortest log file, where the disk has no room for a whole one: the rest of the disk is left to the file that is written, and to a
+/// checkpoint, which frees log.
+const RESERVED_BYTES_MIN: u64 = 2 * PAGE_BYTES as u64;
+
+/// Creates a log file of `file_bytes` bytes as [`create_log_file`] does, or a shorter one if the disk is full: it can be made longer when it
+/// is written.
+///
+/// # Errors
+/// As [`create_log_file`].
+pub(crate) fn create_log_file_within(
+    disk: &dyn Disk,
+    directory: &Path,
+    database: DatabaseId,
+    name: LogFileName,
+    first_epoch: Epoch,
+    file_bytes: u64,
+) -> io::Result<CreatedLogFile> {
+    let create = |bytes| create_log_file(disk, directory, database, name, first_epoch, bytes);
+    let (created, shortage) = match create(file_bytes) {
+        Err(error) if is_disk_full(&error) => (create(RESERVED_BYTES_MIN)?, Some(error)),
+        created => (created?, None),
+    };
+    let (file, reserved_bytes) = created;
+    Ok(CreatedLogFile { file, reserved_bytes, shortage })
 }
 
 /// What the header of the log file of this name says.

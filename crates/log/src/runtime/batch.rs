@@ -7,8 +7,7 @@ use ensilo_epoch::Epoch;
 
 use super::buffer::Taken;
 use super::error::LogError;
-use super::log_file::LogFile;
-use super::statistics::Counts;
+use super::tail::Tail;
 use crate::format::{BlockEnd, BlockHeader, Compression, block_bytes};
 
 /// From this length on a payload is a block of its own.
@@ -23,7 +22,7 @@ pub(crate) struct Said {
     pub(crate) epochs: (Epoch, Epoch),
     /// The durable epoch of the database.
     pub(crate) durable_epoch: Epoch,
-    /// What the last block says, if the batch ends a round.
+    /// What the last block says, if the batch ends a round. A round that ends the file, too, is the business of the tail.
     pub(crate) last: Option<(Epoch, BlockEnd)>,
 }
 
@@ -42,14 +41,13 @@ impl Batcher {
     /// Appends blocks with what was taken; if they end a round, at least one.
     pub(crate) fn append(
         &mut self,
-        file: &mut LogFile,
+        tail: &mut Tail,
         taken: &mut [Taken<'_>],
         said: &Said,
-        counts: &Counts,
     ) -> Result<(), LogError> {
         for piece in &*taken {
-            counts.transactions.add(piece.transactions);
-            counts.entry_bytes.add(piece.payload().len() as u64);
+            tail.counts().transactions.add(piece.transactions);
+            tail.counts().entry_bytes.add(piece.payload().len() as u64);
         }
         taken.sort_unstable_by_key(|piece| !is_large(piece));
         let mut rest = taken;
@@ -59,29 +57,27 @@ impl Batcher {
             rest = others;
             is_last = rest.is_empty();
             let payload_bytes = block.iter().map(|piece| piece.payload().len()).sum();
-            file.make_room(block_bytes(payload_bytes), said.durable_epoch, counts)?;
-            let header = header(file, said, !block.is_empty(), is_last);
-            self.append_block(file, block, &header, counts)?;
+            tail.make_room(block_bytes(payload_bytes), said.durable_epoch)?;
+            let header = header(tail, said, !block.is_empty(), is_last);
+            self.append_block(tail, block, &header)?;
         }
         Ok(())
     }
 
     fn append_block(
         &mut self,
-        file: &mut LogFile,
+        tail: &mut Tail,
         pieces: &mut [Taken<'_>],
         header: &BlockHeader,
-        counts: &Counts,
     ) -> Result<(), LogError> {
-        counts.blocks.add(1);
         if let ([piece], Compression::None) = (&mut *pieces, self.compression) {
-            file.codec.seal_in_place(piece.frame, header);
-            return file.append(piece.frame, counts);
+            tail.file().codec.seal_in_place(piece.frame, header);
+            return tail.append_block(piece.frame);
         }
         self.scratch.clear();
         let payload: Vec<_> = pieces.iter().map(Taken::payload).collect();
-        file.codec.seal(&mut self.scratch, header, &payload, self.compression);
-        file.append(&self.scratch, counts)
+        tail.file().codec.seal(&mut self.scratch, header, &payload, self.compression);
+        tail.append_block(&self.scratch)
     }
 }
 
@@ -100,12 +96,17 @@ fn pieces_of_a_block(pieces: &[Taken<'_>]) -> usize {
     if gathered == 0 { pieces.len().min(1) } else { gathered }
 }
 
-fn header(file: &LogFile, said: &Said, has_entries: bool, is_last: bool) -> BlockHeader {
+fn header(tail: &mut Tail, said: &Said, has_entries: bool, is_last: bool) -> BlockHeader {
     let last = said.last.filter(|_| is_last);
+    let end = match last {
+        Some((_, BlockEnd::None)) => tail.end_of_round(),
+        Some((_, end)) => end,
+        None => BlockEnd::None,
+    };
     BlockHeader {
         epochs: has_entries.then_some(said.epochs),
         mark: last.map(|(mark, _)| mark),
-        end: last.map_or(BlockEnd::None, |(_, end)| end),
-        ..file.header(said.durable_epoch)
+        end,
+        ..tail.file().header(said.durable_epoch)
     }
 }

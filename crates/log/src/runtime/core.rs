@@ -55,6 +55,7 @@ impl Core {
         self.end(&error);
         self.lanes.iter().for_each(|lane| lane.bell.ring(Sleep::Short, |calls| calls.end = true));
         self.files.end();
+        self.files.notify_watcher();
     }
 
     pub(crate) fn failure(&self) -> Option<LogError> {

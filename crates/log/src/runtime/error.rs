@@ -5,11 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ensilo_disk::is_disk_full;
+
 /// Why the log stopped. Final: nothing is stored any more until the database is opened again.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The disk of a log directory is full. Make room, then open the database again.
+    /// The disk of a log directory is full. Make room there, then open the database again: it begins with a short log file
+    /// where the disk has no room for more, and makes a checkpoint, which frees log. Shorter log files help as well.
     NoSpace {
         /// The file or directory.
         path: PathBuf,
@@ -61,11 +64,10 @@ pub(crate) enum Attempt {
 
 impl LogError {
     pub(crate) fn io(attempt: Attempt, path: &Path, error: io::Error) -> LogError {
-        let (path, kind, error) = (path.to_path_buf(), error.kind(), Arc::new(error));
+        let is_full = is_disk_full(&error);
+        let (path, error) = (path.to_path_buf(), Arc::new(error));
         match attempt {
-            _ if matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
-                LogError::NoSpace { path, error }
-            }
+            _ if is_full => LogError::NoSpace { path, error },
             Attempt::Write => LogError::Write { path, error },
             Attempt::Sync => LogError::Sync { path, error },
             Attempt::Name => LogError::File { path, error },
@@ -77,7 +79,12 @@ impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LogError::NoSpace { path, error } => {
-                write!(f, "no space is left for the log: {}: {error}", path.display())
+                write!(
+                    f,
+                    "no space is left for the log: {}: {error}; make room on that disk, or let log files take less of it \
+                     (option log_file_bytes); a checkpoint frees what the log no longer needs",
+                    path.display()
+                )
             }
             LogError::Write { path, error } => {
                 write!(f, "the log cannot be written: {}: {error}", path.display())

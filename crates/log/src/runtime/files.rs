@@ -1,24 +1,34 @@
 //! Log files made ahead and finished ones renamed, on a thread of its own, so that no logger waits for either.
 //!
+//! A file that is made ahead is not needed yet. If the disk is full, a shorter one will do; if there is room for none, it is tried again
+//! after a pause, and as soon as somebody says that files were removed. Meanwhile the log is *short of space*, and whoever watches it is told.
+//!
 //! # Crash
 //! A file that was made ahead has its header and lies safely on disk, under a name with `.open`, before its logger seals the file
 //! before it. A sealed and synced file is then given the name with its largest epoch; until then it is found under its old one.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-use ensilo_disk::Disk;
+use ensilo_disk::{Disk, is_disk_full};
 use ensilo_epoch::Epoch;
 
 use super::error::{Attempt, LogError};
-use super::log_file::LogFile;
+use super::log_file::{Length, LogFile};
 use super::monitor::Monitor;
 use crate::format::{BlockCodec, DatabaseId, LogFileName};
-use crate::recovery::{NewGeneration, SealedFiles, create_log_file, log_identity};
+use crate::recovery::{CreatedLogFile, NewGeneration, SealedFiles, create_log_file_within, log_identity};
+
+/// How long to wait before a file is tried again that the disk has no room for, at first. Twice as long each time.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Called when the log has gone on in another file or could not make one, and when it has failed.
+pub type Watcher = Box<dyn Fn() + Send + Sync>;
 
 /// The files of all loggers.
-#[derive(Debug)]
 pub(crate) struct Files {
     disk: Arc<dyn Disk>,
     database: DatabaseId,
@@ -28,20 +38,29 @@ pub(crate) struct Files {
     /// Those that have their last names.
     sealed: SealedFiles,
     state: Monitor<State>,
+    watcher: OnceLock<Watcher>,
 }
 
 #[derive(Debug)]
 struct State {
     /// By logger: the file that comes next, if it is made already.
     next: Vec<Option<LogFile>>,
-    chores: VecDeque<Chore>,
+    tasks: VecDeque<Task>,
+    /// Files that the disk has no room for, and when they are tried again.
+    postponed: Vec<Task>,
+    retry_at: Instant,
+    pause: Duration,
+    /// By logger: why the disk had no room for a whole file when one was made last.
+    shortages: Vec<Option<LogError>>,
     is_ended: bool,
 }
 
 #[derive(Debug)]
-enum Chore {
+enum Task {
     /// Make the file of this name. No entry in it will have an epoch before `first_epoch`.
     Make { name: LogFileName, first_epoch: Epoch },
+    /// Make the next file of this logger as long as it should have been.
+    Lengthen { logger: usize },
     /// Give a sealed and synced file its name.
     Finish { file: Box<LogFile>, largest_epoch: Epoch },
 }
@@ -50,18 +69,28 @@ impl Files {
     /// The files of a new generation, and of each logger the one that it begins with.
     pub(crate) fn new(disk: Arc<dyn Disk>, files: NewGeneration, file_bytes: u64) -> (Files, Vec<LogFile>) {
         let NewGeneration { database, generation, first_epoch, loggers, sealed } = files;
-        let (mut directories, mut first, mut chores) = (Vec::new(), Vec::new(), VecDeque::new());
+        let (mut directories, mut first, mut tasks) = (Vec::new(), Vec::new(), VecDeque::new());
+        let mut shortages = Vec::new();
         for (logger, new) in (0u32..).zip(loggers) {
             let name = LogFileName { generation, logger, sequence: new.sequence, largest_epoch: None };
             let path = new.directory.join(name.to_string());
             let codec = BlockCodec::new(&log_identity(database, name));
-            first.push(LogFile::new(name, path, codec, new.file, new.reserved_bytes));
+            shortages.push(new.shortage.map(|error| LogError::io(Attempt::Name, &path, error)));
+            let length = Length { reserved_bytes: new.reserved_bytes, wanted_bytes: file_bytes };
+            first.push(LogFile::new(name, path, codec, new.file, length));
             directories.push(new.directory);
-            chores.push_back(Chore::Make { name: following(name), first_epoch });
+            tasks.push_back(Task::Make { name: following(name), first_epoch });
         }
-        let next = first.iter().map(|_| None).collect();
-        let state = Monitor::new(State { next, chores, is_ended: false });
-        (Files { disk, database, file_bytes, directories, sealed, state }, first)
+        let state = Monitor::new(State {
+            next: first.iter().map(|_| None).collect(),
+            tasks,
+            postponed: Vec::new(),
+            retry_at: Instant::now(),
+            pause: PAUSE_MIN,
+            shortages,
+            is_ended: false,
+        });
+        (Files { disk, database, file_bytes, directories, sealed, state, watcher: OnceLock::new() }, first)
     }
 
     /// The file that the logger goes on in, if it is made already.
@@ -74,18 +103,24 @@ impl Files {
     pub(crate) fn finish(&self, file: LogFile, largest_epoch: Epoch, first_epoch: Epoch) {
         let name = following(following(file.name));
         let mut state = self.state.lock();
-        state.chores.push_back(Chore::Make { name, first_epoch });
-        state.chores.push_back(Chore::Finish { file: Box::new(file), largest_epoch });
+        state.tasks.push_back(Task::Make { name, first_epoch });
+        let finish = Task::Finish { file: Box::new(file), largest_epoch };
+        // It gives back what the file has not used, which on a full disk is needed before.
+        match state.first_shortage() {
+            Some(_) => state.tasks.push_front(finish),
+            None => state.tasks.push_back(finish),
+        }
         drop(state);
         self.state.notify_all();
     }
 
     /// Does what is to be done, until the end; what was begun before the end is done.
     pub(crate) fn run(&self) -> Result<(), LogError> {
-        while let Some(chore) = self.next_chore() {
-            match chore {
-                Chore::Make { name, first_epoch } => self.make(name, first_epoch)?,
-                Chore::Finish { mut file, largest_epoch } => self.name_finished(&mut file, largest_epoch)?,
+        while let Some(task) = self.next_task() {
+            match task {
+                Task::Make { name, first_epoch } => self.make(name, first_epoch)?,
+                Task::Lengthen { logger } => self.lengthen(logger)?,
+                Task::Finish { file, largest_epoch } => self.name_finished(file, largest_epoch)?,
             }
         }
         Ok(())
@@ -93,46 +128,165 @@ impl Files {
 
     /// Lets [`Files::run`] return.
     pub(crate) fn end(&self) {
-        self.state.lock().is_ended = true;
+        let mut state = self.state.lock();
+        state.is_ended = true;
+        state.resume();
+        drop(state);
         self.state.notify_all();
     }
 
-    fn next_chore(&self) -> Option<Chore> {
+    /// Why the last file that was made is missing or shorter than it should be, if the disk was full.
+    pub(crate) fn shortage(&self) -> Option<LogError> {
+        self.state.lock().first_shortage().cloned()
+    }
+
+    /// Files were removed: what the disk had no room for is tried again now.
+    pub(crate) fn retry(&self) {
+        let mut state = self.state.lock();
+        state.retry_at = Instant::now();
+        state.pause = PAUSE_MIN;
+        drop(state);
+        self.state.notify_all();
+    }
+
+    /// Names whom to call, see [`Watcher`]. The first one counts.
+    pub(crate) fn watch(&self, watcher: Watcher) {
+        let _ = self.watcher.set(watcher);
+    }
+
+    /// Calls whoever watches the log. To be called without locks.
+    pub(crate) fn notify_watcher(&self) {
+        if let Some(watcher) = self.watcher.get() {
+            watcher();
+        }
+    }
+
+    fn next_task(&self) -> Option<Task> {
         let mut state = self.state.lock();
         loop {
             if state.is_ended {
                 // Files are not made for nobody.
-                state.chores.retain(|chore| matches!(chore, Chore::Finish { .. }));
-                return state.chores.pop_front();
+                state.tasks.retain(|task| matches!(task, Task::Finish { .. }));
+                return state.tasks.pop_front();
             }
-            if let Some(chore) = state.chores.pop_front() {
-                return Some(chore);
+            if let Some(task) = state.tasks.pop_front() {
+                return Some(task);
             }
-            state = self.state.wait(state);
+            if state.postponed.is_empty() {
+                state = self.state.wait(state);
+                continue;
+            }
+            let left = state.retry_at.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                state.resume();
+            } else {
+                state = self.state.wait_for(state, left);
+            }
         }
     }
 
     fn make(&self, name: LogFileName, first_epoch: Epoch) -> Result<(), LogError> {
-        let logger = name.logger as usize;
-        let directory = &self.directories[logger];
+        let directory = &self.directories[name.logger as usize];
         let path = directory.join(name.to_string());
         let created =
-            create_log_file(&*self.disk, directory, self.database, name, first_epoch, self.file_bytes);
-        let (file, reserved_bytes) = created.map_err(|error| LogError::io(Attempt::Name, &path, error))?;
+            create_log_file_within(&*self.disk, directory, self.database, name, first_epoch, self.file_bytes);
+        let (created, shortage) = match created {
+            Ok(CreatedLogFile { file, reserved_bytes, shortage }) => (Some((file, reserved_bytes)), shortage),
+            Err(error) if is_disk_full(&error) => (None, Some(error)),
+            Err(error) => return Err(LogError::io(Attempt::Name, &path, error)),
+        };
+        let shortage = shortage.map(|error| LogError::io(Attempt::Name, &path, error));
         let codec = BlockCodec::new(&log_identity(self.database, name));
-        self.state.lock().next[logger] = Some(LogFile::new(name, path, codec, file, reserved_bytes));
+        let next = created.map(|(file, reserved_bytes)| {
+            let length = Length { reserved_bytes, wanted_bytes: self.file_bytes };
+            LogFile::new(name, path, codec, file, length)
+        });
+        let logger = name.logger as usize;
+        let mut state = self.state.lock();
+        match (&next, &shortage) {
+            (None, _) => state.postpone(Task::Make { name, first_epoch }),
+            (Some(_), Some(_)) => state.postpone(Task::Lengthen { logger }),
+            (Some(_), None) => state.pause = PAUSE_MIN,
+        }
+        state.next[logger] = next;
+        state.shortages[logger] = shortage;
+        drop(state);
+        self.notify_watcher();
         Ok(())
     }
 
-    fn name_finished(&self, file: &mut LogFile, largest_epoch: Epoch) -> Result<(), LogError> {
+    /// Makes a file that was made short as long as it should have been, unless its logger has taken it. The lock is held, so that a logger
+    /// that needs the file finds it.
+    fn lengthen(&self, logger: usize) -> Result<(), LogError> {
+        let mut state = self.state.lock();
+        let Some(next) = &mut state.next[logger] else { return Ok(()) };
+        match next.lengthen() {
+            Ok(()) => {
+                state.shortages[logger] = None;
+                state.pause = PAUSE_MIN;
+            }
+            Err(error @ LogError::NoSpace { .. }) => {
+                state.shortages[logger] = Some(error);
+                state.postpone(Task::Lengthen { logger });
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Gives a finished file its name; later, if the disk is full.
+    fn name_finished(&self, mut file: Box<LogFile>, largest_epoch: Epoch) -> Result<(), LogError> {
+        match self.try_to_name(&mut file, largest_epoch) {
+            Err(LogError::NoSpace { .. }) => {
+                self.state.lock().postpone(Task::Finish { file, largest_epoch });
+                Ok(())
+            }
+            named => named,
+        }
+    }
+
+    fn try_to_name(&self, file: &mut LogFile, largest_epoch: Epoch) -> Result<(), LogError> {
         file.trim()?;
         let directory = &self.directories[file.name.logger as usize];
         let path = directory.join(file.name.sealed(largest_epoch).to_string());
         let failed = |error| LogError::io(Attempt::Name, &path, error);
-        self.disk.rename(&file.path, &path).map_err(failed)?;
+        if file.path != path {
+            self.disk.rename(&file.path, &path).map_err(failed)?;
+            file.path.clone_from(&path);
+        }
         self.disk.sync_dir(directory).map_err(|error| LogError::io(Attempt::Sync, directory, error))?;
         self.sealed.add(file.name, largest_epoch);
         Ok(())
+    }
+}
+
+impl State {
+    fn first_shortage(&self) -> Option<&LogError> {
+        self.shortages.iter().flatten().next()
+    }
+
+    /// Puts off what the disk has no room for.
+    fn postpone(&mut self, task: Task) {
+        // At the end nobody comes back to it: the file is found under its old name.
+        if !self.is_ended {
+            self.postponed.push(task);
+            self.retry_at = Instant::now() + self.pause;
+            self.pause = (2 * self.pause).min(PAUSE_MAX);
+        }
+    }
+
+    /// Takes up what was put off.
+    fn resume(&mut self) {
+        self.tasks.extend(std::mem::take(&mut self.postponed));
+    }
+}
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Files")
+            .field("directories", &self.directories)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
     }
 }
 

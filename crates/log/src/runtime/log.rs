@@ -13,7 +13,7 @@ use super::clock::Clock;
 use super::core::Core;
 use super::durable::{Callback, Durable};
 use super::error::LogError;
-use super::files::Files;
+use super::files::{Files, Watcher};
 use super::lane::Lane;
 use super::leader::Leader;
 use super::logger::Logger;
@@ -126,6 +126,25 @@ impl Log {
     /// checkpoint has taken their place.
     pub fn rotate(&self) {
         self.core.lanes.iter().for_each(|lane| lane.ask_for_rotation());
+    }
+
+    /// Why the next log file is missing, or shorter than it should be: [`LogError::NoSpace`]. The log goes on as long as it has room; a
+    /// checkpoint frees what it no longer needs.
+    #[must_use]
+    pub fn shortage(&self) -> Option<LogError> {
+        self.core.files.shortage()
+    }
+
+    /// Says that files were removed: what the disk had no room for is tried again now.
+    pub fn retry_files(&self) {
+        self.core.files.retry();
+    }
+
+    /// Names what to call when the log has gone on in another file or could not make one, and when it has failed, on a thread of the log: it
+    /// must neither wait nor take long.
+    /// The first one that is named stays.
+    pub fn watch(&self, watcher: Watcher) {
+        self.core.files.watch(watcher);
     }
 
     /// What the log has done and where it stands.

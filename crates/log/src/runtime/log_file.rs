@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use ensilo_disk::{Appender, File, PAGE_BYTES};
+use ensilo_disk::{Appender, File, PAGE_BYTES, is_disk_full};
 use ensilo_epoch::Epoch;
 
 use super::error::{Attempt, LogError};
@@ -20,6 +20,9 @@ use crate::format::{
 /// What there is always room for: a block that says that the file was made longer.
 const SPARE_BYTES: u64 = BLOCK_HEADER_BYTES as u64;
 
+/// A file on a full disk is made longer by so much more than it needs: the rest is left to others.
+const STEP_BYTES: u64 = 16 * PAGE_BYTES as u64;
+
 /// An open log file, which is written from its header on.
 #[derive(Debug)]
 pub(crate) struct LogFile {
@@ -29,8 +32,16 @@ pub(crate) struct LogFile {
     file: Appender,
     /// Everything before is on the disk.
     synced_to: u64,
+    length: Length,
+}
+
+/// How long a log file is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Length {
     /// So long the file says that it is: whole pages, as they are what is written.
-    reserved_bytes: u64,
+    pub(crate) reserved_bytes: u64,
+    /// So long it should be, if the disk has the room.
+    pub(crate) wanted_bytes: u64,
 }
 
 impl LogFile {
@@ -40,10 +51,10 @@ impl LogFile {
         path: PathBuf,
         codec: BlockCodec,
         file: Box<dyn File>,
-        reserved_bytes: u64,
+        length: Length,
     ) -> LogFile {
         let header = FILE_HEADER_BYTES as u64;
-        LogFile { name, path, codec, file: Appender::new(file, header), synced_to: header, reserved_bytes }
+        LogFile { name, path, codec, file: Appender::new(file, header), synced_to: header, length }
     }
 
     /// Where the next block goes.
@@ -53,7 +64,17 @@ impl LogFile {
 
     /// Whether it is time to go on in another one: before there is no room left, so that it seldom has to be made longer.
     pub(crate) fn is_full(&self) -> bool {
-        self.offset() >= self.reserved_bytes - self.reserved_bytes / 8
+        let bytes = self.length.reserved_bytes.max(self.length.wanted_bytes);
+        self.offset() >= bytes - bytes / 8
+    }
+
+    /// Takes the room that the file should have from the disk, if it does not have it yet. The file says so only when it is needed.
+    pub(crate) fn lengthen(&mut self) -> Result<(), LogError> {
+        let wanted = self.length.wanted_bytes.next_multiple_of(PAGE_BYTES as u64);
+        if wanted <= self.length.reserved_bytes {
+            return Ok(());
+        }
+        self.file.reserve(wanted).map_err(|error| LogError::io(Attempt::Write, &self.path, error))
     }
 
     /// The header of a block without anything in it, for the place where the next block goes.
@@ -75,20 +96,34 @@ impl LogFile {
     ) -> Result<(), LogError> {
         // Two spare ones: this time's, which is written below, and the next one's.
         let needed = self.offset() + block_bytes as u64 + SPARE_BYTES;
-        if needed <= self.reserved_bytes {
+        if needed <= self.length.reserved_bytes {
             return Ok(());
         }
-        let wanted = (needed + SPARE_BYTES).max(self.reserved_bytes + self.reserved_bytes / 8);
-        let reserved_bytes = wanted.next_multiple_of(PAGE_BYTES as u64);
-        let longer = self.file.reserve(reserved_bytes);
-        longer.map_err(|error| LogError::io(Attempt::Write, &self.path, error))?;
+        let reserved_bytes = self.reserve(needed + SPARE_BYTES)?;
         self.sync(counts)?;
         let header = BlockHeader { reserved_bytes: Some(reserved_bytes), ..self.header(durable_epoch) };
         let mut block = Vec::new();
         self.codec.seal(&mut block, &header, &[], Compression::None);
-        self.reserved_bytes = reserved_bytes;
+        self.length.reserved_bytes = reserved_bytes;
         counts.blocks.add(1);
         self.append(&block, counts)
+    }
+
+    /// Makes the file at least `enough` bytes long; longer, if the disk has the room. Returns how long.
+    fn reserve(&mut self, enough: u64) -> Result<u64, LogError> {
+        let Length { reserved_bytes, wanted_bytes } = self.length;
+        let pages = |bytes: u64| bytes.max(enough).next_multiple_of(PAGE_BYTES as u64);
+        let more = [wanted_bytes.max(reserved_bytes + reserved_bytes / 8), enough + STEP_BYTES, 0].map(pages);
+        let mut outcome = Ok(());
+        for bytes in more {
+            outcome = self.file.reserve(bytes);
+            match &outcome {
+                Ok(()) => return Ok(bytes),
+                Err(error) if is_disk_full(error) => {}
+                Err(_) => break,
+            }
+        }
+        outcome.map(|()| enough).map_err(|error| LogError::io(Attempt::Write, &self.path, error))
     }
 
     /// Appends blocks that were sealed for this place; they are written with others, at [`LogFile::flush`] at the latest.

@@ -40,10 +40,12 @@ mod options;
 mod pool;
 mod signs;
 mod statistics;
+mod tail;
 mod writer;
 
 pub use durable::Callback;
 pub use error::LogError;
+pub use files::Watcher;
 pub use log::Log;
 pub use options::{EpochClock, LogOptions};
 pub use statistics::LogStatistics;

@@ -5,6 +5,7 @@
 mod closing;
 mod crashes;
 mod failures;
+mod full_disk;
 mod rig;
 mod rotation;
 mod scan;

@@ -1,0 +1,200 @@
+//! What is wrong with a database that goes on all the same, and who is told of it.
+//!
+//! What happens is noted by whoever finds it, and handed to the program's hook by the thread that makes checkpoints, without any lock.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use ensilo_log::{Log, LogError};
+
+use crate::Error;
+
+/// So many events wait for the hook at most; later ones are dropped while it takes its time.
+const PENDING_MAX: usize = 64;
+
+/// What a database has to tell the program that it is part of, see [`Options::on_event`](crate::Options::on_event).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A checkpoint could not be made. Nothing is lost: the log goes further back. It is tried again when the next one is due.
+    CheckpointFailed {
+        /// The text of the error that [`Database::checkpoint`](crate::Database::checkpoint) would have returned.
+        error: String,
+    },
+    /// The disk has no room for the next log file. The log goes on as long as there is room in the present one; a checkpoint is made to free
+    /// log.
+    DiskFull {
+        /// [`LogError::NoSpace`]: the file, and what the system said.
+        error: LogError,
+    },
+    /// The log has failed: nothing that writes commits any more, see [`Error::LogFailed`].
+    LogFailed {
+        /// Why.
+        error: LogError,
+    },
+    /// All that was reported is over: the next log file is there, and a checkpoint was made.
+    Recovered,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::CheckpointFailed { error } => f.write_str(error),
+            Event::DiskFull { error } => write!(f, "the disk is full: {error}"),
+            Event::LogFailed { error } => write!(f, "the log has failed: {error}"),
+            Event::Recovered => f.write_str("what was wrong with log and checkpoints is over"),
+        }
+    }
+}
+
+/// What a database lacks while it goes on; see [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Degraded {
+    /// What is wrong; the worst if there is more than one thing.
+    pub reason: DegradedReason,
+    /// The text of the error that was met last.
+    pub error: String,
+    /// Since when it has been so.
+    pub since: SystemTime,
+}
+
+/// What is wrong with a database that goes on all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum DegradedReason {
+    /// The last checkpoint could not be made: the log grows, and with it the time that the next opening takes. The next checkpoint that is made
+    /// heals it.
+    CheckpointFailed,
+    /// The disk has no room for the next log file. A checkpoint, or room on the disk, heals it.
+    DiskFull,
+    /// The log has failed: what is stored can be read, and nothing can be written. Only opening the database again heals it.
+    LogFailed,
+}
+
+/// What is called with events.
+#[derive(Clone)]
+pub(crate) struct EventHook(Arc<dyn Fn(&Event) + Send + Sync>);
+
+impl EventHook {
+    pub(crate) fn new(hook: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        EventHook(Arc::new(hook))
+    }
+}
+
+impl fmt::Debug for EventHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EventHook")
+    }
+}
+
+/// What is wrong now, and the events that the hook was not called with yet.
+#[derive(Debug)]
+pub(super) struct Condition {
+    hook: Option<EventHook>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// At most one for each reason.
+    wrong: Vec<Degraded>,
+    pending: VecDeque<Event>,
+}
+
+impl Condition {
+    pub(super) fn new(hook: Option<EventHook>) -> Self {
+        Condition { hook, state: Mutex::default() }
+    }
+
+    /// Looks how the log is.
+    pub(super) fn observe(&self, log: &Log) {
+        let mut state = self.lock();
+        match log.failure() {
+            Some(error) => state.begin(DegradedReason::LogFailed, &error, |error| Event::LogFailed { error }),
+            None => state.end(DegradedReason::LogFailed),
+        }
+        match log.shortage() {
+            Some(error) => state.begin(DegradedReason::DiskFull, &error, |error| Event::DiskFull { error }),
+            None => state.end(DegradedReason::DiskFull),
+        }
+    }
+
+    /// Notes what has become of a checkpoint. One that did not fail by itself says nothing.
+    pub(super) fn note_checkpoint<T>(&self, outcome: &Result<T, Error>) {
+        match outcome {
+            Ok(_) => self.lock().end(DegradedReason::CheckpointFailed),
+            Err(Error::Closed | Error::LogFailed(_)) => {}
+            Err(error) => self.lock().note_failed_checkpoint(error.to_string()),
+        }
+    }
+
+    /// Calls the hook with what has happened since the last call.
+    pub(super) fn report(&self) {
+        loop {
+            // A statement of its own: the lock is not held while the hook runs.
+            let event = self.lock().pending.pop_front();
+            let Some(event) = event else { return };
+            if let Some(EventHook(hook)) = &self.hook {
+                // A hook that panics has printed its message, and must not end the checkpoints.
+                let _ = catch_unwind(AssertUnwindSafe(|| hook(&event)));
+            }
+        }
+    }
+
+    /// The worst of what is wrong.
+    pub(super) fn degraded(&self) -> Option<Degraded> {
+        self.lock().wrong.iter().max_by_key(|degraded| degraded.reason).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing under this lock panics half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Something of the log is wrong, which is news only the first time.
+    fn begin(&mut self, reason: DegradedReason, error: &LogError, event: impl FnOnce(LogError) -> Event) {
+        if self.set(reason, error.to_string()) {
+            self.push(event(error.clone()));
+        }
+    }
+
+    fn note_failed_checkpoint(&mut self, error: String) {
+        self.set(DegradedReason::CheckpointFailed, error.clone());
+        self.push(Event::CheckpointFailed { error });
+    }
+
+    /// Notes that something is wrong. Returns whether it is so only now.
+    fn set(&mut self, reason: DegradedReason, error: String) -> bool {
+        match self.wrong.iter_mut().find(|degraded| degraded.reason == reason) {
+            Some(known) => {
+                known.error = error;
+                false
+            }
+            None => {
+                self.wrong.push(Degraded { reason, error, since: SystemTime::now() });
+                true
+            }
+        }
+    }
+
+    /// Something is right again, if it was not.
+    fn end(&mut self, reason: DegradedReason) {
+        let before = self.wrong.len();
+        self.wrong.retain(|degraded| degraded.reason != reason);
+        if self.wrong.is_empty() && before > 0 {
+            self.push(Event::Recovered);
+        }
+    }
+
+    fn push(&mut self, event: Event) {
+        if self.pending.len() < PENDING_MAX {
+            self.pending.push_back(event);
+        }
+    }
+}

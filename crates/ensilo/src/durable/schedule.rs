@@ -1,0 +1,177 @@
+//! When a checkpoint is made by itself.
+//!
+//! - By time and by growth of the log: see [`Options::checkpoint_interval`](crate::Options::checkpoint_interval) and
+//!   [`Options::checkpoint_log_bytes`](crate::Options::checkpoint_log_bytes).
+//! - When the disk is nearly full, so that the log may soon have no room, or no checkpoint may have: a checkpoint frees log.
+//! - When the log could not make its next file: at once; as long as that lasts, again after pauses that grow.
+
+use std::time::{Duration, Instant};
+
+use super::options::CheckpointOptions;
+
+/// A checkpoint is spread over so much of the time to the next one, so that transactions feel little of it at any one time.
+const SHARE: f64 = 0.8;
+
+/// How long after a checkpoint the next one is made because the log is short of space, at first. Twice as long each time.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// How it is with the room on the disks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Room {
+    /// Whether the log could not make its next file as it should be.
+    pub(super) is_log_short: bool,
+    /// What files can still take, as far as is known.
+    pub(super) free_bytes: Option<u64>,
+    /// What the next checkpoint takes, about.
+    pub(super) expected_bytes: u64,
+    pub(super) log_file_bytes: u64,
+}
+
+impl Room {
+    /// Whether a checkpoint, and the files that the log needs meanwhile, may not fit if one waits for longer.
+    fn is_scarce(&self) -> bool {
+        let needed = self.expected_bytes + self.expected_bytes / 4 + 2 * self.log_file_bytes;
+        self.free_bytes.is_some_and(|free| free < needed)
+    }
+
+    /// Whether a checkpoint is sure not to fit: it would take the last room from the log for nothing.
+    fn is_hopeless(&self) -> bool {
+        self.free_bytes.is_some_and(|free| free < self.expected_bytes / 2)
+    }
+
+    /// So much log is worth a checkpoint for the space that it frees.
+    fn worth_bytes(&self) -> u64 {
+        self.log_file_bytes.max(self.expected_bytes / 2)
+    }
+}
+
+/// When the last checkpoint began, and what speaks for the next one.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    options: CheckpointOptions,
+    began: Instant,
+    /// How much was logged by then.
+    log_bytes: u64,
+    has_failed: bool,
+    /// While the log is short of space: when the next checkpoint may begin for that, and how long to wait after it.
+    relief: Option<(Instant, Duration)>,
+}
+
+impl Schedule {
+    /// A schedule that begins now, when so much was logged.
+    pub(super) fn new(options: CheckpointOptions, log_bytes: u64) -> Self {
+        Schedule { options, began: Instant::now(), log_bytes, has_failed: false, relief: None }
+    }
+
+    /// How long a checkpoint may take that is to begin now, if one is.
+    pub(super) fn due(&mut self, log_bytes: u64, room: Room) -> Option<Duration> {
+        if !self.options.is_automatic {
+            return None;
+        }
+        let now = Instant::now();
+        let (period, grown) = (now - self.began, log_bytes - self.log_bytes);
+        let is_scarce = grown >= room.worth_bytes() && room.is_scarce();
+        let within = if self.is_relief_due(now, grown, room) || is_scarce {
+            // Nothing is gained by going slowly.
+            Duration::ZERO
+        } else if grown > 0 && (period >= self.options.interval || grown >= self.options.log_bytes) {
+            period.min(self.options.interval).mul_f64(SHARE)
+        } else {
+            return None;
+        };
+        self.began = now;
+        self.log_bytes = log_bytes;
+        Some(within)
+    }
+
+    /// Notes what has become of the checkpoint that was due.
+    pub(super) fn note(&mut self, was_made: bool) {
+        self.has_failed = !was_made;
+    }
+
+    fn is_relief_due(&mut self, now: Instant, grown: u64, room: Room) -> bool {
+        if !room.is_log_short {
+            self.relief = None;
+            return false;
+        }
+        let (not_before, pause) = self.relief.unwrap_or((now, PAUSE_MIN));
+        let may_help = self.relief.is_none() || grown > 0 || self.has_failed;
+        if now < not_before || !may_help || room.is_hopeless() {
+            return false;
+        }
+        self.relief = Some((now + pause, (2 * pause).min(self.options.interval)));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durable::DurableOptions;
+
+    fn schedule(interval: Duration) -> Schedule {
+        let options = CheckpointOptions { interval, log_bytes: 1000, ..DurableOptions::default().checkpoint };
+        Schedule::new(options, 0)
+    }
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn short() -> Room {
+        Room { is_log_short: true, ..Room::default() }
+    }
+
+    #[test]
+    fn a_log_that_has_grown_enough_is_checkpointed() {
+        let mut schedule = schedule(LONG);
+        assert_eq!(schedule.due(999, Room::default()), None);
+        assert!(schedule.due(1000, Room::default()).is_some());
+        assert_eq!(schedule.due(1999, Room::default()), None, "counted from the last one");
+    }
+
+    #[test]
+    fn time_alone_is_no_reason() {
+        let mut schedule = schedule(Duration::ZERO);
+        assert_eq!(schedule.due(0, Room::default()), None);
+        assert!(schedule.due(1, Room::default()).is_some());
+    }
+
+    #[test]
+    fn a_log_without_a_next_file_is_a_reason_at_once_and_then_with_pauses() {
+        let mut schedule = schedule(LONG);
+        assert_eq!(schedule.due(0, short()), Some(Duration::ZERO), "also without anything logged");
+        assert_eq!(schedule.due(10, short()), None, "too soon");
+        assert_eq!(schedule.due(10, Room::default()), None);
+        assert_eq!(schedule.due(10, short()), Some(Duration::ZERO), "another shortage");
+    }
+
+    #[test]
+    fn a_disk_that_is_nearly_full_is_a_reason_when_a_checkpoint_frees_something() {
+        let mut schedule = schedule(LONG);
+        let nearly = Room {
+            free_bytes: Some(200 + 125 - 1),
+            expected_bytes: 100,
+            log_file_bytes: 100,
+            is_log_short: false,
+        };
+        assert_eq!(schedule.due(99, nearly), None);
+        assert_eq!(schedule.due(100, Room { free_bytes: Some(325), ..nearly }), None);
+        assert_eq!(schedule.due(100, Room { free_bytes: None, ..nearly }), None);
+        assert_eq!(schedule.due(100, nearly), Some(Duration::ZERO));
+        assert_eq!(schedule.due(199, nearly), None, "counted from the last one");
+    }
+
+    #[test]
+    fn a_checkpoint_that_cannot_fit_leaves_the_room_to_the_log() {
+        let mut schedule = schedule(LONG);
+        let hopeless = Room { free_bytes: Some(49), expected_bytes: 100, ..short() };
+        assert_eq!(schedule.due(10, hopeless), None);
+        assert_eq!(schedule.due(10, Room { free_bytes: Some(50), ..hopeless }), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn checkpoints_that_are_not_wanted_are_not_made() {
+        let mut schedule = schedule(LONG);
+        schedule.options.is_automatic = false;
+        assert_eq!(schedule.due(10_000, short()), None);
+    }
+}

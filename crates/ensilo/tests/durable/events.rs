@@ -1,0 +1,107 @@
+//! What goes wrong behind the requests' backs is told to the program, and stands in the statistics until it is over.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
+
+use ensilo::disk::Faults;
+use ensilo::{Degraded, DegradedReason, Error, Event};
+
+use super::*;
+
+/// A checkpoint by itself after each MiB that is logged.
+fn eager() -> Options {
+    options().checkpoint_log_bytes(1 << 20)
+}
+
+/// Logs enough for a checkpoint.
+fn log_much(db: &Database, accounts: &Table<Account>) {
+    let row = Account { note: "x".repeat(600_000), ..account(1) };
+    (0..2).for_each(|_| db.transact(|tx| accounts.upsert(tx, &row)).unwrap());
+}
+
+fn with_events(options: Options, disk: &Arc<SimulatedDisk>) -> (Database, Receiver<Event>) {
+    let (sender, events) = channel();
+    let sender = Mutex::new(sender);
+    let options = options.on_event(move |event| _ = sender.lock().unwrap().send(event.clone()));
+    (open_with(options, disk).unwrap(), events)
+}
+
+fn degraded(db: &Database) -> Option<Degraded> {
+    db.statistics().unwrap().durability.unwrap().degraded
+}
+
+/// Lets the next checkpoint fail: what it is about to make is in the way, and cannot be removed.
+fn block_checkpoints(disk: &SimulatedDisk, db: &Database) -> std::path::PathBuf {
+    let id = db.checkpoint().unwrap().id + 1;
+    let directory = Path::new(DIRECTORY).join(format!("checkpoint-{id}"));
+    disk.create(&directory, 0).unwrap();
+    directory
+}
+
+#[test]
+fn a_checkpoint_that_fails_by_itself_is_told_with_its_error_and_the_next_one_heals() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, events) = with_events(eager(), &disk);
+    let accounts = db.create_table::<Account>().unwrap();
+    let _blocked = block_checkpoints(&disk, &db);
+    log_much(&db, &accounts);
+    // Each failed checkpoint has taken its number, so that the one after this finds nothing in its way.
+    let first = events.recv().unwrap();
+    let Event::CheckpointFailed { error } = &first else { panic!("{first:?}") };
+    assert!(error.starts_with("the checkpoint could not be made"), "{error}");
+    assert_eq!(first.to_string(), *error);
+    if let Some(degraded) = degraded(&db) {
+        assert_eq!((degraded.reason, &degraded.error), (DegradedReason::CheckpointFailed, error));
+        assert!(degraded.since.elapsed().is_ok());
+    }
+    log_much(&db, &accounts);
+    let next = events.recv().unwrap();
+    assert!(matches!(next, Event::Recovered), "{next:?}");
+    assert!(degraded(&db).is_none());
+}
+
+#[test]
+fn a_checkpoint_that_was_asked_for_and_failed_is_in_the_statistics_until_one_is_made() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, events) = with_events(options(), &disk);
+    let _blocked = block_checkpoints(&disk, &db);
+    let error = db.checkpoint().unwrap_err();
+    assert!(matches!(error, Error::CheckpointFailed(_)), "{error}");
+    let found = degraded(&db).unwrap();
+    assert_eq!((found.reason, found.error), (DegradedReason::CheckpointFailed, error.to_string()));
+    assert!(matches!(events.recv().unwrap(), Event::CheckpointFailed { .. }));
+    db.checkpoint().unwrap();
+    assert!(degraded(&db).is_none());
+    assert!(matches!(events.recv().unwrap(), Event::Recovered));
+}
+
+#[test]
+fn a_log_that_fails_is_told_once_also_if_the_hook_panics() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (sender, events) = channel();
+    let sender = Mutex::new(sender);
+    let options = eager().on_event(move |event| {
+        sender.lock().unwrap_or_else(std::sync::PoisonError::into_inner).send(event.clone()).unwrap();
+        panic!("a hook that does not behave");
+    });
+    let db = open_with(options, &disk).unwrap();
+    let accounts = db.create_table::<Account>().unwrap();
+    let _blocked = block_checkpoints(&disk, &db);
+    log_much(&db, &accounts);
+    assert!(matches!(events.recv().unwrap(), Event::CheckpointFailed { .. }));
+    disk.set_faults(Faults { sync_error_at: Some(1), ..Faults::default() });
+    while db.transact(|tx| accounts.upsert(tx, &account(2))).is_ok() {}
+    until_failed(&db);
+    let failed = events.iter().find(|event| matches!(event, Event::LogFailed { .. })).unwrap();
+    assert!(failed.to_string().starts_with("the log has failed"), "{failed}");
+    assert_eq!(degraded(&db).unwrap().reason, DegradedReason::LogFailed);
+    assert!(db.close().is_err());
+    drop(db);
+    assert!(!events.iter().any(|event| matches!(event, Event::LogFailed { .. })));
+}
+
+fn until_failed(db: &Database) {
+    while degraded(db).is_none_or(|degraded| degraded.reason != DegradedReason::LogFailed) {
+        std::thread::yield_now();
+    }
+}

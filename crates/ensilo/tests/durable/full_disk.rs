@@ -1,0 +1,124 @@
+//! Full disks: nothing that was acknowledged is lost, there is a way back in, and a checkpoint makes room by itself.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
+
+use ensilo::disk::Faults;
+use ensilo::{DegradedReason, Error, Event, LogError};
+
+use super::*;
+
+const ROW_BYTES: usize = 50_000;
+const MIB: u64 = 1 << 20;
+
+fn large(id: u32, fill: char) -> Account {
+    Account { note: fill.to_string().repeat(ROW_BYTES), ..account(id) }
+}
+
+fn set_room(disk: &SimulatedDisk, bytes: u64) {
+    disk.set_faults(Faults { no_space_after_bytes: Some(bytes), ..Faults::default() });
+}
+
+fn degraded(db: &Database) -> Option<DegradedReason> {
+    Some(db.statistics().unwrap().durability.unwrap().degraded?.reason)
+}
+
+/// Waits until this holds, as it will.
+fn until(holds: impl Fn() -> bool) {
+    while !holds() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Opens the database with its events.
+fn open_with_events(options: Options, disk: &Arc<SimulatedDisk>) -> (Database, Receiver<Event>) {
+    let (sender, events) = channel();
+    let sender = Mutex::new(sender);
+    let options = options.on_event(move |event| _ = sender.lock().unwrap().send(event.clone()));
+    (open_with(options, disk).unwrap(), events)
+}
+
+/// Inserts large rows until the disk is full; returns how many were acknowledged.
+fn fill(db: &Database) -> u32 {
+    let accounts = db.create_table::<Account>().unwrap();
+    for id in 0.. {
+        match db.transact(|tx| accounts.insert(tx, &large(id, 'x'))) {
+            Ok(_) => {}
+            Err(Error::LogFailed(failure)) => {
+                assert!(matches!(*failure, LogError::NoSpace { .. }), "{failure}");
+                return id;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    unreachable!("the disk is full some day")
+}
+
+#[test]
+fn what_was_acknowledged_before_the_disk_was_full_is_there_and_more_fits() {
+    const ROOM: u64 = 3 * MIB;
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, events) = open_with_events(options(), &disk);
+    set_room(&disk, ROOM);
+    let acknowledged = fill(&db);
+    assert!(u64::from(acknowledged) * ROW_BYTES as u64 > MIB, "{acknowledged}: more than the first file");
+    assert_eq!(degraded(&db), Some(DegradedReason::LogFailed));
+    assert!(db.close().is_err());
+    drop(db);
+    let events: Vec<_> = events.iter().collect();
+    assert!(matches!(events.first(), Some(Event::DiskFull { .. })), "{events:?}");
+    assert!(events.iter().any(|event| matches!(event, Event::LogFailed { .. })), "{events:?}");
+
+    // A little room is enough to open it, shorter as the log file may be than the options say.
+    let disk = Arc::new(disk.crash(7));
+    set_room(&disk, ROOM + 100_000);
+    let (db, events) = open_with_events(options(), &disk);
+    let rows = all_rows(&db);
+    assert!(rows.len() >= acknowledged as usize, "{} of {acknowledged}", rows.len());
+    assert_eq!(rows, (0..rows.len() as u32).map(|id| large(id, 'x')).collect::<Vec<_>>());
+    assert!(degraded(&db).is_some());
+    accounts_change(&db, 1, 'y');
+    // Room for a checkpoint, which frees the log.
+    set_room(&disk, ROOM + 3 * MIB);
+    until(|| degraded(&db).is_none());
+    assert!(db.statistics().unwrap().durability.unwrap().checkpoints.made > 0);
+    assert!(events.iter().any(|event| matches!(event, Event::Recovered)));
+    accounts_change(&db, 2, 'z');
+    db.close().unwrap();
+    let rows = all_rows(&open(&Arc::new(disk.crash(8))));
+    assert_eq!((&rows[1], &rows[2]), (&large(1, 'y'), &large(2, 'z')));
+}
+
+fn accounts_change(db: &Database, id: u32, fill: char) {
+    let accounts = accounts(db);
+    let changed = large(id, fill);
+    db.transact(|tx| accounts.update(tx, id, |row: &mut Account| row.note.clone_from(&changed.note)))
+        .unwrap();
+}
+
+/// The bytes of all files.
+fn used(disk: &SimulatedDisk) -> u64 {
+    disk.files().iter().map(|(_, bytes)| bytes).sum()
+}
+
+#[test]
+fn checkpoints_keep_the_log_within_a_small_disk() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, events) = open_with_events(options(), &disk);
+    let accounts = db.create_table::<Account>().unwrap();
+    db.transact(|tx| (0..10).try_for_each(|id| accounts.upsert(tx, &large(id, 'a')))).unwrap();
+    set_room(&disk, 8 * MIB);
+    for round in 0..400u32 {
+        accounts_change(&db, round % 10, char::from(b'a' + (round % 26) as u8));
+        // A writer that does not outrun the checkpoints.
+        until(|| used(&disk) < 6 * MIB);
+    }
+    let statistics = db.statistics().unwrap().durability.unwrap();
+    assert!(statistics.log_bytes > 2 * 8 * MIB, "{statistics:?}");
+    assert!(statistics.checkpoints.made > 1 && statistics.degraded.is_none(), "{statistics:?}");
+    let rows = all_rows(&db);
+    db.close().unwrap();
+    drop(db);
+    assert_eq!(events.iter().count(), 0);
+    assert_eq!(all_rows(&open(&Arc::new(disk.crash(3)))), rows);
+}
