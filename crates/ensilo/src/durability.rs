@@ -53,15 +53,24 @@ impl<R> Visible<R> {
 pub(crate) struct Undone {
     pub(crate) error: Error,
     pub(crate) epoch: Epoch,
+    /// Whether the error is an abort of this very attempt. An abort that a closure passes on, of another database or of an earlier
+    /// transaction, is an error of the closure's own.
+    pub(crate) is_own_abort: bool,
 }
 
 /// How a request has ended, before anybody has waited for the disk.
 pub(crate) type Outcome<R> = Result<Visible<R>, Box<Undone>>;
 
 impl Undone {
+    /// The attempt was undone by the engine.
+    #[cold]
+    pub(crate) fn by_abort(abort: ensilo_txn::Abort) -> Self {
+        Undone { is_own_abort: true, ..Error::from_raw(abort).into() }
+    }
+
     /// Whether another attempt may end otherwise.
     pub(crate) fn is_conflict(&self) -> bool {
-        matches!(&self.error, Error::Aborted(abort) if may_retry(abort.reason()))
+        self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if may_retry(abort.reason()))
     }
 
     /// The error to answer with, when the level is reached.
@@ -75,7 +84,7 @@ impl Undone {
 /// An error that says nothing of the rows.
 impl From<Error> for Undone {
     fn from(error: Error) -> Self {
-        Undone { error, epoch: Epoch::new(0) }
+        Undone { error, epoch: Epoch::new(0), is_own_abort: false }
     }
 }
 

@@ -31,7 +31,8 @@ pub enum Error {
     /// The transaction met a conflict (or a snapshot grew too old) and was undone.
     ///
     /// [`Database::transact`](crate::Database::transact) retries these by itself; the caller sees one when the retries
-    /// are used up. Remedy: run the request again later, allow more retries, or touch fewer contended rows.
+    /// are used up. Remedy: run the request again later, allow more retries, or touch fewer contended rows. An abort of another
+    /// transaction, perhaps of another database, that a closure returns is handed to the caller as it is, without a retry.
     Aborted(Abort),
     /// The memory limit is reached; the transaction was undone.
     ///

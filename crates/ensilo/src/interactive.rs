@@ -83,11 +83,14 @@ impl<P: Protocol> Interactive<P> {
     pub fn with<R>(&mut self, body: impl FnOnce(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
         self.check_open()?;
         let transaction = self.transaction.as_mut().ok_or(Error::UseAfterCommit)?;
-        let result = body(transaction);
+        let result = body(transaction).map_err(|error| match transaction.inner.own_abort(&error) {
+            Some(abort) => self.shared.explain(Error::from_raw(abort)),
+            None => error,
+        });
         if transaction.is_doomed() {
             self.end();
         }
-        result.map_err(|error| self.shared.explain(error))
+        result
     }
 
     /// Commits, and returns when the level is reached that [`Options::durability`](crate::Options::durability) names.
@@ -100,7 +103,7 @@ impl<P: Protocol> Interactive<P> {
         let transaction = self.transaction.take().ok_or(Error::UseAfterCommit)?;
         let result = transaction.commit();
         worker::forget_interactive(self.shared.id());
-        let epoch = result.map_err(|error| self.shared.explain(error))?;
+        let epoch = result.map_err(|abort| self.shared.explain(Error::from_raw(abort)))?;
         Visible { value: (), epoch }.answer(&self.shared, self.shared.level(None)?)
     }
 

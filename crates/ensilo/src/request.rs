@@ -130,7 +130,7 @@ pub(crate) fn run<P: Protocol, R>(
             Ok(visible) => return Ok(visible),
             Err(undone) => undone,
         };
-        if let Error::Aborted(abort) = &undone.error {
+        if let (Error::Aborted(abort), true) = (&undone.error, undone.is_own_abort) {
             on_abort(abort);
         }
         attempt += 1;
@@ -146,7 +146,9 @@ fn attempt_once<P: Protocol, R>(
 ) -> Result<Visible<R>, Undone> {
     let mut transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
     match body(&mut transaction) {
-        Ok(value) => Ok(Visible { value, epoch: transaction.commit()? }),
+        Ok(value) => {
+            transaction.commit().map(|epoch| Visible { value, epoch }).map_err(Undone::by_abort)
+        }
         Err(error) => Err(transaction.roll_back(error)),
     }
 }
@@ -161,7 +163,9 @@ fn prepare_retry<P: Protocol>(
     undone: Undone,
 ) -> Result<(), Box<Undone>> {
     if !undone.is_conflict() || attempt > retries {
-        return Err(Box::new(Undone { error: shared.explain(undone.error), ..undone }));
+        let Undone { error, is_own_abort, .. } = undone;
+        let error = if is_own_abort { shared.explain(error) } else { error };
+        return Err(Box::new(Undone { error, ..undone }));
     }
     if shared.is_closed() {
         return Err(Error::Closed.into());
@@ -203,6 +207,10 @@ pub(crate) fn run_snapshot<P: Protocol, R>(
     let epoch = snapshot.largest_epoch_seen();
     match outcome {
         Ok(value) => Ok(Visible { value, epoch }),
-        Err(error) => Err(Box::new(Undone { error: shared.explain(error), epoch })),
+        Err(error) => {
+            let own = snapshot.inner.own_abort(&error);
+            let error = own.map_or(error, |abort| shared.explain(Error::from_raw(abort)));
+            Err(Box::new(Undone { epoch, ..error.into() }))
+        }
     }
 }

@@ -148,17 +148,13 @@ impl<'t, P: Protocol> Transaction<'t, P> {
 
     /// Commits, unless an abort was swallowed; returns the epoch that has to be durable before the transaction is.
     #[inline(always)]
-    pub(crate) fn commit(self) -> Result<Epoch> {
+    pub(crate) fn commit(self) -> Result<Epoch, ensilo_txn::Abort> {
         if let Some(abort) = self.inner.doomed {
-            return Err(Error::from_raw(abort));
+            return Err(abort);
         }
-        match self.inner.raw.commit() {
-            Ok(committed) => {
-                self.inner.local.records.commit();
-                Ok(committed.epoch)
-            }
-            Err(abort) => Err(Error::from_raw(abort)),
-        }
+        let committed = self.inner.raw.commit()?;
+        self.inner.local.records.commit();
+        Ok(committed.epoch)
     }
 
     /// Whether the transaction cannot commit any more.
@@ -173,23 +169,31 @@ impl<'t, P: Protocol> Transaction<'t, P> {
     /// concluded from has to be durable before the error is told as stored.
     #[cold]
     pub(crate) fn roll_back(mut self, error: Error) -> Undone {
-        if let Some(abort) = self.inner.doomed.take() {
-            let hides_conflict = may_retry(abort.reason()) && !matches!(error, Error::Aborted(_));
-            if hides_conflict {
-                return Error::from_raw(abort).into();
-            }
-            if error.as_abort().is_some() {
-                return error.into();
-            }
+        if let Some(abort) = self.inner.doomed.take()
+            && (may_retry(abort.reason()) || is_abort(&error))
+        {
+            return Undone::by_abort(abort);
         }
         match self.inner.raw.check() {
             Ok(epoch) => {
                 self.inner.raw.abort();
-                Undone { error, epoch }
+                Undone { error, epoch, is_own_abort: false }
             }
-            Err(abort) => Error::from_raw(abort).into(),
+            Err(abort) => Undone::by_abort(abort),
         }
     }
+}
+
+impl<Raw> Inner<'_, Raw> {
+    /// The abort that `error` is, if it is this transaction's: one that was passed on from another is not.
+    #[cold]
+    pub(crate) fn own_abort(&self, error: &Error) -> Option<ensilo_txn::Abort> {
+        self.doomed.clone().filter(|_| is_abort(error))
+    }
+}
+
+fn is_abort(error: &Error) -> bool {
+    error.as_abort().is_some()
 }
 
 impl<'t, P: Protocol> Snapshot<'t, P> {

@@ -82,6 +82,57 @@ fn an_abort_that_is_swallowed_still_fails_the_commit() {
     assert_eq!(db.transact(|tx| accounts.get(tx, 1)).unwrap(), Some(account(1)));
 }
 
+/// An abort of a request to `db`, which used up its retries.
+fn conflict(db: &Database, accounts: &Table<Account>) -> Error {
+    let met = db.request().retries(0).transact(|tx| {
+        accounts.get(tx, 0)?;
+        interfere(db, accounts);
+        accounts.update(tx, 1, |visits: &mut Visits| visits.visits = 7)
+    });
+    met.unwrap_err()
+}
+
+#[test]
+fn an_abort_of_another_transaction_is_passed_on_without_a_retry() {
+    let (other, others_accounts) = with_accounts(2);
+    let (db, accounts) = with_accounts(2);
+    let (mut attempts, mut heard) = (0, 0);
+    let mut earlier = Some(conflict(&db, &accounts));
+    for foreign in [true, false] {
+        let passed_on = db.request().on_abort(|_| heard += 1).transact(|tx| {
+            attempts += 1;
+            accounts.update(tx, 1, |visits: &mut Visits| visits.visits = 9)?;
+            let abort = if foreign { Some(conflict(&other, &others_accounts)) } else { earlier.take() };
+            Err::<(), _>(abort.expect("one attempt"))
+        });
+        assert!(matches!(&passed_on, Err(Error::Aborted(abort)) if abort.table() == Some("account")));
+    }
+    assert_eq!((attempts, heard), (2, 0));
+    assert_eq!(db.transact(|tx| accounts.get(tx, 1)).unwrap(), Some(account(1)));
+    let mut interactive = db.begin().unwrap();
+    let passed_on = interactive.with(|_| Err::<(), _>(conflict(&other, &others_accounts)));
+    assert!(matches!(passed_on, Err(Error::Aborted(_))) && interactive.is_open());
+}
+
+#[test]
+fn an_abort_that_an_inner_request_passes_on_is_retried_by_its_own_request() {
+    let (other, _) = with_accounts(0);
+    let (db, accounts) = with_accounts(2);
+    let (mut attempts, mut inner_attempts) = (0, 0);
+    let visits = db.transact(|tx| {
+        attempts += 1;
+        other.transact(|_| {
+            inner_attempts += 1;
+            let found = accounts.find(tx, 0)?.expect("exists");
+            if attempts == 1 {
+                interfere(&db, &accounts);
+            }
+            Ok(found.columns::<Visits>(tx)?.visits)
+        })
+    });
+    assert_eq!((visits.unwrap(), attempts, inner_attempts), (1, 2, 2));
+}
+
 #[test]
 fn an_error_concluded_from_stale_reads_is_a_conflict_and_retried() {
     let (db, accounts) = with_accounts(1);
