@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use ensilo_epoch::Epoch;
-use ensilo_log::Log;
+use ensilo_log::{Log, Stored};
 use ensilo_txn::Protocol;
 
 use crate::shared::Shared;
@@ -126,26 +126,25 @@ pub(crate) fn wait_stored(log: &Log, epoch: Epoch) -> Result<()> {
 #[must_use = "a ticket is how one learns that its transaction is stored"]
 #[derive(Clone)]
 pub struct Ticket {
-    epoch: Epoch,
-    log: Arc<Log>,
+    stored: Stored,
 }
 
 impl Ticket {
     pub(crate) fn new(epoch: Epoch, log: Arc<Log>) -> Self {
-        Ticket { epoch, log }
+        Ticket { stored: Stored::new(log, epoch) }
     }
 
     /// The epoch that has to be durable. Tickets of one database with the same epoch come true together.
     #[must_use]
     pub fn epoch(&self) -> u64 {
-        self.epoch.get()
+        self.stored.epoch().get()
     }
 
     /// Whether the transaction is stored by now.
     #[inline]
     #[must_use]
     pub fn is_stored(&self) -> bool {
-        self.log.durable_epoch() >= self.epoch
+        self.stored.log().durable_epoch() >= self.stored.epoch()
     }
 
     /// Waits until the transaction is stored.
@@ -153,31 +152,27 @@ impl Ticket {
     /// # Errors
     /// [`Error::LogFailed`]: whether the transaction survives is not known.
     pub fn wait(&self) -> Result<()> {
-        wait_stored(&self.log, self.epoch)
+        wait_stored(self.stored.log(), self.stored.epoch())
     }
 }
 
-/// Becomes ready when the transaction is stored, or will never be known to be.
+/// Becomes ready when the transaction is stored, or will never be known to be. The last waker that it was polled with is kept until then, or
+/// until the ticket is dropped.
 impl Future for Ticket {
     type Output = Result<()>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         if self.is_stored() {
             return Poll::Ready(Ok(()));
         }
-        if let Some(failure) = self.log.failure() {
-            return Poll::Ready(Err(Error::from_log(failure)));
-        }
-        let waker = context.waker().clone();
-        self.log.on_durable(self.epoch, Box::new(move |_| waker.wake()));
-        Poll::Pending
+        Pin::new(&mut self.stored).poll(context).map_err(Error::from_log)
     }
 }
 
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticket")
-            .field("epoch", &self.epoch)
+            .field("epoch", &self.stored.epoch())
             .field("is_stored", &self.is_stored())
             .finish_non_exhaustive()
     }

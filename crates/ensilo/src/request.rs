@@ -146,9 +146,7 @@ fn attempt_once<P: Protocol, R>(
 ) -> Result<Visible<R>, Undone> {
     let mut transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
     match body(&mut transaction) {
-        Ok(value) => {
-            transaction.commit().map(|epoch| Visible { value, epoch }).map_err(Undone::by_abort)
-        }
+        Ok(value) => transaction.commit().map(|epoch| Visible { value, epoch }).map_err(Undone::by_abort),
         Err(error) => Err(transaction.roll_back(error)),
     }
 }

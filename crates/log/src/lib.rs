@@ -23,5 +23,5 @@ pub use recovery::{
     log_identity, manifest_of, repair, verify,
 };
 pub use runtime::{
-    Callback, EpochClock, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError, Watcher,
+    Callback, EpochClock, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError, Stored, Watcher,
 };

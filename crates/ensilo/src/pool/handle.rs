@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use ensilo_epoch::Epoch;
-use ensilo_log::Log;
+use ensilo_log::{Log, Stored};
 
 use crate::durability::{Durability, Outcome, Visible, wait_stored};
 use crate::error::Name;
@@ -27,6 +27,8 @@ pub struct JobHandle<R> {
     /// The log that stores the transaction; none if the database is in memory only.
     log: Option<Arc<Log>>,
     level: Durability,
+    /// Once it is polled after the job has ended: the way to its being stored.
+    stored: Option<Stored>,
 }
 
 /// The end that completes a handle. Dropped without a result it completes the handle with [`Error::Closed`].
@@ -46,11 +48,13 @@ enum Progress<R> {
     Taken,
 }
 
+const USED_AGAIN: &str = "a job's handle was used after it gave its result";
+
 /// A connected pair. The handle answers when `level` is reached.
 pub(crate) fn promise<R>(log: Option<Arc<Log>>, level: Durability) -> (Promise<R>, JobHandle<R>) {
     let shared =
         Arc::new(Shared { progress: Mutex::new(Progress::Running(None)), completed: Condvar::new() });
-    (Promise { shared: Some(Arc::clone(&shared)) }, JobHandle { shared, log, level })
+    (Promise { shared: Some(Arc::clone(&shared)) }, JobHandle { shared, log, level, stored: None })
 }
 
 impl<R> JobHandle<R> {
@@ -67,11 +71,12 @@ impl<R> JobHandle<R> {
     ///
     /// # Errors
     /// [`Error::NotDurable`] when it is to be stored and the database is in memory only; the job goes on.
-    pub fn durability(self, level: Durability) -> Result<Self> {
+    pub fn durability(mut self, level: Durability) -> Result<Self> {
         if level == Durability::Stored && self.log.is_none() {
             return Err(Error::NotDurable);
         }
-        Ok(JobHandle { level, ..self })
+        self.level = level;
+        Ok(self)
     }
 
     /// Waits for the job and returns its result.
@@ -123,26 +128,51 @@ impl<R> JobHandle<R> {
     }
 }
 
+/// The last waker that it was polled with is kept until it is ready, or dropped.
+///
 /// # Panics
 /// When polled again after it was ready.
 impl<R> Future for JobHandle<R> {
     type Output = Result<R>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut progress = self.shared.lock();
-        match &mut *progress {
-            Progress::Running(Some(known)) => known.clone_from(context.waker()),
-            Progress::Running(waker @ None) => *waker = Some(context.waker().clone()),
-            Progress::Done(outcome) if !self.is_reached(epoch_of(outcome)) => {
-                let (epoch, waker) = (epoch_of(outcome), context.waker().clone());
-                drop(progress);
-                if let Some(log) = self.log_to_wait_for() {
-                    log.on_durable(epoch, Box::new(move |_| waker.wake()));
-                }
-            }
-            _ => return Poll::Ready(self.finish(&mut progress)),
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(epoch) = self.poll_job(context.waker()) else { return Poll::Pending };
+        if !self.is_reached(epoch) && self.poll_stored(epoch, context).is_pending() {
+            return Poll::Pending;
         }
-        Poll::Pending
+        self.stored = None;
+        let mut progress = self.shared.lock();
+        Poll::Ready(self.finish(&mut progress))
+    }
+}
+
+impl<R> JobHandle<R> {
+    /// The epoch that a job which has ended is of; if it goes on, `waker` is woken at its end.
+    fn poll_job(&self, waker: &Waker) -> Option<Epoch> {
+        match &mut *self.shared.lock() {
+            Progress::Running(Some(known)) => known.clone_from(waker),
+            Progress::Running(none) => *none = Some(waker.clone()),
+            Progress::Done(outcome) => return Some(epoch_of(outcome)),
+            Progress::Taken => panic!("{USED_AGAIN}"),
+        }
+        None
+    }
+
+    fn poll_stored(&mut self, epoch: Epoch, context: &mut Context<'_>) -> Poll<()> {
+        let Some(log) = &self.log else { return Poll::Ready(()) };
+        let stored = self.stored.get_or_insert_with(|| Stored::new(Arc::clone(log), epoch));
+        // Why it is not, if so, the answer finds out again.
+        Pin::new(stored).poll(context).map(|_| ())
+    }
+}
+
+impl<R> Drop for JobHandle<R> {
+    fn drop(&mut self) {
+        let waker = match &mut *self.shared.lock() {
+            Progress::Running(waker) => waker.take(),
+            Progress::Done(_) | Progress::Taken => None,
+        };
+        drop(waker);
     }
 }
 
@@ -222,7 +252,7 @@ impl<R> Progress<R> {
                 Progress::Done(outcome) => Some(outcome),
                 _ => None,
             },
-            Progress::Taken => panic!("a job's handle was used after it gave its result"),
+            Progress::Taken => panic!("{USED_AGAIN}"),
         }
     }
 }

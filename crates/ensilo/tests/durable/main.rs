@@ -9,6 +9,7 @@ mod crashes;
 mod events;
 mod failures;
 mod full_disk;
+mod futures;
 mod log_records;
 mod refusals;
 mod reopening;

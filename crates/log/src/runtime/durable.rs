@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 use ensilo_epoch::Epoch;
 use ensilo_sync::CachePadded;
@@ -41,6 +42,8 @@ struct Marks {
 struct Waiting {
     groups: BTreeMap<Epoch, Group>,
     end: Option<LogError>,
+    /// How many futures have left a waker so far: the next one's number.
+    futures: u64,
 }
 
 /// Those who wait for one epoch.
@@ -50,6 +53,8 @@ struct Group {
     /// How many have come to the gate.
     threads: usize,
     callbacks: Vec<Callback>,
+    /// By the number of its future: one for each.
+    wakers: BTreeMap<u64, Waker>,
 }
 
 /// Where the threads stand that wait for one epoch.
@@ -126,10 +131,58 @@ impl Durable {
         wake();
     }
 
+    /// The answer for `epoch`; if it is not known yet, `waker` is woken once it is. A future has one waker here, under the number that the
+    /// first call puts into `number`; it takes it back by [`Durable::forget`].
+    pub(crate) fn poll(
+        &self,
+        epoch: Epoch,
+        number: &mut Option<u64>,
+        waker: &Waker,
+        wake: impl FnOnce(),
+    ) -> Poll<Result<(), LogError>> {
+        let waiting = self.waiting.lock();
+        if let Some(result) = self.known(&waiting, epoch) {
+            return Poll::Ready(result);
+        }
+        if waiting.has_waker(epoch, *number, waker) {
+            return Poll::Pending;
+        }
+        // Wakers are foreign code: cloned and dropped without the lock.
+        drop(waiting);
+        let waker = waker.clone();
+        let mut waiting = self.waiting.lock();
+        if let Some(result) = self.known(&waiting, epoch) {
+            drop(waiting);
+            return Poll::Ready(result);
+        }
+        let is_first = number.is_none();
+        let number = *number.get_or_insert(waiting.futures);
+        waiting.futures += u64::from(is_first);
+        let replaced = waiting.groups.entry(epoch).or_default().wakers.insert(number, waker);
+        drop(waiting);
+        drop(replaced);
+        if is_first {
+            wake();
+        }
+        Poll::Pending
+    }
+
+    /// Takes a future's waker back.
+    pub(crate) fn forget(&self, epoch: Epoch, number: u64) {
+        let mut waiting = self.waiting.lock();
+        let Some(group) = waiting.groups.get_mut(&epoch) else { return };
+        let waker = group.wakers.remove(&number);
+        if group.is_empty() {
+            waiting.groups.remove(&epoch);
+        }
+        drop(waiting);
+        drop(waker);
+    }
+
     /// How many wait for `epoch` or an earlier one.
     pub(crate) fn waiting(&self, epoch: Epoch) -> usize {
         let waiting = self.waiting.lock();
-        waiting.groups.range(..=epoch).map(|(_, group)| group.threads + group.callbacks.len()).sum()
+        waiting.groups.range(..=epoch).map(|(_, group)| group.len()).sum()
     }
 
     /// The durable epoch does not move any more. Whoever waits, now or later, for an epoch that is not durable gets `error`.
@@ -167,7 +220,24 @@ impl Durable {
     }
 }
 
+impl Waiting {
+    /// Whether the future `number` has left a waker that does what this one does.
+    fn has_waker(&self, epoch: Epoch, number: Option<u64>, waker: &Waker) -> bool {
+        let left = number.and_then(|number| self.groups.get(&epoch)?.wakers.get(&number));
+        left.is_some_and(|left| left.will_wake(waker))
+    }
+}
+
 impl Group {
+    /// How many threads, callbacks and futures.
+    fn len(&self) -> usize {
+        self.threads + self.callbacks.len() + self.wakers.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Threads first: callbacks are foreign code.
     fn let_go(self, result: &Result<(), LogError>) {
         if let Some(gate) = self.gate {
@@ -177,13 +247,19 @@ impl Group {
             // A callback that panics has printed its message, and must not take the logger with it.
             let _ = catch_unwind(AssertUnwindSafe(|| callback(result.clone())));
         }
+        for waker in self.wakers.into_values() {
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
     }
 }
 
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let callbacks = self.callbacks.len();
-        f.debug_struct("Group").field("gate", &self.gate).field("callbacks", &callbacks).finish()
+        f.debug_struct("Group")
+            .field("gate", &self.gate)
+            .field("callbacks", &self.callbacks.len())
+            .field("wakers", &self.wakers.len())
+            .finish()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 use std::thread::{self, JoinHandle};
 
 use ensilo_disk::Disk;
@@ -102,6 +103,21 @@ impl Log {
     /// is called on the thread of a logger, and must neither wait nor take long; or on this thread, if the answer is known.
     pub fn on_durable(&self, epoch: Epoch, callback: Callback) {
         self.core.durable.on_durable(epoch, callback, || self.core.hurry_leader());
+    }
+
+    /// What polling a [`Stored`](super::stored::Stored) does.
+    pub(crate) fn poll_durable(
+        &self,
+        epoch: Epoch,
+        number: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Poll<Result<(), LogError>> {
+        self.core.durable.poll(epoch, number, waker, || self.core.hurry_leader())
+    }
+
+    /// Takes back the waker that a [`Stored`](super::stored::Stored) has left.
+    pub(crate) fn forget_waker(&self, epoch: Epoch, number: u64) {
+        self.core.durable.forget(epoch, number);
     }
 
     /// Why the log has failed: the first write or sync that went wrong. Nothing is stored after that; what was stored is.

@@ -40,6 +40,7 @@ mod options;
 mod pool;
 mod signs;
 mod statistics;
+mod stored;
 mod tail;
 mod writer;
 
@@ -49,6 +50,7 @@ pub use files::Watcher;
 pub use log::Log;
 pub use options::{EpochClock, LogOptions};
 pub use statistics::LogStatistics;
+pub use stored::Stored;
 pub use writer::{LogWriter, ReserveError};
 
 #[cfg(all(not(loom), test))]

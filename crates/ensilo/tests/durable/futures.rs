@@ -1,0 +1,84 @@
+//! Tickets and handles as futures: what they leave behind.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+
+use ensilo::disk::{Faults, Gate, SimulatedDisk};
+
+use crate::{account, with_accounts};
+
+/// Counts, by the references to it, the wakers that are kept.
+struct Counter;
+
+impl Wake for Counter {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Polls the future a thousand times, and returns how many wakers that left.
+fn wakers_left<F: Future + Unpin>(future: &mut F, counter: &Arc<Counter>) -> usize {
+    let before = Arc::strong_count(counter);
+    for _ in 0..1000 {
+        let waker = Waker::from(Arc::clone(counter));
+        assert!(Pin::new(&mut *future).poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    Arc::strong_count(counter) - before
+}
+
+#[test]
+fn a_ticket_keeps_one_waker_and_none_when_it_is_dropped() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_accounts(&disk, 1);
+    let gate = Gate::closed();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+    let (_, mut ticket) = db.request().transact_with_ticket(|tx| accounts.insert(tx, &account(7))).unwrap();
+    let counter = Arc::new(Counter);
+    assert_eq!(wakers_left(&mut ticket, &counter), 1);
+    let mut other = ticket.clone();
+    assert_eq!(wakers_left(&mut other, &counter), 1);
+    assert_eq!(wakers_left(&mut ticket, &counter), 0);
+    drop(ticket);
+    assert_eq!(Arc::strong_count(&counter), 2);
+    gate.open();
+    other.wait().unwrap();
+    let waker = Waker::from(Arc::clone(&counter));
+    assert!(matches!(Pin::new(&mut other).poll(&mut Context::from_waker(&waker)), Poll::Ready(Ok(()))));
+    drop((waker, other));
+    assert_eq!(Arc::strong_count(&counter), 1);
+}
+
+#[test]
+fn a_jobs_handle_keeps_one_waker_and_none_when_it_is_dropped() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_accounts(&disk, 1);
+    let gate = Gate::closed();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+    let counter = Arc::new(Counter);
+    let submit = |id: u32| {
+        let (accounts, (go, may_go)) = (accounts.clone(), mpsc::channel::<()>());
+        let job = db.submit(move |tx| {
+            let _ = may_go.recv();
+            accounts.insert(tx, &account(id))
+        });
+        (job.unwrap(), go)
+    };
+    let (mut dropped_early, go) = submit(7);
+    assert_eq!(wakers_left(&mut dropped_early, &counter), 1);
+    drop(dropped_early);
+    assert_eq!(Arc::strong_count(&counter), 1);
+    drop(go);
+
+    let (mut handle, go) = submit(8);
+    assert_eq!(wakers_left(&mut handle, &counter), 1);
+    drop(go);
+    // The end of the job wakes its waker, and keeps it no longer. The next one waits for the disk.
+    while Arc::strong_count(&counter) > 1 {
+        std::thread::yield_now();
+    }
+    assert!(handle.is_visible());
+    assert_eq!(wakers_left(&mut handle, &counter), 1);
+    drop(handle);
+    assert_eq!(Arc::strong_count(&counter), 1);
+    gate.open();
+}
