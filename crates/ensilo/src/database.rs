@@ -99,7 +99,8 @@ impl<P: Protocol> Database<P> {
     /// What `body` returns; [`Error::Aborted`] when the retries are used up; [`Error::OutOfMemory`];
     /// [`Error::NestedRequest`] when called from inside another request to this database on the same thread;
     /// [`Error::LogFailed`] once a write to the disk has failed: nothing that writes commits any more, whether a transaction that waited to
-    /// be stored is there only opening the database anew tells, and reads go on of all but what such transactions wrote; [`Error::Closed`].
+    /// be stored is there only opening the database anew tells, and reads go on of all but what such transactions wrote;
+    /// [`Error::Closed`]: nothing has changed.
     #[inline]
     pub fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
         let outcome = request::run(&self.shared, self.shared.retries, &mut |_| (), body);
@@ -440,9 +441,14 @@ impl<P: Protocol> Database<P> {
         Ok(Ticket::new(Epoch::new(epoch), Arc::clone(&durable.log)))
     }
 
-    /// Closes the database for all handles: every request from now on fails with [`Error::Closed`]. Requests under way end
-    /// as they would; jobs that have not begun are dropped, and their handles get [`Error::Closed`]. Waits for the
-    /// pool's threads to end, and until all that was committed is stored. A second call finds nothing to do.
+    /// Closes the database for all handles: every request from now on fails with [`Error::Closed`]. Jobs under way are waited for;
+    /// those that have not begun are dropped, and their handles get [`Error::Closed`]. Waits until all that was committed is stored. A
+    /// second call finds nothing to do.
+    ///
+    /// Requests under way on other threads are not waited for. Each ends as it would, and if that is with `Ok`, what it has committed is stored;
+    /// or with [`Error::Closed`], because it met a conflict, or came to its commit when a durable database had stored everything else: then
+    /// it has changed nothing. An interactive transaction that has not committed is undone. A checkpoint, a backup, or the
+    /// building of an index under way is given up with [`Error::Closed`].
     ///
     /// # Errors
     /// [`Error::LogFailed`]: what was not acknowledged as stored may be lost. [`Error::CheckpointFailed`] when the

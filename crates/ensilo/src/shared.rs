@@ -118,7 +118,8 @@ impl<P: Protocol> Shared<P> {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Refuses all requests from now on, lets those that run end, stores what they committed, and ends the database's threads.
+    /// Refuses all requests from now on, stores what was committed, and ends the database's threads. Requests that run are not waited for;
+    /// once the log has ended, one that has something to commit is refused.
     ///
     /// # Errors
     /// [`Error::LogFailed`], [`Error::CheckpointFailed`].
@@ -194,9 +195,10 @@ impl<P: Protocol> Shared<P> {
     pub(crate) fn explain(&self, mut error: Error) -> Error {
         if let Error::Aborted(abort) = &error
             && abort.reason() == AbortReason::LogFailed
-            && let Some(failure) = self.durable().and_then(|durable| durable.log.failure())
         {
-            return Error::from_log(failure);
+            // A log that takes nothing and has not failed was closed.
+            let failure = self.durable().and_then(|durable| durable.log.failure());
+            return failure.map_or(Error::Closed, Error::from_log);
         }
         if let Some(abort) = error.as_abort_mut() {
             abort.name_table(|id| self.catalog.store_name(id));

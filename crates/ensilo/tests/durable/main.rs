@@ -4,6 +4,7 @@
 mod backups;
 mod broken_indexes;
 mod checkpoints;
+mod closing;
 mod collection;
 mod crashes;
 mod events;

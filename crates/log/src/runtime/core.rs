@@ -45,13 +45,14 @@ impl Core {
     /// Ends the log for good: nothing is acknowledged any more, and whoever waits gets the error. The first failure counts. The clock goes
     /// on: readers need it.
     pub(crate) fn fail(&self, error: LogError) {
-        self.signs.stop();
         let mut failure = self.failure.lock();
         if failure.is_some() {
             return;
         }
         *failure = Some(error.clone());
         drop(failure);
+        // Only now: a writer that is refused finds the reason.
+        self.signs.stop();
         self.end(&error);
         self.lanes.iter().for_each(|lane| lane.bell.ring(Sleep::Short, |calls| calls.end = true));
         self.files.end();

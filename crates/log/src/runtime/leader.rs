@@ -33,8 +33,17 @@ pub(crate) struct Leader {
     rather_not_before: Instant,
     /// How many rounds in a row brought nothing, because a commit took long.
     stalled: u32,
-    /// When the end has to be reached.
-    end_by: Option<Instant>,
+    /// Set once the log is to be closed.
+    end: Option<End>,
+}
+
+/// The end of a log that is closed.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    /// When it has to be reached.
+    by: Instant,
+    /// No commit of a later epoch logs anything: who begins one finds that the log was stopped.
+    last_epoch: Epoch,
 }
 
 impl Leader {
@@ -48,7 +57,7 @@ impl Leader {
             not_before: now,
             rather_not_before: now,
             stalled: 0,
-            end_by: None,
+            end: None,
         }
     }
 
@@ -66,8 +75,8 @@ impl Leader {
             if self.order.is_last {
                 return Ok(());
             }
-            if self.may_close()? {
-                self.order_round(self.order.frontier, true)?;
+            if let Some(frontier) = self.last_frontier()? {
+                self.order_round(frontier, true)?;
             } else if self.is_due() {
                 self.make_round()?;
             }
@@ -79,8 +88,10 @@ impl Leader {
     }
 
     fn hear(&mut self, calls: Calls) -> Result<(), LogError> {
-        if calls.end && self.end_by.is_none() {
-            self.end_by = Some(Instant::now() + END_PATIENCE);
+        if calls.end && self.end.is_none() {
+            let last_epoch = self.core().epochs.global_epoch();
+            self.end = Some(End { by: Instant::now() + END_PATIENCE, last_epoch });
+            self.core().clock.tick();
         }
         self.is_complete = self.is_complete || self.core().durable.have_all_made(self.order.number);
         if calls.write { self.logger.write_sealed() } else { Ok(()) }
@@ -108,14 +119,15 @@ impl Leader {
     }
 
     fn is_ending(&self) -> bool {
-        self.end_by.is_some()
+        self.end.is_some()
     }
 
     /// Whether a round would bring something.
     fn is_worthwhile(&self) -> bool {
         let core = self.core();
         let may_bring = self.may_tick() || !self.is_all_durable();
-        may_bring && core.has_work(self.order.frontier)
+        // At the end a commit that is under way is a reason, too: perhaps it logs something yet.
+        may_bring && (self.is_ending() || core.has_work(self.order.frontier))
     }
 
     /// Whether everything before the global epoch is stored.
@@ -128,13 +140,15 @@ impl Leader {
         matches!(self.core().clock.kind, EpochClock::ByLoggers { .. }) || self.is_ending()
     }
 
-    /// Whether the log is to be closed and everything is stored.
-    fn may_close(&self) -> Result<bool, LogError> {
-        let Some(end_by) = self.end_by else { return Ok(false) };
-        if !self.core().has_entries_after(self.order.frontier) {
-            return Ok(true);
+    /// The frontier of the last round, if the log is to be closed and everything is stored: all commits that were not refused have ended.
+    fn last_frontier(&self) -> Result<Option<Epoch>, LogError> {
+        let Some(end) = self.end else { return Ok(None) };
+        // The frontier first: who has ended a commit has published what it logged.
+        let frontier = self.core().epochs.complete_frontier();
+        if frontier > end.last_epoch && !self.core().has_entries_after(self.order.frontier) {
+            return Ok(Some(frontier));
         }
-        if Instant::now() < end_by { Ok(false) } else { Err(LogError::Unfinished) }
+        if Instant::now() < end.by { Ok(None) } else { Err(LogError::Unfinished) }
     }
 
     fn make_round(&mut self) -> Result<(), LogError> {

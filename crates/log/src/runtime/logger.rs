@@ -67,7 +67,7 @@ impl Logger {
     /// Makes a round. Returns whether all loggers have made it.
     pub(crate) fn round(&mut self, order: Order) -> Result<bool, LogError> {
         if order.is_last {
-            self.close()?;
+            self.close(order.frontier)?;
         } else {
             self.store(order.frontier)?;
         }
@@ -88,13 +88,15 @@ impl Logger {
         Ok(())
     }
 
-    /// Ends the log in order. Everything is stored. The space behind the end is given back only when the end is on the disk: without it a
-    /// file that is shorter than it says has lost something.
-    fn close(&mut self) -> Result<(), LogError> {
-        self.write(Which::All, Some((self.tail.mark, BlockEnd::Closed)))?;
+    /// Ends the log in order. Everything is stored, and nothing with an epoch before `frontier` comes any more. The space behind the end
+    /// is given back only when the end is on the disk: without it a file that is shorter than it says has lost something.
+    fn close(&mut self, frontier: Epoch) -> Result<(), LogError> {
+        self.write(Which::All, Some((frontier, BlockEnd::Closed)))?;
         self.tail.sync()?;
         self.tail.file().trim()?;
-        self.tail.sync()
+        self.tail.sync()?;
+        self.tail.mark = frontier;
+        Ok(())
     }
 
     fn write(&mut self, which: Which, last: Option<(Epoch, BlockEnd)>) -> Result<(), LogError> {

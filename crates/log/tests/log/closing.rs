@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use ensilo_disk::{Recorder, SimulatedDisk};
 use ensilo_epoch::Epoch;
@@ -66,7 +67,7 @@ fn an_unused_log_is_closed_in_order() {
 #[test]
 fn nobody_waits_for_a_log_that_was_closed() {
     // The clock of an epoch a minute: whoever waits is let go by the end alone.
-    let clock = ensilo_log::EpochClock::Fixed(std::time::Duration::from_secs(60));
+    let clock = ensilo_log::EpochClock::Fixed(Duration::from_secs(60));
     let options = LogOptions { buffer_bytes: 64, buffers_per_logger: 1, clock, ..options() };
     let rig = Rig::somewhere(&["log"], &options);
     let (sender, receiver) = channel();
@@ -92,6 +93,47 @@ fn nobody_waits_for_a_log_that_was_closed() {
         assert!(matches!(committing.join().unwrap(), LogError::Closed));
     });
     assert!(matches!(receiver.recv().unwrap(), Err(LogError::Closed)));
+}
+
+#[test]
+fn a_commit_under_way_is_waited_for_and_stored() {
+    let rig = Rig::somewhere(&["a", "b"], &options());
+    let mut slow = rig.worker(1);
+    let other = rig.worker(2).writer;
+    slow.participant.begin_commit();
+    let epoch = slow.participant.global_epoch();
+    slow.writer.reserve(1000).unwrap();
+    thread::scope(|scope| {
+        let closing = scope.spawn(|| rig.log.close());
+        let mut other = other;
+        while other.reserve(1).is_ok() {
+            thread::yield_now();
+        }
+        // The log takes nothing new; it must not end before this commit has, however long one looks.
+        let looked = Instant::now();
+        while looked.elapsed() < Duration::from_millis(100) {
+            assert!(!closing.is_finished(), "closed over a commit that is under way");
+            thread::yield_now();
+        }
+        slow.writer.begin(epoch.get() << 24 | 1 << 3, 1);
+        slow.writer.put(1, &1_u64.to_be_bytes(), 8, [1]);
+        slow.writer.publish();
+        slow.participant.end_commit();
+        closing.join().unwrap().unwrap();
+    });
+    rig.log.wait_durable(epoch).unwrap();
+    assert_eq!((rig.scan().closed, rig.scan().transactions), (2, 1));
+}
+
+#[test]
+fn who_waits_for_an_epoch_in_which_nothing_was_written_is_let_go_by_the_end() {
+    let clock = ensilo_log::EpochClock::Fixed(Duration::from_secs(60));
+    let rig = Rig::somewhere(&["a", "b"], &LogOptions { clock, ..options() });
+    let epoch = rig.epochs.global_epoch();
+    let (sender, receiver) = channel();
+    rig.log.on_durable(epoch, Box::new(move |result| sender.send(result.is_ok()).unwrap()));
+    rig.log.close().unwrap();
+    assert!(receiver.recv().unwrap());
 }
 
 #[test]
