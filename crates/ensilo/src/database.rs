@@ -131,7 +131,7 @@ impl<P: Protocol> Database<P> {
     }
 
     /// Runs `body` like [`Database::transact`] on a thread of the database's pool, and returns a handle to its result. Waits
-    /// while the pool's queue is full.
+    /// while the pool's queue is full. A job may submit jobs, but not wait for them.
     ///
     /// ```
     /// # fn main() -> ensilo::Result<()> {

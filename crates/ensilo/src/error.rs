@@ -110,6 +110,9 @@ pub enum Error {
     ThreadEnding,
     /// The pool's queue is full. Remedy: wait for some handles first, or use `submit`, which waits for room.
     QueueFull,
+    /// A submitted job waited for another job of the same database: with all threads of the pool waiting, none would run what they wait for.
+    /// The other job goes on. Remedy: return its handle from the job and wait outside, or do its work in the transaction at hand.
+    JobWaitsForJob,
     /// A submitted job panicked; its transaction was undone. The text is the panic's message.
     JobPanicked(Name),
     /// An option is out of its range. The text says which and why.
@@ -217,6 +220,9 @@ impl fmt::Display for Error {
             Error::NoSnapshots => f.write_str("the database's protocol has no snapshots"),
             Error::ThreadEnding => f.write_str("a request from a thread that is being torn down"),
             Error::QueueFull => f.write_str("the queue of submitted jobs is full"),
+            Error::JobWaitsForJob => {
+                f.write_str("a submitted job waits for another one of the same database")
+            }
             Error::JobPanicked(message) => write!(f, "the submitted job panicked: {message}"),
             Error::InvalidOption(text) => write!(f, "invalid option: {text}"),
             Error::User(user) => write!(f, "rolled back by the request: {user}"),

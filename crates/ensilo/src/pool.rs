@@ -5,7 +5,8 @@
 //!
 //! # Invariants
 //! - P1: a job that was taken by [`Pool::submit`] is either run once or dropped, and either way its handle is completed.
-//! - P2: a thread of the pool never waits for room in its own queue, so that jobs may submit jobs.
+//! - P2: a thread of the pool never waits for room in its own queue, so that jobs may submit jobs; nor for a job of its own pool to end:
+//!   with all threads waiting so, nobody would run what they wait for.
 
 mod affinity;
 mod handle;

@@ -179,10 +179,11 @@ pub(crate) fn submit<P: Protocol, R: Send + 'static>(
     job: impl FnOnce(&Shared<P>) -> Outcome<R> + Send + 'static,
 ) -> Result<JobHandle<R>> {
     let log = shared.durable().map(|durable| Arc::clone(&durable.log));
-    let (promise, handle) = crate::pool::promise(log, shared.level(None)?);
+    let pool = shared.pool()?;
+    let (promise, handle) = crate::pool::promise(pool, log, shared.level(None)?);
     let for_job = Arc::clone(shared);
     let run = move || promise.run(|| job(&for_job));
-    shared.pool()?.submit(Box::new(run), when_full)?;
+    pool.submit(Box::new(run), when_full)?;
     Ok(handle)
 }
 

@@ -1,6 +1,7 @@
 //! The two ends of a submitted job's result: the pool completes the promise, the caller waits on the handle.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,6 +12,8 @@ use std::task::{Context, Poll, Waker};
 use ensilo_epoch::Epoch;
 use ensilo_log::{Log, Stored};
 
+use super::Pool;
+use super::queue::Queue;
 use crate::durability::{Durability, Outcome, Visible, wait_stored};
 use crate::error::Name;
 use crate::{Error, Result};
@@ -24,6 +27,8 @@ use crate::{Error, Result};
 #[must_use = "dropping the handle loses the job's result"]
 pub struct JobHandle<R> {
     shared: Arc<Shared<R>>,
+    /// The queue that the job was put into.
+    queue: Arc<Queue>,
     /// The log that stores the transaction; none if the database is in memory only.
     log: Option<Arc<Log>>,
     level: Durability,
@@ -50,11 +55,21 @@ enum Progress<R> {
 
 const USED_AGAIN: &str = "a job's handle was used after it gave its result";
 
-/// A connected pair. The handle answers when `level` is reached.
-pub(crate) fn promise<R>(log: Option<Arc<Log>>, level: Durability) -> (Promise<R>, JobHandle<R>) {
+thread_local! {
+    /// Whether this thread is running a job, of whichever pool.
+    static RUNS_JOB: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A connected pair for a job of the pool. The handle answers when `level` is reached.
+pub(crate) fn promise<R>(
+    pool: &Pool,
+    log: Option<Arc<Log>>,
+    level: Durability,
+) -> (Promise<R>, JobHandle<R>) {
     let shared =
         Arc::new(Shared { progress: Mutex::new(Progress::Running(None)), completed: Condvar::new() });
-    (Promise { shared: Some(Arc::clone(&shared)) }, JobHandle { shared, log, level, stored: None })
+    let queue = Arc::clone(&pool.queue);
+    (Promise { shared: Some(Arc::clone(&shared)) }, JobHandle { shared, queue, log, level, stored: None })
 }
 
 impl<R> JobHandle<R> {
@@ -83,12 +98,13 @@ impl<R> JobHandle<R> {
     ///
     /// # Errors
     /// What the job returned; [`Error::JobPanicked`] when it panicked; [`Error::Closed`] when the database was closed
-    /// before the job began; [`Error::LogFailed`] when it should be stored and it is not known whether it is.
+    /// before the job began; [`Error::LogFailed`] when it should be stored and it is not known whether it is;
+    /// [`Error::JobWaitsForJob`] when called by a job of the same database, unless the one that is waited for has ended.
     ///
     /// # Panics
     /// When the handle was polled to completion as a future before.
     pub fn wait(self) -> Result<R> {
-        self.answer(self.wait_for_job())
+        self.answer(self.wait_for_job()?)
     }
 
     /// Whether the job has ended, though what it did is perhaps not stored yet.
@@ -97,11 +113,14 @@ impl<R> JobHandle<R> {
         !matches!(*self.shared.lock(), Progress::Running(_))
     }
 
-    fn wait_for_job(&self) -> Outcome<R> {
+    fn wait_for_job(&self) -> Result<Outcome<R>> {
         let mut progress = self.shared.lock();
         loop {
             if let Some(outcome) = progress.take() {
-                return outcome;
+                return Ok(outcome);
+            }
+            if self.queue.is_own_thread() {
+                return Err(Error::JobWaitsForJob);
             }
             progress = self.shared.completed.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
@@ -128,7 +147,8 @@ impl<R> JobHandle<R> {
     }
 }
 
-/// The last waker that it was polled with is kept until it is ready, or dropped.
+/// The last waker that it was polled with is kept until it is ready, or dropped. Polled by a job of the same database, before its own job has
+/// ended, it is ready with [`Error::JobWaitsForJob`].
 ///
 /// # Panics
 /// When polled again after it was ready.
@@ -136,7 +156,11 @@ impl<R> Future for JobHandle<R> {
     type Output = Result<R>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(epoch) = self.poll_job(context.waker()) else { return Poll::Pending };
+        let Some(epoch) = self.poll_job(context.waker()) else {
+            // A waker's executor may poll on a thread of the pool between two jobs: nothing waits there.
+            let is_in_job = self.queue.is_own_thread() && RUNS_JOB.get();
+            return if is_in_job { Poll::Ready(Err(Error::JobWaitsForJob)) } else { Poll::Pending };
+        };
         if !self.is_reached(epoch) && self.poll_stored(epoch, context).is_pending() {
             return Poll::Pending;
         }
@@ -209,7 +233,9 @@ impl<R> Promise<R> {
     pub(crate) fn run(self, job: impl FnOnce() -> Outcome<R>) {
         // What a job shares with others is behind the database's own protection, and the job is gone afterwards: nothing
         // half-done can be seen.
+        let before = RUNS_JOB.replace(true);
         let result = catch_unwind(AssertUnwindSafe(job));
+        RUNS_JOB.set(before);
         let panicked = |message| Err(Error::JobPanicked(Name::new(message)).into());
         self.complete(result.unwrap_or_else(|panic| panicked(message_of(&*panic))));
     }

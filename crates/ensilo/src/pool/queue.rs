@@ -90,7 +90,8 @@ impl Queue {
         }
     }
 
-    fn is_own_thread(&self) -> bool {
+    /// Whether the calling thread works for this queue.
+    pub(super) fn is_own_thread(&self) -> bool {
         ptr::eq(WORKS_FOR.get(), self)
     }
 

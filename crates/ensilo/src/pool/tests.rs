@@ -10,7 +10,7 @@ fn pool(threads: usize, queue_len_max: usize) -> Pool {
 }
 
 fn submit<R: Send + 'static>(pool: &Pool, job: impl FnOnce() -> R + Send + 'static) -> JobHandle<R> {
-    let (promise, handle) = promise(None, Durability::Visible);
+    let (promise, handle) = promise(pool, None, Durability::Visible);
     pool.submit(
         Box::new(move || promise.run(|| Ok(Visible { value: job(), epoch: ensilo_epoch::Epoch::new(0) }))),
         WhenFull::Wait,

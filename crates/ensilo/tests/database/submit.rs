@@ -118,3 +118,39 @@ fn dropping_the_last_handle_inside_a_job_closes_the_database() {
     gate.wait();
     assert_eq!(job.wait().unwrap(), 2);
 }
+
+#[test]
+fn a_job_that_waits_for_a_job_of_its_database_is_refused_and_the_other_goes_on() {
+    for threads in [1, 4] {
+        let db = Database::options().pool_threads(threads).in_memory().unwrap();
+        let (inner, elsewhere) = (db.clone(), Database::in_memory().unwrap());
+        let waits = db.submit(move |_| {
+            let (waited, awaited) = (inner.submit(|_| Ok(1))?, inner.submit(|_| Ok(2))?);
+            let mut refused = 0;
+            // On several threads either may have ended meanwhile, and then has its result.
+            for outcome in [waited.wait(), block_on(awaited)] {
+                match outcome {
+                    Err(Error::JobWaitsForJob) => refused += 1,
+                    outcome => assert!(threads > 1 && outcome.is_ok(), "{outcome:?}"),
+                }
+            }
+            let later = inner.submit(|_| Ok(3))?;
+            Ok((refused, later, elsewhere.submit(|_| Ok(4))?.wait()?))
+        });
+        let (refused, later, of_another_database) = waits.unwrap().wait().unwrap();
+        assert!(threads > 1 || refused == 2);
+        assert_eq!((later.wait().unwrap(), of_another_database), (3, 4));
+    }
+}
+
+#[test]
+fn the_last_handle_may_go_in_a_job() {
+    let (db, accounts) = with_accounts(1);
+    let (hand_over, taken) = std::sync::mpsc::channel::<Database>();
+    let last = db.submit(move |tx| {
+        drop(taken.recv());
+        accounts.contains(tx, 0)
+    });
+    hand_over.send(db).unwrap();
+    assert!(last.unwrap().wait().unwrap());
+}
