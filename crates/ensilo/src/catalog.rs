@@ -43,6 +43,8 @@ const SYSTEM_PREFIX: &str = "ensilo.";
 pub(crate) struct Catalog {
     pub(crate) system: SystemTables,
     tables: RwLock<HashMap<Arc<str>, Arc<TableCore>>>,
+    /// The names of dropped tables: a transaction that has used one is told which. Ids are never used again, so each stands for one table.
+    dropped: RwLock<HashMap<TableId, Arc<str>>>,
     changes: Mutex<Changes>,
 }
 
@@ -64,7 +66,7 @@ impl Catalog {
     pub(crate) fn new<P: Protocol>(engine: &Engine<P>, database: u64) -> Result<Self> {
         let system = SystemTables::new(engine, database)?;
         let changes = Mutex::new(Changes { next_number: FIRST_STORE_NUMBER });
-        Ok(Catalog { system, tables: RwLock::default(), changes })
+        Ok(Catalog { system, tables: RwLock::default(), dropped: RwLock::default(), changes })
     }
 
     /// The table of this name.
@@ -79,7 +81,7 @@ impl Catalog {
         tables
     }
 
-    /// The table or index that a store is, by name.
+    /// The table or index that a store is, or the table that it was, by name.
     pub(crate) fn store_name(&self, id: TableId) -> Option<Arc<str>> {
         for table in self.tables().iter().chain(self.system.all()) {
             if table.store.id() == id {
@@ -89,7 +91,14 @@ impl Catalog {
                 return Some(format!("{}.{}", table.name, index.name).into());
             }
         }
-        None
+        self.dropped.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    /// Takes the table out.
+    fn remove(&self, table: &TableCore) {
+        let mut dropped = self.dropped.write().unwrap_or_else(PoisonError::into_inner);
+        dropped.insert(table.store.id(), Arc::clone(&table.name));
+        self.write().remove(&table.name);
     }
 
     /// The right to change the catalog.

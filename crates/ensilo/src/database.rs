@@ -261,7 +261,9 @@ impl<P: Protocol> Database<P> {
     }
 
     /// Drops a table and its indexes. Statements on it fail from now on with [`Error::UnknownTable`], also those of
-    /// transactions under way; its memory comes back when these have ended.
+    /// transactions under way; its memory comes back when these have ended. A transaction that has used the table before, and commits after
+    /// this has returned, is undone as a whole: [`Database::transact`] runs it again, and an [`Interactive`] one ends with
+    /// [`Error::Aborted`], which names the table.
     ///
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`].

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
 
-use ensilo_sync::atomic::{AtomicPtr, Ordering};
+use ensilo_epoch::Epoch;
+use ensilo_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use ensilo_sync::sync::Mutex;
 
 use crate::store::{Store, TableId};
@@ -38,6 +39,8 @@ const DRAINED: usize = 2;
 #[derive(Debug)]
 pub(crate) struct StoreRegistry {
     blocks: Box<[AtomicPtr<Block>]>,
+    /// Transactions that began before this epoch may have used a table that was dropped since.
+    dropped_before: AtomicU64,
     /// Keeps every registered store alive, and serialises registration.
     owners: Mutex<BTreeMap<TableId, Arc<Store>>>,
 }
@@ -45,7 +48,7 @@ pub(crate) struct StoreRegistry {
 impl StoreRegistry {
     pub(crate) fn new() -> Self {
         let blocks = (0..BLOCKS_MAX).map(|_| AtomicPtr::new(null_mut())).collect();
-        StoreRegistry { blocks, owners: Mutex::new(BTreeMap::new()) }
+        StoreRegistry { blocks, dropped_before: AtomicU64::new(0), owners: Mutex::new(BTreeMap::new()) }
     }
 
     /// The store under `id`, unless it was dropped; good as long as in [`Registry::get`].
@@ -109,6 +112,19 @@ impl StoreRegistry {
         // Relaxed: who still sees the pointer is pinned, and the caller waits for them.
         self.slot(id)?.store(without_provenance_mut(DRAINING), Ordering::Relaxed);
         Some(store)
+    }
+
+    /// Says that transactions which began before `epoch` may have used a table that was dropped.
+    pub(crate) fn set_dropped_before(&self, epoch: Epoch) {
+        // Relaxed: the caller's heavy barrier follows.
+        self.dropped_before.fetch_max(epoch.get(), Ordering::Relaxed);
+    }
+
+    /// What was given to [`StoreRegistry::set_dropped_before`] last.
+    #[inline]
+    pub(crate) fn dropped_before(&self) -> Epoch {
+        // Relaxed: a commit looks behind the barrier that follows its locks, see `Engine::drop_store`.
+        Epoch::new(self.dropped_before.load(Ordering::Relaxed))
     }
 
     /// Says that the tree of a store that was taken out is gone.

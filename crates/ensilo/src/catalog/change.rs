@@ -64,7 +64,7 @@ impl<P: Protocol> Shared<P> {
         let _changes = self.catalog.change();
         let table = self.catalog.table(name)?;
         self.change_rows(|tx| self.catalog.system.delete_table(tx, &table))?;
-        self.catalog.write().remove(name);
+        self.catalog.remove(&table);
         table.mark_dropped();
         for index in table.indexes.snapshot() {
             index.mark_dropped();

@@ -1,6 +1,6 @@
 //! Tables and indexes that come and go.
 
-use ensilo::{Database, Error, Order, Row};
+use ensilo::{AbortReason, Database, Error, Order, Row};
 
 use crate::{Account, Event, account, quick, with_accounts};
 
@@ -86,4 +86,59 @@ fn dropping_a_declared_index_makes_opening_say_so() {
     let by_owner = again.index::<(ensilo::Text<16>, std::cmp::Reverse<i64>)>("by_owner").unwrap();
     assert_eq!(db.transact(|tx| by_owner.scan().count(tx)).unwrap(), 4);
     assert!(Account::schema().index("by_owner").is_some());
+}
+
+/// Drops the table of accounts on another thread: on this one a transaction is under way.
+fn drop_accounts(db: &Database) {
+    std::thread::scope(|scope| scope.spawn(|| db.drop_table("account")).join().unwrap().unwrap());
+}
+
+#[test]
+fn what_was_written_into_a_table_that_was_dropped_since_is_not_committed() {
+    let (db, accounts) = with_accounts(1);
+    let events = db.create_table::<Event>().unwrap();
+    let mut writer = db.begin().unwrap();
+    writer.with(|tx| accounts.insert(tx, &account(5))).unwrap();
+    writer.with(|tx| events.insert(tx, &Event { kind: 0, text: "written".into() })).unwrap();
+    let mut reader = db.begin().unwrap();
+    reader.with(|tx| accounts.get(tx, 0)).unwrap();
+    reader.with(|tx| events.insert(tx, &Event { kind: 0, text: "read".into() })).unwrap();
+    let mut neither = db.begin().unwrap();
+    neither.with(|tx| events.insert(tx, &Event { kind: 0, text: "neither".into() })).unwrap();
+    drop_accounts(&db);
+    for mut undone in [writer, reader] {
+        let error = undone.commit().unwrap_err();
+        let Error::Aborted(abort) = &error else { panic!("{error}") };
+        assert_eq!((abort.reason(), abort.table()), (AbortReason::StoreDropped, Some("account")));
+    }
+    neither.commit().unwrap();
+    let left = db.transact(|tx| events.scan().rows(tx)).unwrap();
+    assert_eq!(left.iter().map(|event| &*event.text).collect::<Vec<_>>(), ["neither"]);
+}
+
+#[test]
+fn a_request_whose_table_is_dropped_before_its_commit_is_told_which() {
+    let (db, accounts) = with_accounts(1);
+    let mut attempts = 0;
+    let outcome = db.transact(|tx| {
+        attempts += 1;
+        accounts.insert(tx, &account(5))?;
+        drop_accounts(&db);
+        Ok(())
+    });
+    assert!(matches!(outcome, Err(Error::UnknownTable(name)) if &*name == "account"));
+    assert_eq!(attempts, 2);
+}
+
+#[test]
+fn an_index_that_is_dropped_before_the_commit_takes_nothing_with_it() {
+    let (db, accounts) = with_accounts(1);
+    db.create_index("account", "by_balance", [("balance", Order::Ascending)]).unwrap();
+    let mut tx = db.begin().unwrap();
+    tx.with(|tx| accounts.insert(tx, &account(5))).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| db.drop_index("account", "by_balance")).join().unwrap().unwrap();
+    });
+    tx.commit().unwrap();
+    assert_eq!(db.transact(|tx| accounts.get(tx, 5)).unwrap(), Some(account(5)));
 }

@@ -171,6 +171,9 @@ impl<V: Variant> Transaction<'_, V> {
     /// Phase 2 for records: each still carries the TID that was read and nobody else has locked it.
     #[inline]
     fn validate_read_set(&self) -> Result<(), Abort> {
+        if self.begin_epoch() < self.shared.stores.dropped_before() {
+            self.refuse_dropped_tables()?;
+        }
         if has_fault::<V>(Fault::SkipReadValidation) {
             return Ok(());
         }
@@ -183,6 +186,18 @@ impl<V: Variant> Transaction<'_, V> {
             }
         }
         Ok(())
+    }
+
+    /// Phase 2 after a table was dropped: it is none of those that were used. An index may be, what was written into it just goes with it.
+    #[cold]
+    fn refuse_dropped_tables(&self) -> Result<(), Abort> {
+        let read = self.context.reads.iter().map(|read| read.record);
+        let written = self.context.writes.iter().map(|write| write.record);
+        let mut tables = read.chain(written).map(RecordPtr::table).filter(|table| table.is_logged());
+        match tables.find(|&table| self.shared.stores.store(table).is_none()) {
+            Some(dropped) => Err(Abort::new(AbortReason::StoreDropped, dropped, &[])),
+            None => Ok(()),
+        }
     }
 
     /// Phase 2 for nodes: each still holds the keys it held.
