@@ -11,6 +11,7 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::buffer::{Buffer, Held};
 use super::collect::{Retired, Unhook};
+use super::lost_write::LostWrites;
 use super::node_set::NodeSet;
 use super::variant::Variant;
 use crate::abort::{Abort, AbortReason};
@@ -23,7 +24,7 @@ use crate::store::Store;
 use crate::tid::{Tid, TidWord};
 
 /// Up to this many writes a walk over them is cheaper than a map.
-const WALKED_MAX: usize = 8;
+pub(super) const WALKED_MAX: usize = 8;
 
 /// Stands for "not in the read set": own placeholders are validated by their lock alone.
 const NOT_READ: u32 = u32::MAX;
@@ -136,6 +137,7 @@ pub(crate) struct Context {
     pub(super) writes: Buffer<WriteEntry>,
     /// Positions in `writes` by record address, kept once they are more than [`WALKED_MAX`].
     pub(super) written: PointerMap,
+    pub(super) lost: LostWrites,
     pub(super) nodes: NodeSet,
     pub(super) keys: Buffer<u8>,
     pub(super) rows: Buffer<AtomicU64>,
@@ -204,6 +206,7 @@ impl Context {
             reads: Buffer::new(),
             writes: Buffer::new(),
             written: PointerMap::default(),
+            lost: LostWrites::new(),
             nodes: NodeSet::default(),
             keys: Buffer::new(),
             rows: Buffer::new(),
@@ -231,6 +234,7 @@ impl Context {
             self.writes.clear();
             self.lock_order.clear();
             self.written.clear();
+            self.lost.clear();
         }
         if !self.nodes.stamps().is_empty() {
             self.nodes.clear();

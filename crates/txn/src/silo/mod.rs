@@ -10,6 +10,7 @@ mod collect;
 mod commit;
 mod context;
 mod log;
+mod lost_write;
 mod memory;
 #[cfg(all(test, loom))]
 mod model;

@@ -30,12 +30,13 @@ pub(super) enum Sight<R> {
 }
 
 /// Looks at a record that the tree returned for `key`: own write or committed version, existing or not. Adds what
-/// it sees to the read set.
+/// it sees to the read set. The transaction began in epoch `began`.
 #[inline]
 pub(super) fn look_at<V: Variant, R>(
     context: &mut Context,
     record: RecordPtr,
     key: &[u8],
+    began: Epoch,
     mut decode: impl FnMut(RowRef<'_>) -> R,
 ) -> Result<Sight<R>, Abort> {
     if let Some(at) = context.own_write(record) {
@@ -46,21 +47,24 @@ pub(super) fn look_at<V: Variant, R>(
         });
     }
     // Before the record is looked at: its lines are on their way.
-    let key = context.push_key(key)?;
+    let span = context.push_key(key)?;
     loop {
         let Some(word) = record.stable_tid() else {
-            return Err(context.abort_at(AbortReason::LockHeld, record, key));
+            return Err(context.abort_at(AbortReason::LockHeld, record, span));
         };
         if !word.is_latest() {
             return Ok(Sight::Superseded);
         }
+        if context.may_hide_write(word, began) && context.has_written(record.table(), key)? {
+            return Err(context.lost_write(record, span));
+        }
         if word.is_absent() && !(has_fault::<V>(Fault::IgnoreAbsent) && word != TidWord::PLACEHOLDER) {
-            context.push_read(record, word, key)?;
+            context.push_read(record, word, span)?;
             return Ok(Sight::Absent);
         }
         let value = decode(record.row());
         if record.still(word) {
-            let entry = context.push_read(record, word, key)?;
+            let entry = context.push_read(record, word, span)?;
             return Ok(Sight::Present(Found { record, entry }, value));
         }
     }
@@ -168,12 +172,13 @@ impl<V: Variant> Transaction<'_, V> {
         lookup: Lookup,
         mut decode: impl FnMut(RowRef<'_>) -> R,
     ) -> Result<Option<(Found, R)>, Abort> {
+        let began = self.begin_epoch();
         let mut value = self.value_of(store, key, lookup)?;
         loop {
             let Some(record) = value else { return Ok(None) };
             // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
             let record = unsafe { RecordPtr::from_index_value(record) };
-            match look_at::<V, R>(self.context, record, key, &mut decode) {
+            match look_at::<V, R>(self.context, record, key, began, &mut decode) {
                 Ok(Sight::Present(found, value)) => return Ok(Some((found, value))),
                 Ok(Sight::Absent) => return Ok(None),
                 Ok(Sight::Superseded) => {
@@ -185,12 +190,23 @@ impl<V: Variant> Transaction<'_, V> {
         }
     }
 
+    /// Whether this transaction has written a key that is missing from the tree.
+    #[inline]
+    pub(super) fn has_lost_write(&mut self, store: &Store, key: &[u8]) -> Result<bool, Abort> {
+        Ok(self.context.may_miss_write(&self.guard) && self.context.has_written(store.id(), key)?)
+    }
+
     /// The word that the tree has under `key`; if none, the transaction relies on that.
     #[inline]
     fn value_of(&mut self, store: &Store, key: &[u8], lookup: Lookup) -> Result<Option<u64>, Abort> {
         match lookup {
             Lookup::Found(value) => Ok(Some(value)),
-            Lookup::Missing(stamp) => self.rely_on_missing(store, key, stamp).map(|()| None),
+            Lookup::Missing(stamp) => {
+                if self.has_lost_write(store, key).map_err(|abort| self.doom(abort))? {
+                    return Err(self.doom_at(AbortReason::ReadValidation, store.id(), key));
+                }
+                self.rely_on_missing(store, key, stamp).map(|()| None)
+            }
         }
     }
 }

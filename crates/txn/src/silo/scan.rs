@@ -41,6 +41,7 @@ impl<V: Variant> Transaction<'_, V> {
         };
         store.index().scan(bounds, direction, &self.guard, &mut scan);
         let (failed, stopped_at) = (scan.failed.take(), scan.stopped_at.take());
+        let failed = failed.or_else(|| self.context.check_writes_in_place(&self.guard).err());
         if V::RECORDS_HISTORY {
             let range = recorded_range(store.id(), bounds, direction, stopped_at.as_deref());
             self.context.recording.ranges.push(range);
@@ -112,7 +113,7 @@ where
             // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
             let record = unsafe { RecordPtr::from_index_value(value) };
             let decode = &mut self.decode;
-            match look_at::<V, R>(self.context, record, key, |row| decode(key, row))? {
+            match look_at::<V, R>(self.context, record, key, self.guard.epoch(), |row| decode(key, row))? {
                 Sight::Present(found, value) => return Ok(Some((found, value))),
                 Sight::Absent => return Ok(None),
                 Sight::Superseded => cpu_relax(),

@@ -161,6 +161,7 @@ impl<V: Variant> Transaction<'_, V> {
         let OwnInsert { is_overtaken, failed, .. } = observer;
         match outcome {
             Ok(Inserted::New) => {
+                let has_lost_write = self.has_lost_write(store, key);
                 self.context.push_insert_reserved(placeholder, key);
                 if V::RECORDS_HISTORY {
                     self.context.recording.missing.push((store.id(), key.into()));
@@ -170,6 +171,9 @@ impl<V: Variant> Transaction<'_, V> {
                 }
                 if is_overtaken {
                     return Err(self.doom_at(AbortReason::NodeValidation, store.id(), key));
+                }
+                if has_lost_write.map_err(|abort| self.doom(abort))? {
+                    return Err(self.doom_at(AbortReason::ReadValidation, store.id(), key));
                 }
                 Ok(Inserted::New)
             }
@@ -202,12 +206,15 @@ impl<V: Variant> Transaction<'_, V> {
             return Ok(Some(true));
         }
         let entry = self.context.reads.end();
-        match look_at::<V, ()>(self.context, existing, key, |_| ()).map_err(|abort| self.doom(abort))? {
+        let began = self.begin_epoch();
+        let sight = look_at::<V, ()>(self.context, existing, key, began, |_| ());
+        match sight.map_err(|abort| self.doom(abort))? {
             Sight::Present(..) => Ok(Some(false)),
             Sight::Superseded => Ok(None),
             Sight::Absent => {
                 let span = self.push_row(row, len_bytes)?;
                 self.push_found(Found { record: existing, entry }, Change::Put(span))?;
+                self.context.note_revived().map_err(|abort| self.doom(abort))?;
                 Ok(Some(true))
             }
         }
