@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use ensilo_disk::Disk;
-use ensilo_epoch::Epoch;
+use ensilo_epoch::{Epoch, EpochOptions};
 use ensilo_log::{EpochClock, Found, GenerationOptions, Log, LogOptions, OpenError, ReplayError};
 use ensilo_txn::{Advance, Engine, EngineOptions, Fault, Protocol, Replayer};
 
@@ -68,6 +68,7 @@ pub(crate) fn open<P: Protocol>(
         found.plant_replay_past_durable_epoch();
     }
     let engine_options = engine_options(&options, &found);
+    check_epochs(&engine_options.epochs)?;
     let shared = Shared::new(options, engine_options)?;
     let recovery = recover(&shared, &found, &directory)?;
     let durable = begin_generation(&shared, found, disk, &directory, recovery)?;
@@ -86,6 +87,19 @@ fn engine_options(options: &Options, found: &Found) -> EngineOptions {
         epochs.snapshot_interval = Some(options.snapshot_interval());
     }
     engine_options
+}
+
+/// Whether there are epochs left to commit in.
+fn check_epochs(epochs: &EpochOptions) -> Result<()> {
+    if epochs.start() < Epoch::LAST {
+        return Ok(());
+    }
+    Err(open_failed(OpenError::Refused(format!(
+        "the numbers of epochs are used up: the next opening would begin with {}, and the last one is {}. Put the rows \
+         into a new database: `ensilo log dump` prints what is in the files",
+        epochs.start(),
+        Epoch::LAST,
+    ))))
 }
 
 /// Puts everything that is on disk into the engine.
@@ -219,5 +233,25 @@ fn replay_failed(error: ReplayError, directory: &Path) -> Error {
     match error {
         ReplayError::OutOfMemory => Error::OutOfMemory(Abort::out_of_memory(ensilo_txn::TableId::NONE)),
         error => open_failed(OpenError::Replay { file: directory.to_path_buf(), error }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_whose_epochs_are_used_up_is_refused() {
+        let starting_from =
+            |first_epoch| EpochOptions { first_epoch, epochs_per_snapshot: 1024, ..EpochOptions::default() };
+        let last_start = (Epoch::LAST.get() / 1024) * 1024;
+        assert!(check_epochs(&starting_from(Epoch::new(last_start))).is_ok());
+        for first in [last_start + 1, Epoch::LAST.get(), Epoch::LAST.get() + 1] {
+            let refused = check_epochs(&starting_from(Epoch::new(first))).unwrap_err();
+            assert!(
+                matches!(&refused, Error::Open(error) if matches!(**error, OpenError::Refused(_))),
+                "{refused}"
+            );
+        }
     }
 }

@@ -8,7 +8,7 @@ use ensilo_slab::Pool;
 use ensilo_sync::CachePadded;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::barrier;
-use ensilo_sync::sync::Mutex;
+use ensilo_sync::sync::{Mutex, MutexGuard};
 
 use crate::advancer::Advancer;
 use crate::epoch::SnapshotInterval;
@@ -59,11 +59,12 @@ impl Epochs {
     /// epoch: everything that was ever committed was committed before it.
     ///
     /// # Panics
-    /// When the system has no thread left to advance the epochs.
+    /// When the system has no thread left to advance the epochs, or the first epoch would come after [`Epoch::LAST`].
     #[must_use]
     pub fn new(options: EpochOptions, pool: Arc<Pool>) -> Arc<Epochs> {
         let interval = SnapshotInterval::new(options.epochs_per_snapshot);
-        let first = interval.start_from(options.first_epoch).get().max(4 * interval.epochs());
+        let first = options.start().get();
+        assert!(first <= Epoch::LAST.get(), "no epoch is left to begin in");
         let numbers = Numbers {
             global: first,
             snapshot: first,
@@ -149,12 +150,28 @@ impl Epochs {
         Participant::new(Arc::clone(self))
     }
 
-    /// Moves the global epoch on by one and derives what is over: one tick.
+    /// Moves the global epoch on by one, unless it is the last, and derives what is over: one tick.
     ///
     /// Participants are never waited for. Two ticks at once come one after the other.
     pub fn advance(&self) {
-        let mut numbers = self.ticking.lock().unwrap_or_else(PoisonError::into_inner);
-        numbers.global = self.next_epoch(&mut numbers).get();
+        self.tick(&mut self.lock_numbers());
+    }
+
+    /// Moves the global epoch on if it is `epoch` or an earlier one. Returns whether it is later now: there is none after [`Epoch::LAST`].
+    pub fn advance_past(&self, epoch: Epoch) -> bool {
+        let mut numbers = self.lock_numbers();
+        if numbers.global <= epoch.get() {
+            self.tick(&mut numbers);
+        }
+        numbers.global > epoch.get()
+    }
+
+    fn lock_numbers(&self) -> MutexGuard<'_, Numbers> {
+        self.ticking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tick(&self, numbers: &mut Numbers) {
+        numbers.global = self.next_epoch(numbers).get();
         // Release: [epoch] whoever reads this epoch sees what was visible at the barriers of earlier ticks.
         self.published.global.store(numbers.global, Ordering::Release);
         barrier::heavy();
@@ -169,14 +186,15 @@ impl Epochs {
         self.published.derived_at.store(numbers.global, Ordering::Release);
     }
 
-    /// The epoch that follows: the next number, or the next snapshot epoch if it is time for one.
+    /// The epoch that follows: the next number, or the next snapshot epoch if it is time for one. The last epoch follows itself.
     fn next_epoch(&self, numbers: &mut Numbers) -> Epoch {
         let global = Epoch::new(numbers.global);
-        let Some(snapshot_interval) = self.snapshot_interval else { return Epoch::new(numbers.global + 1) };
+        let next = Epoch::new(numbers.global + 1).min(Epoch::LAST);
+        let Some(snapshot_interval) = self.snapshot_interval else { return next };
         let next_start = self.interval.next_start(global);
         let is_due = numbers.interval_began.elapsed() >= snapshot_interval;
-        if !is_due && numbers.global + 1 < next_start.get() {
-            return Epoch::new(numbers.global + 1);
+        if next_start > Epoch::LAST || !is_due && next < next_start {
+            return next;
         }
         numbers.interval_began = Instant::now();
         next_start

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::Epoch;
+use crate::epoch::SnapshotInterval;
 
 /// How fast epochs go by.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +19,15 @@ pub struct EpochOptions {
     pub first_epoch: Epoch,
     /// Who moves the global epoch on.
     pub advance: Advance,
+}
+
+impl EpochOptions {
+    /// The epoch that a database with these options begins in: [`Epoch::LAST`] or a later one if there is none in which anything can commit.
+    #[must_use]
+    pub fn start(&self) -> Epoch {
+        let interval = SnapshotInterval::new(self.epochs_per_snapshot);
+        interval.start_from(self.first_epoch).max(Epoch::new(4 * interval.epochs()))
+    }
 }
 
 impl Default for EpochOptions {

@@ -346,3 +346,28 @@ fn snapshots_come_by_the_clock_and_leave_epochs_out() {
     drop(late_guard);
     assert!(ticks_until_freed(&epochs, &worker) <= 2);
 }
+
+#[test]
+fn the_last_epoch_comes_step_by_step_and_stays() {
+    let epochs = Epochs::new(
+        EpochOptions {
+            epochs_per_snapshot: 1024,
+            snapshot_interval: Some(Duration::ZERO),
+            first_epoch: Epoch::new(Epoch::LAST.get() - 2000),
+            advance: Advance::Manual,
+            ..EpochOptions::default()
+        },
+        Pool::new(None),
+    );
+    let mut before = epochs.global_epoch();
+    for _ in 0..1100 {
+        assert!(epochs.advance_past(before) || before == Epoch::LAST);
+        let now = epochs.global_epoch();
+        assert_eq!(now, Epoch::new(before.get() + 1).min(Epoch::LAST));
+        assert!(epochs.memory_horizon() <= before.min(Epoch::new(Epoch::LAST.get() - 1)));
+        before = now;
+    }
+    assert_eq!(before, Epoch::LAST);
+    // Who asks for an epoch that is past gets no tick.
+    assert!(epochs.advance_past(Epoch::new(5)));
+}

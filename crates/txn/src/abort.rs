@@ -28,6 +28,8 @@ pub enum AbortReason {
     LogFailed,
     /// The transaction holds more than one transaction can: [`TRANSACTION_LIMITS`].
     TransactionTooLarge,
+    /// The last epoch has come, in which nothing commits: numbers of epochs have 40 bits.
+    EpochsExhausted,
 }
 
 /// What bounds a transaction, in words.
@@ -36,7 +38,7 @@ pub const TRANSACTION_LIMITS: &str =
 
 impl AbortReason {
     /// Every reason, in the order in which they are counted.
-    pub const ALL: [AbortReason; 10] = [
+    pub const ALL: [AbortReason; 11] = [
         AbortReason::ReadValidation,
         AbortReason::NodeValidation,
         AbortReason::LockHeld,
@@ -47,6 +49,7 @@ impl AbortReason {
         AbortReason::StoreDropped,
         AbortReason::LogFailed,
         AbortReason::TransactionTooLarge,
+        AbortReason::EpochsExhausted,
     ];
 
     /// Whether the same transaction may succeed when it is run again.
@@ -59,6 +62,7 @@ impl AbortReason {
                 | AbortReason::StoreDropped
                 | AbortReason::LogFailed
                 | AbortReason::TransactionTooLarge
+                | AbortReason::EpochsExhausted
         )
     }
 
@@ -76,6 +80,7 @@ impl AbortReason {
             AbortReason::StoreDropped => "table dropped",
             AbortReason::LogFailed => "log failed",
             AbortReason::TransactionTooLarge => "transaction too large",
+            AbortReason::EpochsExhausted => "epochs used up",
         }
     }
 

@@ -21,11 +21,15 @@ impl GlobalTid {
         GlobalTid(CachePadded::new(AtomicU64::new(0)))
     }
 
-    /// The next TID, if it lies in `epoch`; `None` when TIDs of a later epoch have been given out, or this one's are used up.
+    /// The next TID, if it lies in `epoch`; `None` when TIDs of a later epoch have been given out, or this one's are used up, or it is the
+    /// last one.
     ///
     /// Relaxed throughout: all TIDs that the caller has seen were given out before, which is all that it has to know, and operations on
     /// one word have one order.
     pub(crate) fn next_in(&self, epoch: Epoch) -> Option<Tid> {
+        if epoch >= Epoch::LAST {
+            return None;
+        }
         loop {
             let tid = Tid::from_raw(self.0.fetch_add(Tid::STEP, Ordering::Relaxed) + Tid::STEP);
             match tid.epoch().cmp(&epoch) {
@@ -61,6 +65,13 @@ mod tests {
         tids.0.store(last, Ordering::Relaxed);
         assert_eq!(tids.next_in(Epoch::new(7)), None);
         assert_eq!(tids.next_in(Epoch::new(8)).unwrap().epoch(), Epoch::new(8));
+    }
+
+    #[test]
+    fn the_last_epoch_has_no_tids() {
+        let tids = GlobalTid::new();
+        assert!(tids.next_in(Epoch::new(Epoch::LAST.get() - 1)).is_some());
+        assert_eq!(tids.next_in(Epoch::LAST), None);
     }
 
     #[test]

@@ -25,6 +25,7 @@ const SEQUENCE_BITS: u32 = 21;
 const SEQUENCE_MAX: u64 = (1 << SEQUENCE_BITS) - 1;
 const EPOCH_SHIFT: u32 = SEQUENCE_SHIFT + SEQUENCE_BITS;
 const EPOCH_BITS: u32 = 40;
+const _: () = assert!(Epoch::LAST.get() == (1 << EPOCH_BITS) - 1 && EPOCH_SHIFT + EPOCH_BITS == u64::BITS);
 
 /// A transaction id: epoch and sequence, without status bits.
 ///
@@ -63,14 +64,16 @@ impl Tid {
         Epoch::new(self.0 >> EPOCH_SHIFT)
     }
 
-    /// The smallest TID in `epoch` that is larger than `self`, or `None` when the epoch has no sequence number left.
+    /// The smallest TID in `epoch` that is larger than `self`, or `None` when the epoch has no sequence number left, or is the last one.
     ///
     /// # Panics
     /// In debug builds when `self` lies in a later epoch: the global epoch never goes back.
     #[must_use]
     pub fn next_in(self, epoch: Epoch) -> Option<Tid> {
         debug_assert!(self.epoch() <= epoch, "a TID of a future epoch was observed");
-        debug_assert!(epoch.get() < 1 << EPOCH_BITS, "the epoch counter is exhausted");
+        if epoch >= Epoch::LAST {
+            return None;
+        }
         if self.epoch() < epoch {
             return Some(Tid(epoch.get() << EPOCH_SHIFT | 1 << SEQUENCE_SHIFT));
         }
@@ -176,8 +179,15 @@ mod tests {
     }
 
     #[test]
+    fn the_last_epoch_has_no_tids() {
+        for seen in [Tid::ZERO, Tid::before(Epoch::LAST), Tid(u64::MAX & !STATUS)] {
+            assert_eq!(seen.next_in(Epoch::LAST), None);
+        }
+    }
+
+    #[test]
     fn status_bits_leave_the_tid_alone() {
-        let tid = Tid::ZERO.next_in(Epoch::new((1 << EPOCH_BITS) - 1)).unwrap();
+        let tid = Tid::ZERO.next_in(Epoch::new(Epoch::LAST.get() - 1)).unwrap();
         let word = TidWord::deleted(tid).locked();
         assert_eq!(word.tid(), tid);
         assert!(word.is_locked() && word.is_latest() && word.is_absent());

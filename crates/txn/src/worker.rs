@@ -106,7 +106,7 @@ impl<P: Protocol> Worker<P> {
     }
 
     #[inline]
-    fn parts(&mut self) -> (&Arc<Engine<P>>, &mut WorkerState<P>) {
+    pub(crate) fn parts(&mut self) -> (&Arc<Engine<P>>, &mut WorkerState<P>) {
         match &mut self.state {
             Some(state) => (&self.engine, state),
             None => unreachable!("the state leaves in drop only"),

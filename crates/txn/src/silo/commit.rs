@@ -13,7 +13,7 @@
 use ensilo_epoch::Epoch;
 use ensilo_index::Masstree;
 use ensilo_slab::OutOfMemory;
-use ensilo_sync::{Backoff, barrier};
+use ensilo_sync::barrier;
 
 use super::collect::{Retired, Unhook};
 use super::context::{Change, Context, RowSpan, Spare, StorePtr, WriteEntry};
@@ -23,7 +23,7 @@ use super::variant::{Fault, Variant, has_fault};
 use crate::abort::{Abort, AbortReason};
 use crate::protocol::Committed;
 use crate::record::RecordPtr;
-use crate::store::Store;
+use crate::store::{Store, TableId};
 use crate::tid::{Tid, TidWord};
 
 /// Why a commit stopped before it installed anything. The locks are free again.
@@ -56,7 +56,7 @@ impl<V: Variant> Transaction<'_, V> {
                 Ok(committed) => return Ok(committed),
                 Err(Stop::Abort(abort)) => return Err(abort),
                 Err(Stop::LogFull) => self.wait_for_log()?,
-                Err(Stop::EpochExhausted(epoch)) => self.wait_for_epoch_after(epoch),
+                Err(Stop::EpochExhausted(epoch)) => self.leave_epoch(epoch)?,
             }
         }
     }
@@ -209,7 +209,7 @@ impl<V: Variant> Transaction<'_, V> {
         for &stamp in self.context.nodes.stamps() {
             // SAFETY: the stamp was taken by this transaction, under the guard that it still holds.
             if !unsafe { Masstree::is_current(stamp, &self.guard) } {
-                return Err(Abort::new(AbortReason::NodeValidation, crate::TableId::NONE, &[]));
+                return Err(Abort::new(AbortReason::NodeValidation, TableId::NONE, &[]));
             }
         }
         Ok(())
@@ -390,12 +390,13 @@ impl<V: Variant> Transaction<'_, V> {
         }
     }
 
+    /// Moves on to an epoch after this one, in which there are TIDs again: epochs may be long, and nobody else may be about to.
     #[cold]
-    fn wait_for_epoch_after(&self, epoch: Epoch) {
-        let mut backoff = Backoff::new();
-        while self.guard.epochs().global_epoch() <= epoch {
-            backoff.wait();
+    fn leave_epoch(&self, epoch: Epoch) -> Result<(), Abort> {
+        if self.guard.epochs().advance_past(epoch) {
+            return Ok(());
         }
+        Err(Abort::new(AbortReason::EpochsExhausted, TableId::NONE, &[]))
     }
 }
 
@@ -424,3 +425,6 @@ fn needs_replacement<V: Variant>(write: &WriteEntry, len_bytes: usize) -> bool {
     let is_deleted = write.observed.is_absent() && write.observed != TidWord::PLACEHOLDER;
     is_deleted || !write.record.fits(len_bytes) || !V::OVERWRITES && !write.observed.is_absent()
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
