@@ -52,6 +52,8 @@ enum Command {
     Verify(files::VerifyArguments),
     /// Give up what damage has made unreachable, so that a database can be opened again.
     Repair(files::RepairArguments),
+    /// Save the rows of a damaged database that can be read into a new one, and list what is lost.
+    Salvage(files::SalvageArguments),
     /// Copy a database that is not open; opening the copy is the restore.
     Backup(files::BackupArguments),
 }
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Command::Checkpoint(command) => files::checkpoint(&command),
         Command::Verify(arguments) => files::verify(&arguments),
         Command::Repair(arguments) => files::repair(&arguments),
+        Command::Salvage(arguments) => files::salvage(&arguments),
         Command::Backup(arguments) => files::backup(&arguments),
     }
 }

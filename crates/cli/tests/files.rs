@@ -123,6 +123,44 @@ fn damage_is_found_named_and_given_up_only_on_request() {
     assert!(told(0, &["checkpoint", "create"], &[&database]).contains("checkpoint 1:"));
 }
 
+/// The number in front of `what` in a text.
+fn number_before(text: &str, what: &str) -> u64 {
+    let (before, _) = text.split_once(what).unwrap_or_else(|| panic!("{what}: {text}"));
+    before.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn what_can_be_read_of_a_damaged_checkpoint_is_saved_and_the_rest_is_listed() {
+    let directory = Directory::new("salvage");
+    let database = directory.join("database");
+    let rows = ["--records", "20000", "--mix", "rmw=100", "--workers", "1", "--prefault-mib", "0"];
+    let short = ["--seconds", "0.2", "--warmup", "0", "--no-checkpoints", "--quiet", "--no-check"];
+    told(0, &[&["bench", "ycsb"][..], &rows, &short, &["--data-dir"]].concat(), &[&database]);
+    told(0, &["checkpoint", "create"], &[&database]);
+    let parts = fs::read_dir(database.join("checkpoint-1")).unwrap().map(|entry| entry.unwrap().path());
+    let part = parts.max_by_key(|part| fs::metadata(part).unwrap().len()).unwrap();
+    let name = part.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut bytes = fs::read(&part).unwrap();
+    bytes[4096 + 1000] ^= 1;
+    fs::write(&part, bytes).unwrap();
+    // An opening, `verify` and `repair` name it, and what can be done.
+    for command in [&["verify"][..], &["checkpoint", "create"], &["repair", "--accept-loss-after-epoch", "9"]]
+    {
+        let refused = told(1, command, &[&database]);
+        assert!(refused.contains(&name) && refused.contains("ensilo salvage"), "{command:?}: {refused}");
+    }
+    let target = directory.join("saved");
+    let saved = told(0, &["salvage"], &[&database, &target]);
+    let (lost, kept) = (number_before(&saved, " records in"), number_before(&saved, " rows saved, "));
+    assert!(lost > 0 && kept > 0 && lost + kept == 20_000, "{saved}");
+    assert!(saved.contains(&name) && saved.contains("(usertable)") && saved.contains("before "), "{saved}");
+    assert!(told(0, &["verify"], &[&target]).contains("everything up to epoch"));
+    told(0, &["checkpoint", "create"], &[&target]);
+    assert!(told(0, &["checkpoint", "list"], &[&target]).contains(&format!(": {kept} rows")));
+    assert!(told(1, &["salvage"], &[&database, &target]).contains("name another directory"));
+    assert!(told(0, &["salvage", "--help"], &[]).contains("What is lost is listed"));
+}
+
 #[test]
 fn a_cut_of_the_newest_log_file_is_found() {
     let directory = Directory::new("cut");

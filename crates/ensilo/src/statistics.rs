@@ -33,6 +33,8 @@ pub struct Statistics {
 pub struct TableStatistics {
     /// Its name.
     pub name: String,
+    /// Its number, by which the tools for a database's files name it.
+    pub number: u32,
     /// Its rows.
     pub records: u64,
     /// The bytes of its rows, of their older versions and of its tree.
@@ -165,6 +167,7 @@ fn table_statistics<P: Protocol>(
     });
     TableStatistics {
         name: table.name.to_string(),
+        number: table.store.id().0,
         records: shared.records.of(table.store.id()),
         memory_bytes: memory_of(engine, table.store.id()),
         indexes: indexes.collect(),

@@ -5,6 +5,7 @@ mod checkpoint;
 mod log;
 mod output;
 mod repair;
+mod salvage;
 mod shown_disk;
 mod verify;
 
@@ -12,4 +13,5 @@ pub(crate) use backup::{BackupArguments, backup};
 pub(crate) use checkpoint::{CheckpointCommand, checkpoint};
 pub(crate) use log::{LogCommand, log};
 pub(crate) use repair::{RepairArguments, repair};
+pub(crate) use salvage::{SalvageArguments, salvage};
 pub(crate) use verify::{VerifyArguments, verify};

@@ -15,7 +15,8 @@ use crate::output::{Output, failed};
 #[command(after_help = "\
 What `ensilo verify` names as lost stays lost: a repair makes the rest usable again. It gives up every transaction
 after the epoch that is accepted, also those that could still be read, so that what remains is one consistent point.
-All files are first copied to before-repair-<n> in the database's directory.
+All files are first copied to before-repair-<n> in the database's directory. Damage of a checkpoint no repair mends: see
+`ensilo salvage`.
 
 To undo a repair, close the database, remove its MANIFEST, its log files and its checkpoints, and move what before-repair-<n>
 holds into their places; elsewhere-<k> in it has the files of a log directory outside, which the repair has named.

@@ -24,7 +24,7 @@ use super::scan::{Needed, needed_up_to};
 use super::survey::Names;
 use crate::format::{BlockCodec, EarlierFile, LogFileName, LoggerFiles, Manifest};
 
-pub(super) use target::UNFINISHED;
+pub(super) use target::{LOG, Target, UNFINISHED};
 
 /// What a backup holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

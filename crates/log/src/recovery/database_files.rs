@@ -190,7 +190,7 @@ fn first_needed(first: u64, sealed: impl Iterator<Item = (u64, Epoch)>, begin_ep
 }
 
 impl FinishedCheckpoint {
-    fn entry(&self) -> CheckpointEntry {
+    pub(super) fn entry(&self) -> CheckpointEntry {
         let mut parts = Vec::new();
         let mut tables = std::collections::BTreeMap::new();
         for written in &self.written {

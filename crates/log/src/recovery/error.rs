@@ -135,10 +135,10 @@ pub enum Finding {
 pub enum Consequence {
     /// Transactions after this epoch; those up to it can be had by a repair, unless other files are damaged too.
     After(Epoch),
-    /// Rows that did not change since the checkpoint. No repair brings them back.
+    /// Rows that did not change since the checkpoint. No repair brings them back; a salvage saves the others.
     Checkpoint,
     /// What changed while the checkpoint was made, up to this epoch: without it the checkpoint is no state that ever was. No repair
-    /// brings it back.
+    /// brings it back; a salvage saves what there is.
     LogOfCheckpoint(Epoch),
     /// It cannot be told which files belong to the database. No repair brings it back.
     Everything,
@@ -215,9 +215,11 @@ impl Consequence {
             Consequence::After(epoch) => format!(
                 "restore a backup, or give up everything after epoch {epoch} by a repair with --accept-loss-after-epoch {epoch}"
             ),
-            Consequence::Checkpoint | Consequence::LogOfCheckpoint(_) | Consequence::Everything => {
-                "restore a backup".to_owned()
+            Consequence::Checkpoint | Consequence::LogOfCheckpoint(_) => {
+                "restore a backup, or save the rows that can be read into a new database by ensilo salvage"
+                    .to_owned()
             }
+            Consequence::Everything => "restore a backup".to_owned(),
         }
     }
 }

@@ -193,7 +193,7 @@ fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
 }
 
 fn unfinished_backup(dir: &Path) -> OpenError {
-    let why = "holds a backup that was not finished, which is of no use; remove it";
+    let why = "holds a copy of a database that was not finished, which is of no use; remove it";
     OpenError::Refused(format!("{} {why}", dir.display()))
 }
 
@@ -414,7 +414,8 @@ impl Found {
     }
 }
 
-fn new_manifest() -> Manifest {
+/// That of a new database, which was never opened.
+pub(super) fn new_manifest() -> Manifest {
     Manifest {
         database: DatabaseId::random(),
         generation: 0,

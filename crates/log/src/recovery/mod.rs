@@ -21,6 +21,7 @@ mod own_manifest;
 mod progress;
 mod repair;
 mod replay;
+mod salvage;
 mod scan;
 mod sealed_files;
 mod survey;
@@ -39,6 +40,7 @@ pub use inspect::{Found, GenerationOptions, inspect, manifest_of};
 pub use progress::{Progress, ProgressReport};
 pub use repair::{Repaired, repair};
 pub use replay::{Replay, Replayed};
+pub use salvage::{LostRecords, RecordKey, Salvaged, SalvagedTable, salvage};
 pub(crate) use sealed_files::SealedFiles;
 pub use verify::{Verified, verify};
 

@@ -17,7 +17,7 @@ use super::manifest_file::{MANIFEST, read_manifest, spelled_path};
 use super::progress::Progress;
 use super::replay::replay;
 use super::survey::{Survey, survey};
-use super::verify::Nowhere;
+use super::verify::{Nowhere, verify_locked};
 use crate::format::Manifest;
 
 /// What a repair has done.
@@ -42,6 +42,7 @@ pub struct Repaired {
 ///
 /// # Errors
 /// [`OpenError::Refused`] when nothing is damaged, or not even everything up to that epoch is there; it says up to which epoch it is.
+/// [`OpenError::Damaged`] for damage that no repair mends; what is left can be had by [`crate::salvage`].
 /// The other errors as in [`crate::inspect`]. The database is as it was, and the copy is gone, unless the last step failed, the sync of a
 /// manifest that is in place: then it is as it was or repaired, and the copy stays.
 pub fn repair(disk: &Arc<dyn Disk>, dir: &Path, accept_loss_after: Epoch) -> Result<Repaired, OpenError> {
@@ -49,6 +50,9 @@ pub fn repair(disk: &Arc<dyn Disk>, dir: &Path, accept_loss_after: Epoch) -> Res
     let lock = take_lock(&**disk, dir)?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
     let found = survey(&**disk, dir, &manifest, Depth::Full)?;
+    if found.damages.is_empty() {
+        return Err(unseen_damage(&**disk, dir)?);
+    }
     let kept_to = accept_loss_after.min(check_request(&found, accept_loss_after)?);
     let files = found.replay_files(dir, &manifest, kept_to);
     replay(&**disk, &files, &Nowhere, 1, &Progress::new())?;
@@ -82,14 +86,28 @@ fn remove_unless_needed(disk: &dyn Disk, dir: &Path, generation: u64, copy: &Pat
     }
 }
 
+/// Why there is nothing to repair where the files are all there and the log is whole: the worst that reading all of them finds, which no
+/// repair mends, or that it finds nothing.
+fn unseen_damage(disk: &dyn Disk, dir: &Path) -> Result<OpenError, OpenError> {
+    let mut worst: Option<Damage> = None;
+    verify_locked(disk, dir, &mut |damage| {
+        if worst.as_ref().is_none_or(|worst| worst.consequence < damage.consequence) {
+            worst = Some(damage);
+        }
+    })?;
+    Ok(worst.map_or_else(nothing_is_damaged, |damage| OpenError::Damaged(Box::new(damage))))
+}
+
+fn nothing_is_damaged() -> OpenError {
+    OpenError::Refused("nothing is damaged, and nothing was given up".to_owned())
+}
+
 /// The epoch up to which everything is there, if a repair up to `kept_to` makes sense.
 fn check_request(found: &Survey, kept_to: Epoch) -> Result<Epoch, OpenError> {
     let worst =
         found.damages.iter().map(|damage| (damage.consequence, damage)).max_by_key(|(worst, _)| *worst);
     match worst {
-        None => Err(OpenError::Refused(
-            "nothing is damaged as far as repair can tell, and nothing was given up".to_owned(),
-        )),
+        None => Err(nothing_is_damaged()),
         Some((Consequence::After(reachable), _)) if kept_to > reachable => Err(OpenError::Refused(format!(
             "transactions after epoch {reachable} are lost already: accept the loss of everything after epoch {reachable}, or after an earlier one"
         ))),

@@ -22,6 +22,8 @@ pub(super) struct Survey {
     pub(super) damages: Vec<Damage>,
     /// `D`: everything up to here was stored, and nothing after it counts. Without damage, that is.
     pub(super) durable_epoch: Epoch,
+    /// Everything up to here can be read in the log, whatever is damaged. The checkpoint is another matter.
+    pub(super) reachable_epoch: Epoch,
     /// No epoch in any file is later.
     pub(super) largest_epoch: Epoch,
     /// Empty log files of an opening that was interrupted.
@@ -102,6 +104,7 @@ impl Surveyor<'_> {
         let reach = chains.iter().map(|chain| chain.reach).min().unwrap_or(self.manifest.first_epoch);
         Ok(Survey {
             durable_epoch: before(reach),
+            reachable_epoch: before(self.reachable(reach)),
             largest_epoch: self.largest_epoch(&chains),
             damages: self.damages(reach),
             chains,
@@ -249,9 +252,14 @@ impl Surveyor<'_> {
         seen.chain(checkpoint).chain(known).max().unwrap_or_default()
     }
 
-    /// What the flaws mean, if the log reaches `reach`.
+    /// How far the log can be read, if the last generation's reaches `reach`.
+    fn reachable(&self, reach: Epoch) -> Epoch {
+        self.earlier_reach.map_or(reach, |earlier| earlier.min(reach))
+    }
+
+    /// What the flaws mean, if the log of the last generation reaches `reach`.
     fn damages(&self, reach: Epoch) -> Vec<Damage> {
-        let reach = self.earlier_reach.map_or(reach, |earlier| earlier.min(reach));
+        let reach = self.reachable(reach);
         let checkpoint_end = self.manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.end_epoch);
         let of_log = match checkpoint_end {
             // A checkpoint is made while transactions go on: without the log up to its end it is no state that ever was.

@@ -1,4 +1,4 @@
-//! The directory that a backup is made in.
+//! The directory that a backup, or another new database, is made in.
 //!
 //! # Crash
 //! The first thing in the directory is a mark, synced with its name; the last is the manifest, and then the mark goes. A directory with the
@@ -25,8 +25,8 @@ use crate::recovery::verify::verify_locked;
 
 /// The mark of a backup that is being made.
 pub(in crate::recovery) const UNFINISHED: &str = "BACKUP.unfinished";
-/// The directory for log files within a backup.
-const LOG: &str = "log";
+/// The directory for log files within it.
+pub(in crate::recovery) const LOG: &str = "log";
 
 /// What is to be copied.
 pub(super) struct Source<'a> {
@@ -41,6 +41,14 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// Where the parts of the checkpoint lie, in the database and in the backup.
+    fn checkpoint_directories(&self) -> Vec<&Path> {
+        let parts = self.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts);
+        let mut directories: Vec<&Path> = parts.filter_map(|part| Path::new(&part.path).parent()).collect();
+        directories.dedup();
+        directories
+    }
+
     /// What the file `copy` of a backup in `dir` was copied from, if it was.
     fn original(&self, dir: &Path, copy: &Path) -> Option<PathBuf> {
         let within = copy.strip_prefix(dir).ok()?;
@@ -61,17 +69,17 @@ pub(super) fn copy_to(
     dir: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<BackedUp, OpenError> {
-    let target = Target::claim(disk, source, dir)?;
+    let target = Target::claim(disk, source.dir, source.manifest, dir)?;
     let copied = target.fill(source, watch);
     if copied.is_err() {
         // What cannot be removed does no harm.
-        let _ = target.give_up(source);
+        let _ = target.give_up(&source.checkpoint_directories());
     }
     copied
 }
 
-/// A directory that a backup is made in, with the mark.
-struct Target<'t> {
+/// A directory that a database is made in, with the mark.
+pub(in crate::recovery) struct Target<'t> {
     disk: &'t dyn Disk,
     dir: &'t Path,
     /// Whether the directory was there before.
@@ -79,10 +87,16 @@ struct Target<'t> {
 }
 
 impl<'t> Target<'t> {
-    /// Puts the mark into a directory that is empty or missing.
-    fn claim(disk: &'t dyn Disk, source: &Source<'_>, dir: &'t Path) -> Result<Self, OpenError> {
+    /// Puts the mark into a directory that is empty or missing, and lies neither in a database nor where the one in `source`, with this
+    /// manifest, keeps its log.
+    pub(in crate::recovery) fn claim(
+        disk: &'t dyn Disk,
+        source: &Path,
+        manifest: &Manifest,
+        dir: &'t Path,
+    ) -> Result<Self, OpenError> {
         refuse_within_database(disk, dir)?;
-        refuse_within_log(source, dir)?;
+        refuse_within_log(source, manifest, dir)?;
         let was_there = disk.exists(dir).map_err(OpenError::io("look for", dir))?;
         create_directory(disk, dir).map_err(OpenError::io("create", dir))?;
         refuse_unless_empty(disk, dir)?;
@@ -109,56 +123,72 @@ impl<'t> Target<'t> {
         copy.copy_checkpoint()?;
         let earlier = copy.copy_log()?;
         let Copy { files, bytes, .. } = copy;
-        self.begin_generation(source, earlier)?;
-        self.verify(source)?;
-        let mark = self.dir.join(UNFINISHED);
-        self.disk.remove(&mark).map_err(OpenError::io("remove", &mark))?;
-        self.sync(self.dir)?;
-        Ok(BackedUp { durable_epoch: source.durable_epoch, files, bytes })
-    }
-
-    /// Begins a generation without anything in it, and installs its manifest.
-    fn begin_generation(&self, source: &Source<'_>, earlier: Vec<EarlierFile>) -> Result<(), OpenError> {
-        let first_epoch = Epoch::new(source.largest_epoch.get() + 1);
-        let manifest = Manifest {
+        self.begin_generation(&Manifest {
             generation: source.manifest.generation + 1,
-            first_epoch,
+            first_epoch: Epoch::new(source.largest_epoch.get() + 1),
             durable_epoch: source.durable_epoch,
             loggers: vec![LoggerFiles { directory: LOG.to_owned(), first_sequence: 1 }],
             earlier,
             ..source.manifest.clone()
-        };
-        let (database, generation) = (manifest.database, manifest.generation);
-        NewGeneration::create(self.disk, database, generation, first_epoch, &[self.dir.join(LOG)], 0)
-            .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
-        install_manifest(self.disk, self.dir, &manifest)
+        })?;
+        // What is damaged there was copied so, and is told of the file that it was copied from: the copy goes.
+        self.verify(|damage| {
+            let file = source.original(self.dir, &damage.file).unwrap_or(damage.file);
+            Damage { file, ..damage }
+        })?;
+        self.finish()?;
+        Ok(BackedUp { durable_epoch: source.durable_epoch, files, bytes })
     }
 
-    /// Reads the copy. What is damaged there was copied so, and is told of the file that it was copied from: the copy goes.
-    fn verify(&self, source: &Source<'_>) -> Result<(), OpenError> {
+    pub(in crate::recovery) fn directory(&self) -> &Path {
+        self.dir
+    }
+
+    /// Creates a directory in it.
+    pub(in crate::recovery) fn create(&self, directory: &Path) -> Result<(), OpenError> {
+        create_directory(self.disk, directory).map_err(OpenError::io("create", directory))
+    }
+
+    /// Makes the log file of a generation without anything in it, and installs its manifest.
+    pub(in crate::recovery) fn begin_generation(&self, manifest: &Manifest) -> Result<(), OpenError> {
+        let Manifest { database, generation, first_epoch, .. } = *manifest;
+        NewGeneration::create(self.disk, database, generation, first_epoch, &[self.dir.join(LOG)], 0)
+            .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
+        install_manifest(self.disk, self.dir, manifest)
+    }
+
+    /// Reads all of it, and fails with the first damage, as `named` names it.
+    pub(in crate::recovery) fn verify(&self, named: impl FnOnce(Damage) -> Damage) -> Result<(), OpenError> {
         let mut first = None;
         verify_locked(self.disk, self.dir, &mut |damage| {
             first.get_or_insert(damage);
         })?;
-        let Some(damage) = first else { return Ok(()) };
-        let file = source.original(self.dir, &damage.file).unwrap_or(damage.file);
-        Err(OpenError::Damaged(Box::new(Damage { file, ..damage })))
+        first.map_or(Ok(()), |damage| Err(OpenError::Damaged(Box::new(named(damage)))))
     }
 
-    /// Removes everything, the mark last. Without a mark nothing is removed: what is there then is a whole backup.
-    fn give_up(&self, source: &Source<'_>) -> Result<(), OpenError> {
+    /// Removes the mark: the database is whole.
+    pub(in crate::recovery) fn finish(&self) -> Result<(), OpenError> {
+        let mark = self.dir.join(UNFINISHED);
+        self.disk.remove(&mark).map_err(OpenError::io("remove", &mark))?;
+        self.sync(self.dir)
+    }
+
+    /// Removes everything, the mark last. Without a mark nothing is removed: what is there then is a whole database.
+    pub(in crate::recovery) fn give_up(
+        &self,
+        checkpoint_directories: &[impl AsRef<Path>],
+    ) -> Result<(), OpenError> {
         self.put_mark_back()?;
         for name in [MANIFEST, MANIFEST_NEW] {
             remove_if_there(self.disk, &self.dir.join(name))?;
         }
         self.sync(self.dir)?;
-        for part in source.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts) {
-            if let Some(directory) = self.dir.join(&part.path).parent() {
-                remove_directory(self.disk, directory)?;
-            }
+        for directory in checkpoint_directories {
+            remove_directory(self.disk, &self.dir.join(directory))?;
         }
         remove_directory(self.disk, &self.dir.join(LOG))?;
         remove_if_there(self.disk, &self.dir.join(LOCK))?;
+        self.sync(self.dir)?;
         self.remove_mark()
     }
 
@@ -184,7 +214,7 @@ impl<'t> Target<'t> {
         self.disk.remove_dir(self.dir).map_err(OpenError::io("remove", self.dir))
     }
 
-    fn sync(&self, directory: &Path) -> Result<(), OpenError> {
+    pub(in crate::recovery) fn sync(&self, directory: &Path) -> Result<(), OpenError> {
         self.disk.sync_dir(directory).map_err(OpenError::io("sync", directory))
     }
 }
@@ -246,7 +276,7 @@ impl Copy<'_> {
     }
 }
 
-/// A directory of a database is no place for a backup: the database removes what it does not know.
+/// A directory of a database is no place for another one: the database removes what it does not know.
 fn refuse_within_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let plain = without_detours(dir).map_err(OpenError::io("find", dir))?;
     for directory in plain.ancestors() {
@@ -256,20 +286,20 @@ fn refuse_within_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> 
                 true => format!("{} holds a database already", dir.display()),
                 false => format!("{} lies within the database {}", dir.display(), directory.display()),
             };
-            return Err(OpenError::Refused(format!("{why}; name another directory for the backup")));
+            return Err(OpenError::Refused(format!("{why}; name another directory")));
         }
     }
     Ok(())
 }
 
 /// Nor is a directory that the database keeps its log in, wherever that lies.
-fn refuse_within_log(source: &Source<'_>, dir: &Path) -> Result<(), OpenError> {
+fn refuse_within_log(source: &Path, manifest: &Manifest, dir: &Path) -> Result<(), OpenError> {
     let plain = without_detours(dir).map_err(OpenError::io("find", dir))?;
-    for spelled in source.manifest.log_directories() {
-        let log = spelled_path(source.dir, spelled);
+    for spelled in manifest.log_directories() {
+        let log = spelled_path(source, spelled);
         if plain.starts_with(without_detours(&log).map_err(OpenError::io("find", &log))?) {
             return Err(OpenError::Refused(format!(
-                "{} lies within {}, where the database keeps its log; name another directory for the backup",
+                "{} lies within {}, where the database keeps its log; name another directory",
                 dir.display(),
                 log.display()
             )));
@@ -295,7 +325,7 @@ fn refuse_unless_empty(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     // A new file system has this in its root.
     match listed.into_iter().find(|entry| entry.name != "lost+found") {
         Some(entry) => Err(OpenError::Refused(format!(
-            "{} is not empty, it holds {}; name another directory for the backup",
+            "{} is not empty, it holds {}; name another directory",
             dir.display(),
             entry.name
         ))),

@@ -8,5 +8,6 @@ mod model;
 mod names;
 mod recovery;
 mod repair;
+mod salvage;
 mod tools;
 mod writer;

@@ -1,0 +1,186 @@
+//! Saving what is left of a damaged database into a new one.
+//!
+//! A repair gives up the end of a log, and what it keeps is a state that was. There is no such way where a checkpoint is damaged: rows
+//! that did not change since are nowhere else. A salvage reads every valid block of the checkpoint, and the log as far as it counts, and
+//! makes a new database of the rows that are whole. What is lost it lists.
+//!
+//! # Invariants
+//! - S1: the damaged database is only read.
+//! - S2: a row is taken whole or not at all. A row of which only changes are left is lost.
+//! - S3: the new database can be opened only when all of it is written, synced and verified.
+
+mod part;
+mod rows;
+mod write;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ensilo_disk::Disk;
+use ensilo_epoch::Epoch;
+
+use self::part::read_part;
+use self::rows::{Gathering, Kept};
+use self::write::write_database;
+use super::backup::Target;
+use super::chain::Depth;
+use super::error::{Consequence, Damage, OpenError};
+use super::given_up::{GivenUp, count_given_up};
+use super::inspect::{check_is_database, missing_manifest, take_shared_lock};
+use super::manifest_file::read_manifest;
+use super::progress::Progress;
+use super::replay::replay;
+use super::survey::{Survey, survey};
+use crate::format::Manifest;
+
+/// What a salvage has saved, and what not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Salvaged {
+    /// Tables, by number, of which anything was saved or lost.
+    pub tables: Vec<SalvagedTable>,
+    /// Changes of transactions up to this epoch were applied, and of none after it.
+    pub kept_to: Epoch,
+    /// Everything up to this epoch is known to have been stored.
+    pub stored_to: Epoch,
+    /// If not `None`, the log does not reach up to this epoch, the end of the checkpoint: the rows are not those of one moment, but of
+    /// several between the two epochs.
+    pub mixed_to: Option<Epoch>,
+    /// How much of the log that is given up could still be read.
+    pub given_up: GivenUp,
+    /// What a look at the files has found. The places that cannot be read in the checkpoint are in `lost`.
+    pub damages: Vec<Damage>,
+    /// The places in the checkpoint that cannot be read.
+    pub lost: Vec<LostRecords>,
+}
+
+/// A table of a salvaged database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SalvagedTable {
+    /// Its number.
+    pub table: u32,
+    /// Its rows in the new database.
+    pub rows: u64,
+    /// Records of the checkpoint that could not be read. Those of rows that changed after it began are in the log, and were saved.
+    pub lost_records: u64,
+    /// Rows of which the log has only changes, and that are lost for want of what was changed.
+    pub incomplete_rows: u64,
+}
+
+/// Records of a checkpoint that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostRecords {
+    /// The part of the checkpoint.
+    pub file: PathBuf,
+    /// Where in it nothing can be read.
+    pub offset: u64,
+    /// Where it can be read again, or ends.
+    pub end: u64,
+    /// How many there are; `None` if this is not the only such place in the file.
+    pub records: Option<u64>,
+    /// The last record in the file before them.
+    pub after: Option<RecordKey>,
+    /// The first record in the file after them.
+    pub before: Option<RecordKey>,
+}
+
+/// Which record it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RecordKey {
+    /// The number of its table.
+    pub table: u32,
+    /// Its key.
+    pub key: Vec<u8>,
+}
+
+/// Makes a new database in `target`, which is empty or missing and lies in no database, of all rows of the damaged database in `dir` that
+/// can be read. The new one is verified; it has a number of its own. As much memory is needed as the rows take.
+///
+/// # Errors
+/// [`OpenError`]; what was made of the new database is gone. [`OpenError::Damaged`] if it cannot be told which files belong to the
+/// database; [`OpenError::Refused`] for a target that is none.
+pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvaged, OpenError> {
+    check_is_database(&**disk, dir)?;
+    let _lock = take_shared_lock(&**disk, dir)?;
+    let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
+    let found = survey(&**disk, dir, &manifest, Depth::Full)?;
+    if let Some(damage) = found.damages.iter().find(|damage| damage.consequence == Consequence::Everything) {
+        return Err(OpenError::Damaged(Box::new(damage.clone())));
+    }
+    let target = Target::claim(&**disk, dir, &manifest, target)?;
+    let source = Source { disk, dir, manifest: &manifest, found: &found };
+    let salvaged = source.salvage_into(&target);
+    if salvaged.is_err() {
+        // What cannot be removed does no harm.
+        let _ = target.give_up(&[write::CHECKPOINT]);
+    }
+    salvaged
+}
+
+/// A damaged database.
+struct Source<'s> {
+    disk: &'s Arc<dyn Disk>,
+    dir: &'s Path,
+    manifest: &'s Manifest,
+    found: &'s Survey,
+}
+
+impl Source<'_> {
+    fn salvage_into(&self, target: &Target<'_>) -> Result<Salvaged, OpenError> {
+        let Source { disk, manifest, found, .. } = *self;
+        let gathering = Gathering::default();
+        let (lost, read) = self.read_checkpoint(&gathering)?;
+        self.read_log(&gathering)?;
+        let kept = gathering.finish();
+        let stored_to = found.stored_epoch(manifest);
+        let last_epoch = found.largest_epoch.max(stored_to);
+        write_database(disk, target, &kept, last_epoch)?;
+        let end = manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.end_epoch);
+        Ok(Salvaged {
+            tables: self.tables(&kept, &read),
+            kept_to: manifest.counted_to(found.reachable_epoch),
+            stored_to,
+            mixed_to: end.filter(|&end| end > found.reachable_epoch),
+            given_up: count_given_up(&**disk, found, found.reachable_epoch)?,
+            damages: found.damages.clone(),
+            lost,
+        })
+    }
+
+    /// Gathers the records of the checkpoint. Returns the places that cannot be read, and how many records of each table can be.
+    fn read_checkpoint(
+        &self,
+        gathering: &Gathering,
+    ) -> Result<(Vec<LostRecords>, BTreeMap<u32, u64>), OpenError> {
+        let (mut lost, mut read) = (Vec::new(), BTreeMap::new());
+        if let Some(checkpoint) = &self.manifest.checkpoint {
+            for part in &checkpoint.parts {
+                let identity = super::survey::part_identity(self.manifest, checkpoint.id, part);
+                let path = self.dir.join(&part.path);
+                lost.extend(read_part(&**self.disk, &path, &identity, part, gathering, &mut read)?);
+            }
+        }
+        Ok((lost, read))
+    }
+
+    /// Gathers the changes of the log, as far as it counts.
+    fn read_log(&self, gathering: &Gathering) -> Result<(), OpenError> {
+        let mut log = self.found.replay_files(self.dir, self.manifest, self.found.reachable_epoch);
+        log.retain(|file| !file.is_checkpoint());
+        replay(&**self.disk, &log, gathering, 1, &Progress::new()).map(|_| ())
+    }
+
+    fn tables(&self, kept: &Kept, read: &BTreeMap<u32, u64>) -> Vec<SalvagedTable> {
+        let mut tables: BTreeMap<u32, SalvagedTable> = BTreeMap::new();
+        for &(table, records) in self.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.tables) {
+            let read = read.get(&table).copied().unwrap_or(0);
+            tables.entry(table).or_default().lost_records = records.saturating_sub(read);
+        }
+        kept.rows.keys().for_each(|record| tables.entry(record.table).or_default().rows += 1);
+        kept.incomplete
+            .iter()
+            .for_each(|record| tables.entry(record.table).or_default().incomplete_rows += 1);
+        tables.iter_mut().for_each(|(&table, salvaged)| salvaged.table = table);
+        tables.into_values().collect()
+    }
+}

@@ -1,0 +1,112 @@
+//! The rows as they come together from a checkpoint and a log, in any order.
+//!
+//! The rule is that of [`Replay`]: the base with the largest TID wins, and each word takes the value of the latest patch after it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::RecordKey;
+use crate::format::{Change, Write};
+use crate::recovery::{Replay, ReplayError};
+
+/// Takes writes.
+#[derive(Debug, Default)]
+pub(super) struct Gathering(Mutex<BTreeMap<RecordKey, Gathered>>);
+
+/// What has come for a key.
+#[derive(Debug, Default)]
+struct Gathered {
+    /// The latest put or delete, with its TID.
+    base: Option<(u64, Option<Box<[u8]>>)>,
+    /// The latest value of each word that a patch after the base has set: its index, the TID and the word.
+    words: Vec<(u32, u64, u64)>,
+}
+
+/// A row, and the TID that changed it last.
+#[derive(Debug)]
+pub(super) struct KeptRow {
+    pub(super) tid: u64,
+    pub(super) row: Box<[u8]>,
+}
+
+/// What there is when everything has come.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    pub(super) rows: BTreeMap<RecordKey, KeptRow>,
+    /// Rows of which there are only changes.
+    pub(super) incomplete: Vec<RecordKey>,
+}
+
+impl Gathering {
+    pub(super) fn finish(self) -> Kept {
+        let mut kept = Kept::default();
+        for (key, gathered) in self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            match gathered.base {
+                Some((_, None)) => {}
+                Some((tid, Some(row))) => match patched(tid, row, &gathered.words) {
+                    Some(row) => _ = kept.rows.insert(key, row),
+                    None => kept.incomplete.push(key),
+                },
+                None => kept.incomplete.push(key),
+            }
+        }
+        kept
+    }
+}
+
+/// A row with all words set that were changed; `None` if one of them lies outside of it, so that it is not the row that was changed.
+fn patched(tid: u64, mut row: Box<[u8]>, words: &[(u32, u64, u64)]) -> Option<KeptRow> {
+    let mut last = tid;
+    for &(index, tid, word) in words {
+        let rest = row.get_mut(index as usize * 8..).filter(|rest| !rest.is_empty())?;
+        let len = rest.len().min(8);
+        rest[..len].copy_from_slice(&word.to_le_bytes()[..len]);
+        last = last.max(tid);
+    }
+    Some(KeptRow { tid: last, row })
+}
+
+impl Gathered {
+    fn take(&mut self, write: &Write<'_>) {
+        match &write.change {
+            Change::Put(row) => self.take_base(write.tid, Some((*row).into())),
+            Change::Delete => self.take_base(write.tid, None),
+            Change::Patch(words) => {
+                words.clone().for_each(|(index, word)| self.take_word(index, write.tid, word))
+            }
+        }
+    }
+
+    fn take_base(&mut self, tid: u64, row: Option<Box<[u8]>>) {
+        if self.base.as_ref().is_none_or(|(base, _)| *base <= tid) {
+            self.base = Some((tid, row));
+            self.words.retain(|word| word.1 > tid);
+        }
+    }
+
+    fn take_word(&mut self, index: u32, tid: u64, word: u64) {
+        if self.base.as_ref().is_some_and(|(base, _)| *base >= tid) {
+            return;
+        }
+        match self.words.iter_mut().find(|known| known.0 == index) {
+            Some(known) if known.1 > tid => {}
+            Some(known) => *known = (index, tid, word),
+            None => self.words.push((index, tid, word)),
+        }
+    }
+}
+
+impl Replay for Gathering {
+    type Worker<'r> = ();
+
+    fn worker(&self) {}
+
+    fn apply(&self, (): &mut (), writes: &[Write<'_>]) -> Result<(), ReplayError> {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for write in writes {
+            let key = RecordKey { table: write.table, key: write.key.to_vec() };
+            rows.entry(key).or_default().take(write);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Writing salvaged rows as a new database.
+//!
+//! # Crash
+//! As for a backup: the mark of something unfinished is there first, then the checkpoint, then the manifest; the mark goes when all was
+//! verified.
+
+use std::sync::Arc;
+
+use ensilo_disk::Disk;
+use ensilo_epoch::Epoch;
+
+use super::rows::{Kept, KeptRow};
+use crate::format::{CheckpointEntry, LoggerFiles, Manifest, epoch_of};
+use crate::recovery::backup::{LOG, Target};
+use crate::recovery::checkpoint_writer::{CheckpointPlace, CheckpointWriterOptions};
+use crate::recovery::database_files::FinishedCheckpoint;
+use crate::recovery::error::OpenError;
+use crate::recovery::inspect::{new_manifest, take_lock};
+
+/// The directory of the checkpoint.
+pub(super) const CHECKPOINT: &str = "checkpoint-1";
+
+/// Makes a database of these rows, in which nothing has an epoch after `last_epoch`.
+pub(super) fn write_database(
+    disk: &Arc<dyn Disk>,
+    target: &Target<'_>,
+    kept: &Kept,
+    last_epoch: Epoch,
+) -> Result<(), OpenError> {
+    let _lock = take_lock(&**disk, target.directory())?;
+    let epochs = kept.rows.values().map(|row| epoch_of(row.tid));
+    let last_epoch = epochs.max().unwrap_or_default().max(last_epoch);
+    let new = new_manifest();
+    let checkpoint = write_checkpoint(disk, target, &new, kept, last_epoch)?;
+    target.begin_generation(&Manifest {
+        generation: 1,
+        first_epoch: Epoch::new(last_epoch.get() + 1),
+        durable_epoch: last_epoch,
+        next_checkpoint: checkpoint.id + 1,
+        loggers: vec![LoggerFiles { directory: LOG.to_owned(), first_sequence: 1 }],
+        checkpoint: Some(checkpoint),
+        ..new
+    })?;
+    target.verify(|damage| damage)?;
+    target.finish()
+}
+
+fn write_checkpoint(
+    disk: &Arc<dyn Disk>,
+    target: &Target<'_>,
+    new: &Manifest,
+    kept: &Kept,
+    last_epoch: Epoch,
+) -> Result<CheckpointEntry, OpenError> {
+    let directory = target.directory().join(CHECKPOINT);
+    target.create(&directory)?;
+    let place = CheckpointPlace {
+        disk: Arc::clone(disk),
+        database: new.database,
+        id: 1,
+        begin_epoch: last_epoch,
+        directory: directory.clone(),
+        spelled: CHECKPOINT.to_owned(),
+    };
+    let write = || {
+        let mut writer = place.writer(0, CheckpointWriterOptions::default())?;
+        for (record, KeptRow { tid, row }) in &kept.rows {
+            writer.record(record.table, &record.key, *tid, row.len(), words(row))?;
+        }
+        writer.finish()
+    };
+    let written = vec![write().map_err(OpenError::io("write", &directory))?];
+    target.sync(&directory)?;
+    Ok(FinishedCheckpoint { place: place.clone(), end_epoch: last_epoch, written }.entry())
+}
+
+/// The words of a row; the last one is filled up with zeros.
+fn words(row: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    row.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    })
+}

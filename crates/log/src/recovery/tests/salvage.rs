@@ -1,0 +1,283 @@
+//! What is left of a damaged database is saved whole or not at all, and what is lost is listed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ensilo_disk::{Disk, Faults, SimulatedDisk};
+use ensilo_epoch::Epoch;
+
+use super::history::Run;
+use super::model::{AnyOrder, OneWrite, Op, RowKey, Rows, Transaction, Versions};
+use super::writer::{DIR, FILE_BYTES, TestLog, recover, rows_up_to};
+use crate::recovery::{
+    Consequence, Dumped, Finding, GenerationOptions, OpenError, Progress, RecordKey, Salvaged, dump, inspect,
+    repair, salvage, verify,
+};
+
+const TARGET: &str = "saved";
+const TABLE: u32 = 5;
+const PART: &str = "db/checkpoint-1/part-0.ckpt";
+
+fn as_disk(disk: &Arc<SimulatedDisk>) -> Arc<dyn Disk> {
+    Arc::clone(disk) as Arc<dyn Disk>
+}
+
+fn save(disk: &Arc<SimulatedDisk>) -> Result<Salvaged, OpenError> {
+    salvage(&as_disk(disk), Path::new(DIR), Path::new(TARGET))
+}
+
+fn contents(disk: &SimulatedDisk) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = disk.files().into_iter().map(|(path, _)| path);
+    files
+        .filter(|path| path.starts_with(DIR) && !path.ends_with("LOCK"))
+        .map(|path| (path.clone(), disk.contents(&path).unwrap()))
+        .collect()
+}
+
+/// The rows of the new database, which is verified and opened.
+fn saved_rows(disk: &Arc<SimulatedDisk>) -> Rows {
+    let verified = verify(&**disk, Path::new(TARGET), &mut |damage| panic!("{damage}")).unwrap();
+    assert_eq!(verified.damages, 0);
+    let found = inspect(&as_disk(disk), Path::new(TARGET)).unwrap();
+    let target = AnyOrder::default();
+    found.replay(&target, 1, &Progress::new()).unwrap();
+    let options = GenerationOptions {
+        directories: vec![Path::new(TARGET).join("log")],
+        file_bytes: FILE_BYTES,
+        first_epoch: Epoch::new(found.largest_epoch().get() + 1),
+    };
+    found.next_generation(&options).unwrap();
+    target.rows()
+}
+
+fn key(number: u8) -> Vec<u8> {
+    vec![0, number]
+}
+
+fn row(number: u8) -> Vec<u8> {
+    vec![number; 20_001]
+}
+
+fn tid(epoch: u64, sequence: u64) -> u64 {
+    epoch << 24 | sequence << 3
+}
+
+fn write(tid: u64, number: u8, op: Op) -> Transaction {
+    Transaction { tid, writes: vec![OneWrite { table: TABLE, key: key(number), op }] }
+}
+
+/// Sixty rows of a checkpoint in several blocks, and changes after it.
+fn sixty_rows() -> (Arc<SimulatedDisk>, Rows) {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut log = TestLog::open(&disk, 1);
+    let first = log.first_epoch.get();
+    let tids = |number: u8| tid(first, u64::from(number) + 1);
+    let puts: Vec<_> = (0..60).map(|number| write(tids(number), number, Op::Put(row(number)))).collect();
+    log.round(&[puts], Epoch::new(first + 1));
+    let versions: Versions<Vec<u8>> =
+        (0..60).map(|number| ((TABLE, key(number)), (tids(number), row(number)))).collect();
+    log.checkpoint(Epoch::new(first + 1), &versions, 1);
+    let after = [
+        write(tid(first + 1, 1), 14, Op::Put(row(140))),
+        write(tid(first + 1, 2), 14, Op::Patch(vec![(1, 77)])),
+        write(tid(first + 1, 3), 15, Op::Delete),
+        write(tid(first + 1, 4), 100, Op::Put(row(100))),
+        write(tid(first + 1, 5), 0, Op::Patch(vec![(2500, u64::MAX)])),
+    ];
+    log.round(&[after.to_vec()], Epoch::new(first + 2));
+    drop(log);
+    let rows = recover(&disk, 1).unwrap().0;
+    assert_eq!(rows.len(), 60);
+    (disk, rows)
+}
+
+/// The keys of each block of the part with records, and where it begins.
+fn blocks(disk: &SimulatedDisk) -> Vec<(u64, Vec<Vec<u8>>)> {
+    let mut blocks = Vec::new();
+    dump(disk, Path::new(PART), &mut |dumped| match dumped {
+        Dumped::Block(sealed) => blocks.push((sealed.header.offset, Vec::new())),
+        Dumped::Record(record) => blocks.last_mut().unwrap().1.push(record.key.to_vec()),
+        _ => {}
+    })
+    .unwrap();
+    blocks.retain(|(_, keys)| !keys.is_empty());
+    blocks
+}
+
+#[test]
+fn a_damaged_block_of_a_checkpoint_costs_its_rows_alone() {
+    let (disk, rows) = sixty_rows();
+    let blocks = blocks(&disk);
+    assert!(blocks.len() > 3);
+    let (offset, lost) = blocks[1].clone();
+    assert!(lost.contains(&key(14)) && lost.contains(&key(15)));
+    disk.flip(Path::new(PART), (offset + 1000) * 8).unwrap();
+    let before = contents(&disk);
+    // An opening refuses it; a repair finds it too, and says what can be done.
+    let refused = recover(&disk, 1).unwrap_err();
+    let damage = refused.damage().unwrap();
+    assert_eq!((damage.offset, damage.consequence), (Some(offset), Consequence::Checkpoint));
+    let repaired = repair(&as_disk(&disk), Path::new(DIR), Epoch::new(1)).unwrap_err();
+    assert_eq!(repaired.damage(), Some(damage));
+    assert!(repaired.to_string().contains("ensilo salvage"), "{repaired}");
+    let salvaged = save(&disk).unwrap();
+    // Rows that changed since are in the log.
+    let expected: Rows =
+        rows.into_iter().filter(|((_, key), _)| !lost.contains(key) || *key == self::key(14)).collect();
+    assert_eq!(saved_rows(&disk), expected);
+    let record = |key: &Vec<u8>| Some(RecordKey { table: TABLE, key: key.clone() });
+    let [place] = &salvaged.lost[..] else { panic!("{:?}", salvaged.lost) };
+    assert_eq!((place.offset, place.end), (offset, blocks[2].0));
+    assert_eq!(place.records, Some(lost.len() as u64));
+    assert_eq!(
+        (&place.after, &place.before),
+        (&record(blocks[0].1.last().unwrap()), &record(&blocks[2].1[0]))
+    );
+    let [table] = &salvaged.tables[..] else { panic!("{:?}", salvaged.tables) };
+    assert_eq!((table.table, table.rows), (TABLE, expected.len() as u64));
+    assert_eq!((table.lost_records, table.incomplete_rows), (lost.len() as u64, 0));
+    assert_eq!(salvaged.mixed_to, None);
+    assert_eq!(contents(&disk), before);
+}
+
+#[test]
+fn a_row_of_which_only_changes_are_left_is_lost_and_counted() {
+    let (disk, rows) = sixty_rows();
+    let blocks = blocks(&disk);
+    // The first row was changed by words alone.
+    disk.flip(Path::new(PART), (blocks[0].0 + 70) * 8).unwrap();
+    let salvaged = save(&disk).unwrap();
+    assert_eq!(salvaged.tables[0].incomplete_rows, 1);
+    assert_eq!((&salvaged.lost[0].after, salvaged.lost.len()), (&None, 1));
+    let expected: Rows = rows.into_iter().filter(|((_, key), _)| !blocks[0].1.contains(key)).collect();
+    assert_eq!(saved_rows(&disk), expected);
+}
+
+#[test]
+fn a_checkpoint_that_is_gone_or_cut_leaves_what_can_be_read() {
+    let (intact, rows) = sixty_rows();
+    let blocks = blocks(&intact);
+    let disk = Arc::new(intact.fork());
+    disk.delete(Path::new(PART)).unwrap();
+    let salvaged = save(&disk).unwrap();
+    assert_eq!(salvaged.tables[0].lost_records, 60);
+    assert_eq!(salvaged.lost[0].records, Some(60));
+    assert!(salvaged.damages.iter().any(|damage| damage.finding == Finding::Missing));
+    let keys: Vec<RowKey> = saved_rows(&disk).into_keys().collect();
+    assert_eq!(keys, [(TABLE, key(14)), (TABLE, key(100))]);
+    // Cut within its last block but one, and without a header.
+    let disk = Arc::new(intact.fork());
+    let at = blocks.len() - 2;
+    disk.open(Path::new(PART)).unwrap().set_len(blocks[at].0 + 100).unwrap();
+    disk.flip(Path::new(PART), 20 * 8).unwrap();
+    let salvaged = save(&disk).unwrap();
+    let lost: Vec<&Vec<u8>> = blocks[at..].iter().flat_map(|(_, keys)| keys).collect();
+    assert_eq!(salvaged.tables[0].lost_records, lost.len() as u64);
+    let expected: Rows = rows.into_iter().filter(|((_, key), _)| !lost.contains(&key)).collect();
+    assert_eq!(saved_rows(&disk), expected);
+}
+
+#[test]
+fn of_a_damaged_log_what_counts_is_saved() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut run = Run::new(&disk, 1, 3);
+    for _ in 0..4 {
+        (0..3).for_each(|_| run.round());
+        run.rotate(0);
+    }
+    run.round();
+    let (history, stored) = (run.history.clone(), run.log.durable_epoch);
+    drop(run);
+    let sealed = disk.files().into_iter().map(|(path, _)| path);
+    let sealed = sealed.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
+    for path in sealed.collect::<Vec<_>>() {
+        let damaged = Arc::new(disk.fork());
+        damaged.flip(&path, (4096 + 70) * 8).unwrap();
+        let error = recover(&damaged, 1).unwrap_err();
+        let Consequence::After(kept) = error.damage().unwrap().consequence else { panic!("{error}") };
+        let salvaged = save(&damaged).unwrap();
+        assert_eq!((salvaged.kept_to, salvaged.stored_to, salvaged.mixed_to), (kept, stored, None));
+        assert_eq!(salvaged.lost, []);
+        assert!(salvaged.given_up.transactions > 0);
+        assert_eq!(saved_rows(&damaged), rows_up_to(&history, kept), "{}", path.display());
+    }
+}
+
+#[test]
+fn whatever_is_damaged_no_row_is_saved_that_never_was() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut run = Run::new(&disk, 2, 21);
+    (0..4).for_each(|_| run.round());
+    run.checkpoint(3);
+    run.rotate(0);
+    (0..3).for_each(|_| run.round());
+    run.log.close();
+    let rows = rows_up_to(&run.history, run.log.durable_epoch);
+    drop(run);
+    let parts =
+        disk.files().into_iter().filter(|(path, _)| path.extension().is_some_and(|ext| ext == "ckpt"));
+    let mut lossy = 0;
+    for (path, bytes) in parts.collect::<Vec<_>>() {
+        for byte in (4096..bytes).step_by(23) {
+            let damaged = Arc::new(disk.fork());
+            damaged.flip(&path, byte * 8 + byte % 8).unwrap();
+            let salvaged = save(&damaged).unwrap();
+            let saved = saved_rows(&damaged);
+            let what = format!("byte {byte} of {}", path.display());
+            assert!(saved.iter().all(|(key, row)| rows.get(key) == Some(row)), "{what}");
+            let missing = (rows.len() - saved.len()) as u64;
+            let lost: u64 = salvaged.tables.iter().map(|table| table.lost_records).sum();
+            assert!(missing <= lost && !salvaged.lost.is_empty(), "{what}: {missing} of {lost}");
+            lossy += u64::from(missing > 0);
+        }
+    }
+    assert!(lossy > 0);
+}
+
+#[test]
+fn a_salvage_that_fails_leaves_nothing_and_can_be_made_again() {
+    let (intact, _) = sixty_rows();
+    intact.flip(Path::new(PART), 5000 * 8).unwrap();
+    let before = contents(&intact);
+    let mut failures = 0;
+    for at in 1..30 {
+        for faults in [
+            Faults { seed: at, write_error_at: Some(at), ..Faults::default() },
+            Faults { seed: at, sync_error_at: Some(at), ..Faults::default() },
+            Faults { seed: at, name_error_at: Some(at), ..Faults::default() },
+        ] {
+            let disk = Arc::new(intact.fork());
+            disk.set_faults(faults);
+            let failed = save(&disk).is_err();
+            disk.set_faults(Faults::default());
+            assert_eq!(contents(&disk), before);
+            if !failed {
+                continue;
+            }
+            failures += 1;
+            for tear in 0..3 {
+                let crashed = Arc::new(disk.fork().crash(tear));
+                match inspect(&as_disk(&crashed), Path::new(TARGET)) {
+                    Ok(found) => assert!(found.is_new() || found.checkpoint().is_some()),
+                    Err(error) => assert!(matches!(error, OpenError::Refused(_)), "{error}"),
+                }
+            }
+        }
+    }
+    assert!(failures > 10, "{failures}");
+}
+
+#[test]
+fn a_target_within_the_database_or_with_something_in_it_is_refused() {
+    let (disk, _) = sixty_rows();
+    for target in ["/db", "/db/saved", "/db/log"] {
+        let refused = salvage(&as_disk(&disk), Path::new("/db"), Path::new(target)).unwrap_err();
+        assert!(matches!(refused, OpenError::Refused(_)), "{refused}");
+    }
+    // Nothing is damaged: all is saved.
+    let salvaged = save(&disk).unwrap();
+    assert_eq!((salvaged.lost.len(), salvaged.damages.len()), (0, 0));
+    assert_eq!(saved_rows(&disk), recover(&disk, 1).unwrap().0);
+    assert!(matches!(save(&disk), Err(OpenError::Refused(_))));
+}
