@@ -70,7 +70,8 @@ impl<P: Protocol> Database<P> {
     }
 
     pub(crate) fn open_on(options: Options, disk: Arc<dyn Disk>, directory: PathBuf) -> Result<Self> {
-        Self::owning(durable::open(options, disk, directory)?)
+        let open = if options.read_only { durable::open_read_only } else { durable::open };
+        Self::owning(open(options, disk, directory)?)
     }
 
     fn owning(shared: Shared<P>) -> Result<Self> {
@@ -389,7 +390,7 @@ impl<P: Protocol> Database<P> {
     /// [`Error::NotDurable`], [`Error::CheckpointFailed`], [`Error::LogFailed`], [`Error::Closed`].
     pub fn checkpoint(&self) -> Result<Checkpoint> {
         self.check_open()?;
-        let durable = self.shared.durable().ok_or(Error::NotDurable)?;
+        let durable = self.shared.written()?;
         durable.checkpoint(&self.shared.engine)
     }
 
@@ -423,7 +424,7 @@ impl<P: Protocol> Database<P> {
     /// returns, the directory holds the whole backup or cannot be opened.
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<Backup> {
         self.check_open()?;
-        let durable = self.shared.durable().ok_or(Error::NotDurable)?;
+        let durable = self.shared.written()?;
         durable.backup(target.as_ref(), self.shared.engine.statistics().memory.live_bytes)
     }
 
@@ -431,7 +432,8 @@ impl<P: Protocol> Database<P> {
     #[inline]
     #[must_use]
     pub fn durable_epoch(&self) -> Option<u64> {
-        self.shared.durable().map(|durable| durable.log.durable_epoch().get())
+        let of_log = self.shared.durable().map(|durable| durable.log.durable_epoch().get());
+        of_log.or_else(|| self.shared.read_only().map(|read_only| read_only.durable_epoch.get()))
     }
 
     /// The ticket of an epoch that [`Request::transact_with_epoch`] has answered with.
@@ -439,8 +441,8 @@ impl<P: Protocol> Database<P> {
     /// # Errors
     /// [`Error::NotDurable`] when the database is in memory only.
     pub fn ticket(&self, epoch: u64) -> Result<Ticket> {
-        let durable = self.shared.durable().ok_or(Error::NotDurable)?;
-        Ok(Ticket::new(Epoch::new(epoch), Arc::clone(&durable.log)))
+        let log = self.shared.log().ok_or(Error::NotDurable)?;
+        Ok(Ticket::new(Epoch::new(epoch), Arc::clone(log)))
     }
 
     /// Closes the database for all handles: every request from now on fails with [`Error::Closed`]. Jobs under way are waited for;

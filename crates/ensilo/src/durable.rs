@@ -17,6 +17,7 @@ mod condition;
 mod options;
 mod pace;
 mod progress;
+mod read_only;
 mod schedule;
 mod statistics;
 mod walk;
@@ -37,6 +38,7 @@ pub use condition::{Degraded, DegradedReason, Event};
 pub(crate) use options::DurableOptions;
 pub(crate) use progress::RecoveryHook;
 pub use progress::RecoveryProgress;
+pub(crate) use read_only::{ReadOnly, open_read_only};
 pub use statistics::{DurabilityStatistics, RecoveryStatistics};
 
 use crate::error::{Abort, Name};

@@ -39,6 +39,7 @@ pub struct Options {
     pub(crate) retries: u32,
     pub(crate) durability: Option<Durability>,
     pub(crate) durable: DurableOptions,
+    pub(crate) read_only: bool,
     pub(crate) on_recovery: Option<RecoveryHook>,
     pub(crate) on_event: Option<EventHook>,
     pub(crate) pool: PoolOptions,
@@ -56,6 +57,7 @@ impl Default for Options {
             retries: 1000,
             durability: None,
             durable: DurableOptions::default(),
+            read_only: false,
             on_recovery: None,
             on_event: None,
             pool: PoolOptions { threads, queue_len_max: 1024, pin_to_cores: true },
@@ -112,6 +114,24 @@ impl Options {
     /// `Stored` is an error.
     pub fn durability(mut self, level: Durability) -> Self {
         self.durability = Some(level);
+        self
+    }
+
+    /// Opens the database in a directory for reading only. Nothing in the directory changes, so that neither room on the disk nor a right to
+    /// write is needed, and the options for log and checkpoints mean nothing. All requests that read, snapshots among them, go as ever, and
+    /// what they read counts as stored; a transaction that has written ends with [`Error::ReadOnly`] when it commits, and so does every
+    /// change of tables and indexes, [`Database::checkpoint`] and [`Database::backup`].
+    ///
+    /// Several openings may read a database at once; one that writes keeps them out, and they keep it out. What was written after the last
+    /// sync before a crash may show here, and be gone after a power failure.
+    ///
+    /// ```no_run
+    /// # fn main() -> ensilo::Result<()> {
+    /// let db = ensilo::Database::options().read_only(true).open("accounts")?;
+    /// # Ok(()) }
+    /// ```
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
         self
     }
 
@@ -256,6 +276,7 @@ impl Options {
     /// As [`Options::in_memory`].
     pub fn in_memory_with<P: Protocol>(self) -> Result<Database<P>> {
         self.check()?;
+        require(!self.read_only, "read_only", "false in memory, where there is nothing to read")?;
         if self.durability == Some(Durability::Stored) {
             return Err(Error::NotDurable);
         }

@@ -85,10 +85,10 @@ impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
         body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
     ) -> Result<(R, Ticket)> {
         let shared = self.database.shared();
-        let durable = shared.durable().ok_or(Error::NotDurable)?;
+        let log = shared.log().ok_or(Error::NotDurable)?;
         let outcome = run(shared, self.retries, &mut self.on_abort, body);
         let Visible { value, epoch } = outcome.map_err(|undone| undone.error)?;
-        Ok((value, Ticket::new(epoch, Arc::clone(&durable.log))))
+        Ok((value, Ticket::new(epoch, Arc::clone(log))))
     }
 
     /// Like [`Request::transact_with_ticket`], but with the ticket's epoch alone, also when the database is in memory only.
@@ -178,7 +178,7 @@ pub(crate) fn submit<P: Protocol, R: Send + 'static>(
     when_full: WhenFull,
     job: impl FnOnce(&Shared<P>) -> Outcome<R> + Send + 'static,
 ) -> Result<JobHandle<R>> {
-    let log = shared.durable().map(|durable| Arc::clone(&durable.log));
+    let log = shared.log().map(Arc::clone);
     let pool = shared.pool()?;
     let (promise, handle) = crate::pool::promise(pool, log, shared.level(None)?);
     let for_job = Arc::clone(shared);

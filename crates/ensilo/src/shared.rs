@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock, PoisonError};
 
+use ensilo_log::Log;
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::barrier;
 use ensilo_sync::sync::{Mutex, MutexGuard};
@@ -11,7 +12,7 @@ use ensilo_txn::{AbortReason, Engine, EngineOptions, Protocol, Worker};
 use crate::catalog::Catalog;
 use crate::collector::{Collector, Watched};
 use crate::durability::Durability;
-use crate::durable::Durable;
+use crate::durable::{Durable, ReadOnly};
 use crate::local::Local;
 use crate::options::Options;
 use crate::pool::Pool;
@@ -41,6 +42,8 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) collector: Collector,
     /// Log and checkpoints, once they run. Never for a database in memory only.
     durable: OnceLock<Durable>,
+    /// What a database that is only read has in their place.
+    read_only: OnceLock<ReadOnly>,
 }
 
 /// The slots of all threads that have made a request.
@@ -68,6 +71,7 @@ impl<P: Protocol> Shared<P> {
             pool: OnceLock::new(),
             collector: Collector::default(),
             durable: OnceLock::new(),
+            read_only: OnceLock::new(),
         })
     }
 
@@ -139,6 +143,9 @@ impl<P: Protocol> Shared<P> {
             pool.stop();
         }
         let stored = self.durable().map_or(Ok(()), |durable| durable.close(self));
+        if let Some(read_only) = self.read_only.get() {
+            read_only.close();
+        }
         self.engine.epochs().close();
         stored
     }
@@ -172,6 +179,37 @@ impl<P: Protocol> Shared<P> {
         assert!(self.durable.set(durable).is_ok(), "a database is opened once");
     }
 
+    /// Lets the database be read from now on, and nothing else. No transaction has begun.
+    pub(crate) fn set_read_only(&self, read_only: ReadOnly) {
+        self.engine.start_log(Arc::clone(&read_only.log));
+        assert!(self.read_only.set(read_only).is_ok(), "a database is opened once");
+    }
+
+    /// What the database has in the place of log and checkpoints if it is only read.
+    pub(crate) fn read_only(&self) -> Option<&ReadOnly> {
+        self.read_only.get()
+    }
+
+    /// Log and checkpoints, which must be there.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::NotDurable`].
+    pub(crate) fn written(&self) -> Result<&Durable> {
+        match self.durable() {
+            Some(durable) => Ok(durable),
+            None if self.read_only().is_some() => Err(Error::ReadOnly),
+            None => Err(Error::NotDurable),
+        }
+    }
+
+    /// The log; of a database that is only read the one that takes nothing.
+    pub(crate) fn log(&self) -> Option<&Arc<Log>> {
+        match self.durable() {
+            Some(durable) => Some(&durable.log),
+            None => self.read_only().map(|read_only| &read_only.log),
+        }
+    }
+
     /// The level that a request waits for which asked for this one.
     ///
     /// # Errors
@@ -179,7 +217,7 @@ impl<P: Protocol> Shared<P> {
     #[inline]
     pub(crate) fn level(&self, asked: Option<Durability>) -> Result<Durability> {
         match asked {
-            Some(Durability::Stored) if self.durable().is_none() => Err(Error::NotDurable),
+            Some(Durability::Stored) if self.log().is_none() => Err(Error::NotDurable),
             Some(level) => Ok(level),
             None => Ok(self.options.durability.unwrap_or(Durability::Stored)),
         }
@@ -197,7 +235,7 @@ impl<P: Protocol> Shared<P> {
             && abort.reason() == AbortReason::LogFailed
         {
             // A log that takes nothing and has not failed was closed.
-            let failure = self.durable().and_then(|durable| durable.log.failure());
+            let failure = self.log().and_then(|log| log.failure());
             return failure.map_or(Error::Closed, Error::from_log);
         }
         if let Some(abort) = error.as_abort_mut() {

@@ -3,7 +3,7 @@
 use ensilo_txn::{AbortReason, AccountId, EngineStatistics, Protocol, TableId};
 
 use crate::catalog::{IndexState, TableCore};
-use crate::durable::{DurabilityStatistics, Durable};
+use crate::durable::{DurabilityStatistics, ReadOnly};
 use crate::shared::Shared;
 
 /// What a database has counted since it was opened, and what it holds. Made by
@@ -123,7 +123,10 @@ impl Statistics {
                 oldest_snapshot: epochs.oldest_snapshot.map(|epoch| epoch.get()),
                 workers: epochs.active_slots,
             },
-            durability: shared.durable().map(Durable::statistics),
+            durability: match shared.durable() {
+                Some(durable) => Some(durable.statistics()),
+                None => shared.read_only().map(ReadOnly::statistics),
+            },
         }
     }
 

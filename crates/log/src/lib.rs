@@ -19,8 +19,9 @@ pub use recovery::{
     BackedUp, CheckedFile, CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, Consequence, Damage,
     DatabaseFiles, Dumped, Finding, FinishedCheckpoint, Found, GenerationOptions, GivenUp,
     InstalledCheckpoint, LostRecords, NewGeneration, NewLogger, OpenError, Progress, ProgressReport,
-    RecordKey, Repaired, Replay, ReplayError, Replayed, Salvaged, SalvagedTable, Verified, WrittenParts,
-    backup, check_file, create_log_file, dump, inspect, log_identity, manifest_of, repair, salvage, verify,
+    ReadOnlyFiles, RecordKey, Repaired, Replay, ReplayError, Replayed, Salvaged, SalvagedTable, Verified,
+    WrittenParts, backup, check_file, create_log_file, dump, inspect, inspect_read_only, log_identity,
+    manifest_of, repair, salvage, verify,
 };
 pub use runtime::{
     Callback, EpochClock, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError, Stored, Watcher,

@@ -151,6 +151,9 @@ impl<P: Protocol> Shared<P> {
         if self.is_closed() {
             return Err(Error::Closed);
         }
+        if self.read_only().is_some() {
+            return Err(Error::ReadOnly);
+        }
         if self.is_in_transaction() { Err(Error::NestedRequest) } else { Ok(()) }
     }
 

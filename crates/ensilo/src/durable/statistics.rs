@@ -35,6 +35,8 @@ pub struct DurabilityStatistics {
     pub checkpoints: CheckpointStatistics,
     /// How the database was opened.
     pub recovery: RecoveryStatistics,
+    /// Whether the database is open for reading only: then it has neither a log nor checkpoints, and nothing is counted of them.
+    pub is_read_only: bool,
     /// What is wrong while the database goes on all the same; `None` if nothing is. See also
     /// [`Options::on_event`](crate::Options::on_event).
     pub degraded: Option<Degraded>,
@@ -75,6 +77,7 @@ impl DurabilityStatistics {
             log_buffer_wait_time: log.buffer_wait_time,
             checkpoints,
             recovery,
+            is_read_only: false,
             degraded: None,
         }
     }

@@ -25,6 +25,7 @@ impl Error {
     pub(crate) fn from_log(error: LogError) -> Self {
         match error {
             LogError::Closed => Error::Closed,
+            LogError::ReadOnly => Error::ReadOnly,
             error => Error::LogFailed(Box::new(error)),
         }
     }

@@ -12,6 +12,7 @@ mod failures;
 mod full_disk;
 mod futures;
 mod log_records;
+mod read_only;
 mod refusals;
 mod reopening;
 mod two_disks;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ensilo_disk::is_disk_full;
 use ensilo_epoch::Epoch;
 
 use crate::format::{BlockDamage, DatabaseId, FORMAT_VERSION, HeaderDamage, LogFileName, Malformed};
@@ -245,9 +246,12 @@ impl fmt::Display for OpenError {
                 file.display()
             ),
             OpenError::Damaged(damage) => damage.fmt(f),
-            OpenError::Io { doing, path, error } if error.kind() == io::ErrorKind::StorageFull => {
-                write!(f, "the disk is full: cannot {doing} {}: {error}", path.display())
-            }
+            OpenError::Io { doing, path, error } if is_disk_full(error) => write!(
+                f,
+                "the disk is full: cannot {doing} {}: {error}; make room there. A few pages let a database be opened, a checkpoint then frees \
+                 log; opening it for reading only needs none",
+                path.display()
+            ),
             OpenError::Io { doing, path, error } => write!(f, "cannot {doing} {}: {error}", path.display()),
             OpenError::Replay { file, error } => write!(f, "cannot replay {}: {error}", file.display()),
             OpenError::Refused(why) => f.write_str(why),

@@ -60,6 +60,17 @@ impl fmt::Debug for NewLogger {
 }
 
 impl NewGeneration {
+    /// The generation of a log that has no files.
+    pub(crate) fn none() -> NewGeneration {
+        NewGeneration {
+            database: DatabaseId(0),
+            generation: 0,
+            first_epoch: Epoch::default(),
+            loggers: Vec::new(),
+            sealed: SealedFiles::default(),
+        }
+    }
+
     /// Creates the first log file of a logger in each of `directories`, and those of the directories that are missing.
     ///
     /// What is in these files counts from the moment on at which a manifest names the generation. They are shorter than `file_bytes` if the

@@ -52,6 +52,8 @@ pub enum LogError {
     Unfinished,
     /// The log was closed.
     Closed,
+    /// The database is open for reading only: nothing is logged.
+    ReadOnly,
 }
 
 /// What was attempted on a file.
@@ -99,6 +101,7 @@ impl fmt::Display for LogError {
             LogError::Panicked => f.write_str("a thread of the log panicked"),
             LogError::Unfinished => f.write_str("the log was closed while a commit was under way"),
             LogError::Closed => f.write_str("the log is closed"),
+            LogError::ReadOnly => f.write_str("the database is open for reading only"),
         }
     }
 }
@@ -111,7 +114,7 @@ impl std::error::Error for LogError {
             | LogError::Sync { error, .. }
             | LogError::File { error, .. }
             | LogError::Thread { error } => Some(&**error),
-            LogError::Panicked | LogError::Unfinished | LogError::Closed => None,
+            LogError::Panicked | LogError::Unfinished | LogError::Closed | LogError::ReadOnly => None,
         }
     }
 }

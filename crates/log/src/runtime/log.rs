@@ -19,10 +19,11 @@ use super::lane::Lane;
 use super::leader::Leader;
 use super::logger::Logger;
 use super::monitor::Monitor;
-use super::options::LogOptions;
+use super::options::{EpochClock, LogOptions};
 use super::pool::Pool;
 use super::statistics::LogStatistics;
 use super::writer::LogWriter;
+use crate::format::EPOCH_END;
 use crate::recovery::NewGeneration;
 
 /// The log of an open database: its loggers, which run until it is closed or dropped, and the clock of the epochs.
@@ -74,6 +75,19 @@ impl Log {
             Ok(())
         })?;
         Ok(log)
+    }
+
+    /// A log that takes nothing: whoever commits a write is refused with [`LogError::ReadOnly`]. All that there is counts as stored. It has
+    /// neither files nor threads.
+    #[must_use]
+    pub fn read_only(disk: Arc<dyn Disk>, epochs: Arc<Epochs>) -> Arc<Log> {
+        let (files, _) = Files::new(disk, NewGeneration::none(), 0);
+        let lanes = vec![Arc::new(Lane::new(Pool::new(0, 1)))];
+        let durable = Durable::new(lanes.len(), EPOCH_END);
+        let clock = Clock::new(Arc::clone(&epochs), EpochClock::default());
+        let core = Arc::new(Core::new(epochs, lanes, durable, clock, files));
+        core.fail(LogError::ReadOnly);
+        Arc::new(Log { core, threads: Monitor::new(Vec::new()) })
     }
 
     /// A writer for one more worker. Each logger has as many workers as any other, or one less.

@@ -1,0 +1,44 @@
+//! A database whose files are only read.
+//!
+//! Nothing is written, synced, made or removed, so that neither room nor a right to write is needed. What an earlier process wrote and did not
+//! sync is shown as the system shows it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ensilo_disk::{Disk, Lock};
+
+use super::chain::Depth;
+use super::error::OpenError;
+use super::inspect::{Found, check_is_database, missing_manifest, sound_survey, take_shared_lock};
+use super::manifest_file::read_manifest;
+
+/// What a directory holds, to be read alone. As long as this lives, nobody can open it to write; others may read it.
+#[derive(Debug)]
+pub struct ReadOnlyFiles(Found);
+
+/// Stands for the share of a lock where there is no lock file: nobody ever had the database open where it lies.
+#[derive(Debug)]
+struct NeverLocked;
+
+impl Lock for NeverLocked {}
+
+impl ReadOnlyFiles {
+    /// What was found.
+    #[must_use]
+    pub fn found(&self) -> &Found {
+        &self.0
+    }
+}
+
+/// Looks at the database in `dir`, to read it. Changes nothing.
+///
+/// # Errors
+/// [`OpenError`] when there is no database, it is damaged, or somebody has it open to write.
+pub fn inspect_read_only(disk: &Arc<dyn Disk>, dir: &Path) -> Result<ReadOnlyFiles, OpenError> {
+    check_is_database(&**disk, dir)?;
+    let lock = take_shared_lock(&**disk, dir)?.unwrap_or_else(|| Box::new(NeverLocked));
+    let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
+    let survey = sound_survey(&**disk, dir, &manifest, Depth::Tail)?;
+    Ok(ReadOnlyFiles(Found::new(Arc::clone(disk), dir.to_path_buf(), lock, manifest, survey)))
+}
