@@ -145,8 +145,12 @@ fn begin_generation<P: Protocol>(
     let log = Log::start(disk, generation, Arc::clone(epochs), &log_options(&shared.options))
         .map_err(Error::from_log)?;
     log.set_full_rows_before(covered);
+    let is_overdue = schedule::is_overdue(&options.checkpoint, files.manifest().earlier.len(), &recovery);
     let hook = shared.options.on_event.clone();
     let checkpointer = Arc::new(Checkpointer::new(options.checkpoint, options.log_file_bytes, hook, files));
+    if is_overdue {
+        checkpointer.set_overdue();
+    }
     log.watch(Box::new({
         let checkpointer = Arc::clone(&checkpointer);
         move || checkpointer.call()
@@ -203,14 +207,28 @@ impl Durable {
         {
             std::panic::resume_unwind(panic);
         }
-        let last = if self.makes_last_checkpoint && self.log.failure().is_none() {
-            self.checkpointer.make_last(&shared.engine, &self.log)
-        } else {
-            Ok(())
-        };
+        let last = self.last_checkpoint(shared);
         let stored = self.log.close().map_err(Error::from_log);
         self.checkpointer.release_files();
         stored.and(last)
+    }
+
+    /// Makes the checkpoint that closing asks for, or the one that was overdue since the opening and was not made, if it takes no time that is
+    /// worth mentioning.
+    fn last_checkpoint<P: Protocol>(&self, shared: &Shared<P>) -> Result<()> {
+        const QUICK_BYTES_MAX: u64 = 64 << 20;
+        let is_quick = || shared.engine.statistics().memory.live_bytes <= QUICK_BYTES_MAX;
+        if self.log.failure().is_some() {
+            Ok(())
+        } else if self.makes_last_checkpoint {
+            self.checkpointer.make_last(&shared.engine, &self.log)
+        } else {
+            if self.checkpointer.is_overdue() && is_quick() {
+                // Nobody has asked for it. If it fails, the next opening finds it overdue again.
+                let _ = self.checkpointer.make_last(&shared.engine, &self.log);
+            }
+            Ok(())
+        }
     }
 
     pub(crate) fn statistics(&self) -> DurabilityStatistics {

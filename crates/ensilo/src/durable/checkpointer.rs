@@ -51,6 +51,8 @@ pub(crate) struct Checkpointer {
     is_called: Mutex<bool>,
     wake: Condvar,
     counters: Counters,
+    /// Whether the log that the opening has found is to be replaced by a checkpoint.
+    is_overdue: AtomicBool,
     pub(super) condition: Condition,
 }
 
@@ -132,6 +134,7 @@ impl Checkpointer {
             is_called: Mutex::new(false),
             wake: Condvar::new(),
             counters: Counters::default(),
+            is_overdue: AtomicBool::new(false),
             condition: Condition::new(hook),
         }
     }
@@ -159,6 +162,9 @@ impl Checkpointer {
         let outcome = if made.is_ok() { &self.counters.made } else { &self.counters.failed };
         outcome.fetch_add(1, Ordering::Relaxed);
         self.condition.note_checkpoint(&made);
+        if made.is_ok() {
+            self.is_overdue.store(false, Ordering::Relaxed);
+        }
         // Whether it was made or given up, files are gone.
         log.retry_files();
         made
@@ -285,9 +291,19 @@ impl Checkpointer {
         log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))
     }
 
+    /// Lets a checkpoint be made soon, unless none is made by itself: the log that the opening has found is long.
+    pub(super) fn set_overdue(&self) {
+        self.is_overdue.store(self.options.is_automatic, Ordering::Relaxed);
+    }
+
+    /// Whether a checkpoint is overdue and none was made since.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.is_overdue.load(Ordering::Relaxed)
+    }
+
     /// Makes checkpoints when they are due, and reports what happens, until stopped.
     pub(super) fn run<P: Protocol>(&self, engine: &Engine<P>, log: &Log) {
-        let mut schedule = Schedule::new(self.options, log.statistics().written_bytes);
+        let mut schedule = Schedule::new(self.options, log.statistics().written_bytes, self.is_overdue());
         loop {
             self.condition.observe(log);
             self.condition.report();

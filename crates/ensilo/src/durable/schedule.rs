@@ -2,12 +2,14 @@
 //!
 //! - By time and by growth of the log: see [`Options::checkpoint_interval`](crate::Options::checkpoint_interval) and
 //!   [`Options::checkpoint_log_bytes`](crate::Options::checkpoint_log_bytes).
+//! - Soon after an opening that found a long log, or many log files: see [`is_overdue`].
 //! - When the disk is nearly full, so that the log may soon have no room, or no checkpoint may have: a checkpoint frees log.
 //! - When the log could not make its next file: at once; as long as that lasts, again after pauses that grow.
 
 use std::time::{Duration, Instant};
 
 use super::options::CheckpointOptions;
+use super::statistics::RecoveryStatistics;
 
 /// A checkpoint is spread over so much of the time to the next one, so that transactions feel little of it at any one time.
 const SHARE: f64 = 0.8;
@@ -45,6 +47,19 @@ impl Room {
     }
 }
 
+/// Whether the log that an opening has found is so long that a checkpoint should be made soon: many files that short openings have left, or
+/// much to replay beside a small checkpoint. Else a program that never runs for long would never make one.
+pub(super) fn is_overdue(
+    options: &CheckpointOptions,
+    earlier_files: usize,
+    recovery: &RecoveryStatistics,
+) -> bool {
+    const EARLIER_FILES_MAX: usize = 8;
+    const REPLAYED_BYTES_MAX: u64 = 64 << 20;
+    let log_bytes_max = options.log_bytes.min(REPLAYED_BYTES_MAX + 2 * recovery.checkpoint_bytes);
+    earlier_files > EARLIER_FILES_MAX || recovery.log_bytes > log_bytes_max
+}
+
 /// When the last checkpoint began, and what speaks for the next one.
 #[derive(Debug)]
 pub(super) struct Schedule {
@@ -53,14 +68,16 @@ pub(super) struct Schedule {
     /// How much was logged by then.
     log_bytes: u64,
     has_failed: bool,
+    /// Whether the log that the opening has found is to be replaced by a checkpoint.
+    is_overdue: bool,
     /// While the log is short of space: when the next checkpoint may begin for that, and how long to wait after it.
     relief: Option<(Instant, Duration)>,
 }
 
 impl Schedule {
     /// A schedule that begins now, when so much was logged.
-    pub(super) fn new(options: CheckpointOptions, log_bytes: u64) -> Self {
-        Schedule { options, began: Instant::now(), log_bytes, has_failed: false, relief: None }
+    pub(super) fn new(options: CheckpointOptions, log_bytes: u64, is_overdue: bool) -> Self {
+        Schedule { options, began: Instant::now(), log_bytes, has_failed: false, is_overdue, relief: None }
     }
 
     /// How long a checkpoint may take that is to begin now, if one is.
@@ -74,6 +91,8 @@ impl Schedule {
         let within = if self.is_relief_due(now, grown, room) || is_scarce {
             // Nothing is gained by going slowly.
             Duration::ZERO
+        } else if self.is_overdue {
+            self.options.interval / 2
         } else if grown > 0 && (period >= self.options.interval || grown >= self.options.log_bytes) {
             period.min(self.options.interval).mul_f64(SHARE)
         } else {
@@ -81,6 +100,7 @@ impl Schedule {
         };
         self.began = now;
         self.log_bytes = log_bytes;
+        self.is_overdue = false;
         Some(within)
     }
 
@@ -111,7 +131,7 @@ mod tests {
 
     fn schedule(interval: Duration) -> Schedule {
         let options = CheckpointOptions { interval, log_bytes: 1000, ..DurableOptions::default().checkpoint };
-        Schedule::new(options, 0)
+        Schedule::new(options, 0, false)
     }
 
     const LONG: Duration = Duration::from_secs(3600);

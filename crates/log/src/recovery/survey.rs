@@ -406,6 +406,8 @@ impl Survey {
     ) -> Vec<EarlierFile> {
         let begin_epoch =
             manifest.checkpoint.as_ref().map_or(Epoch::default(), |checkpoint| checkpoint.begin_epoch);
+        // Every entry is of a later epoch than 0: a file without any is not needed.
+        let begin_epoch = begin_epoch.max(Epoch::new(1));
         let kept = self
             .earlier
             .iter()
