@@ -248,3 +248,24 @@ fn a_share_of_a_lock_changes_nothing_and_keeps_out_only_who_wants_it_all() {
     drop(other);
     RealDisk.lock(&path).unwrap();
 }
+
+#[test]
+fn a_reservation_makes_a_file_longer_and_never_shorter() {
+    let dir = TemporaryDirectory::new();
+    let file = RealDisk.create(&dir.join("a"), 8192).unwrap();
+    file.write_at(0, &[7; 100]).unwrap();
+    for (wanted, found) in [(100, 8192), (8192, 8192), (20_000, 20_000), (1, 20_000)] {
+        file.reserve(wanted).unwrap();
+        assert_eq!(file.len_bytes().unwrap(), found, "{wanted}");
+    }
+    let mut bytes = [1; 200];
+    file.read_at(0, &mut bytes).unwrap();
+    assert_eq!((&bytes[..100], &bytes[100..]), (&[7; 100][..], &[0; 100][..]));
+}
+
+#[test]
+fn the_free_bytes_of_a_directory_are_known() {
+    let dir = TemporaryDirectory::new();
+    assert!(RealDisk.free_bytes(&dir.0).unwrap().is_some());
+    assert!(RealDisk.free_bytes(&dir.join("missing")).is_err());
+}

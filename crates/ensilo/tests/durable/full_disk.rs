@@ -38,11 +38,11 @@ fn open_with_events(options: Options, disk: &Arc<SimulatedDisk>) -> (Database, R
     (open_with(options, disk).unwrap(), events)
 }
 
-/// Inserts large rows until the disk is full; returns how many were acknowledged.
-fn fill(db: &Database) -> u32 {
+/// Inserts rows that `row` makes until the disk is full; returns how many were acknowledged.
+fn fill(db: &Database, row: impl Fn(u32) -> Account) -> u32 {
     let accounts = db.create_table::<Account>().unwrap();
     for id in 0.. {
-        match db.transact(|tx| accounts.insert(tx, &large(id, 'x'))) {
+        match db.transact(|tx| accounts.insert(tx, &row(id))) {
             Ok(_) => {}
             Err(Error::LogFailed(failure)) => {
                 assert!(matches!(*failure, LogError::NoSpace { .. }), "{failure}");
@@ -60,7 +60,7 @@ fn what_was_acknowledged_before_the_disk_was_full_is_there_and_more_fits() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, events) = open_with_events(options(), &disk);
     set_room(&disk, ROOM);
-    let acknowledged = fill(&db);
+    let acknowledged = fill(&db, |id| large(id, 'x'));
     assert!(u64::from(acknowledged) * ROW_BYTES as u64 > MIB, "{acknowledged}: more than the first file");
     assert_eq!(degraded(&db), Some(DegradedReason::LogFailed));
     assert!(db.close().is_err());
@@ -87,6 +87,23 @@ fn what_was_acknowledged_before_the_disk_was_full_is_there_and_more_fits() {
     db.close().unwrap();
     let rows = all_rows(&open(&Arc::new(disk.crash(8))));
     assert_eq!((&rows[1], &rows[2]), (&large(1, 'y'), &large(2, 'z')));
+}
+
+#[test]
+fn what_went_on_in_the_next_file_for_want_of_room_is_recovered() {
+    // Three of them are less than the seven eighths at which a file is full, and a fourth has no room.
+    let row = |id| Account { note: "x".repeat(300_000), ..account(id) };
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = open_with(options().no_checkpoints(), &disk).unwrap();
+    set_room(&disk, 4 * MIB);
+    let acknowledged = fill(&db, row);
+    assert!(acknowledged > 6, "{acknowledged}: more than two files");
+    drop(db);
+    for seed in 0..5 {
+        let rows = all_rows(&open(&Arc::new(disk.fork().crash(seed))));
+        assert!(rows.len() >= acknowledged as usize, "{} of {acknowledged}", rows.len());
+        assert_eq!(rows, (0..rows.len() as u32).map(row).collect::<Vec<_>>());
+    }
 }
 
 fn accounts_change(db: &Database, id: u32, fill: char) {
