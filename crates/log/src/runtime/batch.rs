@@ -59,6 +59,9 @@ impl Batcher {
             let payload_bytes = block.iter().map(|piece| piece.payload().len()).sum();
             tail.make_room(block_bytes(payload_bytes), said.durable_epoch)?;
             let header = header(tail, said, !block.is_empty(), is_last);
+            if let Some((_, last)) = header.epochs {
+                tail.note_entries(last);
+            }
             self.append_block(tail, block, &header)?;
         }
         Ok(())

@@ -105,7 +105,6 @@ impl Logger {
             // Read after what was published was taken: no entry in it has a later epoch.
             let global_epoch = core.epochs.global_epoch();
             if !taken.is_empty() {
-                tail.note_entries(global_epoch);
                 lane.note_written(global_epoch);
             }
             let epochs = (tail.mark, global_epoch);

@@ -48,7 +48,7 @@ impl Tail {
         &self.core.counters[self.index]
     }
 
-    /// Entries of up to this epoch are about to be written.
+    /// Entries of up to this epoch go into the file that is written.
     pub(crate) fn note_entries(&mut self, epoch: Epoch) {
         self.largest_epoch = epoch;
     }
