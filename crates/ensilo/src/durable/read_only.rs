@@ -10,7 +10,7 @@ use ensilo_txn::Protocol;
 
 use super::checkpointer::CheckpointStatistics;
 use super::statistics::{DurabilityStatistics, RecoveryStatistics};
-use super::{open_failed, recover};
+use super::{check_epochs, open_failed, recover};
 use crate::Result;
 use crate::options::Options;
 use crate::shared::Shared;
@@ -35,6 +35,7 @@ pub(crate) fn open_read_only<P: Protocol>(
     let files = ensilo_log::inspect_read_only(&disk, &directory).map_err(open_failed)?;
     let mut engine_options = options.engine_options();
     engine_options.epochs.first_epoch = Epoch::new(files.found().largest_epoch().get() + 1);
+    check_epochs(&engine_options.epochs)?;
     let shared = Shared::new(options, engine_options)?;
     let recovery = recover(&shared, files.found(), &directory)?;
     let read_only = ReadOnly {
