@@ -73,6 +73,7 @@ pub(crate) fn open<P: Protocol>(
     check_epochs(&engine_options.epochs)?;
     let shared = Shared::new(options, engine_options)?;
     let recovery = recover(&shared, &found, &directory)?;
+    shared.row_ids.follow(shared.engine.epochs());
     let durable = begin_generation(&shared, found, disk, &directory, recovery)?;
     shared.set_durable(durable);
     Ok(shared)

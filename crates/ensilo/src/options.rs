@@ -68,7 +68,8 @@ impl Default for Options {
 impl Options {
     /// How long an epoch lasts, from 1 ms to 10 s. Unless told, 40 ms for a database in memory; one in a directory
     /// goes by the disk: the next epoch begins when the one before is stored, after 1 ms at least and 40 ms at most. Short epochs
-    /// are stored sooner, give memory back sooner, and cost a little more.
+    /// are stored sooner, give memory back sooner, and cost a little more. A thread that commits more than two million
+    /// transactions within one epoch begins the next one before its time.
     pub fn epoch_interval(mut self, interval: Duration) -> Self {
         self.epoch_interval = Some(interval);
         self

@@ -3,20 +3,33 @@
 //! A worker takes a block of ids from the database and hands them out one by one. The block stays with the worker; what is left of it when
 //! the worker goes is never used. Ids of one worker rise, ids of two workers lie in different blocks, hence in
 //! different nodes of the table's tree.
+//!
+//! # Reopening
+//! The rows with the largest ids may be gone when a database is opened again, so the ids that were handed out cannot be found in the tables.
+//! They follow from the epochs: the ids of epoch `e` are those from `e * 2^16` on, [`BLOCKS_PER_EPOCH`] blocks, and an id is handed out only
+//! when the global epoch has come to its own. Whoever commits a row with it then does so in this epoch or a later one; and an
+//! opening begins in an epoch after every one on disk, and with that epoch's ids. Where ids go faster than epochs, the
+//! epoch is moved on. A database in memory is not opened again, and does without.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use ensilo_epoch::{Epoch, Epochs};
 use ensilo_row::RowId;
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::AtomicU64;
 
 const BLOCK_LEN: u64 = 4096;
 
+/// The blocks that are of one epoch.
+const BLOCKS_PER_EPOCH: u64 = 16;
+
 /// Where the workers of a database take their blocks from.
 #[derive(Debug, Default)]
 pub(crate) struct RowIdSource {
     blocks_taken: AtomicU64,
+    /// Of a database that may be opened again.
+    epochs: OnceLock<Arc<Epochs>>,
 }
 
 /// The ids that one worker has left.
@@ -32,6 +45,26 @@ impl RowIdSource {
         // Relaxed: no id has been handed out yet.
         self.blocks_taken.fetch_max(id.0.div_ceil(BLOCK_LEN), Ordering::Relaxed);
     }
+
+    /// Begins with the ids of the present epoch, which is later than every one on disk, and from now on keeps to the epochs.
+    pub(crate) fn follow(&self, epochs: &Arc<Epochs>) {
+        let first = epochs.global_epoch().get() * BLOCKS_PER_EPOCH;
+        // Relaxed: no id has been handed out yet.
+        self.blocks_taken.fetch_max(first, Ordering::Relaxed);
+        let _ = self.epochs.set(Arc::clone(epochs));
+    }
+
+    /// The number of a block that nobody else has.
+    fn take(&self) -> u64 {
+        // Relaxed: the blocks need only differ.
+        let block = self.blocks_taken.fetch_add(1, Ordering::Relaxed);
+        if let Some(epochs) = self.epochs.get() {
+            let last_before = Epoch::new((block / BLOCKS_PER_EPOCH).saturating_sub(1));
+            // At the last epoch it ends as well: nothing commits any more.
+            while epochs.global_epoch() <= last_before && epochs.advance_past(epochs.global_epoch()) {}
+        }
+        block
+    }
 }
 
 impl RowIds {
@@ -39,7 +72,7 @@ impl RowIds {
         RowIds { source, left: 0..0 }
     }
 
-    /// An id that nobody has had. The first one of a database is 1.
+    /// An id that nobody has had. The first one of a database in memory is 1.
     #[inline]
     pub(crate) fn next(&mut self) -> RowId {
         if self.left.is_empty() {
@@ -52,8 +85,7 @@ impl RowIds {
 
     #[cold]
     fn take_block(&mut self) {
-        // Relaxed: the blocks need only differ.
-        let first = self.source.blocks_taken.fetch_add(1, Ordering::Relaxed) * BLOCK_LEN + 1;
+        let first = self.source.take() * BLOCK_LEN + 1;
         self.left = first..first + BLOCK_LEN;
     }
 }
@@ -62,7 +94,17 @@ impl RowIds {
 mod tests {
     use std::collections::HashSet;
 
+    use ensilo_txn::{Advance, Engine, EngineOptions, Silo};
+
     use super::*;
+
+    /// Epochs that nobody else moves on.
+    fn epochs_from(first_epoch: Epoch) -> Arc<Epochs> {
+        let mut options = EngineOptions::default();
+        options.epochs.first_epoch = first_epoch;
+        options.epochs.advance = Advance::Manual;
+        Arc::clone(Engine::<Silo>::new(options).epochs())
+    }
 
     #[test]
     fn two_workers_never_get_the_same_id() {
@@ -73,5 +115,35 @@ mod tests {
             assert!(seen.insert(workers[round % 2].next().0));
         }
         assert_eq!(seen.iter().min(), Some(&1));
+    }
+
+    #[test]
+    fn ids_keep_to_the_epochs_so_that_the_next_opening_finds_larger_ones() {
+        let mut first_epoch = Epoch::new(1000);
+        let mut last = 0;
+        for ids in [1, 3 * BLOCKS_PER_EPOCH * BLOCK_LEN, 10, 1] {
+            let epochs = epochs_from(first_epoch);
+            let source = Arc::new(RowIdSource::default());
+            source.follow(&epochs);
+            let mut worker = RowIds::new(source);
+            for _ in 0..ids {
+                let id = worker.next().0;
+                assert!(id > last, "{id} after {last}");
+                last = id;
+            }
+            // A commit of the present epoch is the latest on disk.
+            first_epoch = Epoch::new(epochs.global_epoch().get() + 1);
+        }
+    }
+
+    #[test]
+    fn ids_that_are_ahead_of_the_epochs_move_them_on() {
+        let epochs = epochs_from(Epoch::new(0));
+        let source = Arc::new(RowIdSource::default());
+        let known = RowId(2000 * BLOCKS_PER_EPOCH * BLOCK_LEN + 7);
+        source.pass_over(known);
+        source.follow(&epochs);
+        assert!(RowIds::new(source).next() > known);
+        assert_eq!(epochs.global_epoch(), Epoch::new(2000));
     }
 }

@@ -60,7 +60,7 @@ impl<P: Protocol> Shared<P> {
         Ok(())
     }
 
-    /// Row ids that the table invented are not invented again.
+    /// Row ids that the table has are not invented again, whatever invented them: earlier versions did not go by the epochs.
     fn pass_over_row_ids(&self, table: &TableCore) {
         if *table.schema.primary_key() != PrimaryKey::RowId {
             return;

@@ -197,3 +197,39 @@ fn whoever_opens_is_told_how_far_the_recovery_is() {
     assert!(recovery.checkpoint_bytes > 0 && recovery.log_bytes > 0);
     assert_eq!(last.left, Some(Duration::ZERO));
 }
+
+#[test]
+fn row_ids_of_rows_that_are_gone_are_not_invented_again() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut last = None;
+    for life in 0..6 {
+        let db = open(&disk);
+        let events: ensilo::Table<crate::Event> = match life {
+            0 => db.create_table().unwrap(),
+            _ => db.open_table().unwrap(),
+        };
+        let insert =
+            || db.transact(|tx| events.insert(tx, &crate::Event { what: format!("in life {life}") }));
+        for _ in 0..3 {
+            // Each thread has ids of its own.
+            let ids = std::thread::scope(|scope| scope.spawn(insert).join().unwrap());
+            let id = ids.unwrap();
+            assert!(Some(id) > last, "{id} after {last:?} in life {life}");
+            last = Some(id);
+        }
+        db.transact(|tx| last.iter().try_for_each(|id| events.delete(tx, id).map(|_| ()))).unwrap();
+        if life % 2 == 1 {
+            // Nothing in checkpoint or log has the ids any more.
+            db.transact(|tx| {
+                let mut all = Vec::new();
+                events.scan().for_each(tx, |id, _| all.push(id))?;
+                all.iter().try_for_each(|id| events.delete(tx, id).map(|_| ()))
+            })
+            .unwrap();
+            db.checkpoint().unwrap();
+        }
+        if life % 3 == 0 {
+            db.close().unwrap();
+        }
+    }
+}

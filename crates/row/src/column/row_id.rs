@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// The key of a row in a table without key columns.
+/// The key of a row in a table without key columns: a number that no other row of the table has had, also not before a database on disk was
+/// opened again. Numbers have gaps, and rows that were inserted later may have smaller ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowId(pub u64);
 
