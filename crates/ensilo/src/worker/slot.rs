@@ -24,7 +24,7 @@
 //! | edge | from | to | what it carries |
 //! |---|---|---|---|
 //! | `[slot-leave]` | `leave`: `is_busy` Release | `take_if_idle`, `visit`: `is_busy` Acquire | the owner's last use of the worker before closer or visitor use it |
-//! | `[slot-visit]` | `visit`: `access` Release | `enter`: `access` Acquire | the visitor's use of the worker before the owner's next one |
+//! | `[slot-visit]` | `visit`, and `mark_closed` behind it: `access` Release | `enter`, `leave`: `access` Acquire | the visitor's use of the worker before the owner's next one, or before the owner takes it out |
 
 #![allow(unsafe_code, reason = "a worker that its thread uses without a lock, and others while it is idle")]
 
@@ -122,8 +122,8 @@ impl<W: Send> Slot<W> {
     /// Says that the database was closed; [`Slot::take_if_idle`] follows after a heavy barrier. Waits for a visitor.
     pub(crate) fn mark_closed(&self) {
         let _visits = self.lock_visits();
-        // Relaxed: ordered by [slot-close].
-        self.flags.access.store(CLOSED, Ordering::Relaxed);
+        // Release: [slot-visit], from the visitor whose lock this closer has taken. For the rest it is ordered by [slot-close].
+        self.flags.access.store(CLOSED, Ordering::Release);
     }
 
     /// Lets `work` use the worker, unless its owner is using it or the database was closed. The owner waits until `work` returns, which
@@ -187,7 +187,8 @@ impl<W: Send> Slot<W> {
         // Release: [slot-leave].
         self.flags.is_busy.store(false, Ordering::Release);
         barrier::light(self.flags.light_is_free);
-        if self.flags.access.load(Ordering::Relaxed) == CLOSED {
+        // Acquire: [slot-visit].
+        if self.flags.access.load(Ordering::Acquire) == CLOSED {
             drop(self.claim());
         }
     }
