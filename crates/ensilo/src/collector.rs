@@ -1,5 +1,8 @@
 //! A thread that frees by time what nobody frees in passing: the garbage of idle workers and of those that have left, and dropped tables.
 //!
+//! What is then free as a whole goes back, for any thread, and to the system if nobody wants it for some time. At the memory limit other
+//! free memory is lent to threads that find none.
+//!
 //! A busy worker frees its own garbage between its transactions. This thread leaves it alone. It works in short steps, and for a
 //! part of the time only; an owner that comes back during a step waits for the rest of it.
 
@@ -32,6 +35,13 @@ const QUIET_MILLISECONDS: u128 = 4;
 
 /// Calls of the worker's own collector in one visit, unless its owner comes before.
 const STEPS_PER_VISIT: usize = 16;
+
+/// Memory that nobody has used for so long goes back to the system.
+const UNUSED_FOR: Duration = Duration::from_secs(5);
+
+/// How long at least from one search for memory that is free as a whole to the next. Twice as long each time one brings nothing.
+const TRIM_INTERVAL_MIN: Duration = Duration::from_secs(1);
+const TRIM_INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 /// The thread, while it runs.
 #[derive(Debug, Default)]
@@ -111,9 +121,15 @@ impl Stop {
 fn run<P: Protocol>(shared: &Shared<P>, stop: &Stop) {
     let mut pause = LOOK_INTERVAL;
     let mut asked = Epoch::new(0);
+    let mut trims = Trims { not_before: Instant::now(), interval: TRIM_INTERVAL_MIN, lent_at: None };
     while !stop.sleep(pause) {
         let remains = collect_for_a_slice(shared, stop);
         ask_for_durable_epoch(shared, &mut asked);
+        if remains != Remains::Now {
+            trims.trim_if_due(shared);
+            trims.lend_in_shortage(shared);
+            shared.engine.return_unused_memory(UNUSED_FOR);
+        }
         pause = match remains {
             Remains::Now => REST,
             Remains::Later => LOOK_INTERVAL,
@@ -147,6 +163,46 @@ fn ask_for_durable_epoch<P: Protocol>(shared: &Shared<P>, asked: &mut Epoch) {
     }
 }
 
+/// When memory was looked for that is free as a whole.
+#[derive(Debug)]
+struct Trims {
+    not_before: Instant,
+    interval: Duration,
+    /// When memory was lent that was not given back yet.
+    lent_at: Option<Instant>,
+}
+
+impl Trims {
+    fn trim_if_due<P: Protocol>(&mut self, shared: &Shared<P>) {
+        let now = Instant::now();
+        if now < self.not_before {
+            return;
+        }
+        let brings_nothing = shared.engine.is_sparse() && trim(shared) == 0;
+        self.interval =
+            if brings_nothing { (2 * self.interval).min(TRIM_INTERVAL_MAX) } else { TRIM_INTERVAL_MIN };
+        self.not_before = now + self.interval;
+    }
+
+    fn lend_in_shortage<P: Protocol>(&mut self, shared: &Shared<P>) {
+        if shared.engine.take_shortage() {
+            self.lent_at = Some(Instant::now());
+            trim(shared);
+            shared.engine.lend_left_behind();
+            shared.watched().iter().for_each(|watched| watched.lend());
+        } else if self.lent_at.is_some_and(|at| at.elapsed() >= UNUSED_FOR) {
+            self.lent_at = None;
+            shared.engine.return_lent_memory();
+        }
+    }
+}
+
+/// Takes back what workers have whole, and returns how many bytes.
+fn trim<P: Protocol>(shared: &Shared<P>) -> u64 {
+    let left_behind = shared.engine.trim_left_behind();
+    left_behind + shared.watched().iter().map(|watched| watched.trim()).sum::<u64>()
+}
+
 impl<P: Protocol> Watched<P> {
     pub(crate) fn new(slot: &Arc<Slot<ThreadWorker<P>>>, counters: Arc<WorkerCounters>) -> Self {
         let look = Look { at: Instant::now(), ended: 0, is_quiet: false, remains: Remains::Later };
@@ -164,6 +220,27 @@ impl<P: Protocol> Watched<P> {
             look.remains = visited.unwrap_or(Remains::Later);
         }
         look.remains
+    }
+}
+
+impl<P: Protocol> Watched<P> {
+    /// Takes memory back that the worker has whole, if it is quiet and its owner does not use it.
+    fn trim(&self) -> u64 {
+        self.visit_if_quiet(|worker, is_busy| worker.raw.trim(is_busy)).unwrap_or(0)
+    }
+
+    /// Lends what the worker has free, as above.
+    fn lend(&self) {
+        self.visit_if_quiet(|worker, is_busy| worker.raw.lend(is_busy));
+    }
+
+    fn visit_if_quiet<R>(
+        &self,
+        work: impl FnOnce(&mut ThreadWorker<P>, &dyn Fn() -> bool) -> R,
+    ) -> Option<R> {
+        let slot = self.slot.upgrade()?;
+        let is_quiet = lock(&self.look).is_quiet;
+        if is_quiet { slot.visit(|worker| work(worker, &|| slot.is_busy())) } else { None }
     }
 }
 

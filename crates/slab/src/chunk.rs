@@ -1,11 +1,25 @@
 //! Two megabytes of address space on one huge page.
 //!
 //! A chunk starts on a multiple of its size, so that its start, and with it its owner, is found from the address of any block in it.
+//! It belongs to one heap, or is shared: then heaps own pieces of 64 KiB of it, so that a heap with few blocks takes little.
 //!
+//! # Layout
+//! ```text
+//! chunk:         0                4096                                2 MiB
+//!                | header zone    | blocks ...                        |
+//! shared chunk:  | header zone    | rest of piece 0 | piece 1 | ... | piece 31 |
+//! header zone:   header (one line): the extent that is the whole chunk; without an owner where the chunk is shared
+//!                table (eight lines, of shared chunks): the extents that are its pieces
+//! ```
 //! The header does not sit at the start: all starts fall into the same set of every cache that is indexed by low address bits, and
 //! freeing into many chunks would thrash that one set. Bits of the chunk's number choose one of 64 lines instead.
 
-use std::ptr::NonNull;
+use std::cell::Cell;
+use std::ptr::{self, NonNull};
+
+use ensilo_sync::atomic::Ordering;
+// A count is part of no protocol.
+use std::sync::atomic::AtomicUsize;
 
 use crate::class::ALIGN_MAX;
 use crate::local::Shared;
@@ -21,11 +35,46 @@ const LINE_BYTES: usize = 64;
 /// The smallest page of any machine.
 const PAGE_BYTES: usize = 4 << 10;
 
-const _: () = assert!(size_of::<Header>() <= LINE_BYTES && HEADER_ZONE_BYTES.is_multiple_of(ALIGN_MAX));
+/// A piece of a shared chunk: as large as the largest span.
+pub(crate) const PIECE_BYTES: usize = 64 << 10;
 
-/// What a chunk says about itself. Written once, before any block of the chunk is handed out.
-struct Header {
-    owner: NonNull<Shared>,
+/// How many pieces a shared chunk has.
+pub(crate) const PIECES: usize = CHUNK_BYTES / PIECE_BYTES;
+
+/// The lines of the table of a shared chunk.
+const TABLE_LINES: usize = PIECES * size_of::<Extent>() / LINE_BYTES;
+
+const _: () = assert!(size_of::<Extent>() <= LINE_BYTES && HEADER_ZONE_BYTES.is_multiple_of(ALIGN_MAX));
+const _: () = assert!(LINE_BYTES.is_multiple_of(size_of::<Extent>()) && 32_usize.is_multiple_of(TABLE_LINES));
+
+/// A part of a chunk that one heap owns: the whole chunk, or a piece of it. What it says lies in the header zone of the chunk.
+#[derive(Debug)]
+pub(crate) struct Extent {
+    /// Written before any block of the extent is handed out, and not before all have come back.
+    owner: Cell<*const Shared>,
+    /// Bytes of the blocks that were ever cut from the extent.
+    cut_bytes: AtomicUsize,
+}
+
+impl Extent {
+    #[allow(clippy::declare_interior_mutable_const, reason = "what every entry of a new table begins with")]
+    const UNOWNED: Extent = Extent { owner: Cell::new(ptr::null()), cut_bytes: AtomicUsize::new(0) };
+
+    /// Counts blocks of so many bytes that were cut from the extent. Called by its owner.
+    pub(crate) fn add_cut(&self, bytes: usize) {
+        // Relaxed, here and below: a count, which its owner compares with blocks that all have come back to it.
+        self.cut_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts bytes of a block that cannot be used any more, since it was cut up.
+    pub(crate) fn subtract_cut(&self, bytes: usize) {
+        self.cut_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of the blocks that were ever cut from the extent. Called by its owner.
+    pub(crate) fn cut_bytes(&self) -> usize {
+        self.cut_bytes.load(Ordering::Relaxed)
+    }
 }
 
 /// A mapped chunk. Dropping it unmaps it.
@@ -43,10 +92,46 @@ impl Chunk {
         map_aligned().map(|start| Chunk { start })
     }
 
-    /// Makes the heap with this shared part the owner. Called once, before any block is handed out.
-    pub(crate) fn set_owner(&self, owner: NonNull<Shared>) {
+    /// Makes the heap with this shared part the owner of the whole chunk, and returns the range for blocks. No block is handed out.
+    pub(crate) fn give(&self, owner: NonNull<Shared>) -> (NonNull<u8>, usize) {
+        let extent = Extent { owner: Cell::new(owner.as_ptr()), cut_bytes: AtomicUsize::new(0) };
         // SAFETY: the header's place lies in the header zone of the chunk, which nobody uses before it has an owner.
-        unsafe { header_of(self.start).write(Header { owner }) };
+        unsafe { header_of(self.start).write(extent) };
+        // SAFETY: the zone lies inside the chunk.
+        (unsafe { self.start.add(HEADER_ZONE_BYTES) }, Self::USABLE_BYTES)
+    }
+
+    /// Makes it a shared chunk whose pieces have no owners. No block is handed out.
+    pub(crate) fn share(&self) {
+        // SAFETY: header and table lie in the header zone of the chunk, at different places, and nobody uses them.
+        unsafe {
+            header_of(self.start).write(Extent::UNOWNED);
+            for piece in 0..PIECES {
+                table_of(self.start).add(piece).write(Extent::UNOWNED);
+            }
+        }
+    }
+
+    /// Makes the heap with this shared part the owner of a piece of a shared chunk, and returns the range for blocks.
+    ///
+    /// # Safety
+    /// The chunk [is shared](Chunk::share), and the piece has no blocks.
+    pub(crate) unsafe fn give_piece(&self, piece: usize, owner: NonNull<Shared>) -> (NonNull<u8>, usize) {
+        debug_assert!(piece < PIECES);
+        // SAFETY: `share` wrote the table. Nobody reads the entry of a piece without blocks.
+        unsafe {
+            table_of(self.start)
+                .add(piece)
+                .write(Extent { owner: Cell::new(owner.as_ptr()), cut_bytes: AtomicUsize::new(0) });
+        }
+        let skipped = if piece == 0 { HEADER_ZONE_BYTES } else { 0 };
+        // SAFETY: inside the chunk.
+        (unsafe { self.start.add(piece * PIECE_BYTES + skipped) }, PIECE_BYTES - skipped)
+    }
+
+    /// The chunk's number: no other mapped chunk has the same.
+    pub(crate) fn number(&self) -> usize {
+        self.start.addr().get() / CHUNK_BYTES
     }
 
     /// Makes the system put memory behind every page, of a chunk that has no owner yet.
@@ -55,12 +140,6 @@ impl Chunk {
             // SAFETY: inside the chunk, which nobody uses before it has an owner. Volatile: the write is its own purpose.
             unsafe { self.start.add(offset).write_volatile(0) };
         }
-    }
-
-    /// The first byte that blocks may use, aligned to `ALIGN_MAX`.
-    pub(crate) fn first(&self) -> NonNull<u8> {
-        // SAFETY: the zone lies inside the chunk.
-        unsafe { self.start.add(HEADER_ZONE_BYTES) }
     }
 
     /// Bytes that blocks may use.
@@ -74,24 +153,73 @@ impl Drop for Chunk {
     }
 }
 
-/// The shared part of the heap that owns the chunk of a block.
+/// The shared part of the heap that owns a block.
 ///
 /// # Safety
-/// `block` lies in a mapped chunk.
+/// `block` lies in a mapped chunk, and has not come back to its owner.
 #[inline]
-pub(crate) unsafe fn owner_of(block: NonNull<u8>) -> NonNull<Shared> {
+pub(crate) unsafe fn owner_of(block: NonNull<u8>) -> *const Shared {
+    // SAFETY: the caller's promise.
+    unsafe { extent_of(block).as_ref() }.owner.get()
+}
+
+/// The extent that a block lies in.
+///
+/// # Safety
+/// `block` lies in a mapped chunk, in an extent with an owner.
+#[inline]
+pub(crate) unsafe fn extent_of(block: NonNull<u8>) -> NonNull<Extent> {
     let offset = block.addr().get() & (CHUNK_BYTES - 1);
-    // SAFETY: the chunk starts at the last multiple of its size, which the caller says is mapped; headers are written once,
-    // before the first block of the chunk is handed out.
-    unsafe { header_of(block.sub(offset)).as_ref().owner }
+    // SAFETY: the chunk starts at the last multiple of its size, which the caller says is mapped. Header and table are written before
+    // the first block of the extent is handed out, and not again before the last one has come back.
+    unsafe {
+        let start = block.sub(offset);
+        let whole = header_of(start);
+        if whole.as_ref().owner.get().is_null() { table_of(start).add(offset / PIECE_BYTES) } else { whole }
+    }
+}
+
+/// The number of the chunk that an extent describes a part of, and which piece of it that is; `None` for the whole.
+pub(crate) fn place_of(extent: NonNull<Extent>) -> (usize, Option<usize>) {
+    let offset = extent.addr().get() & (CHUNK_BYTES - 1);
+    // SAFETY: extents lie in their chunk.
+    let start = unsafe { extent.cast::<u8>().sub(offset) };
+    let number = start.addr().get() / CHUNK_BYTES;
+    if extent == header_of(start) {
+        return (number, None);
+    }
+    let piece = (extent.addr().get() - table_of(start).addr().get()) / size_of::<Extent>();
+    (number, Some(piece))
+}
+
+/// Bytes that the blocks of an extent may use.
+pub(crate) fn extent_bytes(extent: NonNull<Extent>) -> usize {
+    match place_of(extent).1 {
+        None => Chunk::USABLE_BYTES,
+        Some(0) => PIECE_BYTES - HEADER_ZONE_BYTES,
+        Some(_) => PIECE_BYTES,
+    }
+}
+
+/// Which line of its header zone is the header of the chunk with this start.
+#[inline]
+fn header_line(start: NonNull<u8>) -> usize {
+    (start.addr().get() / CHUNK_BYTES) % (HEADER_ZONE_BYTES / LINE_BYTES)
 }
 
 /// Where the header of the chunk with this start lies.
 #[inline]
-fn header_of(start: NonNull<u8>) -> NonNull<Header> {
-    let line = (start.addr().get() / CHUNK_BYTES) % (HEADER_ZONE_BYTES / LINE_BYTES);
+fn header_of(start: NonNull<u8>) -> NonNull<Extent> {
     // SAFETY: a place inside the chunk.
-    unsafe { start.add(line * LINE_BYTES).cast() }
+    unsafe { start.add(header_line(start) * LINE_BYTES).cast() }
+}
+
+/// Where the table of the shared chunk with this start lies: in the half of the zone where the header is not.
+#[inline]
+fn table_of(start: NonNull<u8>) -> NonNull<Extent> {
+    let line = (header_line(start) + 32) % 64;
+    // SAFETY: a place inside the chunk.
+    unsafe { start.add((line - line % TABLE_LINES) * LINE_BYTES).cast() }
 }
 
 #[cfg(target_os = "linux")]

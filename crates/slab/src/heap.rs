@@ -57,14 +57,14 @@ impl Heap {
         self.local.shared.accounts.add_as_owner(account, (class.size as u64).wrapping_neg());
         // SAFETY: a block of this class, which the caller gives away.
         unsafe { poison(block, class.size) };
-        // SAFETY: a block of a class lies in a chunk of the pool, and chunks stay mapped (I4).
+        // SAFETY: a block of a class lies in a chunk of the pool, which stays mapped as long as one of its blocks is in use (I4).
         let owner = unsafe { chunk::owner_of(block) };
-        if ptr::eq(owner.as_ptr(), Arc::as_ptr(&self.local.shared)) {
+        if ptr::eq(owner, Arc::as_ptr(&self.local.shared)) {
             // SAFETY: the block is of this heap and, as the layout says, of this class; the caller gives it away.
             unsafe { self.local.put(block, class) };
         } else {
             // SAFETY: the pool keeps the shared part of its heaps; the caller gives the block away.
-            unsafe { owner.as_ref().remote.push(block, class.index) };
+            unsafe { (*owner).remote.push(block, class.index) };
         }
     }
 
@@ -96,6 +96,19 @@ impl Heap {
         unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
     }
 
+    /// Gives the pool back what this heap has whole: chunks, and pieces of shared ones, all of whose blocks are free. Takes time for
+    /// every free block; asks `is_interrupted` now and then, and gives up when it says so, with everything in its place.
+    /// Returns how many bytes the pool got.
+    pub fn trim(&self, is_interrupted: &dyn Fn() -> bool) -> u64 {
+        self.pool.take_back(&self.local.trim(is_interrupted))
+    }
+
+    /// Lends all free blocks to heaps that find no other ones, for as long as there is a [shortage](Pool::take_shortage). Asks
+    /// `is_interrupted` now and then, and ends when it says so.
+    pub fn lend(&self, is_interrupted: &dyn Fn() -> bool) {
+        self.pool.borrow(&self.local, is_interrupted);
+    }
+
     /// How many bytes a block for `layout` really has.
     #[must_use]
     #[inline]
@@ -123,6 +136,7 @@ impl Heap {
             Ok(()) => self.local.refill(class).ok_or_else(|| self.pool.out_of_memory(class.size)),
             Err(refused) => (self.local.scrape(class))
                 .or_else(|| self.pool.scrape_parked(class))
+                .or_else(|| self.pool.scrape_lent(class))
                 .ok_or(OutOfMemory { asked_bytes: class.size as u64, ..refused }),
         }
     }

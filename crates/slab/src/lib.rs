@@ -10,15 +10,17 @@
 //! # Terms
 //! - **class**: blocks of one size ([`Heap::usable_size`]): 72 of them, at most 12.5 % apart above 128 bytes, up to 32 KiB.
 //!   Larger blocks come from the global allocator.
-//! - **chunk**: 2 MiB of address space on a 2 MiB boundary, on one huge page, owned by one heap.
-//! - **span**: a part of a chunk, at most 64 KiB, that is cut into blocks of one class from front to end.
+//! - **chunk**: 2 MiB of address space on a 2 MiB boundary, on one huge page.
+//! - **extent**: what one heap owns as a whole: a chunk, or a piece of 64 KiB of a chunk that small heaps share.
+//! - **span**: a part of an extent, at most 64 KiB, that is cut into blocks of one class from front to end.
 //! - **account** ([`AccountId`]): on whose behalf memory is held: a table, an index, the engine itself.
 //!
 //! # Layout
 //! ```text
 //! chunk:  0                 4096                                                   2 MiB
 //!         | header somewhere | span | span    | span | ... not yet cut             |
-//! header: one cache line, at a place that depends on the chunk's address, with the owner's address
+//! header: one cache line, at a place that depends on the chunk's address, with the owner's address; of a shared chunk also a table
+//!         with the owner of each piece
 //! block:  free in its heap:   next
 //!         freed by another:   next | index of the class
 //! ```
@@ -29,7 +31,8 @@
 //! - **I1** A block is in one place: with a user, in one list, or in the part of a span that is not yet cut.
 //! - **I2** The lists and spans of a heap are touched by its owner alone; others only push onto its remote stack.
 //! - **I3** A block's class follows from the layout alone. Who frees states the layout that was allocated.
-//! - **I4** Chunks are unmapped, and what all pointers here point to is freed, only when the pool goes.
+//! - **I4** A chunk is unmapped only when none of its blocks is in use or in a list of a heap, or when the pool goes. What other pointers here
+//!   point to is freed only then.
 //!
 //! # Memory ordering
 //! | edge | from | to | what it carries |
@@ -41,6 +44,7 @@
 
 mod account;
 mod chunk;
+mod chunks;
 mod class;
 mod error;
 mod heap;

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use ensilo_sync::CachePadded;
 
 use crate::account::Accounts;
-use crate::chunk::Chunk;
+use crate::chunk::{self, CHUNK_BYTES};
 use crate::class::{CLASSES, Class};
 use crate::remote::{FreeBlock, RemoteBlocks, RemoteStack};
+
+mod trim;
 
 /// A class's first span, so that a small database does not spread over 64 KiB per class. Each further one is twice as large.
 const SPAN_BYTES_FIRST: usize = 4 << 10;
@@ -32,15 +34,17 @@ pub(crate) struct Shared {
 /// The part of a heap that its owner alone touches.
 pub(crate) struct Local {
     lists: [List; CLASSES],
-    /// The part of the newest chunk that is not yet cut into spans.
+    /// The part of the newest extent that is not yet cut into spans.
     uncut: Uncut,
+    /// Bytes of all extents.
+    extended_bytes: Cell<usize>,
     /// Blocks taken from the remote stack and not yet sorted into their lists.
     returned: Cell<RemoteBlocks>,
     pub(crate) shared: Arc<Shared>,
 }
 
-// SAFETY: the pointers lead to blocks of the heap's own chunks, which nobody else touches (I2) and which stay mapped as long as the
-// pool (I4), whatever thread the owner is on.
+// SAFETY: the pointers lead to blocks of the heap's own extents, which nobody else touches (I2) and which stay mapped until the heap gives
+// them back (I4), whatever thread the owner is on.
 unsafe impl Send for Local {}
 
 /// The free blocks of one class.
@@ -63,6 +67,7 @@ impl Local {
         Local {
             lists: array::from_fn(|_| List::new()),
             uncut: Uncut::new(),
+            extended_bytes: Cell::new(0),
             returned: Cell::new(RemoteBlocks::none()),
             shared: Arc::new(Shared {
                 accounts: Accounts::new(),
@@ -111,13 +116,24 @@ impl Local {
             let list = &self.lists[class.index];
             list.span.set(block, larger.size);
             list.span.align(class.align());
+            let usable = list.span.left.get() - list.span.left.get() % class.size;
+            list.span.left.set(usable);
+            // SAFETY: a block in use lies in an extent with an owner, which is this heap.
+            unsafe { chunk::extent_of(block).as_ref() }.subtract_cut(larger.size - usable);
             list.span.cut(class.size)
         })
     }
 
-    /// Gives the heap a new chunk. What is left of the one before is lost: less than a span of the class that asked for more.
-    pub(crate) fn extend(&self, chunk: &Chunk) {
-        self.uncut.set(chunk.first(), Chunk::USABLE_BYTES);
+    /// Gives the heap a new extent. What is left of the one before is lost until that comes back as a whole: less than a span of the
+    /// class that asked for more.
+    pub(crate) fn extend(&self, (start, bytes): (NonNull<u8>, usize)) {
+        self.uncut.set(start, bytes);
+        self.extended_bytes.set(self.extended_bytes.get() + bytes);
+    }
+
+    /// Whether the heap has so little that a piece of a shared chunk is enough.
+    pub(crate) fn is_small(&self) -> bool {
+        self.extended_bytes.get() < CHUNK_BYTES / 2
     }
 
     /// Sorts at most `batch` blocks that others freed into their lists, and says how many.
@@ -146,6 +162,8 @@ impl Local {
             && let Some(start) = self.uncut.cut(bytes)
         {
             list.span.set(start, bytes);
+            // SAFETY: the range is of an extent of this heap.
+            unsafe { chunk::extent_of(start).as_ref() }.add_cut(bytes);
             list.span_bytes.set((2 * list.span_bytes.get()).min(SPAN_BYTES_MAX));
         }
     }

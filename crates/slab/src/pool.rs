@@ -5,21 +5,31 @@ use std::fmt;
 use std::ptr::NonNull;
 // The standard library's also under a model checker: nothing here waits for another thread or orders memory.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use ensilo_sync::atomic::Ordering;
-use ensilo_sync::unchecked::AtomicU64;
+use ensilo_sync::unchecked::{AtomicBool, AtomicU64};
 
 use crate::account::usage;
-use crate::chunk::{CHUNK_BYTES, Chunk};
+use crate::chunk::{CHUNK_BYTES, Chunk, Extent, extent_bytes};
+use crate::chunks::Chunks;
 use crate::class::{Class, aligned_size};
 use crate::large::LargeBlocks;
 use crate::local::{Local, Shared};
 use crate::{Heap, OutOfMemory, Usage};
 
+/// Less free memory than this is not worth a trim.
+const SPARSE_BYTES_MIN: u64 = 4 << 20;
+
+/// Nor is less than this part of what is in use.
+const SPARSE_SHARE: u64 = 8;
+
 /// The memory of one database. When it goes, all memory of its heaps goes with it.
 ///
-/// Heaps take chunks of 2 MiB, which stay with the pool: freed memory is used again, by the heap that it came from. Up to the
-/// limit, that is: where a new chunk would pass it, blocks are taken from larger free blocks, and from heaps that nobody uses.
+/// Heaps take chunks of 2 MiB, and pieces of 64 KiB of chunks that they share as long as they are small. Freed memory is used again by the
+/// heap that it came from, until that is [trimmed](Heap::trim); then by any heap, and what nobody uses for some time
+/// [goes back](Pool::return_unused) to the system. At the limit, where there is no chunk to be had, blocks are taken from larger free blocks, and
+/// from heaps that nobody uses.
 pub struct Pool {
     limit_bytes: Option<u64>,
     mapped_bytes: AtomicU64,
@@ -27,10 +37,12 @@ pub struct Pool {
     outside_bytes: AtomicU64,
     large: LargeBlocks,
     heaps: Mutex<Heaps>,
-    /// Chunks with memory behind them that no heap has yet.
-    spare: Mutex<Vec<Chunk>>,
+    /// Free blocks of heaps that their owners do not need now, for those that find no other ones.
+    lent: Mutex<Box<Local>>,
+    /// A heap has found no block since somebody asked last.
+    is_short: AtomicBool,
     // Last: unmapped after everything that points into them.
-    chunks: Mutex<Vec<Chunk>>,
+    chunks: Mutex<Chunks>,
 }
 
 /// The part of the limit that what others take elsewhere may have in any case.
@@ -55,7 +67,8 @@ impl Pool {
             outside_bytes: AtomicU64::new(0),
             large: LargeBlocks::default(),
             heaps: Mutex::default(),
-            spare: Mutex::default(),
+            lent: Mutex::new(Box::new(Local::new())),
+            is_short: AtomicBool::new(false),
             chunks: Mutex::default(),
         })
     }
@@ -80,8 +93,8 @@ impl Pool {
         for shared in &self.heaps().all {
             shared.accounts.add_to(&mut sum);
         }
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).len();
-        usage(self.mapped_bytes() - (spare * CHUNK_BYTES) as u64, &sum)
+        let in_advance_bytes = self.chunks().in_advance_bytes();
+        usage(self.mapped_bytes().saturating_sub(in_advance_bytes), &sum)
     }
 
     /// Bytes that the pool has taken from the system.
@@ -105,19 +118,72 @@ impl Pool {
         for _ in 0..bytes.div_ceil(CHUNK_BYTES as u64) {
             let chunk = self.map_chunk()?;
             chunk.touch();
-            self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(chunk);
+            self.chunks().keep_in_advance(chunk);
         }
         Ok(())
     }
 
-    /// Gives a heap a new chunk.
+    /// Gives a heap a new extent: a piece of a shared chunk while it is small, or where there is no chunk to be had; and else a chunk.
     pub(crate) fn extend(&self, local: &Local) -> Result<(), OutOfMemory> {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let chunk = spare.map_or_else(|| self.map_chunk(), Ok)?;
-        chunk.set_owner(NonNull::from(&*local.shared));
-        local.extend(&chunk);
-        self.chunks.lock().unwrap_or_else(PoisonError::into_inner).push(chunk);
+        let owner = NonNull::from(&*local.shared);
+        if local.is_small()
+            && let Some(piece) = self.chunks().give_piece(owner)
+        {
+            local.extend(piece);
+            return Ok(());
+        }
+        let spare = self.chunks().take_spare();
+        let range = match spare.map_or_else(|| self.map_chunk(), Ok) {
+            Ok(chunk) if local.is_small() => self.chunks().share(chunk, owner),
+            Ok(chunk) => self.chunks().give(chunk, owner),
+            Err(refused) => self.chunks().give_piece(owner).ok_or(refused)?,
+        };
+        local.extend(range);
         Ok(())
+    }
+
+    /// Takes extents back that have no blocks, for any heap. Returns their bytes.
+    pub(crate) fn take_back(&self, extents: &[NonNull<Extent>]) -> u64 {
+        let bytes: usize = extents.iter().map(|&extent| extent_bytes(extent)).sum();
+        let (now, mut chunks) = (Instant::now(), self.chunks());
+        extents.iter().for_each(|&extent| chunks.take_back(extent, now));
+        bytes as u64
+    }
+
+    /// Whether so much of what heaps hold is free that [`Heap::trim`] may bring something.
+    #[must_use]
+    pub fn is_sparse(&self) -> bool {
+        let spare_bytes = self.chunks().spare_bytes();
+        let live_bytes = self.usage().live_bytes;
+        let free_bytes = self.mapped_bytes().saturating_sub(spare_bytes + live_bytes);
+        free_bytes >= SPARSE_BYTES_MIN.max(live_bytes / SPARSE_SHARE)
+    }
+
+    /// Trims the heaps that nobody uses now, and returns how many bytes that brought, as [`Heap::trim`].
+    pub fn trim_parked(&self) -> u64 {
+        let mut bytes = 0;
+        let count = self.heaps().parked.len();
+        for _ in 0..count {
+            let mut heaps = self.heaps();
+            if heaps.parked.is_empty() {
+                break;
+            }
+            // Outside the lock: nobody waits for it.
+            let local = heaps.parked.remove(0);
+            drop(heaps);
+            bytes += self.take_back(&local.trim(&|| false));
+            self.park(local);
+        }
+        bytes
+    }
+
+    /// Gives chunks back to the system that nobody has used for so long, except for a small reserve. Returns how many bytes that were.
+    pub fn return_unused(&self, unused_for: Duration) -> u64 {
+        let unused = self.chunks().take_unused(unused_for);
+        let bytes = unused.len() * CHUNK_BYTES;
+        drop(unused);
+        self.unreserve(bytes);
+        bytes as u64
     }
 
     fn map_chunk(&self) -> Result<Chunk, OutOfMemory> {
@@ -152,6 +218,32 @@ impl Pool {
     /// A block from a heap that nobody uses now.
     pub(crate) fn scrape_parked(&self, class: Class) -> Option<NonNull<u8>> {
         self.heaps().parked.iter().find_map(|local| local.scrape(class))
+    }
+
+    /// A block that was lent; without one, there is a shortage.
+    pub(crate) fn scrape_lent(&self, class: Class) -> Option<NonNull<u8>> {
+        let block = self.lent().scrape(class);
+        if block.is_none() {
+            // Relaxed: a hint. Who asks takes it down before it looks for blocks to lend.
+            self.is_short.store(true, Ordering::Relaxed);
+        }
+        block
+    }
+
+    /// Whether a heap has found no block since this was called last. Then the caller has heaps that are not in use
+    /// [lend](Heap::lend) theirs.
+    pub fn take_shortage(&self) -> bool {
+        self.is_short.load(Ordering::Relaxed) && self.is_short.swap(false, Ordering::Relaxed)
+    }
+
+    /// Takes free blocks of a heap to lend them to others.
+    pub(crate) fn borrow(&self, local: &Local, is_interrupted: &dyn Fn() -> bool) {
+        local.lend(&self.lent(), is_interrupted);
+    }
+
+    /// Sends what was lent and not used back to its owners.
+    pub fn return_lent(&self) {
+        self.lent().return_lent();
     }
 
     /// Leaves a heap for the next worker.
@@ -204,6 +296,14 @@ impl Pool {
 
     fn unreserve(&self, bytes: usize) {
         self.mapped_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn lent(&self) -> MutexGuard<'_, Box<Local>> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn chunks(&self) -> MutexGuard<'_, Chunks> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn heaps(&self) -> MutexGuard<'_, Heaps> {

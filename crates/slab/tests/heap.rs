@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::alloc::Layout;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ptr::NonNull;
 use std::thread;
+use std::time::Duration;
 
 use ensilo_slab::{AccountId, Heap, Pool};
 
@@ -55,7 +57,7 @@ fn nodes_sit_on_cache_lines_without_waste() {
     let pool = Pool::new(Some(CHUNK));
     let blocks = fill(&pool.heap(), node);
     assert!(blocks.iter().all(|block| block.addr().get().is_multiple_of(64)));
-    assert!(blocks.len() as u64 * 320 > CHUNK - (8 << 10));
+    assert!(blocks.len() as u64 * 320 > CHUNK - (16 << 10));
 }
 
 #[test]
@@ -113,8 +115,10 @@ fn a_parked_heap_is_handed_out_again() {
 fn at_the_limit_parked_heaps_give_their_memory() {
     let pool = Pool::new(Some(CHUNK));
     let (first, second) = (pool.heap(), pool.heap());
-    let block = first.allocate(layout(64), RECORDS).unwrap();
+    let mut blocks = fill(&first, layout(64));
     assert!(second.allocate(layout(64), RECORDS).is_err(), "the only chunk belongs to the first heap");
+    let block = blocks.pop_first().unwrap();
+    free_all(&first, layout(64), blocks);
     drop(first);
     let borrowed = fill(&second, layout(64));
     assert!(borrowed.len() > 1000 && !borrowed.contains(&block));
@@ -240,4 +244,149 @@ fn what_is_taken_elsewhere_counts_and_has_a_share_that_heaps_cannot_take() {
     assert!(pool.count_outside(1).is_err(), "an eighth, and no more");
     pool.forget_outside(CHUNK);
     assert_eq!(pool.mapped_bytes(), 8 * CHUNK);
+}
+
+#[test]
+fn heaps_with_a_few_blocks_take_a_piece_of_a_chunk_each() {
+    const HEAPS: u64 = 200;
+    let pool = Pool::new(None);
+    let heaps: Vec<_> = (0..HEAPS).map(|_| pool.heap()).collect();
+    for heap in &heaps {
+        for size in [64, 128, 320, 2000] {
+            heap.allocate(layout(size), RECORDS).unwrap();
+        }
+    }
+    let per_heap = pool.mapped_bytes() / HEAPS;
+    assert!(per_heap <= 80 << 10, "{per_heap} bytes each");
+}
+
+#[test]
+fn a_trimmed_heap_gives_the_pool_what_it_has_whole_and_that_the_system() {
+    let pool = Pool::new(None);
+    let (heap, other) = (pool.heap(), pool.heap());
+    let take =
+        |count: usize| (0..count).map(|_| heap.allocate(layout(1000), RECORDS).unwrap()).collect::<Vec<_>>();
+    let kept = take(10);
+    let blocks = take(40_000);
+    let full = pool.usage().mapped_bytes;
+    // Some are freed by the owner, some by another heap.
+    free_all(&heap, layout(1000), blocks[..20_000].iter().copied());
+    free_all(&other, layout(1000), blocks[20_000..].iter().copied());
+    assert!(pool.is_sparse());
+    assert!(heap.trim(&|| false) > full - 3 * CHUNK);
+    assert!(!pool.is_sparse());
+    assert_eq!(pool.usage().mapped_bytes, full, "chunks stay with the pool at first");
+    assert_eq!(pool.return_unused(Duration::from_secs(3600)), 0);
+    assert!(pool.return_unused(Duration::ZERO) > full - 6 * CHUNK);
+    assert!(pool.mapped_bytes() < 6 * CHUNK, "a reserve stays");
+    // Blocks of the extents that stayed are whole, and the heap goes on.
+    let again: BTreeSet<_> = take(10_000).into_iter().collect();
+    assert!(kept.iter().all(|block| !again.contains(block)) && again.len() == 10_000);
+}
+
+#[test]
+fn a_trim_that_is_interrupted_leaves_everything_in_its_place() {
+    const BLOCKS: usize = 20_000;
+    for looks in 0..60_u32 {
+        let pool = Pool::new(None);
+        let heap = pool.heap();
+        let blocks: BTreeSet<_> = (0..BLOCKS).map(|_| heap.allocate(layout(200), RECORDS).unwrap()).collect();
+        let full = pool.usage().mapped_bytes;
+        free_all(&heap, layout(200), blocks.iter().copied());
+        let left = Cell::new(looks);
+        let is_trimmed = heap.trim(&|| left.replace(left.get().saturating_sub(1)) == 0) > 0;
+        assert!(!is_trimmed || looks > 0);
+        let again: BTreeSet<_> = (0..BLOCKS).map(|_| heap.allocate(layout(200), RECORDS).unwrap()).collect();
+        assert_eq!(again.len(), BLOCKS, "a block was handed out twice");
+        assert!(is_trimmed || again == blocks);
+        assert_eq!(pool.mapped_bytes(), full, "what was given back is used again");
+    }
+}
+
+#[test]
+fn memory_given_back_by_one_heap_serves_another_at_the_limit() {
+    let pool = Pool::new(Some(4 * CHUNK));
+    let (first, second) = (pool.heap(), pool.heap());
+    let blocks = fill(&first, layout(1000));
+    assert!(second.allocate(layout(128), RECORDS).is_err());
+    free_all(&first, layout(1000), blocks);
+    first.trim(&|| false);
+    assert!(fill(&second, layout(128)).len() as u64 * 128 > 3 * CHUNK);
+}
+
+#[test]
+fn at_the_limit_a_heap_takes_what_others_lend_and_the_rest_goes_back() {
+    let pool = Pool::new(Some(4 * CHUNK));
+    let (first, second) = (pool.heap(), pool.heap());
+    // Every second block is free: no chunk is free as a whole.
+    let blocks = fill(&first, layout(1000));
+    free_all(&first, layout(1000), blocks.iter().copied().step_by(2));
+    let free_bytes = blocks.len() as u64 / 2 * 1024;
+    assert!(first.trim(&|| false) < CHUNK);
+    assert!(pool.take_shortage() && !pool.take_shortage());
+    assert!(fill(&second, layout(128)).len() as u64 * 128 < CHUNK);
+    assert!(pool.take_shortage() && !pool.take_shortage());
+    first.lend(&|| false);
+    let borrowed = fill(&second, layout(128));
+    assert!(borrowed.len() as u64 * 128 > free_bytes / 10 * 9, "{} of {free_bytes}", borrowed.len() * 128);
+    // All come back to the first heap, which then has whole chunks.
+    free_all(&second, layout(128), borrowed);
+    free_all(&second, layout(1000), blocks.into_iter().skip(1).step_by(2));
+    pool.return_lent();
+    assert!(first.trim(&|| false) >= 2 * CHUNK);
+}
+
+/// Blocks of many sizes are taken, freed by either of two heaps and trimmed in random order; what is written into them stays.
+#[test]
+fn blocks_in_use_stay_whole_however_heaps_are_trimmed() {
+    let pool = Pool::new(Some(16 * CHUNK));
+    let heaps = [pool.heap(), pool.heap()];
+    let mut live: Vec<(NonNull<u8>, usize, u8)> = Vec::new();
+    let mut state = 1_u64;
+    let mut below = move |bound: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound
+    };
+    for step in 0..60_000 {
+        let heap = &heaps[below(2)];
+        // Grows for a while, and shrinks for a while.
+        let grows = step / 5000 % 2 == 0;
+        if below(10) < if grows { 8 } else { 2 } {
+            let size = [16, 40, 128, 320, 1000, 5000][below(6)];
+            if let Ok(block) = heap.allocate(layout(size), RECORDS) {
+                let mark = below(256) as u8;
+                // SAFETY: the block is ours, with so many bytes.
+                unsafe { block.write_bytes(mark, size) };
+                live.push((block, size, mark));
+            }
+        } else if !live.is_empty() {
+            let (block, size, mark) = live.swap_remove(below(live.len()));
+            // SAFETY: the block is ours, and was written.
+            let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), size) };
+            assert!(bytes.iter().all(|&byte| byte == mark));
+            free_all(heap, layout(size), [block]);
+        }
+        if below(500) == 0 {
+            heap.trim(&|| false);
+        }
+        if below(2000) == 0 {
+            pool.return_unused(Duration::ZERO);
+        }
+        if below(1000) == 0 {
+            heap.lend(&|| false);
+        }
+        if below(1500) == 0 {
+            pool.return_lent();
+        }
+    }
+    for (block, size, mark) in live {
+        // SAFETY: as above.
+        let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), size) };
+        assert!(bytes.iter().all(|&byte| byte == mark));
+        free_all(&heaps[0], layout(size), [block]);
+    }
+    pool.return_lent();
+    heaps.iter().for_each(|heap| _ = heap.trim(&|| false));
+    pool.return_unused(Duration::ZERO);
+    assert!(pool.mapped_bytes() <= 3 * CHUNK && pool.usage().live_bytes == 0, "{:?}", pool.usage());
 }

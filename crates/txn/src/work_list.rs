@@ -39,6 +39,16 @@ impl<T> WorkList<T> {
         lock(&self.items).pop()
     }
 
+    /// Takes the item out that came first.
+    pub(crate) fn pop_oldest(&self) -> Option<T> {
+        let mut items = lock(&self.items);
+        if items.is_empty() { None } else { Some(items.remove(0)) }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.items).len()
+    }
+
     /// Takes out all items.
     pub(crate) fn take(&self) -> Vec<T> {
         std::mem::take(&mut *lock(&self.items))

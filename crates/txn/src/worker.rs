@@ -94,6 +94,17 @@ impl<P: Protocol> Worker<P> {
         state.remains(engine.shared.epochs.last_tick())
     }
 
+    /// Gives memory back, for any worker, that this one has whole and does not use. Takes a while, and ends early when interrupted. Returns
+    /// how many bytes.
+    pub fn trim(&mut self, is_interrupted: &dyn Fn() -> bool) -> u64 {
+        self.parts().1.participant.heap().trim(is_interrupted)
+    }
+
+    /// Lends the memory that this worker has free to workers that find none under the limit.
+    pub fn lend(&mut self, is_interrupted: &dyn Fn() -> bool) {
+        self.parts().1.participant.heap().lend(is_interrupted);
+    }
+
     /// What the worker counts.
     #[must_use]
     pub fn counters(&mut self) -> Arc<WorkerCounters> {

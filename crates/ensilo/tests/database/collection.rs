@@ -134,3 +134,75 @@ fn a_database_is_closed_while_garbage_is_collected() {
         db.close().unwrap();
     }
 }
+
+#[test]
+fn threads_with_a_row_each_share_chunks() {
+    const THREADS: usize = 100;
+    let db = options().in_memory().unwrap();
+    let events = db.create_table::<Event>().unwrap();
+    let before = db.statistics().unwrap().memory.mapped_bytes;
+    let all_have_written = std::sync::Barrier::new(THREADS + 1);
+    let all_have_seen = std::sync::Barrier::new(THREADS + 1);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                db.transact(|tx| events.insert(tx, &Event { kind: 1, text: "one".into() })).unwrap();
+                all_have_written.wait();
+                all_have_seen.wait();
+            });
+        }
+        all_have_written.wait();
+        let taken = db.statistics().unwrap().memory.mapped_bytes - before;
+        all_have_seen.wait();
+        assert!(taken <= (THREADS as u64) * (96 << 10), "{} bytes each", taken / THREADS as u64);
+    });
+}
+
+#[test]
+fn memory_that_idle_threads_do_not_use_any_more_goes_back_to_the_system() {
+    let db = options().in_memory().unwrap();
+    let events = db.create_table::<Event>().unwrap();
+    let event = Event { kind: 0, text: "x".repeat(1000) };
+    let ids = db.transact(|tx| events.insert_many(tx, vec![&event; ROWS])).unwrap();
+    let full = db.statistics().unwrap().memory.mapped_bytes;
+    assert!(full > 30 << 20, "{full}");
+    delete(&db, &events, &ids);
+    wait_for(&db, "the deleter is idle", |statistics| statistics.memory.mapped_bytes < 8 << 20);
+}
+
+#[test]
+fn at_the_limit_what_idle_threads_have_deleted_serves_others() {
+    let db = options().memory_limit_bytes(32 << 20).in_memory().unwrap();
+    let events = db.create_table::<Event>().unwrap();
+    let event = Event { kind: 0, text: "x".repeat(1000) };
+    let mut ids = Vec::new();
+    // A deletion takes some memory itself, for the version that snapshots see.
+    while db.statistics().unwrap().memory.mapped_bytes <= 26 << 20 {
+        ids.extend(db.transact(|tx| events.insert_many(tx, vec![&event; 100])).unwrap());
+    }
+    // Every second one: no chunk is free as a whole.
+    let ids: Vec<_> = ids.into_iter().step_by(2).collect();
+    let half = ids.len();
+    // In steps: what one step takes comes back before the next.
+    for ids in ids.chunks(50) {
+        let began = Instant::now();
+        while db.transact(|tx| ids.iter().try_for_each(|id| events.delete(tx, id).map(|_| ()))).is_err() {
+            assert!(began.elapsed() < PATIENCE, "{:?}", db.statistics().unwrap());
+            thread::yield_now();
+        }
+    }
+    thread::scope(|scope| {
+        let inserter = scope.spawn(|| {
+            let began = Instant::now();
+            let mut inserted = 0;
+            // More than the limit leaves to new chunks.
+            while inserted < half * 9 / 10 {
+                match db.transact(|tx| events.insert(tx, &event)) {
+                    Ok(_) => inserted += 1,
+                    Err(error) => assert!(began.elapsed() < PATIENCE, "{inserted} of {half}: {error}"),
+                }
+            }
+        });
+        inserter.join().unwrap();
+    });
+}

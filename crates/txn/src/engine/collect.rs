@@ -3,6 +3,7 @@
 //! Workers free their own garbage between transactions and nothing else, so that nobody pays for what others left.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ensilo_epoch::{Epoch, Guard};
 use ensilo_index::Drain;
@@ -12,6 +13,7 @@ use crate::protocol::Protocol;
 use crate::record::RecordPtr;
 use crate::registry::lock;
 use crate::store::Store;
+use crate::worker::WorkerState;
 
 /// How many nodes of dropped stores a step takes apart, with all records in them.
 const NODES_MAX: usize = 16;
@@ -53,6 +55,49 @@ impl<P: Protocol> Engine<P> {
         let parked = self.collect_parked();
         let dropped = self.collect_dropped();
         parked.max(dropped).max(self.collect_retired())
+    }
+
+    /// Whether so much of the memory that was taken from the system is free that trimming workers may bring something.
+    #[must_use]
+    pub fn is_sparse(&self) -> bool {
+        self.pool.is_sparse()
+    }
+
+    /// Takes memory back, for any worker, that workers which have left have whole. Returns how many bytes.
+    pub fn trim_left_behind(&self) -> u64 {
+        let mut bytes = self.pool.trim_parked() + lock(&self.steward).heap().trim(&|| false);
+        self.for_each_parked(|state| bytes += state.participant.heap().trim(&|| false));
+        bytes
+    }
+
+    /// Whether a worker has found no memory under the limit since this was called last. Others may have some to
+    /// [lend](crate::Worker::lend).
+    pub fn take_shortage(&self) -> bool {
+        self.pool.take_shortage()
+    }
+
+    /// Lends the free memory of workers that have left to those that find none.
+    pub fn lend_left_behind(&self) {
+        self.for_each_parked(|state| state.participant.heap().lend(&|| false));
+    }
+
+    /// Gives memory that was lent and not used back to where it came from, so that it can be free as a whole.
+    pub fn return_lent_memory(&self) {
+        self.pool.return_lent();
+    }
+
+    /// A thread that comes meanwhile takes over another worker, or makes one.
+    fn for_each_parked(&self, mut work: impl FnMut(&WorkerState<P>)) {
+        for _ in 0..self.parked.len() {
+            let Some(state) = self.parked.pop_oldest() else { break };
+            work(&state);
+            self.parked.push(state);
+        }
+    }
+
+    /// Gives memory back to the system that nobody has used for so long, except for a small reserve.
+    pub fn return_unused_memory(&self, unused_for: Duration) -> u64 {
+        self.pool.return_unused(unused_for)
     }
 
     /// The epoch that has to be durable before deleted records can leave their trees that no snapshot needs any more; `None` where none
