@@ -36,8 +36,8 @@ pub enum Error {
     Aborted(Abort),
     /// The memory limit is reached; the transaction was undone.
     ///
-    /// Remedy: delete rows or drop tables (their memory comes back within about two snapshots), or open the database with a
-    /// larger limit.
+    /// Remedy: delete rows, which needs none of the memory that the limit bounds, or drop tables (their memory comes back within about two
+    /// snapshots), or open the database with a larger limit. Where one transaction deletes very many rows: split it into several.
     OutOfMemory(Abort),
     /// The transaction holds more than one transaction can: 4 GiB of keys, 32 GiB of rows, 4294967295 reads, writes or nodes scanned, and
     /// 1 GiB to log. It was undone, and fails again as it is.

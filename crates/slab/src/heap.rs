@@ -33,6 +33,9 @@ impl Heap {
     /// [`OutOfMemory`] when the block does not fit under the limit; nothing is changed.
     #[inline]
     pub fn allocate(&self, layout: Layout, account: AccountId) -> Result<NonNull<u8>, OutOfMemory> {
+        if self.pool.faults.strikes() {
+            return Err(self.pool.out_of_memory(layout.size()));
+        }
         let Some(class) = Class::of(layout) else {
             return self.allocate_large(layout, account);
         };
@@ -78,6 +81,9 @@ impl Heap {
     /// When the layout has no bytes.
     pub fn allocate_general(&self, layout: Layout, account: AccountId) -> Result<NonNull<u8>, OutOfMemory> {
         assert!(layout.size() > 0, "a block without bytes");
+        if self.pool.faults.strikes() {
+            return Err(self.pool.system_out_of_memory(layout.size()));
+        }
         // SAFETY: the layout has bytes.
         let block = NonNull::new(unsafe { std::alloc::alloc(layout) });
         let block = block.ok_or_else(|| self.pool.system_out_of_memory(layout.size()))?;

@@ -47,6 +47,7 @@ mod chunk;
 mod chunks;
 mod class;
 mod error;
+mod faults;
 mod heap;
 mod large;
 mod local;

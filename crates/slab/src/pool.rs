@@ -14,6 +14,7 @@ use crate::account::usage;
 use crate::chunk::{CHUNK_BYTES, Chunk, Extent, extent_bytes};
 use crate::chunks::Chunks;
 use crate::class::{Class, aligned_size};
+use crate::faults::Faults;
 use crate::large::LargeBlocks;
 use crate::local::{Local, Shared};
 use crate::{Heap, OutOfMemory, Usage};
@@ -35,6 +36,7 @@ pub struct Pool {
     mapped_bytes: AtomicU64,
     /// Of these, what others have taken elsewhere.
     outside_bytes: AtomicU64,
+    pub(crate) faults: Faults,
     large: LargeBlocks,
     heaps: Mutex<Heaps>,
     /// Free blocks of heaps that their owners do not need now, for those that find no other ones.
@@ -65,6 +67,7 @@ impl Pool {
             limit_bytes,
             mapped_bytes: AtomicU64::new(0),
             outside_bytes: AtomicU64::new(0),
+            faults: Faults::none(),
             large: LargeBlocks::default(),
             heaps: Mutex::default(),
             lent: Mutex::new(Box::new(Local::new())),
@@ -200,6 +203,9 @@ impl Pool {
     /// # Errors
     /// [`OutOfMemory`] when they would pass both; nothing is counted.
     pub fn count_outside(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        if self.faults.strikes() {
+            return Err(self.out_of_memory(bytes));
+        }
         let limit = self.limit_bytes.unwrap_or(u64::MAX);
         let outside =
             self.outside_bytes.fetch_add(bytes as u64, Ordering::Relaxed).saturating_add(bytes as u64);
@@ -207,6 +213,12 @@ impl Pool {
         self.reserve_below(bytes, limit).inspect_err(|_| {
             self.outside_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
         })
+    }
+
+    /// From now on about one allocation of `one_in` fails, in an order that `seed` decides; none if `one_in` is 0.
+    #[cfg(feature = "testing")]
+    pub fn fail_one_in(&self, one_in: u64, seed: u64) {
+        self.faults.plant(one_in, seed);
     }
 
     /// Ends the count of so many bytes, which were counted by [`Pool::count_outside`].

@@ -87,7 +87,7 @@ pub trait Protocol: std::fmt::Debug + Sized + Send + Sync + 'static {
         false
     }
 
-    /// Frees the records that the context owns, when the engine goes. Called only for protocols without [`Protocol::SLABS`].
+    /// Frees what the context owns outside of slabs, when the engine goes.
     fn free_garbage(participant: &Participant, context: &mut Self::Context) {
         let _ = (participant, context);
     }

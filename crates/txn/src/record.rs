@@ -17,6 +17,8 @@
 //! I1. Capacity and table never change; the row length never exceeds the capacity.
 //! I2. Row and length change only under the lock, and only while the record is the latest version of its key.
 //! I3. A record that the tree or a `previous` link reached is freed only after every transaction that could have found it has ended.
+//! I4. A *mark* is a version whose row lies in the deleted record that links to it, which keeps its row for good. It names no table
+//!     and has no room for a row.
 //!
 //! # Memory ordering
 //! | edge | from | to | what it carries |
@@ -89,6 +91,17 @@ impl RecordPtr {
         let block = guard.allocate(layout_of(capacity_words), AccountId(table.0))?;
         // SAFETY: the block is fresh, and was allocated for a record of this capacity.
         Ok(unsafe { RecordPtr::begin(block, table, row_len_bytes, capacity_words, tid) })
+    }
+
+    /// A mark (I4) from the general-purpose allocator, to be freed by [`RecordPtr::free_general`].
+    pub(crate) fn allocate_mark(guard: &Guard<'_>) -> Result<RecordPtr, OutOfMemory> {
+        RecordPtr::allocate_general(guard, TableId::NONE, 0, TidWord::PLACEHOLDER)
+    }
+
+    /// Whether this is a mark (I4).
+    #[inline]
+    pub(crate) fn is_mark(self) -> bool {
+        self.table() == TableId::NONE
     }
 
     /// The same from the general-purpose allocator, to be freed by [`RecordPtr::free_general`].
@@ -370,6 +383,15 @@ impl RecordPtr {
         copy.header().tid.store(word.superseded().raw(), Ordering::Relaxed);
         copy.set_previous(self.previous());
         self.set_previous(Some(copy));
+    }
+
+    /// Makes `mark` the version with this record's `word` and row, and links it as the previous one. The caller holds the lock, and
+    /// deletes the record.
+    pub(crate) fn push_mark(self, mark: RecordPtr, word: TidWord) {
+        debug_assert!(mark.is_mark());
+        mark.header().tid.store(word.superseded().raw(), Ordering::Relaxed);
+        mark.set_previous(self.previous());
+        self.set_previous(Some(mark));
     }
 
     /// The table or index to which the record belongs.

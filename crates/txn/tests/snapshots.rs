@@ -3,7 +3,9 @@
 mod common;
 
 use common::*;
-use ensilo_txn::{AbortReason, Direction};
+use ensilo_txn::{
+    AbortReason, Allocator, Direction, GlobalTid, Silo, Simple, Standard, TableId, Variant, Write,
+};
 
 #[test]
 fn a_snapshot_shows_the_past_while_writers_go_on() {
@@ -108,4 +110,73 @@ fn a_snapshot_that_grows_too_old_is_told_so() {
         engine.epochs().advance();
     }
     assert_eq!(try_read(&mut snapshot, &store, "a").unwrap_err().reason(), AbortReason::SnapshotTooOld);
+}
+
+/// A deletion keeps the row where it is, instead of a copy: snapshots find it there, whatever becomes of the key.
+fn snapshots_show_the_rows_of_deleted_keys<V: Variant>() {
+    let engine = manual_engine::<Silo<V>>();
+    let store = engine.new_store(TableId(1)).unwrap();
+    let (mut writer, mut reader) = (engine.worker(), engine.worker());
+    let keys = ["deleted", "reborn at once", "reborn later", "reborn larger", "reborn twice"];
+    let row = |value: u64| vec![value; 5];
+    for value in [1, 2] {
+        pass_snapshot(&engine);
+        let mut tx = writer.begin();
+        for key in keys {
+            if value == 1 {
+                assert!(insert(&mut tx, &store, key, &row(1)));
+            } else {
+                put(&mut tx, &store, key, &row(2));
+            }
+        }
+        tx.commit().unwrap();
+    }
+    pass_snapshot(&engine);
+    let mut snapshot = reader.begin_snapshot();
+    let mut change = |body: &dyn Fn(&mut ensilo_txn::Transaction<'_, V>)| {
+        let mut tx = writer.begin();
+        body(&mut tx);
+        tx.commit().unwrap();
+        for key in keys {
+            assert_eq!(read(&mut snapshot, &store, key), Some(row(2)), "{key}");
+        }
+    };
+    change(&|tx| keys.iter().for_each(|key| delete(tx, &store, key)));
+    change(&|tx| assert!(insert(tx, &store, "reborn at once", &row(3))));
+    change(&|tx| assert!(insert(tx, &store, "reborn twice", &row(3))));
+    change(&|tx| delete(tx, &store, "reborn twice"));
+    pass_snapshot(&engine);
+    change(&|tx| assert!(insert(tx, &store, "reborn later", &row(3))));
+    change(&|tx| assert!(insert(tx, &store, "reborn larger", &[3; 500])));
+    change(&|tx| assert!(insert(tx, &store, "reborn twice", &row(4))));
+    for _ in 0..5 {
+        pass_snapshot(&engine);
+        change(&|tx| put(tx, &store, "reborn at once", &row(5)));
+    }
+    drop(snapshot);
+    for _ in 0..20 {
+        pass_snapshot(&engine);
+        writer.collect();
+    }
+    assert_eq!(engine.statistics().transactions.deleted_records, 0);
+    assert!(engine.statistics().transactions.versions <= 5);
+}
+
+#[test]
+fn a_deletion_takes_none_of_the_memory_that_the_limit_bounds() {
+    let (engine, store) = engine_and_store();
+    let mut worker = engine.worker();
+    commit(&mut worker, |tx| assert!(insert(tx, &store, "long", &[1; 100_000])));
+    pass_snapshot(&engine);
+    let before = engine.statistics().memory.mapped_bytes;
+    commit(&mut worker, |tx| delete(tx, &store, "long"));
+    assert_eq!(engine.statistics().memory.mapped_bytes, before, "the row was not copied");
+}
+
+#[test]
+fn snapshots_show_the_rows_of_deleted_keys_in_every_variant_with_snapshots() {
+    snapshots_show_the_rows_of_deleted_keys::<Standard>();
+    snapshots_show_the_rows_of_deleted_keys::<Simple>();
+    snapshots_show_the_rows_of_deleted_keys::<Allocator>();
+    snapshots_show_the_rows_of_deleted_keys::<GlobalTid>();
 }

@@ -12,6 +12,7 @@ mod failures;
 mod full_disk;
 mod futures;
 mod log_records;
+mod memory_limit;
 mod openings;
 mod read_only;
 mod refusals;

@@ -174,18 +174,24 @@ impl<P: Protocol> Engine<P> {
     }
 }
 
-impl<P: Protocol> Drop for Engine<P> {
-    /// Slabs go as a whole; records that lie elsewhere are freed one by one.
-    fn drop(&mut self) {
-        if P::SLABS {
-            return;
-        }
+impl<P: Protocol> Engine<P> {
+    /// Frees all stores, when no transaction will run any more.
+    fn free_stores(&self) {
         let participant = self.shared.epochs.participant();
         let in_use = self.shared.stores.all().into_iter();
         let in_use = in_use.map(|store| DroppedStore::new(store, participant.global_epoch()));
-        // No worker is left: each has a reference to the engine.
         for mut dropped in self.dropped.take().into_iter().chain(in_use) {
             self.free_some(&mut dropped, &participant.pin(), usize::MAX);
+        }
+    }
+}
+
+impl<P: Protocol> Drop for Engine<P> {
+    /// Slabs go as a whole; records that lie elsewhere are freed one by one.
+    fn drop(&mut self) {
+        // No worker is left: each has a reference to the engine.
+        if !P::SLABS {
+            self.free_stores();
         }
         for mut state in self.parked.take() {
             P::free_garbage(&state.participant, &mut state.context);

@@ -2,7 +2,7 @@
 //!
 //! # Source
 //! Silo (SOSP 2013) §4.8 and §4.9. Three kinds of garbage:
-//! - copies of old versions: only snapshot transactions reach them, they go when no snapshot can;
+//! - copies of old versions, and marks of those that were deleted: only snapshot transactions reach them, they go when no snapshot can;
 //! - records replaced in the tree: snapshots reach them, and so does any transaction that found them before; they
 //!   go in two steps, first by the snapshot horizon, then by the memory horizon;
 //! - deleted records: they stay in the tree for snapshots, then are unhooked from it, then go by the memory horizon.
@@ -32,6 +32,8 @@ const BUDGET: usize = 64;
 pub(super) enum Retired {
     /// A copy, which only a `previous` link reaches.
     Copy(RecordPtr),
+    /// What stands for a version whose row its deleted record keeps. Only a `previous` link reaches it.
+    Mark(RecordPtr),
     /// A record that once stood in the tree.
     Replaced(RecordPtr),
 }
@@ -107,6 +109,11 @@ fn free_version<V: Variant>(guard: &Guard<'_>, context: &mut Context, retired: R
             context.counters.version_freed(record.size_bytes());
             // SAFETY: only `previous` links lead to a copy, and only snapshots before its successor follow them; none is left.
             unsafe { memory::free::<V>(record, guard) }
+        }
+        Retired::Mark(mark) => {
+            context.counters.version_freed(mark.size_bytes());
+            // SAFETY: as for a copy.
+            unsafe { memory::free_mark(mark, guard) }
         }
         Retired::Replaced(record) => {
             context.counters.version_freed(record.size_bytes());

@@ -247,6 +247,8 @@ impl<V: Variant> Transaction<'_, V> {
         for write in &mut self.context.writes[..count] {
             match std::mem::replace(&mut write.spare, Spare::None) {
                 Spare::None => {}
+                // SAFETY: as below.
+                Spare::Mark(mark) => unsafe { memory::free_mark(mark, &self.guard) },
                 // SAFETY: reserved by this commit and not yet linked anywhere.
                 Spare::Version(record) | Spare::Replacement(record, _) => unsafe {
                     memory::free::<V>(record, &self.guard)
@@ -256,7 +258,8 @@ impl<V: Variant> Transaction<'_, V> {
     }
 
     /// The memory that a write needs: a copy of the old version if a snapshot before `snapshot` may read it (§4.9), or a
-    /// record to replace one that must not or cannot be overwritten (§4.5).
+    /// record to replace one that must not or cannot be overwritten (§4.5). A deletion leaves the row where it is, so that it needs no
+    /// copy: otherwise nothing could be deleted once the memory limit is reached.
     #[inline]
     fn spare_for(&self, write: &WriteEntry, snapshot: Epoch) -> Result<Spare, AbortReason> {
         let record = write.record;
@@ -271,10 +274,13 @@ impl<V: Variant> Transaction<'_, V> {
             }
             Change::Put(_) | Change::Patch(_) | Change::Delete => record.row().len_bytes(),
         };
-        if V::SNAPSHOTS && write.observed.tid().epoch() < snapshot {
-            return self.allocate(record, row_len).map(Spare::Version);
+        if !V::SNAPSHOTS || write.observed.tid().epoch() >= snapshot {
+            return Ok(Spare::None);
         }
-        Ok(Spare::None)
+        match write.change {
+            Change::Delete => memory::allocate_mark(&self.guard).map(Spare::Mark).map_err(out_of_memory),
+            _ => self.allocate(record, row_len).map(Spare::Version),
+        }
     }
 
     /// A record to replace this one in the tree, with room for a row of so many bytes.
@@ -288,8 +294,7 @@ impl<V: Variant> Transaction<'_, V> {
     }
 
     fn allocate(&self, like: RecordPtr, row_len: usize) -> Result<RecordPtr, AbortReason> {
-        memory::allocate::<V>(&self.guard, like.table(), row_len, TidWord::PLACEHOLDER)
-            .map_err(|OutOfMemory { .. }| AbortReason::OutOfMemory)
+        memory::allocate::<V>(&self.guard, like.table(), row_len, TidWord::PLACEHOLDER).map_err(out_of_memory)
     }
 
     /// Phase 3: each record gets its new version and, in the same store, its lock back.
@@ -297,8 +302,10 @@ impl<V: Variant> Transaction<'_, V> {
         let snapshot = self.guard.epochs().snapshot_of(tid.epoch());
         for at in 0..self.context.writes.len() {
             let write = self.context.writes[at];
-            if let Spare::Version(copy) = write.spare {
-                self.keep_version(write.record, copy, write.observed, snapshot);
+            match write.spare {
+                Spare::Version(copy) => self.keep_version(write.record, copy, write.observed, snapshot),
+                Spare::Mark(mark) => self.keep_mark(write.record, mark, write.observed, snapshot),
+                Spare::None | Spare::Replacement(..) => {}
             }
             match write.change {
                 Change::Patch(patch) => match write.spare {
@@ -355,6 +362,13 @@ impl<V: Variant> Transaction<'_, V> {
         self.context.garbage.versions.push(snapshot, Retired::Copy(copy));
     }
 
+    #[inline]
+    fn keep_mark(&mut self, record: RecordPtr, mark: RecordPtr, word: TidWord, snapshot: Epoch) {
+        record.push_mark(mark, word);
+        self.context.counters.version_kept(mark.size_bytes());
+        self.context.garbage.versions.push(snapshot, Retired::Mark(mark));
+    }
+
     /// Puts `replacement` into the tree in place of the record of write `at`, which stays as its previous version.
     #[cold]
     fn replace(&mut self, at: usize, store: &Store, replacement: RecordPtr, tid: Tid, snapshot: Epoch) {
@@ -369,15 +383,16 @@ impl<V: Variant> Transaction<'_, V> {
             }
             _ => unreachable!("only rows replace a record"),
         }
-        // A variant that replaces records all the time keeps those only that snapshots need.
-        let is_kept = V::OVERWRITES || V::SNAPSHOTS && write.observed.tid().epoch() < snapshot;
+        let is_owned_elsewhere = write.observed.is_absent() && !write.is_created;
+        // A variant that replaces records all the time keeps those only that snapshots need. A mark needs the deleted record (I4).
+        let is_kept =
+            V::OVERWRITES || is_owned_elsewhere || V::SNAPSHOTS && write.observed.tid().epoch() < snapshot;
         replacement.set_previous(if is_kept { Some(write.record) } else { write.record.previous() });
         replacement.set_unpublished_tid(TidWord::live(tid));
         let (old, new) = (write.record.index_value(), replacement.index_value());
         let is_replaced = store.index().replace(self.context.key(write.key), old, new, &self.guard);
         assert!(is_replaced, "a locked, latest record is the one in the tree");
         write.record.publish(write.observed.superseded());
-        let is_owned_elsewhere = write.observed.is_absent() && !write.is_created;
         let Context { garbage, counters, .. } = &mut *self.context;
         if is_owned_elsewhere {
             return;
@@ -398,6 +413,10 @@ impl<V: Variant> Transaction<'_, V> {
         }
         Err(Abort::new(AbortReason::EpochsExhausted, TableId::NONE, &[]))
     }
+}
+
+fn out_of_memory(_: OutOfMemory) -> AbortReason {
+    AbortReason::OutOfMemory
 }
 
 /// Locks a record that still carries the version that was seen.

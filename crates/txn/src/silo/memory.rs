@@ -38,6 +38,22 @@ pub(super) unsafe fn free<V: Variant>(record: RecordPtr, guard: &Guard<'_>) {
     unsafe { if V::SLABS { record.free(guard) } else { record.free_general(guard) } }
 }
 
+/// A mark for the version that a deletion supersedes. It does not come from the memory that the limit bounds.
+#[inline]
+pub(super) fn allocate_mark(guard: &Guard<'_>) -> Result<RecordPtr, OutOfMemory> {
+    RecordPtr::allocate_mark(guard)
+}
+
+/// Frees a mark that was never linked, or that nobody can reach any more.
+///
+/// # Safety
+/// No other thread has or can get the address, and it came from [`allocate_mark`].
+#[inline]
+pub(super) unsafe fn free_mark(mark: RecordPtr, guard: &Guard<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe { mark.free_general(guard) }
+}
+
 /// Frees a record once every transaction that is pinned now has ended; never if the variant collects nothing.
 ///
 /// # Safety
@@ -73,17 +89,23 @@ pub(super) fn collect<V: Variant>(guard: &Guard<'_>, garbage: &mut Garbage, budg
     freed
 }
 
-/// Frees all records that the worker owns (O1), when no transaction will run any more.
+/// Frees all records that the worker owns (O1) outside of slabs, when no transaction will run any more. Slabs go as a whole.
 pub(super) fn free_all<V: Variant>(participant: &Participant, context: &mut Context) {
     let guard = participant.pin();
-    let garbage = std::mem::take(&mut context.garbage);
-    let (versions, unhooks, retired) = (garbage.versions, garbage.unhooks, garbage.retired);
-    let of_version = |version| match version {
-        Retired::Copy(record) | Retired::Replaced(record) => record,
-    };
-    let of_versions = versions.into_items().map(of_version);
-    let all = of_versions.chain(unhooks.into_items().map(|unhook| unhook.record)).chain(retired.into_items());
-    for record in all {
+    let Garbage { versions, unhooks, retired } = std::mem::take(&mut context.garbage);
+    let mut records = Vec::new();
+    for version in versions.into_items() {
+        match version {
+            // SAFETY: O1: the list owns the mark, once, and nobody is left who could reach it.
+            Retired::Mark(mark) => unsafe { free_mark(mark, &guard) },
+            Retired::Copy(record) | Retired::Replaced(record) => records.push(record),
+        }
+    }
+    if V::SLABS {
+        return;
+    }
+    records.extend(unhooks.into_items().map(|unhook| unhook.record).chain(retired.into_items()));
+    for record in records {
         // SAFETY: O1: the lists own these records, each once, and nobody is left who could reach them.
         unsafe { free::<V>(record, &guard) };
     }

@@ -95,7 +95,8 @@ fn version_at<R>(
     epoch: Epoch,
     mut decode: impl FnMut(RowRef<'_>) -> R,
 ) -> (TidWord, Option<R>) {
-    let mut version = newest;
+    // Where the row of `version` lies: a mark has none of its own (I4 of a record).
+    let (mut version, mut holder) = (newest, newest);
     let mut backoff = Backoff::new();
     loop {
         let word = version.tid();
@@ -103,7 +104,10 @@ fn version_at<R>(
             // Too new, whether or not a writer is at work on it. If one moves this very version aside between the load above
             // and the one below, the link leads to its copy, which is too new as well, and on to the same older version.
             match version.previous() {
-                Some(older) => version = older,
+                Some(older) => {
+                    holder = if older.is_mark() { version } else { older };
+                    version = older;
+                }
                 None => return (TidWord::PLACEHOLDER, None),
             }
         } else if word.is_locked() {
@@ -112,7 +116,7 @@ fn version_at<R>(
         } else if word.is_absent() {
             return (word, None);
         } else {
-            let value = decode(version.row());
+            let value = decode(holder.row());
             if version.still(word) {
                 return (word, Some(value));
             }

@@ -1,0 +1,151 @@
+//! Allocations that fail at random: what fails has changed nothing, whatever it was in the middle of.
+#![cfg(not(any(loom, shuttle)))]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::*;
+use ensilo_txn::{
+    Abort, AbortReason, Direction, Engine, Epoch, Protocol, Read, Silo, Simple, Store, Worker, Write,
+};
+
+type Model = BTreeMap<String, u64>;
+
+/// A small generator of numbers that look random.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// A key of one of some shapes: with layers and suffixes below, so that inserts allocate all kinds of nodes.
+fn key(number: u64) -> String {
+    match number % 3 {
+        0 => format!("{number:03}"),
+        1 => format!("shared prefix {number:03} and more"),
+        _ => format!("shared prefix of another length {number:03}"),
+    }
+}
+
+/// Rows of different lengths, so that records are replaced too; the first word is the value.
+fn row(value: u64) -> Vec<u64> {
+    vec![value; 1 + (value % 40) as usize]
+}
+
+/// One random operation, on the transaction and on the model.
+fn step<T: Write>(tx: &mut T, store: &Store, model: &mut Model, numbers: &mut Numbers) -> Result<(), Abort> {
+    let (name, value) = (key(numbers.below(120)), numbers.below(1 << 30));
+    let found = tx.find(store, name.as_bytes())?;
+    assert_eq!(found.is_some(), model.contains_key(&name), "{name}");
+    match (found, numbers.below(4)) {
+        (None, _) => {
+            assert!(tx.insert(store, name.as_bytes(), &row(value), row(value).len() * 8)?);
+            model.insert(name, value);
+        }
+        (Some(found), 0) => {
+            tx.delete(found)?;
+            model.remove(&name);
+        }
+        (Some(found), 1) => {
+            tx.put(found, &row(value), row(value).len() * 8)?;
+            model.insert(name, value);
+        }
+        (Some(found), _) => {
+            tx.patch(found, &[(0, value)])?;
+            model.insert(name, value);
+        }
+    }
+    Ok(())
+}
+
+fn entries(model: &Model) -> Vec<(String, u64)> {
+    model.iter().map(|(key, &value)| (key.clone(), value)).collect()
+}
+
+struct Run<P: Protocol> {
+    worker: Worker<P>,
+    model: Model,
+    /// The model after the commits of each epoch, for snapshots.
+    history: Vec<(Epoch, Model)>,
+    failed: u64,
+}
+
+impl<P: Protocol> Run<P> {
+    /// A transaction of some operations.
+    fn transaction(&mut self, store: &Store, numbers: &mut Numbers) {
+        let mut after = self.model.clone();
+        let mut tx = self.worker.begin();
+        let steps = (0..1 + numbers.below(20)).try_for_each(|_| step(&mut tx, store, &mut after, numbers));
+        match steps.and_then(|()| tx.commit()) {
+            Ok(committed) => {
+                self.model = after;
+                self.history.push((committed.epoch, self.model.clone()));
+            }
+            Err(abort) => {
+                assert_eq!(abort.reason(), AbortReason::OutOfMemory, "{abort}");
+                self.failed += 1;
+            }
+        }
+    }
+
+    fn check(&mut self, engine: &Engine<P>, store: &Store) {
+        let mut tx = self.worker.begin();
+        assert_eq!(scan_all(&mut tx, store, Direction::Forward), entries(&self.model));
+        tx.commit().unwrap();
+        let mut snapshot = self.worker.begin_snapshot();
+        let epoch = engine.epochs().snapshot_epoch();
+        let shown = self.history.iter().rev().find(|(committed, _)| *committed < epoch);
+        let expected = shown.map(|(_, model)| entries(model)).unwrap_or_default();
+        assert_eq!(scan_all(&mut snapshot, store, Direction::Forward), expected);
+    }
+}
+
+fn failed_operations_change_nothing<P: Protocol>(one_in: u64, seed: u64) {
+    let engine = manual_engine::<P>();
+    let store = engine.new_store(ensilo_txn::TableId(1)).unwrap();
+    let pool = engine.epochs().pool();
+    let mut run = Run { worker: engine.worker(), model: Model::new(), history: Vec::new(), failed: 0 };
+    let mut numbers = Numbers(seed);
+    for round in 0..1500 {
+        pool.fail_one_in(one_in, seed + round);
+        run.transaction(&store, &mut numbers);
+        pool.fail_one_in(0, 0);
+        engine.epochs().advance();
+        if round % 10 == 0 {
+            run.check(&engine, &store);
+        }
+    }
+    assert!((100..1400).contains(&run.failed), "{} of 1500 failed", run.failed);
+    // Nothing was lost on the way: once all is deleted, all comes back.
+    let mut tx = run.worker.begin();
+    for name in run.model.keys() {
+        let found = tx.find(&store, name.as_bytes()).unwrap().unwrap();
+        tx.delete(found).unwrap();
+    }
+    tx.commit().unwrap();
+    for _ in 0..200 {
+        pass_snapshot(&engine);
+        run.worker.collect();
+    }
+    let left = engine.statistics();
+    assert_eq!((left.transactions.versions, left.transactions.deleted_records), (0, 0));
+    let nodes_max = 8 << 10;
+    let bytes = left.memory.of(ensilo_txn::AccountId(1));
+    assert!(bytes < nodes_max, "{bytes} bytes are left of an empty table");
+}
+
+#[test]
+fn an_operation_that_gets_no_memory_changes_nothing() {
+    for (seed, one_in) in [(1, 12), (2, 40)] {
+        failed_operations_change_nothing::<Silo>(one_in, seed);
+    }
+}
+
+#[test]
+fn nor_does_one_of_a_variant_that_takes_records_from_elsewhere_and_replaces_them() {
+    failed_operations_change_nothing::<Silo<Simple>>(20, 3);
+}
