@@ -139,9 +139,12 @@ fn safety(stress_seconds: u64) -> Vec<Step> {
             .env("TSAN_OPTIONS", "history_size=7");
         steps.push(step);
     }
-    let stress =
-        Step::cargo("stress: checked histories", "test --profile quick -p ensilo-check --test stress");
-    steps.push(stress.env("ENSILO_STRESS_SECONDS", &stress_seconds.to_string()));
+    let stresses =
+        [("stress: checked histories", "stress"), ("stress: jobs beside transactions", "background")];
+    for (name, test) in stresses {
+        let step = Step::cargo(name, &format!("test --profile quick -p ensilo-check --test {test}"));
+        steps.push(step.env("ENSILO_STRESS_SECONDS", &stress_seconds.to_string()));
+    }
     steps
 }
 

@@ -425,7 +425,7 @@ impl<P: Protocol> Database<P> {
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<Backup> {
         self.check_open()?;
         let durable = self.shared.written()?;
-        durable.backup(target.as_ref(), self.shared.engine.statistics().memory.live_bytes)
+        durable.backup::<P>(target.as_ref(), self.shared.engine.statistics().memory.live_bytes)
     }
 
     /// The last epoch up to which everything is stored; `None` for a database in memory. It never falls.
@@ -443,6 +443,15 @@ impl<P: Protocol> Database<P> {
     pub fn ticket(&self, epoch: u64) -> Result<Ticket> {
         let log = self.shared.log().ok_or(Error::NotDurable)?;
         Ok(Ticket::new(Epoch::new(epoch), Arc::clone(log)))
+    }
+
+    /// Takes the transactions that the calling thread has committed since it did so last, for a checker to judge. Empty unless the variant
+    /// of the protocol records, see [`Variant`](crate::Variant).
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::NestedRequest`].
+    pub fn take_history(&self) -> Result<Vec<ensilo_txn::history::TransactionRecord>> {
+        Ok(self.shared.enter()?.raw.take_history())
     }
 
     /// Closes the database for all handles: every request from now on fails with [`Error::Closed`]. Jobs under way are waited for;

@@ -91,11 +91,11 @@ extern crate self as ensilo;
 mod catalog;
 mod collector;
 mod database;
-mod duplicates;
 mod durability;
 mod durable;
 mod dynamic;
 mod error;
+mod index_check;
 mod interactive;
 mod local;
 mod maintain;
@@ -143,6 +143,7 @@ pub use error::{
     Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch, TooLong,
     UserError, WrongType,
 };
+pub use index_check::{EncodedEntry, IndexCheck};
 pub use interactive::Interactive;
 pub use options::Options;
 pub use pool::JobHandle;

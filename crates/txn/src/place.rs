@@ -15,4 +15,24 @@ pub enum Place {
     IndexRowsDone,
     /// An index has all of its entries and is not ready yet.
     IndexFilled,
+    /// Writers that begin from now on leave an index alone that is dropped or given up. Its entries are still there.
+    IndexLeft,
+    /// The catalog's rows of a table that is dropped are gone, and nothing else of it.
+    TableRowsDeleted,
+    /// A table is unknown to statements that begin from now on. Its stores are still there.
+    TableForgotten,
+    /// A checkpoint has chosen the epoch that it begins in.
+    CheckpointBegun,
+    /// A checkpoint has walked some rows.
+    CheckpointRowsWalked,
+    /// The files of a checkpoint are written, and no manifest names them.
+    CheckpointWritten,
+    /// A manifest names a checkpoint, and files that are not needed any more are gone.
+    CheckpointInstalled,
+    /// A backup has chosen the epoch that it ends with.
+    BackupBegun,
+    /// A backup has copied some bytes.
+    BackupBytesCopied,
+    /// A deleted record is locked, and leaves its tree next.
+    UnhookBegun,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ensilo_row::{IndexSchema, Schema};
-use ensilo_txn::{Protocol, TableId};
+use ensilo_txn::{Place, Protocol, TableId};
 
 use super::{Changes, IndexCore, IndexState, SYSTEM_PREFIX, StoreKind, TableCore};
 use crate::durability::{Durability, answer};
@@ -64,8 +64,10 @@ impl<P: Protocol> Shared<P> {
         let _changes = self.catalog.change();
         let table = self.catalog.table(name)?;
         self.change_rows(|tx| self.catalog.system.delete_table(tx, &table))?;
+        P::reached(Place::TableRowsDeleted);
         self.catalog.remove(&table);
         table.mark_dropped();
+        P::reached(Place::TableForgotten);
         for index in table.indexes.snapshot() {
             index.mark_dropped();
             self.engine.drop_store(index.store.id());
@@ -142,6 +144,7 @@ impl<P: Protocol> Shared<P> {
         let mut indexes = table.indexes.snapshot();
         indexes.retain(|other| !Arc::ptr_eq(other, index));
         table.indexes.publish(indexes, self.engine.epochs());
+        P::reached(Place::IndexLeft);
         index.mark_dropped();
         self.engine.drop_store(index.store.id());
     }

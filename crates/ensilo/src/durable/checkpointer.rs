@@ -23,7 +23,7 @@ use ensilo_log::{
     OpenError, WrittenParts,
 };
 use ensilo_sync::sync;
-use ensilo_txn::{Engine, Protocol};
+use ensilo_txn::{Engine, Place, Protocol};
 
 use super::condition::{Condition, EventHook};
 use super::options::CheckpointOptions;
@@ -179,9 +179,11 @@ impl Checkpointer {
     ) -> Result<Checkpoint> {
         let start = Instant::now();
         let begin_epoch = self.begin(engine, log)?;
+        P::reached(Place::CheckpointBegun);
         let place = files.begin_checkpoint(begin_epoch).map_err(failed)?;
         match self.write_and_install(files, place.clone(), pace, engine, log) {
             Ok(installed) => {
+                P::reached(Place::CheckpointInstalled);
                 let made = Checkpoint::new(&installed, start.elapsed());
                 self.counters.last_bytes.store(made.bytes, Ordering::Relaxed);
                 self.counters.last_milliseconds.store(made.duration.as_millis() as u64, Ordering::Relaxed);
@@ -234,6 +236,7 @@ impl Checkpointer {
         log: &Log,
     ) -> Result<InstalledCheckpoint> {
         let written = self.write(&place, pace, engine, log)?;
+        P::reached(Place::CheckpointWritten);
         let end_epoch = engine.epochs().global_epoch();
         log.wait_durable(end_epoch).map_err(Error::from_log)?;
         let finished = FinishedCheckpoint { place, end_epoch, written };

@@ -12,7 +12,7 @@ use std::thread;
 
 use ensilo_epoch::Epoch;
 use ensilo_log::{CheckpointWriter, WrittenParts};
-use ensilo_txn::{CheckpointRecord, Engine, KeyRange, Protocol, Store};
+use ensilo_txn::{CheckpointRecord, Engine, KeyRange, Place, Protocol, Store};
 
 use super::checkpointer::io_failed;
 use super::pace::Pace;
@@ -113,6 +113,7 @@ impl<'w, P: Protocol, C: Fn(u64) -> Result<()> + Sync> Walk<'w, P, C> {
             flow(outcome)
         };
         let pause = || {
+            P::reached(Place::CheckpointRowsWalked);
             let (outcome, writer) = &mut *outcome.borrow_mut();
             let more = writer.bytes() - before;
             before += more;

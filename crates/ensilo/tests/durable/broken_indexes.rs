@@ -1,56 +1,9 @@
 //! An index that does not fit the rows keeps nothing but itself away: it is named, and can be made anew.
 
-use std::cell::RefCell;
-
-use ensilo::{Error, Fault, IndexState, Order, Place, Protocol, Silo, Value, Variant};
+use ensilo::{Error, IndexState, Order, Place, Protocol, Value};
 
 use super::*;
-
-type Hook = Box<dyn FnMut(Place)>;
-
-thread_local! {
-    static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
-}
-
-/// Calls `at_place` when this thread comes to `place` for the first time from now on.
-fn hook(place: Place, at_place: impl FnOnce() + 'static) {
-    let mut at_place = Some(at_place);
-    HOOK.set(Some(Box::new(move |reached| {
-        if reached == place
-            && let Some(at_place) = at_place.take()
-        {
-            at_place();
-        }
-    })));
-}
-
-fn call_hook(place: Place) {
-    let Some(mut hook) = HOOK.take() else { return };
-    hook(place);
-    HOOK.set(Some(hook));
-}
-
-/// The product, with places.
-#[derive(Debug)]
-struct Hooked;
-
-impl Variant for Hooked {
-    fn reached(place: Place) {
-        call_hook(place);
-    }
-}
-
-/// Builds unique indexes that lose entries, so that two rows get one value.
-#[derive(Debug)]
-struct LosesEntries;
-
-impl Variant for LosesEntries {
-    const FAULT: Option<Fault> = Some(Fault::RemoveEntriesOfOthers);
-
-    fn reached(place: Place) {
-        call_hook(place);
-    }
-}
+use crate::places::{FaultySilo, HookedSilo, hook_once};
 
 const ROWS: u32 = 400;
 /// The value that three rows have.
@@ -66,19 +19,18 @@ fn open_by<P: Protocol>(disk: &Arc<SimulatedDisk>) -> Database<P> {
 
 /// Leaves a database on the disk in which the rows 1, 3 and 5 share a value of the unique index `by_balance`.
 fn make_broken(disk: &Arc<SimulatedDisk>) {
-    let db = open_by::<Silo<LosesEntries>>(disk);
+    let db = open_by::<FaultySilo>(disk);
     let accounts = db.create_table::<Account>().unwrap();
     let last = ROWS - 2;
     let balance = |id| if id == last { SHARED } else { i64::from(id) };
     let rows: Vec<_> = (0..ROWS).step_by(2).map(|id| with_balance(id, balance(id))).collect();
     db.transact(|tx| accounts.insert_many(tx, &rows)).unwrap();
     let (for_hook, table) = (db.clone(), accounts.clone());
-    hook(Place::IndexRowsDone, move || {
+    hook_once(Place::IndexRowsDone, 1, move || {
         for_hook.transact(|tx| table.insert(tx, &with_balance(1, SHARED))).unwrap();
         for_hook.transact(|tx| table.delete(tx, last)).unwrap();
     });
     db.create_unique_index("account", "by_balance", [("balance", Order::Ascending)]).unwrap();
-    HOOK.set(None);
     db.transact(|tx| accounts.insert(tx, &with_balance(3, SHARED))).unwrap();
     db.transact(|tx| accounts.delete(tx, 0)).unwrap();
     db.transact(|tx| accounts.insert(tx, &with_balance(5, 5))).unwrap();
@@ -204,14 +156,14 @@ fn a_broken_index_is_rebuilt_once_no_two_rows_share_a_key() {
 fn writers_go_on_while_a_broken_index_is_rebuilt() {
     let disk = Arc::new(SimulatedDisk::new());
     make_broken(&disk);
-    let db = open_by::<Silo<Hooked>>(&disk);
+    let db = open_by::<HookedSilo>(&disk);
     let accounts = db.open_table::<Account>().unwrap();
     for id in [1, 3] {
         set_balance(&db, &accounts, id, i64::from(id)).unwrap();
     }
     // Two rows get one value before the builder comes to the old one: it is given up.
     let (for_hook, table) = (db.clone(), accounts.clone());
-    hook(Place::IndexIntroduced, move || {
+    hook_once(Place::IndexIntroduced, 1, move || {
         assert!(matches!(for_hook.rebuild_index("account", "by_balance"), Err(Error::IndexNotReady(_))));
         assert!(matches!(for_hook.drop_index("account", "by_balance"), Err(Error::IndexNotReady(_))));
         for_hook.transact(|tx| table.insert(tx, &with_balance(7, 390))).unwrap();
@@ -222,7 +174,7 @@ fn writers_go_on_while_a_broken_index_is_rebuilt() {
     // The same, and the old one goes before the builder comes to it.
     db.transact(|tx| accounts.delete(tx, 7)).unwrap();
     let (for_hook, table) = (db.clone(), accounts.clone());
-    hook(Place::IndexRowsDone, move || {
+    hook_once(Place::IndexRowsDone, 1, move || {
         for_hook.transact(|tx| table.insert(tx, &with_balance(7, 390))).unwrap();
         assert!(matches!(
             set_balance(&for_hook, &table, 9, 390),
@@ -248,9 +200,9 @@ fn a_broken_index_is_dropped_for_good_with_or_without_its_table() {
     drop(db);
     let disk = Arc::new(SimulatedDisk::new());
     make_broken(&disk);
-    let db = open_by::<Silo<Hooked>>(&disk);
+    let db = open_by::<HookedSilo>(&disk);
     let for_hook = db.clone();
-    hook(Place::IndexIntroduced, move || for_hook.drop_table("account").unwrap());
+    hook_once(Place::IndexIntroduced, 1, move || for_hook.drop_table("account").unwrap());
     let accounts = db.open_table::<Account>().unwrap();
     db.transact(|tx| accounts.delete(tx, 3)).unwrap();
     assert!(matches!(db.rebuild_index("account", "by_balance"), Err(Error::UnknownTable(_))));

@@ -14,6 +14,8 @@ mod futures;
 mod log_records;
 mod memory_limit;
 mod openings;
+#[path = "../database/places.rs"]
+mod places;
 mod read_only;
 mod refusals;
 mod reopening;

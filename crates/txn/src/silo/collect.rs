@@ -19,6 +19,7 @@ use super::context::{Context, Garbage, WriteEntry};
 use super::memory;
 use super::variant::Variant;
 use crate::engine::Shared;
+use crate::place::Place;
 use crate::record::RecordPtr;
 use crate::registry::Registered;
 use crate::store::Store;
@@ -136,6 +137,7 @@ fn take_out<V: Variant>(
     if record.try_lock(word) {
         match shared.stores.get(record.table()) {
             Registered::Store(store) => {
+                V::reached(Place::UnhookBegun);
                 remove_locked::<V>(store, record, word, unhook.key.as_slice(), guard, garbage);
             }
             Registered::Draining => {

@@ -1,0 +1,78 @@
+//! A recording protocol that loses time at random at the named places of jobs.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use ensilo::{Fault, Place, Variant};
+
+/// From which each thread makes its random numbers.
+static SEED: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    static STATE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Lets every thread that comes from now on have numbers that follow from `seed`.
+pub(crate) fn set_seed(seed: u64) {
+    SEED.store(seed << 16 | 1, Ordering::Relaxed);
+}
+
+/// A random number of this thread.
+pub(crate) fn random() -> u64 {
+    let mut state = STATE.get();
+    if state == 0 {
+        // Relaxed: the numbers need only differ.
+        state = SEED.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    }
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    STATE.set(state);
+    state
+}
+
+/// Whether something is to happen that happens one time in `times`.
+pub(crate) fn one_in(times: u64) -> bool {
+    random().is_multiple_of(times)
+}
+
+/// Loses time, or not. What happens once for each row is held up seldom.
+fn delay(place: Place) {
+    let (times, longest) = match place {
+        Place::UnhookBegun => (64, 300),
+        Place::CheckpointRowsWalked | Place::BackupBytesCopied => (4, 1_000),
+        _ => (2, 3_000),
+    };
+    if one_in(times) {
+        thread::sleep(Duration::from_micros(random() % longest));
+    } else if one_in(2) {
+        thread::yield_now();
+    }
+}
+
+/// The product, recording, with delays.
+#[derive(Debug)]
+pub(crate) struct Delayed;
+
+impl Variant for Delayed {
+    const RECORDS_HISTORY: bool = true;
+
+    fn reached(place: Place) {
+        delay(place);
+    }
+}
+
+/// As [`Delayed`]; a row that leaves a unique index takes the entry of another one with it.
+#[derive(Debug)]
+pub(crate) struct RemovesEntriesOfOthers;
+
+impl Variant for RemovesEntriesOfOthers {
+    const RECORDS_HISTORY: bool = true;
+    const FAULT: Option<Fault> = Some(Fault::RemoveEntriesOfOthers);
+
+    fn reached(place: Place) {
+        delay(place);
+    }
+}

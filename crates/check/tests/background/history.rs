@@ -1,0 +1,64 @@
+//! What all threads of a round have recorded.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use ensilo::{Database, Protocol};
+use ensilo_check::{History, Options, Transaction, TransactionId, Verdict, check};
+
+use crate::engine::transaction_of;
+
+#[derive(Default)]
+pub(crate) struct Recorder {
+    threads: AtomicU32,
+    transactions: Mutex<Vec<Transaction>>,
+}
+
+/// One thread's part. What it has not taken when it is dropped is lost, so that a thread takes after its last request.
+pub(crate) struct Recording<'r> {
+    recorder: &'r Recorder,
+    worker: u32,
+    taken: Vec<Transaction>,
+}
+
+impl Recorder {
+    /// Begins to record what the calling thread does.
+    pub(crate) fn start<P: Protocol>(&self, db: &Database<P>) -> Recording<'_> {
+        let worker = self.threads.fetch_add(1, Ordering::Relaxed);
+        let mut recording = Recording { recorder: self, worker, taken: Vec::new() };
+        // A worker that another thread has left may have some.
+        recording.take(db);
+        recording
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether all of it has a serial order.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let transactions = std::mem::take(&mut *self.lock());
+        let options = Options { transactions_min: 100, dependencies_min: 100, ..Options::default() };
+        check(&History::of(transactions), &options)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Transaction>> {
+        self.transactions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recording<'_> {
+    /// Takes what was committed since the last call.
+    pub(crate) fn take<P: Protocol>(&mut self, db: &Database<P>) {
+        for record in db.take_history().unwrap() {
+            let id = TransactionId { worker: self.worker, sequence: self.taken.len() as u64 };
+            self.taken.push(transaction_of(id, &record));
+        }
+    }
+}
+
+impl Drop for Recording<'_> {
+    fn drop(&mut self) {
+        self.recorder.lock().append(&mut self.taken);
+    }
+}

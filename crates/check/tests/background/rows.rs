@@ -1,0 +1,173 @@
+//! The rows that all threads fight for, and what those who only write do with them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
+use std::thread;
+use std::time::Duration;
+
+use ensilo::{Columns, Database, Error, Protocol, Result, Row, Table};
+
+use super::delays::{one_in, random};
+use super::history::Recorder;
+
+/// So many ids: several transactions of a builder.
+pub(crate) const IDS: u32 = 320;
+
+/// A row; indexes over `value` come and go.
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(table = "thing", index(name = "by_kind", columns(kind)))]
+pub(crate) struct Thing {
+    #[row(key)]
+    id: u32,
+    /// One that [`new_value`] has made for the row, or for its partner, which has left it then.
+    value: u32,
+    kind: u8,
+    note: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Columns)]
+#[columns(of = Thing)]
+struct ValueOf {
+    value: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Columns)]
+#[columns(of = Thing)]
+struct KindOf {
+    kind: u8,
+}
+
+fn thing(id: u32, value: u32) -> Thing {
+    let note = "*".repeat(random() as usize % 40);
+    Thing { id, value, kind: (random() % 5) as u8, note }
+}
+
+/// A value that, almost always, no other row has or had.
+fn new_value(id: u32) -> u32 {
+    id + IDS * (random() as u32 % 1_000_000)
+}
+
+/// Far away in the order of the primary key, so that a builder stands between the two.
+fn partner(id: u32) -> u32 {
+    (id + IDS / 2) % IDS
+}
+
+/// The table, which somebody may drop and make again.
+pub(crate) struct Things<P: Protocol>(RwLock<Table<Thing, P>>);
+
+impl<P: Protocol> Things<P> {
+    pub(crate) fn create(db: &Database<P>) -> Self {
+        Things(RwLock::new(create(db)))
+    }
+
+    pub(crate) fn get(&self) -> Table<Thing, P> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Drops the table and makes it again. Those who have a handle go on with it meanwhile.
+    pub(crate) fn drop_and_create(&self, db: &Database<P>) {
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        db.drop_table("thing").unwrap();
+        *table = create(db);
+    }
+}
+
+fn create<P: Protocol>(db: &Database<P>) -> Table<Thing, P> {
+    let things = db.create_table::<Thing>().unwrap();
+    let rows: Vec<_> = (0..IDS).step_by(2).map(|id| thing(id, new_value(id))).collect();
+    db.transact(|tx| things.insert_many(tx, &rows)).unwrap();
+    things
+}
+
+/// Writes and reads until `stop`.
+pub(crate) fn churn<P: Protocol>(
+    db: &Database<P>,
+    things: &Things<P>,
+    recorder: &Recorder,
+    stop: &AtomicBool,
+) {
+    let mut recording = recorder.start(db);
+    while !stop.load(Ordering::Relaxed) {
+        step(db, &things.get());
+        if one_in(16) {
+            read_snapshot(db, &things.get());
+        }
+        recording.take(db);
+        // So that a transaction on all rows gets through now and then.
+        if one_in(16) {
+            thread::sleep(Duration::from_micros(random() % 1_000));
+        }
+    }
+}
+
+fn step<P: Protocol>(db: &Database<P>, things: &Table<Thing, P>) {
+    let id = random() as u32 % IDS;
+    let row = thing(id, new_value(id));
+    let done: Result<()> = match random() % 12 {
+        0 | 1 => db.transact(|tx| things.delete(tx, id).map(|_| ())),
+        2 => db.transact(|tx| things.update(tx, id, |columns: &mut KindOf| columns.kind = row.kind)),
+        3..=6 => meet(db, things, id),
+        7 => db.transact(|tx| {
+            let Some(row) = things.get(tx, id)? else { return Ok(()) };
+            let Some(found) = things.index::<u32>("by_value")?.get(tx, &row.value)? else {
+                return Err(Error::rollback("a row is missing in the index"));
+            };
+            if found.value == row.value {
+                Ok(())
+            } else {
+                Err(Error::rollback("another value than looked for"))
+            }
+        }),
+        8 => db.transact(|tx| {
+            let kinds = things.index::<u8>("by_kind")?.equal(&row.kind).limit(5).collect(tx)?;
+            kinds
+                .iter()
+                .try_for_each(|found| things.update(tx, found.id, |it: &mut KindOf| it.kind = row.kind))
+        }),
+        9 => db.transact(|tx| things.update(tx, id, |columns: &mut ValueOf| columns.value = row.value)),
+        _ => db.transact(|tx| things.upsert(tx, &row)),
+    };
+    check(done);
+}
+
+/// Gives a row the value that its partner has, and then makes the partner leave it. So two rows share a value for a moment only, and an
+/// index that is built meets that now and then.
+fn meet<P: Protocol>(db: &Database<P>, things: &Table<Thing, P>, id: u32) -> Result<()> {
+    let other = partner(id);
+    db.transact(|tx| match things.get(tx, other)? {
+        Some(partner) => things.upsert(tx, &thing(id, partner.value)),
+        None => Ok(()),
+    })?;
+    match random() % 3 {
+        0 => db.transact(|tx| things.delete(tx, other).map(|_| ())),
+        1 => db.transact(|tx| things.update(tx, other, |it: &mut ValueOf| it.value = new_value(other))),
+        _ => db.transact(|tx| {
+            things.delete(tx, other)?;
+            things.insert(tx, &thing(other, new_value(other))).map(|_| ())
+        }),
+    }
+}
+
+/// Every index shows the rows of the point in time of the snapshot, however many there are.
+fn read_snapshot<P: Protocol>(db: &Database<P>, things: &Table<Thing, P>) {
+    check(db.snapshot(|tx| {
+        let rows = things.scan().count(tx)?;
+        let entries = things.index::<u8>("by_kind")?.scan().count(tx)?;
+        if rows == entries { Ok(()) } else { Err(Error::rollback(format!("{rows} rows, {entries} entries"))) }
+    }));
+}
+
+/// What others may do to a statement; everything else is a finding.
+fn check(done: Result<()>) {
+    match done {
+        Ok(())
+        | Err(
+            Error::DuplicateKey(_)
+            | Error::MissingRow(_)
+            | Error::IndexNotReady(_)
+            | Error::UnknownIndex(_)
+            | Error::UnknownTable(_),
+        ) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
