@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ensilo_disk::{Disk, File, Listed, Lock};
+use ensilo_disk::{Disk, File, Listed, Lock, Place};
 
 /// What a disk leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +101,10 @@ impl Disk for LyingDisk {
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
         self.inner.exists(path)
+    }
+
+    fn place(&self, path: &Path) -> io::Result<Place> {
+        self.inner.place(path)
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {

@@ -79,18 +79,25 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
         Ok(None)
     }
 
-    /// Takes the lock that the file `path` stands for, and makes the file if it is missing. The lock ends with the value, and with the process.
+    /// Where a path leads to.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the system.
+    fn place(&self, path: &Path) -> io::Result<Place>;
+
+    /// Takes the lock of a directory, for which the file `path` in it stands, and makes the file if it is missing. The lock ends with the
+    /// value, and with the process. Where the system can lock a directory, the lock holds although the file is removed or replaced.
     ///
     /// # Errors
     /// `WouldBlock`, with a [`LockHeld`], while another process, or another part of this one, holds it or a share of it; those of the
     /// system.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
 
-    /// Takes a share of the lock that the file `path` stands for: others can have a share too, but nobody the lock. Changes nothing, and
+    /// Takes a share of the lock of a directory, for which the file `path` in it stands: others can have a share too, but nobody the lock. Changes nothing, and
     /// needs no right to write. The share ends with the value, and with the process.
     ///
     /// # Errors
-    /// `NotFound` where there is no such file, so that nobody holds the lock; `WouldBlock`, with a [`LockHeld`], while somebody does;
+    /// `NotFound` where there is no such file, and nobody holds the lock; `WouldBlock`, with a [`LockHeld`], while somebody does;
     /// those of the system.
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
 }
@@ -182,6 +189,15 @@ impl From<LockHeld> for io::Error {
     fn from(held: LockHeld) -> io::Error {
         io::Error::new(io::ErrorKind::WouldBlock, held)
     }
+}
+
+/// What a path leads to: two paths with the same place lead to the same file or directory, as long as it is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The file system.
+    pub device: u64,
+    /// The file or directory within it.
+    pub inode: u64,
 }
 
 /// One entry of a directory.

@@ -19,7 +19,7 @@ mod simulated;
 mod trace;
 
 pub use appender::Appender;
-pub use disk::{Disk, File, Listed, Lock, LockHeld, is_disk_full};
+pub use disk::{Disk, File, Listed, Lock, LockHeld, Place, is_disk_full};
 pub use page_buffer::{PAGE_BYTES, PageBuffer};
 pub use real::RealDisk;
 pub use simulated::{Counts, Faults, Gate, SimulatedDisk};

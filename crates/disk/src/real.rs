@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::disk::{Disk, File, Listed, Lock, LockHeld, is_disk_full};
+use crate::disk::{Disk, File, Listed, Lock, LockHeld, Place, is_disk_full};
 use crate::page_buffer::PAGE_BYTES;
 use crate::read_only::ReadOnly;
 
@@ -101,28 +101,32 @@ impl Disk for RealDisk {
         Ok(Some(found.f_bavail.saturating_mul(found.f_frsize)))
     }
 
+    fn place(&self, path: &Path) -> io::Result<Place> {
+        Ok(place_of(&fs::metadata(or_current(path))?))
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        let mut file =
-            fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(held_by(&mut file).into()),
-            Err(fs::TryLockError::Error(error)) => return Err(error),
-        }
-        match file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())) {
-            // The lock is held all the same; who holds it is only for messages.
-            Err(error) if !is_disk_full(&error) => Err(error),
-            _ => Ok(Box::new(RealLock { file })),
+        let directory = lock_directory(path, Share::All)?;
+        loop {
+            let mut file =
+                fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+            try_lock(&mut file, path, Share::All)?;
+            // Somebody may have removed the file after it was opened here.
+            if self.place(path).ok() == Some(place_of(&file.metadata()?)) {
+                return match file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())) {
+                    // The lock is held all the same; who holds it is only for messages.
+                    Err(error) if !is_disk_full(&error) => Err(error),
+                    _ => Ok(Box::new(RealLock { file, directory })),
+                };
+            }
         }
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        let directory = lock_directory(path, Share::Part)?;
         let mut file = fs::File::open(path)?;
-        match file.try_lock_shared() {
-            Ok(()) => Ok(Box::new(RealLock { file })),
-            Err(fs::TryLockError::WouldBlock) => Err(LockHeld { process: process_in(&mut file) }.into()),
-            Err(fs::TryLockError::Error(error)) => Err(error),
-        }
+        try_lock(&mut file, path, Share::Part)?;
+        Ok(Box::new(RealLock { file, directory }))
     }
 }
 
@@ -267,11 +271,21 @@ impl Direct {
     }
 }
 
+/// How much of a lock is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Share {
+    All,
+    Part,
+}
+
 /// `flock` belongs to the open file description: it ends when the description is closed, by us or by the end of the process, and a
-/// second description of the same process does not share it.
+/// second description of the same process does not share it. The directory of the file is locked, too: its lock holds although somebody
+/// removes the file.
 #[derive(Debug)]
 struct RealLock {
     file: fs::File,
+    /// `None` where directories cannot be locked.
+    directory: Option<fs::File>,
 }
 
 impl Lock for RealLock {}
@@ -281,7 +295,41 @@ impl Drop for RealLock {
         // Closing does not suffice: a child that some other thread is just starting has the description, too, until it executes its program.
         // If it fails, the lock ends a little later.
         let _ = self.file.unlock();
+        let _ = self.directory.as_ref().map(fs::File::unlock);
     }
+}
+
+/// Locks the directory of a lock file, if the system can: not every file system locks directories.
+fn lock_directory(path: &Path, share: Share) -> io::Result<Option<fs::File>> {
+    let Some(Ok(mut directory)) = path.parent().map(|parent| fs::File::open(or_current(parent))) else {
+        return Ok(None);
+    };
+    match try_lock(&mut directory, path, share) {
+        Ok(()) => Ok(Some(directory)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Locks a file or directory; `path` is the lock file, which says who else may hold it.
+fn try_lock(file: &mut fs::File, path: &Path, share: Share) -> io::Result<()> {
+    let locked = match share {
+        Share::All => file.try_lock(),
+        Share::Part => file.try_lock_shared(),
+    };
+    match locked {
+        Ok(()) => Ok(()),
+        // Those who share it write nothing, so that what the file says is then of an earlier time.
+        Err(fs::TryLockError::WouldBlock) if share == Share::All && file.try_lock_shared().is_ok() => {
+            Err(LockHeld { process: None }.into())
+        }
+        Err(fs::TryLockError::WouldBlock) => Err(LockHeld { process: process_in(path) }.into()),
+        Err(fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn place_of(metadata: &fs::Metadata) -> Place {
+    Place { device: metadata.dev(), inode: metadata.ino() }
 }
 
 /// The empty path, which `Path::parent` gives for a bare name, means the current directory.
@@ -297,18 +345,10 @@ fn listed_as(entry: &fs::DirEntry, metadata: &fs::Metadata) -> Listed {
     }
 }
 
-/// Who holds a lock that was refused. Those who share it write nothing, so that what the file says is then of an earlier time.
-fn held_by(lock_file: &mut fs::File) -> LockHeld {
-    match lock_file.try_lock_shared() {
-        Ok(()) => LockHeld { process: None },
-        Err(_) => LockHeld { process: process_in(lock_file) },
-    }
-}
-
 /// The process that has written its number into a lock file. It only makes messages better: what cannot be read is left out.
-fn process_in(lock_file: &mut fs::File) -> Option<u32> {
+fn process_in(path: &Path) -> Option<u32> {
     let mut holder = String::new();
-    lock_file.take(32).read_to_string(&mut holder).ok()?;
+    fs::File::open(path).ok()?.take(32).read_to_string(&mut holder).ok()?;
     holder.trim().parse().ok()
 }
 

@@ -10,7 +10,7 @@ pub use format::{
     BLOCK_HEADER_BYTES, BlockCodec, BlockDamage, BlockEnd, BlockHeader, Change, CheckpointEntry,
     CheckpointPart, Compression, Cursor, DatabaseId, EarlierFile, FILE_HEADER_BYTES, FORMAT_VERSION,
     FileHeader, FileIdentity, FileRole, HeaderDamage, LEFT_OUT_BYTES, LogFileName, LoggerFiles, Malformed,
-    Manifest, ManifestDamage, PATCH_PAIR_BYTES_MAX, PAYLOAD_BYTES_MAX, PatchWords, SealedHeader,
+    Manifest, ManifestDamage, OpeningId, PATCH_PAIR_BYTES_MAX, PAYLOAD_BYTES_MAX, PatchWords, SealedHeader,
     Transactions, Write, block_bytes, delete_bytes, encode_delete, encode_patch, encode_put,
     encode_transaction, epoch_of, patch_bytes, patch_bytes_max, put_bytes, transaction_bytes, varint_bytes,
     write_bytes_max,

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use ensilo::disk::{Disk, File, Listed, Lock, RealDisk};
+use ensilo::disk::{Disk, File, Listed, Lock, Place, RealDisk};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// So often the line is drawn again.
@@ -80,6 +80,10 @@ impl Disk for ShownDisk {
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
         RealDisk.exists(path)
+    }
+
+    fn place(&self, path: &Path) -> io::Result<Place> {
+        RealDisk.place(path)
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {

@@ -199,7 +199,7 @@ fn a_lock_ends_with_its_value_although_a_copy_of_its_description_is_open() {
     file.try_lock().unwrap();
     // As in a child that is being started by another thread.
     let copy = file.try_clone().unwrap();
-    drop(RealLock { file });
+    drop(RealLock { file, directory: None });
     RealDisk.lock(&path).unwrap();
     drop(copy);
 }
@@ -268,4 +268,16 @@ fn the_free_bytes_of_a_directory_are_known() {
     let dir = TemporaryDirectory::new();
     assert!(RealDisk.free_bytes(&dir.0).unwrap().is_some());
     assert!(RealDisk.free_bytes(&dir.join("missing")).is_err());
+}
+
+#[test]
+fn a_lock_holds_although_its_file_is_removed() {
+    let dir = TemporaryDirectory::new();
+    let path = dir.join("LOCK");
+    let lock = RealDisk.lock(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    assert_eq!(RealDisk.lock(&path).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(RealDisk.lock_shared(&path).unwrap_err().kind(), ErrorKind::WouldBlock);
+    drop(lock);
+    RealDisk.lock(&path).unwrap();
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Shared;
 use super::names::Inode;
+use super::state::Locked;
 use crate::disk::{File, Lock};
 
 /// An open file, counted by the disk.
@@ -83,12 +84,12 @@ impl fmt::Debug for SimulatedFile {
 /// The lock on a file, or a share of it, held by the disk.
 pub(super) struct SimulatedLock {
     shared: Arc<Shared>,
-    inode: Inode,
+    locked: Locked,
 }
 
 impl SimulatedLock {
-    pub(super) fn new(shared: &Arc<Shared>, inode: Inode) -> SimulatedLock {
-        SimulatedLock { shared: shared.clone(), inode }
+    pub(super) fn new(shared: &Arc<Shared>, locked: Locked) -> SimulatedLock {
+        SimulatedLock { shared: shared.clone(), locked }
     }
 }
 
@@ -96,12 +97,12 @@ impl Lock for SimulatedLock {}
 
 impl Drop for SimulatedLock {
     fn drop(&mut self) {
-        self.shared.lock_state().unlock(self.inode);
+        self.shared.lock_state().unlock(self.locked);
     }
 }
 
 impl fmt::Debug for SimulatedLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SimulatedLock").field("inode", &self.inode).finish_non_exhaustive()
+        f.debug_struct("SimulatedLock").field("locked", &self.locked).finish_non_exhaustive()
     }
 }

@@ -35,7 +35,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::disk::{Disk, File, Listed, Lock};
+use crate::disk::{Disk, File, Listed, Lock, Place};
 use crate::read_only::ReadOnly;
 
 pub use faults::{Counts, Faults, Gate};
@@ -247,14 +247,18 @@ impl Disk for SimulatedDisk {
         Ok(Some(state.space_left()))
     }
 
+    fn place(&self, path: &Path) -> io::Result<Place> {
+        Ok(Place { device: 0, inode: self.lock_state().place(path)? })
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        let inode = self.lock_state().lock(path)?;
-        Ok(Box::new(SimulatedLock::new(&self.shared, inode)))
+        let held = self.lock_state().lock(path)?;
+        Ok(Box::new(SimulatedLock::new(&self.shared, held)))
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        let inode = self.lock_state().lock_shared(path)?;
-        Ok(Box::new(SimulatedLock::new(&self.shared, inode)))
+        let held = self.lock_state().lock_shared(path)?;
+        Ok(Box::new(SimulatedLock::new(&self.shared, held)))
     }
 }
 

@@ -1,7 +1,6 @@
 //! All that a simulated disk holds, and the operations on it, one at a time.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry as MapEntry;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,6 +24,13 @@ pub(super) struct State {
     locks: BTreeMap<Inode, Held>,
     is_dead: bool,
     pub(super) faults: FaultState,
+}
+
+/// What is locked: a lock file, and its directory, which is the same if the file is removed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Locked {
+    directory: Inode,
+    file: Inode,
 }
 
 /// How a lock is held.
@@ -219,38 +225,54 @@ impl State {
         }
     }
 
-    pub(super) fn lock(&mut self, path: &Path) -> io::Result<Inode> {
+    pub(super) fn place(&self, path: &Path) -> io::Result<Inode> {
+        self.check_alive()?;
+        Ok(self.names.live.lookup(path)?.inode)
+    }
+
+    pub(super) fn lock(&mut self, path: &Path) -> io::Result<Locked> {
         self.begin_name_change()?;
         let name = self.names.live.place(path)?;
-        let inode = match self.names.live.get(&name) {
-            Ok(_) => self.names.live.lookup_file(path)?,
-            Err(_) => self.link_new_file(name, 0),
-        };
-        match self.locks.entry(inode) {
-            MapEntry::Vacant(free) => free.insert(Held::ByOne),
-            MapEntry::Occupied(held) => return Err(held.get().refusal()),
-        };
-        self.count_open(inode);
-        Ok(inode)
+        let directory = name.dir;
+        let known =
+            self.names.live.get(&name).is_ok().then(|| self.names.live.lookup_file(path)).transpose()?;
+        if let Some(held) = [Some(directory), known].into_iter().flatten().find_map(|at| self.locks.get(&at))
+        {
+            return Err(held.refusal());
+        }
+        let file = known.unwrap_or_else(|| self.link_new_file(name, 0));
+        self.locks.extend([(directory, Held::ByOne), (file, Held::ByOne)]);
+        self.count_open(file);
+        Ok(Locked { directory, file })
     }
 
-    pub(super) fn lock_shared(&mut self, path: &Path) -> io::Result<Inode> {
+    pub(super) fn lock_shared(&mut self, path: &Path) -> io::Result<Locked> {
         self.check_alive()?;
-        let inode = self.names.live.lookup_file(path)?;
-        match self.locks.entry(inode).or_insert(Held::Shared(0)) {
-            Held::Shared(holders) => *holders += 1,
-            held @ Held::ByOne => return Err(held.refusal()),
+        let directory = self.names.live.place(path)?.dir;
+        if let Some(held @ Held::ByOne) = self.locks.get(&directory) {
+            return Err(held.refusal());
         }
-        self.count_open(inode);
-        Ok(inode)
+        let file = self.names.live.lookup_file(path)?;
+        if let Some(held @ Held::ByOne) = self.locks.get(&file) {
+            return Err(held.refusal());
+        }
+        for inode in [directory, file] {
+            if let Held::Shared(holders) = self.locks.entry(inode).or_insert(Held::Shared(0)) {
+                *holders += 1;
+            }
+        }
+        self.count_open(file);
+        Ok(Locked { directory, file })
     }
 
-    pub(super) fn unlock(&mut self, inode: Inode) {
-        match self.locks.get_mut(&inode) {
-            Some(Held::Shared(holders)) if *holders > 1 => *holders -= 1,
-            _ => _ = self.locks.remove(&inode),
+    pub(super) fn unlock(&mut self, locked: Locked) {
+        for inode in [locked.directory, locked.file] {
+            match self.locks.get_mut(&inode) {
+                Some(Held::Shared(holders)) if *holders > 1 => *holders -= 1,
+                _ => _ = self.locks.remove(&inode),
+            }
         }
-        self.close(inode);
+        self.close(locked.file);
     }
 
     fn begin_name_change(&mut self) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cursor::Trace;
 use super::operation::{FileId, Operation};
-use crate::disk::{Disk, File, Listed, Lock};
+use crate::disk::{Disk, File, Listed, Lock, Place};
 use crate::simulated::SimulatedDisk;
 
 /// Passes all operations on to another disk and keeps a [`Trace`] of those that changed something.
@@ -184,6 +184,10 @@ impl Disk for Recorder {
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
         self.inner.exists(path)
+    }
+
+    fn place(&self, path: &Path) -> io::Result<Place> {
+        self.inner.place(path)
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {

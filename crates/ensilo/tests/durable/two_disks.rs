@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ensilo::disk::{Disk, File, Listed, Lock, SimulatedDisk};
+use ensilo::disk::{Disk, File, Listed, Lock, Place, SimulatedDisk};
 
 /// Two disks, of which the second is seen under a directory of the first. Nothing is renamed from one to the other.
 #[derive(Debug)]
@@ -64,6 +64,11 @@ impl Disk for TwoDisks {
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
         self.of(path).exists(path)
+    }
+
+    fn place(&self, path: &Path) -> io::Result<Place> {
+        let device = u64::from(path.starts_with(&self.mount));
+        Ok(Place { device, ..self.of(path).place(path)? })
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {

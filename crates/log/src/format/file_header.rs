@@ -24,8 +24,10 @@ use super::cursor::Source;
 use super::identity::{FileIdentity, FileRole};
 use super::transactions::EPOCH_END;
 
-/// The format that this version writes, and the newest that it reads.
-pub const FORMAT_VERSION: u32 = 1;
+/// The format of the databases that this version writes, and the newest that it reads: that of the manifest and of `OWNER`.
+pub const FORMAT_VERSION: u32 = 2;
+/// The format of log files and checkpoint parts, which the second format of databases has left as it was.
+const FILE_FORMAT_VERSION: u32 = 1;
 /// Bytes before the first block of a file.
 pub const FILE_HEADER_BYTES: usize = 4096;
 
@@ -78,7 +80,7 @@ impl FileHeader {
     pub fn encode(&self) -> [u8; FILE_HEADER_BYTES] {
         let mut bytes = [0; FILE_HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[8..12].copy_from_slice(&FILE_FORMAT_VERSION.to_le_bytes());
         bytes[16..56].copy_from_slice(&self.identity.encode());
         bytes[56..64].copy_from_slice(&self.first_epoch.get().to_le_bytes());
         bytes[64..72].copy_from_slice(&self.reserved_bytes.to_le_bytes());
@@ -105,7 +107,7 @@ impl FileHeader {
         }
         let mut fields = Source::new(&bytes[16..72]);
         let header = FileHeader::decode_fields(&mut fields).ok_or(HeaderDamage::Fields)?;
-        let is_known = format > 0 && bytes[72..].iter().all(|&byte| byte == 0);
+        let is_known = format == FILE_FORMAT_VERSION && bytes[72..].iter().all(|&byte| byte == 0);
         if is_known && header.makes_sense() { Ok(header) } else { Err(HeaderDamage::Fields) }
     }
 

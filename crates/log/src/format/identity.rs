@@ -9,18 +9,36 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct DatabaseId(pub u128);
 
 impl DatabaseId {
-    /// A new number. The standard library's hashers are seeded by the system, and the time is mixed in.
+    /// A new number.
     #[must_use]
     pub fn random() -> DatabaseId {
-        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        let half = |salt: u8| {
-            let mut hasher = RandomState::new().build_hasher();
-            hasher.write_u8(salt);
-            hasher.write_u128(nanos);
-            u128::from(hasher.finish())
-        };
-        DatabaseId(half(0) << 64 | half(1))
+        DatabaseId(random())
     }
+}
+
+/// The number that tells one opening of a database from every other, also of a copy: drawn when it begins. 0 before the first, and of
+/// openings by versions that drew none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct OpeningId(pub u128);
+
+impl OpeningId {
+    /// A new number.
+    #[must_use]
+    pub fn random() -> OpeningId {
+        OpeningId(random().max(1))
+    }
+}
+
+/// The standard library's hashers are seeded by the system, and the time is mixed in.
+fn random() -> u128 {
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    let half = |salt: u8| {
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_u8(salt);
+        hasher.write_u128(nanos);
+        u128::from(hasher.finish())
+    };
+    half(0) << 64 | half(1)
 }
 
 impl fmt::Display for DatabaseId {

@@ -7,6 +7,7 @@
 //!   bytes       length of the file
 //! body       := database 16 bytes | generation | first epoch | durable epoch | next checkpoint
 //!               | list of logger | list of earlier file | checkpoints: 0 or 1 | [checkpoint]
+//!               | opening 16 bytes | previous opening 16 bytes        -- from format 2 on
 //! logger     := text directory | first sequence
 //! earlier    := text directory | text name | valid bytes, 0 for "up to the seal" | durable epoch
 //! checkpoint := id | begin epoch | end epoch | list of part | list of table
@@ -22,13 +23,13 @@
 
 use std::fmt;
 
-use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_epoch::Epoch;
 
-use super::cursor::{Cursor, Malformed, Source, varint_bytes};
-use super::file_header::{FORMAT_VERSION, HeaderDamage};
+use super::cursor::{Malformed, Source};
+use super::file_header::HeaderDamage;
 use super::file_name::LogFileName;
-use super::identity::DatabaseId;
+use super::framed::{self, Framed, check_head, list, text};
+use super::identity::{DatabaseId, OpeningId};
 use super::transactions::EPOCH_END;
 
 const MAGIC: [u8; 8] = *b"ENSILOMF";
@@ -52,6 +53,10 @@ pub struct Manifest {
     pub earlier: Vec<EarlierFile>,
     /// The checkpoint that replay begins with.
     pub checkpoint: Option<CheckpointEntry>,
+    /// The opening that began this generation.
+    pub opening: OpeningId,
+    /// The opening of the manifest before.
+    pub previous_opening: OpeningId,
 }
 
 /// The files of one logger.
@@ -127,13 +132,13 @@ impl fmt::Display for ManifestDamage {
 
 impl Manifest {
     /// Bytes before the body.
-    pub(crate) const HEAD_BYTES: usize = 24;
+    pub(crate) const HEAD_BYTES: usize = framed::HEAD_BYTES;
 
     /// The bytes of the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut body = Body(vec![0; Manifest::HEAD_BYTES]);
-        body.0.extend_from_slice(&self.database.0.to_le_bytes());
+        let mut body = Framed::new();
+        body.raw(&self.database.0.to_le_bytes());
         body.numbers(&[
             self.generation,
             self.first_epoch.get(),
@@ -149,13 +154,17 @@ impl Manifest {
             body.text(&file.name.to_string());
             body.numbers(&[file.valid_bytes.unwrap_or(0), file.durable_epoch.get()]);
         });
-        body.list(self.checkpoint.as_slice(), Body::checkpoint);
-        body.with_head()
+        body.list(self.checkpoint.as_slice(), put_checkpoint);
+        body.raw(&self.opening.0.to_le_bytes());
+        body.raw(&self.previous_opening.0.to_le_bytes());
+        body.finish(MAGIC)
     }
 
     /// The bytes of a file with this body, whatever it is, for fuzzers.
     pub(super) fn with_body(bytes: &[u8]) -> Vec<u8> {
-        Body([&[0; Manifest::HEAD_BYTES], bytes].concat()).with_head()
+        let mut body = Framed::new();
+        body.raw(bytes);
+        body.finish(MAGIC)
     }
 
     /// The directories that log files may lie in, as the manifest spells them, each once.
@@ -191,82 +200,26 @@ impl Manifest {
     /// # Errors
     /// [`ManifestDamage`] when there is no valid one.
     pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestDamage> {
-        let body = check_head(bytes).map_err(ManifestDamage::Head)?;
-        decode_body(Source::new(body)).map_err(ManifestDamage::Body)
+        let (format, body) = check_head(MAGIC, bytes).map_err(ManifestDamage::Head)?;
+        decode_body(format, Source::new(body)).map_err(ManifestDamage::Body)
     }
 }
 
-fn check_head(bytes: &[u8]) -> Result<&[u8], HeaderDamage> {
-    let (head, body) = bytes.split_first_chunk::<{ Manifest::HEAD_BYTES }>().ok_or(HeaderDamage::Short)?;
-    if head[..8] != MAGIC {
-        return Err(HeaderDamage::Magic);
-    }
-    if head[12..16] != checksum(bytes).to_le_bytes() {
-        return Err(HeaderDamage::Checksum);
-    }
-    let format = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
-    if format > FORMAT_VERSION {
-        return Err(HeaderDamage::Newer(format));
-    }
-    if format == 0 || head[16..] != (bytes.len() as u64).to_le_bytes() {
-        return Err(HeaderDamage::Fields);
-    }
-    Ok(body)
+fn put_checkpoint(body: &mut Framed, checkpoint: &CheckpointEntry) {
+    body.numbers(&[checkpoint.id, checkpoint.begin_epoch.get(), checkpoint.end_epoch.get()]);
+    body.list(&checkpoint.parts, |body, part| {
+        body.text(&part.path);
+        body.numbers(&[u64::from(part.number), part.bytes, part.records]);
+        body.raw(&part.digest.to_le_bytes());
+    });
+    body.list(&checkpoint.tables, |body, &(table, records)| body.numbers(&[u64::from(table), records]));
 }
 
-fn checksum(bytes: &[u8]) -> u32 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-    digest.update(&bytes[..12]);
-    digest.update(&bytes[16..]);
-    digest.finalize() as u32
-}
-
-/// The body, while it is written.
-struct Body(Vec<u8>);
-
-impl Body {
-    /// Fills in the head.
-    fn with_head(self) -> Vec<u8> {
-        let mut bytes = self.0;
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-        let len = bytes.len() as u64;
-        bytes[16..24].copy_from_slice(&len.to_le_bytes());
-        let checksum = checksum(&bytes);
-        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
-        bytes
-    }
-
-    fn numbers(&mut self, numbers: &[u64]) {
-        for &number in numbers {
-            let start = self.0.len();
-            self.0.resize(start + varint_bytes(number), 0);
-            Cursor::new(&mut self.0[start..]).put_varint(number);
-        }
-    }
-
-    fn text(&mut self, text: &str) {
-        self.numbers(&[text.len() as u64]);
-        self.0.extend_from_slice(text.as_bytes());
-    }
-
-    fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Body, &T)) {
-        self.numbers(&[items.len() as u64]);
-        items.iter().for_each(|item| each(self, item));
-    }
-
-    fn checkpoint(&mut self, checkpoint: &CheckpointEntry) {
-        self.numbers(&[checkpoint.id, checkpoint.begin_epoch.get(), checkpoint.end_epoch.get()]);
-        self.list(&checkpoint.parts, |body, part| {
-            body.text(&part.path);
-            body.numbers(&[u64::from(part.number), part.bytes, part.records]);
-            body.0.extend_from_slice(&part.digest.to_le_bytes());
-        });
-        self.list(&checkpoint.tables, |body, &(table, records)| body.numbers(&[u64::from(table), records]));
-    }
-}
-
-fn decode_body(mut source: Source<'_>) -> Result<Manifest, Malformed> {
+fn decode_body(format: u32, mut source: Source<'_>) -> Result<Manifest, Malformed> {
+    let opening = |source: &mut Source<'_>| match format {
+        1 => Ok(OpeningId::default()),
+        _ => Ok(OpeningId(u128::from_le_bytes(source.array()?))),
+    };
     let manifest = Manifest {
         database: DatabaseId(u128::from_le_bytes(source.array()?)),
         generation: source.varint()?,
@@ -282,6 +235,8 @@ fn decode_body(mut source: Source<'_>) -> Result<Manifest, Malformed> {
             1 => Some(checkpoint(&mut source)?),
             _ => return Err(Malformed::Number),
         },
+        opening: opening(&mut source)?,
+        previous_opening: opening(&mut source)?,
     };
     if !source.is_empty() {
         return Err(Malformed::Surplus);
@@ -319,25 +274,6 @@ fn checkpoint(source: &mut Source<'_>) -> Result<CheckpointEntry, Malformed> {
 fn epoch(source: &mut Source<'_>) -> Result<Epoch, Malformed> {
     let epoch = Epoch::new(source.varint()?);
     if epoch < EPOCH_END { Ok(epoch) } else { Err(Malformed::Number) }
-}
-
-fn text(source: &mut Source<'_>) -> Result<String, Malformed> {
-    let len = source.varint()?;
-    let bytes = source.bytes(len)?;
-    std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| Malformed::Text)
-}
-
-/// A list; it ends with the bytes, however long it claims to be.
-fn list<T>(
-    source: &mut Source<'_>,
-    mut each: impl FnMut(&mut Source<'_>) -> Result<T, Malformed>,
-) -> Result<Vec<T>, Malformed> {
-    let len = source.varint()?;
-    let mut items = Vec::new();
-    for _ in 0..len {
-        items.push(each(source)?);
-    }
-    Ok(items)
 }
 
 #[cfg(test)]
@@ -378,19 +314,20 @@ mod tests {
                 durable_epoch,
             },
         );
-        let numbers = (any::<u128>(), any::<u64>(), epochs(), epochs(), any::<u64>());
+        let ids = (any::<u128>(), any::<u128>(), any::<u128>());
+        let numbers = (ids, any::<u64>(), epochs(), epochs(), any::<u64>());
         (numbers, vec(logger, 0..4), vec(earlier, 0..4), prop::option::of(checkpoints())).prop_map(
-            |((database, generation, first_epoch, durable_epoch, next), loggers, earlier, checkpoint)| {
-                Manifest {
-                    database: DatabaseId(database),
-                    generation,
-                    first_epoch,
-                    durable_epoch,
-                    next_checkpoint: next,
-                    loggers,
-                    earlier,
-                    checkpoint,
-                }
+            |((ids, generation, first_epoch, durable_epoch, next), loggers, earlier, checkpoint)| Manifest {
+                database: DatabaseId(ids.0),
+                opening: OpeningId(ids.1),
+                previous_opening: OpeningId(ids.2),
+                generation,
+                first_epoch,
+                durable_epoch,
+                next_checkpoint: next,
+                loggers,
+                earlier,
+                checkpoint,
             },
         )
     }
@@ -418,7 +355,7 @@ mod tests {
             let mut bytes = manifest.encode();
             let at = Manifest::HEAD_BYTES + at.index(bytes.len() - Manifest::HEAD_BYTES);
             bytes[at] = value;
-            let checksum = checksum(&bytes);
+            let checksum = framed::checksum(&bytes);
             bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
             let _ = Manifest::decode(&bytes);
         }

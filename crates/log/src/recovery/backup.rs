@@ -16,10 +16,12 @@ use ensilo_epoch::Epoch;
 use self::target::{Source, copy_to};
 use super::chain::Depth;
 use super::database_files::{DatabaseFiles, list_log_files};
+use super::directory_locks::{DirectoryLocks, Share};
 use super::error::OpenError;
 use super::generation::log_identity;
-use super::inspect::{check_is_database, missing_manifest, sound_survey, take_shared_lock};
+use super::inspect::{check_is_database, missing_manifest, sound_survey};
 use super::manifest_file::{read_manifest, spelled_path};
+use super::ownership::check_named;
 use super::scan::{Needed, needed_up_to};
 use super::survey::Names;
 use crate::format::{BlockCodec, EarlierFile, LogFileName, LoggerFiles, Manifest};
@@ -44,8 +46,10 @@ pub struct BackedUp {
 /// [`OpenError`]; what was made of the copy is gone. [`OpenError::Refused`] for a target that is none.
 pub fn backup(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<BackedUp, OpenError> {
     check_is_database(&**disk, dir)?;
-    let _lock = take_shared_lock(&**disk, dir)?;
+    let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::Part)?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
+    locks.add_named(&**disk, dir, &manifest)?;
+    check_named(&**disk, dir, &manifest)?;
     let found = sound_survey(&**disk, dir, &manifest, Depth::Tail)?;
     let source = Source {
         dir,

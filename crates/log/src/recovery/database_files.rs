@@ -11,15 +11,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ensilo_disk::{Disk, Listed, Lock};
+use ensilo_disk::{Disk, Listed};
 use ensilo_epoch::Epoch;
 
 use super::checkpoint_writer::{CheckpointPlace, WrittenParts};
+use super::directory_locks::DirectoryLocks;
 use super::error::OpenError;
 use super::generation::log_identity;
 use super::log_file::{is_unused, read_header};
 use super::manifest_file::spelled_path;
 use super::own_manifest::{OwnManifest, check_on_disk};
+use super::ownership::check_own;
 use super::sealed_files::SealedFiles;
 use crate::format::{CheckpointEntry, LogFileName, Manifest};
 
@@ -36,7 +38,7 @@ pub struct DatabaseFiles {
     next_checkpoint: u64,
     /// The log files of this generation that its loggers are done with.
     sealed: SealedFiles,
-    _lock: Box<dyn Lock>,
+    _locks: DirectoryLocks,
 }
 
 /// A checkpoint whose parts are written.
@@ -65,7 +67,7 @@ impl DatabaseFiles {
         dir: PathBuf,
         manifest: Manifest,
         sealed: SealedFiles,
-        lock: Box<dyn Lock>,
+        locks: DirectoryLocks,
     ) -> Self {
         let next_checkpoint = manifest.next_checkpoint;
         DatabaseFiles {
@@ -74,7 +76,7 @@ impl DatabaseFiles {
             manifest: OwnManifest::new(manifest),
             next_checkpoint,
             sealed,
-            _lock: lock,
+            _locks: locks,
         }
     }
 
@@ -152,12 +154,18 @@ impl DatabaseFiles {
         let directory = &finished.place.directory;
         self.disk.sync_dir(directory).map_err(OpenError::io("sync", directory))?;
         self.disk.sync_dir(&self.dir).map_err(OpenError::io("sync", &self.dir))?;
-        self.manifest.look_again(&*self.disk, &self.dir)?;
+        self.check_own()?;
         let manifest = self.manifest_with(&entry, durable_epoch);
         let before = self.manifest.replace(&*self.disk, &self.dir, manifest)?;
         let log_directories: BTreeSet<&str> = before.iter().flat_map(Manifest::log_directories).collect();
         let removed = remove_leftovers(&*self.disk, &self.dir, self.manifest(), log_directories)?;
         Ok(InstalledCheckpoint { entry, removed })
+    }
+
+    /// Whether the manifest and the log directories are still this opening's.
+    fn check_own(&mut self) -> Result<(), OpenError> {
+        self.manifest.look_again(&*self.disk, &self.dir)?;
+        check_own(&*self.disk, &self.dir, self.manifest())
     }
 
     /// The manifest that names this checkpoint, and the log files after it alone.

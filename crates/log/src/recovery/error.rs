@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::is_disk_full;
 use ensilo_epoch::Epoch;
 
+use super::ownership::OWNER;
 use crate::format::{BlockDamage, DatabaseId, FORMAT_VERSION, HeaderDamage, LogFileName, Malformed};
 
 /// Why a directory cannot be opened as a database, verified, repaired or copied. Nothing was changed in it, except that what an earlier
@@ -46,6 +47,20 @@ pub enum OpenError {
         path: PathBuf,
         /// What the system said.
         error: io::Error,
+    },
+    /// The files of a log directory belong to the database in another directory, of which this is a copy, or to a later opening than the
+    /// manifest knows of. Open that one. A copy is made by a backup, or of all directories of a database that nobody has open.
+    OtherOwner {
+        /// The file that says so.
+        file: PathBuf,
+        /// The directory of the database that the log belongs to.
+        directory: PathBuf,
+    },
+    /// Another opening has taken over the database while it was open, or somebody has replaced its files. Nothing is removed or written any
+    /// more. Close it.
+    TakenOver {
+        /// The file that says so.
+        file: PathBuf,
     },
     /// What was read cannot be put into the tables.
     Replay {
@@ -102,6 +117,8 @@ pub enum Finding {
     },
     /// By its name it is a log file of an opening that the manifest does not know, but it has nothing that any opening wrote.
     Stranger,
+    /// The log directory is an older copy than the manifest.
+    OlderDirectory,
     /// Its header is wrong.
     Header(HeaderDamage),
     /// There is no valid block where one must be.
@@ -205,6 +222,13 @@ impl Finding {
                 ))
             }
             Finding::Stranger => Some("move the file out of the directory".to_owned()),
+            Finding::OlderDirectory => Some("put the directory back that belongs to the manifest".to_owned()),
+            Finding::OtherDatabase(_) if file.ends_with(OWNER) => {
+                Some("name another directory for the log".to_owned())
+            }
+            Finding::Header(_) if file.ends_with(OWNER) => {
+                Some("remove the file, unless another database keeps its log in this directory".to_owned())
+            }
             _ => None,
         }
     }
@@ -253,6 +277,18 @@ impl fmt::Display for OpenError {
                 path.display()
             ),
             OpenError::Io { doing, path, error } => write!(f, "cannot {doing} {}: {error}", path.display()),
+            OpenError::OtherOwner { file, directory } => write!(
+                f,
+                "{}: the log in this directory belongs to the database in {}, or to a later opening than the manifest knows of: open that one; \
+                 to copy a database, make a backup, or copy all of its directories while nobody has it open",
+                file.display(),
+                directory.display()
+            ),
+            OpenError::TakenOver { file } => write!(
+                f,
+                "{} was replaced by somebody else, and nothing was removed or written for it; close the database, and open it again",
+                file.display()
+            ),
             OpenError::Replay { file, error } => write!(f, "cannot replay {}: {error}", file.display()),
             OpenError::Refused(why) => f.write_str(why),
         }
@@ -303,6 +339,7 @@ impl fmt::Display for Finding {
             Finding::Misnamed { named, found } => {
                 write!(f, "the file's name says that its last epoch is {named}, but its blocks say {found}")
             }
+            Finding::OlderDirectory => f.write_str("the log directory is an older copy than the manifest"),
             Finding::Stranger => f.write_str("the file has the name of a log file, but no opening wrote it"),
             Finding::Header(damage) => damage.fmt(f),
             Finding::Block(damage) => damage.fmt(f),

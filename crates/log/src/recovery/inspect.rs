@@ -2,26 +2,28 @@
 //!
 //! # Crash
 //! An opening takes these steps; a crash between any two does no harm, because the manifest alone says what counts:
-//! 1. take the lock; sync what an earlier process may have left in the system's cache; read the manifest;
+//! 1. take the locks; read the manifest; see that the log directories are the database's ([`super::ownership`]); sync what an earlier
+//!    process may have left in the system's cache;
 //! 2. look at the files, find the durable epoch, or stop at damage;
 //! 3. write the end of each log, as far as no block proves that it was synced, once more, and sync it: after a failed sync a system
 //!    may show bytes that are not on the disk;
 //! 4. replay;
-//! 5. make the log files of the new generation, install the manifest that names them, remove what is not needed any more.
+//! 5. make the log files of the new generation, install the manifest that names them, claim the log directories, remove what is not
+//!    needed any more.
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ensilo_disk::{Disk, Lock, LockHeld};
+use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::backup::UNFINISHED;
 use super::chain::{Chain, Depth};
 use super::database_files::{DatabaseFiles, LOCK, list_log_files, remove_leftovers};
+use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, Finding, OpenError};
 use super::generation::{NewGeneration, create_directory};
 use super::known_file::damages_of;
@@ -30,18 +32,19 @@ use super::manifest_file::{
     MANIFEST, MANIFEST_NEW, install_manifest, read_manifest, remove_if_there, spell_path, spelled_path,
 };
 use super::own_manifest::check_on_disk;
+use super::ownership::{OWNER, OWNER_NEW, bring_up, check_named, check_wanted, claim};
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::survey::{Names, Survey, survey};
 use crate::format::{
-    CheckpointEntry, DatabaseId, EPOCH_END, FILE_HEADER_BYTES, LogFileName, LoggerFiles, Manifest,
+    CheckpointEntry, DatabaseId, EPOCH_END, FILE_HEADER_BYTES, LogFileName, LoggerFiles, Manifest, OpeningId,
 };
 
 /// What a directory holds. As long as this lives, nobody else can open it.
 pub struct Found {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    lock: Box<dyn Lock>,
+    locks: DirectoryLocks,
     /// `None` for a new database.
     database: Option<(Manifest, Survey)>,
     /// Whether everything was replayed, and nothing was wrong.
@@ -67,7 +70,7 @@ pub struct GenerationOptions {
 /// [`OpenError`]; the directory can be opened again when the cause is gone.
 pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
     create_directory(&**disk, dir).map_err(OpenError::io("create", dir))?;
-    let lock = take_lock(&**disk, dir)?;
+    let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::All)?;
     disk.sync_dir(dir).map_err(OpenError::io("sync", dir))?;
     let database = match read_manifest(&**disk, dir)? {
         None => {
@@ -75,37 +78,15 @@ pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
             None
         }
         Some(manifest) => {
+            locks.add_named(&**disk, dir, &manifest)?;
+            check_named(&**disk, dir, &manifest)?;
             sync_log_files(&**disk, dir, &manifest)?;
             let survey = sound_survey(&**disk, dir, &manifest, Depth::Tail)?;
             survey.chains.iter().try_for_each(|chain| write_end_again(&**disk, chain))?;
             Some((manifest, survey))
         }
     };
-    Ok(Found { disk: Arc::clone(disk), dir: dir.to_path_buf(), lock, database, was_replayed: false.into() })
-}
-
-/// Takes the lock of the database in `dir`, which is there.
-pub(super) fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Lock>, OpenError> {
-    let file = dir.join(LOCK);
-    disk.lock(&file).map_err(|error| lock_error(file, error))
-}
-
-/// Takes a share of the lock of the database in `dir`, so that nobody opens it meanwhile; changes nothing. `None` where there is no lock
-/// file: nobody has the database open, and whoever opens it now is not kept from it.
-pub(super) fn take_shared_lock(disk: &dyn Disk, dir: &Path) -> Result<Option<Box<dyn Lock>>, OpenError> {
-    let file = dir.join(LOCK);
-    match disk.lock_shared(&file) {
-        Ok(lock) => Ok(Some(lock)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(lock_error(file, error)),
-    }
-}
-
-fn lock_error(file: PathBuf, error: io::Error) -> OpenError {
-    match LockHeld::of(&error) {
-        Some(LockHeld { process }) => OpenError::Locked { file, process },
-        None => OpenError::Io { doing: "lock", path: file, error },
-    }
+    Ok(Found { disk: Arc::clone(disk), dir: dir.to_path_buf(), locks, database, was_replayed: false.into() })
 }
 
 /// The survey of a database that has no damage.
@@ -168,7 +149,7 @@ fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     for entry in disk.list(dir).map_err(OpenError::io("list", dir))? {
         match entry.name.as_str() {
             UNFINISHED => return Err(unfinished_backup(dir)),
-            LOCK | MANIFEST_NEW | "lost+found" => continue,
+            LOCK | OWNER | OWNER_NEW | MANIFEST_NEW | "lost+found" => continue,
             name if name.starts_with('.') => continue,
             name if name.starts_with("checkpoint-") => return Err(is_lost()),
             _ => {}
@@ -181,6 +162,9 @@ fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
         // A directory for log files.
         let directory = dir.join(&entry.name);
         for file in disk.list(&directory).map_err(OpenError::io("list", &directory))? {
+            if [LOCK, OWNER, OWNER_NEW].contains(&&*file.name) {
+                continue;
+            }
             if file.is_dir || LogFileName::parse(&file.name).is_none() {
                 return Err(strange());
             }
@@ -248,11 +232,11 @@ impl Found {
     pub(super) fn new(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
-        lock: Box<dyn Lock>,
+        locks: DirectoryLocks,
         manifest: Manifest,
         survey: Survey,
     ) -> Found {
-        Found { disk, dir, lock, database: Some((manifest, survey)), was_replayed: false.into() }
+        Found { disk, dir, locks, database: Some((manifest, survey)), was_replayed: false.into() }
     }
 
     /// Whether there is no database yet.
@@ -365,14 +349,19 @@ impl Found {
                 "no epochs are left for another opening of the database".to_owned(),
             ));
         }
-        let Found { disk, dir, lock, database, was_replayed } = self;
+        let Found { disk, dir, mut locks, database, was_replayed } = self;
         check_on_disk(&*disk, &dir, database.as_ref().map(|(manifest, _)| manifest))?;
         let names = if was_replayed.into_inner() { Names::Proved } else { Names::Hints };
         let directories: BTreeSet<&PathBuf> = options.directories.iter().collect();
+        for &directory in &directories {
+            create_directory(&*disk, directory).map_err(OpenError::io("create", directory))?;
+            locks.add(&*disk, directory)?;
+        }
         let manifest = match &database {
             None => {
                 remove_interrupted_creation(&*disk, &dir, &directories)?;
                 let manifest = new_manifest();
+                check_wanted(&*disk, &dir, &manifest, &directories)?;
                 if directories.iter().any(|directory| !directory.starts_with(&dir)) {
                     // Whoever finds the files of an interrupted creation elsewhere knows by it whose they are.
                     install_manifest(&*disk, &dir, &manifest)?;
@@ -380,13 +369,17 @@ impl Found {
                 manifest
             }
             Some((manifest, survey)) => {
+                check_wanted(&*disk, &dir, manifest, &directories)?;
                 survey.unfinished.iter().try_for_each(|path| remove_if_there(&*disk, path))?;
                 remove_leftovers(&*disk, &dir, manifest, manifest.log_directories())?;
                 Manifest { earlier: survey.earlier_files(manifest, last_epoch, names), ..manifest.clone() }
             }
         };
+        bring_up(&*disk, &dir, &manifest, &directories)?;
         let manifest = Manifest {
             generation: manifest.generation + 1,
+            opening: OpeningId::random(),
+            previous_opening: manifest.opening,
             first_epoch: options.first_epoch,
             durable_epoch: manifest.counted_to(last_epoch),
             loggers: options
@@ -407,9 +400,10 @@ impl Found {
         )
         .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
         install_manifest(&*disk, &dir, &manifest)?;
+        claim(&*disk, &dir, &manifest)?;
         let known = database.as_ref().map(|(before, _)| before.log_directories()).unwrap_or_default();
         remove_leftovers(&*disk, &dir, &manifest, known)?;
-        let files = DatabaseFiles::new(disk, dir, manifest, generation.sealed.clone(), lock);
+        let files = DatabaseFiles::new(disk, dir, manifest, generation.sealed.clone(), locks);
         Ok((generation, files))
     }
 }
@@ -425,6 +419,8 @@ pub(super) fn new_manifest() -> Manifest {
         loggers: Vec::new(),
         earlier: Vec::new(),
         checkpoint: None,
+        opening: OpeningId::random(),
+        previous_opening: OpeningId::default(),
     }
 }
 
@@ -482,7 +478,7 @@ impl fmt::Debug for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Found")
             .field("dir", &self.dir)
-            .field("lock", &self.lock)
+            .field("locks", &self.locks)
             .field("database", &self.database)
             .finish_non_exhaustive()
     }

@@ -40,7 +40,7 @@ impl OwnManifest {
     /// Reads the manifest on the disk again. From then on [`OwnManifest::current`] is that one.
     ///
     /// # Errors
-    /// [`OpenError::Refused`] if it is none that this opening has put there; those of reading it.
+    /// [`OpenError::TakenOver`] if it is none that this opening has put there; those of reading it.
     pub(super) fn look_again(&mut self, disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
         let on_disk = read_manifest(disk, dir)?;
         if on_disk.as_ref() == Some(&self.current) {
@@ -98,7 +98,7 @@ impl OwnManifest {
 /// Whether the manifest on the disk is still the one that was read or put there, `None` for none.
 ///
 /// # Errors
-/// [`OpenError::Refused`] if it is another one; those of reading it.
+/// [`OpenError::TakenOver`] if it is another one; those of reading it.
 pub(super) fn check_on_disk(
     disk: &dyn Disk,
     dir: &Path,
@@ -108,8 +108,5 @@ pub(super) fn check_on_disk(
 }
 
 fn was_replaced(dir: &Path) -> OpenError {
-    OpenError::Refused(format!(
-        "{} was replaced by somebody else, and nothing was removed or written for it; close the database, and open it again",
-        dir.join(MANIFEST).display()
-    ))
+    OpenError::TakenOver { file: dir.join(MANIFEST) }
 }

@@ -9,11 +9,13 @@ use ensilo_epoch::Epoch;
 use super::chain::Depth;
 use super::copy::{copy_file, free_name, remove_tree};
 use super::database_files::{checkpoint_number, list_log_files};
+use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, OpenError};
 use super::generation::create_directory;
 use super::given_up::{GivenUp, count_given_up};
-use super::inspect::{Found, GenerationOptions, check_is_database, missing_manifest, take_lock};
+use super::inspect::{Found, GenerationOptions, check_is_database, missing_manifest};
 use super::manifest_file::{MANIFEST, read_manifest, spelled_path};
+use super::ownership::{OWNER, check_named};
 use super::progress::Progress;
 use super::replay::replay;
 use super::survey::{Survey, survey};
@@ -47,8 +49,10 @@ pub struct Repaired {
 /// manifest that is in place: then it is as it was or repaired, and the copy stays.
 pub fn repair(disk: &Arc<dyn Disk>, dir: &Path, accept_loss_after: Epoch) -> Result<Repaired, OpenError> {
     check_is_database(&**disk, dir)?;
-    let lock = take_lock(&**disk, dir)?;
+    let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::All)?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
+    locks.add_named(&**disk, dir, &manifest)?;
+    check_named(&**disk, dir, &manifest)?;
     let found = survey(&**disk, dir, &manifest, Depth::Full)?;
     if found.damages.is_empty() {
         return Err(unseen_damage(&**disk, dir)?);
@@ -66,7 +70,7 @@ pub fn repair(disk: &Arc<dyn Disk>, dir: &Path, accept_loss_after: Epoch) -> Res
         first_epoch: Epoch::new(found.largest_epoch.max(stored_to).get() + 1),
     };
     let generation = manifest.generation;
-    let found = Found::new(Arc::clone(disk), dir.to_path_buf(), lock, manifest, found);
+    let found = Found::new(Arc::clone(disk), dir.to_path_buf(), locks, manifest, found);
     match found.generation_after(&options, kept_to) {
         Ok(_) => Ok(repaired),
         Err(error) => {
@@ -149,7 +153,7 @@ fn copy_to(
     Ok(elsewhere)
 }
 
-/// Copies the log files.
+/// Copies the log files, and what says whose they are.
 fn copy_logs(
     disk: &dyn Disk,
     dir: &Path,
@@ -172,6 +176,10 @@ fn copy_logs(
         for name in list_log_files(disk, &from)? {
             let name = name.to_string();
             copy_file(disk, &from.join(&name), &to.join(&name), None, &mut |_| Ok(()))?;
+        }
+        let owner = from.join(OWNER);
+        if disk.exists(&owner).map_err(OpenError::io("look for", &owner))? {
+            copy_file(disk, &owner, &to.join(OWNER), None, &mut |_| Ok(()))?;
         }
         disk.sync_dir(&to).map_err(OpenError::io("sync", &to))?;
     }

@@ -8,10 +8,12 @@ use ensilo_epoch::Epoch;
 
 use super::chain::Depth;
 use super::database_files::list_log_files;
+use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, Finding, OpenError, ReplayError};
-use super::inspect::{check_is_database, missing_manifest, take_shared_lock};
+use super::inspect::{check_is_database, missing_manifest};
 use super::known_file::{check_known, damages_of};
 use super::manifest_file::{read_manifest, spelled_path};
+use super::ownership::check_named;
 use super::progress::Progress;
 use super::replay::{Replay, ReplayFile, Replayed, replay};
 use super::survey::{before, survey};
@@ -40,7 +42,10 @@ pub struct Verified {
 /// [`OpenError`] when there is no database, another process has it open, or the system fails. Damage is no error here.
 pub fn verify(disk: &dyn Disk, dir: &Path, report: &mut dyn FnMut(Damage)) -> Result<Verified, OpenError> {
     check_is_database(disk, dir)?;
-    let _lock = take_shared_lock(disk, dir)?;
+    let mut locks = DirectoryLocks::of_database(disk, dir, Share::Part)?;
+    if let Ok(Some(manifest)) = read_manifest(disk, dir) {
+        locks.add_named(disk, dir, &manifest)?;
+    }
     verify_locked(disk, dir, report)
 }
 
@@ -59,6 +64,11 @@ pub(super) fn verify_locked(
         }
         Err(error) => return Err(error),
     };
+    let mut wrong_owner = None;
+    match check_named(disk, dir, &manifest) {
+        Err(OpenError::Damaged(damage)) => wrong_owner = Some(*damage),
+        checked => checked?,
+    }
     let found = survey(disk, dir, &manifest, Depth::Full)?;
     let mut verification = Verification {
         disk,
@@ -68,6 +78,7 @@ pub(super) fn verify_locked(
         verified: Verified::default(),
         looked_at: BTreeSet::new(),
     };
+    wrong_owner.into_iter().for_each(|damage| verification.report_one(damage));
     verification.report_all(&found.damages)?;
     for file in found.replay_files(dir, &manifest, found.durable_epoch) {
         verification.replay(&file)?;

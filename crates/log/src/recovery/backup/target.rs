@@ -12,12 +12,12 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::{BackedUp, open_renamed};
-use crate::format::{EarlierFile, LogFileName, LoggerFiles, Manifest};
+use crate::format::{EarlierFile, LogFileName, LoggerFiles, Manifest, OpeningId};
 use crate::recovery::copy::{Watch, copy_file, copy_open_file};
 use crate::recovery::database_files::{LOCK, remove_directory};
+use crate::recovery::directory_locks::{DirectoryLocks, Share};
 use crate::recovery::error::{Damage, OpenError};
 use crate::recovery::generation::{NewGeneration, create_directory};
-use crate::recovery::inspect::take_lock;
 use crate::recovery::manifest_file::{
     MANIFEST, MANIFEST_NEW, install_manifest, remove_if_there, spelled_path,
 };
@@ -118,7 +118,7 @@ impl<'t> Target<'t> {
     }
 
     fn fill(&self, source: &Source<'_>, watch: &mut Watch<'_>) -> Result<BackedUp, OpenError> {
-        let _lock = take_lock(self.disk, self.dir)?;
+        let _locks = DirectoryLocks::of_database(self.disk, self.dir, Share::All)?;
         let mut copy = Copy { target: self, source, watch, files: 0, bytes: 0 };
         copy.copy_checkpoint()?;
         let earlier = copy.copy_log()?;
@@ -129,6 +129,8 @@ impl<'t> Target<'t> {
             durable_epoch: source.durable_epoch,
             loggers: vec![LoggerFiles { directory: LOG.to_owned(), first_sequence: 1 }],
             earlier,
+            opening: OpeningId::random(),
+            previous_opening: OpeningId::default(),
             ..source.manifest.clone()
         })?;
         // What is damaged there was copied so, and is told of the file that it was copied from: the copy goes.

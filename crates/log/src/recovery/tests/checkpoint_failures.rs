@@ -87,7 +87,7 @@ fn a_manifest_that_somebody_else_put_there_is_neither_replaced_nor_believed() {
     let (begin, rows) = run.begin_checkpoint();
     let after_rounds = disk.files();
     let refused = run.log.try_checkpoint(begin, &rows, 1).unwrap_err();
-    assert!(matches!(&refused, OpenError::Refused(why) if why.contains("MANIFEST")), "{refused}");
+    assert!(matches!(&refused, OpenError::TakenOver { file } if *file == manifest), "{refused}");
     assert_eq!(disk.contents(&manifest).unwrap(), other.encode());
     assert_eq!(disk.files(), after_rounds);
     assert!(before.iter().all(|(path, _)| disk.exists(path).unwrap()));

@@ -213,6 +213,11 @@ fn every_file_that_is_missing_is_missed() {
         for (path, _) in sample.files() {
             let disk = sample.disk.fork();
             disk.delete(&path).unwrap();
+            if path.ends_with("OWNER") {
+                // It names no data.
+                assert_eq!(sample.check(disk, false, "no owner"), Outcome::Harmless);
+                continue;
+            }
             let missing = path.clone();
             match recover(&Arc::new(disk), 1) {
                 Err(OpenError::Damaged(damage)) => assert_eq!(damage.finding, Finding::Missing, "{damage}"),
@@ -294,6 +299,11 @@ fn an_older_manifest_is_refused() {
     let file = disk.open(&manifest).unwrap();
     file.write_at(0, &old).unwrap();
     file.sync_all().unwrap();
+    let error = recover(&disk, 1).unwrap_err();
+    let owner = Path::new(DIR).join("log/OWNER");
+    assert!(matches!(&error, OpenError::OtherOwner { file, .. } if *file == owner), "{error}");
+    // Without that file the log files tell it.
+    disk.remove(&owner).unwrap();
     let error = recover(&disk, 1).unwrap_err();
     assert_eq!(error.damage().unwrap().finding, Finding::LaterGeneration(2), "{error}");
 }

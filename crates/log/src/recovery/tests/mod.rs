@@ -6,6 +6,7 @@ mod fuzzing;
 mod history;
 mod model;
 mod names;
+mod ownership;
 mod recovery;
 mod repair;
 mod salvage;

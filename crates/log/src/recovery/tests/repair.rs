@@ -37,7 +37,11 @@ fn as_disk(disk: &Arc<SimulatedDisk>) -> Arc<dyn Disk> {
 }
 
 fn log_files(disk: &SimulatedDisk) -> Vec<PathBuf> {
-    disk.files().into_iter().map(|(path, _)| path).filter(|path| path.starts_with("db/log")).collect()
+    disk.files()
+        .into_iter()
+        .map(|(path, _)| path)
+        .filter(|path| path.starts_with("db/log") && path.extension().is_some())
+        .collect()
 }
 
 fn contents(disk: &SimulatedDisk) -> BTreeMap<PathBuf, Vec<u8>> {

@@ -1,0 +1,107 @@
+//! The form of files that are written as a whole: the manifest, and `OWNER` in a log directory.
+//!
+//! # Layout
+//! ```text
+//! file := magic 8 bytes | format u32 | crc u32 | bytes u64 | body
+//!   crc    CRC-32C over all bytes but itself
+//!   bytes  length of the file
+//! ```
+//! Numbers of the body without a width are varints; a list is preceded by its length; a text is its length in bytes and UTF-8.
+
+use crc_fast::{CrcAlgorithm, Digest};
+
+use super::cursor::{Cursor, Malformed, Source, varint_bytes};
+use super::file_header::{FORMAT_VERSION, HeaderDamage};
+
+/// Bytes before the body.
+pub(super) const HEAD_BYTES: usize = 24;
+
+/// The file, while its body is written.
+pub(super) struct Framed(Vec<u8>);
+
+impl Framed {
+    /// A file with an empty body.
+    pub(super) fn new() -> Framed {
+        Framed(vec![0; HEAD_BYTES])
+    }
+
+    /// Fills in the head.
+    pub(super) fn finish(self, magic: [u8; 8]) -> Vec<u8> {
+        let mut bytes = self.0;
+        bytes[..8].copy_from_slice(&magic);
+        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        let len = bytes.len() as u64;
+        bytes[16..24].copy_from_slice(&len.to_le_bytes());
+        let checksum = checksum(&bytes);
+        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn raw(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub(super) fn numbers(&mut self, numbers: &[u64]) {
+        for &number in numbers {
+            let start = self.0.len();
+            self.0.resize(start + varint_bytes(number), 0);
+            Cursor::new(&mut self.0[start..]).put_varint(number);
+        }
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.numbers(&[text.len() as u64]);
+        self.raw(text.as_bytes());
+    }
+
+    pub(super) fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Framed, &T)) {
+        self.numbers(&[items.len() as u64]);
+        items.iter().for_each(|item| each(self, item));
+    }
+}
+
+/// The format and the body of a whole file that begins with `magic`.
+pub(super) fn check_head(magic: [u8; 8], bytes: &[u8]) -> Result<(u32, &[u8]), HeaderDamage> {
+    let (head, body) = bytes.split_first_chunk::<HEAD_BYTES>().ok_or(HeaderDamage::Short)?;
+    if head[..8] != magic {
+        return Err(HeaderDamage::Magic);
+    }
+    if head[12..16] != checksum(bytes).to_le_bytes() {
+        return Err(HeaderDamage::Checksum);
+    }
+    let format = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
+    if format > FORMAT_VERSION {
+        return Err(HeaderDamage::Newer(format));
+    }
+    if format == 0 || head[16..] != (bytes.len() as u64).to_le_bytes() {
+        return Err(HeaderDamage::Fields);
+    }
+    Ok((format, body))
+}
+
+pub(super) fn checksum(bytes: &[u8]) -> u32 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    digest.update(&bytes[..12]);
+    digest.update(&bytes[16..]);
+    digest.finalize() as u32
+}
+
+/// A text.
+pub(super) fn text(source: &mut Source<'_>) -> Result<String, Malformed> {
+    let len = source.varint()?;
+    let bytes = source.bytes(len)?;
+    std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| Malformed::Text)
+}
+
+/// A list; it ends with the bytes, however long it claims to be.
+pub(super) fn list<T>(
+    source: &mut Source<'_>,
+    mut each: impl FnMut(&mut Source<'_>) -> Result<T, Malformed>,
+) -> Result<Vec<T>, Malformed> {
+    let len = source.varint()?;
+    let mut items = Vec::new();
+    for _ in 0..len {
+        items.push(each(source)?);
+    }
+    Ok(items)
+}

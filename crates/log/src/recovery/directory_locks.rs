@@ -1,0 +1,85 @@
+//! The locks of the directories of a database: its own, and all that its log files lie in.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ensilo_disk::{Disk, Lock, LockHeld, Place};
+
+use super::database_files::LOCK;
+use super::error::OpenError;
+use super::manifest_file::spelled_path;
+use crate::format::Manifest;
+
+/// The locks that are held of the directories of a database, or shares of them. Each directory is locked once, however it is spelled.
+pub(crate) struct DirectoryLocks {
+    share: Share,
+    /// A directory without a lock file is not shared: nobody has it open.
+    held: Vec<(Place, Option<Box<dyn Lock>>)>,
+}
+
+/// How much of each lock is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Share {
+    /// Nobody else may even read the files.
+    All,
+    /// Nobody may open the database meanwhile. Nothing is written for that.
+    Part,
+}
+
+impl DirectoryLocks {
+    /// Locks the directory of a database, which is there.
+    pub(super) fn of_database(disk: &dyn Disk, dir: &Path, share: Share) -> Result<Self, OpenError> {
+        let mut locks = DirectoryLocks { share, held: Vec::new() };
+        locks.add(disk, dir)?;
+        Ok(locks)
+    }
+
+    /// Locks the log directories that a manifest of the database in `dir` names, as far as they are there.
+    pub(super) fn add_named(
+        &mut self,
+        disk: &dyn Disk,
+        dir: &Path,
+        manifest: &Manifest,
+    ) -> Result<(), OpenError> {
+        for spelled in manifest.log_directories() {
+            let directory = spelled_path(dir, spelled);
+            if disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
+                self.add(disk, &directory)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks a directory, which is there, unless it is locked already.
+    pub(super) fn add(&mut self, disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
+        let place = disk.place(directory).map_err(OpenError::io("look for", directory))?;
+        if self.held.iter().any(|(held, _)| *held == place) {
+            return Ok(());
+        }
+        let file = directory.join(LOCK);
+        let lock = match self.share {
+            Share::All => disk.lock(&file).map(Some),
+            Share::Part => match disk.lock_shared(&file) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                lock => lock.map(Some),
+            },
+        };
+        let lock = lock.map_err(|error| lock_error(file, error))?;
+        self.held.push((place, lock));
+        Ok(())
+    }
+}
+
+fn lock_error(file: PathBuf, error: io::Error) -> OpenError {
+    match LockHeld::of(&error) {
+        Some(LockHeld { process }) => OpenError::Locked { file, process },
+        None => OpenError::Io { doing: "lock", path: file, error },
+    }
+}
+
+impl fmt::Debug for DirectoryLocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DirectoryLocks").field("share", &self.share).field("held", &self.held).finish()
+    }
+}

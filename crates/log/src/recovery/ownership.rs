@@ -1,0 +1,195 @@
+//! Whose the log directories are: `OWNER` in each says which opening of which database writes there.
+//!
+//! A copy of a database's directory alone leads to the log directories of the original; an older state of it knows less than they hold;
+//! and whoever has it open may find that somebody else has opened it since. The number of the opening, drawn at random, stands in
+//! the manifest and in each `OWNER`, and is compared from both sides.
+//!
+//! # Crash
+//! An opening begins so, each step synced before the next:
+//! 1. each `OWNER` in a directory that it will write to is brought up to the opening of the manifest on the disk;
+//! 2. its own manifest is put in place, which says that this opening was the previous one;
+//! 3. `OWNER` is written in each log directory. Only then is anything logged.
+//!
+//! So after a crash each `OWNER` names the opening of the manifest or the previous one, and nothing was logged that the manifest does not
+//! know of.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use ensilo_disk::Disk;
+
+use super::database_files::list_log_files;
+use super::error::{Consequence, Finding, OpenError};
+use super::manifest_file::{read_file, read_manifest, remove_if_there, spelled_path};
+use crate::format::{Manifest, Owner};
+
+/// Says whose log a directory holds.
+pub(super) const OWNER: &str = "OWNER";
+/// The name under which the next one is written.
+pub(super) const OWNER_NEW: &str = "OWNER.new";
+
+/// Whether the log directories that the manifest of the database in `dir` names hold its log.
+///
+/// # Errors
+/// Why not: [`OpenError::OtherOwner`], [`OpenError::Damaged`]; [`OpenError::Io`].
+pub(super) fn check_named(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
+    each_named(disk, dir, manifest, &mut |directory| check(disk, dir, manifest, directory, true))
+}
+
+/// Whether the database in `dir` may log to these directories, which are there, from now on.
+///
+/// # Errors
+/// As [`check_named`].
+pub(super) fn check_wanted(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    directories: &BTreeSet<&PathBuf>,
+) -> Result<(), OpenError> {
+    let named: BTreeSet<PathBuf> =
+        manifest.log_directories().into_iter().map(|spelled| spelled_path(dir, spelled)).collect();
+    let mut wanted = directories.iter().filter(|directory| !named.contains(**directory));
+    wanted.try_for_each(|directory| check(disk, dir, manifest, directory, false))
+}
+
+/// Brings each `OWNER` in these directories up to the opening of the manifest that lies on the disk.
+pub(super) fn bring_up(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    directories: &BTreeSet<&PathBuf>,
+) -> Result<(), OpenError> {
+    let named = manifest.log_directories().into_iter().map(|spelled| spelled_path(dir, spelled));
+    let all: BTreeSet<PathBuf> =
+        named.chain(directories.iter().map(|&directory| directory.clone())).collect();
+    for directory in all {
+        let found = read_owner(disk, &directory)?;
+        if found.is_some_and(|owner| !is_of(&owner, manifest)) {
+            write_owner(disk, dir, manifest, &directory)?;
+        }
+    }
+    Ok(())
+}
+
+/// Says in each log directory that the manifest names that its opening writes there.
+pub(super) fn claim(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
+    each_named(disk, dir, manifest, &mut |directory| write_owner(disk, dir, manifest, directory))
+}
+
+/// Whether the log directories are still those of the opening that wrote the manifest.
+///
+/// # Errors
+/// [`OpenError::TakenOver`] if one is not; [`OpenError::Io`].
+pub(super) fn check_own(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
+    for spelled in manifest.log_directories() {
+        let directory = spelled_path(dir, spelled);
+        let taken = || OpenError::TakenOver { file: directory.join(OWNER) };
+        match read_owner(disk, &directory) {
+            Ok(Some(owner)) if is_of(&owner, manifest) => {}
+            Ok(_) | Err(OpenError::Damaged(_)) => return Err(taken()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn is_of(owner: &Owner, manifest: &Manifest) -> bool {
+    (owner.database, owner.opening) == (manifest.database, manifest.opening)
+}
+
+/// Does something for each log directory that a manifest names, and that is there.
+fn each_named(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    each: &mut dyn FnMut(&Path) -> Result<(), OpenError>,
+) -> Result<(), OpenError> {
+    for spelled in manifest.log_directories() {
+        let directory = spelled_path(dir, spelled);
+        if disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
+            each(&directory)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a log directory, which the manifest names or does not name yet, may be used with it. One without an `OWNER` may: an
+/// earlier version wrote none.
+fn check(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    directory: &Path,
+    is_named: bool,
+) -> Result<(), OpenError> {
+    let Some(owner) = read_owner(disk, directory)? else { return Ok(()) };
+    let file = directory.join(OWNER);
+    let damaged = |finding| Err(OpenError::damaged(&file, None, finding, Consequence::Everything));
+    if owner.database != manifest.database {
+        let is_left = !is_named && list_log_files(disk, directory)?.is_empty();
+        return if is_left { Ok(()) } else { damaged(Finding::OtherDatabase(owner.database)) };
+    }
+    if let Some(directory) = other_holder(disk, dir, manifest, directory, &owner) {
+        return Err(OpenError::OtherOwner { file, directory });
+    }
+    if [manifest.opening, manifest.previous_opening].contains(&owner.opening) {
+        return Ok(());
+    }
+    match owner.generation.cmp(&manifest.generation) {
+        Ordering::Less if is_named => damaged(Finding::OlderDirectory),
+        Ordering::Less => Ok(()),
+        Ordering::Equal | Ordering::Greater => {
+            Err(OpenError::OtherOwner { file, directory: PathBuf::from(owner.directory) })
+        }
+    }
+}
+
+/// The other directory with the same database that the `OWNER` of a log directory names, if the manifest there names this log
+/// directory too: then `dir` is a copy, and the log is not.
+fn other_holder(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    directory: &Path,
+    owner: &Owner,
+) -> Option<PathBuf> {
+    let other = PathBuf::from(&owner.directory);
+    if disk.place(&other).ok()? == disk.place(dir).ok()? {
+        return None;
+    }
+    // What cannot be read does not hold a database that could be opened.
+    let other_manifest = read_manifest(disk, &other).ok()??;
+    let place = disk.place(directory).ok()?;
+    let names_it =
+        |spelled: &str| disk.place(&spelled_path(&other, spelled)).is_ok_and(|named| named == place);
+    let is_held = other_manifest.database == manifest.database
+        && other_manifest.log_directories().into_iter().any(names_it);
+    is_held.then_some(other)
+}
+
+/// The `OWNER` of a directory, `None` if there is none.
+fn read_owner(disk: &dyn Disk, directory: &Path) -> Result<Option<Owner>, OpenError> {
+    let path = directory.join(OWNER);
+    if !disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+        return Ok(None);
+    }
+    Owner::decode(&read_file(disk, &path)?).map(Some).map_err(|damage| {
+        OpenError::damaged(&path, Some(0), Finding::Header(damage), Consequence::Everything)
+    })
+}
+
+/// Writes the `OWNER` of a directory. When this returns, it is there after any crash.
+fn write_owner(disk: &dyn Disk, dir: &Path, manifest: &Manifest, directory: &Path) -> Result<(), OpenError> {
+    let Manifest { database, opening, generation, .. } = *manifest;
+    let absolute = std::path::absolute(dir).map_err(OpenError::io("find", dir))?;
+    let owner = Owner { database, opening, generation, directory: absolute.to_string_lossy().into_owned() };
+    let (path, new) = (directory.join(OWNER), directory.join(OWNER_NEW));
+    remove_if_there(disk, &new)?;
+    let file = disk.create(&new, 0).map_err(OpenError::io("create", &new))?;
+    file.write_at(0, &owner.encode()).map_err(OpenError::io("write", &new))?;
+    file.sync_all().map_err(OpenError::io("sync", &new))?;
+    drop(file);
+    disk.rename(&new, &path).map_err(OpenError::io("rename", &new))?;
+    disk.sync_dir(directory).map_err(OpenError::io("sync", directory))
+}
