@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ensilo_disk::{Disk, File, Listed, Lock, Recorder, SimulatedDisk};
+use ensilo_disk::{Disk, File, Listed, Lock, Place, Recorder, SimulatedDisk};
 
 /// What the `EIO` of a planned fault is.
 const IO_ERROR: i32 = 5;
@@ -125,6 +125,10 @@ impl Disk for WatchedDisk {
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
         self.watch.recorder.exists(path)
+    }
+
+    fn place(&self, path: &Path) -> io::Result<Place> {
+        self.watch.recorder.place(path)
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {

@@ -1,6 +1,9 @@
 //! Damaged files: the opening is refused with an error that names the file, or what is served is exactly right.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "corruption/misplaced.rs"]
+mod misplaced;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,6 +38,8 @@ struct Sample {
     used_before: BTreeMap<PathBuf, u64>,
     /// What the manifest was at earlier times.
     manifests: Vec<Vec<u8>>,
+    /// And the whole disk.
+    earlier: Vec<SimulatedDisk>,
 }
 
 /// What came of damaged files.
@@ -66,7 +71,7 @@ impl Sample {
         let setup = Setup { loggers, ..Setup::default() };
         let mut disk = Arc::new(SimulatedDisk::new());
         let mut history = History::default();
-        let mut manifests = Vec::new();
+        let (mut manifests, mut earlier) = (Vec::new(), Vec::new());
         let plan = Plan { rows: 10, blob_bytes_max: 150, ..Plan::new(seed, 12) };
         let acknowledged = |last: u64| {
             let mut acknowledged = Acknowledged::default();
@@ -80,6 +85,7 @@ impl Sample {
                 let seed = seed * 100 + life * 10 + part;
                 serial::run(&db, &recorder, &mut history, &Plan { seed, ..plan }).unwrap();
                 manifests.push(disk.contents(Path::new(MANIFEST)).unwrap());
+                earlier.push(disk.fork());
                 if part < 2 {
                     db.checkpoint().unwrap();
                 }
@@ -115,6 +121,7 @@ impl Sample {
                     before_last_round,
                     used_before,
                     manifests,
+                    earlier,
                 };
                 disk.kill();
                 return sample;

@@ -465,7 +465,8 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     /// [`Error::LogFailed`]: what was not acknowledged as stored may be lost. [`Error::CheckpointFailed`] when the
-    /// last checkpoint that [`Options::checkpoint_at_close`] asks for could not be made; the log has everything.
+    /// last checkpoint that [`Options::checkpoint_at_close`] asks for could not be made, or the manifest could not be brought up to what is
+    /// stored; the log has everything.
     pub fn close(&self) -> Result<()> {
         self.shared.close()
     }

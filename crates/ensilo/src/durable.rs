@@ -210,8 +210,9 @@ impl Durable {
         }
         let last = self.last_checkpoint(shared);
         let stored = self.log.close().map_err(Error::from_log);
+        let noted = if stored.is_ok() { self.checkpointer.note_durable(&self.log) } else { Ok(()) };
         self.checkpointer.release_files();
-        stored.and(last)
+        stored.and(noted).and(last)
     }
 
     /// Makes the checkpoint that closing asks for, or the one that was overdue since the opening and was not made, if it takes no time that is

@@ -138,6 +138,8 @@ impl Options {
 
     /// Directories for the log, one for each disk that is to share the work: each gets a logger of its own. Unless told there is
     /// one, within the database's directory. They must exist for as long as the database does; a later opening may name others.
+    /// Each is locked while the database is open, and says whose log it holds: a copy of the database's directory alone is refused. To
+    /// copy a database whose log lies elsewhere, use [`Database::backup`].
     pub fn log_directories<D: Into<PathBuf>>(mut self, directories: impl IntoIterator<Item = D>) -> Self {
         self.durable.log_directories = directories.into_iter().map(Into::into).collect();
         self
@@ -286,7 +288,10 @@ impl Options {
 
     /// Opens the database in this directory, run by the protocol [`Silo`], and makes it if the directory is empty or missing.
     ///
-    /// Everything that was acknowledged as stored is there, and with it everything before it in the serial order.
+    /// Everything that was acknowledged as stored is there, and with it everything before it in the serial order. Damage is an error, and
+    /// so are files of another time or another copy of the database, with two exceptions: a copy of all of its directories that is put
+    /// back is the database as it was; and an older copy of a log directory is found only if the database was closed since, or was
+    /// open for at least ten seconds more (`docs/format.md` says why).
     ///
     /// # Errors
     /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, in which case nothing was

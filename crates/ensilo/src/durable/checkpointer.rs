@@ -36,6 +36,9 @@ use crate::{Error, Result};
 /// So often the checkpointer looks whether it is time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
+/// So often the manifest is brought up to what is stored, if anything was.
+const NOTE_INTERVAL: Duration = Duration::from_secs(10);
+
 /// Makes checkpoints, one at a time.
 pub(crate) struct Checkpointer {
     pub(super) options: CheckpointOptions,
@@ -240,7 +243,8 @@ impl Checkpointer {
         let end_epoch = engine.epochs().global_epoch();
         log.wait_durable(end_epoch).map_err(Error::from_log)?;
         let finished = FinishedCheckpoint { place, end_epoch, written };
-        files.install_checkpoint(finished, log.durable_epoch()).map_err(failed)
+        let installed = files.install_checkpoint(finished, log.durable_epoch());
+        installed.map_err(|error| failed(give_up_if_taken_over(error, log)))
     }
 
     fn write<P: Protocol>(
@@ -304,9 +308,20 @@ impl Checkpointer {
         self.is_overdue.load(Ordering::Relaxed)
     }
 
-    /// Makes checkpoints when they are due, and reports what happens, until stopped.
+    /// Writes into the manifest how far everything is stored.
+    ///
+    /// # Errors
+    /// [`Error::CheckpointFailed`]; what is stored is stored.
+    pub(super) fn note_durable(&self, log: &Log) -> Result<()> {
+        let mut files = self.lock_files();
+        let noted = files.as_mut().ok_or(Error::Closed)?.note_durable(log.durable_epoch());
+        noted.map_err(|error| failed(give_up_if_taken_over(error, log)))
+    }
+
+    /// Makes checkpoints when they are due, notes how far everything is stored, and reports what happens, until stopped.
     pub(super) fn run<P: Protocol>(&self, engine: &Engine<P>, log: &Log) {
         let mut schedule = Schedule::new(self.options, log.statistics().written_bytes, self.is_overdue());
+        let mut noted = Instant::now();
         loop {
             self.condition.observe(log);
             self.condition.report();
@@ -314,6 +329,11 @@ impl Checkpointer {
                 return;
             }
             let is_running = log.failure().is_none();
+            if is_running && noted.elapsed() >= NOTE_INTERVAL {
+                noted = Instant::now();
+                // What went wrong is tried again after the same time.
+                let _ = self.note_durable(log);
+            }
             let due = schedule.due(log.statistics().written_bytes, self.room(engine, log));
             match due.filter(|_| is_running) {
                 // What went wrong is noted, and tried again when the next one is due.
@@ -370,6 +390,14 @@ impl Checkpointer {
     fn lock_files(&self) -> sync::MutexGuard<'_, Option<DatabaseFiles>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Ends the log if somebody else has taken over its files.
+fn give_up_if_taken_over(error: OpenError, log: &Log) -> OpenError {
+    if let OpenError::TakenOver { file } = &error {
+        log.give_up(file);
+    }
+    error
 }
 
 fn failed(error: OpenError) -> Error {

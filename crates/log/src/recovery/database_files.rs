@@ -162,6 +162,22 @@ impl DatabaseFiles {
         Ok(InstalledCheckpoint { entry, removed })
     }
 
+    /// Writes into the manifest that everything up to `durable_epoch`, the log's, is stored: by that an older copy of a log directory is
+    /// found at the next opening. Nothing is written if the manifest says so already, and nothing is removed.
+    ///
+    /// # Errors
+    /// [`OpenError`]; the manifest says what it said, or this.
+    pub fn note_durable(&mut self, durable_epoch: Epoch) -> Result<(), OpenError> {
+        let known = self.manifest().durable_epoch;
+        // Before the first epoch of the generation there are those that are void.
+        if durable_epoch <= known || durable_epoch < self.manifest().first_epoch {
+            return Ok(());
+        }
+        self.check_own()?;
+        let manifest = Manifest { durable_epoch, ..self.manifest().clone() };
+        self.manifest.replace(&*self.disk, &self.dir, manifest).map(|_| ())
+    }
+
     /// Whether the manifest and the log directories are still this opening's.
     fn check_own(&mut self) -> Result<(), OpenError> {
         self.manifest.look_again(&*self.disk, &self.dir)?;

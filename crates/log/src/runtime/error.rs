@@ -46,6 +46,12 @@ pub enum LogError {
         /// What the system said.
         error: Arc<io::Error>,
     },
+    /// Another opening of the database has taken over its files, or somebody has replaced them. What was not stored before is lost. Close
+    /// the database, and open it again.
+    TakenOver {
+        /// The file that says so.
+        path: PathBuf,
+    },
     /// A thread of the log panicked. A fault in Ensilo.
     Panicked,
     /// The log was closed before a commit had ended, so that it has no clean end. What was stored is stored.
@@ -98,6 +104,9 @@ impl fmt::Display for LogError {
                 write!(f, "a log file cannot be made, renamed or removed: {}: {error}", path.display())
             }
             LogError::Thread { error } => write!(f, "no thread for the log: {error}"),
+            LogError::TakenOver { path } => {
+                write!(f, "another opening has taken over the database, as {} says", path.display())
+            }
             LogError::Panicked => f.write_str("a thread of the log panicked"),
             LogError::Unfinished => f.write_str("the log was closed while a commit was under way"),
             LogError::Closed => f.write_str("the log is closed"),
@@ -114,7 +123,11 @@ impl std::error::Error for LogError {
             | LogError::Sync { error, .. }
             | LogError::File { error, .. }
             | LogError::Thread { error } => Some(&**error),
-            LogError::Panicked | LogError::Unfinished | LogError::Closed | LogError::ReadOnly => None,
+            LogError::TakenOver { .. }
+            | LogError::Panicked
+            | LogError::Unfinished
+            | LogError::Closed
+            | LogError::ReadOnly => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::thread::{self, JoinHandle};
@@ -175,6 +176,11 @@ impl Log {
     /// The first one that is named stays.
     pub fn watch(&self, watcher: Watcher) {
         self.core.files.watch(watcher);
+    }
+
+    /// Ends the log because `file` says that its files belong to another opening: nothing is stored any more.
+    pub fn give_up(&self, file: &Path) {
+        self.core.fail(LogError::TakenOver { path: file.to_path_buf() });
     }
 
     /// What the log has done and where it stands.

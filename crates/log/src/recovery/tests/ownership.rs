@@ -277,3 +277,28 @@ fn open_only(disk: &Arc<SimulatedDisk>) -> Rows {
     found.replay(&target, 1, &Progress::new()).unwrap();
     target.rows()
 }
+
+#[test]
+fn an_older_copy_of_a_log_directory_of_the_same_opening_is_refused() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (mut log, _) = open(&disk, "/db", &["/out"]).unwrap();
+    store(&mut log, 1);
+    let before = tree(&disk, "/out");
+    store(&mut log, 2);
+    let manifest = tree(&disk, "/db");
+    let durable_epoch = log.durable_epoch;
+    log.files.note_durable(durable_epoch).unwrap();
+    assert_ne!(tree(&disk, "/db"), manifest);
+    let noted = tree(&disk, "/db");
+    // What it says already is not written again.
+    disk.set_faults(Faults { name_error_at: Some(0), ..Faults::default() });
+    log.files.note_durable(durable_epoch).unwrap();
+    disk.set_faults(Faults::default());
+    log.close();
+    drop(log);
+    assert_eq!(tree(&disk, "/db"), noted);
+    assert_eq!(keys(&open_only(&disk)), [1, 2]);
+    put(&disk, "/out", &before);
+    let error = open(&disk, "/db", &["/out"]).map(|_| ()).unwrap_err();
+    assert_eq!(error.damage().unwrap().finding, Finding::Behind { stored: durable_epoch }, "{error}");
+}
