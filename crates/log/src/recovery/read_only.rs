@@ -6,22 +6,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ensilo_disk::{Disk, Lock};
+use ensilo_disk::Disk;
 
 use super::chain::Depth;
+use super::directory_locks::{DirectoryLocks, Share};
 use super::error::OpenError;
-use super::inspect::{Found, check_is_database, missing_manifest, sound_survey, take_shared_lock};
+use super::inspect::{Found, check_is_database, missing_manifest, sound_survey};
 use super::manifest_file::read_manifest;
+use super::ownership::check_named;
 
 /// What a directory holds, to be read alone. As long as this lives, nobody can open it to write; others may read it.
 #[derive(Debug)]
 pub struct ReadOnlyFiles(Found);
-
-/// Stands for the share of a lock where there is no lock file: nobody ever had the database open where it lies.
-#[derive(Debug)]
-struct NeverLocked;
-
-impl Lock for NeverLocked {}
 
 impl ReadOnlyFiles {
     /// What was found.
@@ -37,8 +33,10 @@ impl ReadOnlyFiles {
 /// [`OpenError`] when there is no database, it is damaged, or somebody has it open to write.
 pub fn inspect_read_only(disk: &Arc<dyn Disk>, dir: &Path) -> Result<ReadOnlyFiles, OpenError> {
     check_is_database(&**disk, dir)?;
-    let lock = take_shared_lock(&**disk, dir)?.unwrap_or_else(|| Box::new(NeverLocked));
+    let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::Part)?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
+    locks.add_named(&**disk, dir, &manifest)?;
+    check_named(&**disk, dir, &manifest)?;
     let survey = sound_survey(&**disk, dir, &manifest, Depth::Tail)?;
-    Ok(ReadOnlyFiles(Found::new(Arc::clone(disk), dir.to_path_buf(), lock, manifest, survey)))
+    Ok(ReadOnlyFiles(Found::new(Arc::clone(disk), dir.to_path_buf(), locks, manifest, survey)))
 }

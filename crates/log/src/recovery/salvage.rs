@@ -25,9 +25,10 @@ use self::rows::{Gathering, Kept};
 use self::write::write_database;
 use super::backup::Target;
 use super::chain::Depth;
+use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, OpenError};
 use super::given_up::{GivenUp, count_given_up};
-use super::inspect::{check_is_database, missing_manifest, take_shared_lock};
+use super::inspect::{check_is_database, missing_manifest};
 use super::manifest_file::read_manifest;
 use super::progress::Progress;
 use super::replay::replay;
@@ -101,8 +102,9 @@ pub struct RecordKey {
 /// database; [`OpenError::Refused`] for a target that is none.
 pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvaged, OpenError> {
     check_is_database(&**disk, dir)?;
-    let _lock = take_shared_lock(&**disk, dir)?;
+    let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::Part)?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
+    locks.add_named(&**disk, dir, &manifest)?;
     let found = survey(&**disk, dir, &manifest, Depth::Full)?;
     if let Some(damage) = found.damages.iter().find(|damage| damage.consequence == Consequence::Everything) {
         return Err(OpenError::Damaged(Box::new(damage.clone())));

@@ -14,8 +14,9 @@ use crate::format::{CheckpointEntry, LoggerFiles, Manifest, epoch_of};
 use crate::recovery::backup::{LOG, Target};
 use crate::recovery::checkpoint_writer::{CheckpointPlace, CheckpointWriterOptions};
 use crate::recovery::database_files::FinishedCheckpoint;
+use crate::recovery::directory_locks::{DirectoryLocks, Share};
 use crate::recovery::error::OpenError;
-use crate::recovery::inspect::{new_manifest, take_lock};
+use crate::recovery::inspect::new_manifest;
 
 /// The directory of the checkpoint.
 pub(super) const CHECKPOINT: &str = "checkpoint-1";
@@ -27,7 +28,7 @@ pub(super) fn write_database(
     kept: &Kept,
     last_epoch: Epoch,
 ) -> Result<(), OpenError> {
-    let _lock = take_lock(&**disk, target.directory())?;
+    let _locks = DirectoryLocks::of_database(&**disk, target.directory(), Share::All)?;
     let epochs = kept.rows.values().map(|row| epoch_of(row.tid));
     let last_epoch = epochs.max().unwrap_or_default().max(last_epoch);
     let new = new_manifest();
