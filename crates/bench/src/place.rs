@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::database::Directories;
-use crate::driver::{Failure, View};
+use crate::driver::{Failure, View, complain};
 
 /// Where a benchmark may put its databases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -163,7 +163,7 @@ fn lock_temporary() -> MutexGuard<'static, Vec<PathBuf>> {
 fn remove(path: &Path) {
     let is_gone = |path: &Path| fs::remove_dir_all(path).is_ok() || !path.exists();
     if !(0..REMOVAL_ATTEMPTS).any(|_| is_gone(path)) {
-        eprintln!("cannot remove {}", path.display());
+        complain(format_args!("cannot remove {}", path.display()));
     }
 }
 

@@ -59,7 +59,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::try_parse().unwrap_or_else(|parsed| output::end_with(&parsed)).command {
+    let parsed = Cli::try_parse().unwrap_or_else(|parsed| output::end_with(&parsed));
+    output::code_after_all(match parsed.command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Figures(command) => figures::run(&command),
         Command::Compare(arguments) => compare::run(&arguments),
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
         Command::Repair(arguments) => files::repair(&arguments),
         Command::Salvage(arguments) => files::salvage(&arguments),
         Command::Backup(arguments) => files::backup(&arguments),
-    }
+    })
 }
 
 /// Ends the program because options do not go together.

@@ -4,6 +4,9 @@ use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 use std::process::ExitCode;
 
+pub(crate) use ensilo_bench::driver::complain;
+use ensilo_bench::driver::standard_error_has_failed;
+
 /// The exit code of a command that failed, or found damage.
 pub(crate) const FAILED: u8 = 1;
 
@@ -36,15 +39,15 @@ pub(crate) fn say(line: fmt::Arguments<'_>) {
     Output::new().line(line);
 }
 
-/// Writes a line to standard error, as far as that can be done: there is no other place to say that it cannot.
-pub(crate) fn complain(line: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "{line}");
-}
-
 /// Says on standard error why a command failed.
 pub(crate) fn failed(error: impl fmt::Display) -> ExitCode {
     complain(format_args!("error: {error}"));
     ExitCode::from(FAILED)
+}
+
+/// The exit code of a command that ended with `code`: no success where something could not be said on standard error.
+pub(crate) fn code_after_all(code: ExitCode) -> ExitCode {
+    if code == ExitCode::SUCCESS && standard_error_has_failed() { ExitCode::from(FAILED) } else { code }
 }
 
 /// Ends the program with what the parser of its arguments has to say: help, or what is wrong with them.

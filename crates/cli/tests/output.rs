@@ -121,6 +121,18 @@ fn output_that_nobody_reads_ends_every_command_quietly() {
 }
 
 #[test]
+fn progress_that_cannot_be_shown_stops_no_run_and_is_no_success() {
+    for standard_error in [Stdio::from(full_device()), closed_pipe()] {
+        let small = SMALL.iter().filter(|argument| **argument != "--quiet");
+        let run = ["bench", "ycsb", "--memory", "--format", "json"].iter().chain(small);
+        let mut ensilo = Command::new(env!("CARGO_BIN_EXE_ensilo"));
+        let output = ensilo.args(run).stderr(standard_error).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(output.stdout.starts_with(b"{") && output.stdout.ends_with(b"}\n"), "the report is whole");
+    }
+}
+
+#[test]
 fn an_error_keeps_its_exit_code_where_nobody_can_be_told() {
     for (arguments, code) in [
         (&["verify", "/no/such/database"][..], 1),

@@ -292,6 +292,45 @@ proptest! {
     }
 
     #[test]
+    fn both_see_whether_an_update_moves_an_entry(base in everything(), new in everything(), kept in vec(any::<bool>(), 6)) {
+        // Of the columns of the indexes some stay as they were, those of the primary key always.
+        let Everything { code, number, maybe, .. } = base;
+        let mut new = Everything { code, number, maybe, ..new };
+        let of = |at: usize| if kept[at] { base.clone() } else { new.clone() };
+        let values = (of(0).short, of(1).tiny, of(2).word, of(3).maybe_text, of(4).text, of(5).maybe_wide);
+        (new.short, new.tiny, new.word, new.maybe_text, new.text, new.maybe_wide) = values;
+        let [(_, base_words), (_, new_words)] = [encode(&base), encode(&new)];
+        for (at, index) in Everything::schema().indexes().iter().enumerate() {
+            let keys = [&base, &new].map(|row| {
+                let mut key = KeyBuf::new();
+                row.index_key(&row.key(), at, &mut key);
+                key
+            });
+            let is_same = Everything::schema().have_same_index_key(index, &base_words, &new_words);
+            prop_assert_eq!(is_same, Ok(keys[0] == keys[1]), "{}", index.name());
+        }
+    }
+
+    #[test]
+    fn both_keep_the_bits_of_floats(row in everything(), narrow in any::<u32>(), wide in any::<u64>(), is_special in any::<bool>()) {
+        let (narrow, wide) = if is_special {
+            (narrow | f32::INFINITY.to_bits(), wide | f64::INFINITY.to_bits())
+        } else {
+            (narrow, wide)
+        };
+        let row = Everything { float: f32::from_bits(narrow), double: f64::from_bits(wide), ..row };
+        let (key, words) = encode(&row);
+        let mut dynamic_words = RowBuf::new();
+        Everything::schema().encode_row(&row.values(), &mut dynamic_words).unwrap();
+        prop_assert_eq!(&words, &dynamic_words);
+        let derived = Everything::decode(&row.key(), &words).unwrap();
+        prop_assert_eq!((derived.float.to_bits(), derived.double.to_bits()), (narrow, wide));
+        let mut values = Vec::new();
+        Everything::schema().decode_row(key.as_bytes(), &words, &mut values).unwrap();
+        prop_assert_eq!(values, row.values());
+    }
+
+    #[test]
     fn decoding_accepts_any_words(row in everything(), words in vec(any::<u64>(), 0..120), len in 0..1000usize) {
         let any_row = WordSlice::new(&words, len.min(words.len() * 8));
         let _ = Everything::decode(&row.key(), &any_row);

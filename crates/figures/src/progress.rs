@@ -5,6 +5,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use ensilo_bench::driver::complain;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// How far an evaluation is. Times are reckoned from the estimates of the runs, corrected by how long those took that are done.
@@ -46,7 +47,7 @@ impl Progress {
         let (at, runs, left) = (self.done + 1, self.runs, in_words(self.left()));
         match &self.kind {
             Kind::Silent => {}
-            Kind::Lines => eprintln!("{at}/{runs} {what}; {left} left"),
+            Kind::Lines => complain(format_args!("{at}/{runs} {what}; {left} left")),
             Kind::Terminal(bar) => bar.set_message(format!("{what}; {left} left")),
         }
     }
@@ -66,8 +67,8 @@ impl Progress {
     pub(crate) fn note(&self, text: &str) {
         match &self.kind {
             Kind::Silent => {}
-            Kind::Lines => eprintln!("{text}"),
-            Kind::Terminal(bar) => bar.suspend(|| eprintln!("{text}")),
+            Kind::Lines => complain(format_args!("{text}")),
+            Kind::Terminal(bar) => bar.suspend(|| complain(format_args!("{text}"))),
         }
     }
 

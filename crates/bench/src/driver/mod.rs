@@ -13,6 +13,7 @@ mod pending;
 mod pin;
 mod processor_time;
 mod run;
+mod standard_error;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -30,6 +31,7 @@ pub use measurements::{AbortKind, Aborts, Measurements, TypeMeasurements};
 pub use parallel::{Division, Reporter, parallel};
 pub(crate) use run::{Crash, run_until_crash};
 pub use run::{RunOptions, RunResult, run};
+pub use standard_error::{complain, standard_error_has_failed};
 pub use view::{Progress, Tick, View, grouped};
 pub use watch::{Interval, SecondCounts};
 pub use workload::{Memory, Outcome, Session, Workload};

@@ -2,11 +2,13 @@
 //!
 //! On a terminal one line is redrawn; elsewhere (a log file, CI) plain lines are written, at most one a second.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use ensilo::RecoveryProgress;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+
+use super::complain;
 
 /// Where progress goes.
 #[derive(Debug)]
@@ -110,7 +112,7 @@ impl View {
                 let due = self.last_line.is_none_or(|last| last.elapsed() >= Duration::from_secs(1));
                 if due || (done == total && total > 0) {
                     self.last_line = Some(Instant::now());
-                    eprintln!("{}: {text}", self.stage);
+                    complain(format_args!("{}: {text}", self.stage));
                 }
             }
         }
@@ -127,7 +129,7 @@ impl View {
         );
         match &self.kind {
             Kind::Silent => {}
-            Kind::Lines => eprintln!("{}: {text}", tick.phase),
+            Kind::Lines => complain(format_args!("{}: {text}", tick.phase)),
             Kind::Terminal(bar) => {
                 bar.set_prefix(tick.phase.to_owned());
                 bar.set_length(tick.planned.as_millis() as u64);
@@ -141,16 +143,14 @@ impl View {
     pub fn note(&mut self, line: &str) {
         match &self.kind {
             Kind::Silent => {}
-            Kind::Lines => eprintln!("{line}"),
-            Kind::Terminal(bar) => bar.suspend(|| eprintln!("{line}")),
+            Kind::Lines => complain(format_args!("{line}")),
+            Kind::Terminal(bar) => bar.suspend(|| complain(format_args!("{line}"))),
         }
     }
 
     /// Writes a warning, also where no progress is shown.
     pub fn warn(&mut self, text: &str) {
-        let line = format!("warning: {text}");
-        // A warning that cannot be written has nowhere else to go.
-        let write = || drop(writeln!(std::io::stderr(), "{line}"));
+        let write = || complain(format_args!("warning: {text}"));
         match &self.kind {
             Kind::Silent | Kind::Lines => write(),
             Kind::Terminal(bar) => bar.suspend(write),
