@@ -186,8 +186,11 @@ fn paired_indexes() -> Schema {
         .unwrap()
 }
 
-/// The columns that order the rows of the indexes of [`paired_indexes`] and their kinds of values, as [`value_of`] has them.
-const ORDERS: [(&str, &str, &[(usize, Order)]); 2] = [
+/// The names of two indexes over the same columns, the second of them unique, and the columns that order their rows.
+type Pair = (&'static str, &'static str, &'static [(usize, Order)]);
+
+/// The indexes of [`paired_indexes`].
+const ORDERS: [Pair; 2] = [
     ("plain_u", "unique_u", &[(2, Order::Ascending), (0, Order::Ascending), (1, Order::Descending)]),
     ("plain_wb", "unique_wb", &[(3, Order::Descending), (1, Order::Ascending), (0, Order::Ascending)]),
 ];
