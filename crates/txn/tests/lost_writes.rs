@@ -15,8 +15,10 @@ type Tx<'w> = Transaction<'w, Standard>;
 /// A row that does not fit where a row of one word lies, so that it gets a record of its own.
 const LARGE: [u64; 64] = [7; 64];
 
+type Statement = fn(&mut Tx<'_>, &Store) -> Result<(), Abort>;
+
 /// The ways to come upon key "a".
-const STATEMENTS: [fn(&mut Tx<'_>, &Store) -> Result<(), Abort>; 4] = [
+const STATEMENTS: [Statement; 4] = [
     |tx, store| try_read(tx, store, "a").map(drop),
     |tx, store| tx.find(store, b"a").map(drop),
     |tx, store| tx.insert(store, b"a", &[5], 8).map(drop),

@@ -10,9 +10,10 @@ use ensilo::{Database, Durability, Error, Order, Result, Table};
 
 use crate::{Account, Event, account, accounts, all_rows, open, with_accounts};
 
-/// One request that inserts account `id` if it ends well.
+/// A request with a number.
 type Request = fn(&Database, &Table<Account>, u32) -> Result<()>;
 
+/// Those that insert the account of their number if they end well.
 const REQUESTS: [(&str, Request); 7] = [
     ("transact", |db, accounts, id| db.transact(|tx| accounts.insert(tx, &account(id))).map(drop)),
     ("visible", |db, accounts, id| {
@@ -49,7 +50,7 @@ const REQUESTS: [(&str, Request); 7] = [
 ];
 
 /// Requests that leave no row.
-const OTHERS: [(&str, fn(&Database, &Table<Account>, u32) -> Result<()>); 3] = [
+const OTHERS: [(&str, Request); 3] = [
     ("snapshot", |db, accounts, _| {
         match db.snapshot(|snapshot| accounts.scan().count(snapshot)) {
             // Younger than the snapshot.

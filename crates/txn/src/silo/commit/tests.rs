@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::sync::Arc;
 
 use ensilo_epoch::{Advance, Epoch, EpochOptions};
@@ -10,14 +12,13 @@ use crate::{AbortReason, Engine, EngineOptions};
 
 /// An engine whose epochs begin at `first` and are moved on by nobody.
 fn engine(first: Epoch) -> (Arc<Engine<Silo>>, Arc<Store>) {
-    let mut options = EngineOptions::default();
-    options.epochs = EpochOptions {
+    let epochs = EpochOptions {
         first_epoch: first,
         epochs_per_snapshot: 1,
         advance: Advance::Manual,
         ..EpochOptions::default()
     };
-    let engine = Engine::new(options);
+    let engine = Engine::new(EngineOptions { epochs, ..EngineOptions::default() });
     let store = engine.new_store(TableId(1)).unwrap();
     (engine, store)
 }
