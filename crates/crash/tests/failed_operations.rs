@@ -125,11 +125,11 @@ impl Prepared {
     fn check(&self, phase: Phase, faults: &Faults) -> std::result::Result<u64, String> {
         let attempted = self.attempt(phase, faults);
         let images = &attempted.images;
-        let step = if is_long() { 1 } else { images.len().div_ceil(6).max(1) };
+        let step = images.len().div_ceil(if is_long() { 24 } else { 6 }).max(1);
         let mut recoveries = 0;
         for image in images.iter().step_by(step).chain(images.last()) {
             let acknowledged = self.acknowledged(&attempted.trace.operations()[..image.position]);
-            for tear in 0..if is_long() { 8 } else { 3 } {
+            for tear in 0..if is_long() { 5 } else { 3 } {
                 let disk = match tear {
                     0 => image.disk.fork().kill(),
                     _ => image.disk.fork().crash(faults.seed * 100 + tear),
@@ -170,7 +170,7 @@ impl Prepared {
 /// Lets each operation of a phase fail, with two threads.
 fn explore(phase: Phase) {
     let (mut failures, mut recoveries) = (0, 0);
-    for seed in 0..if is_long() { 12 } else { 2 } {
+    for seed in 0..if is_long() { 4 } else { 2 } {
         let prepared = Prepared::new(seed_or(1) * 100 + seed);
         let faults = prepared.faults(phase);
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
