@@ -105,8 +105,26 @@ fn check_epochs(epochs: &EpochOptions) -> Result<()> {
     ))))
 }
 
+/// While a database is opened it may take so many times its memory limit: the rows of the checkpoint and what the log says of them, deletions
+/// among it, are there at once. Rows that were committed within the limit can then be read back within the same one.
+const RECOVERY_MEMORY_FACTOR: u64 = 2;
+
 /// Puts everything that is on disk into the engine.
 fn recover<P: Protocol>(shared: &Shared<P>, found: &Found, directory: &Path) -> Result<RecoveryStatistics> {
+    let pool = shared.engine.epochs().pool();
+    let limit = pool.limit_bytes();
+    pool.set_limit_bytes(limit.map(|limit| limit.saturating_mul(RECOVERY_MEMORY_FACTOR)));
+    let recovered = replay_and_load(shared, found, directory);
+    pool.set_limit_bytes(limit);
+    recovered
+}
+
+/// Replays checkpoint and log, and makes tables and indexes of what they hold.
+fn replay_and_load<P: Protocol>(
+    shared: &Shared<P>,
+    found: &Found,
+    directory: &Path,
+) -> Result<RecoveryStatistics> {
     let start = std::time::Instant::now();
     let threads = shared.options.durable.recovery_threads;
     let replayer = Replayer::new(&shared.engine);

@@ -32,7 +32,8 @@ const SPARSE_SHARE: u64 = 8;
 /// [goes back](Pool::return_unused) to the system. At the limit, where there is no chunk to be had, blocks are taken from larger free blocks, and
 /// from heaps that nobody uses.
 pub struct Pool {
-    limit_bytes: Option<u64>,
+    /// [`NO_LIMIT`] for none.
+    limit_bytes: AtomicU64,
     mapped_bytes: AtomicU64,
     /// Of these, what others have taken elsewhere.
     outside_bytes: AtomicU64,
@@ -46,6 +47,9 @@ pub struct Pool {
     // Last: unmapped after everything that points into them.
     chunks: Mutex<Chunks>,
 }
+
+/// A limit that nothing reaches.
+const NO_LIMIT: u64 = u64::MAX;
 
 /// The part of the limit that what others take elsewhere may have in any case.
 const OUTSIDE_SHARE: u64 = 8;
@@ -64,7 +68,7 @@ impl Pool {
     #[must_use]
     pub fn new(limit_bytes: Option<u64>) -> Arc<Pool> {
         Arc::new(Pool {
-            limit_bytes,
+            limit_bytes: AtomicU64::new(limit_bytes.unwrap_or(NO_LIMIT)),
             mapped_bytes: AtomicU64::new(0),
             outside_bytes: AtomicU64::new(0),
             faults: Faults::none(),
@@ -109,7 +113,17 @@ impl Pool {
     /// The most bytes that the pool takes from the system.
     #[must_use]
     pub fn limit_bytes(&self) -> Option<u64> {
-        self.limit_bytes
+        Some(self.limit()).filter(|&limit| limit != NO_LIMIT)
+    }
+
+    /// Sets the most bytes that the pool takes from the system from now on. What it has taken stays, also where that is more.
+    pub fn set_limit_bytes(&self, limit_bytes: Option<u64>) {
+        self.limit_bytes.store(limit_bytes.unwrap_or(NO_LIMIT), Ordering::Relaxed);
+    }
+
+    fn limit(&self) -> u64 {
+        // Relaxed: a number that stands for itself.
+        self.limit_bytes.load(Ordering::Relaxed)
     }
 
     /// Takes `bytes` from the system in advance, rounded up to chunks, and has memory put behind every page, so that heaps
@@ -206,10 +220,10 @@ impl Pool {
         if self.faults.strikes() {
             return Err(self.out_of_memory(bytes));
         }
-        let limit = self.limit_bytes.unwrap_or(u64::MAX);
+        let limit = self.limit();
         let outside =
             self.outside_bytes.fetch_add(bytes as u64, Ordering::Relaxed).saturating_add(bytes as u64);
-        let limit = if outside <= limit / OUTSIDE_SHARE { u64::MAX } else { limit };
+        let limit = if outside <= limit / OUTSIDE_SHARE { NO_LIMIT } else { limit };
         self.reserve_below(bytes, limit).inspect_err(|_| {
             self.outside_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
         })
@@ -284,7 +298,7 @@ impl Pool {
     pub(crate) fn out_of_memory(&self, bytes: usize) -> OutOfMemory {
         OutOfMemory {
             asked_bytes: bytes as u64,
-            limit_bytes: self.limit_bytes,
+            limit_bytes: self.limit_bytes(),
             mapped_bytes: self.mapped_bytes(),
         }
     }
@@ -294,7 +308,7 @@ impl Pool {
     }
 
     fn reserve(&self, bytes: usize) -> Result<(), OutOfMemory> {
-        self.reserve_below(bytes, self.limit_bytes.unwrap_or(u64::MAX))
+        self.reserve_below(bytes, self.limit())
     }
 
     fn reserve_below(&self, bytes: usize, limit: u64) -> Result<(), OutOfMemory> {
@@ -326,7 +340,7 @@ impl Pool {
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool")
-            .field("limit_bytes", &self.limit_bytes)
+            .field("limit_bytes", &self.limit_bytes())
             .field("mapped_bytes", &self.mapped_bytes())
             .finish_non_exhaustive()
     }
