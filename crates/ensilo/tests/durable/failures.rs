@@ -79,7 +79,11 @@ fn with_lost_transaction(
     db.transact(|tx| accounts.insert_many(tx, &rows)).unwrap();
     // The next log file is made ahead, so that the sync that fails is that of the transaction.
     let log = Path::new(DIRECTORY).join("log");
-    until(|| disk.list(&log).unwrap().len() == 2 && disk.is_synced());
+    let has_two = || {
+        let files = disk.list(&log).unwrap();
+        files.iter().filter(|file| file.name.ends_with(".open")).count() == 2
+    };
+    until(|| has_two() && disk.is_synced());
     disk.set_faults(Faults { sync_error_at: Some(1), ..Faults::default() });
     let lost = db.transact(|tx| body(tx, &accounts));
     assert!(matches!(lost, Err(Error::LogFailed(_))), "{lost:?}");
