@@ -36,7 +36,7 @@ struct Owner<P: Protocol>(Arc<Shared<P>>);
 impl<P: Protocol> Drop for Owner<P> {
     fn drop(&mut self) {
         // Whoever wants to know calls `Database::close`.
-        let _ = self.0.close();
+        let _ = self.0.close_from_anywhere();
     }
 }
 
@@ -456,7 +456,10 @@ impl<P: Protocol> Database<P> {
 
     /// Closes the database for all handles: every request from now on fails with [`Error::Closed`]. Jobs under way are waited for;
     /// those that have not begun are dropped, and their handles get [`Error::Closed`]. Waits until all that was committed is stored. A
-    /// second call finds nothing to do.
+    /// second call finds nothing to do; while the first one goes on, it waits for it.
+    ///
+    /// In a hook of [`Options::on_event`], or in a waker that a ticket or a job's handle was polled with, it does not wait, since closing waits
+    /// for these: it goes on on a thread of its own. The same holds where the last handle is dropped there.
     ///
     /// Requests under way on other threads are not waited for. Each ends as it would, and if that is with `Ok`, what it has committed is stored;
     /// or with [`Error::Closed`], because it met a conflict, or came to its commit when a durable database had stored everything else: then
@@ -468,7 +471,7 @@ impl<P: Protocol> Database<P> {
     /// last checkpoint that [`Options::checkpoint_at_close`] asks for could not be made, or the manifest could not be brought up to what is
     /// stored; the log has everything.
     pub fn close(&self) -> Result<()> {
-        self.shared.close()
+        self.shared.close_from_anywhere()
     }
 
     fn table_core(&self, name: &str) -> Result<Arc<TableCore>> {

@@ -24,7 +24,7 @@ mod walk;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, ThreadId};
 
 use ensilo_disk::Disk;
 use ensilo_epoch::{Epoch, EpochOptions};
@@ -54,7 +54,9 @@ const EPOCHS_PER_SNAPSHOT: u64 = 1024;
 pub(crate) struct Durable {
     pub(crate) log: Arc<Log>,
     checkpointer: Arc<Checkpointer>,
+    /// The checkpointer's. Held while the database is closed.
     thread: Mutex<Option<JoinHandle<()>>>,
+    thread_id: ThreadId,
     makes_last_checkpoint: bool,
     recovery: RecoveryStatistics,
 }
@@ -178,6 +180,7 @@ fn begin_generation<P: Protocol>(
     Ok(Durable {
         log,
         checkpointer,
+        thread_id: thread.thread().id(),
         thread: Mutex::new(Some(thread)),
         makes_last_checkpoint: options.checkpoint.at_close,
         recovery,
@@ -215,12 +218,18 @@ impl Durable {
         self.checkpointer.checkpoint(engine, &self.log)
     }
 
-    /// Stores what was committed, and lets others open the database. All requests have ended.
+    /// Whether the calling thread is one of log and checkpoints, as in a hook or a waker: then it must not wait for them.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        thread::current().id() == self.thread_id || self.log.is_own_thread()
+    }
+
+    /// Stores what was committed, and lets others open the database. All requests have ended. Not called on an own thread.
     pub(crate) fn close<P: Protocol>(&self, shared: &Shared<P>) -> Result<()> {
+        // Held until the end: the second to close waits until all is done.
+        let mut open = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(thread) = open.take() else { return self.failure() };
+        // Not before: the last checkpoint of another one who closes goes on.
         self.checkpointer.stop();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The second to close finds all done.
-        let Some(thread) = thread else { return Ok(()) };
         if let Err(panic) = thread.join()
             && !thread::panicking()
         {
@@ -231,6 +240,10 @@ impl Durable {
         let noted = if stored.is_ok() { self.checkpointer.note_durable(&self.log) } else { Ok(()) };
         self.checkpointer.release_files();
         stored.and(noted).and(last)
+    }
+
+    fn failure(&self) -> Result<()> {
+        self.log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))
     }
 
     /// Makes the checkpoint that closing asks for, or the one that was overdue since the opening and was not made, if it takes no time that is

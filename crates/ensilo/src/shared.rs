@@ -1,6 +1,7 @@
 //! What the handles, threads and transactions of one database share.
 
 use std::sync::{Arc, OnceLock, PoisonError};
+use std::thread;
 
 use ensilo_log::Log;
 use ensilo_sync::atomic::Ordering;
@@ -13,6 +14,7 @@ use crate::catalog::Catalog;
 use crate::collector::{Collector, Watched};
 use crate::durability::Durability;
 use crate::durable::{Durable, ReadOnly};
+use crate::error::Name;
 use crate::local::Local;
 use crate::options::Options;
 use crate::pool::Pool;
@@ -122,12 +124,28 @@ impl<P: Protocol> Shared<P> {
         self.is_closed.load(Ordering::Relaxed)
     }
 
+    /// Closes the database; on another thread, and without waiting for it, where the calling one is a thread of log or checkpoints: in a hook
+    /// or a waker, which closing would wait for.
+    ///
+    /// # Errors
+    /// As [`Shared::close`]; [`Error::InvalidOption`] when the system has no thread left.
+    pub(crate) fn close_from_anywhere(self: &Arc<Self>) -> Result<()> {
+        if !self.durable().is_some_and(Durable::is_own_thread) {
+            return self.close();
+        }
+        let shared = Arc::clone(self);
+        let closing = thread::Builder::new().name("ensilo-close".into()).spawn(move || shared.close());
+        closing.map(drop).map_err(|error| {
+            Error::InvalidOption(Name::new(format!("the thread that closes does not start: {error}")))
+        })
+    }
+
     /// Refuses all requests from now on, stores what was committed, and ends the database's threads. Requests that run are not waited for;
     /// once the log has ended, one that has something to commit is refused.
     ///
     /// # Errors
     /// [`Error::LogFailed`], [`Error::CheckpointFailed`].
-    pub(crate) fn close(&self) -> Result<()> {
+    fn close(&self) -> Result<()> {
         let registered = {
             let mut slots = self.lock_slots();
             slots.is_closed = true;

@@ -1,14 +1,18 @@
 //! Closing while requests of every kind are under way: each ends well, and is stored, or with `Closed`.
 
 use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::thread;
+use std::time::Duration;
 
-use ensilo::disk::SimulatedDisk;
+use ensilo::disk::{Faults, SimulatedDisk};
 use ensilo::{Database, Durability, Error, Order, Result, Table};
 
-use crate::{Account, Event, account, accounts, all_rows, open, with_accounts};
+use crate::{Account, Event, account, accounts, all_rows, open, open_with, options, with_accounts};
 
 /// A request with a number.
 type Request = fn(&Database, &Table<Account>, u32) -> Result<()>;
@@ -171,4 +175,83 @@ fn closing_from_inside_a_request_or_a_job_ends() {
     assert!(matches!(from_request, Err(Error::Closed)));
     drop((table, db));
     assert_eq!(all_rows(&open(&disk)), [account(0)]);
+}
+
+#[test]
+fn who_closes_while_another_one_does_waits_until_all_is_stored() {
+    const CLOSERS: usize = 4;
+    let disk = Arc::new(SimulatedDisk::new());
+    let options = options().checkpoint_at_close(true);
+    let db = open_with(options.clone().durability(Durability::Visible), &disk).unwrap();
+    let table = db.create_table::<Account>().unwrap();
+    for id in 0..1000 {
+        db.transact(|tx| table.insert(tx, &account(id))).unwrap();
+    }
+    let start = Barrier::new(CLOSERS);
+    thread::scope(|scope| {
+        for _ in 0..CLOSERS {
+            scope.spawn(|| {
+                start.wait();
+                db.close().unwrap();
+                let rows = all_rows(&open_with(options.clone().read_only(true), &disk).unwrap());
+                assert_eq!(rows.len(), 1000);
+            });
+        }
+    });
+}
+
+/// Opens the database as soon as nobody holds it any more.
+fn open_when_closed(disk: &Arc<SimulatedDisk>) -> Database {
+    loop {
+        match open_with(options(), disk) {
+            Err(Error::Open(_)) => thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
+}
+
+#[test]
+fn closing_from_a_hook_ends() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let held: Arc<Mutex<Option<Database>>> = Arc::default();
+    let closing = Arc::clone(&held);
+    let options = options().on_event(move |event| {
+        if matches!(event, ensilo::Event::LogFailed { .. }) {
+            closing.lock().unwrap().as_ref().unwrap().close().unwrap();
+        }
+    });
+    let db = open_with(options, &disk).unwrap();
+    let table = db.create_table::<Account>().unwrap();
+    db.transact(|tx| table.insert(tx, &account(1))).unwrap();
+    *held.lock().unwrap() = Some(db.clone());
+    disk.set_faults(Faults { sync_error_at: Some(1), ..Faults::default() });
+    while db.transact(|tx| table.upsert(tx, &account(2))).is_ok() {}
+    disk.set_faults(Faults::default());
+    assert_eq!(all_rows(&open_when_closed(&disk))[0], account(1));
+}
+
+/// Drops what it holds when it wakes.
+struct DropsDatabase(Mutex<Option<Database>>);
+
+impl Wake for DropsDatabase {
+    fn wake(self: Arc<Self>) {
+        drop(self.0.lock().unwrap().take());
+    }
+}
+
+#[test]
+fn a_waker_may_drop_the_last_handle() {
+    let disk = Arc::new(SimulatedDisk::new());
+    // Longer than it takes to poll the ticket once.
+    let options = options().checkpoint_at_close(true).epoch_interval(Duration::from_secs(1));
+    let db = open_with(options, &disk).unwrap();
+    let table = db.create_table::<Account>().unwrap();
+    let (_, ticket) = db.request().transact_with_ticket(|tx| table.insert(tx, &account(1))).unwrap();
+    let waker = Waker::from(Arc::new(DropsDatabase(Mutex::new(Some(db)))));
+    let mut ticket = pin!(ticket);
+    while ticket.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+        thread::yield_now();
+    }
+    drop(waker);
+    assert_eq!(all_rows(&open_when_closed(&disk)), [account(1)]);
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, ThreadId};
 
 use ensilo_disk::Disk;
 use ensilo_epoch::{Epoch, Epochs};
@@ -34,6 +34,8 @@ use crate::recovery::NewGeneration;
 pub struct Log {
     core: Arc<Core>,
     threads: Monitor<Vec<JoinHandle<()>>>,
+    /// Those of `threads`, also while these are waited for.
+    thread_ids: Monitor<Vec<ThreadId>>,
 }
 
 impl Log {
@@ -60,7 +62,7 @@ impl Log {
         let durable = Durable::new(lanes.len(), first_epoch);
         let clock = Clock::new(Arc::clone(&epochs), options.clock);
         let core = Arc::new(Core::new(epochs, lanes, durable, clock, files));
-        let log = Arc::new(Log { core: Arc::clone(&core), threads: Monitor::new(Vec::new()) });
+        let log = Arc::new(Log::new(Arc::clone(&core)));
         for (index, file) in first.into_iter().enumerate() {
             let core = Arc::clone(&core);
             let logger = Logger::new(core, index, file, options.compression, first_epoch);
@@ -88,7 +90,11 @@ impl Log {
         let clock = Clock::new(Arc::clone(&epochs), EpochClock::default());
         let core = Arc::new(Core::new(epochs, lanes, durable, clock, files));
         core.fail(LogError::ReadOnly);
-        Arc::new(Log { core, threads: Monitor::new(Vec::new()) })
+        Arc::new(Log::new(core))
+    }
+
+    fn new(core: Arc<Core>) -> Log {
+        Log { core, threads: Monitor::new(Vec::new()), thread_ids: Monitor::new(Vec::new()) }
     }
 
     /// A writer for one more worker. Each logger has as many workers as any other, or one less.
@@ -133,6 +139,12 @@ impl Log {
     /// Takes back the waker that a [`Stored`](super::stored::Stored) has left.
     pub(crate) fn forget_waker(&self, epoch: Epoch, number: u64) {
         self.core.durable.forget(epoch, number);
+    }
+
+    /// Whether the calling thread is one of the log's, as in a callback or a waker: then it must not wait for the log.
+    #[must_use]
+    pub fn is_own_thread(&self) -> bool {
+        self.thread_ids.lock().contains(&thread::current().id())
     }
 
     /// Why the log has failed: the first write or sync that went wrong. Nothing is stored after that; what was stored is.
@@ -201,9 +213,8 @@ impl Log {
         self.core.clock.end();
         // Held until the end: a second caller waits for the first.
         let mut threads = self.threads.lock();
-        let own = thread::current().id();
         // A callback may hold the last reference to the log: a thread of the log does not wait for itself and the others.
-        let is_inside = threads.iter().any(|thread| thread.thread().id() == own);
+        let is_inside = self.is_own_thread();
         let mut all = std::mem::take(&mut *threads).into_iter().filter(|_| !is_inside);
         all.by_ref().take(self.core.lanes.len()).for_each(join);
         self.core.files.end();
@@ -230,7 +241,10 @@ impl Log {
         let failed = |error: io::Error| LogError::Thread { error: Arc::new(error) };
         let thread = thread::Builder::new().name(format!("ensilo-{name}")).spawn(body).map_err(failed);
         match thread {
-            Ok(thread) => self.threads.lock().push(thread),
+            Ok(thread) => {
+                self.thread_ids.lock().push(thread.thread().id());
+                self.threads.lock().push(thread);
+            }
             Err(error) => {
                 self.core.fail(error.clone());
                 return Err(error);
