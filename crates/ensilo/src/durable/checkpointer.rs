@@ -261,13 +261,16 @@ impl Checkpointer {
             sync_bytes: self.options.sync_bytes,
         };
         let writer = |checkpointer| place.writer(checkpointer, options);
-        let writers = (0..checkpointers).map(writer).collect::<io::Result<_>>().map_err(io_failed)?;
+        let writers = (0..checkpointers)
+            .map(writer)
+            .collect::<io::Result<_>>()
+            .map_err(|error| io_failed(place, &error))?;
         let bytes_before = self.counters.bytes_written.load(Ordering::Relaxed);
         let check = |bytes| {
             self.counters.bytes_written.fetch_max(bytes_before + bytes, Ordering::Relaxed);
             self.check_running(log)
         };
-        Walk::new(engine, place.begin_epoch(), checkpointers as usize, pace, check).write(writers)
+        Walk::new(engine, place, checkpointers as usize, pace, check).write(writers)
     }
 
     fn pace<P: Protocol>(&self, within: Duration, engine: &Engine<P>) -> Pace {
@@ -404,6 +407,6 @@ fn failed(error: OpenError) -> Error {
     Error::CheckpointFailed(Name::new(error.to_string()))
 }
 
-pub(super) fn io_failed(error: io::Error) -> Error {
-    Error::CheckpointFailed(Name::new(error.to_string()))
+pub(super) fn io_failed(place: &CheckpointPlace, error: &io::Error) -> Error {
+    Error::CheckpointFailed(Name::new(format!("cannot write {}: {error}", place.directory().display())))
 }

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use ensilo_epoch::Epoch;
-use ensilo_log::{CheckpointWriter, WrittenParts};
+use ensilo_log::{CheckpointPlace, CheckpointWriter, WrittenParts};
 use ensilo_txn::{CheckpointRecord, Engine, KeyRange, Place, Protocol, Store};
 
 use super::checkpointer::io_failed;
@@ -24,7 +23,7 @@ const RANGES_PER_CHECKPOINTER: usize = 8;
 /// What the checkpointers of one checkpoint share.
 pub(super) struct Walk<'w, P: Protocol, C> {
     engine: &'w Engine<P>,
-    begin_epoch: Epoch,
+    place: &'w CheckpointPlace,
     pace: Pace,
     ranges: Vec<(Arc<Store>, KeyRange)>,
     /// The next of the ranges.
@@ -41,7 +40,7 @@ pub(super) struct Walk<'w, P: Protocol, C> {
 impl<'w, P: Protocol, C: Fn(u64) -> Result<()> + Sync> Walk<'w, P, C> {
     pub(super) fn new(
         engine: &'w Engine<P>,
-        begin_epoch: Epoch,
+        place: &'w CheckpointPlace,
         checkpointers: usize,
         pace: Pace,
         check: C,
@@ -56,7 +55,7 @@ impl<'w, P: Protocol, C: Fn(u64) -> Result<()> + Sync> Walk<'w, P, C> {
         });
         Walk {
             engine,
-            begin_epoch,
+            place,
             pace,
             ranges: ranges.collect(),
             next: AtomicUsize::new(0),
@@ -84,7 +83,7 @@ impl<'w, P: Protocol, C: Fn(u64) -> Result<()> + Sync> Walk<'w, P, C> {
 
     fn checkpointer(&self, mut writer: CheckpointWriter) -> Result<WrittenParts> {
         let walked = self.write_ranges(&mut writer);
-        let written = walked.and_then(|()| writer.finish().map_err(io_failed));
+        let written = walked.and_then(|()| writer.finish().map_err(|error| io_failed(self.place, &error)));
         if written.is_err() {
             self.has_failed.store(true, Ordering::Relaxed);
         }
@@ -109,7 +108,7 @@ impl<'w, P: Protocol, C: Fn(u64) -> Result<()> + Sync> Walk<'w, P, C> {
             let (table, words) = (store.id().0, record.words.iter().copied());
             *outcome = writer
                 .record(table, record.key, record.tid.get(), record.len_bytes, words)
-                .map_err(io_failed);
+                .map_err(|error| io_failed(self.place, &error));
             flow(outcome)
         };
         let pause = || {
@@ -122,7 +121,7 @@ impl<'w, P: Protocol, C: Fn(u64) -> Result<()> + Sync> Walk<'w, P, C> {
             *outcome = (self.check)(written_bytes);
             if self.has_failed.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { flow(outcome) }
         };
-        let _ = self.engine.walk(store, range, self.begin_epoch, each, pause);
+        let _ = self.engine.walk(store, range, self.place.begin_epoch(), each, pause);
         outcome.into_inner().0
     }
 }

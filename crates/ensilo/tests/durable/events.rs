@@ -76,6 +76,16 @@ fn a_checkpoint_that_was_asked_for_and_failed_is_in_the_statistics_until_one_is_
 }
 
 #[test]
+fn a_checkpoint_that_cannot_be_written_names_its_directory() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, _events) = with_events(options(), &disk);
+    let id = db.checkpoint().unwrap().id + 1;
+    disk.set_faults(Faults { write_error_at: Some(1), ..Faults::default() });
+    let error = db.checkpoint().unwrap_err().to_string();
+    assert!(error.contains(&format!("cannot write {DIRECTORY}/checkpoint-{id}: ")), "{error}");
+}
+
+#[test]
 fn a_log_that_fails_is_told_once_also_if_the_hook_panics() {
     let disk = Arc::new(SimulatedDisk::new());
     let (sender, events) = channel();

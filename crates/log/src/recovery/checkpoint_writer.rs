@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::mem;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crc_fast::{CrcAlgorithm, Digest};
@@ -105,6 +105,12 @@ impl CheckpointPlace {
     #[must_use]
     pub fn begin_epoch(&self) -> Epoch {
         self.begin_epoch
+    }
+
+    /// The directory of its files.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// The writer for the `checkpointer`-th of those that write this checkpoint. All have the same options.
