@@ -49,7 +49,7 @@ pub enum OpenError {
         error: io::Error,
     },
     /// The files of a log directory belong to the database in another directory, of which this is a copy, or to a later opening than the
-    /// manifest knows of. Open that one. A copy is made by a backup, or of all directories of a database that nobody has open.
+    /// manifest knows of. Open that one. A database whose log lies outside its directory is copied by a backup.
     OtherOwner {
         /// The file that says so.
         file: PathBuf,
@@ -280,7 +280,7 @@ impl fmt::Display for OpenError {
             OpenError::OtherOwner { file, directory } => write!(
                 f,
                 "{}: the log in this directory belongs to the database in {}, or to a later opening than the manifest knows of: open that one; \
-                 to copy a database, make a backup, or copy all of its directories while nobody has it open",
+                 to copy a database whose log lies elsewhere, make a backup",
                 file.display(),
                 directory.display()
             ),
