@@ -13,10 +13,11 @@ use crate::output::{Output, failed};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The copy is a database of its own with everything up to the durable epoch, in one directory, its log included; it is
-read back and verified before the command ends. To restore, open the copy. The database must not be open: a program
-that has it open makes backups itself, by Database::backup, while its transactions go on.
+read back and verified before the command ends. To restore, open the copy. The database must not be open, except
+for reading only: a program that has it open makes backups itself, by Database::backup, while its transactions go on.
 
-Exit codes: 0 copied and verified; 1 failed, what was made of the copy is removed; 2 bad parameters.")]
+Exit codes: 0 copied and verified; 1 failed: an unfinished copy is removed, a finished one of which nothing could be
+said stays; 2 bad parameters.")]
 pub(crate) struct BackupArguments {
     /// The database
     #[arg(value_name = "DIR")]

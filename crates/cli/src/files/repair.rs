@@ -18,8 +18,9 @@ after the epoch that is accepted, also those that could still be read, so that w
 All files are first copied to before-repair-<n> in the database's directory. Damage of a checkpoint no repair mends: see
 `ensilo salvage`.
 
-To undo a repair, close the database, remove its MANIFEST, its log files and its checkpoints, and move what before-repair-<n>
-holds into their places; elsewhere-<k> in it has the files of a log directory outside, which the repair has named.
+To undo a repair, close the database, remove its MANIFEST, its log files and OWNER beside them, and its checkpoints, and
+move what before-repair-<n> holds into their places; elsewhere-<k> in it has the files of a log directory outside, which
+the repair has named.
 
 Exit codes: 0 repaired; 1 refused or failed, the database is as it was; 2 bad parameters.")]
 pub(crate) struct RepairArguments {

@@ -21,11 +21,13 @@ const SYSTEM_TABLES: [(u32, &str); 2] = [(1, "definitions of tables"), (3, "defi
 #[command(after_help = "\
 Where a checkpoint is damaged no repair brings back what is lost. A salvage reads every row that can be read, from the
 valid blocks of the checkpoint and from the log as far as it counts, and makes a new database of them. The damaged one is
-only read; it must not be open. What is lost is listed: for each place that cannot be read how many records, and the keys
-(table and hexadecimal digits, as `ensilo log dump` shows them) between which they lie; then each table. Rows that
-changed since the checkpoint are in the log, and are saved. As much memory is needed as the rows take.
+only read; it must not be open, except for reading only. What is lost is listed: for each place that cannot be read how
+many records, and the keys (table and hexadecimal digits, as `ensilo log dump` shows them) between which they lie; then
+each table. Rows that changed since the checkpoint are in the log, and are saved. Rows of a table whose definition is lost
+cannot be read. As much memory is needed as the rows take.
 
-Exit codes: 0 saved, whatever is lost is listed; 1 failed, what was made of the new database is removed; 2 bad parameters.")]
+Exit codes: 0 saved, whatever is lost is listed; 1 failed: an unfinished new database is removed, a finished one that
+could not be opened or described stays; 2 bad parameters.")]
 pub(crate) struct SalvageArguments {
     /// The damaged database
     #[arg(value_name = "DIR")]
@@ -129,7 +131,7 @@ fn table_line(table: &SalvagedTable, names: &BTreeMap<u32, String>) -> String {
         line += &format!(", {incomplete_rows} rows lost of which only changes are left");
     }
     if !names.contains_key(&number) && SYSTEM_TABLES.iter().all(|(system, _)| *system != number) {
-        line += "; its definition is lost, and so are its rows";
+        line += "; but its definition is lost, and without it none of its rows can be read";
     }
     line
 }
