@@ -97,7 +97,8 @@ impl<P: Protocol> Database<P> {
     /// returns `Err`, what it has read is.
     ///
     /// # Errors
-    /// What `body` returns; [`Error::Aborted`] when the retries are used up; [`Error::OutOfMemory`];
+    /// What `body` returns; [`Error::Aborted`] when the retries are used up; [`Error::OutOfMemory`]; [`Error::TransactionTooLarge`];
+    /// [`Error::ReadOnly`] when something was written and the database is open for reading only;
     /// [`Error::NestedRequest`] when called from inside another request to this database on the same thread;
     /// [`Error::LogFailed`] once a write to the disk has failed: nothing that writes commits any more, whether a transaction that waited to
     /// be stored is there only opening the database anew tells, and reads go on of all but what such transactions wrote;

@@ -24,7 +24,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why a request or a statement failed. Nothing was changed by what failed.
 ///
 /// A failed *statement* leaves its transaction usable with nothing of that statement applied, except for
-/// [`Error::Aborted`] and [`Error::OutOfMemory`]: after those the transaction cannot commit any more.
+/// [`Error::Aborted`], [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`]: after those the transaction cannot commit any more.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -36,8 +36,9 @@ pub enum Error {
     Aborted(Abort),
     /// The memory limit is reached; the transaction was undone.
     ///
-    /// Remedy: delete rows, which needs none of the memory that the limit bounds, or drop tables (their memory comes back within about two
-    /// snapshots), or open the database with a larger limit. Where one transaction deletes very many rows: split it into several.
+    /// Remedy: delete rows, which needs none of the memory that the limit bounds, or drop tables, or open the database with a larger limit.
+    /// The memory of deleted rows and dropped tables comes back within about two snapshot intervals; until then requests may still end with
+    /// this error. Where one transaction deletes very many rows: split it into several.
     OutOfMemory(Abort),
     /// The transaction holds more than one transaction can: 4 GiB of keys, 32 GiB of rows, 4294967295 reads, writes or nodes scanned, and
     /// 1 GiB to log. It was undone, and fails again as it is.
@@ -85,7 +86,8 @@ pub enum Error {
     Closed,
     /// The interactive transaction was committed or rolled back before. Remedy: begin another one.
     UseAfterCommit,
-    /// A request was made from inside a request to the same database on the same thread.
+    /// A request was made from inside a request to the same database on the same thread; or tables or indexes were to be changed by a thread
+    /// that holds an interactive transaction.
     ///
     /// Remedy: use the transaction at hand, or [`Database::begin`](crate::Database::begin), or make the request afterwards.
     NestedRequest,
@@ -191,7 +193,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Aborted(abort) => abort.fmt(f),
-            Error::OutOfMemory(abort) => abort.fmt(f),
+            Error::OutOfMemory(abort) => {
+                write!(f, "{abort}; delete rows or drop tables, or open the database with a larger limit")
+            }
             Error::TransactionTooLarge(abort) => {
                 write!(f, "{abort}: at most {TRANSACTION_LIMITS}; split it into several")
             }
@@ -211,9 +215,9 @@ impl fmt::Display for Error {
             Error::MissingRow(missing) => missing.fmt(f),
             Error::Closed => f.write_str("the database is closed"),
             Error::UseAfterCommit => f.write_str("the transaction has ended"),
-            Error::NestedRequest => {
-                f.write_str("a request inside a request to the same database on the same thread")
-            }
+            Error::NestedRequest => f.write_str(
+                "the thread is inside a request, or an interactive transaction, of the same database",
+            ),
             Error::LogFailed(error) => write!(f, "nothing can be stored any more: {error}"),
             Error::CheckpointFailed(text) => write!(f, "the checkpoint could not be made: {text}"),
             Error::BackupFailed(error) => write!(f, "the backup could not be made: {error}"),

@@ -78,8 +78,8 @@ impl<P: Protocol> Interactive<P> {
     /// taken back by a crash until then.
     ///
     /// # Errors
-    /// What `body` returns; [`Error::UseAfterCommit`] when the transaction has ended. After [`Error::Aborted`] and
-    /// [`Error::OutOfMemory`] it has. [`Error::Closed`] when the database was closed, which undoes the transaction.
+    /// What `body` returns; [`Error::UseAfterCommit`] when the transaction has ended. After [`Error::Aborted`],
+    /// [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`] it has. [`Error::Closed`] when the database was closed, which undoes the transaction.
     pub fn with<R>(&mut self, body: impl FnOnce(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
         self.check_open()?;
         let transaction = self.transaction.as_mut().ok_or(Error::UseAfterCommit)?;

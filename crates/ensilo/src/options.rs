@@ -138,7 +138,8 @@ impl Options {
     }
 
     /// Directories for the log, one for each disk that is to share the work: each gets a logger of its own. Unless told there is
-    /// one, within the database's directory. They must exist for as long as the database does; a later opening may name others.
+    /// one, within the database's directory. A missing one is made, and a relative path counts from the current directory. They must stay for as long as the
+    /// database does; a later opening may name others, and one that names none goes on within the database's directory.
     /// Each is locked while the database is open, and says whose log it holds: a copy of the database's directory alone is refused. To
     /// copy a database whose log lies elsewhere, use [`Database::backup`].
     pub fn log_directories<D: Into<PathBuf>>(mut self, directories: impl IntoIterator<Item = D>) -> Self {

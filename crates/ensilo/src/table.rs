@@ -43,7 +43,8 @@ use crate::transaction::ReadTransaction;
 /// # Errors
 /// Besides the errors that a method names, every statement may return
 /// [`Error::Aborted`](crate::Error::Aborted) (return it from the closure; the request is run again),
-/// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::UnknownTable`](crate::Error::UnknownTable) when the table was
+/// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge),
+/// [`Error::UnknownTable`](crate::Error::UnknownTable) when the table was
 /// dropped or belongs to another database than the transaction, and, for keys with text or bytes,
 /// [`Error::KeyTooLong`](crate::Error::KeyTooLong).
 pub struct Table<T: Row, P: Protocol = Silo> {
