@@ -89,6 +89,15 @@ impl FileHeader {
         bytes
     }
 
+    /// Whether these are the first bytes of the header of such a file, or none of them, and zeros: the write of it was interrupted. What
+    /// follows from more than the identity may be anything.
+    pub(crate) fn is_torn(bytes: &[u8; FILE_HEADER_BYTES], identity: &FileIdentity) -> bool {
+        let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        let whole =
+            FileHeader { identity: *identity, first_epoch: Epoch::default(), reserved_bytes: 0 }.encode();
+        end <= 72 && (0..12).chain(16..56).take_while(|&at| at < end).all(|at| bytes[at] == whole[at])
+    }
+
     /// The header at the beginning of `bytes`.
     ///
     /// # Errors

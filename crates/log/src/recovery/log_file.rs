@@ -75,11 +75,20 @@ pub(super) fn is_unused(disk: &dyn Disk, path: &Path, identity: &FileIdentity) -
     let (_, header) = read_header(disk, path, identity)?;
     let from = match header {
         Ok(_) => FILE_HEADER_BYTES as u64,
-        Err(Finding::Header(_)) => 0,
+        Err(Finding::Header(HeaderDamage::Short)) => 0,
+        Err(Finding::Header(_)) if has_torn_header(disk, path, identity)? => FILE_HEADER_BYTES as u64,
         Err(_) => return Ok(false),
     };
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     has_zeros_from(&*file, from).map_err(OpenError::io("read", path))
+}
+
+/// Whether the file begins with the first bytes of the header that it should have, none of them perhaps, and zeros up to its end.
+fn has_torn_header(disk: &dyn Disk, path: &Path, identity: &FileIdentity) -> Result<bool, OpenError> {
+    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
+    let mut bytes = [0; FILE_HEADER_BYTES];
+    file.read_at(0, &mut bytes).map_err(OpenError::io("read", path))?;
+    Ok(FileHeader::is_torn(&bytes, identity))
 }
 
 /// Whether a file has nothing but zeros from this offset on.

@@ -183,3 +183,27 @@ fn an_opening_without_an_epoch_left_changes_nothing() {
     assert!(matches!(found.next_generation(&options), Err(OpenError::Refused(_))));
     assert_eq!(contents(&disk), before);
 }
+
+#[test]
+fn a_log_file_of_which_only_a_part_of_the_header_was_written_is_passed_over() {
+    let (disk, rows) = sample();
+    let later = Arc::new(disk.fork());
+    drop(TestLog::open(&later, 2));
+    let path = log_files(&later).into_iter().find(|path| !disk.exists(path).unwrap()).unwrap();
+    let whole = later.contents(&path).unwrap();
+    let with_file = |bytes: &[u8]| {
+        let disk = disk.fork();
+        disk.create(&path, whole.len() as u64).unwrap().write_at(0, bytes).unwrap();
+        open_twice(disk)
+    };
+    for len in 0..=72 {
+        assert_eq!(with_file(&whole[..len]).unwrap(), (rows.clone(), rows.clone()), "{len}");
+    }
+    // What is not the beginning of its header was not left by an opening.
+    for (len, changed) in [(1, 0), (30, 9), (60, 20), (200, 100)] {
+        let mut bytes = whole[..len].to_vec();
+        bytes[changed] ^= 1;
+        let error = with_file(&bytes).unwrap_err();
+        assert_eq!(error.damage().unwrap().finding, Finding::Stranger, "{error}");
+    }
+}
