@@ -49,7 +49,8 @@ pub enum OpenError {
         error: io::Error,
     },
     /// The files of a log directory belong to the database in another directory, of which this is a copy, or to a later opening than the
-    /// manifest knows of. Open that one. A database whose log lies outside its directory is copied by a backup.
+    /// manifest knows of. Open that one. If it is gone, restore a backup, and name another directory for its log. A database whose log
+    /// lies outside its directory is copied by a backup.
     OtherOwner {
         /// The file that says so.
         file: PathBuf,
@@ -280,7 +281,8 @@ impl fmt::Display for OpenError {
             OpenError::OtherOwner { file, directory } => write!(
                 f,
                 "{}: the log in this directory belongs to the database in {}, or to a later opening than the manifest knows of: open that one; \
-                 to copy a database whose log lies elsewhere, make a backup",
+                 if it is gone, restore a backup and name another directory for its log; to copy a database whose log lies elsewhere, make a \
+                 backup",
                 file.display(),
                 directory.display()
             ),

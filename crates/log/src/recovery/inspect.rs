@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ensilo_disk::Disk;
+use ensilo_disk::{Disk, Listed};
 use ensilo_epoch::Epoch;
 
 use super::backup::UNFINISHED;
@@ -29,10 +29,11 @@ use super::generation::{NewGeneration, create_directory};
 use super::known_file::damages_of;
 use super::log_file::{LogFile, has_zeros_from, read_header};
 use super::manifest_file::{
-    MANIFEST, MANIFEST_NEW, install_manifest, read_manifest, remove_if_there, spell_path, spelled_path,
+    MANIFEST, MANIFEST_NEW, install_manifest, put_manifest_in_place, read_manifest, remove_if_there,
+    spell_path, spelled_path, write_new_manifest,
 };
 use super::own_manifest::check_on_disk;
-use super::ownership::{OWNER, OWNER_NEW, bring_up, check_named, check_wanted, claim};
+use super::ownership::{OWNER, OWNER_NEW, bring_up, check_named, check_wanted, claim, prepare_claim};
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::survey::{Names, Survey, survey};
@@ -144,36 +145,44 @@ fn first_error(damage: Damage) -> OpenError {
 
 /// Whether a directory without a manifest may become a database: one that is empty, or where the creation of one was interrupted.
 fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    let manifest = dir.join(MANIFEST);
-    let is_lost = || OpenError::damaged(&manifest, None, Finding::Missing, Consequence::Everything);
     for entry in disk.list(dir).map_err(OpenError::io("list", dir))? {
         match entry.name.as_str() {
             UNFINISHED => return Err(unfinished_backup(dir)),
             LOCK | OWNER | OWNER_NEW | MANIFEST_NEW | "lost+found" => continue,
             name if name.starts_with('.') => continue,
-            name if name.starts_with("checkpoint-") => return Err(is_lost()),
+            name if name.starts_with("checkpoint-") => return Err(manifest_is_lost(dir)),
             _ => {}
         }
-        let strange =
-            || OpenError::NotADatabase { directory: dir.to_path_buf(), holds: Some(entry.name.clone()) };
-        if !entry.is_dir {
-            return Err(strange());
-        }
-        // A directory for log files.
-        let directory = dir.join(&entry.name);
-        for file in disk.list(&directory).map_err(OpenError::io("list", &directory))? {
-            if [LOCK, OWNER, OWNER_NEW].contains(&&*file.name) {
-                continue;
-            }
-            if file.is_dir || LogFileName::parse(&file.name).is_none() {
-                return Err(strange());
-            }
-            if !is_empty_log_file(disk, &directory.join(&file.name))? {
-                return Err(is_lost());
-            }
+        if !is_unused_log(disk, dir, dir, &entry)? {
+            return Err(OpenError::NotADatabase { directory: dir.to_path_buf(), holds: Some(entry.name) });
         }
     }
     Ok(())
+}
+
+/// Whether this is a log file of the database in `dir`, or a directory that holds nothing else, at any depth, and nothing was logged yet.
+///
+/// # Errors
+/// [`OpenError::Damaged`] if something was logged there: the manifest is lost.
+fn is_unused_log(disk: &dyn Disk, dir: &Path, within: &Path, entry: &Listed) -> Result<bool, OpenError> {
+    let path = within.join(&entry.name);
+    if entry.is_dir {
+        for inner in disk.list(&path).map_err(OpenError::io("list", &path))? {
+            let is_known = [LOCK, OWNER, OWNER_NEW].contains(&&*inner.name);
+            if !is_known && !is_unused_log(disk, dir, &path, &inner)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    if LogFileName::parse(&entry.name).is_some() && !is_empty_log_file(disk, &path)? {
+        return Err(manifest_is_lost(dir));
+    }
+    Ok(LogFileName::parse(&entry.name).is_some())
+}
+
+fn manifest_is_lost(dir: &Path) -> OpenError {
+    OpenError::damaged(&dir.join(MANIFEST), None, Finding::Missing, Consequence::Everything)
 }
 
 fn unfinished_backup(dir: &Path) -> OpenError {
@@ -389,7 +398,10 @@ impl Found {
                 .collect::<Result<_, OpenError>>()?,
             ..manifest
         };
-        clear_directories(&*disk, &manifest, &directories)?;
+        clear_directories(&*disk, &dir, &manifest, &directories)?;
+        // Before the log files, which may take all the room that is left.
+        write_new_manifest(&*disk, &dir, &manifest)?;
+        prepare_claim(&*disk, &dir, &manifest)?;
         let generation = NewGeneration::create(
             &*disk,
             manifest.database,
@@ -399,7 +411,7 @@ impl Found {
             options.file_bytes,
         )
         .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
-        install_manifest(&*disk, &dir, &manifest)?;
+        put_manifest_in_place(&*disk, &dir)?;
         claim(&*disk, &dir, &manifest)?;
         let known = database.as_ref().map(|(before, _)| before.log_directories()).unwrap_or_default();
         remove_leftovers(&*disk, &dir, &manifest, known)?;
@@ -449,6 +461,7 @@ fn remove_interrupted_creation(
 /// has named yet. Other files that a manifest should know of, or another database's, stop the opening.
 fn clear_directories(
     disk: &dyn Disk,
+    dir: &Path,
     manifest: &Manifest,
     directories: &BTreeSet<&PathBuf>,
 ) -> Result<(), OpenError> {
@@ -459,16 +472,17 @@ fn clear_directories(
         for name in list_log_files(disk, directory)? {
             let path = directory.join(name.to_string());
             let identity = super::generation::log_identity(manifest.database, name);
-            let finding = match read_header(disk, &path, &identity)?.1 {
-                Err(finding @ Finding::OtherDatabase(_)) => finding,
+            match read_header(disk, &path, &identity)?.1 {
+                Err(finding @ Finding::OtherDatabase(_)) => {
+                    return Err(OpenError::damaged(&path, None, finding, Consequence::Everything));
+                }
                 _ if name.generation < manifest.generation => continue,
                 _ if is_empty_log_file(disk, &path)? => {
                     disk.remove(&path).map_err(OpenError::io("remove", &path))?;
-                    continue;
                 }
-                _ => Finding::LaterGeneration(name.generation),
-            };
-            return Err(OpenError::damaged(&path, None, finding, Consequence::Everything));
+                // No manifest of this opening has named the directory: the survey would have found the file.
+                _ => return Err(OpenError::OtherOwner { file: path, directory: dir.to_path_buf() }),
+            }
         }
     }
     Ok(())

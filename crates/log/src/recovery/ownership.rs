@@ -72,9 +72,14 @@ pub(super) fn bring_up(
     Ok(())
 }
 
+/// Writes what [`claim`] puts in place: from then on that takes no more room on the disk.
+pub(super) fn prepare_claim(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
+    each_named(disk, dir, manifest, &mut |directory| write_new_owner(disk, dir, manifest, directory))
+}
+
 /// Says in each log directory that the manifest names that its opening writes there.
 pub(super) fn claim(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    each_named(disk, dir, manifest, &mut |directory| write_owner(disk, dir, manifest, directory))
+    each_named(disk, dir, manifest, &mut |directory| put_owner_in_place(disk, directory))
 }
 
 /// Whether the log directories are still those of the opening that wrote the manifest.
@@ -98,17 +103,22 @@ fn is_of(owner: &Owner, manifest: &Manifest) -> bool {
     (owner.database, owner.opening) == (manifest.database, manifest.opening)
 }
 
-/// Does something for each log directory that a manifest names, and that is there.
+/// Does something once for each log directory that a manifest names, however often, and that is there.
 fn each_named(
     disk: &dyn Disk,
     dir: &Path,
     manifest: &Manifest,
     each: &mut dyn FnMut(&Path) -> Result<(), OpenError>,
 ) -> Result<(), OpenError> {
+    let mut done = Vec::new();
     for spelled in manifest.log_directories() {
         let directory = spelled_path(dir, spelled);
         if disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
-            each(&directory)?;
+            let place = disk.place(&directory).map_err(OpenError::io("look for", &directory))?;
+            if !done.contains(&place) {
+                each(&directory)?;
+                done.push(place);
+            }
         }
     }
     Ok(())
@@ -138,11 +148,16 @@ fn check(
     }
     match owner.generation.cmp(&manifest.generation) {
         Ordering::Less if is_named => damaged(Finding::OlderDirectory),
-        Ordering::Less => Ok(()),
-        Ordering::Equal | Ordering::Greater => {
-            Err(OpenError::OtherOwner { file, directory: PathBuf::from(owner.directory) })
-        }
+        // What is in it may be the log of the same database in another directory, which has been moved since.
+        Ordering::Less if is_same(disk, dir, Path::new(&owner.directory)) => Ok(()),
+        Ordering::Less if list_log_files(disk, directory)?.is_empty() => Ok(()),
+        _ => Err(OpenError::OtherOwner { file, directory: PathBuf::from(owner.directory) }),
     }
+}
+
+/// Whether both are one directory, which is there.
+fn is_same(disk: &dyn Disk, one: &Path, other: &Path) -> bool {
+    matches!((disk.place(one), disk.place(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// The other directory with the same database that the `OWNER` of a log directory names, if the manifest there names this log
@@ -181,15 +196,30 @@ fn read_owner(disk: &dyn Disk, directory: &Path) -> Result<Option<Owner>, OpenEr
 
 /// Writes the `OWNER` of a directory. When this returns, it is there after any crash.
 fn write_owner(disk: &dyn Disk, dir: &Path, manifest: &Manifest, directory: &Path) -> Result<(), OpenError> {
+    write_new_owner(disk, dir, manifest, directory)?;
+    put_owner_in_place(disk, directory)
+}
+
+/// Writes the next `OWNER` of a directory beside the one that counts, and syncs it.
+fn write_new_owner(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    directory: &Path,
+) -> Result<(), OpenError> {
     let Manifest { database, opening, generation, .. } = *manifest;
     let absolute = std::path::absolute(dir).map_err(OpenError::io("find", dir))?;
     let owner = Owner { database, opening, generation, directory: absolute.to_string_lossy().into_owned() };
-    let (path, new) = (directory.join(OWNER), directory.join(OWNER_NEW));
+    let new = directory.join(OWNER_NEW);
     remove_if_there(disk, &new)?;
     let file = disk.create(&new, 0).map_err(OpenError::io("create", &new))?;
     file.write_at(0, &owner.encode()).map_err(OpenError::io("write", &new))?;
-    file.sync_all().map_err(OpenError::io("sync", &new))?;
-    drop(file);
+    file.sync_all().map_err(OpenError::io("sync", &new))
+}
+
+/// Puts the `OWNER` that was written last in the place of the one before.
+fn put_owner_in_place(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
+    let (path, new) = (directory.join(OWNER), directory.join(OWNER_NEW));
     disk.rename(&new, &path).map_err(OpenError::io("rename", &new))?;
     disk.sync_dir(directory).map_err(OpenError::io("sync", directory))
 }

@@ -302,3 +302,84 @@ fn an_older_copy_of_a_log_directory_of_the_same_opening_is_refused() {
     let error = open(&disk, "/db", &["/out"]).map(|_| ()).unwrap_err();
     assert_eq!(error.damage().unwrap().finding, Finding::Behind { stored: durable_epoch }, "{error}");
 }
+
+#[test]
+fn the_creation_of_a_database_may_be_interrupted_wherever_its_log_lies() {
+    for logs in [["/db/disks/a", "/db/disks/b"], ["/db", "/db/log"], ["/out/a", "/db/log"]] {
+        for at in 0..80 {
+            let disk = Arc::new(SimulatedDisk::new());
+            disk.set_faults(match at % 2 {
+                0 => Faults { sync_error_at: Some(at / 2), ..Faults::default() },
+                _ => Faults { name_error_at: Some(at / 2), ..Faults::default() },
+            });
+            let _ = open(&disk, "/db", &logs);
+            for disk in [disk.fork().kill(), disk.crash(at)] {
+                let disk = Arc::new(disk);
+                let opened =
+                    open(&disk, "/db", &logs).unwrap_or_else(|error| panic!("{logs:?}, {at}: {error}"));
+                store_and_close(opened.0, 1);
+                assert_eq!(keys(&open_only(&disk)), [1], "{logs:?}, {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_holds_log_files_of_a_lost_manifest_is_refused_at_any_depth() {
+    let disk = Arc::new(SimulatedDisk::new());
+    store_and_close(open(&disk, "/db", &["/db/disks/a"]).unwrap().0, 1);
+    disk.remove(Path::new("/db/MANIFEST")).unwrap();
+    let error = open(&disk, "/db", &["/db/disks/a"]).map(|_| ()).unwrap_err();
+    let damage = error.damage().unwrap();
+    assert_eq!((&damage.file, &damage.finding), (&"/db/MANIFEST".into(), &Finding::Missing), "{error}");
+}
+
+#[test]
+fn the_log_of_a_database_that_was_moved_is_not_given_to_its_backup() {
+    let disk = sample();
+    backup(&as_disk(&disk), Path::new("/db"), Path::new("/backup")).unwrap();
+    let files = tree(&disk, "/db");
+    put(&disk, "/db", &[]);
+    put(&disk, "/moved", &files);
+    let error = open(&disk, "/backup", &["/out"]).map(|_| ()).unwrap_err();
+    assert!(is_refused_for(&error, "/out/OWNER", "/db"), "{error}");
+    assert_eq!(keys(&open(&disk, "/moved", &["/out"]).unwrap().1), [1]);
+}
+
+#[test]
+fn a_backup_in_the_place_of_the_database_is_opened_with_another_log_directory() {
+    let disk = sample();
+    backup(&as_disk(&disk), Path::new("/db"), Path::new("/backup")).unwrap();
+    for key in 2..5 {
+        store_and_close(open(&disk, "/db", &["/out"]).unwrap().0, key);
+    }
+    put(&disk, "/db", &tree(&disk, "/backup"));
+    let error = open(&disk, "/db", &["/out"]).map(|_| ()).unwrap_err();
+    assert!(is_refused_for(&error, "/out/OWNER", "/db"), "{error}");
+    assert!(error.to_string().contains("name another directory for its log"), "{error}");
+    disk.remove(Path::new("/out/OWNER")).unwrap();
+    let error = open(&disk, "/db", &["/out"]).map(|_| ()).unwrap_err();
+    assert!(matches!(&error, OpenError::OtherOwner { file, .. } if file.starts_with("/out")), "{error}");
+    assert_eq!(keys(&open(&disk, "/db", &["/new"]).unwrap().1), [1]);
+}
+
+#[test]
+fn log_files_leave_room_for_what_else_an_opening_writes() {
+    let disk = sample();
+    let used: u64 = disk.files().iter().map(|(_, bytes)| bytes).sum();
+    let opens = |room| {
+        let disk = Arc::new(disk.fork());
+        disk.set_faults(Faults { no_space_after_bytes: Some(used + room), ..Faults::default() });
+        let found = inspect(&as_disk(&disk), Path::new("/db")).unwrap();
+        found.replay(&AnyOrder::default(), 1, &Progress::new()).unwrap();
+        let first_epoch = Epoch::new(found.largest_epoch().get() + 1);
+        let options =
+            GenerationOptions { directories: vec!["/out".into()], file_bytes: 8 * FILE_BYTES, first_epoch };
+        found.next_generation(&options).is_ok()
+    };
+    let enough = (0..).step_by(64).find(|&room| opens(room)).unwrap();
+    assert!(enough < 3 * 4096, "{enough}");
+    for room in (enough..10 * FILE_BYTES).step_by(64) {
+        assert!(opens(room), "{room}");
+    }
+}
