@@ -298,8 +298,9 @@ impl Options {
     /// # Errors
     /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, in which case nothing was
     /// changed; [`Error::OutOfMemory`] when the limit does not hold what is there; [`Error::DamagedCatalog`].
-    pub fn open(self, directory: impl Into<PathBuf>) -> Result<Database<Silo>> {
-        self.open_with(Arc::new(RealDisk), directory)
+    pub fn open(mut self, directory: impl Into<PathBuf>) -> Result<Database<Silo>> {
+        self.durable.log_directories = self.durable.log_directories.into_iter().map(whole_path).collect();
+        self.open_with(Arc::new(RealDisk), whole_path(directory.into()))
     }
 
     /// Like [`Options::open`], on another disk and by the protocol `P`.
@@ -376,6 +377,12 @@ pub(crate) const EPOCH_INTERVAL_MAX: Duration = Duration::from_millis(40);
 
 /// Epochs that go by the disk are not shorter.
 pub(crate) const EPOCH_INTERVAL_MIN: Duration = Duration::from_millis(1);
+
+/// The path from the root: the process may change its current directory while the database is open. One that cannot be had is an error when
+/// the directory is opened.
+fn whole_path(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}
 
 fn require(holds: bool, option: &str, range: impl fmt::Display) -> Result<()> {
     if holds { Ok(()) } else { Err(Error::InvalidOption(Name::new(format!("{option} must be {range}")))) }
