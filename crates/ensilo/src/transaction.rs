@@ -25,7 +25,9 @@ type Brand<'t> = PhantomData<fn(&'t ()) -> &'t ()>;
 /// Pass it to the methods of [`Table`](crate::Table), [`Index`](crate::Index) and
 /// [`DynamicTable`](crate::DynamicTable). It sees its own writes: what it has inserted or changed it reads as it has written it, and what it has
 /// deleted is not there. Where another transaction has meanwhile replaced or deleted such a row, a statement either shows the
-/// own write, though it will not be committed, or fails with [`Error::Aborted`]; a scan may do so at its end. What it reads is
+/// own write, though it will not be committed, or fails with [`Error::Aborted`]; a scan may do so at its end. An index may then lack the
+/// row all the same, or show another one in its place, if the transaction has left the row's columns in that index as they were: such an
+/// entry is none of its own writes. What it reads is
 /// checked when it commits: until then two reads may not belong together, so a closure must not have effects outside the
 /// database, and it should treat what looks impossible as an error to return, not as a reason to panic.
 pub struct Transaction<'t, P: Protocol = Silo> {
