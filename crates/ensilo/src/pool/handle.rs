@@ -173,13 +173,18 @@ impl<R> Future for JobHandle<R> {
 impl<R> JobHandle<R> {
     /// The epoch that a job which has ended is of; if it goes on, `waker` is woken at its end.
     fn poll_job(&self, waker: &Waker) -> Option<Epoch> {
-        match &mut *self.shared.lock() {
-            Progress::Running(Some(known)) => known.clone_from(waker),
-            Progress::Running(none) => *none = Some(waker.clone()),
-            Progress::Done(outcome) => return Some(epoch_of(outcome)),
+        // Wakers are foreign code: cloned and dropped without the lock.
+        let mut waker = Some(waker.clone());
+        let ended = match &mut *self.shared.lock() {
+            Progress::Running(known) => {
+                std::mem::swap(known, &mut waker);
+                None
+            }
+            Progress::Done(outcome) => Some(epoch_of(outcome)),
             Progress::Taken => panic!("{USED_AGAIN}"),
-        }
-        None
+        };
+        drop(waker);
+        ended
     }
 
     fn poll_stored(&mut self, epoch: Epoch, context: &mut Context<'_>) -> Poll<()> {

@@ -154,3 +154,39 @@ fn the_last_handle_may_go_in_a_job() {
     hand_over.send(db).unwrap();
     assert!(last.unwrap().wait().unwrap());
 }
+
+/// A waker with which the last handle to a database goes, while a job waits for that.
+struct Keeper {
+    _db: Database,
+    goes: std::sync::mpsc::Sender<()>,
+}
+
+impl Wake for Keeper {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.goes.send(()).unwrap();
+    }
+}
+
+#[test]
+fn the_last_handle_may_go_with_a_waker_that_another_one_replaces() {
+    let db = Database::in_memory().unwrap();
+    let (goes, waited_for) = std::sync::mpsc::channel();
+    let (begins, has_begun) = std::sync::mpsc::channel();
+    let job = db.submit(move |_| {
+        begins.send(()).unwrap();
+        waited_for.recv().unwrap();
+        Ok(7)
+    });
+    let mut job = pin!(job.unwrap());
+    has_begun.recv().unwrap();
+    let keeper = Waker::from(Arc::new(Keeper { _db: db, goes }));
+    assert!(job.as_mut().poll(&mut Context::from_waker(&keeper)).is_pending());
+    drop(keeper);
+    // Closes the database, which waits for the job.
+    assert!(job.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(block_on(job).unwrap(), 7);
+}
