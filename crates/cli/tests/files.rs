@@ -347,6 +347,12 @@ fn what_holds_no_log_is_no_log_in_order() {
         let said = told(1, &["log", "verify"], &[path]);
         assert!(said.contains(why) && !said.contains("damaged"), "{said}");
     }
+    let owner = directory.join("OWNER");
+    fs::write(&owner, "text").unwrap();
+    for path in [&text, &owner] {
+        let said = told(1, &["log", "dump"], &[path]);
+        assert!(said.contains("is no log file") && !said.contains("remove the file"), "{said}");
+    }
     let said = told(1, &["backup"], &[&database(&directory), &text]);
     assert!(said.contains("cannot list") && said.contains("directory"), "{said}");
 }

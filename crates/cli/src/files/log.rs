@@ -79,7 +79,13 @@ fn dump(arguments: &DumpArguments) -> ExitCode {
         });
         if let Err(error) = dumped {
             drop(output);
-            return failed(error);
+            return match error {
+                OpenError::Damaged(damage) if is_something_else(&damage) => failed(format_args!(
+                    "{} is no log file, no checkpoint's part and no manifest",
+                    path.display()
+                )),
+                error => failed(error),
+            };
         }
     }
     if is_damaged { damaged() } else { ExitCode::SUCCESS }
