@@ -1,5 +1,6 @@
 //! Allocations that fail at random: what fails has changed nothing, whatever it was in the middle of.
 #![cfg(not(any(loom, shuttle)))]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 
