@@ -1,5 +1,7 @@
 //! Snapshot transactions: a consistent point in the recent past, kept only as long as it is needed.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod common;
 
 use common::*;
