@@ -125,7 +125,9 @@ fn run<P: Protocol>(shared: &Shared<P>, stop: &Stop) {
     while !stop.sleep(pause) {
         let remains = collect_for_a_slice(shared, stop);
         ask_for_durable_epoch(shared, &mut asked);
-        if remains != Remains::Now {
+        if remains == Remains::Now {
+            trims.expect_more();
+        } else {
             trims.trim_if_due(shared);
             trims.lend_in_shortage(shared);
             shared.engine.return_unused_memory(UNUSED_FOR);
@@ -173,6 +175,12 @@ struct Trims {
 }
 
 impl Trims {
+    /// Garbage is being freed: the next look may bring something, whatever the last one did.
+    fn expect_more(&mut self) {
+        self.interval = TRIM_INTERVAL_MIN;
+        self.not_before = self.not_before.min(Instant::now() + self.interval);
+    }
+
     fn trim_if_due<P: Protocol>(&mut self, shared: &Shared<P>) {
         let now = Instant::now();
         if now < self.not_before {

@@ -132,7 +132,7 @@ impl Heap {
     }
 
     /// A block from what others freed, a new span, a new chunk, or, when the limit forbids that, from any free block that is
-    /// large enough, also in heaps that nobody uses now.
+    /// large enough, also in heaps that nobody uses now, or from what those have free as a whole.
     #[cold]
     fn grow(&self, class: Class) -> Result<NonNull<u8>, OutOfMemory> {
         if let Some(block) = self.local.refill(class) {
@@ -142,9 +142,19 @@ impl Heap {
             Ok(()) => self.local.refill(class).ok_or_else(|| self.pool.out_of_memory(class.size)),
             Err(refused) => (self.local.scrape(class))
                 .or_else(|| self.pool.scrape_parked(class))
+                .or_else(|| self.grow_from_parked(class))
                 .or_else(|| self.pool.scrape_lent(class))
                 .ok_or(OutOfMemory { asked_bytes: class.size as u64, ..refused }),
         }
+    }
+
+    /// A block from what the heaps that nobody uses now have free as a whole. They have not looked at what others freed of theirs.
+    fn grow_from_parked(&self, class: Class) -> Option<NonNull<u8>> {
+        if !self.pool.is_sparse() || self.pool.trim_parked() == 0 {
+            return None;
+        }
+        self.pool.extend(&self.local).ok()?;
+        self.local.refill(class)
     }
 
     #[cold]

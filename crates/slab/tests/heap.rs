@@ -127,6 +127,22 @@ fn at_the_limit_parked_heaps_give_their_memory() {
 }
 
 #[test]
+fn at_the_limit_parked_heaps_give_what_they_have_free_as_a_whole() {
+    let pool = Pool::new(Some(8 * CHUNK));
+    let survivor = pool.heap();
+    let (small, large) = (layout(64), layout(2048));
+    let kept = survivor.allocate(large, RECORDS).unwrap();
+    let departed = pool.heap();
+    let blocks = fill(&departed, small);
+    free_all(&survivor, small, blocks.iter().copied());
+    drop(departed);
+    // No free block is large enough by itself.
+    let again = fill(&survivor, large);
+    assert!(again.len() >= blocks.len() * 64 / 2048 / 2, "{} blocks after {}", again.len(), blocks.len());
+    free_all(&survivor, large, again.into_iter().chain([kept]));
+}
+
+#[test]
 fn large_blocks_count_towards_the_limit() {
     let pool = Pool::new(Some(1 << 20));
     let heap = pool.heap();
