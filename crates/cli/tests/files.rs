@@ -54,7 +54,9 @@ fn database_with(directory: &Directory, arguments: &[&str]) -> PathBuf {
 }
 
 fn log_files(database: &Path) -> Vec<PathBuf> {
-    fs::read_dir(database.join("log")).unwrap().map(|entry| entry.unwrap().path()).collect()
+    let is_log = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("log-");
+    let listed = fs::read_dir(database.join("log")).unwrap();
+    listed.map(|entry| entry.unwrap().path()).filter(is_log).collect()
 }
 
 fn first_log_file(database: &Path) -> PathBuf {

@@ -75,9 +75,10 @@ pub(super) fn checkpoint_lines(checkpoint: &CheckpointEntry) -> Vec<String> {
 }
 
 fn create(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
-    // The log stays where it was, and there are no transactions to be spared.
+    // The log stays where it was, there are no transactions to be spared, and one checkpoint is enough.
     let logs = manifest.loggers.iter().map(|logger| directory.join(&logger.directory));
-    let options = Database::options().log_directories(logs).checkpoint_bytes_per_second(u64::MAX);
+    let options =
+        Database::options().log_directories(logs).checkpoint_bytes_per_second(u64::MAX).no_checkpoints();
     let database = open_shown(options, directory)?;
     let made = database.checkpoint()?;
     database.close()?;

@@ -337,6 +337,7 @@ impl Checkpointer {
                 // What went wrong is tried again after the same time.
                 let _ = self.note_durable(log);
             }
+            schedule.note_overdue(self.is_overdue());
             let due = schedule.due(log.statistics().written_bytes, self.room(engine, log));
             match due.filter(|_| is_running) {
                 // What went wrong is noted, and tried again when the next one is due.

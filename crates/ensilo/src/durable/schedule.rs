@@ -104,6 +104,11 @@ impl Schedule {
         Some(within)
     }
 
+    /// Notes whether the log that the opening has found still waits for a checkpoint: one that was asked for has replaced it, too.
+    pub(super) fn note_overdue(&mut self, is_overdue: bool) {
+        self.is_overdue &= is_overdue;
+    }
+
     /// Notes what has become of the checkpoint that was due.
     pub(super) fn note(&mut self, was_made: bool) {
         self.has_failed = !was_made;
