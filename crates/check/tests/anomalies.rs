@@ -579,6 +579,35 @@ fn snapshot_is_consistent_under_transfers() {
     assert_eq!(total, 4000);
 }
 
+/// The rows behind the place at which a scan ended were not looked for: no record may say that they were missing.
+#[test]
+fn a_scan_of_a_store_that_is_dropped_meanwhile_is_not_recorded_as_complete() {
+    let names: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
+    let rows: Vec<(&str, u64)> = names.iter().map(|name| (&**name, 1)).collect();
+    let mut stage = Stage::with(&rows);
+    stage.age();
+    let engine = Arc::clone(&stage.engine);
+    let (store, [_, reader, _]) = stage.parts();
+    let mut snapshot = reader.begin_snapshot();
+    let mut count = 0;
+    let each = |_, ()| {
+        count += 1;
+        if count == 1 {
+            assert!(engine.drop_store(store.id()));
+        }
+        ControlFlow::Continue(())
+    };
+    let bounds = (Bound::Unbounded, Bound::Unbounded);
+    let ended = snapshot.scan(store, bounds, Direction::Forward, |_, _| (), each);
+    assert_eq!(ended.unwrap_err().reason(), AbortReason::StoreDropped);
+    drop(snapshot);
+    assert!(count < names.len(), "the drop is noticed at the next node");
+    let records = reader.take_history();
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0].reads.len(), count);
+    assert!(records[0].ranges.is_empty(), "{:?}", records[0].ranges);
+}
+
 fn transfer(
     worker: &mut Worker<Silo<Recording>>,
     store: &Store,

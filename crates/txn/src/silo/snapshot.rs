@@ -188,11 +188,14 @@ impl<V: Variant> Read for Snapshot<'_, V> {
         let mut scan = Scan { snapshot: self, store, decode, each, stopped_at: None, failed: None };
         store.index().scan(bounds, direction, &scan.snapshot.participant().pin(), &mut scan);
         let (stopped_at, failed) = (scan.stopped_at.take(), scan.failed.take());
+        if let Some(abort) = failed {
+            return Err(abort);
+        }
         if V::RECORDS_HISTORY {
             let range = recorded_range(store.id(), bounds, direction, stopped_at.as_deref());
             self.context.recording.ranges.push(range);
         }
-        failed.map_or(Ok(()), Err)
+        Ok(())
     }
 
     #[inline]
