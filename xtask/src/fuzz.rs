@@ -1,4 +1,4 @@
-//! The fuzzers in `fuzz/`, without a tool of their own: the nightly compiler counts the branches that are taken, and libFuzzer, which
+//! The fuzzers in `verification/fuzz/`, without a tool of their own: the nightly compiler counts the branches that are taken, and libFuzzer, which
 //! each fuzzer is linked with, looks for bytes that take others.
 
 use crate::step::Step;
@@ -18,11 +18,11 @@ const INPUT_BYTES_MAX: usize = 64 << 10;
 /// Runs each of `targets` for so many seconds, or until it finds something, which is then left in `target/fuzz/found`. What it has
 /// learned stays in `target/fuzz/corpus`, and the next run goes on from there.
 pub(crate) fn fuzz(targets: &[&str], seconds: u64) -> Vec<Step> {
-    let seeds = "run --release -p ensilo-log --example fuzz_seeds -- target/fuzz/seeds crates/crash/fixtures";
+    let seeds = "run --release -p ensilo-log --example fuzz_seeds -- target/fuzz/seeds verification/crash/fixtures";
     let mut steps = vec![Step::cargo("seeds", seeds)];
     for target in targets {
         let fuzzer = format!(
-            "+nightly run --release --manifest-path fuzz/Cargo.toml --target x86_64-unknown-linux-gnu --target-dir target/fuzz/build --bin {target}"
+            "+nightly run --release --manifest-path verification/fuzz/Cargo.toml --target x86_64-unknown-linux-gnu --target-dir target/fuzz/build --bin {target}"
         );
         let arguments = format!(
             "target/fuzz/corpus/{target} target/fuzz/seeds/{target} -max_total_time={seconds} -max_len={INPUT_BYTES_MAX} -artifact_prefix=target/fuzz/found/{target}- -verbosity=0 -print_final_stats=1"

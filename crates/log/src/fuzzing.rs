@@ -1,6 +1,6 @@
 //! Functions for fuzzers: each takes any bytes, and panics where a reader of this crate does something with them that it must not.
 //!
-//! They are called by the fuzzers in `fuzz/` (`cargo xtask fuzz`) and, with damaged files, by ordinary tests. Not part of the interface
+//! They are called by the fuzzers in `verification/fuzz/` (`cargo xtask fuzz`) and, with damaged files, by ordinary tests. Not part of the interface
 //! of this crate.
 
 use crate::format::{BlockCodec, FILE_HEADER_BYTES, FileHeader, FileRole, Manifest};

@@ -1,6 +1,6 @@
 //! Databases of each format version, kept in the repository: every later version opens them and finds what they held.
 //!
-//! They lie in `crates/crash/fixtures/format-<version>`. What they hold follows from the rules in [`rows`]; how they came about is in
+//! They lie in `verification/crash/fixtures/format-<version>`. What they hold follows from the rules in [`rows`]; how they came about is in
 //! [`make`], which is also how those of a new version are made: raise `FORMAT_VERSION`, then
 //!
 //! ```text
