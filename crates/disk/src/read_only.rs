@@ -4,9 +4,18 @@ use std::io;
 
 use crate::disk::File;
 
-/// Reads another file, and refuses all that would change it: whoever has opened a file to look at it does no more, on any disk.
+/// Reads another file, and refuses every change with `PermissionDenied`. This is what [`Disk::open_read`](crate::Disk::open_read)
+/// returns on any disk.
 #[derive(Debug)]
-pub(crate) struct ReadOnly(pub(crate) Box<dyn File>);
+pub struct ReadOnly(Box<dyn File>);
+
+impl ReadOnly {
+    /// Returns a view of `file` that only reads.
+    #[must_use]
+    pub fn new(file: Box<dyn File>) -> ReadOnly {
+        ReadOnly(file)
+    }
+}
 
 impl File for ReadOnly {
     fn len_bytes(&self) -> io::Result<u64> {

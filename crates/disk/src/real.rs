@@ -44,7 +44,7 @@ impl Disk for RealDisk {
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let file = fs::File::open(path)?;
         let direct = Direct::open(path, Access::Read);
-        Ok(Box::new(ReadOnly(Box::new(RealFile { file, direct }))))
+        Ok(Box::new(ReadOnly::new(Box::new(RealFile { file, direct }))))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

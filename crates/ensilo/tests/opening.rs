@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ensilo::disk::{Disk, SimulatedDisk};
+use ensilo::disk::Disk;
 use ensilo::{ColumnType, Database, Durability, Order, Schema};
+use ensilo_test_disk::SimulatedDisk;
 
 static ALLOCATED_BYTES: AtomicU64 = AtomicU64::new(0);
 

@@ -24,8 +24,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use delays::{Delayed, RemovesEntriesOfOthers};
-use ensilo::disk::{Disk, SimulatedDisk};
+use ensilo::disk::Disk;
 use ensilo::{Database, Durability, Options, Protocol, Silo};
+use ensilo_test_disk::SimulatedDisk;
 use history::Recorder;
 use jobs::{Job, Round, check_indexes};
 use rows::Things;

@@ -11,7 +11,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use ensilo::{Database, Protocol};
-use ensilo_disk::{Operation, Recorder, SimulatedDisk, Trace};
+use ensilo_test_disk::{Operation, Recorder, SimulatedDisk, Trace};
 use indicatif::ProgressBar;
 
 use crate::after;

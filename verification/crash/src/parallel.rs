@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use ensilo::{Columns, Database, Error, Protocol, Result, Row, Table, Transaction};
-use ensilo_disk::Recorder;
+use ensilo_test_disk::Recorder;
 
 use crate::explore::{Acknowledged, Oracle};
 use crate::random::Random;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use ensilo::{Database, Error, Order, Protocol, Result, Ticket};
-use ensilo_disk::Recorder;
+use ensilo_test_disk::Recorder;
 
 pub use history::{History, Moment};
 use statement::Statement;

@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ensilo_disk::{Disk, File, Listed, Lock, Place, Recorder, SimulatedDisk};
+use ensilo_disk::{Disk, File, Listed, Lock, Place};
+use ensilo_test_disk::{Recorder, SimulatedDisk};
 
 /// What the `EIO` of a planned fault is.
 const IO_ERROR: i32 = 5;

@@ -11,7 +11,8 @@ use ensilo_crash::explore::{Acknowledged, Depth, Oracle, Recorded, seed_or};
 use ensilo_crash::progress;
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
-use ensilo_disk::{Disk, Operation, Recorder, SimulatedDisk, Trace};
+use ensilo_disk::Disk;
+use ensilo_test_disk::{Operation, Recorder, SimulatedDisk, Trace};
 
 /// A backup that was made, and where in the trace.
 struct Made {

@@ -15,8 +15,9 @@ use ensilo_crash::progress;
 use ensilo_crash::random::Random;
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
-use ensilo_disk::{Disk, Recorder, SimulatedDisk};
+use ensilo_disk::Disk;
 use ensilo_log::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES};
+use ensilo_test_disk::{Recorder, SimulatedDisk};
 
 /// How a sample came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

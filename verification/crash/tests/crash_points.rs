@@ -9,7 +9,7 @@ use ensilo_crash::parallel;
 use ensilo_crash::random::Random;
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
-use ensilo_disk::{Recorder, SimulatedDisk};
+use ensilo_test_disk::{Recorder, SimulatedDisk};
 
 /// Lives of a database, each begun on what a crash of the one before has left.
 fn lives(seed: u64, lives: u64, steps: u64, crashes: usize) {

@@ -13,7 +13,7 @@ use ensilo_crash::explore::{Acknowledged, Oracle, is_long, seed_or};
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
 use ensilo_crash::watched::{Image, WatchedDisk};
-use ensilo_disk::{Counts, Faults, Operation, Recorder, SimulatedDisk, Trace};
+use ensilo_test_disk::{Counts, Faults, Operation, Recorder, SimulatedDisk, Trace};
 
 /// What the database does while an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,8 @@ use ensilo_crash::lying::{Lie, LyingDisk};
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
 use ensilo_crash::state::State;
-use ensilo_disk::{Counts, Disk, Faults, Gate, Recorder, SimulatedDisk};
+use ensilo_disk::Disk;
+use ensilo_test_disk::{Counts, Faults, Gate, Recorder, SimulatedDisk};
 
 const STEPS: u64 = 80;
 
@@ -117,7 +118,7 @@ fn check_failed(rig: &Rig, what: &str) {
     assert!(matches!(rig.db.checkpoint(), Err(Error::LogFailed(_) | Error::CheckpointFailed(_))), "{what}");
     let notes = rig.recorder.trace();
     let late = &notes.operations()[acknowledged..];
-    assert!(!late.iter().any(|late| matches!(late, ensilo_disk::Operation::Note(_))), "{what}");
+    assert!(!late.iter().any(|late| matches!(late, ensilo_test_disk::Operation::Note(_))), "{what}");
     assert!(rig.db.close().is_err(), "{what}");
 }
 

@@ -8,8 +8,9 @@ use ensilo::{Database, Silo};
 use ensilo_crash::fixture::rows::{Contents, Event, Item, LONG_NOTE_BYTES, event, item};
 use ensilo_crash::fixture::stored::{Features, directory, features, load};
 use ensilo_crash::fixture::{Kind, make};
-use ensilo_disk::{Disk, RealDisk, SimulatedDisk};
+use ensilo_disk::{Disk, RealDisk};
 use ensilo_log::FORMAT_VERSION;
+use ensilo_test_disk::SimulatedDisk;
 
 const DATABASE: &str = make::DIRECTORY;
 

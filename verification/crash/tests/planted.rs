@@ -9,7 +9,7 @@ use ensilo_crash::lying::{Lie, LyingDisk};
 use ensilo_crash::parallel::{self, Transfers};
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
-use ensilo_disk::{Recorder, SimulatedDisk, Trace};
+use ensilo_test_disk::{Recorder, SimulatedDisk, Trace};
 
 /// A thorough look at few places from `offset` on.
 fn depth(trace: &Trace, offset: usize) -> Depth {

@@ -12,7 +12,7 @@ use ensilo_bench::tpcc::{Scale, Tpcc, TpccOptions};
 use ensilo_crash::explore::{Acknowledged, Depth, Explored, Oracle, Recorded, is_long, seed_or};
 use ensilo_crash::lying::{Lie, LyingDisk};
 use ensilo_crash::setup::Setup;
-use ensilo_disk::{Recorder, SimulatedDisk};
+use ensilo_test_disk::{Recorder, SimulatedDisk};
 
 const WORKERS: usize = 2;
 /// New-order, payment, order-status, delivery, stock-level.

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-use ensilo::disk::{Faults, RealDisk};
+use ensilo::disk::RealDisk;
 use ensilo::{Backup, Durability, Error, OpenError};
+use ensilo_test_disk::Faults;
 
 use super::two_disks::TwoDisks;
 use super::*;

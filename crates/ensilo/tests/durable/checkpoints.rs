@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ensilo::Error;
-use ensilo::disk::Faults;
+use ensilo_test_disk::Faults;
 
 use super::*;
 

@@ -9,8 +9,8 @@ use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use ensilo::disk::{Faults, SimulatedDisk};
 use ensilo::{Database, Durability, Error, Order, Result, Table};
+use ensilo_test_disk::{Faults, SimulatedDisk};
 
 use crate::{Account, Event, account, accounts, all_rows, open, open_with, options, with_accounts};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ensilo::Database;
-use ensilo::disk::SimulatedDisk;
+use ensilo_test_disk::SimulatedDisk;
 
 use crate::{DIRECTORY, Event, options};
 

@@ -46,7 +46,7 @@ fn crashes_while_recovering_do_no_harm() {
     let mut crashed = Arc::new(disk.crash(1));
     for life in 0..40 {
         // The n-th write, sync or name change of the opening fails; then the power does.
-        let faults = ensilo::disk::Faults {
+        let faults = ensilo_test_disk::Faults {
             seed: life,
             write_error_at: (life % 3 == 0).then_some(1 + life / 3),
             sync_error_at: (life % 3 == 1).then_some(1 + life / 3),

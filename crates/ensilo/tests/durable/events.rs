@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 
-use ensilo::disk::Faults;
 use ensilo::{Degraded, DegradedReason, Error, Event};
+use ensilo_test_disk::Faults;
 
 use super::*;
 

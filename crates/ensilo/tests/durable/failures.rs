@@ -1,7 +1,7 @@
 //! Disks that fail under a running database.
 
-use ensilo::disk::Faults;
 use ensilo::{Error, LogError};
+use ensilo_test_disk::Faults;
 
 use super::*;
 

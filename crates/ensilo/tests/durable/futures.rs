@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 
-use ensilo::disk::{Faults, Gate, SimulatedDisk};
+use ensilo_test_disk::{Faults, Gate, SimulatedDisk};
 
 use crate::{account, with_accounts};
 

@@ -25,8 +25,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ensilo::disk::{Disk, SimulatedDisk};
+use ensilo::disk::Disk;
 use ensilo::{Columns, Database, Options, Result, Row, Table};
+use ensilo_test_disk::SimulatedDisk;
 
 /// A row with an index, fixed and variable columns.
 #[derive(Clone, Debug, PartialEq, Row)]

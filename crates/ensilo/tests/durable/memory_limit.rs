@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ensilo::disk::SimulatedDisk;
 use ensilo::{Durability, Error};
+use ensilo_test_disk::SimulatedDisk;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Databases that are opened for reading only: nothing on the disk changes, and nothing needs to.
 
-use ensilo::disk::Faults;
 use ensilo::{Durability, Error, OpenError, Order};
+use ensilo_test_disk::Faults;
 
 use super::*;
 

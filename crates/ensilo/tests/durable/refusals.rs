@@ -3,8 +3,8 @@
 use std::sync::mpsc;
 use std::thread;
 
-use ensilo::disk::{Faults, Gate};
 use ensilo::{Durability, Error, JobHandle};
+use ensilo_test_disk::{Faults, Gate};
 
 use super::*;
 

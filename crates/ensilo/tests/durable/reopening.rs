@@ -105,8 +105,8 @@ fn levels_are_answered_at_their_time() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = with_accounts(&disk, 3);
     let add = |id| move |row: &mut Balance| row.balance += id;
-    let gate = ensilo::disk::Gate::closed();
-    let faults = ensilo::disk::Faults { sync_hangs: Some(Arc::clone(&gate)), ..Default::default() };
+    let gate = ensilo_test_disk::Gate::closed();
+    let faults = ensilo_test_disk::Faults { sync_hangs: Some(Arc::clone(&gate)), ..Default::default() };
     disk.set_faults(faults);
     let visible = db.request().durability(Durability::Visible);
     visible.transact(|tx| accounts.update(tx, 1, add(1))).unwrap();

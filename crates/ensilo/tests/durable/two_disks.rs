@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ensilo::disk::{Disk, File, Listed, Lock, Place, SimulatedDisk};
+use ensilo::disk::{Disk, File, Listed, Lock, Place};
+use ensilo_test_disk::SimulatedDisk;
 
 /// Two disks, of which the second is seen under a directory of the first. Nothing is renamed from one to the other.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ensilo_disk::{Recorder, SimulatedDisk};
 use ensilo_epoch::Epoch;
 use ensilo_log::{LogError, LogOptions, ReserveError};
+use ensilo_test_disk::{Recorder, SimulatedDisk};
 
 use crate::rig::{Rig, options};
 

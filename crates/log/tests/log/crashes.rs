@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use ensilo_disk::{Operation, Recorder, SimulatedDisk};
 use ensilo_epoch::Epoch;
 use ensilo_log::{Compression, LogOptions};
+use ensilo_test_disk::{Operation, Recorder, SimulatedDisk};
 
 use crate::rig::{Rig, Watermark, options};
 

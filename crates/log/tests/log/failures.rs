@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use ensilo_disk::{Faults, Gate, SimulatedDisk};
 use ensilo_log::{LogError, LogOptions, ReserveError};
+use ensilo_test_disk::{Faults, Gate, SimulatedDisk};
 
 use crate::rig::{Rig, Watermark, options};
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use ensilo_disk::{Disk, Faults, SimulatedDisk};
+use ensilo_disk::Disk;
 use ensilo_log::{LogError, LogOptions};
+use ensilo_test_disk::{Faults, SimulatedDisk};
 
 use crate::rig::{Rig, Worker, options};
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ensilo_disk::{Disk, SimulatedDisk};
+use ensilo_disk::Disk;
 use ensilo_epoch::{Advance, Epoch, EpochOptions, Epochs, Participant};
 use ensilo_log::{
     DatabaseId, EpochClock, Log, LogError, LogOptions, LogWriter, NewGeneration, ReserveError, put_bytes,
     transaction_bytes,
 };
 use ensilo_slab::Pool;
+use ensilo_test_disk::SimulatedDisk;
 
 use crate::scan::{Scan, scan};
 

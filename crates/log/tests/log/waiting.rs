@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use ensilo_disk::{Faults, Gate, RealDisk, SimulatedDisk};
+use ensilo_disk::RealDisk;
 use ensilo_epoch::Epoch;
 use ensilo_log::{EpochClock, LogOptions};
+use ensilo_test_disk::{Faults, Gate, SimulatedDisk};
 
 use crate::rig::{Rig, TemporaryDirectory, options};
 

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use ensilo::disk::{Disk, SimulatedDisk};
+use ensilo::disk::Disk;
 use ensilo::{AbortReason, Database, Error, IndexState, Order, Protocol, Snapshot, Transaction};
+use ensilo_test_disk::SimulatedDisk;
 
 use super::delays::random;
 use super::history::{Recorder, Recording};

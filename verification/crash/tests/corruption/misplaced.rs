@@ -8,7 +8,8 @@ use ensilo::{Database, Silo};
 use ensilo_crash::explore::{Acknowledged, Oracle};
 use ensilo_crash::serial::WORKER;
 use ensilo_crash::setup::DIRECTORY;
-use ensilo_disk::{Disk, SimulatedDisk};
+use ensilo_disk::Disk;
+use ensilo_test_disk::SimulatedDisk;
 
 use super::{End, Outcome, Outcomes, Sample, samples, sweep};
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ensilo_disk::{Disk, Faults, SimulatedDisk};
+use ensilo_disk::Disk;
+use ensilo_test_disk::{Faults, SimulatedDisk};
 
 use super::history::Run;
 use super::writer::{DIR, recover, rows_up_to};

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ensilo_disk::{Disk, SimulatedDisk};
+use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
+use ensilo_test_disk::SimulatedDisk;
 
 use super::history::Run;
 use super::model::Rows;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use ensilo_disk::SimulatedDisk;
+use ensilo_test_disk::SimulatedDisk;
 use proptest::prelude::*;
 use proptest::sample::Index;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ensilo_disk::SimulatedDisk;
 use ensilo_epoch::Epoch;
+use ensilo_test_disk::SimulatedDisk;
 
 use super::model::{OneWrite, Op, RowKey, Transaction, Versions, set_word};
 use super::writer::TestLog;

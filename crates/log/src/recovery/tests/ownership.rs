@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ensilo_disk::{Disk, Faults, SimulatedDisk};
+use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
+use ensilo_test_disk::{Faults, SimulatedDisk};
 
 use super::model::{AnyOrder, OneWrite, Op, Rows, Transaction};
 use super::writer::{FILE_BYTES, TestLog};

@@ -4,8 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use ensilo_disk::{Disk, Faults, SimulatedDisk};
+use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
+use ensilo_test_disk::{Faults, SimulatedDisk};
 
 use super::history::{Random, Run};
 use super::model::{AnyOrder, OneWrite, Op, Rows, Transaction, Versions, in_order};

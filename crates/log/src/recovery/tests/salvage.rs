@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ensilo_disk::{Disk, Faults, SimulatedDisk};
+use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
+use ensilo_test_disk::{Faults, SimulatedDisk};
 
 use super::history::Run;
 use super::model::{AnyOrder, OneWrite, Op, RowKey, Rows, Transaction, Versions};

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ensilo_disk::{Disk, Faults, File, Recorder, SimulatedDisk};
+use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
+use ensilo_test_disk::{Faults, Recorder, SimulatedDisk};
 
 use super::history::Run;
 use super::model::{AnyOrder, Rows};

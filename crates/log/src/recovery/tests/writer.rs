@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ensilo_disk::{Disk, File, SimulatedDisk};
+use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
+use ensilo_test_disk::SimulatedDisk;
 
 use super::model::{AnyOrder, Op, Rows, Transaction, Versions, in_order};
 use crate::format::{

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use crate::{Counts, Disk, Faults, File, Gate, SimulatedDisk};
+use ensilo_disk::{Disk, File};
+
+use crate::{Counts, Faults, Gate, SimulatedDisk};
 
 fn path(path: &str) -> &Path {
     Path::new(path)

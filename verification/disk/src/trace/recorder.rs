@@ -5,9 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ensilo_disk::{Disk, File, Listed, Lock, Place};
+
 use super::cursor::Trace;
 use super::operation::{FileId, Operation};
-use crate::disk::{Disk, File, Listed, Lock, Place};
 use crate::simulated::SimulatedDisk;
 
 /// Passes all operations on to another disk and keeps a [`Trace`] of those that changed something.
@@ -18,7 +19,8 @@ use crate::simulated::SimulatedDisk;
 /// ```
 /// use std::path::Path;
 /// use std::sync::Arc;
-/// use ensilo_disk::{Disk, Recorder, SimulatedDisk};
+/// use ensilo_disk::Disk;
+/// use ensilo_test_disk::{Recorder, SimulatedDisk};
 ///
 /// let recorder = Arc::new(Recorder::over(Arc::new(SimulatedDisk::new())));
 /// let disk: Arc<dyn Disk> = recorder.clone();

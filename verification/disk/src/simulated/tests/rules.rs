@@ -3,7 +3,9 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::{Disk, File, Lock, LockHeld, SimulatedDisk};
+use ensilo_disk::{Disk, File, Lock, LockHeld};
+
+use crate::SimulatedDisk;
 
 const SEEDS: u64 = 400;
 

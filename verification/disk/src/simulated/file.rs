@@ -4,10 +4,11 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use ensilo_disk::{File, Lock};
+
 use super::Shared;
 use super::names::Inode;
 use super::state::Locked;
-use crate::disk::{File, Lock};
 
 /// An open file, counted by the disk.
 pub(crate) struct SimulatedFile {

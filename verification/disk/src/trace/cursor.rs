@@ -5,8 +5,9 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use ensilo_disk::{Disk, File};
+
 use super::operation::{FileId, Operation};
-use crate::disk::{Disk, File};
 use crate::simulated::{SimulatedDisk, SimulatedFile};
 
 /// All that was done to a disk while it was recorded.
@@ -73,7 +74,8 @@ impl fmt::Debug for Trace {
 /// # Examples
 /// ```
 /// # use std::{path::Path, sync::Arc};
-/// # use ensilo_disk::{Disk, Recorder, SimulatedDisk};
+/// # use ensilo_disk::Disk;
+/// # use ensilo_test_disk::{Recorder, SimulatedDisk};
 /// # let recorder = Recorder::over(Arc::new(SimulatedDisk::new()));
 /// # recorder.create(Path::new("a"), 0)?;
 /// let trace = recorder.trace();

@@ -5,11 +5,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use ensilo_disk::{Listed, LockHeld};
+
 use super::faults::{FaultState, Gate, io_error, no_space};
 use super::file_node::FileNode;
 use super::names::{ChangeKind, Entry, Inode, Name, Namespace, ROOT, parts};
 use super::random::{Random, mix};
-use crate::disk::{Listed, LockHeld};
 
 /// The disk as one process sees it.
 ///

@@ -35,8 +35,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::disk::{Disk, File, Listed, Lock, Place};
-use crate::read_only::ReadOnly;
+use ensilo_disk::{Disk, File, Listed, Lock, Place, ReadOnly};
 
 pub use faults::{Counts, Faults, Gate};
 pub(crate) use file::SimulatedFile;
@@ -54,7 +53,8 @@ use state::State;
 /// # Examples
 /// ```
 /// use std::path::Path;
-/// use ensilo_disk::{Disk, SimulatedDisk};
+/// use ensilo_disk::Disk;
+/// use ensilo_test_disk::SimulatedDisk;
 ///
 /// let disk = SimulatedDisk::new();
 /// let file = disk.create(Path::new("log"), 0)?;
@@ -210,7 +210,7 @@ impl Disk for SimulatedDisk {
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        Ok(Box::new(ReadOnly(self.open(path)?)))
+        Ok(Box::new(ReadOnly::new(self.open(path)?)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use ensilo_disk::{Disk, File};
 use proptest::prelude::*;
 
-use crate::{Disk, File, SimulatedDisk};
+use crate::SimulatedDisk;
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d/a", "d/b", "d/c"];
 const SECTOR: usize = 512;

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use crate::{Disk, Faults, FileId, Gate, Operation, RealDisk, Recorder, SimulatedDisk};
+use ensilo_disk::{Disk, RealDisk};
+
+use crate::{Faults, FileId, Gate, Operation, Recorder, SimulatedDisk};
 
 fn path(path: &str) -> &Path {
     Path::new(path)
