@@ -15,14 +15,14 @@ const LARGE_BYTES: usize = 16 << 10;
 /// No more than this is gathered in one block.
 const GATHERED_BYTES_MAX: usize = 1 << 20;
 
-/// What all blocks of a batch say.
+/// What the headers of all blocks of a batch hold.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Said {
+pub(crate) struct BlockMetadata {
     /// The epochs that the entries may have.
     pub(crate) epochs: (Epoch, Epoch),
     /// The durable epoch of the database.
     pub(crate) durable_epoch: Epoch,
-    /// What the last block says, if the batch ends a round. A round that ends the file, too, is the business of the tail.
+    /// What the last block holds, if the batch ends a round. A round that ends the file, too, is the business of the tail.
     pub(crate) last: Option<(Epoch, BlockEnd)>,
 }
 
@@ -43,7 +43,7 @@ impl Batcher {
         &mut self,
         tail: &mut Tail,
         taken: &mut [Taken<'_>],
-        said: &Said,
+        metadata: &BlockMetadata,
     ) -> Result<(), LogError> {
         for piece in &*taken {
             tail.counts().transactions.add(piece.transactions);
@@ -51,14 +51,14 @@ impl Batcher {
         }
         taken.sort_unstable_by_key(|piece| !is_large(piece));
         let mut rest = taken;
-        let mut is_last = rest.is_empty() && said.last.is_none();
+        let mut is_last = rest.is_empty() && metadata.last.is_none();
         while !is_last {
             let (block, others) = rest.split_at_mut(pieces_of_a_block(rest));
             rest = others;
             is_last = rest.is_empty();
             let payload_bytes = block.iter().map(|piece| piece.payload().len()).sum();
-            tail.make_room(block_bytes(payload_bytes), said.durable_epoch)?;
-            let header = header(tail, said, !block.is_empty(), is_last);
+            tail.make_room(block_bytes(payload_bytes), metadata.durable_epoch)?;
+            let header = header(tail, metadata, !block.is_empty(), is_last);
             if let Some((_, last)) = header.epochs {
                 tail.note_entries(last);
             }
@@ -99,17 +99,17 @@ fn pieces_of_a_block(pieces: &[Taken<'_>]) -> usize {
     if gathered == 0 { pieces.len().min(1) } else { gathered }
 }
 
-fn header(tail: &mut Tail, said: &Said, has_entries: bool, is_last: bool) -> BlockHeader {
-    let last = said.last.filter(|_| is_last);
+fn header(tail: &mut Tail, metadata: &BlockMetadata, has_entries: bool, is_last: bool) -> BlockHeader {
+    let last = metadata.last.filter(|_| is_last);
     let end = match last {
         Some((_, BlockEnd::None)) => tail.end_of_round(),
         Some((_, end)) => end,
         None => BlockEnd::None,
     };
     BlockHeader {
-        epochs: has_entries.then_some(said.epochs),
+        epochs: has_entries.then_some(metadata.epochs),
         mark: last.map(|(mark, _)| mark),
         end,
-        ..tail.file().header(said.durable_epoch)
+        ..tail.file().header(metadata.durable_epoch)
     }
 }

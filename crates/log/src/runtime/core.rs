@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use ensilo_epoch::{Epoch, Epochs};
 
-use super::bell::Sleep;
 use super::clock::Clock;
 use super::durable::Durable;
 use super::error::LogError;
 use super::files::Files;
-use super::lane::Lane;
 use super::monitor::Monitor;
-use super::signs::Signs;
+use super::notifier::Sleep;
+use super::partition::LogPartition;
 use super::statistics::{Counters, LogStatistics};
+use super::writer_state::WriterState;
 
 /// What all threads of a log share.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) epochs: Arc<Epochs>,
-    pub(crate) signs: Arc<Signs>,
+    pub(crate) writer_state: Arc<WriterState>,
     /// By logger.
-    pub(crate) lanes: Vec<Arc<Lane>>,
+    pub(crate) partitions: Vec<Arc<LogPartition>>,
     /// By logger.
     pub(crate) counters: Vec<Counters>,
     pub(crate) durable: Durable,
@@ -32,14 +32,23 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new(
         epochs: Arc<Epochs>,
-        lanes: Vec<Arc<Lane>>,
+        partitions: Vec<Arc<LogPartition>>,
         durable: Durable,
         clock: Clock,
         files: Files,
     ) -> Core {
-        let counters = lanes.iter().map(|_| Counters::default()).collect();
-        let signs = Arc::new(Signs::new());
-        Core { epochs, signs, lanes, counters, durable, clock, files, failure: Monitor::new(None) }
+        let counters = partitions.iter().map(|_| Counters::default()).collect();
+        let writer_state = Arc::new(WriterState::new());
+        Core {
+            epochs,
+            writer_state,
+            partitions,
+            counters,
+            durable,
+            clock,
+            files,
+            failure: Monitor::new(None),
+        }
     }
 
     /// Ends the log for good: nothing is acknowledged any more, and whoever waits gets the error. The first failure counts. The clock goes
@@ -52,9 +61,11 @@ impl Core {
         *failure = Some(error.clone());
         drop(failure);
         // Only now: a writer that is refused finds the reason.
-        self.signs.stop();
+        self.writer_state.stop();
         self.end(&error);
-        self.lanes.iter().for_each(|lane| lane.bell.ring(Sleep::Short, |calls| calls.end = true));
+        self.partitions
+            .iter()
+            .for_each(|partition| partition.notifier.notify(Sleep::Short, |signals| signals.end = true));
         self.files.end();
         self.files.notify_watcher();
     }
@@ -67,21 +78,21 @@ impl Core {
         self.failure.lock().is_some()
     }
 
-    /// Lets everybody go who waits.
+    /// Ends all waits.
     pub(crate) fn end(&self, error: &LogError) {
         self.durable.end(error);
-        self.lanes.iter().for_each(|lane| lane.pool.fail(error));
+        self.partitions.iter().for_each(|partition| partition.pool.fail(error));
     }
 
     /// There may be a reason for a round, of which the leader knows if it is about to make one.
     pub(crate) fn wake_leader(&self) {
-        self.lanes[0].bell.ring(Sleep::Sound, |calls| calls.look = true);
+        self.partitions[0].notifier.notify(Sleep::Sound, |signals| signals.look = true);
     }
 
     /// Somebody has begun to wait. If all do who have logged something, the leader had better not wait for more.
     pub(crate) fn hurry_leader(&self) {
         let depth = if self.does_everybody_wait() { Sleep::Long } else { Sleep::Sound };
-        self.lanes[0].bell.ring(depth, |calls| calls.look = true);
+        self.partitions[0].notifier.notify(depth, |signals| signals.look = true);
     }
 
     /// Whether something was logged that no round has stored that ended with `frontier`, or somebody waits for what another round
@@ -92,14 +103,16 @@ impl Core {
 
     /// Whether something was logged that no round has stored that ended with `frontier`.
     pub(crate) fn has_entries_after(&self, frontier: Epoch) -> bool {
-        let is_after = |lane: &Arc<Lane>| lane.largest_epoch() >= frontier || lane.pending() != Some(0);
-        self.lanes.iter().any(is_after)
+        let is_after = |partition: &Arc<LogPartition>| {
+            partition.largest_epoch() >= frontier || partition.pending() != Some(0)
+        };
+        self.partitions.iter().any(is_after)
     }
 
     /// Whether as many wait as have logged something that was not written: then nothing more will come before the next round.
     pub(crate) fn does_everybody_wait(&self) -> bool {
         let waiting = self.waiting() as u64;
-        let pending = || self.lanes.iter().map(|lane| lane.pending()).sum::<Option<u64>>();
+        let pending = || self.partitions.iter().map(|partition| partition.pending()).sum::<Option<u64>>();
         waiting > 0 && pending().is_some_and(|pending| pending <= waiting)
     }
 
@@ -115,8 +128,8 @@ impl Core {
             ..LogStatistics::default()
         };
         self.counters.iter().for_each(|counts| counts.add_to(&mut statistics));
-        for lane in &self.lanes {
-            let pressure = lane.pool.pressure();
+        for partition in &self.partitions {
+            let pressure = partition.pool.pressure();
             statistics.buffer_waits += pressure.waits;
             statistics.buffer_wait_time += pressure.waited;
         }

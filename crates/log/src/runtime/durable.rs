@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! - **I1** The durable epoch never falls, and never moves after a failure.
-//! - **I2** Somebody who waits for an epoch is told `Ok` only when that epoch is durable.
-//! - **I3** Whoever begins to wait is let go: the durable epoch and the end are read again under the lock under which they are
+//! - **I2** A wait for an epoch ends with `Ok` only when that epoch is durable.
+//! - **I3** Every wait ends: the durable epoch and the end are read again under the lock under which they are
 //!   acted on.
 
 use std::collections::BTreeMap;
@@ -49,17 +49,17 @@ struct Waiting {
 /// Those who wait for one epoch.
 #[derive(Default)]
 struct Group {
-    gate: Option<Arc<Gate>>,
-    /// How many have come to the gate.
+    waiter: Option<Arc<Waiter>>,
+    /// How many wait there.
     threads: usize,
     callbacks: Vec<Callback>,
     /// By the number of its future: one for each.
     wakers: BTreeMap<u64, Waker>,
 }
 
-/// Where the threads stand that wait for one epoch.
+/// Where threads wait for one epoch.
 #[derive(Debug)]
-struct Gate(Monitor<Option<Result<(), LogError>>>);
+struct Waiter(Monitor<Option<Result<(), LogError>>>);
 
 impl Durable {
     /// Everything before `first_epoch` is stored, or was never there.
@@ -78,7 +78,7 @@ impl Durable {
         Epoch::new(self.epoch.load(Ordering::Acquire))
     }
 
-    /// A logger has synced all entries of its workers with an epoch before `mark`, in round `number`. Lets go whoever waited for what
+    /// A logger has synced all entries of its workers with an epoch before `mark`, in round `number`. Wakes all that wait for what
     /// is durable now; returns whether all loggers have made that round.
     pub(crate) fn stored(&self, logger: usize, mark: Epoch, number: u64) -> bool {
         let mut marks = self.marks.lock();
@@ -92,7 +92,7 @@ impl Durable {
         }
         drop(marks);
         if moves {
-            self.let_go(durable);
+            self.wake(durable);
         }
         is_complete
     }
@@ -113,10 +113,10 @@ impl Durable {
         }
         let group = waiting.groups.entry(epoch).or_default();
         group.threads += 1;
-        let gate = Arc::clone(group.gate.get_or_insert_with(Gate::new));
+        let waiter = Arc::clone(group.waiter.get_or_insert_with(Waiter::new));
         drop(waiting);
         wake();
-        gate.pass()
+        waiter.wait()
     }
 
     /// Calls `callback` when `epoch` is durable: at once, on this thread, if it is, or else on a logger's thread.
@@ -193,9 +193,9 @@ impl Durable {
         let groups = std::mem::take(&mut waiting.groups);
         drop(waiting);
         for (epoch, group) in groups {
-            // A logger may have moved the durable epoch and not yet come to let these go.
+            // A logger may have moved the durable epoch and not yet come to wake these.
             let result = if epoch <= self.epoch() { Ok(()) } else { Err(error.clone()) };
-            group.let_go(&result);
+            group.wake(&result);
         }
     }
 
@@ -207,7 +207,7 @@ impl Durable {
         waiting.end.clone().map(Err)
     }
 
-    fn let_go(&self, durable: Epoch) {
+    fn wake(&self, durable: Epoch) {
         let mut waiting = self.waiting.lock();
         let mut ready = Vec::new();
         while let Some(first) = waiting.groups.first_entry()
@@ -216,7 +216,7 @@ impl Durable {
             ready.push(first.remove());
         }
         drop(waiting);
-        ready.into_iter().for_each(|group| group.let_go(&Ok(())));
+        ready.into_iter().for_each(|group| group.wake(&Ok(())));
     }
 }
 
@@ -239,9 +239,9 @@ impl Group {
     }
 
     /// Threads first: callbacks are foreign code.
-    fn let_go(self, result: &Result<(), LogError>) {
-        if let Some(gate) = self.gate {
-            gate.open(result.clone());
+    fn wake(self, result: &Result<(), LogError>) {
+        if let Some(waiter) = self.waiter {
+            waiter.wake(result.clone());
         }
         for callback in self.callbacks {
             // A callback that panics has printed its message, and must not take the logger with it.
@@ -256,30 +256,30 @@ impl Group {
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Group")
-            .field("gate", &self.gate)
+            .field("waiter", &self.waiter)
             .field("callbacks", &self.callbacks.len())
             .field("wakers", &self.wakers.len())
             .finish()
     }
 }
 
-impl Gate {
-    fn new() -> Arc<Gate> {
-        Arc::new(Gate(Monitor::new(None)))
+impl Waiter {
+    fn new() -> Arc<Waiter> {
+        Arc::new(Waiter(Monitor::new(None)))
     }
 
-    fn open(&self, result: Result<(), LogError>) {
+    fn wake(&self, result: Result<(), LogError>) {
         *self.0.lock() = Some(result);
         self.0.notify_all();
     }
 
-    fn pass(&self) -> Result<(), LogError> {
-        let mut opened = self.0.lock();
+    fn wait(&self) -> Result<(), LogError> {
+        let mut answer = self.0.lock();
         loop {
-            if let Some(result) = &*opened {
+            if let Some(result) = &*answer {
                 return result.clone();
             }
-            opened = self.0.wait(opened);
+            answer = self.0.wait(answer);
         }
     }
 }

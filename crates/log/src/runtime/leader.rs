@@ -1,17 +1,17 @@
 //! The leading logger: when there is a round, and up to which epoch.
 //!
 //! The first logger of a log leads the others. When there is something to store, and the last round is over, and it is not too long
-//! ago, it moves the global epoch on, reads the frontier, and orders a round of all loggers. With one logger no other thread is
+//! ago, it moves the global epoch on, reads the frontier, and requests a round of all loggers. With one logger no other thread is
 //! involved.
 
 use std::time::{Duration, Instant};
 
 use ensilo_epoch::Epoch;
 
-use super::bell::{Calls, Order, Sleep};
 use super::core::Core;
 use super::error::LogError;
 use super::logger::Logger;
+use super::notifier::{RoundRequest, Signals, Sleep};
 use super::options::EpochClock;
 
 /// How long a log that is closed waits for commits that are under way.
@@ -24,8 +24,8 @@ const STALL_MIN: Duration = Duration::from_micros(50);
 #[derive(Debug)]
 pub(crate) struct Leader {
     logger: Logger,
-    /// The round that was ordered last, and whether all loggers have made it.
-    order: Order,
+    /// The round that was requested last, and whether all loggers have made it.
+    requested: RoundRequest,
     is_complete: bool,
     /// Not before then comes the next round,
     not_before: Instant,
@@ -48,11 +48,11 @@ struct End {
 
 impl Leader {
     pub(crate) fn new(logger: Logger, first_epoch: Epoch) -> Leader {
-        let order = Order { number: 0, frontier: first_epoch, is_last: false };
+        let requested = RoundRequest { number: 0, frontier: first_epoch, is_last: false };
         let now = Instant::now();
         Leader {
             logger,
-            order,
+            requested,
             is_complete: true,
             not_before: now,
             rather_not_before: now,
@@ -64,19 +64,19 @@ impl Leader {
     /// Leads until the log is closed, or fails.
     pub(crate) fn lead(mut self) -> Result<(), LogError> {
         loop {
-            let calls = self.logger.lane.bell.wait(self.next_look());
+            let signals = self.logger.partition.notifier.wait(self.next_look());
             if self.core().has_failed() {
                 return Ok(());
             }
-            self.hear(calls)?;
+            self.receive(signals)?;
             if !self.is_complete {
                 continue;
             }
-            if self.order.is_last {
+            if self.requested.is_last {
                 return Ok(());
             }
             if let Some(frontier) = self.last_frontier()? {
-                self.order_round(frontier, true)?;
+                self.request_round(frontier, true)?;
             } else if self.is_due() {
                 self.make_round()?;
             }
@@ -87,17 +87,17 @@ impl Leader {
         &self.logger.core
     }
 
-    fn hear(&mut self, calls: Calls) -> Result<(), LogError> {
-        if calls.end && self.end.is_none() {
+    fn receive(&mut self, signals: Signals) -> Result<(), LogError> {
+        if signals.end && self.end.is_none() {
             let last_epoch = self.core().epochs.global_epoch();
             self.end = Some(End { by: Instant::now() + END_PATIENCE, last_epoch });
             self.core().clock.tick();
         }
-        self.is_complete = self.is_complete || self.core().durable.have_all_made(self.order.number);
-        if calls.write { self.logger.write_sealed() } else { Ok(()) }
+        self.is_complete = self.is_complete || self.core().durable.have_all_made(self.requested.number);
+        if signals.write { self.logger.write_sealed() } else { Ok(()) }
     }
 
-    /// When to look without being rung.
+    /// When to look without a notification.
     fn next_look(&self) -> Option<(Instant, Sleep)> {
         if !self.is_complete || !(self.is_ending() || self.is_worthwhile()) {
             return None;
@@ -127,7 +127,7 @@ impl Leader {
         let core = self.core();
         let may_bring = self.may_tick() || !self.is_all_durable();
         // At the end a commit that is under way is a reason, too: perhaps it logs something yet.
-        may_bring && (self.is_ending() || core.has_work(self.order.frontier))
+        may_bring && (self.is_ending() || core.has_work(self.requested.frontier))
     }
 
     /// Whether everything before the global epoch is stored.
@@ -145,7 +145,7 @@ impl Leader {
         let Some(end) = self.end else { return Ok(None) };
         // The frontier first: who has ended a commit has published what it logged.
         let frontier = self.core().epochs.complete_frontier();
-        if frontier > end.last_epoch && !self.core().has_entries_after(self.order.frontier) {
+        if frontier > end.last_epoch && !self.core().has_entries_after(self.requested.frontier) {
             return Ok(Some(frontier));
         }
         if Instant::now() < end.by { Ok(None) } else { Err(LogError::Unfinished) }
@@ -158,7 +158,7 @@ impl Leader {
         }
         let frontier = self.core().epochs.complete_frontier();
         let clock = self.core().clock.kind;
-        if frontier <= self.order.frontier {
+        if frontier <= self.requested.frontier {
             // A commit is under way. Mostly this thread has taken the core from it, and sleeping a little lets it end.
             self.not_before = began + (STALL_MIN * (1 << self.stalled.min(20))).min(clock.max());
             self.rather_not_before = self.not_before;
@@ -168,16 +168,16 @@ impl Leader {
         self.stalled = 0;
         self.not_before = began + clock.min();
         self.rather_not_before = began + clock.relaxed();
-        self.order_round(frontier, false)
+        self.request_round(frontier, false)
     }
 
-    fn order_round(&mut self, frontier: Epoch, is_last: bool) -> Result<(), LogError> {
-        self.order = Order { number: self.order.number + 1, frontier, is_last };
-        let order = self.order;
-        for lane in &self.core().lanes[1..] {
-            lane.bell.ring(Sleep::Short, |calls| calls.order = Some(order));
+    fn request_round(&mut self, frontier: Epoch, is_last: bool) -> Result<(), LogError> {
+        self.requested = RoundRequest { number: self.requested.number + 1, frontier, is_last };
+        let request = self.requested;
+        for partition in &self.core().partitions[1..] {
+            partition.notifier.notify(Sleep::Short, |signals| signals.round = Some(request));
         }
-        self.is_complete = self.logger.round(order)?;
+        self.is_complete = self.logger.round(request)?;
         Ok(())
     }
 }

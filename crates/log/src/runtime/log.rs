@@ -10,17 +10,17 @@ use std::thread::{self, JoinHandle, ThreadId};
 use ensilo_disk::Disk;
 use ensilo_epoch::{Epoch, Epochs};
 
-use super::bell::Sleep;
 use super::clock::Clock;
 use super::core::Core;
 use super::durable::{Callback, Durable};
 use super::error::LogError;
 use super::files::{Files, Watcher};
-use super::lane::Lane;
 use super::leader::Leader;
 use super::logger::Logger;
 use super::monitor::Monitor;
+use super::notifier::Sleep;
 use super::options::{EpochClock, LogOptions};
+use super::partition::LogPartition;
 use super::pool::Pool;
 use super::statistics::LogStatistics;
 use super::writer::LogWriter;
@@ -58,10 +58,10 @@ impl Log {
         let (files, first) = Files::new(disk, files, options.file_bytes);
         assert!(!first.is_empty(), "a log without loggers");
         let pool = || Pool::new(options.buffer_bytes, options.buffers_per_logger);
-        let lanes: Vec<_> = first.iter().map(|_| Arc::new(Lane::new(pool()))).collect();
-        let durable = Durable::new(lanes.len(), first_epoch);
+        let partitions: Vec<_> = first.iter().map(|_| Arc::new(LogPartition::new(pool()))).collect();
+        let durable = Durable::new(partitions.len(), first_epoch);
         let clock = Clock::new(Arc::clone(&epochs), options.clock);
-        let core = Arc::new(Core::new(epochs, lanes, durable, clock, files));
+        let core = Arc::new(Core::new(epochs, partitions, durable, clock, files));
         let log = Arc::new(Log::new(Arc::clone(&core)));
         for (index, file) in first.into_iter().enumerate() {
             let core = Arc::clone(&core);
@@ -85,10 +85,10 @@ impl Log {
     #[must_use]
     pub fn read_only(disk: Arc<dyn Disk>, epochs: Arc<Epochs>) -> Arc<Log> {
         let (files, _) = Files::new(disk, NewGeneration::none(), 0);
-        let lanes = vec![Arc::new(Lane::new(Pool::new(0, 1)))];
-        let durable = Durable::new(lanes.len(), EPOCH_END);
+        let partitions = vec![Arc::new(LogPartition::new(Pool::new(0, 1)))];
+        let durable = Durable::new(partitions.len(), EPOCH_END);
         let clock = Clock::new(Arc::clone(&epochs), EpochClock::default());
-        let core = Arc::new(Core::new(epochs, lanes, durable, clock, files));
+        let core = Arc::new(Core::new(epochs, partitions, durable, clock, files));
         core.fail(LogError::ReadOnly);
         Arc::new(Log::new(core))
     }
@@ -100,9 +100,9 @@ impl Log {
     /// A writer for one more worker. Each logger has as many workers as any other, or one less.
     #[must_use]
     pub fn writer(&self) -> LogWriter {
-        let lane = self.core.lanes.iter().min_by_key(|lane| lane.pool.writers());
-        let lane = lane.unwrap_or(&self.core.lanes[0]);
-        LogWriter::new(Arc::clone(lane), Arc::clone(&self.core.signs))
+        let partition = self.core.partitions.iter().min_by_key(|partition| partition.pool.writers());
+        let partition = partition.unwrap_or(&self.core.partitions[0]);
+        LogWriter::new(Arc::clone(partition), Arc::clone(&self.core.writer_state))
     }
 
     /// All transactions of this epoch and of earlier ones are stored.
@@ -156,19 +156,19 @@ impl Log {
     /// Asks for records whose version is of an epoch before `epoch` to be logged as whole rows when they are changed: `epoch` is
     /// where a checkpoint begins. It counts for every commit with a TID of an epoch that begins after this call.
     pub fn set_full_rows_before(&self, epoch: Epoch) {
-        self.core.signs.set_full_rows_before(epoch);
+        self.core.writer_state.set_full_rows_before(epoch);
     }
 
     /// What was given to [`Log::set_full_rows_before`] last.
     #[must_use]
     pub fn full_rows_before(&self) -> Epoch {
-        self.core.signs.full_rows_before()
+        self.core.writer_state.full_rows_before()
     }
 
     /// Lets each logger go on in a new file at the end of its next round, so that the files before are not needed any more once a
     /// checkpoint has taken their place.
     pub fn rotate(&self) {
-        self.core.lanes.iter().for_each(|lane| lane.ask_for_rotation());
+        self.core.partitions.iter().for_each(|partition| partition.ask_for_rotation());
     }
 
     /// Why the next log file is missing, or shorter than it should be: [`LogError::NoSpace`]. The log goes on as long as it has room; a
@@ -207,16 +207,16 @@ impl Log {
     /// # Errors
     /// Why the log has failed, now or before; [`LogError::Unfinished`] when a commit did not end.
     pub fn close(&self) -> Result<(), LogError> {
-        self.core.signs.stop();
-        self.core.lanes.iter().for_each(|lane| lane.pool.fail(&LogError::Closed));
-        self.core.lanes[0].bell.ring(Sleep::Short, |calls| calls.end = true);
+        self.core.writer_state.stop();
+        self.core.partitions.iter().for_each(|partition| partition.pool.fail(&LogError::Closed));
+        self.core.partitions[0].notifier.notify(Sleep::Short, |signals| signals.end = true);
         self.core.clock.end();
         // Held until the end: a second caller waits for the first.
         let mut threads = self.threads.lock();
         // A callback may hold the last reference to the log: a thread of the log does not wait for itself and the others.
         let is_inside = self.is_own_thread();
         let mut all = std::mem::take(&mut *threads).into_iter().filter(|_| !is_inside);
-        all.by_ref().take(self.core.lanes.len()).for_each(join);
+        all.by_ref().take(self.core.partitions.len()).for_each(join);
         self.core.files.end();
         all.for_each(join);
         drop(threads);

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use ensilo_epoch::Epoch;
 
-use super::batch::{Batcher, Said};
-use super::bell::{Order, Sleep};
+use super::batch::{Batcher, BlockMetadata};
 use super::core::Core;
 use super::error::LogError;
-use super::lane::{Lane, Which};
 use super::log_file::LogFile;
+use super::notifier::{RoundRequest, Sleep};
+use super::partition::{LogPartition, Which};
 use super::tail::Tail;
 use crate::format::{BlockEnd, Compression};
 
@@ -21,7 +21,7 @@ use crate::format::{BlockEnd, Compression};
 #[derive(Debug)]
 pub(crate) struct Logger {
     pub(crate) core: Arc<Core>,
-    pub(crate) lane: Arc<Lane>,
+    pub(crate) partition: Arc<LogPartition>,
     index: usize,
     tail: Tail,
     batcher: Batcher,
@@ -36,7 +36,7 @@ impl Logger {
         first_epoch: Epoch,
     ) -> Logger {
         Logger {
-            lane: Arc::clone(&core.lanes[index]),
+            partition: Arc::clone(&core.partitions[index]),
             tail: Tail::new(Arc::clone(&core), index, file, first_epoch),
             core,
             index,
@@ -44,34 +44,34 @@ impl Logger {
         }
     }
 
-    /// Makes rounds as the leader orders them, until the last one or a failure.
+    /// Makes rounds as the leader requests them, until the last one or a failure.
     pub(crate) fn follow(mut self) -> Result<(), LogError> {
         loop {
-            let calls = self.lane.bell.wait(None);
+            let signals = self.partition.notifier.wait(None);
             if self.core.has_failed() {
                 return Ok(());
             }
-            if let Some(order) = calls.order {
-                if self.round(order)? {
-                    self.core.lanes[0].bell.ring(Sleep::Short, |calls| calls.look = true);
+            if let Some(request) = signals.round {
+                if self.round(request)? {
+                    self.core.partitions[0].notifier.notify(Sleep::Short, |signals| signals.look = true);
                 }
-                if order.is_last {
+                if request.is_last {
                     return Ok(());
                 }
-            } else if calls.write {
+            } else if signals.write {
                 self.write_sealed()?;
             }
         }
     }
 
     /// Makes a round. Returns whether all loggers have made it.
-    pub(crate) fn round(&mut self, order: Order) -> Result<bool, LogError> {
-        if order.is_last {
-            self.close(order.frontier)?;
+    pub(crate) fn round(&mut self, request: RoundRequest) -> Result<bool, LogError> {
+        if request.is_last {
+            self.close(request.frontier)?;
         } else {
-            self.store(order.frontier)?;
+            self.store(request.frontier)?;
         }
-        Ok(self.core.durable.stored(self.index, self.tail.mark, order.number))
+        Ok(self.core.durable.stored(self.index, self.tail.mark, request.number))
     }
 
     /// Appends what is in full buffers, so that they can be filled again.
@@ -100,16 +100,16 @@ impl Logger {
     }
 
     fn write(&mut self, which: Which, last: Option<(Epoch, BlockEnd)>) -> Result<(), LogError> {
-        let Logger { core, lane, tail, batcher, .. } = self;
-        lane.drain(which, |taken| {
+        let Logger { core, partition, tail, batcher, .. } = self;
+        partition.drain(which, |taken| {
             // Read after what was published was taken: no entry in it has a later epoch.
             let global_epoch = core.epochs.global_epoch();
             if !taken.is_empty() {
-                lane.note_written(global_epoch);
+                partition.note_written(global_epoch);
             }
             let epochs = (tail.mark, global_epoch);
-            let said = Said { epochs, durable_epoch: core.durable.epoch(), last };
-            batcher.append(tail, taken, &said)?;
+            let metadata = BlockMetadata { epochs, durable_epoch: core.durable.epoch(), last };
+            batcher.append(tail, taken, &metadata)?;
             tail.flush()
         })
     }

@@ -9,7 +9,7 @@
 //! - There is no `pepoch` file: each logger's mark lies in its own files, and the durable epoch follows from their minimum.
 //!
 //! # Terms
-//! - **lane**: what the workers of one logger share with it: the pool of buffers and the inbox of those that were opened.
+//! - **log partition**: what the workers of one logger share with it: the pool of buffers and the inbox of those that were opened.
 //! - **frontier** `C`: every commit with an epoch below it has ended and has published its log entry.
 //!
 //! # Memory ordering
@@ -18,17 +18,15 @@
 //! |---|---|---|---|
 //! | `[publish]` | worker stores the filled length, Release | logger loads it, Acquire | the bytes below that length |
 //! | `[frontier]` | worker ends its commit, Release | logger reads the frontier, Acquire | the worker's published lengths, and the buffers that it opened |
-//! | `[durable]` | logger stores the durable epoch, Release | whoever asks for it, Acquire | nothing in memory: the order of what is said to the outside |
+//! | `[durable]` | logger stores the durable epoch, Release | readers, Acquire | nothing in memory: the order of what callers learn |
 
 mod batch;
-mod bell;
 mod buffer;
 mod clock;
 mod core;
 mod durable;
 mod error;
 mod files;
-mod lane;
 mod leader;
 mod log;
 mod log_file;
@@ -36,13 +34,16 @@ mod logger;
 #[cfg(all(loom, test))]
 mod model;
 mod monitor;
+mod notifier;
+
 mod options;
+mod partition;
 mod pool;
-mod signs;
 mod statistics;
 mod stored;
 mod tail;
 mod writer;
+mod writer_state;
 
 pub use durable::Callback;
 pub use error::LogError;

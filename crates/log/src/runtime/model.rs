@@ -12,10 +12,10 @@ use loom::model::Builder;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use super::lane::{Lane, Which};
+use super::partition::{LogPartition, Which};
 use super::pool::Pool;
-use super::signs::Signs;
 use super::writer::LogWriter;
+use super::writer_state::WriterState;
 use crate::format::{Transactions, delete_bytes, transaction_bytes};
 
 /// What is wrong in a model.
@@ -45,14 +45,14 @@ fn explore(fault: Fault, model: fn(Fault)) {
 }
 
 struct Logger {
-    lane: Arc<Lane>,
+    partition: Arc<LogPartition>,
     tids: Vec<u64>,
 }
 
 impl Logger {
     fn drain(&mut self) {
         let tids = &mut self.tids;
-        let drained = self.lane.drain(Which::All, |taken| {
+        let drained = self.partition.drain(Which::All, |taken| {
             for piece in taken {
                 let mut transactions = Transactions::new(piece.payload());
                 while let Some(write) = transactions.next_write().unwrap() {
@@ -77,11 +77,11 @@ impl Logger {
     }
 }
 
-/// A lane whose buffers hold `entries` entries each.
-fn lane(entries: usize) -> (Arc<Lane>, Arc<Signs>, Logger) {
-    let lane = Arc::new(Lane::new(Pool::new(entries * ENTRY_BYTES, 1)));
-    let logger = Logger { lane: Arc::clone(&lane), tids: Vec::new() };
-    (lane, Arc::new(Signs::new()), logger)
+/// A partition whose buffers hold `entries` entries each.
+fn partition(entries: usize) -> (Arc<LogPartition>, Arc<WriterState>, Logger) {
+    let partition = Arc::new(LogPartition::new(Pool::new(entries * ENTRY_BYTES, 1)));
+    let logger = Logger { partition: Arc::clone(&partition), tids: Vec::new() };
+    (partition, Arc::new(WriterState::new()), logger)
 }
 
 /// Logs a transaction; `false` if there was no buffer.
@@ -98,12 +98,12 @@ fn log(writer: &mut LogWriter, tid: u64, fault: Fault) -> bool {
 
 /// A worker fills buffers of `ENTRIES` entries while the logger makes its rounds.
 fn one_worker<const ENTRIES: usize>(fault: Fault) {
-    let (lane, signs, mut logger) = lane(ENTRIES);
+    let (partition, writer_state, mut logger) = partition(ENTRIES);
     let ended = Arc::new(AtomicU64::new(0));
     let working = thread::spawn({
         let ended = Arc::clone(&ended);
         move || {
-            let mut writer = LogWriter::new(lane, signs);
+            let mut writer = LogWriter::new(partition, writer_state);
             // There may be two buffers.
             let logged = (1..=3).take_while(|&tid| {
                 let logged = log(&mut writer, tid, fault);
@@ -127,13 +127,13 @@ fn one_worker<const ENTRIES: usize>(fault: Fault) {
 
 /// A worker goes, another one comes and may get its buffer.
 fn workers_come_and_go(fault: Fault) {
-    let (lane, signs, mut logger) = lane(1);
+    let (partition, writer_state, mut logger) = partition(1);
     let ended = Arc::new(AtomicU64::new(0));
     let working = thread::spawn({
         let ended = Arc::clone(&ended);
         move || {
             for tid in 1..=2 {
-                let mut writer = LogWriter::new(Arc::clone(&lane), Arc::clone(&signs));
+                let mut writer = LogWriter::new(Arc::clone(&partition), Arc::clone(&writer_state));
                 assert!(log(&mut writer, tid, fault));
                 ended.store(tid, Ordering::Release);
             }

@@ -93,15 +93,15 @@ mod tests {
     fn a_future_that_is_polled_often_leaves_one_waker() {
         let durable = Durable::new(1, Epoch::new(5));
         let ((one, waker), (other, other_waker)) = (counted(), counted());
-        let (epoch, mut number, mut rung) = (Epoch::new(9), None, 0);
+        let (epoch, mut number, mut wakes) = (Epoch::new(9), None, 0);
         for _ in 0..1000 {
-            assert!(durable.poll(epoch, &mut number, &waker, || rung += 1).is_pending());
+            assert!(durable.poll(epoch, &mut number, &waker, || wakes += 1).is_pending());
         }
-        assert_eq!((Arc::strong_count(&one), rung, durable.waiting(epoch)), (3, 1, 1));
-        assert!(durable.poll(epoch, &mut number, &other_waker, || rung += 1).is_pending());
+        assert_eq!((Arc::strong_count(&one), wakes, durable.waiting(epoch)), (3, 1, 1));
+        assert!(durable.poll(epoch, &mut number, &other_waker, || wakes += 1).is_pending());
         assert_eq!((Arc::strong_count(&one), Arc::strong_count(&other)), (2, 3));
         durable.forget(epoch, number.unwrap());
-        assert_eq!((Arc::strong_count(&other), rung, durable.waiting(epoch)), (2, 1, 0));
+        assert_eq!((Arc::strong_count(&other), wakes, durable.waiting(epoch)), (2, 1, 0));
     }
 
     #[test]

@@ -87,13 +87,13 @@ impl Tail {
 
     /// If it is time to go on in the next file, and it lies ready, the round ends with a seal. If it does not, it stays asked for.
     pub(crate) fn begin_round(&mut self) {
-        let lane = &self.core.lanes[self.index];
-        let is_asked_for = lane.take_rotation_request();
+        let partition = &self.core.partitions[self.index];
+        let is_asked_for = partition.take_rotation_request();
         if self.file.is_full() || (is_asked_for && !self.file.is_empty()) {
             self.next = self.core.files.take_next(self.index);
         }
         if is_asked_for && self.next.is_none() {
-            lane.ask_for_rotation();
+            partition.ask_for_rotation();
         }
     }
 

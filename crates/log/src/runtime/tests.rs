@@ -6,35 +6,35 @@ use std::thread;
 
 use proptest::prelude::*;
 
-use super::lane::{Lane, Which};
+use super::partition::{LogPartition, Which};
 use super::pool::Pool;
-use super::signs::Signs;
+use super::writer_state::WriterState;
 use super::{LogError, LogWriter, ReserveError};
 use crate::format::{Change, Transactions, delete_bytes, patch_bytes_max, put_bytes, transaction_bytes};
 
 /// TID, key, and the row or patch.
 type Logged = (u64, Vec<u8>, Vec<u8>);
 
-/// A lane with its two ends.
+/// A partition with its two ends.
 struct Bench {
-    lane: Arc<Lane>,
-    signs: Arc<Signs>,
+    partition: Arc<LogPartition>,
+    writer_state: Arc<WriterState>,
 }
 
 impl Bench {
     fn new(buffer_bytes: usize, circulating: usize) -> Bench {
-        let lane = Arc::new(Lane::new(Pool::new(buffer_bytes, circulating)));
-        Bench { lane, signs: Arc::new(Signs::new()) }
+        let partition = Arc::new(LogPartition::new(Pool::new(buffer_bytes, circulating)));
+        Bench { partition, writer_state: Arc::new(WriterState::new()) }
     }
 
     fn writer(&self) -> LogWriter {
-        LogWriter::new(Arc::clone(&self.lane), Arc::clone(&self.signs))
+        LogWriter::new(Arc::clone(&self.partition), Arc::clone(&self.writer_state))
     }
 
     /// What the logger would write now: TID, key and row or patch, and the number of transactions.
     fn drain(&mut self) -> (Vec<Logged>, u64) {
         let (mut writes, mut count) = (Vec::new(), 0);
-        let drained = self.lane.drain(Which::All, |taken| {
+        let drained = self.partition.drain(Which::All, |taken| {
             for piece in taken {
                 count += piece.transactions;
                 let mut transactions = Transactions::new(piece.payload());
@@ -116,7 +116,7 @@ fn workers_feel_that_the_buffers_are_bounded() {
     writer.wait_for_buffer().unwrap();
     log_put(&mut writer, tid, b"k", &[2; 40]).unwrap();
     assert_eq!(bench.drain().1, 1);
-    assert_eq!(bench.lane.pool.pressure().waits, 0);
+    assert_eq!(bench.partition.pool.pressure().waits, 0);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn idle_writers_do_not_keep_the_others_from_their_buffers() {
         bench.drain();
     }
     drop((idle, writer));
-    assert_eq!(bench.lane.pool.writers(), 0);
+    assert_eq!(bench.partition.pool.writers(), 0);
 }
 
 #[test]
@@ -171,21 +171,21 @@ fn who_waits_for_a_buffer_gets_one_or_the_failure() {
             };
             (failure, writer.reserve(1))
         });
-        while bench.lane.pool.waiting() == 0 {
+        while bench.partition.pool.waiting() == 0 {
             thread::yield_now();
         }
         bench.drain();
         // The writer has filled all buffers again.
-        while bench.lane.pool.pressure().waits == 0 || bench.lane.pool.waiting() == 0 {
+        while bench.partition.pool.pressure().waits == 0 || bench.partition.pool.waiting() == 0 {
             thread::yield_now();
         }
-        bench.signs.stop();
-        bench.lane.pool.fail(&LogError::Closed);
+        bench.writer_state.stop();
+        bench.partition.pool.fail(&LogError::Closed);
         let (waited, reserved) = waiting.join().unwrap();
         assert!(matches!(waited, LogError::Closed), "{waited:?}");
         assert_eq!(reserved, Err(ReserveError::Failed));
     });
-    let pressure = bench.lane.pool.pressure();
+    let pressure = bench.partition.pool.pressure();
     assert!(pressure.waits >= 2);
     assert!(!pressure.waited.is_zero());
 }

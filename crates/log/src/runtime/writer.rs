@@ -9,8 +9,8 @@ use ensilo_epoch::Epoch;
 
 use super::buffer::{BUFFER_BYTES_MAX, Filling};
 use super::error::LogError;
-use super::lane::Lane;
-use super::signs::Signs;
+use super::partition::LogPartition;
+use super::writer_state::WriterState;
 use crate::format::{
     Cursor, encode_delete, encode_left_out, encode_patch, encode_patched, encode_put, encode_transaction,
 };
@@ -29,8 +29,8 @@ pub struct LogWriter {
     announced: usize,
     /// Whether a transaction with writes was begun.
     is_begun: bool,
-    signs: Arc<Signs>,
-    lane: Arc<Lane>,
+    writer_state: Arc<WriterState>,
+    partition: Arc<LogPartition>,
     one_thread: PhantomData<Cell<()>>,
 }
 
@@ -58,9 +58,16 @@ impl fmt::Display for ReserveError {
 impl std::error::Error for ReserveError {}
 
 impl LogWriter {
-    pub(crate) fn new(lane: Arc<Lane>, signs: Arc<Signs>) -> LogWriter {
-        lane.pool.add_writer();
-        LogWriter { filling: None, announced: 0, is_begun: false, signs, lane, one_thread: PhantomData }
+    pub(crate) fn new(partition: Arc<LogPartition>, writer_state: Arc<WriterState>) -> LogWriter {
+        partition.pool.add_writer();
+        LogWriter {
+            filling: None,
+            announced: 0,
+            is_begun: false,
+            writer_state,
+            partition,
+            one_thread: PhantomData,
+        }
     }
 
     /// Takes room for a transaction of at most `bytes` bytes (see [`crate::transaction_bytes`] and its neighbours). Never waits. A
@@ -70,7 +77,7 @@ impl LogWriter {
     /// [`ReserveError::Full`], [`ReserveError::Failed`], [`ReserveError::TooLarge`].
     #[inline]
     pub fn reserve(&mut self, bytes: usize) -> Result<(), ReserveError> {
-        if self.signs.is_stopped() {
+        if self.writer_state.is_stopped() {
             return Err(ReserveError::Failed);
         }
         if let Some(filling) = &mut self.filling {
@@ -88,14 +95,14 @@ impl LogWriter {
     /// # Errors
     /// Why the log has stopped.
     pub fn wait_for_buffer(&self) -> Result<(), LogError> {
-        self.lane.wait_for_buffer()
+        self.partition.wait_for_buffer()
     }
 
     /// Records with a version of an earlier epoch are to be logged as whole rows: see `Log::set_full_rows_before`.
     #[must_use]
     #[inline]
     pub fn full_rows_before(&self) -> Epoch {
-        self.signs.full_rows_before()
+        self.writer_state.full_rows_before()
     }
 
     /// Begins the entry of a transaction that was given room by [`LogWriter::reserve`]. Exactly `writes` writes follow; without any,
@@ -178,9 +185,9 @@ impl LogWriter {
             return Err(ReserveError::TooLarge);
         }
         self.seal_buffer();
-        let buffer = self.lane.pool.take(bytes).ok_or(ReserveError::Full)?;
+        let buffer = self.partition.pool.take(bytes).ok_or(ReserveError::Full)?;
         let (filling, draining) = buffer.open();
-        self.lane.deliver(draining);
+        self.partition.deliver(draining);
         self.filling = Some(filling);
         Ok(())
     }
@@ -195,7 +202,7 @@ impl LogWriter {
 
     fn seal_buffer(&mut self) {
         if let Some(filling) = self.filling.take() {
-            self.lane.seal(filling);
+            self.partition.seal(filling);
         }
     }
 }
@@ -216,7 +223,7 @@ fn assert_no_writes(announced: usize) {
 impl Drop for LogWriter {
     fn drop(&mut self) {
         self.seal_buffer();
-        self.lane.pool.remove_writer();
+        self.partition.pool.remove_writer();
     }
 }
 

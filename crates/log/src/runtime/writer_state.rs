@@ -1,12 +1,12 @@
-//! The few words of the log that every transaction reads.
+//! The words of a log that every commit reads.
 
 use ensilo_epoch::Epoch;
 use ensilo_sync::CachePadded;
 use ensilo_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The words that every transaction reads and that hardly ever change.
+/// The words that every commit reads and that hardly ever change.
 #[derive(Debug)]
-pub(crate) struct Signs {
+pub(crate) struct WriterState {
     words: CachePadded<Words>,
 }
 
@@ -16,16 +16,16 @@ struct Words {
     full_rows_before: AtomicU64,
 }
 
-impl Signs {
-    pub(crate) fn new() -> Signs {
+impl WriterState {
+    pub(crate) fn new() -> WriterState {
         let words = Words { is_stopped: AtomicBool::new(false), full_rows_before: AtomicU64::new(0) };
-        Signs { words: CachePadded::new(words) }
+        WriterState { words: CachePadded::new(words) }
     }
 
     /// Whether the log takes nothing any more.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
-        // Relaxed: who logs in spite of it is told later that it was not stored.
+        // Relaxed: what is logged in spite of it is not acknowledged as stored.
         self.words.is_stopped.load(Ordering::Relaxed)
     }
 

@@ -3,26 +3,26 @@
 use ensilo_epoch::Epoch;
 use ensilo_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::bell::{Bell, Sleep};
 use super::buffer::{Draining, Filling, Taken};
 use super::error::LogError;
 use super::monitor::Monitor;
+use super::notifier::{Notifier, Sleep};
 use super::pool::Pool;
 
 /// The way from some workers to their logger: buffers go over when they are opened, and come back through the pool.
 ///
 /// A worker takes the lock of the inbox once per buffer, a logger once per look. What is in a buffer passes no lock.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct LogPartition {
     pub(crate) pool: Pool,
-    pub(crate) bell: Bell,
+    pub(crate) notifier: Notifier,
     /// Buffers that were opened since the logger looked last, each from its first byte on.
     inbox: Monitor<Vec<Draining>>,
     /// The buffers that the logger knows. Held by the logger while it writes what is in them.
     open: Monitor<Vec<Draining>>,
     /// No entry that was written has a later epoch.
     largest_epoch: AtomicU64,
-    /// Somebody asks the logger to go on in a new file.
+    /// The logger is to go on in a new file.
     wants_rotation: AtomicBool,
 }
 
@@ -35,11 +35,11 @@ pub(crate) enum Which {
     Sealed,
 }
 
-impl Lane {
-    pub(crate) fn new(pool: Pool) -> Lane {
-        Lane {
+impl LogPartition {
+    pub(crate) fn new(pool: Pool) -> LogPartition {
+        LogPartition {
             pool,
-            bell: Bell::new(),
+            notifier: Notifier::new(),
             inbox: Monitor::new(Vec::new()),
             open: Monitor::new(Vec::new()),
             largest_epoch: AtomicU64::new(0),
@@ -47,7 +47,7 @@ impl Lane {
         }
     }
 
-    /// Tells the logger of a buffer. Before anything is published in it: so whoever sees a commit's end sees its buffer here.
+    /// Gives a buffer to the logger, before anything is published in it: a logger that sees a commit's end sees its buffer here.
     pub(crate) fn deliver(&self, opened: Draining) {
         self.inbox.lock().push(opened);
     }
@@ -57,13 +57,13 @@ impl Lane {
         let is_urgent = self.pool.note_sealed();
         filling.seal();
         if is_urgent {
-            self.bell.ring(Sleep::Short, |calls| calls.write = true);
+            self.notifier.notify(Sleep::Short, |signals| signals.write = true);
         }
     }
 
-    /// Waits for a buffer, and tells the logger of it.
+    /// Waits for a buffer; the logger learns that one is wanted.
     pub(crate) fn wait_for_buffer(&self) -> Result<(), LogError> {
-        self.pool.wait(|| self.bell.ring(Sleep::Short, |calls| calls.write = true))
+        self.pool.wait(|| self.notifier.notify(Sleep::Short, |signals| signals.write = true))
     }
 
     /// Gives to `write` what was published and not taken yet, at least all that was published before the call as far as the caller
@@ -113,7 +113,7 @@ impl Lane {
         self.wants_rotation.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the logger was asked to go on in a new file since it called this last. Who asks while it does so has asked for another one.
+    /// Whether the logger was asked to go on in a new file since it called this last. A request that comes while it does so is for another one.
     pub(crate) fn take_rotation_request(&self) -> bool {
         self.wants_rotation.swap(false, Ordering::Relaxed)
     }
