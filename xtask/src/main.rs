@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod fuzz;
+mod publish;
 mod step;
 
 use std::process::ExitCode;
@@ -9,6 +10,7 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 use fuzz::{TARGETS, fuzz};
+use publish::publishable;
 use step::{Step, run};
 
 /// Commands for developers of Ensilo.
@@ -21,7 +23,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// All that a change has to pass: format, lints, documentation, tests, models.
+    /// All that a change has to pass: format, lints, documentation, tests, packages, models.
     Ci,
     /// The models of the lock-free protocols: loom (every interleaving of small ones) and shuttle (random ones of large ones).
     Models,
@@ -94,6 +96,7 @@ fn ci() -> Vec<Step> {
         Step::cargo("documentation", "doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"),
         Step::cargo("tests", "test --workspace --profile quick"),
     ];
+    steps.extend(publishable());
     steps.extend(models());
     steps
 }

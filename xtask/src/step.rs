@@ -16,6 +16,33 @@ pub(crate) struct Step {
     environment: Vec<(String, String)>,
     output: Option<PathBuf>,
     folders: Vec<PathBuf>,
+    need: Option<Need>,
+}
+
+/// A part of the toolchain that not every machine has: a step that needs it is left out where it is missing, and is named as left out.
+#[derive(Debug)]
+pub(crate) struct Need {
+    /// A call of cargo that succeeds where it is installed.
+    probe: Vec<String>,
+    /// How it is installed.
+    remedy: String,
+}
+
+impl Need {
+    /// A toolchain.
+    pub(crate) fn toolchain(name: &str) -> Self {
+        Need {
+            probe: vec![format!("+{name}"), "--version".to_owned()],
+            remedy: format!("rustup toolchain install {name}"),
+        }
+    }
+
+    fn is_met(&self) -> bool {
+        // A toolchain that is missing is not to be fetched in passing.
+        let mut command = command(&self.probe);
+        command.env("RUSTUP_AUTO_INSTALL", "0").stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    }
 }
 
 impl Step {
@@ -27,7 +54,14 @@ impl Step {
             environment: Vec::new(),
             output: None,
             folders: Vec::new(),
+            need: None,
         }
+    }
+
+    /// The same call, left out where this is not installed.
+    pub(crate) fn needs(mut self, need: Need) -> Self {
+        self.need = Some(need);
+        self
     }
 
     /// The same call with an environment variable.
@@ -55,13 +89,8 @@ impl Step {
     }
 
     fn succeeds(&self) -> std::io::Result<bool> {
-        // Not the `cargo` of the environment: that is the real program, which does not know `+nightly`.
-        let mut command = Command::new("cargo");
-        command.args(&self.arguments);
+        let mut command = command(&self.arguments);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        if self.arguments.first().is_some_and(|first| first.starts_with('+')) {
-            command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
-        }
         self.folders.iter().try_for_each(std::fs::create_dir_all)?;
         if let Some(path) = &self.output {
             std::fs::create_dir_all(BENCH_FOLDER)?;
@@ -71,11 +100,29 @@ impl Step {
     }
 }
 
-/// Runs the steps in order until one fails, and says on standard error what each one took.
+/// A call of cargo with these arguments.
+fn command(arguments: &[String]) -> Command {
+    // Not the `cargo` of the environment: that is the real program, which does not know `+nightly`.
+    let mut command = Command::new("cargo");
+    command.args(arguments);
+    if arguments.first().is_some_and(|first| first.starts_with('+')) {
+        command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    }
+    command
+}
+
+/// Runs the steps in order until one fails, and says on standard error what each one took, and at the end what was skipped.
 pub(crate) fn run(steps: &[Step]) -> ExitCode {
+    let mut skipped = Vec::new();
     for (at, step) in steps.iter().enumerate() {
         let place = format!("[{}/{}] {}", at + 1, steps.len(), step.name);
         eprintln!("{place}");
+        if let Some(need) = step.need.as_ref().filter(|need| !need.is_met()) {
+            let line = format!("{place}: SKIPPED, not installed here: {}", need.remedy);
+            eprintln!("{line}");
+            skipped.push(line);
+            continue;
+        }
         let start = Instant::now();
         match step.succeeds() {
             Ok(true) => eprintln!("{place}: passed in {:.0} s", start.elapsed().as_secs_f64()),
@@ -89,5 +136,6 @@ pub(crate) fn run(steps: &[Step]) -> ExitCode {
             }
         }
     }
+    skipped.iter().for_each(|line| eprintln!("{line}"));
     ExitCode::SUCCESS
 }

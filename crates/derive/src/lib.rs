@@ -1,4 +1,4 @@
-//! Derive macros for typed rows: `#[derive(Row)]` and `#[derive(Columns)]`.
+//! Internal to `ensilo`, not to be used by itself: the derive macros `#[derive(Row)]` and `#[derive(Columns)]`.
 //!
 //! Both write implementations of the traits of `ensilo_row`, in which every offset is a constant. Generated code names the
 //! traits by the path `::ensilo::row`; `crate = "..."` names another.

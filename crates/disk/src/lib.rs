@@ -1,4 +1,4 @@
-//! The seam between Ensilo and its files.
+//! Internal to `ensilo`, not to be used by itself: the seam between a database and its files.
 //!
 //! Whatever the database reads or writes goes through [`Disk`] and [`File`], so that a test can put a disk in their place that loses,
 //! tears and reorders what was not synced. [`RealDisk`] is the files of the machine.

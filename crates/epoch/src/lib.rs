@@ -1,4 +1,4 @@
-//! Commit, pin and snapshot epochs, and the memory that they give free.
+//! Internal to `ensilo`, not to be used by itself: commit, pin and snapshot epochs, and the memory that they give free.
 //!
 //! Time is cut into numbered epochs. A thread of its own moves the global epoch on, every 40 ms; whoever works on the
 //! database says, with plain stores into a slot of its own, at which epoch it does what; and once per epoch the

@@ -1,4 +1,4 @@
-//! Masstree: an ordered index from byte strings to one machine word.
+//! Internal to `ensilo`, not to be used by itself: Masstree, an ordered index from byte strings to one machine word.
 //!
 //! Readers write no shared memory: they read, and compare the version of the node afterwards. Writers lock the few nodes
 //! that they change. Every operation reports the border nodes it relied on, with their versions, and every insert the

@@ -1,4 +1,4 @@
-//! Bytes and epochs on disk: log files, checkpoints, the manifest, and their replay.
+//! Internal to `ensilo`, not to be used by itself: log files, checkpoints, the manifest, and their replay.
 
 mod format;
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! Column types, schemas, the order-preserving key codec and the row format of Ensilo.
+//! Internal to `ensilo`, not to be used by itself: column types, schemas, the formats of keys and rows.
 //!
 //! A table has a [`Schema`]. Its rows are stored in two parts: the primary key, encoded by the [key codec](Key) so that
 //! the index orders it, and the other columns, encoded as a sequence of 64-bit words that a reader may look at while a

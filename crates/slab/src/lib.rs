@@ -1,4 +1,4 @@
-//! Memory for records and nodes: per-worker heaps of size classes on huge pages.
+//! Internal to `ensilo`, not to be used by itself: memory by per-worker heaps of size classes on huge pages.
 //!
 //! Each worker allocates from a [`Heap`] of its own, in a handful of instructions and without an atomic operation. Memory that
 //! another worker frees goes back to the heap it came from. All heaps of a database share a [`Pool`], which bounds

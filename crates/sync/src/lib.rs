@@ -1,4 +1,4 @@
-//! Atomics, threads and barriers that model checkers can replace.
+//! Internal to `ensilo`, not to be used by itself: atomics, threads and barriers that model checkers can replace.
 //!
 //! Every lock-free file of Ensilo takes its atomics from [`atomic`] and its threads from [`thread`]. In an ordinary
 //! build they are the standard library's; with `--cfg loom` or `--cfg shuttle` they are the model checker's, so that

@@ -1,4 +1,4 @@
-//! Records, TID words, read, write and node sets, and the commit protocols.
+//! Internal to `ensilo`, not to be used by itself: records, TID words, the sets of a transaction, commit protocols.
 //!
 //! This crate turns the ordered index of [`ensilo_index`] into serializable transactions over stores of records. It knows
 //! encoded keys and rows of words; tables with columns, requests and retries belong to the layers above.

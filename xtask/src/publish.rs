@@ -1,0 +1,34 @@
+//! What is published, and how a change is held to that it can be.
+//!
+//! A user depends on `ensilo` alone. The crates beneath it are published because a registry knows no other way to build it; they are
+//! pinned to its version, and their descriptions say that they are internal. Everything else stays out of the registry.
+
+use crate::step::{Need, Step};
+
+/// The crates that are published, dependencies first.
+pub(crate) const PUBLISHED: [&str; 10] = [
+    "ensilo-sync",
+    "ensilo-slab",
+    "ensilo-disk",
+    "ensilo-epoch",
+    "ensilo-index",
+    "ensilo-log",
+    "ensilo-txn",
+    "ensilo-row",
+    "ensilo-derive",
+    "ensilo",
+];
+
+/// The packages are made and each is built from what it holds, and the oldest compiler that the manifests promise builds the library.
+pub(crate) fn publishable() -> Vec<Step> {
+    let packages: Vec<String> = PUBLISHED.iter().map(|name| format!("-p {name}")).collect();
+    let minimum = env!("CARGO_PKG_RUST_VERSION");
+    vec![
+        Step::cargo("packages", &format!("package --offline --allow-dirty {}", packages.join(" "))),
+        Step::cargo(&format!("Rust {minimum}"), &format!("+{minimum}.0 check -p ensilo --all-features"))
+            .needs(Need::toolchain(&format!("{minimum}.0"))),
+    ]
+}
+
+#[cfg(test)]
+mod tests;
