@@ -18,9 +18,9 @@ const INPUT_BYTES_MAX: usize = 64 << 10;
 /// Runs each of `targets` for so many seconds, or until it finds something, which is then left in `target/fuzz/found`. What it has
 /// learned stays in `target/fuzz/corpus`, and the next run goes on from there.
 pub(crate) fn fuzz(targets: &[&str], seconds: u64) -> Vec<Step> {
-    let seeds =
-        "run --release -p ensilo-log --example fuzz_seeds -- target/fuzz/seeds verification/crash/fixtures";
-    let mut steps = vec![Step::cargo("seeds", seeds)];
+    let program = "run --release -p ensilo-log --features fuzzing --example fuzz_seeds";
+    let seeds = format!("{program} -- target/fuzz/seeds verification/crash/fixtures");
+    let mut steps = vec![Step::cargo("seeds", &seeds)];
     for target in targets {
         let fuzzer = format!(
             "+nightly run --release --manifest-path verification/fuzz/Cargo.toml --target x86_64-unknown-linux-gnu --target-dir target/fuzz/build --bin {target}"

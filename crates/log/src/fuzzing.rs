@@ -1,8 +1,9 @@
 //! Functions for fuzzers: each takes any bytes, and panics where a reader of this crate does something with them that it must not.
 //!
-//! They are called by the fuzzers in `verification/fuzz/` (`cargo xtask fuzz`) and, with damaged files, by ordinary tests. Not part of the interface
-//! of this crate.
+//! They are called by the fuzzers in `verification/fuzz/` (`cargo xtask fuzz`) and, with damaged files, by ordinary tests. They are compiled for
+//! tests and with the feature `fuzzing` alone, and are not part of the interface of this crate.
 
+use crate::format::fuzzing::MANIFEST_HEAD_BYTES;
 use crate::format::{BlockCodec, FILE_HEADER_BYTES, FileHeader, FileRole, Manifest};
 
 pub use crate::format::fuzzing::{block, entries, file_header, manifest};
@@ -14,7 +15,7 @@ pub use crate::recovery::fuzzing::{checkpoint_part, log_file};
 #[must_use]
 pub fn seeds(file: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     if Manifest::decode(file).is_ok() {
-        let body = file[Manifest::HEAD_BYTES..].to_vec();
+        let body = file[MANIFEST_HEAD_BYTES..].to_vec();
         return vec![("manifest", file.to_vec()), ("manifest", body)];
     }
     let Ok(header) = FileHeader::decode(file) else { return Vec::new() };

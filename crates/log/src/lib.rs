@@ -1,6 +1,7 @@
 //! Internal to `ensilo`, not to be used by itself: log files, checkpoints, the manifest, and their replay.
 
 mod format;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod recovery;

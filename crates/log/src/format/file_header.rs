@@ -120,13 +120,6 @@ impl FileHeader {
         if is_known && header.makes_sense() { Ok(header) } else { Err(HeaderDamage::Fields) }
     }
 
-    /// Makes magic and checksum right, for fuzzers.
-    pub(super) fn mend(bytes: &mut [u8; FILE_HEADER_BYTES]) {
-        bytes[..8].copy_from_slice(&MAGIC);
-        let checksum = checksum(bytes);
-        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
-    }
-
     fn decode_fields(fields: &mut Source<'_>) -> Option<FileHeader> {
         Some(FileHeader {
             identity: FileIdentity::decode(&fields.array().ok()?)?,

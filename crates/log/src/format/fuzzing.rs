@@ -8,7 +8,9 @@ mod plain;
 
 use ensilo_epoch::Epoch;
 
-pub(crate) use plain::{PlainBlock, PlainChange, PlainWrite, plain_block, plain_entries, plain_records};
+pub(crate) use plain::{
+    MANIFEST_HEAD_BYTES, PlainBlock, PlainChange, PlainWrite, plain_block, plain_entries, plain_records,
+};
 
 use super::block::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockCodec, Compression};
 use super::cursor::Cursor;
@@ -67,7 +69,7 @@ pub fn entries(bytes: &[u8]) {
 /// A manifest, and one whose body this is.
 pub fn manifest(bytes: &[u8]) {
     check_manifest(bytes);
-    check_manifest(&Manifest::with_body(bytes));
+    check_manifest(&plain::manifest_with_body(bytes));
 }
 
 fn check_header(bytes: &[u8]) {
@@ -103,7 +105,7 @@ fn check_manifest(bytes: &[u8]) {
         let again = manifest.encode();
         // The first format did not end with the two numbers of openings.
         let (ours, theirs) = match plain::u32_at(bytes, 8) {
-            1 => (&again[Manifest::HEAD_BYTES..again.len() - 32], &bytes[Manifest::HEAD_BYTES..]),
+            1 => (&again[MANIFEST_HEAD_BYTES..again.len() - 32], &bytes[MANIFEST_HEAD_BYTES..]),
             _ => (&again[..], bytes),
         };
         assert_eq!(ours, theirs, "a manifest has one form");
@@ -113,8 +115,7 @@ fn check_manifest(bytes: &[u8]) {
 /// Makes a header of the first bytes, as far as its magic and checksum go.
 pub(crate) fn mend_header(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().max(FILE_HEADER_BYTES), 0);
-    let (head, _) = bytes.split_first_chunk_mut().expect("as many bytes as a header has");
-    FileHeader::mend(head);
+    plain::mend_head(*b"ENSILOLG", &mut bytes[..FILE_HEADER_BYTES]);
 }
 
 /// Makes a block of the first bytes, as far as its magic and checksum go, and its length if that reaches past the end.
@@ -182,5 +183,42 @@ impl PlainBlock {
     /// Whether a transaction of this epoch may be in the block.
     pub(crate) fn may_have(&self, epoch: Epoch) -> bool {
         self.epochs.is_some_and(|(first, last)| (first..=last).contains(&epoch.get()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::format::OpeningId;
+
+    #[test]
+    fn a_mended_header_is_valid() {
+        let header = FileHeader { identity: LOG_FILE, first_epoch: Epoch::new(6), reserved_bytes: 1 << 20 };
+        let mut bytes = header.encode().to_vec();
+        bytes[..16].fill(0);
+        bytes[8] = 1;
+        assert!(FileHeader::decode(&bytes).is_err());
+        mend_header(&mut bytes);
+        assert_eq!(FileHeader::decode(&bytes), Ok(header));
+    }
+
+    #[test]
+    fn a_manifest_is_its_body_behind_a_head() {
+        let manifest = Manifest {
+            database: LOG_FILE.database,
+            generation: 1,
+            first_epoch: Epoch::new(1),
+            durable_epoch: Epoch::default(),
+            next_checkpoint: 1,
+            loggers: Vec::new(),
+            earlier: Vec::new(),
+            checkpoint: None,
+            opening: OpeningId(3),
+            previous_opening: OpeningId(2),
+        };
+        let bytes = manifest.encode();
+        assert_eq!(plain::manifest_with_body(&bytes[MANIFEST_HEAD_BYTES..]), bytes);
     }
 }

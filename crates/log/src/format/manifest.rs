@@ -28,7 +28,7 @@ use ensilo_epoch::Epoch;
 use super::cursor::{Malformed, Source};
 use super::file_header::HeaderDamage;
 use super::file_name::LogFileName;
-use super::framed::{self, Framed, check_head, list, text};
+use super::framed::{Framed, check_head, list, text};
 use super::identity::{DatabaseId, OpeningId};
 use super::transactions::EPOCH_END;
 
@@ -131,9 +131,6 @@ impl fmt::Display for ManifestDamage {
 }
 
 impl Manifest {
-    /// Bytes before the body.
-    pub(crate) const HEAD_BYTES: usize = framed::HEAD_BYTES;
-
     /// The bytes of the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -157,13 +154,6 @@ impl Manifest {
         body.list(self.checkpoint.as_slice(), put_checkpoint);
         body.raw(&self.opening.0.to_le_bytes());
         body.raw(&self.previous_opening.0.to_le_bytes());
-        body.finish(MAGIC)
-    }
-
-    /// The bytes of a file with this body, whatever it is, for fuzzers.
-    pub(super) fn with_body(bytes: &[u8]) -> Vec<u8> {
-        let mut body = Framed::new();
-        body.raw(bytes);
         body.finish(MAGIC)
     }
 
@@ -278,6 +268,7 @@ fn epoch(source: &mut Source<'_>) -> Result<Epoch, Malformed> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::framed::{HEAD_BYTES, checksum};
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -353,9 +344,9 @@ mod tests {
         #[test]
         fn a_body_that_lies_is_survived(manifest in manifests(), at: prop::sample::Index, value: u8) {
             let mut bytes = manifest.encode();
-            let at = Manifest::HEAD_BYTES + at.index(bytes.len() - Manifest::HEAD_BYTES);
+            let at = HEAD_BYTES + at.index(bytes.len() - HEAD_BYTES);
             bytes[at] = value;
-            let checksum = framed::checksum(&bytes);
+            let checksum = checksum(&bytes);
             bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
             let _ = Manifest::decode(&bytes);
         }

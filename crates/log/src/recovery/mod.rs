@@ -11,6 +11,7 @@ mod directory_locks;
 mod dump;
 mod error;
 mod file_check;
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod generation;
 mod given_up;

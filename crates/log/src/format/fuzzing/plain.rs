@@ -2,9 +2,12 @@
 
 use crc_fast::{CrcAlgorithm, checksum};
 
-use crate::format::{FILE_HEADER_BYTES, FileIdentity};
+use crate::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileIdentity};
 
 const EPOCHS: u64 = 1 << 40;
+
+/// Section 5: bytes of a manifest before its body.
+pub(crate) const MANIFEST_HEAD_BYTES: usize = 24;
 
 /// A block that is valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +52,26 @@ fn crc(bytes: &[u8]) -> u32 {
     checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
+/// Sections 2 and 5: of a file header or a manifest, over all bytes but itself.
+fn crc_of_file(bytes: &[u8]) -> u32 {
+    crc(&[&bytes[..12], &bytes[16..]].concat())
+}
+
+/// Makes magic and checksum of a file header or a manifest right.
+pub(super) fn mend_head(magic: [u8; 8], bytes: &mut [u8]) {
+    bytes[..8].copy_from_slice(&magic);
+    let crc = crc_of_file(bytes);
+    bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Section 5: a manifest of the newest format with this body, whatever it is.
+pub(super) fn manifest_with_body(body: &[u8]) -> Vec<u8> {
+    let len = (MANIFEST_HEAD_BYTES + body.len()) as u64;
+    let mut bytes = [&[0; 8][..], &FORMAT_VERSION.to_le_bytes(), &[0; 4], &len.to_le_bytes(), body].concat();
+    mend_head(*b"ENSILOMF", &mut bytes);
+    bytes
+}
+
 /// Section 2: whether the first bytes are a file header.
 pub(super) fn is_header(bytes: &[u8]) -> bool {
     if bytes.len() < FILE_HEADER_BYTES {
@@ -64,7 +87,7 @@ pub(super) fn is_header(bytes: &[u8]) -> bool {
     };
     bytes.starts_with(b"ENSILOLG")
         && u32_at(bytes, 8) == 1
-        && u32_at(bytes, 12) == crc(&[&bytes[..12], &bytes[16..]].concat())
+        && u32_at(bytes, 12) == crc_of_file(bytes)
         && are_fields_right
         && bytes[72..].iter().all(|&byte| byte == 0)
 }
