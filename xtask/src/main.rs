@@ -114,7 +114,7 @@ fn models() -> Vec<Step> {
         Step::cargo("loom: log buffers", "test --profile quick -p ensilo-log --lib model").model("loom"),
         Step::cargo("loom: workers and closing", "test --profile quick -p ensilo --lib slot").model("loom"),
         Step::cargo("shuttle: index", "test --profile quick -p ensilo-index --test shuttle").model("shuttle"),
-        Step::cargo("counting of accesses", "test --profile quick -p ensilo-sync --lib")
+        Step::cargo("counting of accesses", "test --profile quick -p ensilo-counting --lib")
             .model("ensilo_count"),
     ]
 }

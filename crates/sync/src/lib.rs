@@ -2,8 +2,8 @@
 //!
 //! Every lock-free file of Ensilo takes its atomics from [`atomic`] and its threads from [`thread`]. In an ordinary
 //! build they are the standard library's; with `--cfg loom` or `--cfg shuttle` they are the model checker's, so that
-//! the code that is checked is the code that runs. With `--cfg ensilo_count` they are the standard library's, with each access counted by
-//! cache line (`counting`), for `docs/scaling.md`.
+//! the code that is checked is the code that runs. With `--cfg ensilo_count` they are the standard library's, and report each access
+//! (`instrumented`), so that the crate `ensilo-counting` can count what workers do to cache lines.
 //!
 //! The crate also holds the two things every lock-free part of Ensilo shares: [`CachePadded`], which keeps the words of
 //! two workers off one cache line, the asymmetric [`barrier`], which lets a worker publish with a plain store,
@@ -16,7 +16,7 @@ mod backoff;
 pub mod barrier;
 mod cache_padded;
 #[cfg(ensilo_count)]
-pub mod counting;
+pub mod instrumented;
 mod prefetch;
 
 pub use backoff::{Backoff, cpu_relax};
@@ -42,7 +42,7 @@ pub mod atomic {
     };
 
     #[cfg(ensilo_count)]
-    pub use crate::counting::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+    pub use crate::instrumented::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
     #[cfg(ensilo_count)]
     pub use std::sync::atomic::{Ordering, fence};
 }
@@ -50,7 +50,7 @@ pub mod atomic {
 /// Atomics that are part of no protocol, such as counts: the standard library's also under a model checker.
 pub mod unchecked {
     #[cfg(ensilo_count)]
-    pub use crate::counting::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+    pub use crate::instrumented::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
     #[cfg(not(ensilo_count))]
     pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 }

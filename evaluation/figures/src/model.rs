@@ -25,7 +25,7 @@ use crate::store::write_whole;
 /// Numbers of workers that are predicted.
 const WORKERS: [usize; 13] = [1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64];
 
-/// From core to core on the machine of the costs, by `cargo run --release -p ensilo-sync --example ping_pong`.
+/// From core to core on the machine of the costs, by `cargo run --release -p ensilo-bench --example ping_pong`.
 const TRANSFER_HERE_NS: f64 = 25.0;
 
 /// Where the one number is fitted.

@@ -6,7 +6,7 @@
 //! cargo xtask sharing -- --help
 //! ```
 //!
-//! The command builds this with `--cfg ensilo_count`, in a folder of its own; otherwise nothing can be counted. See `ensilo_sync::counting`
+//! The command builds this with `--cfg ensilo_count`, in a folder of its own; otherwise nothing can be counted. See the crate `ensilo-counting`
 //! for what is seen, and `docs/scaling.md` for what follows from it.
 
 #[cfg(ensilo_count)]

@@ -4,7 +4,7 @@ use std::thread;
 
 use ensilo_bench::driver::{Aborts, Failure, Interrupt, Session, View, Workload};
 use ensilo_bench::{DatabaseOptions, Visitor, visit_in_memory};
-use ensilo_sync::counting::{LineCounter, SharingCounts};
+use ensilo_counting::{LineCounter, SharingCounts};
 
 use crate::arguments::{Arguments, Subject};
 use crate::turns::Turns;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, Table};
-use ensilo_sync::counting::{LabelCounts, SharingCounts};
+use ensilo_counting::{LabelCounts, SharingCounts};
 
 use crate::arguments::Subject;
 use crate::place::Place;

@@ -1,8 +1,10 @@
 use std::thread;
 
+use ensilo_sync::CachePadded;
+use ensilo_sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use super::*;
-use crate::CachePadded;
-use crate::atomic::Ordering::Relaxed;
+use crate::totals::{HotLine, LabelCounts};
 
 /// Enough for every line of a test.
 const CACHE_LINES: u64 = 1000;

@@ -1,7 +1,7 @@
 //! How long a cache line takes from one core to another: two threads that add to one word in turn.
 //!
 //! ```sh
-//! cargo run --release -p ensilo-sync --example ping_pong
+//! cargo run --release -p ensilo-bench --example ping_pong
 //! ```
 //! The least of many rounds is told: in the others a thread had lost its core.
 

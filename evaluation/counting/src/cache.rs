@@ -7,8 +7,12 @@
 
 use std::collections::HashMap;
 
-use super::totals::{HotLine, LabelCounts, SharingCounts};
-use super::{Access, WORKERS_MAX};
+use ensilo_sync::instrumented::Access;
+
+use crate::totals::{HotLine, LabelCounts, SharingCounts};
+
+/// Workers that can be told apart.
+pub const WORKERS_MAX: usize = 64;
 
 const LINE_BYTES: usize = 64;
 
@@ -51,7 +55,7 @@ struct Line {
 
 /// All lines and caches.
 #[derive(Debug)]
-pub(super) struct Caches {
+pub(crate) struct Caches {
     lines: HashMap<usize, Line>,
     /// Lines that each worker has brought into its cache.
     brought_in: [u64; WORKERS_MAX],
@@ -64,7 +68,7 @@ pub(super) struct Caches {
 }
 
 impl Caches {
-    pub(super) fn new(cache_lines: u64) -> Self {
+    pub(crate) fn new(cache_lines: u64) -> Self {
         Caches {
             lines: HashMap::new(),
             brought_in: [0; WORKERS_MAX],
@@ -75,7 +79,7 @@ impl Caches {
         }
     }
 
-    pub(super) fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         self.is_counting = true;
         self.transactions = 0;
         for line in self.lines.values_mut() {
@@ -83,12 +87,12 @@ impl Caches {
         }
     }
 
-    pub(super) fn end_transaction(&mut self, worker: usize) {
+    pub(crate) fn end_transaction(&mut self, worker: usize) {
         self.current[worker] += 1;
         self.transactions += u64::from(self.is_counting);
     }
 
-    pub(super) fn access(&mut self, worker: usize, address: usize, access: Access, file: &'static str) {
+    pub(crate) fn access(&mut self, worker: usize, address: usize, access: Access, file: &'static str) {
         let line = self.lines.entry(address / LINE_BYTES).or_insert_with(|| Line::new(file));
         let source = line.bring_to(worker, access, &self.brought_in, self.cache_lines);
         self.brought_in[worker] += u64::from(source != Source::OwnCache);
@@ -101,7 +105,7 @@ impl Caches {
         }
     }
 
-    pub(super) fn totals(&self) -> SharingCounts {
+    pub(crate) fn totals(&self) -> SharingCounts {
         let mut totals = SharingCounts { transactions: self.transactions, ..SharingCounts::default() };
         for line in self.lines.values() {
             line.add_to(totals.by_file.entry(line.file).or_default());

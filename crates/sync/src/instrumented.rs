@@ -1,10 +1,46 @@
-//! The standard library's atomics, each access noted before it is made.
+//! The standard library's atomics, which report each access before they make it, in programs that are built with `--cfg ensilo_count`.
+//!
+//! In such a build the types of [`crate::atomic`] and [`crate::unchecked`] are these, and the program's [`Observer`] gets their accesses: the
+//! crate `ensilo-counting` has one that counts them by cache line. In every other build neither this module nor any trace of it exists.
 
+use std::panic::Location;
+use std::sync::OnceLock;
 use std::sync::atomic as std_atomic;
 use std::sync::atomic::Ordering;
 
-use super::Access;
-use super::note;
+/// What an access does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// A load.
+    Load,
+    /// A store.
+    Store,
+    /// An atomic read-modify-write.
+    ReadModifyWrite,
+}
+
+/// Gets each access on the thread that makes it: the address, what is done there, and the source file that does it. It must not use these
+/// types itself.
+pub type Observer = fn(address: usize, access: Access, file: &'static str);
+
+static OBSERVER: OnceLock<Observer> = OnceLock::new();
+
+/// Reports all accesses from now on to `observer`.
+///
+/// # Panics
+/// When the program has an observer already.
+pub fn set_observer(observer: Observer) {
+    assert!(OBSERVER.set(observer).is_ok(), "a program has one observer");
+}
+
+/// Reports an access of the calling thread.
+#[inline]
+#[track_caller]
+fn report(address: usize, access: Access) {
+    if let Some(observer) = OBSERVER.get() {
+        observer(address, access, Location::caller().file());
+    }
+}
 
 macro_rules! compare_exchanges {
     ($value:ty, $($method:ident)*) => {
@@ -22,16 +58,16 @@ macro_rules! compare_exchanges {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
-                self.note(Access::ReadModifyWrite);
+                self.report(Access::ReadModifyWrite);
                 self.0.$method(current, new, success, failure)
             }
         )*
     };
 }
 
-macro_rules! counted {
+macro_rules! instrumented {
     ($name:ident $(<$parameter:ident>)?, $inner:ty, $value:ty) => {
-        #[doc = concat!("The standard library's `", stringify!($name), "`, its accesses counted.")]
+        #[doc = concat!("The standard library's `", stringify!($name), "`, its accesses reported.")]
         #[repr(transparent)]
         pub struct $name $(<$parameter>)? ($inner);
 
@@ -44,15 +80,15 @@ macro_rules! counted {
 
             #[inline]
             #[track_caller]
-            fn note(&self, access: Access) {
-                note((&raw const self.0).addr(), access);
+            fn report(&self, access: Access) {
+                report((&raw const self.0).addr(), access);
             }
 
             /// See the standard library.
             #[inline]
             #[track_caller]
             pub fn load(&self, order: Ordering) -> $value {
-                self.note(Access::Load);
+                self.report(Access::Load);
                 self.0.load(order)
             }
 
@@ -60,7 +96,7 @@ macro_rules! counted {
             #[inline]
             #[track_caller]
             pub fn store(&self, value: $value, order: Ordering) {
-                self.note(Access::Store);
+                self.report(Access::Store);
                 self.0.store(value, order);
             }
 
@@ -68,13 +104,13 @@ macro_rules! counted {
             #[inline]
             #[track_caller]
             pub fn swap(&self, value: $value, order: Ordering) -> $value {
-                self.note(Access::ReadModifyWrite);
+                self.report(Access::ReadModifyWrite);
                 self.0.swap(value, order)
             }
 
             compare_exchanges!($value, compare_exchange compare_exchange_weak);
 
-            /// See the standard library. Counted as one read-modify-write.
+            /// See the standard library. Reported as one read-modify-write.
             ///
             /// # Errors
             /// The value that was there, if `update` returned `None`.
@@ -86,7 +122,7 @@ macro_rules! counted {
                 fetch: Ordering,
                 update: impl FnMut($value) -> Option<$value>,
             ) -> Result<$value, $value> {
-                self.note(Access::ReadModifyWrite);
+                self.report(Access::ReadModifyWrite);
                 self.0.fetch_update(set, fetch, update)
             }
 
@@ -117,7 +153,7 @@ macro_rules! counted {
     };
 }
 
-macro_rules! counted_arithmetic {
+macro_rules! instrumented_arithmetic {
     ($name:ident, $value:ty, $($method:ident)*) => {
         impl $name {
             $(
@@ -125,7 +161,7 @@ macro_rules! counted_arithmetic {
                 #[inline]
                 #[track_caller]
                 pub fn $method(&self, value: $value, order: Ordering) -> $value {
-                    self.note(Access::ReadModifyWrite);
+                    self.report(Access::ReadModifyWrite);
                     self.0.$method(value, order)
                 }
             )*
@@ -133,15 +169,15 @@ macro_rules! counted_arithmetic {
     };
 }
 
-counted!(AtomicBool, std_atomic::AtomicBool, bool);
-counted!(AtomicU8, std_atomic::AtomicU8, u8);
-counted!(AtomicU32, std_atomic::AtomicU32, u32);
-counted!(AtomicU64, std_atomic::AtomicU64, u64);
-counted!(AtomicUsize, std_atomic::AtomicUsize, usize);
-counted!(AtomicPtr<T>, std_atomic::AtomicPtr<T>, *mut T);
+instrumented!(AtomicBool, std_atomic::AtomicBool, bool);
+instrumented!(AtomicU8, std_atomic::AtomicU8, u8);
+instrumented!(AtomicU32, std_atomic::AtomicU32, u32);
+instrumented!(AtomicU64, std_atomic::AtomicU64, u64);
+instrumented!(AtomicUsize, std_atomic::AtomicUsize, usize);
+instrumented!(AtomicPtr<T>, std_atomic::AtomicPtr<T>, *mut T);
 
-counted_arithmetic!(AtomicBool, bool, fetch_and fetch_or);
-counted_arithmetic!(AtomicU8, u8, fetch_add fetch_sub fetch_and fetch_or fetch_max);
-counted_arithmetic!(AtomicU32, u32, fetch_add fetch_sub fetch_and fetch_or fetch_max);
-counted_arithmetic!(AtomicU64, u64, fetch_add fetch_sub fetch_and fetch_or fetch_max);
-counted_arithmetic!(AtomicUsize, usize, fetch_add fetch_sub fetch_and fetch_or fetch_max);
+instrumented_arithmetic!(AtomicBool, bool, fetch_and fetch_or);
+instrumented_arithmetic!(AtomicU8, u8, fetch_add fetch_sub fetch_and fetch_or fetch_max);
+instrumented_arithmetic!(AtomicU32, u32, fetch_add fetch_sub fetch_and fetch_or fetch_max);
+instrumented_arithmetic!(AtomicU64, u64, fetch_add fetch_sub fetch_and fetch_or fetch_max);
+instrumented_arithmetic!(AtomicUsize, usize, fetch_add fetch_sub fetch_and fetch_or fetch_max);
