@@ -19,11 +19,12 @@ pub(crate) const PUBLISHED: [&str; 10] = [
     "ensilo",
 ];
 
-/// The packages are made and each is built from what it holds, and the oldest compiler that the manifests promise builds the library.
+/// The library does without its features, the packages are made and each is built from what it holds, and the oldest compiler that the manifests promise builds the library.
 pub(crate) fn publishable() -> Vec<Step> {
     let packages: Vec<String> = PUBLISHED.iter().map(|name| format!("-p {name}")).collect();
     let minimum = env!("CARGO_PKG_RUST_VERSION");
     vec![
+        Step::cargo("without lz4", "test --profile quick -p ensilo --test compression"),
         Step::cargo("packages", &format!("package --offline --allow-dirty {}", packages.join(" "))),
         Step::cargo(&format!("Rust {minimum}"), &format!("+{minimum}.0 check -p ensilo --all-features"))
             .needs(Need::toolchain(&format!("{minimum}.0"))),

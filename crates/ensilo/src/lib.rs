@@ -80,6 +80,18 @@
 //! point of the serial order and nothing after it. One disk sync serves all transactions of an epoch, so throughput comes from many
 //! requests at once: from threads, by [`Database::submit`], or with [`Ticket`]s.
 //!
+//! # Features
+//! None is on by default.
+//! - `lz4`: the log and checkpoints can be compressed ([`Options::log_compression`], [`Options::checkpoint_compression`]), and databases
+//!   with compressed files be opened. Without it, opening one ends with [`OpenError::CompressionUnsupported`] and changes nothing.
+//!
+//! # Systems
+//! 64-bit Unix systems; on others the build ends with an error that says so.
+//! - Linux has everything. It is tested on x86-64; other processors take the portable search in nodes of the index, and pay for a fence
+//!   between a commit's locks and its validation where x86-64 needs none.
+//! - Other Unix systems are built for, but not tested on. There every transaction pays for a fence, since `membarrier(2)` is missing; rows lie on
+//!   pages of the ordinary size; the threads of the pool are not bound to cores; files are written through the page cache, except on FreeBSD.
+//!
 //! # Protocols
 //! What runs the transactions is a type parameter, [`Silo`] unless told: `Database<P>`, `Table<T, P>` and so on compile to direct calls
 //! of it.

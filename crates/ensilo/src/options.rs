@@ -161,13 +161,15 @@ impl Options {
         self
     }
 
-    /// Whether the log is compressed; it is not unless told: that pays only when the disk is slow.
+    /// Whether the log is compressed, which the feature `lz4` brings; it is not by default: that pays only when the disk is slow. A database
+    /// with a compressed log is opened by programs with that feature alone.
     pub fn log_compression(mut self, compression: Compression) -> Self {
         self.durable.log_compression = compression;
         self
     }
 
-    /// Whether checkpoints are compressed; they are not unless told.
+    /// Whether checkpoints are compressed, which the feature `lz4` brings; they are not by default. As with the log, only programs with that
+    /// feature open the database.
     pub fn checkpoint_compression(mut self, compression: Compression) -> Self {
         self.durable.checkpoint.compression = compression;
         self

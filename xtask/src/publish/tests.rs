@@ -67,7 +67,7 @@ fn published_crates_depend_on_each_other_at_exactly_their_version() {
         let of_ours = package["dependencies"].as_array().unwrap().iter().filter(|it| it["path"].is_string());
         for dependency in of_ours {
             let (name, on) = (name_of(package), name_of(dependency));
-            if PUBLISHED.contains(&on) {
+            if PUBLISHED.contains(&on) && dependency["req"] != "*" {
                 let version = format!("={}", package["version"].as_str().unwrap());
                 assert_eq!(dependency["req"], version, "{name} on {on}");
             } else {

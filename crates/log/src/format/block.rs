@@ -36,6 +36,9 @@ use std::ops::Range;
 use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_epoch::Epoch;
 
+#[cfg(feature = "lz4")]
+use super::compression::append_lz4;
+use super::compression::{Compression, decompress};
 use super::identity::FileIdentity;
 use super::transactions::EPOCH_END;
 
@@ -52,16 +55,6 @@ const END_MASK: u32 = 3;
 const RESERVATION: u32 = 8;
 /// In the place of the bytes that are not known to be synced: so many or more.
 const MANY: u32 = u32::MAX;
-
-/// Whether the payloads of blocks are compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Compression {
-    /// They are written as they are.
-    #[default]
-    None,
-    /// LZ4, where that makes a payload shorter.
-    Lz4,
-}
 
 /// What ends with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -144,6 +137,8 @@ pub enum BlockDamage {
     Checksum,
     /// The payload cannot be decompressed.
     Compression,
+    /// No damage: the payload is compressed, and the program was built without the feature `lz4`.
+    CompressionUnsupported,
 }
 
 impl fmt::Display for BlockDamage {
@@ -156,6 +151,9 @@ impl fmt::Display for BlockDamage {
             BlockDamage::Offset => "the block was written for another place",
             BlockDamage::Checksum => "the block's checksum is wrong",
             BlockDamage::Compression => "the block's payload cannot be decompressed",
+            BlockDamage::CompressionUnsupported => {
+                "the block is compressed, and this program was built without the feature lz4 of ensilo"
+            }
         })
     }
 }
@@ -186,7 +184,11 @@ impl BlockCodec {
         let start = out.len();
         out.reserve(block_bytes(raw_bytes));
         out.resize(start + BLOCK_HEADER_BYTES, 0);
-        let compressed = compression == Compression::Lz4 && append_compressed(out, payload, raw_bytes);
+        let compressed = match compression {
+            Compression::None => false,
+            #[cfg(feature = "lz4")]
+            Compression::Lz4 => append_lz4(out, payload, raw_bytes),
+        };
         if !compressed {
             payload.iter().for_each(|piece| out.extend_from_slice(piece));
         }
@@ -246,30 +248,6 @@ pub const fn block_bytes(payload_bytes: usize) -> usize {
     BLOCK_HEADER_BYTES + payload_bytes
 }
 
-/// Appends the compressed payload, unless it would not be shorter.
-fn append_compressed(out: &mut Vec<u8>, payload: &[&[u8]], raw_bytes: usize) -> bool {
-    let start = out.len();
-    let joined;
-    let raw = match payload {
-        [one] => *one,
-        pieces => {
-            joined = pieces.concat();
-            &joined
-        }
-    };
-    out.resize(start + lz4_flex::block::get_maximum_output_size(raw_bytes), 0);
-    match lz4_flex::block::compress_into(raw, &mut out[start..]) {
-        Ok(bytes) if bytes < raw_bytes => {
-            out.truncate(start + bytes);
-            true
-        }
-        _ => {
-            out.truncate(start);
-            false
-        }
-    }
-}
-
 impl BlockHeader {
     /// A block at `offset` without entries, mark and end.
     #[must_use]
@@ -308,16 +286,14 @@ impl SealedHeader {
     /// The payload as it was before compression, in `scratch` if it is compressed. `payload` is what [`BlockCodec::check`] found.
     ///
     /// # Errors
-    /// [`BlockDamage::Compression`].
+    /// [`BlockDamage::Compression`]; [`BlockDamage::CompressionUnsupported`] in a program without the feature `lz4`.
     pub fn raw<'a>(&self, payload: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], BlockDamage> {
         if !self.compressed {
             return Ok(payload);
         }
         scratch.resize(self.raw_bytes, 0);
-        match lz4_flex::block::decompress_into(payload, scratch) {
-            Ok(bytes) if bytes == self.raw_bytes => Ok(scratch),
-            _ => Err(BlockDamage::Compression),
-        }
+        decompress(payload, scratch)?;
+        Ok(scratch)
     }
 
     fn encode(&self) -> [u8; BLOCK_HEADER_BYTES] {

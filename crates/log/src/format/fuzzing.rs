@@ -12,7 +12,8 @@ pub(crate) use plain::{
     MANIFEST_HEAD_BYTES, PlainBlock, PlainChange, PlainWrite, plain_block, plain_entries, plain_records,
 };
 
-use super::block::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockCodec, Compression};
+use super::Compression;
+use super::block::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockCodec};
 use super::cursor::Cursor;
 use super::entry::{
     delete_bytes, encode_delete, encode_patch, encode_put, encode_transaction, patch_bytes, put_bytes,

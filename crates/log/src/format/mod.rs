@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod block;
+mod compression;
 mod cursor;
 mod entry;
 mod file_header;
@@ -16,9 +17,10 @@ mod transactions;
 
 pub(crate) use block::BLOCK_MAGIC;
 pub use block::{
-    BLOCK_HEADER_BYTES, BlockCodec, BlockDamage, BlockEnd, BlockHeader, Compression, PAYLOAD_BYTES_MAX,
-    SealedHeader, block_bytes,
+    BLOCK_HEADER_BYTES, BlockCodec, BlockDamage, BlockEnd, BlockHeader, PAYLOAD_BYTES_MAX, SealedHeader,
+    block_bytes,
 };
+pub use compression::Compression;
 pub(crate) use cursor::Source;
 pub use cursor::{Cursor, Malformed, varint_bytes};
 pub use entry::{

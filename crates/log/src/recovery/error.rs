@@ -37,6 +37,11 @@ pub enum OpenError {
         /// Its format.
         format: u32,
     },
+    /// The file is compressed, and the program was built without the feature `lz4`. Build it with that feature. Nothing is damaged.
+    CompressionUnsupported {
+        /// The file.
+        file: PathBuf,
+    },
     /// Something is missing, damaged or foreign.
     Damaged(Box<Damage>),
     /// The system failed to read or write. After the cause is gone, open again.
@@ -178,6 +183,9 @@ impl OpenError {
             Finding::Header(HeaderDamage::Newer(format)) => {
                 OpenError::NewerFormat { file: file.to_path_buf(), format }
             }
+            Finding::Block(BlockDamage::CompressionUnsupported) => {
+                OpenError::CompressionUnsupported { file: file.to_path_buf() }
+            }
             finding => OpenError::Damaged(Box::new(Damage {
                 file: file.to_path_buf(),
                 offset,
@@ -268,6 +276,11 @@ impl fmt::Display for OpenError {
             OpenError::NewerFormat { file, format } => write!(
                 f,
                 "{} has format {format}, this version knows formats up to {FORMAT_VERSION}: open it with the version that wrote it",
+                file.display()
+            ),
+            OpenError::CompressionUnsupported { file } => write!(
+                f,
+                "{} is compressed, and this program was built without the feature lz4 of the crate ensilo: build it with that feature",
                 file.display()
             ),
             OpenError::Damaged(damage) => damage.fmt(f),

@@ -7,7 +7,7 @@ use super::error::OpenError;
 use super::log_file::LogFile;
 use super::scan::each_block_beyond;
 use super::survey::Survey;
-use crate::format::{BlockCodec, FILE_HEADER_BYTES, Malformed, Transactions, epoch_of};
+use crate::format::{BlockCodec, BlockDamage, FILE_HEADER_BYTES, Malformed, Transactions, epoch_of};
 
 /// What a repair has given up, as far as it could be read. Files that are missing are not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,12 +47,14 @@ fn count_in(disk: &dyn Disk, file: &LogFile, after: Epoch, last: Epoch) -> Resul
     let opened = disk.open_read(&file.path).map_err(OpenError::io("open", &file.path))?;
     let codec = BlockCodec::new(&file.identity);
     let (mut end, mut raw) = (FILE_HEADER_BYTES as u64, Vec::new());
+    let mut is_readable = true;
     each_block_beyond(&*opened, &codec, end, file.bytes, &mut |sealed, payload| {
         counted.unreadable_bytes += sealed.header.offset.saturating_sub(end);
         end = sealed.end_offset();
         if sealed.header.epochs.is_some_and(|(first, to)| to > after && first <= last) {
-            let entries = sealed.raw(payload, &mut raw).ok();
-            match entries.and_then(|raw| count_entries(raw, after, last).ok()) {
+            let entries = sealed.raw(payload, &mut raw);
+            is_readable = entries != Err(BlockDamage::CompressionUnsupported);
+            match entries.ok().and_then(|raw| count_entries(raw, after, last).ok()) {
                 Some((transactions, writes)) => {
                     counted.transactions += transactions;
                     counted.writes += writes;
@@ -60,10 +62,10 @@ fn count_in(disk: &dyn Disk, file: &LogFile, after: Epoch, last: Epoch) -> Resul
                 None => counted.unreadable_bytes += sealed.bytes() as u64,
             }
         }
-        true
+        is_readable
     })
     .map_err(OpenError::io("read", &file.path))?;
-    Ok(counted)
+    if is_readable { Ok(counted) } else { Err(OpenError::CompressionUnsupported { file: file.path.clone() }) }
 }
 
 /// How many transactions, and writes, of epochs after `after`, up to `last`, a payload has.

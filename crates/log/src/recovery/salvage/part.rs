@@ -8,8 +8,8 @@ use ensilo_disk::Disk;
 use super::rows::Gathering;
 use super::{LostRecords, RecordKey};
 use crate::format::{
-    BlockCodec, BlockEnd, CheckpointPart, FILE_HEADER_BYTES, FileIdentity, Malformed, SealedHeader, Source,
-    Write,
+    BlockCodec, BlockDamage, BlockEnd, CheckpointPart, FILE_HEADER_BYTES, FileIdentity, Malformed,
+    SealedHeader, Source, Write,
 };
 use crate::recovery::error::OpenError;
 use crate::recovery::replay::record;
@@ -74,6 +74,10 @@ impl Reading<'_> {
                 Ok(records) => records,
                 Err(_) => return Ok(()),
             },
+            // The others would be lost for nothing.
+            Err(damage @ BlockDamage::CompressionUnsupported) => {
+                return Err(ReplayError::Refused(damage.to_string()));
+            }
             Err(_) => return Ok(()),
         };
         let key_of = |write: &Write<'_>| RecordKey { table: write.table, key: write.key.to_vec() };
