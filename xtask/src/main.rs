@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 use fuzz::{TARGETS, fuzz};
-use publish::publishable;
+use publish::{publishable, systems};
 use step::{Step, run};
 
 /// Commands for developers of Ensilo.
@@ -23,7 +23,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// All that a change has to pass: format, lints, documentation, tests, packages, models.
+    /// All that a change has to pass: format, lints, documentation, tests, packages, other systems, models.
     Ci,
     /// The models of the lock-free protocols: loom (every interleaving of small ones) and shuttle (random ones of large ones).
     Models,
@@ -101,6 +101,7 @@ fn ci() -> Vec<Step> {
         Step::cargo("tests", "test --workspace --profile quick"),
     ];
     steps.extend(publishable());
+    steps.extend(systems());
     steps.extend(models());
     steps
 }

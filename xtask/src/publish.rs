@@ -27,7 +27,20 @@ pub(crate) fn publishable() -> Vec<Step> {
         Step::cargo("without lz4", "test --profile quick -p ensilo --test compression"),
         Step::cargo("packages", &format!("package --offline --allow-dirty {}", packages.join(" "))),
         Step::cargo(&format!("Rust {minimum}"), &format!("+{minimum}.0 check -p ensilo --all-features"))
-            .needs(Need::toolchain(&format!("{minimum}.0"))),
+            .needs(Need::Toolchain(format!("{minimum}.0"))),
+    ]
+}
+
+/// The library is checked for systems that no test runs on, and refuses those that it cannot run on.
+pub(crate) fn systems() -> Vec<Step> {
+    let check = |target: &'static str| {
+        Step::cargo(target, &format!("check -p ensilo --target {target}")).needs(Need::Target(target))
+    };
+    vec![
+        check("aarch64-unknown-linux-gnu"),
+        check("x86_64-apple-darwin"),
+        check("x86_64-unknown-freebsd"),
+        check("x86_64-pc-windows-gnu").fails_with("ensilo runs on 64-bit Unix systems only"),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! One command of a longer job.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -17,31 +17,36 @@ pub(crate) struct Step {
     output: Option<PathBuf>,
     folders: Vec<PathBuf>,
     need: Option<Need>,
+    refusal: Option<&'static str>,
 }
 
 /// A part of the toolchain that not every machine has: a step that needs it is left out where it is missing, and is named as left out.
 #[derive(Debug)]
-pub(crate) struct Need {
-    /// A call of cargo that succeeds where it is installed.
-    probe: Vec<String>,
-    /// How it is installed.
-    remedy: String,
+pub(crate) enum Need {
+    /// A toolchain of this name.
+    Toolchain(String),
+    /// The standard library for this target.
+    Target(&'static str),
 }
 
 impl Need {
-    /// A toolchain.
-    pub(crate) fn toolchain(name: &str) -> Self {
-        Need {
-            probe: vec![format!("+{name}"), "--version".to_owned()],
-            remedy: format!("rustup toolchain install {name}"),
+    fn is_met(&self) -> bool {
+        match self {
+            Need::Toolchain(name) => answers(&mut cargo(&[&format!("+{name}"), "--version"])),
+            Need::Target(name) => {
+                let library =
+                    Command::new("rustc").args(["--print", "target-libdir", "--target", name]).output();
+                library.is_ok_and(|it| Path::new(String::from_utf8_lossy(&it.stdout).trim()).exists())
+            }
         }
     }
 
-    fn is_met(&self) -> bool {
-        // A toolchain that is missing is not to be fetched in passing.
-        let mut command = command(&self.probe);
-        command.env("RUSTUP_AUTO_INSTALL", "0").stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
+    /// How it is installed.
+    fn remedy(&self) -> String {
+        match self {
+            Need::Toolchain(name) => format!("rustup toolchain install {name}"),
+            Need::Target(name) => format!("rustup target add {name}"),
+        }
     }
 }
 
@@ -55,6 +60,7 @@ impl Step {
             output: None,
             folders: Vec::new(),
             need: None,
+            refusal: None,
         }
     }
 
@@ -67,6 +73,12 @@ impl Step {
     /// The same call with an environment variable.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same call, which passes if it fails and says this on standard error.
+    pub(crate) fn fails_with(mut self, text: &'static str) -> Self {
+        self.refusal = Some(text);
         self
     }
 
@@ -89,19 +101,24 @@ impl Step {
     }
 
     fn succeeds(&self) -> std::io::Result<bool> {
-        let mut command = command(&self.arguments);
+        let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        let mut command = cargo(&arguments);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         self.folders.iter().try_for_each(std::fs::create_dir_all)?;
         if let Some(path) = &self.output {
             std::fs::create_dir_all(BENCH_FOLDER)?;
             command.stdout(Stdio::from(File::create(path)?));
         }
-        Ok(command.status()?.success())
+        let Some(text) = self.refusal else { return Ok(command.status()?.success()) };
+        let refused = command.output()?;
+        let said = String::from_utf8_lossy(&refused.stderr);
+        eprint!("{said}");
+        Ok(!refused.status.success() && said.contains(text))
     }
 }
 
 /// A call of cargo with these arguments.
-fn command(arguments: &[String]) -> Command {
+fn cargo(arguments: &[&str]) -> Command {
     // Not the `cargo` of the environment: that is the real program, which does not know `+nightly`.
     let mut command = Command::new("cargo");
     command.args(arguments);
@@ -111,6 +128,12 @@ fn command(arguments: &[String]) -> Command {
     command
 }
 
+/// Whether the call succeeds. A toolchain that is missing is not fetched in passing.
+fn answers(command: &mut Command) -> bool {
+    command.env("RUSTUP_AUTO_INSTALL", "0").stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
 /// Runs the steps in order until one fails, and says on standard error what each one took, and at the end what was skipped.
 pub(crate) fn run(steps: &[Step]) -> ExitCode {
     let mut skipped = Vec::new();
@@ -118,7 +141,7 @@ pub(crate) fn run(steps: &[Step]) -> ExitCode {
         let place = format!("[{}/{}] {}", at + 1, steps.len(), step.name);
         eprintln!("{place}");
         if let Some(need) = step.need.as_ref().filter(|need| !need.is_met()) {
-            let line = format!("{place}: SKIPPED, not installed here: {}", need.remedy);
+            let line = format!("{place}: SKIPPED, not installed here: {}", need.remedy());
             eprintln!("{line}");
             skipped.push(line);
             continue;

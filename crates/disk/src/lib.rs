@@ -6,6 +6,11 @@
 //! An [`Appender`] writes a file from its beginning to its end in whole pages; a [`PageBuffer`] is memory for whole pages.
 #![forbid(unsafe_code)]
 
+#[cfg(not(all(unix, target_pointer_width = "64")))]
+compile_error!(
+    "ensilo runs on 64-bit Unix systems only: Linux, and with less speed others; see \"Systems\" in its documentation"
+);
+
 mod appender;
 mod disk;
 mod page_buffer;

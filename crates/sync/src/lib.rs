@@ -23,6 +23,11 @@ pub use backoff::{Backoff, cpu_relax};
 pub use cache_padded::CachePadded;
 pub use prefetch::prefetch;
 
+#[cfg(not(all(unix, target_pointer_width = "64")))]
+compile_error!(
+    "ensilo runs on 64-bit Unix systems only: Linux, and with less speed others; see \"Systems\" in its documentation"
+);
+
 #[cfg(any(all(loom, shuttle), all(ensilo_count, any(loom, shuttle))))]
 compile_error!("choose one of --cfg loom, --cfg shuttle, --cfg ensilo_count");
 
