@@ -94,7 +94,7 @@ impl<P: Protocol> DynamicTable<P> {
         index.check(&self.core, inner)?;
         let rows = entries_of_rows(inner, &self.core, &index)?;
         let mut entries = Vec::with_capacity(rows.len());
-        let scanned = inner.raw.scan(
+        let scanned = inner.raw.scan_to_read(
             &index.store,
             (Bound::Unbounded, Bound::Unbounded),
             Direction::Forward,
@@ -155,7 +155,7 @@ fn entries_of_rows(
     index: &IndexCore,
 ) -> Result<Vec<Entry>> {
     let mut rows: Vec<Entry> = Vec::new();
-    let scanned = inner.raw.scan(
+    let scanned = inner.raw.scan_to_read(
         &table.store,
         (Bound::Unbounded, Bound::Unbounded),
         Direction::Forward,

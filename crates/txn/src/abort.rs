@@ -129,7 +129,7 @@ impl Abort {
         self.0.table
     }
 
-    /// The encoded key at which the reason showed; empty when it concerns a range or no key.
+    /// The encoded key at which the reason showed; empty when it concerns a range, a row that a scan has read, or no key.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         &self.0.key

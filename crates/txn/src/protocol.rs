@@ -165,6 +165,23 @@ pub trait Read {
         each: impl FnMut(Found, R) -> ControlFlow<()>,
     ) -> Result<(), Abort>;
 
+    /// Like [`Read::scan`], with handles that are good for reading alone: nothing is written through them. Then the keys need not be
+    /// kept, however many there are, and an abort at a record that was read so may name no key.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    #[inline]
+    fn scan_to_read<R>(
+        &mut self,
+        store: &Store,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(Found, R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.scan(store, bounds, direction, decode, each)
+    }
+
     /// The last epoch that what was read so far is of, deletions included: once it is durable, no crash takes back what was read.
     fn largest_epoch_seen(&self) -> Epoch;
 }

@@ -88,7 +88,7 @@ fn fill_batch<P: Protocol>(
 ) -> Result<Option<KeyBuf>> {
     let low = after.map_or(Bound::Unbounded, |key| Bound::Excluded(key.as_bytes()));
     let mut rows = Vec::with_capacity(len);
-    let scanned = inner.raw.scan(
+    let scanned = inner.raw.scan_to_read(
         &table.store,
         (low, Bound::Unbounded),
         Direction::Forward,

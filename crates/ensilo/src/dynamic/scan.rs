@@ -152,7 +152,7 @@ impl<P: Protocol> DynamicScan<'_, P> {
     ) -> Result<()> {
         let Some(bounds) = self.bounds.as_slices() else { return Ok(()) };
         let store = &self.table.core.store;
-        let outcome = inner.raw.scan(
+        let outcome = inner.raw.scan_to_read(
             store,
             bounds,
             self.direction,
@@ -175,7 +175,7 @@ impl<P: Protocol> DynamicScan<'_, P> {
         loop {
             entries.clear();
             let Some(bounds) = self.bounds.as_slices() else { return Ok(()) };
-            let outcome = inner.raw.scan(
+            let outcome = inner.raw.scan_to_read(
                 &index.store,
                 bounds,
                 self.direction,

@@ -106,7 +106,7 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
         let inner = tx.inner();
         self.check(inner)?;
         let mut limit = super::Flow::new(self.limit);
-        let outcome = inner.raw.scan(
+        let outcome = inner.raw.scan_to_read(
             &self.index.core.store,
             bounds,
             self.direction,
@@ -213,7 +213,7 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
         }
         let mut read = 0;
         let mut last = None;
-        let outcome = inner.raw.scan(
+        let outcome = inner.raw.scan_to_read(
             &self.index.core.store,
             bounds,
             self.direction,

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::{ControlFlow, RangeBounds};
 
 use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Malformed, Row};
-use ensilo_txn::{Direction, Protocol, Read, Silo};
+use ensilo_txn::{Direction, Protocol, Read, RowRef, Silo};
 
 use super::{Bounds, Flow, Found, ScanFlow, Table};
 use crate::Result;
@@ -100,7 +100,7 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
         tx: &mut impl ReadTransaction<'t, P>,
         mut each: impl FnMut(T::Key, C) -> F,
     ) -> Result<()> {
-        self.run(tx, |key, columns, _| each(key, columns).into_flow())
+        self.run::<false>(tx, |key, columns, _| each(key, columns).into_flow())
     }
 
     /// Calls `each` with every row, to be changed after the scan without looking it up, and its columns, until it returns
@@ -115,7 +115,7 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
         mut each: impl FnMut(Found<'h, 't, T, P>, C) -> F,
     ) -> Result<()> {
         let table = self.table;
-        self.run(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
+        self.run::<true>(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
     }
 
     /// The first row: its primary key and columns.
@@ -125,7 +125,7 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
     #[inline]
     pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Option<(T::Key, C)>> {
         let mut first = None;
-        self.limit(1).run(tx, |key, columns, _| {
+        self.limit(1).run::<false>(tx, |key, columns, _| {
             first = Some((key, columns));
             ControlFlow::Break(())
         })?;
@@ -143,7 +143,7 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
     ) -> Result<Option<(Found<'h, 't, T, P>, C)>> {
         let table = self.table;
         let mut first = None;
-        self.limit(1).run(tx, |key, columns, raw| {
+        self.limit(1).run::<true>(tx, |key, columns, raw| {
             first = Some((Found::new(table, key, raw), columns));
             ControlFlow::Break(())
         })?;
@@ -186,13 +186,14 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
         };
         inner
             .raw
-            .scan(&core.store, bounds, self.direction, |_, _| (), each)
+            .scan_to_read(&core.store, bounds, self.direction, |_, _| (), each)
             .map_err(|abort| inner.lost(abort))?;
         Ok(count)
     }
 
+    /// Calls `each` with every row, and a handle that is good for writing if `MAY_WRITE` says so.
     #[inline]
-    fn run<'t>(
+    fn run<'t, const MAY_WRITE: bool>(
         self,
         tx: &mut impl ReadTransaction<'t, P>,
         mut each: impl FnMut(T::Key, C, ensilo_txn::Found) -> ControlFlow<()>,
@@ -201,20 +202,20 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
         let (core, inner) = (&self.table.core, tx.inner());
         core.check(inner)?;
         let mut limit = Flow::new(self.limit);
-        let outcome = inner.raw.scan(
-            &core.store,
-            bounds,
-            self.direction,
-            |key, row| -> std::result::Result<_, Malformed> {
-                let key = T::Key::decode(key)?;
-                let columns = C::decode(&key, &RowWords(row))?;
-                Ok((key, columns))
-            },
-            |raw, decoded| {
-                let (key, columns) = whole(decoded);
-                limit.after(each(key, columns, raw))
-            },
-        );
+        let decode = |key: &[u8], row: RowRef<'_>| -> std::result::Result<_, Malformed> {
+            let key = T::Key::decode(key)?;
+            let columns = C::decode(&key, &RowWords(row))?;
+            Ok((key, columns))
+        };
+        let each = |raw, decoded| {
+            let (key, columns) = whole(decoded);
+            limit.after(each(key, columns, raw))
+        };
+        let outcome = if MAY_WRITE {
+            inner.raw.scan(&core.store, bounds, self.direction, decode, each)
+        } else {
+            inner.raw.scan_to_read(&core.store, bounds, self.direction, decode, each)
+        };
         outcome.map_err(|abort| inner.lost(abort))
     }
 }

@@ -37,11 +37,21 @@ pub(super) struct ReadEntry {
     pub(super) key: KeySpan,
 }
 
-/// Where a key stands in the transaction's key bytes.
+/// Where a key stands in the transaction's key bytes, if it was kept.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct KeySpan {
     start: u32,
     len: u32,
+}
+
+impl KeySpan {
+    /// A key that was not kept: of what a scan has read that nothing is written to.
+    pub(super) const NOT_KEPT: KeySpan = KeySpan { start: u32::MAX, len: 0 };
+
+    #[inline]
+    pub(super) fn is_kept(self) -> bool {
+        self.start != u32::MAX
+    }
 }
 
 /// Where a row, or the pairs of a patch, stand in the transaction's row words.
@@ -134,7 +144,7 @@ pub(crate) struct Context {
     pub(super) is_open: bool,
     /// Why the running transaction cannot commit any more, if it cannot.
     pub(super) doomed: Option<Abort>,
-    /// With their keys: a handle may be written through, and an abort names its key.
+    /// With their keys where a handle may be written through; an abort names its key then.
     pub(super) reads: Buffer<ReadEntry>,
     pub(super) writes: Buffer<WriteEntry>,
     /// Positions in `writes` by record address, kept once they are more than [`WALKED_MAX`].
@@ -418,9 +428,9 @@ impl Context {
         Ok(lookups)
     }
 
-    /// An abort that showed at `record`.
+    /// An abort that showed at `record`. It names the key if that was kept.
     #[cold]
     pub(super) fn abort_at(&self, reason: AbortReason, record: RecordPtr, key: KeySpan) -> Abort {
-        Abort::new(reason, record.table(), self.key(key))
+        Abort::new(reason, record.table(), if key.is_kept() { self.key(key) } else { &[] })
     }
 }

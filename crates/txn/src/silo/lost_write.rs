@@ -16,10 +16,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use ensilo_epoch::{Epoch, Guard};
 
 use super::buffer::Buffer;
-use super::context::{Context, KeySpan, WALKED_MAX};
+use super::context::{Context, WALKED_MAX};
 use crate::abort::{Abort, AbortReason};
 use crate::pointer_map::PointerMap;
-use crate::record::RecordPtr;
 use crate::store::TableId;
 use crate::tid::{Tid, TidWord};
 
@@ -125,13 +124,7 @@ impl Context {
         if write.record.tid().unlocked() == write.observed {
             return Ok(());
         }
-        Err(self.lost_write(write.record, write.key))
-    }
-
-    /// The abort of a transaction that has lost its write of the key.
-    #[cold]
-    pub(super) fn lost_write(&self, record: RecordPtr, key: KeySpan) -> Abort {
-        self.abort_at(AbortReason::ReadValidation, record, key)
+        Err(self.abort_at(AbortReason::ReadValidation, write.record, write.key))
     }
 }
 

@@ -9,7 +9,7 @@ use ensilo_epoch::Epoch;
 use ensilo_index::{Direction, Lookup};
 use ensilo_sync::cpu_relax;
 
-use super::context::Context;
+use super::context::{Context, KeySpan};
 use super::transaction::Transaction;
 use super::variant::{Fault, Variant, has_fault};
 use crate::abort::{Abort, AbortReason};
@@ -30,9 +30,9 @@ pub(super) enum Sight<R> {
 }
 
 /// Looks at a record that the tree returned for `key`: own write or committed version, existing or not. Adds what
-/// it sees to the read set. The transaction began in epoch `began`.
+/// it sees to the read set, with the key if something may be written there. The transaction began in epoch `began`.
 #[inline]
-pub(super) fn look_at<V: Variant, R>(
+pub(super) fn look_at<V: Variant, const MAY_WRITE: bool, R>(
     context: &mut Context,
     record: RecordPtr,
     key: &[u8],
@@ -47,16 +47,16 @@ pub(super) fn look_at<V: Variant, R>(
         });
     }
     // Before the record is looked at: its lines are on their way.
-    let span = context.push_key(key)?;
+    let span = if MAY_WRITE || V::RECORDS_HISTORY { context.push_key(key)? } else { KeySpan::NOT_KEPT };
     loop {
         let Some(word) = record.stable_tid() else {
-            return Err(context.abort_at(AbortReason::LockHeld, record, span));
+            return Err(Abort::new(AbortReason::LockHeld, record.table(), key));
         };
         if !word.is_latest() {
             return Ok(Sight::Superseded);
         }
         if context.may_hide_write(word, began) && context.has_written(record.table(), key)? {
-            return Err(context.lost_write(record, span));
+            return Err(Abort::new(AbortReason::ReadValidation, record.table(), key));
         }
         if word.is_absent() && !(has_fault::<V>(Fault::IgnoreAbsent) && word != TidWord::PLACEHOLDER) {
             context.push_read(record, word, span)?;
@@ -148,7 +148,19 @@ impl<V: Variant> Read for Transaction<'_, V> {
         each: impl FnMut(Found, R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         self.check_store(store)?;
-        self.scan_range(store, bounds, direction, decode, each)
+        self.scan_range::<true, R>(store, bounds, direction, decode, each)
+    }
+
+    fn scan_to_read<R>(
+        &mut self,
+        store: &Store,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(Found, R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.check_store(store)?;
+        self.scan_range::<false, R>(store, bounds, direction, decode, each)
     }
 
     fn largest_epoch_seen(&self) -> Epoch {
@@ -178,7 +190,7 @@ impl<V: Variant> Transaction<'_, V> {
             let Some(record) = value else { return Ok(None) };
             // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
             let record = unsafe { RecordPtr::from_index_value(record) };
-            match look_at::<V, R>(self.context, record, key, began, &mut decode) {
+            match look_at::<V, true, R>(self.context, record, key, began, &mut decode) {
                 Ok(Sight::Present(found, value)) => return Ok(Some((found, value))),
                 Ok(Sight::Absent) => return Ok(None),
                 Ok(Sight::Superseded) => {

@@ -21,7 +21,7 @@ use crate::row::RowRef;
 use crate::store::Store;
 
 impl<V: Variant> Transaction<'_, V> {
-    pub(super) fn scan_range<R>(
+    pub(super) fn scan_range<const MAY_WRITE: bool, R>(
         &mut self,
         store: &Store,
         bounds: KeyBounds<'_>,
@@ -29,7 +29,7 @@ impl<V: Variant> Transaction<'_, V> {
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         each: impl FnMut(Found, R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        let mut scan = Scan {
+        let mut scan = Scan::<'_, '_, V, _, _, MAY_WRITE> {
             context: &mut *self.context,
             guard: &self.guard,
             store,
@@ -37,7 +37,7 @@ impl<V: Variant> Transaction<'_, V> {
             each,
             failed: None,
             stopped_at: None,
-            variant: std::marker::PhantomData::<V>,
+            variant: std::marker::PhantomData,
         };
         store.index().scan(bounds, direction, &self.guard, &mut scan);
         let (failed, stopped_at) = (scan.failed.take(), scan.stopped_at.take());
@@ -51,7 +51,7 @@ impl<V: Variant> Transaction<'_, V> {
 }
 
 /// Visits nodes and entries on behalf of a transaction.
-struct Scan<'a, 'g, V, D, E> {
+struct Scan<'a, 'g, V, D, E, const MAY_WRITE: bool> {
     context: &'a mut Context,
     guard: &'a Guard<'g>,
     store: &'a Store,
@@ -63,7 +63,7 @@ struct Scan<'a, 'g, V, D, E> {
     variant: std::marker::PhantomData<V>,
 }
 
-impl<V, R, D, E> ScanVisitor for Scan<'_, '_, V, D, E>
+impl<V, R, D, E, const MAY_WRITE: bool> ScanVisitor for Scan<'_, '_, V, D, E, MAY_WRITE>
 where
     V: Variant,
     D: FnMut(&[u8], RowRef<'_>) -> R,
@@ -94,7 +94,7 @@ where
     }
 }
 
-impl<V, R, D, E> Scan<'_, '_, V, D, E>
+impl<V, R, D, E, const MAY_WRITE: bool> Scan<'_, '_, V, D, E, MAY_WRITE>
 where
     V: Variant,
     D: FnMut(&[u8], RowRef<'_>) -> R,
@@ -112,8 +112,8 @@ where
         loop {
             // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
             let record = unsafe { RecordPtr::from_index_value(value) };
-            let decode = &mut self.decode;
-            match look_at::<V, R>(self.context, record, key, self.guard.epoch(), |row| decode(key, row))? {
+            let (began, decode) = (self.guard.epoch(), &mut self.decode);
+            match look_at::<V, MAY_WRITE, R>(self.context, record, key, began, |row| decode(key, row))? {
                 Sight::Present(found, value) => return Ok(Some((found, value))),
                 Sight::Absent => return Ok(None),
                 Sight::Superseded => cpu_relax(),

@@ -111,6 +111,7 @@ impl<V: Variant> Transaction<'_, V> {
     fn push_found(&mut self, found: Found, change: Change) -> Result<(), Abort> {
         let seen = self.context.reads[found.entry as usize];
         debug_assert!(seen.record == found.record, "a handle of another transaction");
+        assert!(seen.key.is_kept(), "a handle of a scan that only reads is written through");
         let write = WriteEntry {
             record: found.record,
             observed: seen.word,
@@ -207,7 +208,7 @@ impl<V: Variant> Transaction<'_, V> {
         }
         let entry = self.context.reads.end();
         let began = self.begin_epoch();
-        let sight = look_at::<V, ()>(self.context, existing, key, began, |_| ());
+        let sight = look_at::<V, true, ()>(self.context, existing, key, began, |_| ());
         match sight.map_err(|abort| self.doom(abort))? {
             Sight::Present(..) => Ok(Some(false)),
             Sight::Superseded => Ok(None),
