@@ -119,6 +119,13 @@ impl Epochs {
         self.interval.epochs()
     }
 
+    /// Where this horizon was one snapshot interval before. What is still there that this had passed is overdue.
+    #[must_use]
+    #[inline]
+    pub fn overdue_horizon(&self, horizon: Epoch) -> Epoch {
+        Epoch::new(horizon.get().saturating_sub(self.interval.epochs()))
+    }
+
     /// Nobody can reach what was retired with an earlier tag.
     #[must_use]
     #[inline]

@@ -166,6 +166,12 @@ impl Participant {
         !self.retired.borrow().is_empty()
     }
 
+    /// How many blocks that this participant has retired wait for memory horizons before this one.
+    #[must_use]
+    pub fn retired_before(&self, horizon: Epoch) -> usize {
+        self.retired.borrow().len_before(horizon)
+    }
+
     fn pop_ripe(&self, horizon: Epoch) -> Option<Retired> {
         let retired = self.retired.borrow_mut().pop_ripe(horizon)?;
         self.slot().retired_objects.subtract(1);

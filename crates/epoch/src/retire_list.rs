@@ -49,6 +49,13 @@ impl<T> RetireList<T> {
         self.runs.front().map(|run| run.epoch)
     }
 
+    /// How many things, from the front on, wait for horizons before this one.
+    #[must_use]
+    #[inline]
+    pub fn len_before(&self, horizon: Epoch) -> usize {
+        self.runs.iter().take_while(|run| run.epoch < horizon).map(|run| run.len).sum()
+    }
+
     /// Lets `item` wait for a horizon later than `epoch`.
     #[inline]
     pub fn push(&mut self, epoch: Epoch, item: T) {
@@ -106,6 +113,7 @@ mod tests {
         assert_eq!(list.pop_ripe(Epoch::new(4)), Some('b'));
         assert_eq!(list.pop_ripe(Epoch::new(4)), None);
         assert_eq!((list.len(), list.oldest()), (2, Some(Epoch::new(4))));
+        assert_eq!([4, 5, 8].map(|horizon| list.len_before(Epoch::new(horizon))), [0, 1, 2]);
         assert_eq!(list.pop_ripe(Epoch::new(8)), Some('c'));
         assert_eq!(list.pop_ripe(Epoch::new(8)), Some('d'));
         assert_eq!((list.pop_ripe(Epoch::new(9)), list.oldest()), (None, None));

@@ -11,6 +11,9 @@
 //! O1. Every record has one owner who frees it: a latest live record the tree; a copy or a replaced record the list of the
 //!     worker that superseded it; a deleted record the unhook list of the worker that deleted it, also when it has been
 //!     superseded since; a placeholder the transaction that made it, until somebody commits into it.
+//!
+//! A worker frees some garbage before each of its transactions: a little, so that none takes noticeably longer, and more of what is overdue, so
+//! that it is rid of any amount within a bounded number of transactions.
 
 use ensilo_epoch::{Guard, Participant};
 use ensilo_sync::Backoff;
@@ -25,8 +28,15 @@ use crate::registry::Registered;
 use crate::store::Store;
 use crate::tid::{Tid, TidWord};
 
-/// How many objects of each kind one call frees. A commit makes a few dozen at most, so that a worker catches up.
-const BUDGET: usize = 64;
+/// How many objects of each kind one call frees at least, as far as there are so many. A commit makes a few dozen, so that a worker catches up.
+const BUDGET_MIN: usize = 64;
+
+/// How many at most: about half a millisecond.
+const BUDGET_MAX: usize = 512;
+
+/// A call frees one in so many of those objects that could have been freed one snapshot interval ago: then the worker does not catch up, as
+/// after a transaction that deleted a million rows.
+const OVERDUE_PER_OBJECT: usize = 64;
 
 /// A version that a snapshot may still need.
 #[derive(Debug)]
@@ -81,27 +91,36 @@ pub(super) fn collect<V: Variant>(shared: &Shared, participant: &Participant, co
     if !V::COLLECTS {
         return true;
     }
-    let is_memory_done = participant.collect(BUDGET) < BUDGET;
-    let horizon = shared.epochs.snapshot_horizon();
+    let epochs = &shared.epochs;
+    let memory_budget = budget(participant.retired_before(epochs.overdue_horizon(epochs.memory_horizon())));
+    let is_memory_done = participant.collect(memory_budget) < memory_budget;
+    let (horizon, unhook_horizon) = (epochs.snapshot_horizon(), shared.unhook_horizon());
     let guard = participant.pin();
-    let mut budget = BUDGET - memory::collect::<V>(&guard, &mut context.garbage, BUDGET);
+    let overdue_versions = context.garbage.versions.len_before(epochs.overdue_horizon(horizon));
+    let overdue_unhooks = context.garbage.unhooks.len_before(epochs.overdue_horizon(unhook_horizon));
+    let mut budget = budget(overdue_versions + overdue_unhooks);
+    budget -= memory::collect::<V>(&guard, &mut context.garbage, budget);
     while budget > 0
         && let Some(retired) = context.garbage.versions.pop_ripe(horizon)
     {
         budget -= 1;
         free_version::<V>(&guard, context, retired);
     }
-    let unhook_horizon = shared.unhook_horizon();
     while budget > 0
         && let Some(unhook) = context.garbage.unhooks.pop_ripe(unhook_horizon)
     {
         budget -= 1;
         if let Some(unfinished) = take_out::<V>(shared, &guard, context, unhook) {
-            let epoch = shared.epochs.snapshot_of(shared.epochs.global_epoch());
+            let epoch = epochs.snapshot_of(epochs.global_epoch());
             context.garbage.unhooks.push(epoch, unfinished);
         }
     }
     is_memory_done && budget > 0
+}
+
+/// How many objects a call frees when so many are overdue.
+fn budget(overdue: usize) -> usize {
+    (overdue / OVERDUE_PER_OBJECT).clamp(BUDGET_MIN, BUDGET_MAX)
 }
 
 fn free_version<V: Variant>(guard: &Guard<'_>, context: &mut Context, retired: Retired) {

@@ -1,0 +1,94 @@
+//! A worker that has left much garbage is rid of it within a bounded number of transactions, each of which frees a bounded amount.
+#![cfg(not(any(loom, shuttle)))]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::*;
+use ensilo_txn::{AccountId, Engine, Protocol, Silo, Worker, Write};
+
+const ROWS: usize = 20_000;
+
+/// The most objects that one transaction frees, of each of two kinds: deleted rows that leave the tree, and memory.
+const FREED_MAX: u64 = 512;
+
+fn key(number: usize) -> String {
+    format!("{number:08}")
+}
+
+/// Runs a transaction that does nothing, and returns how many deleted rows it has taken out.
+fn taken_out<P: Protocol>(engine: &Engine<P>, worker: &mut Worker<P>) -> u64 {
+    let waiting = || engine.statistics().transactions.deleted_records;
+    let before = waiting();
+    worker.begin().commit().unwrap();
+    before - waiting()
+}
+
+#[test]
+fn a_busy_worker_is_rid_of_what_a_large_transaction_deleted_within_a_bounded_number_of_small_ones() {
+    let (engine, store) = engine_and_store();
+    let mut worker = engine.worker();
+    let mut tx = worker.begin();
+    (0..ROWS).for_each(|number| assert!(insert(&mut tx, &store, &key(number), &[1, 2, 3])));
+    tx.commit().unwrap();
+    pass_snapshot(&engine);
+    let full = engine.statistics().memory.of(AccountId(1));
+    let mut tx = worker.begin();
+    (0..ROWS).for_each(|number| delete(&mut tx, &store, &key(number)));
+    tx.commit().unwrap();
+    let mut transactions = 0;
+    while engine.statistics().transactions.deleted_records > 0 {
+        // Little is freed as soon as it can be, and more once it has waited for a snapshot interval.
+        pass_snapshot(&engine);
+        for _ in 0..20 {
+            assert!(taken_out(&engine, &mut worker) <= FREED_MAX);
+            transactions += 1;
+        }
+    }
+    // 64 at a time would take more than 625: each row leaves a mark, and itself.
+    assert!(transactions <= 300, "{transactions} transactions");
+    for _ in 0..20 {
+        pass_snapshot(&engine);
+        (0..20).for_each(|_| assert_eq!(taken_out(&engine, &mut worker), 0));
+    }
+    assert!(engine.statistics().memory.of(AccountId(1)) < full / 100, "the memory of the rows comes back");
+}
+
+#[test]
+fn a_worker_that_keeps_up_frees_little_at_a_time() {
+    let (engine, store) = engine_and_store();
+    let mut worker = engine.worker();
+    for round in 0..50 {
+        let mut tx = worker.begin();
+        let keys = (0..60).map(|number| key(round * 60 + number));
+        keys.clone().for_each(|key| assert!(insert(&mut tx, &store, &key, &[1])));
+        tx.commit().unwrap();
+        let mut tx = worker.begin();
+        keys.for_each(|key| delete(&mut tx, &store, &key));
+        tx.commit().unwrap();
+        pass_snapshot(&engine);
+        assert!(taken_out(&engine, &mut worker) <= 64, "round {round}");
+    }
+}
+
+/// As above, for a worker of which another thread frees the garbage: one call is a short step there too.
+#[test]
+fn a_step_of_the_collection_is_short() {
+    let (engine, store) = engine_and_store();
+    let mut worker: Worker<Silo> = engine.worker();
+    let mut tx = worker.begin();
+    (0..ROWS).for_each(|number| assert!(insert(&mut tx, &store, &key(number), &[1])));
+    tx.commit().unwrap();
+    let mut tx = worker.begin();
+    (0..ROWS).for_each(|number| delete(&mut tx, &store, &key(number)));
+    tx.commit().unwrap();
+    pass_snapshot(&engine);
+    pass_snapshot(&engine);
+    let mut before = ROWS as u64;
+    while before > 0 {
+        worker.collect();
+        let now = engine.statistics().transactions.deleted_records;
+        assert!(now < before && before - now <= FREED_MAX, "{before} {now}");
+        before = now;
+    }
+}
