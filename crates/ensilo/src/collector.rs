@@ -5,6 +5,8 @@
 //!
 //! A busy worker frees its own garbage between its transactions. This thread leaves it alone. It works in short steps, and for a
 //! part of the time only; an owner that comes back during a step waits for the rest of it.
+//!
+//! A request that finds no memory has the thread do all of this at once, and then runs again.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
@@ -43,17 +45,32 @@ const UNUSED_FOR: Duration = Duration::from_secs(5);
 const TRIM_INTERVAL_MIN: Duration = Duration::from_secs(1);
 const TRIM_INTERVAL_MAX: Duration = Duration::from_secs(60);
 
+/// How long a request that finds no memory waits for the thread at most.
+const COLLECT_NOW_MAX: Duration = Duration::from_secs(1);
+
 /// The thread, while it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
-    stop: Arc<Stop>,
+    control: Arc<Control>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// What others want of the thread.
 #[derive(Debug, Default)]
-struct Stop {
-    is_stopped: Mutex<bool>,
-    wake: Condvar,
+struct Control {
+    wanted: Mutex<Wanted>,
+    has_changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Wanted {
+    is_running: bool,
+    is_stopped: bool,
+    /// How often somebody has asked for a collection at once, and how many of these were answered.
+    asked: u64,
+    answered: u64,
+    /// The tick of the epochs after which a collection that was asked for has left nothing.
+    collected_at: Epoch,
 }
 
 /// A thread's slot, and what the collector knows of it.
@@ -79,9 +96,13 @@ impl Collector {
     /// # Errors
     /// [`Error::InvalidOption`] when the system has no thread left.
     pub(crate) fn start<P: Protocol>(&self, shared: Arc<Shared<P>>) -> Result<()> {
-        let stop = Arc::clone(&self.stop);
+        let control = Arc::clone(&self.control);
+        lock(&control.wanted).is_running = true;
         let thread = thread::Builder::new().name("ensilo-collector".into());
-        let thread = thread.spawn(move || run(&shared, &stop));
+        let thread = thread.spawn(move || {
+            let _running = Running(&control);
+            run(&shared, &control);
+        });
         let thread = thread.map_err(|error| {
             Error::InvalidOption(Name::new(format!(
                 "the thread that collects garbage does not start: {error}"
@@ -93,8 +114,8 @@ impl Collector {
 
     /// Ends the thread, and waits until it has ended.
     pub(crate) fn stop(&self) {
-        *lock(&self.stop.is_stopped) = true;
-        self.stop.wake.notify_all();
+        lock(&self.control.wanted).is_stopped = true;
+        self.control.has_changed.notify_all();
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread
             && let Err(panic) = thread.join()
@@ -105,26 +126,87 @@ impl Collector {
     }
 }
 
-impl Stop {
+impl Control {
     fn is_stopped(&self) -> bool {
-        *lock(&self.is_stopped)
+        lock(&self.wanted).is_stopped
     }
 
-    /// Sleeps for so long, or until the end, which it returns.
+    /// Sleeps for so long, or until somebody asks or it is the end, which it returns.
     fn sleep(&self, duration: Duration) -> bool {
-        let is_stopped = lock(&self.is_stopped);
-        let woken = self.wake.wait_timeout_while(is_stopped, duration, |is_stopped| !*is_stopped);
-        *woken.unwrap_or_else(PoisonError::into_inner).0
+        let wanted = lock(&self.wanted);
+        let sleeps = |wanted: &mut Wanted| !wanted.is_stopped && wanted.asked == wanted.answered;
+        let woken = self.has_changed.wait_timeout_while(wanted, duration, sleeps);
+        woken.unwrap_or_else(PoisonError::into_inner).0.is_stopped
+    }
+
+    /// The number of the last request for a collection at once, if it is not answered yet.
+    fn asked(&self) -> Option<u64> {
+        let wanted = lock(&self.wanted);
+        (wanted.asked > wanted.answered).then_some(wanted.asked)
+    }
+
+    /// Answers requests up to this one: a collection has left nothing that was ripe at that tick, if there is one.
+    fn answer(&self, asked: u64, collected_at: Option<Epoch>) {
+        let mut wanted = lock(&self.wanted);
+        wanted.answered = asked;
+        wanted.collected_at = collected_at.unwrap_or(wanted.collected_at);
+        drop(wanted);
+        self.has_changed.notify_all();
+    }
+
+    /// Has the thread collect garbage at once, and waits until it has; false when nothing can have become free since the last time.
+    fn collect_now(&self, tick: Epoch) -> bool {
+        let mut wanted = lock(&self.wanted);
+        if wanted.collected_at >= tick || !wanted.is_running {
+            return false;
+        }
+        wanted.asked += 1;
+        let number = wanted.asked;
+        self.has_changed.notify_all();
+        let waits = |wanted: &mut Wanted| wanted.answered < number && wanted.is_running && !wanted.is_stopped;
+        drop(self.has_changed.wait_timeout_while(wanted, COLLECT_NOW_MAX, waits));
+        true
     }
 }
 
-fn run<P: Protocol>(shared: &Shared<P>, stop: &Stop) {
+/// The thread runs. Its end, also by a panic, lets those go on who wait for it.
+struct Running<'c>(&'c Control);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.wanted).is_running = false;
+        self.0.has_changed.notify_all();
+    }
+}
+
+impl<P: Protocol> Shared<P> {
+    /// Frees at once what can be freed, when a request of this worker has found no memory; false when there was nothing to do.
+    #[cold]
+    pub(crate) fn free_memory(&self, worker: &mut ThreadWorker<P>) -> bool {
+        let has_own = worker.raw.remains() == Remains::Now;
+        collect_until(worker, || false);
+        self.free_memory_of_all() || has_own
+    }
+
+    /// The same between two requests.
+    #[cold]
+    pub(crate) fn free_memory_of_all(&self) -> bool {
+        self.collector.control.collect_now(self.engine.epochs().last_tick())
+    }
+}
+
+fn run<P: Protocol>(shared: &Shared<P>, control: &Control) {
     let mut pause = LOOK_INTERVAL;
-    let mut asked = Epoch::new(0);
+    let mut wanted_epoch = Epoch::new(0);
     let mut trims = Trims { not_before: Instant::now(), interval: TRIM_INTERVAL_MIN, lent_at: None };
-    while !stop.sleep(pause) {
-        let remains = collect_for_a_slice(shared, stop);
-        ask_for_durable_epoch(shared, &mut asked);
+    while !control.sleep(pause) {
+        let (asked, tick) = (control.asked(), shared.engine.epochs().last_tick());
+        let remains = collect_for_a_slice(shared, control, asked.is_some());
+        ask_for_durable_epoch(shared, &mut wanted_epoch);
+        if let Some(asked) = asked {
+            trims.lend_in_shortage(shared);
+            control.answer(asked, (remains != Remains::Now).then_some(tick));
+        }
         if remains == Remains::Now {
             trims.expect_more();
         } else {
@@ -140,13 +222,14 @@ fn run<P: Protocol>(shared: &Shared<P>, stop: &Stop) {
     }
 }
 
-fn collect_for_a_slice<P: Protocol>(shared: &Shared<P>, stop: &Stop) -> Remains {
+/// Where somebody waits, busy workers are visited too if they are between two requests.
+fn collect_for_a_slice<P: Protocol>(shared: &Shared<P>, control: &Control, is_asked: bool) -> Remains {
     let began = Instant::now();
     let watched = shared.watched();
     loop {
-        let of_workers = watched.iter().map(|watched| watched.collect(began));
+        let of_workers = watched.iter().map(|watched| watched.collect(began, is_asked));
         let remains = of_workers.fold(shared.engine.collect_left_behind(), Remains::max);
-        if remains != Remains::Now || began.elapsed() >= SLICE || stop.is_stopped() {
+        if remains != Remains::Now || began.elapsed() >= SLICE || control.is_stopped() {
             return remains;
         }
     }
@@ -186,7 +269,7 @@ impl Trims {
         if now < self.not_before {
             return;
         }
-        let brings_nothing = shared.engine.is_sparse() && trim(shared) == 0;
+        let brings_nothing = shared.engine.is_sparse() && trim(shared, false) == 0;
         self.interval =
             if brings_nothing { (2 * self.interval).min(TRIM_INTERVAL_MAX) } else { TRIM_INTERVAL_MIN };
         self.not_before = now + self.interval;
@@ -195,7 +278,9 @@ impl Trims {
     fn lend_in_shortage<P: Protocol>(&mut self, shared: &Shared<P>) {
         if shared.engine.take_shortage() {
             self.lent_at = Some(Instant::now());
-            trim(shared);
+            // What was lent before was no help, and may be part of what is free as a whole.
+            shared.engine.return_lent_memory();
+            trim(shared, true);
             shared.engine.lend_left_behind();
             shared.watched().iter().for_each(|watched| watched.lend());
         } else if self.lent_at.is_some_and(|at| at.elapsed() >= UNUSED_FOR) {
@@ -205,10 +290,11 @@ impl Trims {
     }
 }
 
-/// Takes back what workers have whole, and returns how many bytes.
-fn trim<P: Protocol>(shared: &Shared<P>) -> u64 {
+/// Takes back what workers have whole, and returns how many bytes. In a shortage, busy workers are visited too if they are between two
+/// requests.
+fn trim<P: Protocol>(shared: &Shared<P>, is_short: bool) -> u64 {
     let left_behind = shared.engine.trim_left_behind();
-    left_behind + shared.watched().iter().map(|watched| watched.trim()).sum::<u64>()
+    left_behind + shared.watched().iter().map(|watched| watched.trim(is_short)).sum::<u64>()
 }
 
 impl<P: Protocol> Watched<P> {
@@ -217,14 +303,14 @@ impl<P: Protocol> Watched<P> {
         Watched { slot: Arc::downgrade(slot), counters, look: Mutex::new(look) }
     }
 
-    /// Frees some of the worker's garbage if it is quiet and its owner does not use it.
-    fn collect(&self, now: Instant) -> Remains {
+    /// Frees some of the worker's garbage if it is quiet, or somebody asks for it, and its owner does not use it.
+    fn collect(&self, now: Instant, is_asked: bool) -> Remains {
         // A slot that is gone has left its worker to the engine.
         let Some(slot) = self.slot.upgrade() else { return Remains::Nothing };
         let mut look = lock(&self.look);
         look.update(now, self.counters.ended());
-        if look.is_quiet && look.remains != Remains::Nothing {
-            let visited = slot.visit(|worker| collect_until_busy(worker, || slot.is_busy()));
+        if is_asked || look.is_quiet && look.remains != Remains::Nothing {
+            let visited = slot.visit(|worker| collect_until(worker, || slot.is_busy()));
             look.remains = visited.unwrap_or(Remains::Later);
         }
         look.remains
@@ -232,23 +318,20 @@ impl<P: Protocol> Watched<P> {
 }
 
 impl<P: Protocol> Watched<P> {
-    /// Takes memory back that the worker has whole, if it is quiet and its owner does not use it.
-    fn trim(&self) -> u64 {
-        self.visit_if_quiet(|worker, is_busy| worker.raw.trim(is_busy)).unwrap_or(0)
+    /// Takes memory back that the worker has whole, if it is quiet, or there is a shortage, and its owner does not use it.
+    fn trim(&self, is_short: bool) -> u64 {
+        let is_visited = is_short || lock(&self.look).is_quiet;
+        if is_visited { self.visit(|worker, is_busy| worker.raw.trim(is_busy)).unwrap_or(0) } else { 0 }
     }
 
-    /// Lends what the worker has free, as above.
+    /// Lends what the worker has free, if its owner does not use it. A busy one lends by itself.
     fn lend(&self) {
-        self.visit_if_quiet(|worker, is_busy| worker.raw.lend(is_busy));
+        self.visit(|worker, is_busy| worker.raw.lend(is_busy));
     }
 
-    fn visit_if_quiet<R>(
-        &self,
-        work: impl FnOnce(&mut ThreadWorker<P>, &dyn Fn() -> bool) -> R,
-    ) -> Option<R> {
+    fn visit<R>(&self, work: impl FnOnce(&mut ThreadWorker<P>, &dyn Fn() -> bool) -> R) -> Option<R> {
         let slot = self.slot.upgrade()?;
-        let is_quiet = lock(&self.look).is_quiet;
-        if is_quiet { slot.visit(|worker| work(worker, &|| slot.is_busy())) } else { None }
+        slot.visit(|worker| work(worker, &|| slot.is_busy()))
     }
 }
 
@@ -268,10 +351,10 @@ impl Look {
     }
 }
 
-fn collect_until_busy<P: Protocol>(worker: &mut ThreadWorker<P>, is_busy: impl Fn() -> bool) -> Remains {
+fn collect_until<P: Protocol>(worker: &mut ThreadWorker<P>, is_interrupted: impl Fn() -> bool) -> Remains {
     let mut remains = worker.raw.collect();
     for _ in 1..STEPS_PER_VISIT {
-        if remains != Remains::Now || is_busy() {
+        if remains != Remains::Now || is_interrupted() {
             break;
         }
         remains = worker.raw.collect();

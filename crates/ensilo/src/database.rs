@@ -89,7 +89,8 @@ impl<P: Protocol> Database<P> {
     /// Runs `body` as one serializable transaction on the calling thread and returns what it returns.
     ///
     /// When the transaction meets a conflict it is undone and `body` runs again, after a short random wait, as often
-    /// as [`Options::retries`] says. So `body` must have no effects but through the transaction. When `body`
+    /// as [`Options::retries`] says; and once more when it finds no memory under the limit and some may have come free since. So `body` must
+    /// have no effects but through the transaction. When `body`
     /// returns an error, or panics, the transaction is undone; an error of its own is handed to the caller as it is.
     ///
     /// Isolation: serializable. When this returns `Ok`, the writes are visible to every transaction that commits later and, unless

@@ -73,6 +73,11 @@ impl Undone {
         self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if may_retry(abort.reason()))
     }
 
+    /// Whether the memory limit has ended this attempt.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        self.is_own_abort && matches!(self.error, Error::OutOfMemory(_))
+    }
+
     /// The error to answer with, when the level is reached.
     #[cold]
     pub(crate) fn answer<P: Protocol>(self, shared: &Shared<P>, level: Durability) -> Error {

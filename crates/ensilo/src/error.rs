@@ -36,9 +36,13 @@ pub enum Error {
     Aborted(Abort),
     /// The memory limit is reached; the transaction was undone.
     ///
-    /// Remedy: delete rows, which needs none of the memory that the limit bounds, or drop tables, or open the database with a larger limit.
-    /// The memory of deleted rows and dropped tables comes back within about two snapshot intervals; until then requests may still end with
-    /// this error. Where one transaction deletes very many rows: split it into several.
+    /// Remedy: delete rows, which needs none of the memory that the limit bounds, or drop tables or indexes, or open the database with a
+    /// larger limit. The memory of deleted rows and dropped tables comes back within about two snapshot intervals, or when snapshots and
+    /// transactions end that have begun before; until then requests may still end with this error. A request frees by itself what can be
+    /// freed, and runs once more, before it ends so. Where one transaction deletes or reads very many rows: split it into several.
+    ///
+    /// An update of a row in place keeps the version that snapshots see, for which a sixteenth of the limit is in reserve: when that is used up, it
+    /// goes on once those versions are not needed any more, after about two snapshot intervals.
     OutOfMemory(Abort),
     /// The transaction holds more than one transaction can: 4 GiB of keys, 32 GiB of rows, 4294967295 reads, writes or nodes scanned, and
     /// 1 GiB to log. It was undone, and fails again as it is.

@@ -41,7 +41,7 @@ impl<'d, P: Protocol> Request<'d, P> {
 }
 
 impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
-    /// How often the request is run again after a conflict; 0 for never.
+    /// How often the request is run again after a conflict; 0 for never, also when it finds no memory.
     #[inline]
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
@@ -124,7 +124,7 @@ pub(crate) fn run<P: Protocol, R>(
     mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
 ) -> Outcome<R> {
     let mut worker = shared.enter()?;
-    let mut attempt = 0;
+    let (mut attempt, mut has_freed_memory) = (0, false);
     loop {
         let undone = match attempt_once(&mut worker, &mut body) {
             Ok(visible) => return Ok(visible),
@@ -134,6 +134,12 @@ pub(crate) fn run<P: Protocol, R>(
             on_abort(abort);
         }
         attempt += 1;
+        if undone.is_out_of_memory() && attempt <= retries && !has_freed_memory {
+            has_freed_memory = true;
+            if shared.free_memory(&mut worker) {
+                continue;
+            }
+        }
         prepare_retry(shared, &mut worker, attempt, retries, undone)?;
     }
 }

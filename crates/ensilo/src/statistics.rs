@@ -63,7 +63,8 @@ pub struct IndexStatistics {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MemoryStatistics {
-    /// Bytes taken from the system for rows and trees: what the memory limit bounds.
+    /// Bytes taken from the system for rows and trees, and by transactions for large sets: what the memory limit bounds, with its reserves. And
+    /// 24 bytes for each deleted row that snapshots may still need, which the limit does not bound.
     pub mapped_bytes: u64,
     /// Bytes of these in use, by tables and indexes and by the system's own tables.
     pub live_bytes: u64,

@@ -2,7 +2,8 @@
 //!
 //! Each heap counts what its owner allocated and freed, per account, in counters that only the owner writes. A heap
 //! may free more of an account than it allocated, so that a counter alone may be negative (it wraps); the sum over all
-//! heaps is what the account holds.
+//! heaps is what the account holds. What comes from the general-purpose allocator is counted on its account, and once more by itself, because
+//! it is no part of what the pool has taken from the system.
 //!
 //! # Layout
 //! The counters of accounts 0 to 63 lie in the heap. Further ones lie in segments that are made when an account of
@@ -29,7 +30,7 @@ impl AccountId {
 /// What a pool holds at some moment. While others allocate and free, the parts may be off by what they do meanwhile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes that the pool has taken from the system: what the limit bounds.
+    /// Bytes that were taken from the system: by the pool, which the limit bounds, and in blocks of the general-purpose allocator.
     pub mapped_bytes: u64,
     /// Bytes in live blocks, each counted with the size of its class.
     pub live_bytes: u64,
@@ -58,6 +59,8 @@ const SEGMENTS: usize = (u32::BITS - NEAR.ilog2()) as usize;
 pub(crate) struct Accounts {
     near: [AtomicU64; NEAR],
     segments: [OnceLock<Box<[AtomicU64]>>; SEGMENTS],
+    /// Of all accounts, the bytes in blocks of the general-purpose allocator.
+    general: AtomicU64,
 }
 
 impl Accounts {
@@ -65,7 +68,20 @@ impl Accounts {
         Accounts {
             near: array::from_fn(|_| AtomicU64::new(0)),
             segments: array::from_fn(|_| OnceLock::new()),
+            general: AtomicU64::new(0),
         }
+    }
+
+    /// Counts `bytes` more in a block of the general-purpose allocator, or fewer if that is a wrapped negative. As
+    /// [`Accounts::add_as_owner`].
+    pub(crate) fn add_general_as_owner(&self, account: AccountId, bytes: u64) {
+        self.add_as_owner(account, bytes);
+        add(&self.general, bytes);
+    }
+
+    /// The bytes in blocks of the general-purpose allocator; a wrapped negative where others allocated what this heap freed.
+    pub(crate) fn general_bytes(&self) -> u64 {
+        self.general.load(Ordering::Relaxed)
     }
 
     /// Counts `bytes` more, or fewer if that is a wrapped negative. Called by the owner of the heap alone.
@@ -75,7 +91,7 @@ impl Accounts {
             Some(counter) => counter,
             None => self.far(account),
         };
-        counter.store(counter.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
+        add(counter, bytes);
     }
 
     #[cold]
@@ -95,6 +111,11 @@ impl Accounts {
             }
         }
     }
+}
+
+#[inline]
+fn add(counter: &AtomicU64, bytes: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
 }
 
 fn add_part(sum: &mut Vec<u64>, first: usize, counters: &[AtomicU64]) {

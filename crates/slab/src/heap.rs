@@ -71,8 +71,8 @@ impl Heap {
         }
     }
 
-    /// Takes a block of exactly this layout from the general-purpose allocator, and counts it on the account. For comparisons with this
-    /// heap: the limit does not bound such blocks, and they do not go with the pool.
+    /// Takes a block of exactly this layout from the general-purpose allocator, and counts it on the account. The limit does not bound
+    /// such blocks, and they do not go with the pool.
     ///
     /// # Errors
     /// [`OutOfMemory`] when the system refuses.
@@ -87,8 +87,34 @@ impl Heap {
         // SAFETY: the layout has bytes.
         let block = NonNull::new(unsafe { std::alloc::alloc(layout) });
         let block = block.ok_or_else(|| self.pool.system_out_of_memory(layout.size()))?;
-        self.local.shared.accounts.add_as_owner(account, layout.size() as u64);
+        self.local.shared.accounts.add_general_as_owner(account, layout.size() as u64);
         Ok(block)
+    }
+
+    /// Like [`Heap::allocate_general`], for what is needed where the limit leaves nothing: all such blocks together take at most a sixteenth
+    /// of the limit, beside it.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] when they would take more, or the system refuses.
+    ///
+    /// # Panics
+    /// As [`Heap::allocate_general`].
+    #[cold]
+    pub fn allocate_reserve(&self, layout: Layout, account: AccountId) -> Result<NonNull<u8>, OutOfMemory> {
+        self.pool.take_reserve(layout.size())?;
+        let block = self.allocate_general(layout, account);
+        block.inspect_err(|_| self.pool.return_reserve(layout.size()))
+    }
+
+    /// Frees a block of [`Heap::allocate_reserve`].
+    ///
+    /// # Safety
+    /// As for [`Heap::free_general`].
+    #[cold]
+    pub unsafe fn free_reserve(&self, block: NonNull<u8>, layout: Layout, account: AccountId) {
+        // SAFETY: the caller's promise: the block came from `allocate_general` too.
+        unsafe { self.free_general(block, layout, account) };
+        self.pool.return_reserve(layout.size());
     }
 
     /// Frees a block of [`Heap::allocate_general`].
@@ -97,7 +123,7 @@ impl Heap {
     /// `block` came from there, for this layout and account, on a heap of the same pool, was not freed since, and nobody uses it from now
     /// on.
     pub unsafe fn free_general(&self, block: NonNull<u8>, layout: Layout, account: AccountId) {
-        self.local.shared.accounts.add_as_owner(account, (layout.size() as u64).wrapping_neg());
+        self.local.shared.accounts.add_general_as_owner(account, (layout.size() as u64).wrapping_neg());
         // SAFETY: the caller's promise.
         unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
     }
@@ -132,7 +158,7 @@ impl Heap {
     }
 
     /// A block from what others freed, a new span, a new chunk, or, when the limit forbids that, from any free block that is
-    /// large enough, also in heaps that nobody uses now, or from what those have free as a whole.
+    /// large enough, or from what is free as a whole, also in heaps that nobody uses now.
     #[cold]
     fn grow(&self, class: Class) -> Result<NonNull<u8>, OutOfMemory> {
         if let Some(block) = self.local.refill(class) {
@@ -141,11 +167,22 @@ impl Heap {
         match self.pool.extend(&self.local) {
             Ok(()) => self.local.refill(class).ok_or_else(|| self.pool.out_of_memory(class.size)),
             Err(refused) => (self.local.scrape(class))
+                .or_else(|| self.grow_from_own(class))
                 .or_else(|| self.pool.scrape_parked(class))
                 .or_else(|| self.grow_from_parked(class))
                 .or_else(|| self.pool.scrape_lent(class))
                 .ok_or(OutOfMemory { asked_bytes: class.size as u64, ..refused }),
         }
+    }
+
+    /// A block from what this heap has free as a whole, in blocks that are too small.
+    fn grow_from_own(&self, class: Class) -> Option<NonNull<u8>> {
+        if !self.local.may_trim_bring(self.pool.usage().live_bytes) || self.trim(&|| false) == 0 {
+            return None;
+        }
+        self.local.expect_trims();
+        self.pool.extend(&self.local).ok()?;
+        self.local.refill(class)
     }
 
     /// A block from what the heaps that nobody uses now have free as a whole. They have not looked at what others freed of theirs.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ensilo_sync::CachePadded;
 
 use crate::account::Accounts;
-use crate::chunk::{self, CHUNK_BYTES};
+use crate::chunk::{self, CHUNK_BYTES, PIECE_BYTES};
 use crate::class::{CLASSES, Class};
 use crate::remote::{FreeBlock, RemoteBlocks, RemoteStack};
 
@@ -40,6 +40,8 @@ pub(crate) struct Local {
     extended_bytes: Cell<usize>,
     /// Blocks taken from the remote stack and not yet sorted into their lists.
     returned: Cell<RemoteBlocks>,
+    /// The most live bytes in the pool since this heap was last trimmed for want of memory and had nothing whole; 0 if it had.
+    live_bytes_max: Cell<u64>,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -69,6 +71,7 @@ impl Local {
             uncut: Uncut::new(),
             extended_bytes: Cell::new(0),
             returned: Cell::new(RemoteBlocks::none()),
+            live_bytes_max: Cell::new(0),
             shared: Arc::new(Shared {
                 accounts: Accounts::new(),
                 remote: CachePadded::new(RemoteStack::new()),
@@ -129,6 +132,20 @@ impl Local {
     pub(crate) fn extend(&self, (start, bytes): (NonNull<u8>, usize)) {
         self.uncut.set(start, bytes);
         self.extended_bytes.set(self.extended_bytes.get() + bytes);
+    }
+
+    /// Whether a trim for want of memory may bring something. If the last one did not, it may when a piece's worth of memory was freed since:
+    /// a trim takes time for every free block.
+    pub(crate) fn may_trim_bring(&self, live_bytes: u64) -> bool {
+        let most = self.live_bytes_max.get();
+        let may_bring = most == 0 || live_bytes + PIECE_BYTES as u64 <= most;
+        self.live_bytes_max.set(if may_bring { live_bytes } else { most.max(live_bytes) });
+        may_bring
+    }
+
+    /// The last trim has brought something: so may the next.
+    pub(crate) fn expect_trims(&self) {
+        self.live_bytes_max.set(0);
     }
 
     /// Whether the heap has so little that a piece of a shared chunk is enough.

@@ -37,6 +37,8 @@ pub struct Pool {
     mapped_bytes: AtomicU64,
     /// Of these, what others have taken elsewhere.
     outside_bytes: AtomicU64,
+    /// What heaps have taken of the reserve beside the limit.
+    reserve_bytes: AtomicU64,
     pub(crate) faults: Faults,
     large: LargeBlocks,
     heaps: Mutex<Heaps>,
@@ -44,6 +46,8 @@ pub struct Pool {
     lent: Mutex<Box<Local>>,
     /// A heap has found no block since somebody asked last.
     is_short: AtomicBool,
+    /// How often that was so.
+    shortages: AtomicU64,
     // Last: unmapped after everything that points into them.
     chunks: Mutex<Chunks>,
 }
@@ -53,6 +57,9 @@ const NO_LIMIT: u64 = u64::MAX;
 
 /// The part of the limit that what others take elsewhere may have in any case.
 const OUTSIDE_SHARE: u64 = 8;
+
+/// The part of the limit that is in reserve beside it.
+const RESERVE_SHARE: u64 = 16;
 
 #[derive(Default)]
 struct Heaps {
@@ -71,11 +78,13 @@ impl Pool {
             limit_bytes: AtomicU64::new(limit_bytes.unwrap_or(NO_LIMIT)),
             mapped_bytes: AtomicU64::new(0),
             outside_bytes: AtomicU64::new(0),
+            reserve_bytes: AtomicU64::new(0),
             faults: Faults::none(),
             large: LargeBlocks::default(),
             heaps: Mutex::default(),
             lent: Mutex::new(Box::new(Local::new())),
             is_short: AtomicBool::new(false),
+            shortages: AtomicU64::new(0),
             chunks: Mutex::default(),
         })
     }
@@ -96,15 +105,18 @@ impl Pool {
     /// What the pool holds now.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        let mut sum = Vec::new();
+        let (mut sum, mut general_bytes) = (Vec::new(), 0_u64);
         for shared in &self.heaps().all {
             shared.accounts.add_to(&mut sum);
+            general_bytes = general_bytes.wrapping_add(shared.accounts.general_bytes());
         }
         let in_advance_bytes = self.chunks().in_advance_bytes();
-        usage(self.mapped_bytes().saturating_sub(in_advance_bytes), &sum)
+        // The sum is negative for a moment when its parts were read around a move from heap to heap.
+        let general_bytes = general_bytes.cast_signed().max(0).cast_unsigned();
+        usage(self.mapped_bytes().saturating_sub(in_advance_bytes) + general_bytes, &sum)
     }
 
-    /// Bytes that the pool has taken from the system.
+    /// Bytes that the pool has taken from the system: what the limit bounds.
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
         self.mapped_bytes.load(Ordering::Relaxed)
@@ -170,9 +182,12 @@ impl Pool {
     /// Whether so much of what heaps hold is free that [`Heap::trim`] may bring something.
     #[must_use]
     pub fn is_sparse(&self) -> bool {
-        let spare_bytes = self.chunks().spare_bytes();
-        let live_bytes = self.usage().live_bytes;
-        let free_bytes = self.mapped_bytes().saturating_sub(spare_bytes + live_bytes);
+        let (spare_bytes, in_advance_bytes) = {
+            let chunks = self.chunks();
+            (chunks.spare_bytes(), chunks.in_advance_bytes())
+        };
+        let Usage { mapped_bytes, live_bytes, .. } = self.usage();
+        let free_bytes = (mapped_bytes + in_advance_bytes).saturating_sub(spare_bytes + live_bytes);
         free_bytes >= SPARSE_BYTES_MIN.max(live_bytes / SPARSE_SHARE)
     }
 
@@ -229,6 +244,23 @@ impl Pool {
         })
     }
 
+    /// Counts bytes of the reserve.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] when there are not so many left; nothing is counted.
+    pub(crate) fn take_reserve(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        let reserve = self.limit() / RESERVE_SHARE;
+        let taken = self.reserve_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+            taken.checked_add(bytes as u64).filter(|&sum| sum <= reserve)
+        });
+        taken.map(drop).map_err(|_| self.out_of_memory(bytes))
+    }
+
+    /// Ends the count of so many bytes of the reserve.
+    pub(crate) fn return_reserve(&self, bytes: usize) {
+        self.reserve_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
     /// From now on about one allocation of `one_in` fails, in an order that `seed` decides; none if `one_in` is 0.
     #[cfg(feature = "testing")]
     pub fn fail_one_in(&self, one_in: u64, seed: u64) {
@@ -259,7 +291,18 @@ impl Pool {
     /// Whether a heap has found no block since this was called last. Then the caller has heaps that are not in use
     /// [lend](Heap::lend) theirs.
     pub fn take_shortage(&self) -> bool {
-        self.is_short.load(Ordering::Relaxed) && self.is_short.swap(false, Ordering::Relaxed)
+        let is_short = self.is_short.load(Ordering::Relaxed) && self.is_short.swap(false, Ordering::Relaxed);
+        if is_short {
+            self.shortages.fetch_add(1, Ordering::Relaxed);
+        }
+        is_short
+    }
+
+    /// How often [`Pool::take_shortage`] has found one. A heap in use lends when this has changed, since nobody else can do it.
+    #[must_use]
+    #[inline]
+    pub fn shortages(&self) -> u64 {
+        self.shortages.load(Ordering::Relaxed)
     }
 
     /// Takes free blocks of a heap to lend them to others.

@@ -219,7 +219,8 @@ fn blocks_of_the_general_allocator_are_counted_like_others() {
     let pool = Pool::new(None);
     let (one, other) = (pool.heap(), pool.heap());
     let blocks: Vec<_> = (0..100).map(|_| one.allocate_general(layout(100), RECORDS).unwrap()).collect();
-    assert_eq!((pool.usage().of(RECORDS), pool.usage().mapped_bytes), (100 * 100, 0));
+    assert_eq!((pool.usage().of(RECORDS), pool.usage().mapped_bytes), (100 * 100, 100 * 100));
+    assert_eq!(pool.mapped_bytes(), 0, "the limit does not bound them");
     for block in blocks {
         // SAFETY: each block is freed once, with the layout and account that it was allocated for; any heap of the pool may do so.
         unsafe { other.free_general(block, layout(100), RECORDS) };

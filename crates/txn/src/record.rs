@@ -119,6 +119,21 @@ impl RecordPtr {
         Ok(unsafe { RecordPtr::begin(block, table, row_len_bytes, capacity_words, tid) })
     }
 
+    /// The same from the reserve beside the memory limit, to be freed by [`RecordPtr::free_reserve`].
+    #[cold]
+    pub(crate) fn allocate_reserve(
+        guard: &Guard<'_>,
+        table: TableId,
+        row_len_bytes: usize,
+        tid: TidWord,
+    ) -> Result<RecordPtr, OutOfMemory> {
+        let capacity_words = row_len_bytes.div_ceil(8);
+        let heap = guard.participant().heap();
+        let block = heap.allocate_reserve(layout_of(capacity_words), AccountId(table.0))?;
+        // SAFETY: the block is fresh, and was allocated for a record of this capacity.
+        Ok(unsafe { RecordPtr::begin(block, table, row_len_bytes, capacity_words, tid) })
+    }
+
     /// Makes a record of a block.
     ///
     /// # Safety
@@ -440,6 +455,17 @@ impl RecordPtr {
         let (layout, account) = self.block();
         // SAFETY: allocated with this layout and account in `allocate_general`; the caller vouches that nobody can reach it.
         unsafe { guard.participant().heap().free_general(self.0.cast(), layout, account) }
+    }
+
+    /// Frees a record of [`RecordPtr::allocate_reserve`].
+    ///
+    /// # Safety
+    /// No other thread has or can get the address.
+    #[cold]
+    pub(crate) unsafe fn free_reserve(self, guard: &Guard<'_>) {
+        let (layout, account) = self.block();
+        // SAFETY: allocated with this layout and account in `allocate_reserve`; the caller vouches that nobody can reach it.
+        unsafe { guard.participant().heap().free_reserve(self.0.cast(), layout, account) }
     }
 
     /// Whether the record is a committed deletion, which its deleter's unhook list owns.

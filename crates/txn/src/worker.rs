@@ -1,5 +1,6 @@
 //! A worker: one thread's way into the engine.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,18 +11,23 @@ use crate::engine::{Engine, Remains, Shared};
 use crate::history::TransactionRecord;
 use crate::protocol::Protocol;
 
+/// How often [`Heap::lend`](ensilo_slab::Heap::lend) asks whether it goes on, before a worker that lends between two transactions says no.
+const LEND_STEPS: u32 = 4;
+
 /// What stays of a worker when its thread leaves and another one takes over.
 pub(crate) struct WorkerState<P: Protocol> {
     pub(crate) participant: Participant,
     pub(crate) context: P::Context,
     /// The last tick after which this worker has freed all that was ripe: until the next one there is nothing to do.
     collected_at: Epoch,
+    /// The last shortage of memory in which this worker has lent what it had free.
+    lent_in: u64,
 }
 
 impl<P: Protocol> WorkerState<P> {
     pub(crate) fn new(participant: Participant) -> Self {
         let context = P::context(participant.heap().pool());
-        WorkerState { participant, context, collected_at: Epoch::new(0) }
+        WorkerState { participant, context, collected_at: Epoch::new(0), lent_in: 0 }
     }
 
     /// What waits to be freed, as far as `tick` tells.
@@ -49,6 +55,18 @@ impl<P: Protocol> WorkerState<P> {
         if P::collect(shared, &self.participant, &mut self.context) {
             self.collected_at = tick;
         }
+        if self.lent_in != self.participant.heap().pool().shortages() {
+            self.lend_some();
+        }
+    }
+
+    /// Lends some of the free memory, because others have found none.
+    #[cold]
+    fn lend_some(&mut self) {
+        let heap = self.participant.heap();
+        self.lent_in = heap.pool().shortages();
+        let steps = Cell::new(0);
+        heap.lend(&|| steps.replace(steps.get() + 1) >= LEND_STEPS);
     }
 }
 
@@ -91,6 +109,12 @@ impl<P: Protocol> Worker<P> {
     pub fn collect(&mut self) -> Remains {
         let (engine, state) = self.parts();
         state.collect(&engine.shared);
+        self.remains()
+    }
+
+    /// What waits to be freed.
+    pub fn remains(&mut self) -> Remains {
+        let (engine, state) = self.parts();
         state.remains(engine.shared.epochs.last_tick())
     }
 

@@ -58,6 +58,7 @@ impl<P: Protocol> Shared<P> {
     pub(super) fn fill_index(&self, table: &TableCore, index: &IndexCore) -> Result<()> {
         let mut after: Option<KeyBuf> = None;
         let mut batch_len = BATCH_LEN_MAX;
+        let mut has_freed_memory = false;
         loop {
             let filled = request::run(self, 0, &mut |_| (), |tx| {
                 table.check(&tx.inner)?;
@@ -67,11 +68,17 @@ impl<P: Protocol> Shared<P> {
             match filled {
                 Ok(Visible { value: Some(last), .. }) => {
                     after = Some(last);
+                    has_freed_memory = false;
                     batch_len = (batch_len * 2).min(BATCH_LEN_MAX);
                 }
                 Ok(Visible { value: None, .. }) => return Ok(()),
                 // Fewer rows meet fewer writers; with one row some attempt gets through.
                 Err(undone) if undone.is_conflict() => batch_len = (batch_len / 2).max(1),
+                Err(undone)
+                    if undone.is_out_of_memory() && !has_freed_memory && self.free_memory_of_all() =>
+                {
+                    has_freed_memory = true;
+                }
                 Err(undone) => return Err(undone.answer(self, Durability::Stored)),
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ensilo_row::{IndexSchema, Schema};
-use ensilo_txn::{Place, Protocol, TableId};
+use ensilo_txn::{Place, Protocol, Store, TableId};
 
 use super::{Changes, IndexCore, IndexState, SYSTEM_PREFIX, StoreKind, TableCore};
 use crate::durability::{Durability, answer};
@@ -41,12 +41,12 @@ impl<P: Protocol> Shared<P> {
         schema: Schema,
         stores: &mut Vec<TableId>,
     ) -> Result<Arc<TableCore>> {
-        let store = changes.new_store(&self.engine, StoreKind::Table)?;
+        let store = self.new_store(changes, StoreKind::Table)?;
         stores.push(store.id());
         let table = TableCore::new(self.id(), schema.name().into(), schema, store);
         let mut indexes = Vec::new();
         for (number, schema) in table.schema.indexes().iter().enumerate() {
-            let store = changes.new_store(&self.engine, StoreKind::Index)?;
+            let store = self.new_store(changes, StoreKind::Index)?;
             stores.push(store.id());
             let index = IndexCore::new(self.id(), schema.clone(), store, Some(number));
             // Rows and entries of an index that is as old as its table appear at the same points in time.
@@ -56,6 +56,14 @@ impl<P: Protocol> Shared<P> {
         self.change_rows(|tx| self.catalog.system.insert_table(tx, &table, &indexes))?;
         table.indexes.publish(indexes, self.engine.epochs());
         Ok(Arc::new(table))
+    }
+
+    /// Makes an empty store; at the memory limit after what can be freed was freed.
+    fn new_store(&self, changes: &mut Changes, kind: StoreKind) -> Result<Arc<Store>> {
+        match changes.new_store(&self.engine, kind) {
+            Err(Error::OutOfMemory(_)) if self.free_memory_of_all() => changes.new_store(&self.engine, kind),
+            outcome => outcome,
+        }
     }
 
     /// Drops a table and its indexes.
@@ -107,7 +115,7 @@ impl<P: Protocol> Shared<P> {
             return Err(Error::IndexExists(Name::new(schema.name())));
         }
         table.current_schema().with_index(schema.clone()).map_err(Error::from_schema)?;
-        let store = changes.new_store(&self.engine, StoreKind::Index)?;
+        let store = self.new_store(&mut changes, StoreKind::Index)?;
         let index = Arc::new(IndexCore::new(self.id(), schema, store, None));
         indexes.push(Arc::clone(&index));
         table.indexes.publish(indexes, self.engine.epochs());

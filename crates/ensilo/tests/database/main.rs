@@ -1,6 +1,7 @@
 //! The database as its users see it.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod at_the_limit;
 mod catalog;
 mod collection;
 mod dynamic;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ensilo::{Durability, Error};
+use ensilo::{Durability, Error, Order};
 use ensilo_test_disk::SimulatedDisk;
 
 use super::*;
@@ -54,4 +54,53 @@ fn at_the_limit_rows_with_index_entries_are_deleted_and_others_inserted_and_reco
     let db = open_with(options(), &disk).unwrap();
     let ids: Vec<u32> = all_rows(&db).iter().map(|row| row.id).collect();
     assert_eq!(ids, (count..count + 100).collect::<Vec<_>>());
+}
+
+#[test]
+fn at_the_limit_a_durable_database_is_changed_stored_and_copied_as_ever() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let options = || options().memory_limit_bytes(8 << 20).epochs_per_snapshot(2);
+    let db = open_with(options(), &disk).unwrap();
+    let accounts = db.create_table::<Account>().unwrap();
+    let events = db.create_table::<Event>().unwrap();
+    db.transact(|tx| events.insert(tx, &Event { what: "one".repeat(1000) }).map(|_| ())).unwrap();
+    // An index over the notes takes about as much as the rows: they differ at their beginnings.
+    let long = |id: u32| Account { note: format!("{id:08}{}", "x".repeat(1000)), ..account(id) };
+    let insert = |id| {
+        db.request().durability(Durability::Visible).transact(|tx| accounts.insert(tx, &long(id)).map(|_| ()))
+    };
+    let count = (0..).take_while(|&id| insert(id).is_ok()).count() as u32;
+    while db.snapshot(|snapshot| accounts.scan().count(snapshot)).unwrap() < count as usize {
+        thread::yield_now();
+    }
+    let mut expected: Vec<_> = (0..count).map(long).collect();
+    db.checkpoint().unwrap();
+    for id in 0..50 {
+        db.transact(|tx| accounts.update(tx, id, |row: &mut Balance| row.balance += 1)).unwrap();
+        expected[id as usize].balance += 1;
+    }
+    db.backup("/copy").unwrap();
+    // What needs more memory is refused, and neither this process nor the next one shows anything of it.
+    assert!(matches!(
+        db.create_index("account", "by_note", [("note", Order::Ascending)]),
+        Err(Error::OutOfMemory(_))
+    ));
+    let grown = db.transact(|tx| {
+        for id in 0..20 {
+            accounts.update(tx, id, |row: &mut Account| row.note.push_str(&"y".repeat(20_000)))?;
+        }
+        Ok(())
+    });
+    assert!(matches!(grown, Err(Error::OutOfMemory(_))), "{grown:?}");
+    db.drop_index("account", "by_owner").unwrap();
+    db.drop_table("event").unwrap();
+    db.checkpoint().unwrap();
+    assert_eq!(all_rows(&db), expected);
+    db.close().unwrap();
+    let db = open_with(options(), &disk).unwrap();
+    assert_eq!(all_rows(&db), expected);
+    assert_eq!(db.list_tables().unwrap(), ["account"]);
+    let copy = options().open_with(Arc::clone(&disk) as Arc<dyn Disk>, Path::new("/copy")).unwrap();
+    assert_eq!(all_rows(&copy), expected);
+    assert!(copy.schema("account").unwrap().indexes().iter().any(|index| index.name() == "by_owner"));
 }

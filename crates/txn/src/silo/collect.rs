@@ -43,6 +43,8 @@ const OVERDUE_PER_OBJECT: usize = 64;
 pub(super) enum Retired {
     /// A copy, which only a `previous` link reaches.
     Copy(RecordPtr),
+    /// The same from the reserve beside the memory limit.
+    ReserveCopy(RecordPtr),
     /// What stands for a version whose row its deleted record keeps. Only a `previous` link reaches it.
     Mark(RecordPtr),
     /// A record that once stood in the tree.
@@ -129,6 +131,11 @@ fn free_version<V: Variant>(guard: &Guard<'_>, context: &mut Context, retired: R
             context.counters.version_freed(record.size_bytes());
             // SAFETY: only `previous` links lead to a copy, and only snapshots before its successor follow them; none is left.
             unsafe { memory::free::<V>(record, guard) }
+        }
+        Retired::ReserveCopy(record) => {
+            context.counters.version_freed(record.size_bytes());
+            // SAFETY: as for a copy.
+            unsafe { memory::free_reserve(record, guard) }
         }
         Retired::Mark(mark) => {
             context.counters.version_freed(mark.size_bytes());

@@ -249,6 +249,8 @@ impl<V: Variant> Transaction<'_, V> {
                 Spare::None => {}
                 // SAFETY: as below.
                 Spare::Mark(mark) => unsafe { memory::free_mark(mark, &self.guard) },
+                // SAFETY: as below.
+                Spare::ReserveVersion(record) => unsafe { memory::free_reserve(record, &self.guard) },
                 // SAFETY: reserved by this commit and not yet linked anywhere.
                 Spare::Version(record) | Spare::Replacement(record, _) => unsafe {
                     memory::free::<V>(record, &self.guard)
@@ -279,7 +281,10 @@ impl<V: Variant> Transaction<'_, V> {
         }
         match write.change {
             Change::Delete => memory::allocate_mark(&self.guard).map(Spare::Mark).map_err(out_of_memory),
-            _ => self.allocate(record, row_len).map(Spare::Version),
+            _ => self.allocate(record, row_len).map(Spare::Version).or_else(|_| {
+                let reserve = memory::allocate_reserve(&self.guard, record.table(), row_len);
+                reserve.map(Spare::ReserveVersion).map_err(out_of_memory)
+            }),
         }
     }
 
@@ -303,8 +308,18 @@ impl<V: Variant> Transaction<'_, V> {
         for at in 0..self.context.writes.len() {
             let write = self.context.writes[at];
             match write.spare {
-                Spare::Version(copy) => self.keep_version(write.record, copy, write.observed, snapshot),
-                Spare::Mark(mark) => self.keep_mark(write.record, mark, write.observed, snapshot),
+                Spare::Version(copy) => {
+                    write.record.push_version(copy, write.observed);
+                    self.keep(copy, Retired::Copy(copy), snapshot);
+                }
+                Spare::ReserveVersion(copy) => {
+                    write.record.push_version(copy, write.observed);
+                    self.keep(copy, Retired::ReserveCopy(copy), snapshot);
+                }
+                Spare::Mark(mark) => {
+                    write.record.push_mark(mark, write.observed);
+                    self.keep(mark, Retired::Mark(mark), snapshot);
+                }
                 Spare::None | Spare::Replacement(..) => {}
             }
             match write.change {
@@ -355,18 +370,11 @@ impl<V: Variant> Transaction<'_, V> {
         }
     }
 
+    /// Keeps a version that was just linked until no snapshot reads it.
     #[inline]
-    fn keep_version(&mut self, record: RecordPtr, copy: RecordPtr, word: TidWord, snapshot: Epoch) {
-        record.push_version(copy, word);
-        self.context.counters.version_kept(copy.size_bytes());
-        self.context.garbage.versions.push(snapshot, Retired::Copy(copy));
-    }
-
-    #[inline]
-    fn keep_mark(&mut self, record: RecordPtr, mark: RecordPtr, word: TidWord, snapshot: Epoch) {
-        record.push_mark(mark, word);
-        self.context.counters.version_kept(mark.size_bytes());
-        self.context.garbage.versions.push(snapshot, Retired::Mark(mark));
+    fn keep(&mut self, version: RecordPtr, retired: Retired, snapshot: Epoch) {
+        self.context.counters.version_kept(version.size_bytes());
+        self.context.garbage.versions.push(snapshot, retired);
     }
 
     /// Puts `replacement` into the tree in place of the record of write `at`, which stays as its previous version.

@@ -110,6 +110,8 @@ pub(super) enum Spare {
     None,
     /// Takes a copy of the old version.
     Version(RecordPtr),
+    /// The same from the reserve beside the memory limit.
+    ReserveVersion(RecordPtr),
     /// Stands for the old version, whose row the deleted record keeps.
     Mark(RecordPtr),
     /// Replaces the record in the tree of that store.

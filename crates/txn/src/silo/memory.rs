@@ -38,6 +38,27 @@ pub(super) unsafe fn free<V: Variant>(record: RecordPtr, guard: &Guard<'_>) {
     unsafe { if V::SLABS { record.free(guard) } else { record.free_general(guard) } }
 }
 
+/// A record for the version that an overwrite supersedes, from a reserve beside the memory limit: at the limit rows can be overwritten as long
+/// as that lasts.
+#[cold]
+pub(super) fn allocate_reserve(
+    guard: &Guard<'_>,
+    table: TableId,
+    row_len_bytes: usize,
+) -> Result<RecordPtr, OutOfMemory> {
+    RecordPtr::allocate_reserve(guard, table, row_len_bytes, TidWord::PLACEHOLDER)
+}
+
+/// Frees a record of the reserve that was never linked, or that nobody can reach any more.
+///
+/// # Safety
+/// No other thread has or can get the address, and it came from [`allocate_reserve`].
+#[cold]
+pub(super) unsafe fn free_reserve(record: RecordPtr, guard: &Guard<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe { record.free_reserve(guard) }
+}
+
 /// A mark for the version that a deletion supersedes. It does not come from the memory that the limit bounds.
 #[inline]
 pub(super) fn allocate_mark(guard: &Guard<'_>) -> Result<RecordPtr, OutOfMemory> {
@@ -98,6 +119,8 @@ pub(super) fn free_all<V: Variant>(participant: &Participant, context: &mut Cont
         match version {
             // SAFETY: O1: the list owns the mark, once, and nobody is left who could reach it.
             Retired::Mark(mark) => unsafe { free_mark(mark, &guard) },
+            // SAFETY: as for a mark.
+            Retired::ReserveCopy(record) => unsafe { free_reserve(record, &guard) },
             Retired::Copy(record) | Retired::Replaced(record) => records.push(record),
         }
     }

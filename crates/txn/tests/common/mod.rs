@@ -14,7 +14,10 @@ use ensilo_txn::{
 pub(crate) const EPOCHS_PER_SNAPSHOT: u64 = 5;
 
 pub(crate) fn manual_engine<P: Protocol>() -> Arc<Engine<P>> {
-    let mut options = EngineOptions::default();
+    manual_engine_of(EngineOptions::default())
+}
+
+pub(crate) fn manual_engine_of<P: Protocol>(mut options: EngineOptions) -> Arc<Engine<P>> {
     options.epochs = EpochOptions {
         epoch_interval: Duration::from_millis(1),
         epochs_per_snapshot: EPOCHS_PER_SNAPSHOT,
