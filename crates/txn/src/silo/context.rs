@@ -410,7 +410,8 @@ impl Context {
     fn map_writes(&mut self) {
         let last = self.writes.len() - 1;
         let first = if last == WALKED_MAX { 0 } else { last };
-        for (at, write) in (0..).zip(&*self.writes).skip(first) {
+        // Begins there instead of skipping what comes before, which is a walk.
+        for (at, write) in (first as u32..).zip(&self.writes[first..]) {
             self.written.insert(write.record.address(), at);
         }
     }

@@ -84,7 +84,7 @@ impl Context {
     fn map_keys(&mut self) -> Result<(), Abort> {
         let Context { writes, keys, lost, held, .. } = self;
         held.add(lost.keys.growth_bytes(writes.len() - lost.mapped))?;
-        for (at, write) in (0..).zip(&**writes).skip(lost.mapped) {
+        for (at, write) in (lost.mapped as u32..).zip(&writes[lost.mapped..]) {
             let hash = hash_of(write.record.table(), write.key.of(keys));
             if lost.keys.get(hash).is_none() {
                 lost.keys.insert(hash, at);
