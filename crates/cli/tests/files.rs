@@ -139,11 +139,15 @@ fn what_can_be_read_of_a_damaged_checkpoint_is_saved_and_the_rest_is_listed() {
     let short = ["--seconds", "0.2", "--warmup", "0", "--no-checkpoints", "--quiet", "--no-check"];
     told(0, &[&["bench", "ycsb"][..], &rows, &short, &["--data-dir"]].concat(), &[&database]);
     told(0, &["checkpoint", "create"], &[&database]);
+    let untouched = told(0, &["salvage"], &[&database, &directory.join("untouched")]);
+    assert!(untouched.contains("nothing is lost") && !untouched.contains("damaged: "), "{untouched}");
     let parts = fs::read_dir(database.join("checkpoint-1")).unwrap().map(|entry| entry.unwrap().path());
     let part = parts.max_by_key(|part| fs::metadata(part).unwrap().len()).unwrap();
     let name = part.file_name().unwrap().to_str().unwrap().to_owned();
     let mut bytes = fs::read(&part).unwrap();
-    bytes[4096 + 1000] ^= 1;
+    // Behind the blocks with definitions.
+    let at = bytes.len() - 1000;
+    bytes[at] ^= 1;
     fs::write(&part, bytes).unwrap();
     // An opening, `verify` and `repair` name it, and what can be done.
     for command in [&["verify"][..], &["checkpoint", "create"], &["repair", "--accept-loss-after-epoch", "9"]]
@@ -152,7 +156,8 @@ fn what_can_be_read_of_a_damaged_checkpoint_is_saved_and_the_rest_is_listed() {
         assert!(refused.contains(&name) && refused.contains("ensilo salvage"), "{command:?}: {refused}");
     }
     let target = directory.join("saved");
-    let saved = told(0, &["salvage"], &[&database, &target]);
+    let saved = told(3, &["salvage"], &[&database, &target]);
+    assert!(saved.contains("rows are lost") && !saved.contains("ensilo salvage"), "{saved}");
     let (lost, kept) = (number_before(&saved, " records in"), number_before(&saved, " rows saved, "));
     assert!(lost > 0 && kept > 0 && lost + kept == 20_000, "{saved}");
     assert!(saved.contains(&name) && saved.contains("(usertable)") && saved.contains("before "), "{saved}");
@@ -160,7 +165,48 @@ fn what_can_be_read_of_a_damaged_checkpoint_is_saved_and_the_rest_is_listed() {
     told(0, &["checkpoint", "create"], &[&target]);
     assert!(told(0, &["checkpoint", "list"], &[&target]).contains(&format!(": {kept} rows")));
     assert!(told(1, &["salvage"], &[&database, &target]).contains("name another directory"));
-    assert!(told(0, &["salvage", "--help"], &[]).contains("What is lost is listed"));
+    let help = told(0, &["salvage", "--help"], &[]);
+    assert!(
+        ["0 everything", "1 failed", "2 bad", "3 saved", "4 saved"].iter().all(|code| help.contains(code))
+    );
+}
+
+#[test]
+fn definitions_and_the_manifest_stand_twice() {
+    let directory = Directory::new("twice");
+    let database = database(&directory);
+    told(0, &["checkpoint", "create"], &[&database]);
+    let listed = told(0, &["checkpoint", "list"], &[&database]);
+    assert!(listed.contains("copies.ckpt: 1 rows that others have too"), "{listed}");
+    let flip = |file: &Path, at: usize| {
+        let mut bytes = fs::read(file).unwrap();
+        bytes[at] ^= 1;
+        fs::write(file, bytes).unwrap();
+    };
+    let manifest = database.join("MANIFEST");
+    flip(&manifest, 40);
+    for command in [&["verify"][..], &["checkpoint", "create"], &["repair", "--accept-loss-after-epoch", "9"]]
+    {
+        let said = told(1, command, &[&database]);
+        assert!(said.contains("MANIFEST") && said.contains("copy MANIFEST.copy to MANIFEST"), "{said}");
+    }
+    let saved = told(0, &["salvage"], &[&database, &directory.join("by-copy")]);
+    assert!(saved.contains("its copy was taken") && saved.contains("nothing is lost"), "{saved}");
+    assert!(told(0, &["verify"], &[&directory.join("by-copy")]).contains("with 501 rows"));
+    fs::copy(database.join("MANIFEST.copy"), &manifest).unwrap();
+    assert!(told(0, &["verify"], &[&database]).contains("with 501 rows"));
+    // Each block with the definition, and then both.
+    for (file, target, code) in [("part-0.ckpt", "one", 0), ("copies.ckpt", "both", 4)] {
+        flip(&database.join("checkpoint-1").join(file), 4096 + 80);
+        let said = told(1, &["verify"], &[&database]);
+        assert!(said.contains(file) && said.contains("ensilo salvage"), "{said}");
+        let target = directory.join(target);
+        let saved = told(code, &["salvage"], &[&database, &target]);
+        assert!(saved.contains(": 500 rows saved") && saved.contains("unreadable: 1 records in"), "{saved}");
+        assert_eq!(saved.contains("(usertable)"), code == 0, "{saved}");
+        assert_eq!(saved.contains("but its definition is lost"), code == 4, "{saved}");
+        assert!(told(0, &["log", "dump"], &[&target.join("checkpoint-1/part-0.ckpt")]).contains("put "));
+    }
 }
 
 #[test]

@@ -17,12 +17,12 @@ pub use format::{
     write_bytes_max,
 };
 pub use recovery::{
-    BackedUp, CheckedFile, CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, Consequence, Damage,
-    DatabaseFiles, Dumped, Finding, FinishedCheckpoint, Found, GenerationOptions, GivenUp,
-    InstalledCheckpoint, LostRecords, NewGeneration, NewLogger, OpenError, Progress, ProgressReport,
-    ReadOnlyFiles, RecordKey, Repaired, Replay, ReplayError, Replayed, Salvaged, SalvagedTable, Verified,
-    WrittenParts, backup, check_file, create_log_file, dump, inspect, inspect_read_only, log_identity,
-    manifest_of, repair, salvage, verify,
+    BackedUp, CheckedFile, CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, Consequence,
+    DEFINITION_TABLES, Damage, DatabaseFiles, Dumped, Finding, FinishedCheckpoint, Found, GenerationOptions,
+    GivenUp, InstalledCheckpoint, Loss, NewGeneration, NewLogger, OpenError, Progress, ProgressReport,
+    ReadOnlyFiles, RecordKey, Repaired, Replay, ReplayError, Replayed, Salvaged, SalvagedTable,
+    UnreadableRecords, Verified, WrittenParts, backup, check_file, create_log_file, dump, inspect,
+    inspect_read_only, log_identity, manifest_of, repair, salvage, verify,
 };
 pub use runtime::{
     Callback, EpochClock, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError, Stored, Watcher,

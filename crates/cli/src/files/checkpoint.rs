@@ -63,13 +63,15 @@ fn list(manifest: &Manifest) -> ExitCode {
 /// What a manifest says of a checkpoint.
 pub(super) fn checkpoint_lines(checkpoint: &CheckpointEntry) -> Vec<String> {
     let CheckpointEntry { id, begin_epoch, end_epoch, parts, tables } = checkpoint;
-    let (rows, bytes) =
-        parts.iter().fold((0, 0), |(rows, bytes), part| (rows + part.records, bytes + part.bytes));
+    let rows = checkpoint.records();
+    let bytes: u64 = parts.iter().map(|part| part.bytes).sum();
     let head = format!(
         "checkpoint {id}: {rows} rows, {bytes} bytes; begun in epoch {begin_epoch}, complete with the log up to epoch {end_epoch}"
     );
-    let parts =
-        parts.iter().map(|part| format!("  {}: {} rows, {} bytes", part.path, part.records, part.bytes));
+    let parts = parts.iter().map(|part| {
+        let again = if part.is_copy() { " that others have too" } else { "" };
+        format!("  {}: {} rows{again}, {} bytes", part.path, part.records, part.bytes)
+    });
     let tables = tables.iter().map(|(table, rows)| format!("  table {table}: {rows} rows"));
     std::iter::once(head).chain(parts).chain(tables).collect()
 }

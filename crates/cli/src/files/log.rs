@@ -281,7 +281,9 @@ fn verify_file(file: &LogFile, output: &mut Output) -> Result<bool, OpenError> {
 /// Whether neither the name nor the bytes of a file are those of one that belongs to a database.
 fn is_something_else(damage: &Damage) -> bool {
     let name = damage.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let is_ours = name == "MANIFEST" || name.ends_with(".ckpt") || LogFileName::parse(name).is_some();
+    let is_ours = ["MANIFEST", "MANIFEST.copy"].contains(&name)
+        || name.ends_with(".ckpt")
+        || LogFileName::parse(name).is_some();
     !is_ours && matches!(damage.finding, Finding::Header(HeaderDamage::Magic | HeaderDamage::Short))
 }
 

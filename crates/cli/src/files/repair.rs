@@ -15,12 +15,12 @@ use crate::output::{Output, failed};
 #[command(after_help = "\
 What `ensilo verify` names as lost stays lost: a repair makes the rest usable again. It gives up every transaction
 after the epoch that is accepted, also those that could still be read, so that what remains is one consistent point.
-All files are first copied to before-repair-<n> in the database's directory. Damage of a checkpoint no repair mends: see
-`ensilo salvage`.
+All files are first copied to before-repair-<n> in the database's directory. Damage of a checkpoint or the manifest no
+repair mends: see `ensilo salvage`.
 
-To undo a repair, close the database, remove its MANIFEST, its log files and OWNER beside them, and its checkpoints, and
-move what before-repair-<n> holds into their places; elsewhere-<k> in it has the files of a log directory outside, which
-the repair has named.
+To undo a repair, close the database, remove its MANIFEST and MANIFEST.copy, its log files and OWNER beside them, and its
+checkpoints, and move what before-repair-<n> holds into their places; elsewhere-<k> in it has the files of a log directory
+outside, which the repair has named.
 
 Exit codes: 0 repaired; 1 refused or failed, the database is as it was; 2 bad parameters.")]
 pub(crate) struct RepairArguments {
@@ -45,7 +45,7 @@ pub(crate) fn repair(arguments: &RepairArguments) -> ExitCode {
     };
     let mut output = Output::new();
     for damage in &repaired.damages {
-        output.line(format_args!("damaged: {damage}"));
+        output.line(format_args!("damaged: {}", damage.place_and_finding()));
     }
     output.line(format_args!("given up: every transaction after epoch {}", repaired.kept_to));
     let given_up = repaired.given_up;

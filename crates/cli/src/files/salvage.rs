@@ -7,27 +7,39 @@ use std::sync::Arc;
 
 use clap::Args;
 use ensilo::{Database, Error, IndexState};
-use ensilo_log::{LostRecords, RecordKey, Salvaged, SalvagedTable};
+use ensilo_log::{DEFINITION_TABLES, Loss, RecordKey, Salvaged, SalvagedTable, UnreadableRecords};
 
 use super::log::hexadecimal;
 use super::shown_disk::ShownDisk;
 use crate::output::{Output, failed};
 
-/// The tables that hold the definitions of the others, and of their indexes.
-const SYSTEM_TABLES: [(u32, &str); 2] = [(1, "definitions of tables"), (3, "definitions of indexes")];
+/// What the tables of [`DEFINITION_TABLES`] hold.
+const DEFINITIONS: [&str; 2] = ["definitions of tables", "definitions of indexes"];
+
+/// The exit code when a new database was made, but rows are lost.
+const ROWS_LOST: u8 = 3;
+
+/// The exit code when a new database was made, but definitions of tables or indexes are lost.
+const DEFINITIONS_LOST: u8 = 4;
 
 /// Arguments of `ensilo salvage`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Where a checkpoint is damaged no repair brings back what is lost. A salvage reads every row that can be read, from the
 valid blocks of the checkpoint and from the log as far as it counts, and makes a new database of them. The damaged one is
-only read; it must not be open, except for reading only. What is lost is listed: for each place that cannot be read how
-many records, and the keys (table and hexadecimal digits, as `ensilo log dump` shows them) between which they lie; then
-each table. Rows that changed since the checkpoint are in the log, and are saved. Rows of a table whose definition is lost
-cannot be read. As much memory is needed as the rows take.
+only read; it must not be open, except for reading only. Each place that cannot be read is listed, with the number of its
+records and the keys (table and hexadecimal digits, as `ensilo log dump` shows them) between which they lie; then each
+table, with how many of its rows are saved and lost. Rows that changed since the checkpoint are in the log, and are saved.
+The definitions of tables and indexes stand in a checkpoint twice, and are lost only if both places are damaged; earlier
+versions wrote them once. Where the manifest is damaged, a salvage goes by MANIFEST.copy beside it. As much memory is
+needed as the rows take.
 
-Exit codes: 0 saved, whatever is lost is listed; 1 failed: an unfinished new database is removed, a finished one that
-could not be opened or described stays; 2 bad parameters.")]
+Rows of a table whose definition is lost cannot be read. They are in the new database's checkpoint, where `ensilo log dump`
+shows them, until that database makes its own next checkpoint.
+
+Exit codes: 0 everything is saved; 1 failed: an unfinished new database is removed, a finished one that could not be read
+or described stays; 2 bad parameters; 3 saved, but rows are lost, as listed; 4 saved, but definitions of tables or indexes
+are lost, as listed, and perhaps rows too.")]
 pub(crate) struct SalvageArguments {
     /// The damaged database
     #[arg(value_name = "DIR")]
@@ -54,10 +66,27 @@ pub(crate) fn salvage(arguments: &SalvageArguments) -> ExitCode {
     match opened {
         Ok(opened) => {
             opened.broken_indexes.iter().for_each(|index| output.line(format_args!("{index}")));
-            output.line(format_args!("new database, which was opened: {}", arguments.target.display()));
-            ExitCode::SUCCESS
+            output.line(format_args!("{}", verdict(salvaged.loss())));
+            output.line(format_args!("new database, which was read whole: {}", arguments.target.display()));
+            exit_code(salvaged.loss())
         }
         Err(error) => failed(error),
+    }
+}
+
+fn verdict(loss: Loss) -> &'static str {
+    match loss {
+        Loss::Nothing => "nothing is lost",
+        Loss::Rows => "rows are lost",
+        Loss::Definitions => "definitions of tables or indexes are lost",
+    }
+}
+
+fn exit_code(loss: Loss) -> ExitCode {
+    match loss {
+        Loss::Nothing => ExitCode::SUCCESS,
+        Loss::Rows => ExitCode::from(ROWS_LOST),
+        Loss::Definitions => ExitCode::from(DEFINITIONS_LOST),
     }
 }
 
@@ -70,7 +99,8 @@ struct Opened {
 }
 
 fn look_into(target: &Path) -> Result<Opened, Error> {
-    let database = Database::open(target)?;
+    // An opening that writes would make an end to rows without a definition.
+    let database = Database::options().read_only(true).open(target)?;
     let tables = database.statistics()?.tables;
     database.close()?;
     let broken = tables.iter().flat_map(|table| {
@@ -87,9 +117,19 @@ fn look_into(target: &Path) -> Result<Opened, Error> {
 
 /// All that is to be said.
 fn lines(salvaged: &Salvaged, names: &BTreeMap<u32, String>) -> Vec<String> {
-    let mut lines: Vec<String> = salvaged.damages.iter().map(|damage| format!("damaged: {damage}")).collect();
-    lines.extend(salvaged.lost.iter().map(|lost| lost_line(lost, names)));
-    lines.extend(salvaged.tables.iter().map(|table| table_line(table, names)));
+    let damages = salvaged.manifest.iter().chain(&salvaged.damages);
+    let mut lines: Vec<String> =
+        damages.map(|damage| format!("damaged: {}", damage.place_and_finding())).collect();
+    if salvaged.manifest.is_some() {
+        lines.push(
+            "instead of the manifest its copy was taken, written when the database was last opened or its checkpoint made: what was \
+             stored since is known from the log alone, and if that was replaced by an older one nothing shows it"
+                .to_owned(),
+        );
+    }
+    lines.extend(salvaged.unreadable.iter().map(|place| unreadable_line(place, names)));
+    let is_sure = salvaged.loss() != Loss::Definitions;
+    lines.extend(salvaged.tables.iter().map(|table| table_line(table, names, is_sure)));
     lines.push(format!("saved: changes up to epoch {}", salvaged.kept_to));
     if salvaged.stored_to > salvaged.kept_to {
         let given_up = salvaged.given_up;
@@ -106,22 +146,23 @@ fn lines(salvaged: &Salvaged, names: &BTreeMap<u32, String>) -> Vec<String> {
     lines
 }
 
-fn lost_line(lost: &LostRecords, names: &BTreeMap<u32, String>) -> String {
-    let LostRecords { file, offset, end, records, after, before } = lost;
+fn unreadable_line(place: &UnreadableRecords, names: &BTreeMap<u32, String>) -> String {
+    let UnreadableRecords { file, offset, end, records, after, before } = place;
     let records = records.map_or("records".to_owned(), |records| format!("{records} records"));
     let key = |key: &Option<RecordKey>, none: &str| match key {
         Some(key) => format!("{} key {}", named(key.table, names), hexadecimal(&key.key)),
         None => none.to_owned(),
     };
     format!(
-        "lost: {records} in {}, bytes {offset} to {end}, after {} and before {}",
+        "unreadable: {records} in {}, bytes {offset} to {end}, after {} and before {}",
         file.display(),
         key(after, "its beginning"),
         key(before, "its end")
     )
 }
 
-fn table_line(table: &SalvagedTable, names: &BTreeMap<u32, String>) -> String {
+/// What became of a table. `is_sure` says that no definition is lost.
+fn table_line(table: &SalvagedTable, names: &BTreeMap<u32, String>, is_sure: bool) -> String {
     let SalvagedTable { table: number, rows, lost_records, incomplete_rows, .. } = *table;
     let mut line = format!("{}: {rows} rows saved", named(number, names));
     if lost_records > 0 {
@@ -130,14 +171,19 @@ fn table_line(table: &SalvagedTable, names: &BTreeMap<u32, String>) -> String {
     if incomplete_rows > 0 {
         line += &format!(", {incomplete_rows} rows lost of which only changes are left");
     }
-    if !names.contains_key(&number) && SYSTEM_TABLES.iter().all(|(system, _)| *system != number) {
-        line += "; but its definition is lost, and without it none of its rows can be read";
+    if !names.contains_key(&number) && !DEFINITION_TABLES.contains(&number) {
+        line += match is_sure {
+            true => "; but it was dropped",
+            false => {
+                "; but its definition is lost, unless it was dropped, and without it none of its rows can be read"
+            }
+        };
     }
     line
 }
 
 fn named(table: u32, names: &BTreeMap<u32, String>) -> String {
-    let system = SYSTEM_TABLES.iter().find(|(system, _)| *system == table).map(|(_, name)| *name);
+    let system = DEFINITION_TABLES.iter().position(|&system| system == table).map(|at| DEFINITIONS[at]);
     match names.get(&table).map(String::as_str).or(system) {
         Some(name) => format!("table {table} ({name})"),
         None => format!("table {table}"),

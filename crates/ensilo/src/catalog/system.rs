@@ -6,10 +6,12 @@
 //! | `ensilo.tables` | `store` u32 | `name` text (unique index `by_name`), `schema` bytes: the schema as the table was created with |
 //! | `ensilo.indexes` | `table` u32, `store` u32 | `name` text, `definition` bytes: a schema with this one index |
 //!
-//! Their rows are written by ordinary transactions, so that the log and checkpoints will hold them like all others.
+//! Their rows are written by ordinary transactions, so that the log and checkpoints hold them like all others; checkpoints hold them twice,
+//! because without them no other row can be read.
 
 use std::sync::Arc;
 
+use ensilo_log::DEFINITION_TABLES;
 use ensilo_row::{ColumnType, Order, Schema, SchemaError, Value};
 use ensilo_txn::{Engine, Protocol, TableId};
 
@@ -40,7 +42,8 @@ impl SystemTables {
             .column("definition", ColumnType::Bytes)
             .key([("table", Order::Ascending), ("store", Order::Ascending)])
             .build();
-        let tables = system_table(engine, database, TableId(1), tables_schema)?;
+        let [tables_id, indexes_id] = DEFINITION_TABLES.map(TableId);
+        let tables = system_table(engine, database, tables_id, tables_schema)?;
         let by_name = tables.schema.indexes().iter().enumerate().map(|(number, schema)| {
             let store = new_store(engine, TableId(2))?;
             let index = IndexCore::new(database, schema.clone(), store, Some(number));
@@ -48,7 +51,7 @@ impl SystemTables {
             Ok(Arc::new(index))
         });
         tables.indexes.publish(by_name.collect::<Result<_>>()?, engine.epochs());
-        let indexes = system_table(engine, database, TableId(3), indexes_schema)?;
+        let indexes = system_table(engine, database, indexes_id, indexes_schema)?;
         Ok(SystemTables { tables, indexes })
     }
 

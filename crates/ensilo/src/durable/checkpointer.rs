@@ -113,7 +113,7 @@ impl Checkpoint {
             id: entry.id,
             begin_epoch: entry.begin_epoch.get(),
             bytes: entry.parts.iter().map(|part| part.bytes).sum(),
-            rows: entry.parts.iter().map(|part| part.records).sum(),
+            rows: entry.records(),
             files_removed: installed.removed.len() as u64,
             duration,
         }
@@ -260,17 +260,17 @@ impl Checkpointer {
             compression: self.options.compression,
             sync_bytes: self.options.sync_bytes,
         };
-        let writer = |checkpointer| place.writer(checkpointer, options);
-        let writers = (0..checkpointers)
-            .map(writer)
-            .collect::<io::Result<_>>()
-            .map_err(|error| io_failed(place, &error))?;
+        let failed = |error| io_failed(place, &error);
+        let first = place.writer(0, options).map_err(failed)?;
+        let others = (1..checkpointers).map(|checkpointer| place.writer(checkpointer, options));
+        let others = others.collect::<io::Result<_>>().map_err(failed)?;
+        let copies = place.writer_of_copies(options).map_err(failed)?;
         let bytes_before = self.counters.bytes_written.load(Ordering::Relaxed);
         let check = |bytes| {
             self.counters.bytes_written.fetch_max(bytes_before + bytes, Ordering::Relaxed);
             self.check_running(log)
         };
-        Walk::new(engine, place, checkpointers as usize, pace, check).write(writers)
+        Walk::new(engine, place, checkpointers as usize, pace, check).write(first, others, copies)
     }
 
     fn pace<P: Protocol>(&self, within: Duration, engine: &Engine<P>) -> Pace {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use ensilo_log::{CheckpointPlace, CheckpointWriter, WrittenParts};
+use ensilo_log::{CheckpointPlace, CheckpointWriter, DEFINITION_TABLES, WrittenParts};
 use ensilo_txn::{CheckpointRecord, Engine, KeyRange, Place, Protocol, Store};
 
 use super::checkpointer::io_failed;
@@ -25,6 +25,9 @@ pub(super) struct Walk<'w, P: Protocol, C> {
     engine: &'w Engine<P>,
     place: &'w CheckpointPlace,
     pace: Pace,
+    /// The tables that are written twice.
+    definitions: Vec<Arc<Store>>,
+    /// The others, in ranges.
     ranges: Vec<(Arc<Store>, KeyRange)>,
     /// The next of the ranges.
     next: AtomicUsize,
@@ -46,7 +49,9 @@ impl<'w, P: Protocol, C: Fn(u64) -> Result<()> + Sync> Walk<'w, P, C> {
         check: C,
     ) -> Self {
         let logged = engine.stores().into_iter().filter(|store| store.id().is_logged());
-        let ranges = logged.flat_map(|store| {
+        let (definitions, others): (Vec<_>, Vec<_>) =
+            logged.partition(|store| DEFINITION_TABLES.contains(&store.id().0));
+        let ranges = others.into_iter().flat_map(|store| {
             let ranges = match checkpointers {
                 1 => vec![KeyRange::ALL],
                 _ => engine.key_ranges(&store, checkpointers * RANGES_PER_CHECKPOINTER),
@@ -57,6 +62,7 @@ impl<'w, P: Protocol, C: Fn(u64) -> Result<()> + Sync> Walk<'w, P, C> {
             engine,
             place,
             pace,
+            definitions,
             ranges: ranges.collect(),
             next: AtomicUsize::new(0),
             written_bytes: AtomicU64::new(0),
@@ -65,34 +71,45 @@ impl<'w, P: Protocol, C: Fn(u64) -> Result<()> + Sync> Walk<'w, P, C> {
         }
     }
 
-    /// Writes every record that belongs to the checkpoint, and syncs the files: a checkpointer for each writer, the first of them on this
-    /// thread.
-    pub(super) fn write(&self, writers: Vec<CheckpointWriter>) -> Result<Vec<WrittenParts>> {
-        let mut writers = writers.into_iter();
-        let first = writers.next();
+    /// Writes every record that belongs to the checkpoint, and syncs the files: a checkpointer for each writer, `first` on this thread.
+    /// `copies` gets the definitions a second time.
+    pub(super) fn write(
+        &self,
+        mut first: CheckpointWriter,
+        others: Vec<CheckpointWriter>,
+        mut copies: CheckpointWriter,
+    ) -> Result<Vec<WrittenParts>> {
+        for store in &self.definitions {
+            self.write_range(&mut [&mut first, &mut copies], store, &KeyRange::ALL)?;
+        }
+        let copies = self.finish(copies)?;
         thread::scope(|scope| {
-            let others: Vec<_> = writers.map(|writer| scope.spawn(|| self.checkpointer(writer))).collect();
-            let first = first.into_iter().map(|writer| self.checkpointer(writer));
-            let written: Vec<_> = first.collect();
+            let others: Vec<_> =
+                others.into_iter().map(|writer| scope.spawn(|| self.checkpointer(writer))).collect();
+            let first = [Ok(copies), self.checkpointer(first)];
             let others = others
                 .into_iter()
                 .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            written.into_iter().chain(others).collect()
+            first.into_iter().chain(others).collect()
         })
     }
 
     fn checkpointer(&self, mut writer: CheckpointWriter) -> Result<WrittenParts> {
         let walked = self.write_ranges(&mut writer);
-        let written = walked.and_then(|()| writer.finish().map_err(|error| io_failed(self.place, &error)));
+        let written = walked.and_then(|()| self.finish(writer));
         if written.is_err() {
             self.has_failed.store(true, Ordering::Relaxed);
         }
         written
     }
 
+    fn finish(&self, writer: CheckpointWriter) -> Result<WrittenParts> {
+        writer.finish().map_err(|error| io_failed(self.place, &error))
+    }
+
     fn write_ranges(&self, writer: &mut CheckpointWriter) -> Result<()> {
         while let Some((store, range)) = self.ranges.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            self.write_range(writer, store, range)?;
+            self.write_range(&mut [&mut *writer], store, range)?;
             if self.has_failed.load(Ordering::Relaxed) {
                 break;
             }
@@ -100,21 +117,32 @@ impl<'w, P: Protocol, C: Fn(u64) -> Result<()> + Sync> Walk<'w, P, C> {
         Ok(())
     }
 
-    fn write_range(&self, writer: &mut CheckpointWriter, store: &Store, range: &KeyRange) -> Result<()> {
-        let mut before = writer.bytes();
-        let outcome = RefCell::new((Ok(()), writer));
+    /// Writes each record of the range by all of these writers.
+    fn write_range(
+        &self,
+        writers: &mut [&mut CheckpointWriter],
+        store: &Store,
+        range: &KeyRange,
+    ) -> Result<()> {
+        let bytes =
+            |writers: &[&mut CheckpointWriter]| writers.iter().map(|writer| writer.bytes()).sum::<u64>();
+        let mut before = bytes(writers);
+        let outcome = RefCell::new((Ok(()), writers));
         let each = |record: CheckpointRecord<'_>| {
-            let (outcome, writer) = &mut *outcome.borrow_mut();
-            let (table, words) = (store.id().0, record.words.iter().copied());
-            *outcome = writer
-                .record(table, record.key, record.tid.get(), record.len_bytes, words)
+            let (outcome, writers) = &mut *outcome.borrow_mut();
+            let (table, tid) = (store.id().0, record.tid.get());
+            *outcome = writers
+                .iter_mut()
+                .try_for_each(|writer| {
+                    writer.record(table, record.key, tid, record.len_bytes, record.words.iter().copied())
+                })
                 .map_err(|error| io_failed(self.place, &error));
             flow(outcome)
         };
         let pause = || {
             P::reached(Place::CheckpointRowsWalked);
-            let (outcome, writer) = &mut *outcome.borrow_mut();
-            let more = writer.bytes() - before;
+            let (outcome, writers) = &mut *outcome.borrow_mut();
+            let more = bytes(writers) - before;
             before += more;
             let written_bytes = self.written_bytes.fetch_add(more, Ordering::Relaxed) + more;
             self.pace.keep(written_bytes);

@@ -19,6 +19,7 @@ mod places;
 mod read_only;
 mod refusals;
 mod reopening;
+mod salvage;
 mod two_disks;
 
 use std::path::Path;

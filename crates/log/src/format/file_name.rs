@@ -2,7 +2,7 @@
 //!
 //! - `log-<generation>-<logger>-<sequence>.open` while its logger writes it;
 //! - `log-<generation>-<logger>-<sequence>-e<largest epoch>.log` once it is sealed and synced;
-//! - `checkpoint-<id>/part-<n>.ckpt`.
+//! - `checkpoint-<id>/part-<n>.ckpt`, and `checkpoint-<id>/copies.ckpt`.
 //!
 //! Numbers are decimal, without leading zeros. Generations and sequences begin with 1, and no number is 2^40 or more.
 //!

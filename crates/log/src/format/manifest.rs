@@ -34,6 +34,9 @@ use super::transactions::EPOCH_END;
 
 const MAGIC: [u8; 8] = *b"ENSILOMF";
 
+/// Parts of a checkpoint with this number or a later one have only records that other parts have too.
+pub(crate) const FIRST_COPY: u32 = 1 << 31;
+
 /// The files of a database and what they are good for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
@@ -92,8 +95,16 @@ pub struct CheckpointEntry {
     pub end_epoch: Epoch,
     /// Its files.
     pub parts: Vec<CheckpointPart>,
-    /// How many records it has of each table.
+    /// How many records it has of each table. What is there twice counts once.
     pub tables: Vec<(u32, u64)>,
+}
+
+impl CheckpointEntry {
+    /// How many records it has. What is there twice counts once.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.tables.iter().map(|(_, records)| records).sum()
+    }
 }
 
 /// One file of a checkpoint.
@@ -109,6 +120,14 @@ pub struct CheckpointPart {
     pub records: u64,
     /// CRC-32C over the checksums of its blocks.
     pub digest: u32,
+}
+
+impl CheckpointPart {
+    /// Whether it has only records that other parts have too.
+    #[must_use]
+    pub fn is_copy(&self) -> bool {
+        self.number >= FIRST_COPY
+    }
 }
 
 /// Why some bytes are no manifest.

@@ -32,6 +32,7 @@ pub use file_header::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, HeaderDamag
 pub use file_name::LogFileName;
 pub(crate) use file_name::parse_number;
 pub use identity::{DatabaseId, FileIdentity, FileRole, OpeningId};
+pub(crate) use manifest::FIRST_COPY;
 pub use manifest::{CheckpointEntry, CheckpointPart, EarlierFile, LoggerFiles, Manifest, ManifestDamage};
 pub(crate) use owner::Owner;
 pub(crate) use transactions::EPOCH_END;

@@ -10,6 +10,7 @@
 //! ```text
 //! table varint | (key_len varint | key | tid u64 | row_len varint | row bytes)*
 //! ```
+//! A part may have records that others have too ([`CheckpointPlace::writer_of_copies`]): those without which the others are of no use.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,11 +24,17 @@ use ensilo_epoch::Epoch;
 
 use crate::format::{
     BlockCodec, BlockEnd, BlockHeader, CheckpointPart, Compression, Cursor, DatabaseId, FILE_HEADER_BYTES,
-    FileHeader, FileIdentity, FileRole, varint_bytes,
+    FIRST_COPY, FileHeader, FileIdentity, FileRole, varint_bytes,
 };
 
 /// Payload bytes of a block, unless a single record has more.
 const BLOCK_BYTES: usize = 256 << 10;
+
+/// The tables whose records say what all others hold: a checkpoint has them twice ([`CheckpointPlace::writer_of_copies`]).
+pub const DEFINITION_TABLES: [u32; 2] = [1, 3];
+
+/// The name of the file of copies.
+const COPIES: &str = "copies.ckpt";
 
 /// Where the parts of a checkpoint go.
 #[derive(Debug, Clone)]
@@ -91,6 +98,7 @@ struct Part {
 #[derive(Debug, Clone)]
 pub struct WrittenParts {
     pub(crate) parts: Vec<CheckpointPart>,
+    /// Records by table, but for copies.
     pub(crate) tables: BTreeMap<u32, u64>,
 }
 
@@ -127,26 +135,23 @@ impl CheckpointPlace {
     ) -> io::Result<CheckpointWriter> {
         assert!(options.parts > 0, "a checkpoint without files");
         let numbers = (0..options.parts).map(|part| checkpointer * options.parts + part);
-        let parts: Vec<Part> = numbers.map(|number| self.part(number)).collect::<io::Result<_>>()?;
-        Ok(CheckpointWriter {
-            bytes: parts.len() as u64 * FILE_HEADER_BYTES as u64,
-            parts,
-            next: 0,
-            options,
-            payload: Vec::new(),
-            table: 0,
-            pending: 0,
-            sealed: Vec::new(),
-            tables: BTreeMap::new(),
-            synced_bytes: 0,
-        })
+        let parts = numbers.map(|number| self.part(number, &format!("part-{number}.ckpt")));
+        Ok(CheckpointWriter::new(parts.collect::<io::Result<_>>()?, options))
     }
 
-    fn part(&self, part: u32) -> io::Result<Part> {
-        let name = format!("part-{part}.ckpt");
+    /// The writer for records that one of the other writers gets too, so that damage of one place loses none of them. It writes one file. Its
+    /// records are not counted again.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn writer_of_copies(&self, options: CheckpointWriterOptions) -> io::Result<CheckpointWriter> {
+        Ok(CheckpointWriter::new(vec![self.part(FIRST_COPY, COPIES)?], options))
+    }
+
+    fn part(&self, part: u32, name: &str) -> io::Result<Part> {
         let role = FileRole::Checkpoint { checkpoint: self.id, part };
         let identity = FileIdentity { database: self.database, file: role };
-        let file = self.disk.create(&self.directory.join(&name), 0)?;
+        let file = self.disk.create(&self.directory.join(name), 0)?;
         let header = FileHeader { identity, first_epoch: Epoch::default(), reserved_bytes: 0 };
         file.write_at(0, &header.encode())?;
         Ok(Part {
@@ -161,6 +166,21 @@ impl CheckpointPlace {
 }
 
 impl CheckpointWriter {
+    fn new(parts: Vec<Part>, options: CheckpointWriterOptions) -> Self {
+        CheckpointWriter {
+            bytes: parts.len() as u64 * FILE_HEADER_BYTES as u64,
+            parts,
+            next: 0,
+            options,
+            payload: Vec::new(),
+            table: 0,
+            pending: 0,
+            sealed: Vec::new(),
+            tables: BTreeMap::new(),
+            synced_bytes: 0,
+        }
+    }
+
     /// Appends a record: a row of `row_len` bytes, given by its words.
     ///
     /// # Errors
@@ -237,9 +257,11 @@ impl CheckpointWriter {
         let before = part.file.offset();
         part.append(&mut self.sealed, &self.payload, self.options.compression, BlockEnd::None)?;
         part.records += self.pending;
+        if part.number < FIRST_COPY {
+            *self.tables.entry(self.table).or_insert(0) += self.pending;
+        }
         self.bytes += part.file.offset() - before;
         self.next = (self.next + 1) % self.parts.len();
-        *self.tables.entry(self.table).or_insert(0) += self.pending;
         self.pending = 0;
         self.payload.clear();
         if self.bytes - self.synced_bytes >= self.options.sync_bytes {

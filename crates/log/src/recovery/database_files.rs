@@ -2,7 +2,7 @@
 //!
 //! # Crash
 //! A checkpoint is installed in this order: its parts are synced, their directory, the directory of the database, the manifest that
-//! names them. Only then are files removed that the manifest does not need any more. After a crash anywhere in between there is
+//! names them, its copy. Only then are files removed that the manifest does not need any more. After a crash anywhere in between there is
 //! either the manifest before, with all that it needs, or the new one; what is left over goes when the database is next opened. If the
 //! last step fails, a crash may leave either manifest, and the files of both stay ([`OwnManifest`]).
 
@@ -19,7 +19,7 @@ use super::directory_locks::DirectoryLocks;
 use super::error::OpenError;
 use super::generation::log_identity;
 use super::log_file::{is_unused, read_header};
-use super::manifest_file::spelled_path;
+use super::manifest_file::{keep_copy, spelled_path};
 use super::own_manifest::{OwnManifest, check_on_disk};
 use super::ownership::check_own;
 use super::sealed_files::SealedFiles;
@@ -157,6 +157,7 @@ impl DatabaseFiles {
         self.check_own()?;
         let manifest = self.manifest_with(&entry, durable_epoch);
         let before = self.manifest.replace(&*self.disk, &self.dir, manifest)?;
+        keep_copy(&*self.disk, &self.dir, self.manifest());
         let log_directories: BTreeSet<&str> = before.iter().flat_map(Manifest::log_directories).collect();
         let removed = remove_leftovers(&*self.disk, &self.dir, self.manifest(), log_directories)?;
         Ok(InstalledCheckpoint { entry, removed })

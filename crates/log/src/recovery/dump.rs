@@ -6,7 +6,7 @@ use ensilo_disk::{Disk, File};
 
 use super::block_stream::{BlockStream, Chunk, Next};
 use super::error::{Consequence, Finding, OpenError};
-use super::manifest_file::{MANIFEST, read_file};
+use super::manifest_file::{MANIFEST, MANIFEST_COPY, read_file};
 use super::replay::record;
 use crate::format::{
     BlockCodec, BlockDamage, BlockEnd, FILE_HEADER_BYTES, FileHeader, FileRole, HeaderDamage, Malformed,
@@ -63,7 +63,11 @@ pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Re
                 Ok(())
             }
             // Neither begins as a file of its kind does: the name says which it was.
-            Err(ManifestDamage::Head(HeaderDamage::Magic)) if !path.ends_with(MANIFEST) => Err(wrong(damage)),
+            Err(ManifestDamage::Head(HeaderDamage::Magic))
+                if !path.ends_with(MANIFEST) && !path.ends_with(MANIFEST_COPY) =>
+            {
+                Err(wrong(damage))
+            }
             Err(ManifestDamage::Head(damage)) => Err(wrong(damage)),
             Err(ManifestDamage::Body(malformed)) => {
                 let finding = Finding::Manifest(malformed);

@@ -159,11 +159,15 @@ pub enum Finding {
 pub enum Consequence {
     /// Transactions after this epoch; those up to it can be had by a repair, unless other files are damaged too.
     After(Epoch),
+    /// Nothing: what cannot be read there stands in the checkpoint a second time. A salvage saves it.
+    Copies,
     /// Rows that did not change since the checkpoint. No repair brings them back; a salvage saves the others.
     Checkpoint,
     /// What changed while the checkpoint was made, up to this epoch: without it the checkpoint is no state that ever was. No repair
     /// brings it back; a salvage saves what there is.
     LogOfCheckpoint(Epoch),
+    /// Nothing, if the copy of the manifest is put in its place. A salvage goes by that copy.
+    Manifest,
     /// It cannot be told which files belong to the database. No repair brings it back.
     Everything,
 }
@@ -206,6 +210,16 @@ impl OpenError {
 }
 
 impl Damage {
+    /// Where it is and what is wrong there, without what follows from it and what can be done: for what gives something up by itself.
+    #[must_use]
+    pub fn place_and_finding(&self) -> String {
+        let file = self.file.display();
+        match self.offset {
+            Some(offset) => format!("{file}, byte {offset}: {}", self.finding),
+            None => format!("{file}: {}", self.finding),
+        }
+    }
+
     /// What the operator can do.
     #[must_use]
     pub fn remedy(&self) -> String {
@@ -249,8 +263,13 @@ impl Consequence {
             Consequence::After(epoch) => format!(
                 "restore a backup, or give up everything after epoch {epoch} by a repair with --accept-loss-after-epoch {epoch}"
             ),
-            Consequence::Checkpoint | Consequence::LogOfCheckpoint(_) => {
+            Consequence::Copies | Consequence::Checkpoint | Consequence::LogOfCheckpoint(_) => {
                 "restore a backup, or save the rows that can be read into a new database by ensilo salvage"
+                    .to_owned()
+            }
+            Consequence::Manifest => {
+                "copy MANIFEST.copy to MANIFEST: what is wrong with that is found by an opening; otherwise restore a backup, or save the rows \
+                 that can be read into a new database by ensilo salvage"
                     .to_owned()
             }
             Consequence::Everything => "restore a backup".to_owned(),
@@ -333,13 +352,10 @@ impl Error for ReplayError {}
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
-        if let Some(offset) = self.offset {
-            write!(f, ", byte {offset}")?;
-        }
+        f.write_str(&self.place_and_finding())?;
         match self.finding.remedy(&self.file) {
-            Some(remedy) => write!(f, ": {}; {remedy}", self.finding),
-            None => write!(f, ": {}; {}; {}", self.finding, self.consequence, self.remedy()),
+            Some(remedy) => write!(f, "; {remedy}"),
+            None => write!(f, "; {}; {}", self.consequence, self.remedy()),
         }
     }
 }
@@ -380,6 +396,7 @@ impl fmt::Display for Consequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Consequence::After(epoch) => write!(f, "transactions after epoch {epoch} would be lost"),
+            Consequence::Copies => f.write_str("nothing would be lost, it stands in the checkpoint twice"),
             Consequence::Checkpoint => {
                 f.write_str("rows that did not change since the checkpoint would be lost")
             }
@@ -387,6 +404,9 @@ impl fmt::Display for Consequence {
                 f,
                 "changes up to epoch {end}, while the checkpoint was made, would be lost, and the checkpoint is of no use without them"
             ),
+            Consequence::Manifest => {
+                f.write_str("without it only its copy says which files belong to the database")
+            }
             Consequence::Everything => f.write_str("the database cannot be read without it"),
         }
     }

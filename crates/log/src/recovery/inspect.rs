@@ -8,8 +8,8 @@
 //! 3. write the end of each log, as far as no block proves that it was synced, once more, and sync it: after a failed sync a system
 //!    may show bytes that are not on the disk;
 //! 4. replay;
-//! 5. make the log files of the new generation, install the manifest that names them, claim the log directories, remove what is not
-//!    needed any more.
+//! 5. make the log files of the new generation, install the manifest that names them, claim the log directories, copy the manifest,
+//!    remove what is not needed any more.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,8 +29,8 @@ use super::generation::{NewGeneration, create_directory};
 use super::known_file::damages_of;
 use super::log_file::{LogFile, has_zeros_from, read_header};
 use super::manifest_file::{
-    MANIFEST, MANIFEST_NEW, install_manifest, put_manifest_in_place, read_manifest, remove_if_there,
-    spell_path, spelled_path, write_new_manifest,
+    MANIFEST, MANIFEST_COPY, MANIFEST_NEW, install_manifest, keep_copy, manifest_is_lost,
+    put_manifest_in_place, read_manifest, remove_if_there, spell_path, spelled_path, write_new_manifest,
 };
 use super::own_manifest::check_on_disk;
 use super::ownership::{OWNER, OWNER_NEW, bring_up, check_named, check_wanted, claim, prepare_claim};
@@ -145,12 +145,16 @@ fn first_error(damage: Damage) -> OpenError {
 
 /// Whether a directory without a manifest may become a database: one that is empty, or where the creation of one was interrupted.
 fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    for entry in disk.list(dir).map_err(OpenError::io("list", dir))? {
+    let entries = disk.list(dir).map_err(OpenError::io("list", dir))?;
+    if entries.iter().any(|entry| entry.name == UNFINISHED) {
+        return Err(unfinished_backup(dir));
+    }
+    for entry in entries {
         match entry.name.as_str() {
-            UNFINISHED => return Err(unfinished_backup(dir)),
             LOCK | OWNER | OWNER_NEW | MANIFEST_NEW | "lost+found" => continue,
             name if name.starts_with('.') => continue,
-            name if name.starts_with("checkpoint-") => return Err(manifest_is_lost(dir)),
+            MANIFEST_COPY => return Err(manifest_is_lost(disk, dir)),
+            name if name.starts_with("checkpoint-") => return Err(manifest_is_lost(disk, dir)),
             _ => {}
         }
         if !is_unused_log(disk, dir, dir, &entry)? {
@@ -176,13 +180,9 @@ fn is_unused_log(disk: &dyn Disk, dir: &Path, within: &Path, entry: &Listed) -> 
         return Ok(true);
     }
     if LogFileName::parse(&entry.name).is_some() && !is_empty_log_file(disk, &path)? {
-        return Err(manifest_is_lost(dir));
+        return Err(manifest_is_lost(disk, dir));
     }
     Ok(LogFileName::parse(&entry.name).is_some())
-}
-
-fn manifest_is_lost(dir: &Path) -> OpenError {
-    OpenError::damaged(&dir.join(MANIFEST), None, Finding::Missing, Consequence::Everything)
 }
 
 fn unfinished_backup(dir: &Path) -> OpenError {
@@ -413,6 +413,7 @@ impl Found {
         .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
         put_manifest_in_place(&*disk, &dir)?;
         claim(&*disk, &dir, &manifest)?;
+        keep_copy(&*disk, &dir, &manifest);
         let known = database.as_ref().map(|(before, _)| before.log_directories()).unwrap_or_default();
         remove_leftovers(&*disk, &dir, &manifest, known)?;
         let files = DatabaseFiles::new(disk, dir, manifest, generation.sealed.clone(), locks);

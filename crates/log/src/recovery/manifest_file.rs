@@ -11,6 +11,8 @@ use crate::format::{Manifest, ManifestDamage};
 pub(crate) const MANIFEST: &str = "MANIFEST";
 /// The name under which the next one is written.
 pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
+/// The name of its copy.
+pub(crate) const MANIFEST_COPY: &str = "MANIFEST.copy";
 
 /// The manifest of the database in `dir`, `None` if there is none.
 pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>, OpenError> {
@@ -24,8 +26,36 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manife
             ManifestDamage::Head(damage) => Finding::Header(damage),
             ManifestDamage::Body(malformed) => Finding::Manifest(malformed),
         };
-        OpenError::damaged(&path, Some(0), finding, Consequence::Everything)
+        OpenError::damaged(&path, Some(0), finding, without_manifest(disk, dir))
     })
+}
+
+/// That there is no manifest in `dir`, which holds a database.
+pub(super) fn manifest_is_lost(disk: &dyn Disk, dir: &Path) -> OpenError {
+    OpenError::damaged(&dir.join(MANIFEST), None, Finding::Missing, without_manifest(disk, dir))
+}
+
+/// What is lost with the manifest of the database in `dir`.
+fn without_manifest(disk: &dyn Disk, dir: &Path) -> Consequence {
+    if read_copy(disk, dir).is_some() { Consequence::Manifest } else { Consequence::Everything }
+}
+
+/// The copy of the manifest, if it can be read.
+pub(super) fn read_copy(disk: &dyn Disk, dir: &Path) -> Option<Manifest> {
+    Manifest::decode(&read_file(disk, &dir.join(MANIFEST_COPY)).ok()?).ok()
+}
+
+/// Writes a copy of the manifest that is in place, before files are removed that the one before needs. Nothing depends on the copy as long as
+/// the manifest can be read: one that cannot be written now, on a full disk for one, is written with the next manifest.
+pub(super) fn keep_copy(disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
+    let copy = dir.join(MANIFEST_COPY);
+    let written = remove_if_there(disk, &copy)
+        .and_then(|()| write_manifest(disk, &copy, manifest))
+        .and_then(|()| disk.sync_dir(dir).map_err(OpenError::io("sync", dir)));
+    if written.is_err() {
+        // A copy that is torn is none.
+        let _ = remove_if_there(disk, &copy);
+    }
 }
 
 /// Puts `manifest` in the place of the one before. When this returns, it is there after any crash; after an error a crash may leave either.
@@ -38,10 +68,14 @@ pub(crate) fn install_manifest(disk: &dyn Disk, dir: &Path, manifest: &Manifest)
 pub(super) fn write_new_manifest(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
     let new = dir.join(MANIFEST_NEW);
     remove_if_there(disk, &new)?;
-    let bytes = manifest.encode();
-    let file = disk.create(&new, 0).map_err(OpenError::io("create", &new))?;
-    file.write_at(0, &bytes).map_err(OpenError::io("write", &new))?;
-    file.sync_all().map_err(OpenError::io("sync", &new))
+    write_manifest(disk, &new, manifest)
+}
+
+/// Writes a manifest into a new file, and syncs it, but not its name.
+fn write_manifest(disk: &dyn Disk, path: &Path, manifest: &Manifest) -> Result<(), OpenError> {
+    let file = disk.create(path, 0).map_err(OpenError::io("create", path))?;
+    file.write_at(0, &manifest.encode()).map_err(OpenError::io("write", path))?;
+    file.sync_all().map_err(OpenError::io("sync", path))
 }
 
 /// Puts the manifest that was written last in the place of the one before.

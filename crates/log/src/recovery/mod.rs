@@ -32,7 +32,9 @@ mod survey;
 mod verify;
 
 pub use backup::{BackedUp, backup};
-pub use checkpoint_writer::{CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, WrittenParts};
+pub use checkpoint_writer::{
+    CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, DEFINITION_TABLES, WrittenParts,
+};
 pub use database_files::{DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint};
 pub use dump::{Dumped, dump};
 pub use error::{Consequence, Damage, Finding, OpenError, ReplayError};
@@ -45,7 +47,7 @@ pub use progress::{Progress, ProgressReport};
 pub use read_only::{ReadOnlyFiles, inspect_read_only};
 pub use repair::{Repaired, repair};
 pub use replay::{Replay, Replayed};
-pub use salvage::{LostRecords, RecordKey, Salvaged, SalvagedTable, salvage};
+pub use salvage::{Loss, RecordKey, Salvaged, SalvagedTable, UnreadableRecords, salvage};
 pub(crate) use sealed_files::SealedFiles;
 pub use verify::{Verified, verify};
 

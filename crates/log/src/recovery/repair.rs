@@ -14,7 +14,7 @@ use super::error::{Consequence, Damage, OpenError};
 use super::generation::create_directory;
 use super::given_up::{GivenUp, count_given_up};
 use super::inspect::{Found, GenerationOptions, check_is_database, missing_manifest};
-use super::manifest_file::{MANIFEST, read_manifest, spelled_path};
+use super::manifest_file::{MANIFEST, MANIFEST_COPY, read_manifest, spelled_path};
 use super::ownership::{OWNER, check_named};
 use super::progress::Progress;
 use super::replay::replay;
@@ -138,7 +138,7 @@ fn copy_all(
     }
 }
 
-/// Copies all files of a database, the manifest last: a copy that has it is complete.
+/// Copies all files of a database, the manifest last: a copy that has it is complete. The copy of the manifest is one of them.
 fn copy_to(
     disk: &dyn Disk,
     dir: &Path,
@@ -148,6 +148,10 @@ fn copy_to(
     make(disk, target)?;
     let elsewhere = copy_logs(disk, dir, manifest, target)?;
     copy_checkpoints(disk, dir, target)?;
+    let copy = dir.join(MANIFEST_COPY);
+    if disk.exists(&copy).map_err(OpenError::io("look for", &copy))? {
+        copy_file(disk, &copy, &target.join(MANIFEST_COPY), None, &mut |_| Ok(()))?;
+    }
     copy_file(disk, &dir.join(MANIFEST), &target.join(MANIFEST), None, &mut |_| Ok(()))?;
     disk.sync_dir(target).map_err(OpenError::io("sync", target))?;
     Ok(elsewhere)

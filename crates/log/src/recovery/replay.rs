@@ -16,7 +16,7 @@ use ensilo_epoch::Epoch;
 use super::block_stream::Chunk;
 use super::error::{Consequence, Finding, OpenError, ReplayError};
 use super::progress::Progress;
-use crate::format::{FileIdentity, FileRole, LogFileName, Write};
+use crate::format::{FIRST_COPY, FileIdentity, FileRole, LogFileName, Write};
 
 mod apply;
 mod reader;
@@ -28,7 +28,7 @@ use reader::Reader;
 /// Takes what is replayed.
 ///
 /// The order is free: writes come in any order and from many threads at once. To say what the rows are in the end:
-/// - a put or a delete is a *base* of its key; the base with the largest TID wins;
+/// - a put or a delete is a *base* of its key; the base with the largest TID wins; the same put may come twice;
 /// - a patch sets single words of the row; each word takes the value of the patch with the largest TID among those with
 ///   a larger TID than the base; patches with smaller TIDs than the base are of no effect;
 /// - a patch whose base never comes is damage, which only the one who replays can see, at the end.
@@ -62,7 +62,7 @@ pub struct Replayed {
     pub checkpoint_bytes: u64,
     /// Writes of the log that were applied.
     pub writes: u64,
-    /// Records of the checkpoint that were applied.
+    /// Records of the checkpoint that were applied. What is there twice counts once.
     pub records: u64,
 }
 
@@ -113,6 +113,11 @@ impl ReplayFile {
 
     pub(super) fn is_checkpoint(&self) -> bool {
         matches!(self.identity.file, FileRole::Checkpoint { .. })
+    }
+
+    /// Whether all of its records are in other files too.
+    fn is_copy(&self) -> bool {
+        matches!(self.identity.file, FileRole::Checkpoint { part, .. } if part >= FIRST_COPY)
     }
 }
 
@@ -230,7 +235,7 @@ impl<'a> Outcome<'a> {
                 Extent::Part { bytes, .. } => replayed.checkpoint_bytes += bytes,
                 Extent::Bytes(_) | Extent::Seal => replayed.log_bytes += file.bytes,
             }
-            replayed.records += found;
+            replayed.records += if file.is_copy() { 0 } else { found };
         }
         Ok(replayed)
     }

@@ -5,7 +5,7 @@
 //! makes a new database of the rows that are whole. What is lost it lists.
 //!
 //! # Invariants
-//! - S1: the damaged database is only read.
+//! - S1: the damaged database is only read, as its manifest says, or the copy of that if it is damaged.
 //! - S2: a row is taken whole or not at all. A row of which only changes are left is lost.
 //! - S3: the new database can be opened only when all of it is written, synced and verified.
 
@@ -25,11 +25,13 @@ use self::rows::{Gathering, Kept};
 use self::write::write_database;
 use super::backup::Target;
 use super::chain::Depth;
+use super::checkpoint_writer::DEFINITION_TABLES;
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, OpenError};
 use super::given_up::{GivenUp, count_given_up};
-use super::inspect::{check_is_database, missing_manifest};
-use super::manifest_file::read_manifest;
+use super::inspect::manifest_of;
+use super::manifest_file::read_copy;
+use super::ownership::check_named;
 use super::progress::Progress;
 use super::replay::replay;
 use super::survey::{Survey, survey};
@@ -38,6 +40,9 @@ use crate::format::Manifest;
 /// What a salvage has saved, and what not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Salvaged {
+    /// What is wrong with the manifest, if anything is: then the copy beside it says which files count. That was written when the database was
+    /// last opened, or its checkpoint installed; what was stored since is known from the log alone.
+    pub manifest: Option<Damage>,
     /// Tables, by number, of which anything was saved or lost.
     pub tables: Vec<SalvagedTable>,
     /// Changes of transactions up to this epoch were applied, and of none after it.
@@ -49,10 +54,22 @@ pub struct Salvaged {
     pub mixed_to: Option<Epoch>,
     /// How much of the log that is given up could still be read.
     pub given_up: GivenUp,
-    /// What a look at the files has found. The places that cannot be read in the checkpoint are in `lost`.
+    /// What a look at the files has found. The places that cannot be read in the checkpoint are in `unreadable`.
     pub damages: Vec<Damage>,
-    /// The places in the checkpoint that cannot be read.
-    pub lost: Vec<LostRecords>,
+    /// The places in the checkpoint that cannot be read. Their records are lost unless they changed since or stand in it twice: see
+    /// [`SalvagedTable::lost_records`].
+    pub unreadable: Vec<UnreadableRecords>,
+}
+
+/// What a salvage could not save.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Loss {
+    /// Nothing that is known to have been stored.
+    Nothing,
+    /// Rows, or changes of them.
+    Rows,
+    /// Definitions of tables or indexes, too ([`DEFINITION_TABLES`]): the rows of a table without a definition cannot be read.
+    Definitions,
 }
 
 /// A table of a salvaged database.
@@ -68,16 +85,16 @@ pub struct SalvagedTable {
     pub incomplete_rows: u64,
 }
 
-/// Records of a checkpoint that cannot be read.
+/// Records of a checkpoint that cannot be read where they stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LostRecords {
+pub struct UnreadableRecords {
     /// The part of the checkpoint.
     pub file: PathBuf,
     /// Where in it nothing can be read.
     pub offset: u64,
     /// Where it can be read again, or ends.
     pub end: u64,
-    /// How many there are; `None` if this is not the only such place in the file.
+    /// How many there are, 0 if what cannot be read is no record; `None` if this is not the only such place in the file.
     pub records: Option<u64>,
     /// The last record in the file before them.
     pub after: Option<RecordKey>,
@@ -94,17 +111,46 @@ pub struct RecordKey {
     pub key: Vec<u8>,
 }
 
+impl Salvaged {
+    /// What could not be saved.
+    #[must_use]
+    pub fn loss(&self) -> Loss {
+        let is_of_log =
+            |damage: &Damage| !matches!(damage.consequence, Consequence::Copies | Consequence::Checkpoint);
+        let is_short = self.stored_to > self.kept_to || self.mixed_to.is_some();
+        let mut lossy = self.tables.iter().filter(|table| table.is_lossy()).peekable();
+        if lossy.peek().is_none() && !is_short && !self.damages.iter().any(is_of_log) {
+            return Loss::Nothing;
+        }
+        match lossy.any(|table| DEFINITION_TABLES.contains(&table.table)) {
+            true => Loss::Definitions,
+            false => Loss::Rows,
+        }
+    }
+}
+
+impl SalvagedTable {
+    /// Whether any of its rows may be lost.
+    fn is_lossy(&self) -> bool {
+        self.lost_records > 0 || self.incomplete_rows > 0
+    }
+}
+
 /// Makes a new database in `target`, which is empty or missing and lies in no database, of all rows of the damaged database in `dir` that
 /// can be read. The new one is verified; it has a number of its own. As much memory is needed as the rows take.
 ///
 /// # Errors
 /// [`OpenError`]; what was made of the new database is gone. [`OpenError::Damaged`] if it cannot be told which files belong to the
-/// database; [`OpenError::Refused`] for a target that is none.
+/// database, neither by its manifest nor by the copy of it; [`OpenError::OtherOwner`] if the copy is older than the log;
+/// [`OpenError::Refused`] for a target that is none.
 pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvaged, OpenError> {
-    check_is_database(&**disk, dir)?;
+    read_either_manifest(&**disk, dir)?;
     let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::Part)?;
-    let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
+    let (manifest, manifest_damage) = read_either_manifest(&**disk, dir)?;
     locks.add_named(&**disk, dir, &manifest)?;
+    if manifest_damage.is_some() {
+        check_named(&**disk, dir, &manifest)?;
+    }
     let found = survey(&**disk, dir, &manifest, Depth::Full)?;
     if let Some(damage) = found.damages.iter().find(|damage| damage.consequence == Consequence::Everything) {
         return Err(OpenError::Damaged(Box::new(damage.clone())));
@@ -116,7 +162,19 @@ pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvag
         // What cannot be removed does no harm.
         let _ = target.give_up(&[write::CHECKPOINT]);
     }
-    salvaged
+    salvaged.map(|salvaged| Salvaged { manifest: manifest_damage, ..salvaged })
+}
+
+/// The manifest of the database in `dir`, or the copy of it if it is damaged or missing, and what is wrong with it then.
+fn read_either_manifest(disk: &dyn Disk, dir: &Path) -> Result<(Manifest, Option<Damage>), OpenError> {
+    let error = match manifest_of(disk, dir) {
+        Ok(manifest) => return Ok((manifest, None)),
+        Err(error) => error,
+    };
+    match (error, read_copy(disk, dir)) {
+        (OpenError::Damaged(damage), Some(copy)) => Ok((copy, Some(*damage))),
+        (error, _) => Err(error),
+    }
 }
 
 /// A damaged database.
@@ -131,7 +189,7 @@ impl Source<'_> {
     fn salvage_into(&self, target: &Target<'_>) -> Result<Salvaged, OpenError> {
         let Source { disk, manifest, found, .. } = *self;
         let gathering = Gathering::default();
-        let (lost, read) = self.read_checkpoint(&gathering)?;
+        let unreadable = self.read_checkpoint(&gathering)?;
         self.read_log(&gathering)?;
         let kept = gathering.finish();
         let stored_to = found.stored_epoch(manifest);
@@ -139,30 +197,28 @@ impl Source<'_> {
         write_database(disk, target, &kept, last_epoch)?;
         let end = manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.end_epoch);
         Ok(Salvaged {
-            tables: self.tables(&kept, &read),
+            manifest: None,
+            tables: self.tables(&kept),
             kept_to: manifest.counted_to(found.reachable_epoch),
             stored_to,
             mixed_to: end.filter(|&end| end > found.reachable_epoch),
             given_up: count_given_up(&**disk, found, found.reachable_epoch)?,
             damages: found.damages.clone(),
-            lost,
+            unreadable,
         })
     }
 
-    /// Gathers the records of the checkpoint. Returns the places that cannot be read, and how many records of each table can be.
-    fn read_checkpoint(
-        &self,
-        gathering: &Gathering,
-    ) -> Result<(Vec<LostRecords>, BTreeMap<u32, u64>), OpenError> {
-        let (mut lost, mut read) = (Vec::new(), BTreeMap::new());
+    /// Gathers the records of the checkpoint. Returns the places that cannot be read.
+    fn read_checkpoint(&self, gathering: &Gathering) -> Result<Vec<UnreadableRecords>, OpenError> {
+        let mut unreadable = Vec::new();
         if let Some(checkpoint) = &self.manifest.checkpoint {
             for part in &checkpoint.parts {
                 let identity = super::survey::part_identity(self.manifest, checkpoint.id, part);
                 let path = self.dir.join(&part.path);
-                lost.extend(read_part(&**self.disk, &path, &identity, part, gathering, &mut read)?);
+                unreadable.extend(read_part(&**self.disk, &path, &identity, part, gathering)?);
             }
         }
-        Ok((lost, read))
+        Ok(unreadable)
     }
 
     /// Gathers the changes of the log, as far as it counts.
@@ -172,10 +228,10 @@ impl Source<'_> {
         replay(&**self.disk, &log, gathering, 1, &Progress::new()).map(|_| ())
     }
 
-    fn tables(&self, kept: &Kept, read: &BTreeMap<u32, u64>) -> Vec<SalvagedTable> {
+    fn tables(&self, kept: &Kept) -> Vec<SalvagedTable> {
         let mut tables: BTreeMap<u32, SalvagedTable> = BTreeMap::new();
         for &(table, records) in self.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.tables) {
-            let read = read.get(&table).copied().unwrap_or(0);
+            let read = kept.records.get(&table).copied().unwrap_or(0);
             tables.entry(table).or_default().lost_records = records.saturating_sub(read);
         }
         kept.rows.keys().for_each(|record| tables.entry(record.table).or_default().rows += 1);

@@ -53,8 +53,8 @@ struct Surveyor<'a> {
     manifest: &'a Manifest,
     depth: Depth,
     flaws: Vec<Flaw>,
-    /// Damaged parts of the checkpoint.
-    checkpoint_flaws: Vec<Flaw>,
+    /// Damaged parts of the checkpoint, and what is lost with each.
+    checkpoint_flaws: Vec<(Flaw, Consequence)>,
     /// What log files say that the manifest knows nothing of.
     strangers: Evidence,
     /// The least epoch that damage of earlier generations leaves reachable.
@@ -224,7 +224,7 @@ impl Surveyor<'_> {
                 Some((None, Finding::Missing))
             };
             if let Some((offset, finding)) = flaw {
-                self.checkpoint_flaws.push(Flaw { file: path, offset, finding });
+                self.checkpoint_flaws.push((Flaw { file: path, offset, finding }, consequence_of(part)));
             }
         }
         Ok(())
@@ -276,7 +276,7 @@ impl Surveyor<'_> {
             Finding::LaterGeneration(_) | Finding::Stranger => damage(flaw, Consequence::Everything),
             _ => damage(flaw, of_log),
         });
-        let checkpoint = self.checkpoint_flaws.iter().map(|flaw| damage(flaw, Consequence::Checkpoint));
+        let checkpoint = self.checkpoint_flaws.iter().map(|(flaw, consequence)| damage(flaw, *consequence));
         each_once(checkpoint.chain(log))
     }
 }
@@ -300,6 +300,11 @@ fn each_once(damages: impl Iterator<Item = Damage>) -> Vec<Damage> {
 pub(super) fn part_identity(manifest: &Manifest, checkpoint: u64, part: &CheckpointPart) -> FileIdentity {
     let file = FileRole::Checkpoint { checkpoint, part: part.number };
     FileIdentity { database: manifest.database, file }
+}
+
+/// What is lost if a part of the checkpoint is damaged.
+fn consequence_of(part: &CheckpointPart) -> Consequence {
+    if part.is_copy() { Consequence::Copies } else { Consequence::Checkpoint }
 }
 
 /// The last epoch before this one.
@@ -343,7 +348,9 @@ impl Survey {
     pub(super) fn stored_epoch(&self, manifest: &Manifest) -> Epoch {
         let reach = self.chains.iter().map(|chain| chain.reach.max(chain.evidence.mark)).min();
         let claimed = self.chains.iter().map(|chain| chain.evidence.durable_epoch);
-        claimed.chain(reach.map(before)).chain([manifest.durable_epoch]).max().unwrap_or_default()
+        let stored = claimed.chain(reach.map(before)).chain([manifest.durable_epoch]).max();
+        // Of the epochs between two generations nothing was ever stored.
+        manifest.counted_to(stored.unwrap_or_default())
     }
 
     /// What a replay up to `last_epoch` reads: the checkpoint, then the log, newest file first.
@@ -362,7 +369,7 @@ impl Survey {
                     last_epoch,
                     unproved_name: None,
                     bytes,
-                    consequence: Consequence::Checkpoint,
+                    consequence: consequence_of(part),
                 }
             }));
         }

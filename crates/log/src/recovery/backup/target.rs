@@ -19,7 +19,7 @@ use crate::recovery::directory_locks::{DirectoryLocks, Share};
 use crate::recovery::error::{Damage, OpenError};
 use crate::recovery::generation::{NewGeneration, create_directory};
 use crate::recovery::manifest_file::{
-    MANIFEST, MANIFEST_NEW, install_manifest, remove_if_there, spelled_path,
+    MANIFEST, MANIFEST_COPY, MANIFEST_NEW, install_manifest, keep_copy, remove_if_there, spelled_path,
 };
 use crate::recovery::verify::verify_locked;
 
@@ -156,7 +156,9 @@ impl<'t> Target<'t> {
         let Manifest { database, generation, first_epoch, .. } = *manifest;
         NewGeneration::create(self.disk, database, generation, first_epoch, &[self.dir.join(LOG)], 0)
             .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
-        install_manifest(self.disk, self.dir, manifest)
+        install_manifest(self.disk, self.dir, manifest)?;
+        keep_copy(self.disk, self.dir, manifest);
+        Ok(())
     }
 
     /// Reads all of it, and fails with the first damage, as `named` names it.
@@ -181,7 +183,7 @@ impl<'t> Target<'t> {
         checkpoint_directories: &[impl AsRef<Path>],
     ) -> Result<(), OpenError> {
         self.put_mark_back()?;
-        for name in [MANIFEST, MANIFEST_NEW] {
+        for name in [MANIFEST_COPY, MANIFEST, MANIFEST_NEW] {
             remove_if_there(self.disk, &self.dir.join(name))?;
         }
         self.sync(self.dir)?;
@@ -282,8 +284,11 @@ impl Copy<'_> {
 fn refuse_within_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let plain = without_detours(dir).map_err(OpenError::io("find", dir))?;
     for directory in plain.ancestors() {
-        let manifest = directory.join(MANIFEST);
-        if disk.exists(&manifest).map_err(OpenError::io("look for", &manifest))? {
+        let exists = |name| {
+            let path = directory.join(name);
+            disk.exists(&path).map_err(OpenError::io("look for", &path))
+        };
+        if exists(MANIFEST)? || exists(MANIFEST_COPY)? {
             let why = match directory == plain {
                 true => format!("{} holds a database already", dir.display()),
                 false => format!("{} lies within the database {}", dir.display(), directory.display()),

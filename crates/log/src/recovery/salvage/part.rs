@@ -1,40 +1,29 @@
 //! Reading what is valid of a part of a checkpoint.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use ensilo_disk::Disk;
 
 use super::rows::Gathering;
-use super::{LostRecords, RecordKey};
+use super::{RecordKey, UnreadableRecords};
 use crate::format::{
     BlockCodec, BlockDamage, BlockEnd, CheckpointPart, FILE_HEADER_BYTES, FileIdentity, Malformed,
     SealedHeader, Source, Write,
 };
-use crate::recovery::error::OpenError;
+use crate::recovery::error::{OpenError, ReplayError};
 use crate::recovery::replay::record;
 use crate::recovery::scan::each_block_beyond;
-use crate::recovery::{Replay, ReplayError};
 
-/// Gathers the records of all valid blocks, and adds to `read` how many there are of each table. Returns the places where there is no
-/// valid block.
+/// Gathers the records of all valid blocks. Returns the places where there is no valid block.
 pub(super) fn read_part(
     disk: &dyn Disk,
     path: &Path,
     identity: &FileIdentity,
     part: &CheckpointPart,
     gathering: &Gathering,
-    read: &mut BTreeMap<u32, u64>,
-) -> Result<Vec<LostRecords>, OpenError> {
-    let mut reading = Reading {
-        path,
-        gathering,
-        read,
-        records: 0,
-        last: None,
-        end: FILE_HEADER_BYTES as u64,
-        lost: Vec::new(),
-    };
+) -> Result<Vec<UnreadableRecords>, OpenError> {
+    let end = FILE_HEADER_BYTES as u64;
+    let mut reading = Reading { path, gathering, records: 0, last: None, end, unreadable: Vec::new() };
     if disk.exists(path).map_err(OpenError::io("look for", path))? {
         let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
         let len = file.len_bytes().map_err(OpenError::io("read", path))?;
@@ -55,13 +44,12 @@ pub(super) fn read_part(
 struct Reading<'r> {
     path: &'r Path,
     gathering: &'r Gathering,
-    read: &'r mut BTreeMap<u32, u64>,
     /// Records of this part that were read.
     records: u64,
     last: Option<RecordKey>,
     /// The end of the last valid block.
     end: u64,
-    lost: Vec<LostRecords>,
+    unreadable: Vec<UnreadableRecords>,
 }
 
 impl Reading<'_> {
@@ -86,25 +74,27 @@ impl Reading<'_> {
         if let Some(last) = records.last() {
             self.last = Some(key_of(last));
             self.records += records.len() as u64;
-            *self.read.entry(last.table).or_insert(0) += records.len() as u64;
         }
-        self.gathering.apply(&mut (), &records)
+        self.gathering.take_records(&records);
+        Ok(())
     }
 
     /// Notes what lies between the last valid block and `offset`, if anything does.
     fn note_gap(&mut self, offset: u64, before: Option<RecordKey>) {
         if offset > self.end {
             let (file, after) = (self.path.to_path_buf(), self.last.clone());
-            self.lost.push(LostRecords { file, offset: self.end, end: offset, records: None, after, before });
+            let place =
+                UnreadableRecords { file, offset: self.end, end: offset, records: None, after, before };
+            self.unreadable.push(place);
         }
     }
 
-    fn finish(mut self, part: &CheckpointPart) -> Vec<LostRecords> {
+    fn finish(mut self, part: &CheckpointPart) -> Vec<UnreadableRecords> {
         self.note_gap(part.bytes, None);
-        if let [only] = &mut self.lost[..] {
+        if let [only] = &mut self.unreadable[..] {
             only.records = Some(part.records.saturating_sub(self.records));
         }
-        self.lost
+        self.unreadable
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) struct Gathering(Mutex<BTreeMap<RecordKey, Gathered>>);
 /// What has come for a key.
 #[derive(Debug, Default)]
 struct Gathered {
+    /// Whether the checkpoint has it.
+    is_in_checkpoint: bool,
     /// The latest put or delete, with its TID.
     base: Option<(u64, Option<Box<[u8]>>)>,
     /// The latest value of each word that a patch after the base has set: its index, the TID and the word.
@@ -35,12 +37,32 @@ pub(super) struct Kept {
     pub(super) rows: BTreeMap<RecordKey, KeptRow>,
     /// Rows of which there are only changes.
     pub(super) incomplete: Vec<RecordKey>,
+    /// How many records of each table could be read in the checkpoint. What is there twice counts once.
+    pub(super) records: BTreeMap<u32, u64>,
 }
 
 impl Gathering {
+    /// Takes records of the checkpoint.
+    pub(super) fn take_records(&self, records: &[Write<'_>]) {
+        self.take(records, true);
+    }
+
+    fn take(&self, writes: &[Write<'_>], is_in_checkpoint: bool) {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for write in writes {
+            let key = RecordKey { table: write.table, key: write.key.to_vec() };
+            let gathered = rows.entry(key).or_default();
+            gathered.is_in_checkpoint |= is_in_checkpoint;
+            gathered.take(write);
+        }
+    }
+
     pub(super) fn finish(self) -> Kept {
         let mut kept = Kept::default();
         for (key, gathered) in self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            if gathered.is_in_checkpoint {
+                *kept.records.entry(key.table).or_default() += 1;
+            }
             match gathered.base {
                 Some((_, None)) => {}
                 Some((tid, Some(row))) => match patched(tid, row, &gathered.words) {
@@ -102,11 +124,7 @@ impl Replay for Gathering {
     fn worker(&self) {}
 
     fn apply(&self, (): &mut (), writes: &[Write<'_>]) -> Result<(), ReplayError> {
-        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for write in writes {
-            let key = RecordKey { table: write.table, key: write.key.to_vec() };
-            rows.entry(key).or_default().take(write);
-        }
+        self.take(writes, false);
         Ok(())
     }
 }

@@ -4,15 +4,19 @@
 //! As for a backup: the mark of something unfinished is there first, then the checkpoint, then the manifest; the mark goes when all was
 //! verified.
 
+use std::io;
 use std::sync::Arc;
 
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
+use super::RecordKey;
 use super::rows::{Kept, KeptRow};
 use crate::format::{CheckpointEntry, LoggerFiles, Manifest, epoch_of};
 use crate::recovery::backup::{LOG, Target};
-use crate::recovery::checkpoint_writer::{CheckpointPlace, CheckpointWriterOptions};
+use crate::recovery::checkpoint_writer::{
+    CheckpointPlace, CheckpointWriterOptions, DEFINITION_TABLES, WrittenParts,
+};
 use crate::recovery::database_files::FinishedCheckpoint;
 use crate::recovery::directory_locks::{DirectoryLocks, Share};
 use crate::recovery::error::OpenError;
@@ -63,16 +67,21 @@ fn write_checkpoint(
         directory: directory.clone(),
         spelled: CHECKPOINT.to_owned(),
     };
-    let write = || {
-        let mut writer = place.writer(0, CheckpointWriterOptions::default())?;
-        for (record, KeptRow { tid, row }) in &kept.rows {
-            writer.record(record.table, &record.key, *tid, row.len(), words(row))?;
-        }
-        writer.finish()
-    };
-    let written = vec![write().map_err(OpenError::io("write", &directory))?];
+    let written = write_parts(&place, kept).map_err(OpenError::io("write", &directory))?;
     target.sync(&directory)?;
     Ok(FinishedCheckpoint { place: place.clone(), end_epoch: last_epoch, written }.entry())
+}
+
+fn write_parts(place: &CheckpointPlace, kept: &Kept) -> io::Result<Vec<WrittenParts>> {
+    let options = CheckpointWriterOptions::default();
+    let (mut writer, mut copies) = (place.writer(0, options)?, place.writer_of_copies(options)?);
+    for (RecordKey { table, key }, KeptRow { tid, row }) in &kept.rows {
+        writer.record(*table, key, *tid, row.len(), words(row))?;
+        if DEFINITION_TABLES.contains(table) {
+            copies.record(*table, key, *tid, row.len(), words(row))?;
+        }
+    }
+    Ok(vec![writer.finish()?, copies.finish()?])
 }
 
 /// The words of a row; the last one is filled up with zeros.

@@ -13,7 +13,7 @@ use crate::recovery::OpenError;
 use crate::recovery::manifest_file::install_manifest;
 
 /// A database with a checkpoint, and log that the next one makes superfluous.
-fn before_second_checkpoint() -> (Arc<SimulatedDisk>, Run) {
+pub(super) fn before_second_checkpoint() -> (Arc<SimulatedDisk>, Run) {
     let disk = Arc::new(SimulatedDisk::new());
     let mut run = Run::new(&disk, 2, 11);
     run.round();

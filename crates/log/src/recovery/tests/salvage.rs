@@ -8,12 +8,13 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 use ensilo_test_disk::{Faults, SimulatedDisk};
 
+use super::checkpoint_failures::before_second_checkpoint;
 use super::history::Run;
 use super::model::{AnyOrder, OneWrite, Op, RowKey, Rows, Transaction, Versions};
-use super::writer::{DIR, FILE_BYTES, TestLog, recover, rows_up_to};
+use super::writer::{DIR, FILE_BYTES, TestLog, find, options, recover, rows_up_to};
 use crate::recovery::{
-    Consequence, Dumped, Finding, GenerationOptions, OpenError, Progress, RecordKey, Salvaged, dump, inspect,
-    repair, salvage, verify,
+    Consequence, Dumped, Finding, GenerationOptions, Loss, OpenError, Progress, RecordKey, Salvaged, dump,
+    inspect, repair, salvage, verify,
 };
 
 const TARGET: &str = "saved";
@@ -128,7 +129,7 @@ fn a_damaged_block_of_a_checkpoint_costs_its_rows_alone() {
         rows.into_iter().filter(|((_, key), _)| !lost.contains(key) || *key == self::key(14)).collect();
     assert_eq!(saved_rows(&disk), expected);
     let record = |key: &Vec<u8>| Some(RecordKey { table: TABLE, key: key.clone() });
-    let [place] = &salvaged.lost[..] else { panic!("{:?}", salvaged.lost) };
+    let [place] = &salvaged.unreadable[..] else { panic!("{:?}", salvaged.unreadable) };
     assert_eq!((place.offset, place.end), (offset, blocks[2].0));
     assert_eq!(place.records, Some(lost.len() as u64));
     assert_eq!(
@@ -150,7 +151,7 @@ fn a_row_of_which_only_changes_are_left_is_lost_and_counted() {
     disk.flip(Path::new(PART), (blocks[0].0 + 70) * 8).unwrap();
     let salvaged = save(&disk).unwrap();
     assert_eq!(salvaged.tables[0].incomplete_rows, 1);
-    assert_eq!((&salvaged.lost[0].after, salvaged.lost.len()), (&None, 1));
+    assert_eq!((&salvaged.unreadable[0].after, salvaged.unreadable.len()), (&None, 1));
     let expected: Rows = rows.into_iter().filter(|((_, key), _)| !blocks[0].1.contains(key)).collect();
     assert_eq!(saved_rows(&disk), expected);
 }
@@ -163,7 +164,7 @@ fn a_checkpoint_that_is_gone_or_cut_leaves_what_can_be_read() {
     disk.delete(Path::new(PART)).unwrap();
     let salvaged = save(&disk).unwrap();
     assert_eq!(salvaged.tables[0].lost_records, 60);
-    assert_eq!(salvaged.lost[0].records, Some(60));
+    assert_eq!(salvaged.unreadable[0].records, Some(60));
     assert!(salvaged.damages.iter().any(|damage| damage.finding == Finding::Missing));
     let keys: Vec<RowKey> = saved_rows(&disk).into_keys().collect();
     assert_eq!(keys, [(TABLE, key(14)), (TABLE, key(100))]);
@@ -199,7 +200,7 @@ fn of_a_damaged_log_what_counts_is_saved() {
         let Consequence::After(kept) = error.damage().unwrap().consequence else { panic!("{error}") };
         let salvaged = save(&damaged).unwrap();
         assert_eq!((salvaged.kept_to, salvaged.stored_to, salvaged.mixed_to), (kept, stored, None));
-        assert_eq!(salvaged.lost, []);
+        assert_eq!(salvaged.unreadable, []);
         assert!(salvaged.given_up.transactions > 0);
         assert_eq!(saved_rows(&damaged), rows_up_to(&history, kept), "{}", path.display());
     }
@@ -229,7 +230,7 @@ fn whatever_is_damaged_no_row_is_saved_that_never_was() {
             assert!(saved.iter().all(|(key, row)| rows.get(key) == Some(row)), "{what}");
             let missing = (rows.len() - saved.len()) as u64;
             let lost: u64 = salvaged.tables.iter().map(|table| table.lost_records).sum();
-            assert!(missing <= lost && !salvaged.lost.is_empty(), "{what}: {missing} of {lost}");
+            assert!(missing <= lost && !salvaged.unreadable.is_empty(), "{what}: {missing} of {lost}");
             lossy += u64::from(missing > 0);
         }
     }
@@ -278,7 +279,97 @@ fn a_target_within_the_database_or_with_something_in_it_is_refused() {
     }
     // Nothing is damaged: all is saved.
     let salvaged = save(&disk).unwrap();
-    assert_eq!((salvaged.lost.len(), salvaged.damages.len()), (0, 0));
+    assert_eq!((salvaged.unreadable.len(), salvaged.damages.len()), (0, 0));
     assert_eq!(saved_rows(&disk), recover(&disk, 1).unwrap().0);
     assert!(matches!(save(&disk), Err(OpenError::Refused(_))));
+}
+
+/// Faults of all kinds, one at each of the operations that this disk has counted.
+fn faults_at_each(disk: &SimulatedDisk) -> Vec<Faults> {
+    let counts = disk.counts();
+    let at = |operations: u64, fault: fn(u64) -> Faults| (1..=operations).map(fault);
+    at(counts.writes, |at| Faults { seed: at, write_error_at: Some(at), ..Faults::default() })
+        .chain(at(counts.syncs, |at| Faults { seed: at, sync_error_at: Some(at), ..Faults::default() }))
+        .chain(at(counts.name_changes, |at| Faults {
+            seed: at,
+            name_error_at: Some(at),
+            ..Faults::default()
+        }))
+        .collect()
+}
+
+/// Whether all is saved by the copy of the manifest, whatever a crash has left. Otherwise the salvage must say so.
+fn is_saved_by_copy(disk: &SimulatedDisk, expected: &Rows, what: &str) -> bool {
+    let crashed = (0..4).map(|tear| disk.fork().crash(tear));
+    let mut disks = crashed.chain([disk.fork().kill()]);
+    disks.all(|disk| {
+        let disk = Arc::new(disk);
+        disk.flip(&Path::new(DIR).join("MANIFEST"), 300).unwrap();
+        let is_whole = save(&disk).is_ok_and(|salvaged| salvaged.loss() == Loss::Nothing);
+        if is_whole {
+            assert_eq!(saved_rows(&disk), *expected, "{what}");
+        }
+        is_whole
+    })
+}
+
+#[test]
+fn after_a_checkpoint_that_fails_the_copy_of_the_manifest_is_right_or_known_to_be_older() {
+    let begun = || {
+        let (disk, mut run) = before_second_checkpoint();
+        let (begin, rows) = run.begin_checkpoint();
+        (disk, run, begin, rows)
+    };
+    let all_faults = {
+        let (disk, mut run, begin, rows) = begun();
+        disk.set_faults(Faults::default());
+        run.log.try_checkpoint(begin, &rows, 1).unwrap();
+        faults_at_each(&disk)
+    };
+    let (mut whole, all) = (0, all_faults.len());
+    for faults in all_faults {
+        let what = format!("{faults:?}");
+        let (disk, mut run, begin, rows) = begun();
+        disk.set_faults(faults);
+        let _ = run.log.try_checkpoint(begin, &rows, 1);
+        disk.set_faults(Faults::default());
+        let expected = rows_up_to(&run.history, run.log.durable_epoch);
+        whole += usize::from(is_saved_by_copy(&disk, &expected, &what));
+        // The next one brings the copy up to date.
+        run.checkpoint(1);
+        let expected = rows_up_to(&run.history, run.log.durable_epoch);
+        assert!(is_saved_by_copy(&disk, &expected, &what), "{what}");
+    }
+    // But where the copy itself could not be written.
+    assert!(all > 20 && whole + 5 >= all, "{whole} of {all}");
+}
+
+#[test]
+fn after_an_opening_that_fails_the_copy_of_the_manifest_is_right_or_known_to_be_older() {
+    let (before, run) = before_second_checkpoint();
+    let expected = rows_up_to(&run.history, run.log.durable_epoch);
+    drop(run);
+    let open = |disk: &Arc<SimulatedDisk>| {
+        let found = find(disk)?;
+        let options = options(&found, 2);
+        found.next_generation(&options).map(drop)
+    };
+    let all_faults = {
+        let disk = Arc::new(before.fork().kill());
+        disk.set_faults(Faults::default());
+        open(&disk).unwrap();
+        faults_at_each(&disk)
+    };
+    let (mut whole, all) = (0, all_faults.len());
+    for faults in all_faults {
+        let what = format!("{faults:?}");
+        let disk = Arc::new(before.fork().kill());
+        disk.set_faults(faults);
+        let _ = open(&disk);
+        disk.set_faults(Faults::default());
+        whole += usize::from(is_saved_by_copy(&disk, &expected, &what));
+        let _ = open(&disk);
+        assert!(is_saved_by_copy(&disk, &expected, &what), "{what}");
+    }
+    assert!(all > 20 && whole * 2 > all, "{whole} of {all}");
 }

@@ -322,7 +322,7 @@ fn verify_needs_a_database() {
     disk.flip(&Path::new(DIR).join("MANIFEST"), 300).unwrap();
     let (result, damages) = verified(&*disk);
     assert_eq!((result.unwrap().damages, damages.len()), (1, 1));
-    assert_eq!(damages[0].consequence, Consequence::Everything);
+    assert_eq!(damages[0].consequence, Consequence::Manifest);
 }
 
 #[test]
@@ -348,8 +348,8 @@ fn dump_shows_all_entries_and_where_they_end() {
     let logged = run.history.iter().filter(|transaction| epoch_of(transaction.tid) >= checkpoint.end_epoch);
     assert!(logged.clone().count() > 0);
     logged.for_each(|transaction| assert!(tids.contains(&transaction.tid)));
-    // The manifest, two locks and an owner.
-    assert_eq!(ends + 4, disk.files().len());
+    // The manifest and its copy, two locks and an owner.
+    assert_eq!(ends + 5, disk.files().len());
     let log = disk.files().into_iter().find(|(path, _)| path.to_string_lossy().ends_with(".log")).unwrap().0;
     disk.flip(&log, (4096 + 70) * 8).unwrap();
     let mut damaged = 0;
