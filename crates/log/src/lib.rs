@@ -21,7 +21,7 @@ pub use recovery::{
     DEFINITION_TABLES, Damage, DatabaseFiles, Dumped, Finding, FinishedCheckpoint, Found, GenerationOptions,
     GivenUp, InstalledCheckpoint, Loss, NewGeneration, NewLogger, OpenError, Progress, ProgressReport,
     ReadOnlyFiles, RecordKey, Repaired, Replay, ReplayError, Replayed, Salvaged, SalvagedTable,
-    UnreadableRecords, Verified, WrittenParts, backup, check_file, create_log_file, dump, inspect,
+    UnreadableRecords, Verified, WrittenParts, backup, check_file, dump, inspect,
     inspect_read_only, log_identity, manifest_of, repair, salvage, verify,
 };
 pub use runtime::{

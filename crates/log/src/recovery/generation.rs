@@ -91,9 +91,8 @@ impl NewGeneration {
             let at = |error| (directory.clone(), error);
             create_directory(disk, directory).map_err(at)?;
             let name = LogFileName { generation, logger, sequence: 1, largest_epoch: None };
-            let CreatedLogFile { file, reserved_bytes, shortage } =
-                create_log_file_within(disk, directory, database, name, first_epoch, file_bytes)
-                    .map_err(at)?;
+            let plan = LogFilePlan { disk, directory, database, name, first_epoch, file_bytes };
+            let CreatedLogFile { file, reserved_bytes, shortage } = plan.create_within_room().map_err(at)?;
             let directory = directory.clone();
             loggers.push(NewLogger { directory, sequence: 1, file, reserved_bytes, shortage });
         }
@@ -120,67 +119,68 @@ pub(crate) fn create_directory(disk: &dyn Disk, directory: &Path) -> io::Result<
     disk.sync_dir(parent)
 }
 
-/// Creates a log file of `file_bytes` bytes, with its header, and syncs it and its name: whatever is written into it and synced
-/// from now on is there after a crash. Returns it with its length: whole pages, with room for a block behind the header.
-///
-/// # Crash
-/// The length is synced before the header that names it is written: a file with a header that is shorter was cut by somebody.
-///
-/// # Errors
-/// `AlreadyExists`; those of the system.
-pub fn create_log_file(
-    disk: &dyn Disk,
-    directory: &Path,
-    database: DatabaseId,
-    name: LogFileName,
-    first_epoch: Epoch,
-    file_bytes: u64,
-) -> io::Result<(Box<dyn File>, u64)> {
-    let bytes_min = (FILE_HEADER_BYTES + BLOCK_HEADER_BYTES) as u64;
-    let reserved_bytes = file_bytes.max(bytes_min).next_multiple_of(PAGE_BYTES as u64);
-    let header = FileHeader { identity: log_identity(database, name), first_epoch, reserved_bytes };
-    let path = directory.join(name.to_string());
-    let file = disk.create(&path, reserved_bytes)?;
-    let written = || {
-        file.sync_all()?;
-        file.write_at(0, &header.encode())?;
-        file.sync_all()?;
-        disk.sync_dir(directory)
-    };
-    match written() {
-        Ok(()) => Ok((file, reserved_bytes)),
-        Err(error) => {
-            // What was half made is not left in the way of the next attempt; the error that counts is the first one.
-            let _ = disk.remove(&path);
-            Err(error)
-        }
-    }
-}
-
 /// The shortest log file, where the disk has no room for a whole one: the rest of the disk is left to the file that is written, and to a
 /// checkpoint, which frees log.
 const RESERVED_BYTES_MIN: u64 = 2 * PAGE_BYTES as u64;
 
-/// Creates a log file of `file_bytes` bytes as [`create_log_file`] does, or a shorter one if the disk is full: it can be made longer when it
-/// is written.
-///
-/// # Errors
-/// As [`create_log_file`].
-pub(crate) fn create_log_file_within(
-    disk: &dyn Disk,
-    directory: &Path,
-    database: DatabaseId,
-    name: LogFileName,
-    first_epoch: Epoch,
-    file_bytes: u64,
-) -> io::Result<CreatedLogFile> {
-    let create = |bytes| create_log_file(disk, directory, database, name, first_epoch, bytes);
-    let (created, shortage) = match create(file_bytes) {
-        Err(error) if is_disk_full(&error) => (create(RESERVED_BYTES_MIN)?, Some(error)),
-        created => (created?, None),
-    };
-    let (file, reserved_bytes) = created;
-    Ok(CreatedLogFile { file, reserved_bytes, shortage })
+/// A log file that is to be created.
+#[derive(Copy, Clone)]
+pub(crate) struct LogFilePlan<'a> {
+    pub(crate) disk: &'a dyn Disk,
+    pub(crate) directory: &'a Path,
+    pub(crate) database: DatabaseId,
+    pub(crate) name: LogFileName,
+    /// No entry of the file has an earlier epoch.
+    pub(crate) first_epoch: Epoch,
+    /// How long it is to be: in whole pages, with room for a block behind the header.
+    pub(crate) file_bytes: u64,
+}
+
+impl LogFilePlan<'_> {
+    /// Creates the file with its header, and syncs it and its name: whatever is written into it and synced from now on is there after a
+    /// crash.
+    ///
+    /// # Crash
+    /// The length is synced before the header that names it is written: a file with a header that is shorter was cut by somebody.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; those of the system.
+    pub(crate) fn create(self) -> io::Result<CreatedLogFile> {
+        let LogFilePlan { disk, directory, database, name, first_epoch, file_bytes } = self;
+        let bytes_min = (FILE_HEADER_BYTES + BLOCK_HEADER_BYTES) as u64;
+        let reserved_bytes = file_bytes.max(bytes_min).next_multiple_of(PAGE_BYTES as u64);
+        let header = FileHeader { identity: log_identity(database, name), first_epoch, reserved_bytes };
+        let path = directory.join(name.to_string());
+        let file = disk.create(&path, reserved_bytes)?;
+        let written = || {
+            file.sync_all()?;
+            file.write_at(0, &header.encode())?;
+            file.sync_all()?;
+            disk.sync_dir(directory)
+        };
+        match written() {
+            Ok(()) => Ok(CreatedLogFile { file, reserved_bytes, shortage: None }),
+            Err(error) => {
+                // What was half made is not left in the way of the next attempt; the error that counts is the first one.
+                let _ = disk.remove(&path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Creates the file as [`LogFilePlan::create`] does, or a shorter one if the disk is full: it can be made longer when it is written.
+    ///
+    /// # Errors
+    /// As [`LogFilePlan::create`].
+    pub(crate) fn create_within_room(self) -> io::Result<CreatedLogFile> {
+        match self.create() {
+            Err(error) if is_disk_full(&error) => {
+                let short = LogFilePlan { file_bytes: RESERVED_BYTES_MIN, ..self };
+                Ok(CreatedLogFile { shortage: Some(error), ..short.create()? })
+            }
+            created => created,
+        }
+    }
 }
 
 /// What the header of the log file of this name says.

@@ -39,8 +39,8 @@ pub use database_files::{DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint}
 pub use dump::{Dumped, dump};
 pub use error::{Consequence, Damage, Finding, OpenError, ReplayError};
 pub use file_check::{CheckedFile, check_file};
-pub(crate) use generation::{CreatedLogFile, create_log_file_within};
-pub use generation::{NewGeneration, NewLogger, create_log_file, log_identity};
+pub(crate) use generation::{CreatedLogFile, LogFilePlan};
+pub use generation::{NewGeneration, NewLogger, log_identity};
 pub use given_up::GivenUp;
 pub use inspect::{Found, GenerationOptions, inspect, manifest_of};
 pub use progress::{Progress, ProgressReport};

@@ -19,7 +19,7 @@ use super::error::{Attempt, LogError};
 use super::log_file::{Length, LogFile};
 use super::monitor::Monitor;
 use crate::format::{BlockCodec, DatabaseId, LogFileName};
-use crate::recovery::{CreatedLogFile, NewGeneration, SealedFiles, create_log_file_within, log_identity};
+use crate::recovery::{CreatedLogFile, LogFilePlan, NewGeneration, SealedFiles, log_identity};
 
 /// How long to wait before a file is tried again that the disk has no room for, at first. Twice as long each time.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -188,9 +188,15 @@ impl Files {
     fn make(&self, name: LogFileName, first_epoch: Epoch) -> Result<(), LogError> {
         let directory = &self.directories[name.logger as usize];
         let path = directory.join(name.to_string());
-        let created =
-            create_log_file_within(&*self.disk, directory, self.database, name, first_epoch, self.file_bytes);
-        let (created, shortage) = match created {
+        let plan = LogFilePlan {
+            disk: &*self.disk,
+            directory,
+            database: self.database,
+            name,
+            first_epoch,
+            file_bytes: self.file_bytes,
+        };
+        let (created, shortage) = match plan.create_within_room() {
             Ok(CreatedLogFile { file, reserved_bytes, shortage }) => (Some((file, reserved_bytes)), shortage),
             Err(error) if is_disk_full(&error) => (None, Some(error)),
             Err(error) => return Err(LogError::io(Attempt::Name, &path, error)),

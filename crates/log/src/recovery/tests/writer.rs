@@ -14,9 +14,9 @@ use crate::format::{
     patch_bytes, put_bytes, transaction_bytes,
 };
 use crate::recovery::{
-    CheckpointPlace, CheckpointWriterOptions, DatabaseFiles, FinishedCheckpoint, Found, GenerationOptions,
-    InstalledCheckpoint, NewGeneration, OpenError, Progress, SealedFiles, create_log_file, inspect,
-    log_identity,
+    CheckpointPlace, CheckpointWriterOptions, CreatedLogFile, DatabaseFiles, FinishedCheckpoint, Found,
+    GenerationOptions, InstalledCheckpoint, LogFilePlan, NewGeneration, OpenError, Progress, SealedFiles,
+    inspect, log_identity,
 };
 
 pub(crate) const DIR: &str = "db";
@@ -146,8 +146,15 @@ impl TestLog {
         let next =
             LogFileName { sequence: self.loggers[logger].name.sequence + 1, ..self.loggers[logger].name };
         let directory = self.loggers[logger].directory.clone();
-        let (file, reserved_bytes) =
-            create_log_file(&*self.disk, &directory, database, next, mark, FILE_BYTES).unwrap();
+        let plan = LogFilePlan {
+            disk: &*self.disk,
+            directory: &directory,
+            database,
+            name: next,
+            first_epoch: mark,
+            file_bytes: FILE_BYTES,
+        };
+        let CreatedLogFile { file, reserved_bytes, .. } = plan.create().unwrap();
         self.append(logger, &[], Some(mark), BlockEnd::Seal);
         self.sync(logger);
         let logger = &mut self.loggers[logger];
