@@ -1,0 +1,111 @@
+//! Secondary indexes: created, rebuilt and dropped while others use the table.
+
+use ensilo_row::{IndexSchema, Order};
+use ensilo_txn::Protocol;
+
+use super::Database;
+use crate::{Error, Result};
+
+impl<P: Protocol> Database<P> {
+    /// Creates an index over these columns of a table while others use it; returns when it can be read.
+    ///
+    /// Waits for the transactions under way to end, then adds the entries of the rows that are there. From the beginning on, a
+    /// unique index refuses writes whose key is taken. In snapshots it can be read as soon as they show a point in time after its
+    /// completion.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Order, Row, Table};
+    /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, owner: u32, balance: i64 }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # let accounts: Table<Account> = db.create_table()?;
+    /// db.create_index("account", "by_owner", [("owner", Order::Ascending)])?;
+    /// let by_owner = accounts.index::<u32>("by_owner")?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::UnknownColumn`], [`Error::IndexExists`], [`Error::InvalidSchema`];
+    /// [`Error::KeyTooLong`] when a row's key does not fit; [`Error::NestedRequest`] inside a request or while this thread
+    /// holds an interactive transaction; [`Error::OutOfMemory`], [`Error::Closed`]. The index is gone then. [`Error::LogFailed`] as
+    /// [`Database::transact`].
+    pub fn create_index<'c>(
+        &self,
+        table: &str,
+        name: &str,
+        columns: impl IntoIterator<Item = (&'c str, Order)>,
+    ) -> Result<()> {
+        self.create_index_with(table, name, columns, false)
+    }
+
+    /// Like [`Database::create_index`], for an index in which no two rows may have the same values, unless one of them is null.
+    ///
+    /// # Errors
+    /// As [`Database::create_index`]; [`Error::DuplicateKey`] when two rows have the same values.
+    pub fn create_unique_index<'c>(
+        &self,
+        table: &str,
+        name: &str,
+        columns: impl IntoIterator<Item = (&'c str, Order)>,
+    ) -> Result<()> {
+        self.create_index_with(table, name, columns, true)
+    }
+
+    fn create_index_with<'c>(
+        &self,
+        table: &str,
+        name: &str,
+        columns: impl IntoIterator<Item = (&'c str, Order)>,
+        unique: bool,
+    ) -> Result<()> {
+        let core = self.table_core(table)?;
+        let index = IndexSchema::new(&core.schema, name, columns, unique).map_err(Error::from_schema)?;
+        self.shared.create_index(&core, index)
+    }
+
+    /// Drops an index. Its memory comes back when the transactions under way have ended.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::UnknownIndex`]; [`Error::IndexNotReady`] while it is built;
+    /// [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`].
+    pub fn drop_index(&self, table: &str, name: &str) -> Result<()> {
+        self.shared.drop_index(table, name)
+    }
+
+    /// Makes the entries of a broken index ([`Error::IndexBroken`]) anew from the rows, while others use the table; returns when it can be
+    /// read. It goes like [`Database::create_index`], and handles to the index stay good. An index that can be read is left as it is.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Row, Table};
+    /// # #[derive(Row)] #[row(table = "account", index(name = "by_email", columns(email), unique))]
+    /// # struct Account { #[row(key)] id: u32, email: String }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # db.create_table::<Account>()?;
+    /// let broken: Vec<_> = db
+    ///     .statistics()?
+    ///     .broken_indexes()
+    ///     .map(|(table, index)| (table.name.clone(), index.name.clone()))
+    ///     .collect();
+    /// for (table, index) in broken {
+    ///     let accounts = db.open_dynamic_table(&table)?;
+    ///     db.transact(|tx| {
+    ///         for rows in accounts.duplicates(tx, &index)? {
+    ///             // Which row is to stay is for the program to say; here it is the first one.
+    ///             rows[1..].iter().try_for_each(|key| accounts.delete(tx, key).map(|_| ()))?;
+    ///         }
+    ///         Ok(())
+    ///     })?;
+    ///     db.rebuild_index(&table, &index)?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::UnknownIndex`]; [`Error::IndexNotReady`] while it is built; [`Error::DuplicateKey`] when two rows
+    /// still have one key, [`Error::KeyTooLong`] when one's does not fit; [`Error::NestedRequest`] inside a request or while this thread
+    /// holds an interactive transaction; [`Error::OutOfMemory`], [`Error::Closed`]. The index is as broken as before then.
+    pub fn rebuild_index(&self, table: &str, name: &str) -> Result<()> {
+        self.shared.rebuild_index(&self.table_core(table)?, name)
+    }
+}

@@ -1,0 +1,74 @@
+//! What lies on the disk: checkpoints, backups, and up to where everything is stored.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ensilo_txn::{Epoch, Protocol};
+
+use super::Database;
+use crate::durable::{Backup, Checkpoint};
+use crate::{Error, Result, Ticket};
+
+impl<P: Protocol> Database<P> {
+    /// Makes a checkpoint now, and removes the log files that are not needed any more because of it. Checkpoints are made by themselves,
+    /// see [`Options::checkpoint_interval`](crate::Options::checkpoint_interval); one that is under way is waited for.
+    ///
+    /// # Errors
+    /// [`Error::NotDurable`], [`Error::CheckpointFailed`], [`Error::LogFailed`], [`Error::Closed`].
+    pub fn checkpoint(&self) -> Result<Checkpoint> {
+        self.check_open()?;
+        let durable = self.shared.written()?;
+        durable.checkpoint(&self.shared.engine)
+    }
+
+    /// Copies the database to the directory `target`, which is empty or missing and lies in no database, while transactions go on. The copy is
+    /// a database of its own, with its log in one directory; it was read back and verified when this returns. To restore it, open it.
+    ///
+    /// It has every transaction that was acknowledged as stored before the call, and is a prefix of the serial order:
+    /// [`Backup::durable_epoch`] says where that ends, and no transaction of a later epoch is in it. Secondary indexes are made anew when it
+    /// is opened. The copy takes no more of the disk than a checkpoint does
+    /// ([`Options::checkpoint_bytes_per_second`](crate::Options::checkpoint_bytes_per_second)).
+    ///
+    /// A checkpoint or backup under way is waited for, and the next checkpoint waits for this, so that the log grows meanwhile. Closing the
+    /// database ends a backup under way. After a failure of the log, what was stored before it can still be copied.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let place = std::env::temp_dir().join(format!("ensilo-backup-{}", std::process::id()));
+    /// # let db = ensilo::Database::open(place.join("accounts"))?;
+    /// let backup = db.backup(place.join("backup"))?;
+    /// println!("everything up to epoch {}, {} bytes", backup.durable_epoch, backup.bytes);
+    /// let restored = ensilo::Database::open(place.join("backup"))?;
+    /// # assert_eq!(restored.list_tables()?, db.list_tables()?);
+    /// # drop((restored, db));
+    /// # std::fs::remove_dir_all(place)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BackupFailed`]: the target is not empty, lies in a database, or its disk fails or is full. What was made of it is removed, and
+    /// the database goes on as if nothing had been. [`Error::NotDurable`], [`Error::Closed`]. If the process or the machine ends before this
+    /// returns, the directory holds the whole backup or cannot be opened.
+    pub fn backup(&self, target: impl AsRef<Path>) -> Result<Backup> {
+        self.check_open()?;
+        let durable = self.shared.written()?;
+        durable.backup::<P>(target.as_ref(), self.shared.engine.statistics().memory.live_bytes)
+    }
+
+    /// The last epoch up to which everything is stored; `None` for a database in memory. It never falls.
+    #[inline]
+    #[must_use]
+    pub fn durable_epoch(&self) -> Option<u64> {
+        let of_log = self.shared.durable().map(|durable| durable.log.durable_epoch().get());
+        of_log.or_else(|| self.shared.read_only().map(|read_only| read_only.durable_epoch.get()))
+    }
+
+    /// The ticket of an epoch that [`Request::transact_with_epoch`](crate::Request::transact_with_epoch) has answered with.
+    ///
+    /// # Errors
+    /// [`Error::NotDurable`] when the database is in memory only.
+    pub fn ticket(&self, epoch: u64) -> Result<Ticket> {
+        let log = self.shared.log().ok_or(Error::NotDurable)?;
+        Ok(Ticket::new(Epoch::new(epoch), Arc::clone(log)))
+    }
+}

@@ -1,0 +1,127 @@
+//! Tables: created, opened, listed and dropped.
+
+use ensilo_row::{Row, Schema};
+use ensilo_txn::Protocol;
+
+use super::Database;
+use crate::catalog::TableCore;
+use crate::dynamic::DynamicTable;
+use crate::error::SchemaMismatch;
+use crate::{Error, Result, Table};
+
+impl<P: Protocol> Database<P> {
+    /// Creates the table that the row type `T` describes, with its indexes.
+    ///
+    /// # Errors
+    /// [`Error::TableExists`]; [`Error::NestedRequest`] inside a request or while this thread holds an interactive
+    /// transaction; [`Error::OutOfMemory`], [`Error::Closed`]. Nothing has changed then. [`Error::LogFailed`] as [`Database::transact`].
+    pub fn create_table<T: Row>(&self) -> Result<Table<T, P>> {
+        self.shared.create_table(T::schema().clone()).map(Table::new)
+    }
+
+    /// Like [`Database::create_table`], under another name than the row type's: for several tables of one type.
+    ///
+    /// # Errors
+    /// As [`Database::create_table`]; [`Error::InvalidSchema`] when the name cannot be a table's.
+    pub fn create_table_named<T: Row>(&self, name: &str) -> Result<Table<T, P>> {
+        let schema = T::schema().renamed(name).map_err(Error::from_schema)?;
+        self.shared.create_table(schema).map(Table::new)
+    }
+
+    /// Creates a table by a schema that was made at run time.
+    ///
+    /// # Errors
+    /// As [`Database::create_table`]; [`Error::InvalidSchema`] when its name is the system's.
+    pub fn create_dynamic_table(&self, schema: Schema) -> Result<DynamicTable<P>> {
+        self.shared.create_table(schema).map(DynamicTable::new)
+    }
+
+    /// The existing table that the row type `T` describes.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`]; [`Error::SchemaMismatch`] when columns or primary key differ, or an index that `T`
+    /// declares is missing or defined otherwise; [`Error::Closed`].
+    pub fn open_table<T: Row>(&self) -> Result<Table<T, P>> {
+        self.open_table_named(T::schema().name())
+    }
+
+    /// Like [`Database::open_table`], for a table of another name than the row type's.
+    ///
+    /// # Errors
+    /// As [`Database::open_table`].
+    pub fn open_table_named<T: Row>(&self, name: &str) -> Result<Table<T, P>> {
+        let core = self.table_core(name)?;
+        check_schema(&core, T::schema())?;
+        Ok(Table::new(core))
+    }
+
+    /// The existing table of this name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::Closed`].
+    pub fn open_dynamic_table(&self, name: &str) -> Result<DynamicTable<P>> {
+        self.table_core(name).map(DynamicTable::new)
+    }
+
+    /// The names of all tables, in order.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn list_tables(&self) -> Result<Vec<String>> {
+        self.check_open()?;
+        Ok(self.shared.catalog.tables().iter().map(|table| table.name.to_string()).collect())
+    }
+
+    /// The schema of a table, with the indexes that can be read now and those that are broken.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::Closed`].
+    pub fn schema(&self, table: &str) -> Result<Schema> {
+        Ok(self.table_core(table)?.current_schema())
+    }
+
+    /// Drops a table and its indexes. Statements on it fail from now on with [`Error::UnknownTable`], also those of
+    /// transactions under way, snapshots and interactive ones as well; its memory comes back when these have ended. A transaction that has
+    /// used the table before, be it to find that a row is missing, and commits after this has returned, is undone as a whole:
+    /// [`Database::transact`] runs it again, and an [`Interactive`](crate::Interactive) one ends with the same error.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`].
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        self.shared.drop_table(name)
+    }
+}
+
+/// Compares the schema of a row type with that of the table as it is.
+fn check_schema(core: &TableCore, wanted: &Schema) -> Result<()> {
+    let differs =
+        |difference: String| Err(Error::SchemaMismatch(SchemaMismatch::new(&core.name, difference)));
+    let stored = core.current_schema();
+    let (columns, wanted_columns) = (stored.columns(), wanted.columns());
+    if columns.len() != wanted_columns.len() {
+        return differs(format!("it has {} columns, the row type {}", columns.len(), wanted_columns.len()));
+    }
+    for (column, wanted) in columns.iter().zip(wanted_columns) {
+        if column != wanted {
+            return differs(format!("it has {}, the row type {}", described(column), described(wanted)));
+        }
+    }
+    if stored.primary_key() != wanted.primary_key() {
+        return differs("it has another primary key".to_owned());
+    }
+    for index in wanted.indexes() {
+        match stored.index(index.name()) {
+            None => return differs(format!("it has no index {}", index.name())),
+            Some(existing) if existing != index => {
+                return differs(format!("its index {} is defined otherwise", index.name()));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn described(column: &ensilo_row::Column) -> String {
+    let null = if column.nullable { ", nullable" } else { "" };
+    format!("column {} of type {}{null}", column.name, column.column_type)
+}
