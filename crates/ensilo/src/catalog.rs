@@ -11,6 +11,7 @@
 
 mod build_index;
 mod change;
+pub(crate) mod dropped;
 mod index_set;
 mod load;
 mod rebuild;
@@ -22,6 +23,8 @@ mod wait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use dropped::{DroppedName, DroppedNames};
+use ensilo_epoch::Epochs;
 use ensilo_row::Schema;
 use ensilo_txn::{Engine, NewStoreError, Protocol, Store, TableId};
 
@@ -43,8 +46,7 @@ const SYSTEM_PREFIX: &str = "ensilo.";
 pub(crate) struct Catalog {
     pub(crate) system: SystemTables,
     tables: RwLock<HashMap<Arc<str>, Arc<TableCore>>>,
-    /// The names of dropped tables: a transaction that has used one is told which. Ids are never used again, so each stands for one table.
-    dropped: RwLock<HashMap<TableId, Arc<str>>>,
+    pub(crate) dropped: DroppedNames,
     changes: Mutex<Changes>,
 }
 
@@ -66,7 +68,7 @@ impl Catalog {
     pub(crate) fn new<P: Protocol>(engine: &Engine<P>, database: u64) -> Result<Self> {
         let system = SystemTables::new(engine, database)?;
         let changes = Mutex::new(Changes { next_number: FIRST_STORE_NUMBER });
-        Ok(Catalog { system, tables: RwLock::default(), dropped: RwLock::default(), changes })
+        Ok(Catalog { system, tables: RwLock::default(), dropped: DroppedNames::default(), changes })
     }
 
     /// The table of this name.
@@ -81,7 +83,7 @@ impl Catalog {
         tables
     }
 
-    /// The table or index that a store is, or the table that it was, by name.
+    /// The table or index that a store is, or was, by name.
     pub(crate) fn store_name(&self, id: TableId) -> Option<Arc<str>> {
         for table in self.tables().iter().chain(self.system.all()) {
             if table.store.id() == id {
@@ -91,13 +93,16 @@ impl Catalog {
                 return Some(format!("{}.{}", table.name, index.name).into());
             }
         }
-        self.dropped.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+        self.dropped.get(id).map(|name| name.in_abort())
     }
 
     /// Takes the table out.
-    fn remove(&self, table: &TableCore) {
-        let mut dropped = self.dropped.write().unwrap_or_else(PoisonError::into_inner);
-        dropped.insert(table.store.id(), Arc::clone(&table.name));
+    fn remove(&self, table: &TableCore, epochs: &Epochs) {
+        let name = || DroppedName::Table(Arc::clone(&table.name));
+        for index in table.indexes.snapshot() {
+            self.dropped.add(index.store.id(), name(), epochs);
+        }
+        self.dropped.add(table.store.id(), name(), epochs);
         self.write().remove(&table.name);
     }
 

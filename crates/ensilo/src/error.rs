@@ -24,7 +24,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why a request or a statement failed. Nothing was changed by what failed.
 ///
 /// A failed *statement* leaves its transaction usable with nothing of that statement applied, except for
-/// [`Error::Aborted`], [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`]: after those the transaction cannot commit any more.
+/// [`Error::Aborted`], [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`]: after those the transaction cannot commit any more. Nor
+/// can it after [`Error::UnknownTable`] if it has used the table before.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -49,7 +50,8 @@ pub enum Error {
     ///
     /// Remedy: split it into several transactions, such as one for every 100,000 rows.
     TransactionTooLarge(Abort),
-    /// No such table, or the table was dropped while a handle to it was still held. Remedy: create or open it.
+    /// No such table, or the table was dropped while a handle to it was still held. A transaction under way that has used the table was undone.
+    /// Remedy: create or open it.
     UnknownTable(Name),
     /// The table has no index of that name, or it was dropped. Remedy: [`Database::create_index`](crate::Database::create_index).
     UnknownIndex(Name),

@@ -79,7 +79,8 @@ impl<P: Protocol> Interactive<P> {
     ///
     /// # Errors
     /// What `body` returns; [`Error::UseAfterCommit`] when the transaction has ended. After [`Error::Aborted`],
-    /// [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`] it has. [`Error::Closed`] when the database was closed, which undoes the transaction.
+    /// [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`] it has; [`Interactive::is_open`] says so after [`Error::UnknownTable`], which
+    /// ends it if the table was dropped after the transaction had used it. [`Error::Closed`] when the database was closed, which undoes the transaction.
     pub fn with<R>(&mut self, body: impl FnOnce(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
         self.check_open()?;
         let transaction = self.transaction.as_mut().ok_or(Error::UseAfterCommit)?;
@@ -96,7 +97,8 @@ impl<P: Protocol> Interactive<P> {
     /// Commits, and returns when the level is reached that [`Options::durability`](crate::Options::durability) names.
     ///
     /// # Errors
-    /// [`Error::Aborted`] when another transaction got in between: nothing has changed; [`Error::OutOfMemory`];
+    /// [`Error::Aborted`] when another transaction got in between: nothing has changed; [`Error::UnknownTable`] when a table that it has used was
+    /// dropped; [`Error::OutOfMemory`];
     /// [`Error::UseAfterCommit`]; [`Error::LogFailed`] as [`Database::transact`](crate::Database::transact); [`Error::Closed`].
     pub fn commit(&mut self) -> Result<()> {
         self.check_open()?;

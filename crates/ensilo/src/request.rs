@@ -214,7 +214,7 @@ pub(crate) fn run_snapshot<P: Protocol, R>(
         Ok(value) => Ok(Visible { value, epoch }),
         Err(error) => {
             let own = snapshot.inner.own_abort(&error);
-            let error = own.map_or(error, |abort| shared.explain(Error::from_raw(abort)));
+            let error = own.map_or(error, |abort| shared.explain_read(Error::from_raw(abort)));
             Err(Box::new(Undone { epoch, ..error.into() }))
         }
     }

@@ -11,6 +11,7 @@ use ensilo_sync::unchecked::AtomicBool;
 use ensilo_txn::{AbortReason, Engine, EngineOptions, Protocol, Worker};
 
 use crate::catalog::Catalog;
+use crate::catalog::dropped::DroppedName;
 use crate::collector::{Collector, Watched};
 use crate::durability::Durability;
 use crate::durable::{Durable, ReadOnly};
@@ -256,10 +257,32 @@ impl<P: Protocol> Shared<P> {
             let failure = self.log().and_then(|log| log.failure());
             return failure.map_or(Error::Closed, Error::from_log);
         }
+        if let Some(DroppedName::Table(name)) = self.dropped_name(&error) {
+            return Error::UnknownTable(Name::new(&*name));
+        }
         if let Some(abort) = error.as_abort_mut() {
             abort.name_table(|id| self.catalog.store_name(id));
         }
         error
+    }
+
+    /// Like [`Shared::explain`], for a transaction that only reads, and so has used an index because it was to.
+    #[cold]
+    pub(crate) fn explain_read(&self, error: Error) -> Error {
+        match self.dropped_name(&error) {
+            Some(DroppedName::Index { index, .. }) => Error::UnknownIndex(Name::new(&*index)),
+            _ => self.explain(error),
+        }
+    }
+
+    /// What the error of a transaction is about that has used what was dropped meanwhile.
+    fn dropped_name(&self, error: &Error) -> Option<DroppedName> {
+        match error {
+            Error::Aborted(abort) if abort.reason() == AbortReason::StoreDropped => {
+                self.catalog.dropped.get(abort.store())
+            }
+            _ => None,
+        }
     }
 
     fn lock_slots(&self) -> MutexGuard<'_, Slots<P>> {

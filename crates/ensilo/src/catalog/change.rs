@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ensilo_row::{IndexSchema, Schema};
 use ensilo_txn::{Place, Protocol, Store, TableId};
 
+use super::dropped::DroppedName;
 use super::{Changes, IndexCore, IndexState, SYSTEM_PREFIX, StoreKind, TableCore};
 use crate::durability::{Durability, answer};
 use crate::error::Name;
@@ -73,7 +74,7 @@ impl<P: Protocol> Shared<P> {
         let table = self.catalog.table(name)?;
         self.change_rows(|tx| self.catalog.system.delete_table(tx, &table))?;
         P::reached(Place::TableRowsDeleted);
-        self.catalog.remove(&table);
+        self.catalog.remove(&table, self.engine.epochs());
         table.mark_dropped();
         P::reached(Place::TableForgotten);
         for index in table.indexes.snapshot() {
@@ -152,6 +153,8 @@ impl<P: Protocol> Shared<P> {
         let mut indexes = table.indexes.snapshot();
         indexes.retain(|other| !Arc::ptr_eq(other, index));
         table.indexes.publish(indexes, self.engine.epochs());
+        let name = DroppedName::Index { table: Arc::clone(&table.name), index: Arc::clone(&index.name) };
+        self.catalog.dropped.add(index.store.id(), name, self.engine.epochs());
         P::reached(Place::IndexLeft);
         index.mark_dropped();
         self.engine.drop_store(index.store.id());

@@ -25,8 +25,13 @@ impl Abort {
     /// Puts the table's name in, which takes a look into the catalog and so is left until somebody will read it.
     pub(crate) fn name_table(&mut self, name_of: impl FnOnce(TableId) -> Option<Arc<str>>) {
         if self.0.table.is_none() {
-            self.0.table = name_of(self.0.raw.table());
+            self.0.table = name_of(self.store());
         }
+    }
+
+    /// The store in which the reason showed.
+    pub(crate) fn store(&self) -> TableId {
+        self.0.raw.table()
     }
 
     /// Why the transaction was undone.

@@ -1,7 +1,10 @@
 //! Tables and indexes that come and go.
 
-use ensilo::{AbortReason, Database, Error, Order, Row};
+use std::cmp::Reverse;
 
+use ensilo::{Database, Error, Order, ReadTransaction, Row, Silo, Table};
+
+use crate::snapshots::wait_for_snapshot;
 use crate::{Account, Event, account, quick, with_accounts};
 
 #[test]
@@ -32,7 +35,7 @@ fn an_index_made_later_has_all_rows_and_is_kept() {
     let (db, accounts) = with_accounts(500);
     db.create_index("account", "by_balance", [("balance", Order::Descending), ("owner", Order::Ascending)])
         .unwrap();
-    let by_balance = accounts.index::<(std::cmp::Reverse<i64>, ensilo::Text<16>)>("by_balance").unwrap();
+    let by_balance = accounts.index::<(Reverse<i64>, ensilo::Text<16>)>("by_balance").unwrap();
     db.transact(|tx| {
         let keys = by_balance.scan().primary_keys(tx)?;
         assert_eq!(keys, (0..500).rev().collect::<Vec<u32>>());
@@ -83,7 +86,7 @@ fn dropping_a_declared_index_makes_opening_say_so() {
     db.create_index("account", "by_owner", [("owner", Order::Ascending), ("balance", Order::Descending)])
         .unwrap();
     let again = db.open_table::<Account>().unwrap();
-    let by_owner = again.index::<(ensilo::Text<16>, std::cmp::Reverse<i64>)>("by_owner").unwrap();
+    let by_owner = again.index::<(ensilo::Text<16>, Reverse<i64>)>("by_owner").unwrap();
     assert_eq!(db.transact(|tx| by_owner.scan().count(tx)).unwrap(), 4);
     assert!(Account::schema().index("by_owner").is_some());
 }
@@ -105,11 +108,20 @@ fn what_was_written_into_a_table_that_was_dropped_since_is_not_committed() {
     reader.with(|tx| events.insert(tx, &Event { kind: 0, text: "read".into() })).unwrap();
     let mut neither = db.begin().unwrap();
     neither.with(|tx| events.insert(tx, &Event { kind: 0, text: "neither".into() })).unwrap();
+    let mut looker = db.begin().unwrap();
+    assert_eq!(looker.with(|tx| accounts.get(tx, 7)).unwrap(), None);
+    looker.with(|tx| events.insert(tx, &Event { kind: 0, text: "missed".into() })).unwrap();
+    let mut scanner = db.begin().unwrap();
+    let by_owner = accounts.index::<(ensilo::Text<16>, Reverse<i64>)>("by_owner").unwrap();
+    assert_eq!(
+        scanner.with(|tx| by_owner.prefix((ensilo::Text::new("nobody").unwrap(),)).count(tx)).unwrap(),
+        0
+    );
+    scanner.with(|tx| events.insert(tx, &Event { kind: 0, text: "scanned".into() })).unwrap();
     drop_accounts(&db);
-    for mut undone in [writer, reader] {
+    for mut undone in [writer, reader, looker, scanner] {
         let error = undone.commit().unwrap_err();
-        let Error::Aborted(abort) = &error else { panic!("{error}") };
-        assert_eq!((abort.reason(), abort.table()), (AbortReason::StoreDropped, Some("account")));
+        assert!(matches!(&error, Error::UnknownTable(name) if &**name == "account"), "{error}");
     }
     neither.commit().unwrap();
     let left = db.transact(|tx| events.scan().rows(tx)).unwrap();
@@ -128,6 +140,58 @@ fn a_request_whose_table_is_dropped_before_its_commit_is_told_which() {
     });
     assert!(matches!(outcome, Err(Error::UnknownTable(name)) if &*name == "account"));
     assert_eq!(attempts, 2);
+}
+
+/// Reads every row by the index, and calls `meanwhile` at the first one, on another thread.
+fn scan_while<'t>(
+    accounts: &Table<Account>,
+    tx: &mut impl ReadTransaction<'t, Silo>,
+    meanwhile: impl FnOnce() + Send,
+) -> ensilo::Result<()> {
+    let by_owner = accounts.index::<(ensilo::Text<16>, Reverse<i64>)>("by_owner")?;
+    let mut meanwhile = Some(meanwhile);
+    by_owner.scan().for_each(tx, |_| {
+        if let Some(meanwhile) = meanwhile.take() {
+            std::thread::scope(|scope| scope.spawn(meanwhile).join().unwrap());
+        }
+    })
+}
+
+#[test]
+fn who_uses_a_table_that_is_dropped_meanwhile_is_told_the_same_by_every_kind_of_request() {
+    let told = [
+        |db: &Database, accounts: &Table<Account>| {
+            db.snapshot(|tx| scan_while(accounts, tx, || db.drop_table("account").unwrap()))
+        },
+        |db: &Database, accounts: &Table<Account>| {
+            db.transact(|tx| scan_while(accounts, tx, || db.drop_table("account").unwrap()))
+        },
+        |db: &Database, accounts: &Table<Account>| {
+            db.request()
+                .retries(0)
+                .transact(|tx| scan_while(accounts, tx, || db.drop_table("account").unwrap()))
+        },
+        |db: &Database, accounts: &Table<Account>| {
+            let mut open = db.begin().unwrap();
+            open.with(|tx| scan_while(accounts, tx, || db.drop_table("account").unwrap()))
+        },
+    ];
+    for request in told {
+        let (db, accounts) = with_accounts(500);
+        wait_for_snapshot(&db);
+        let error = request(&db, &accounts).unwrap_err();
+        assert!(matches!(&error, Error::UnknownTable(name) if &**name == "account"), "{error}");
+    }
+}
+
+#[test]
+fn a_snapshot_whose_index_is_dropped_meanwhile_is_told_which() {
+    let (db, accounts) = with_accounts(500);
+    wait_for_snapshot(&db);
+    let error = db
+        .snapshot(|tx| scan_while(&accounts, tx, || db.drop_index("account", "by_owner").unwrap()))
+        .unwrap_err();
+    assert!(matches!(&error, Error::UnknownIndex(name) if &**name == "by_owner"), "{error}");
 }
 
 #[test]

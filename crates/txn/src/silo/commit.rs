@@ -188,13 +188,15 @@ impl<V: Variant> Transaction<'_, V> {
         Ok(())
     }
 
-    /// Phase 2 after a table was dropped: it is none of those that were used. An index may be, what was written into it just goes with it.
+    /// Phase 2 after a table was dropped: it is none of those that were used. An index that was only written may be: its entries just go
+    /// with it.
     #[cold]
     fn refuse_dropped_tables(&self) -> Result<(), Abort> {
         let read = self.context.reads.iter().map(|read| read.record);
         let written = self.context.writes.iter().map(|write| write.record);
-        let mut tables = read.chain(written).map(RecordPtr::table).filter(|table| table.is_logged());
-        match tables.find(|&table| self.shared.stores.store(table).is_none()) {
+        let tables = read.chain(written).map(RecordPtr::table).filter(|table| table.is_logged());
+        let mut used = tables.chain(self.context.nodes.stores().iter().copied());
+        match used.find(|&table| self.shared.stores.store(table).is_none()) {
             Some(dropped) => Err(Abort::new(AbortReason::StoreDropped, dropped, &[])),
             None => Ok(()),
         }

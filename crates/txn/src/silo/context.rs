@@ -250,7 +250,7 @@ impl Context {
             self.written.clear();
             self.lost.clear();
         }
-        if !self.nodes.stamps().is_empty() {
+        if !self.nodes.is_empty() {
             self.nodes.clear();
         }
         self.lookups.clear();
@@ -260,10 +260,7 @@ impl Context {
     /// Whether the transaction has written nothing and relies on one record at most.
     #[inline]
     pub(super) fn has_looked_once(&self) -> bool {
-        self.doomed.is_none()
-            && self.reads.len() <= 1
-            && self.writes.is_empty()
-            && self.nodes.stamps().is_empty()
+        self.doomed.is_none() && self.reads.len() <= 1 && self.writes.is_empty() && self.nodes.is_empty()
     }
 
     /// Empties the sets of a transaction that [has looked once](Self::has_looked_once).
@@ -414,6 +411,12 @@ impl Context {
         for (at, write) in (first as u32..).zip(&self.writes[first..]) {
             self.written.insert(write.record.address(), at);
         }
+    }
+
+    /// Notes a store in which a key is missing or a range is read.
+    #[inline]
+    pub(super) fn rely_on_nodes_of(&mut self, store: &Store) -> Result<(), Abort> {
+        self.nodes.note_store(store.id(), &mut self.held)
     }
 
     /// Adds a node to the node set; false when it was there with another version, so that the transaction cannot commit.

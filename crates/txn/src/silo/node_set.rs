@@ -8,6 +8,7 @@ use ensilo_index::{InsertObserver, NodeId, NodeStamp, NodeVersion};
 use super::buffer::{Buffer, Held};
 use crate::abort::Abort;
 use crate::pointer_map::PointerMap;
+use crate::store::TableId;
 
 /// Up to this many stamps a walk over them is cheaper than a map.
 const WALKED_MAX: usize = 8;
@@ -18,6 +19,8 @@ pub(super) struct NodeSet {
     stamps: Buffer<NodeStamp>,
     /// Positions by node, kept once the stamps are more than [`WALKED_MAX`].
     positions: PointerMap,
+    /// The stores that keys were missed or ranges read in, in this order; one that is used again may be there again.
+    stores: Buffer<TableId>,
 }
 
 impl NodeSet {
@@ -41,6 +44,23 @@ impl NodeSet {
         Ok(true)
     }
 
+    /// Whether nothing was noted; a node is added after its store only.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.stores.is_empty()
+    }
+
+    /// Notes a store whose nodes may be added.
+    #[inline]
+    pub(super) fn note_store(&mut self, id: TableId, held: &mut Held) -> Result<(), Abort> {
+        if self.stores.last() == Some(&id) { Ok(()) } else { self.stores.push(id, held).map(|_| ()) }
+    }
+
+    /// The stores that keys were missed or ranges read in.
+    pub(super) fn stores(&self) -> &[TableId] {
+        &self.stores
+    }
+
     /// The stamps.
     pub(super) fn stamps(&self) -> &[NodeStamp] {
         &self.stamps
@@ -49,6 +69,7 @@ impl NodeSet {
     pub(super) fn clear(&mut self) {
         self.stamps.clear();
         self.positions.clear();
+        self.stores.clear();
     }
 
     #[inline]

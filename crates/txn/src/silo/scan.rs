@@ -29,6 +29,7 @@ impl<V: Variant> Transaction<'_, V> {
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         each: impl FnMut(Found, R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
+        self.context.rely_on_nodes_of(store).map_err(|abort| self.doom(abort))?;
         let mut scan = Scan::<'_, '_, V, _, _, MAY_WRITE> {
             context: &mut *self.context,
             guard: &self.guard,

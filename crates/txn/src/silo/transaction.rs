@@ -69,7 +69,8 @@ impl<'w, V: Variant> Transaction<'w, V> {
         if V::RECORDS_HISTORY {
             self.context.recording.missing.push((store.id(), key.into()));
         }
-        match self.context.rely_on_node(stamp) {
+        let noted = self.context.rely_on_nodes_of(store);
+        match noted.and_then(|()| self.context.rely_on_node(stamp)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(self.doom_at(AbortReason::NodeValidation, store.id(), key)),
             Err(abort) => Err(self.doom(abort)),

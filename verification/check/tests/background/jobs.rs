@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ensilo::disk::Disk;
-use ensilo::{AbortReason, Database, Error, IndexState, Order, Protocol, Snapshot, Transaction};
+use ensilo::{Database, Error, IndexState, Order, Protocol, Snapshot, Transaction};
 use ensilo_test_disk::SimulatedDisk;
 
 use super::delays::random;
@@ -138,7 +138,6 @@ pub(crate) fn check_indexes<P: Protocol>(db: &Database<P>) {
                     Ok(check) => assert!(check.is_whole(), "{}.{}: {check:?}", table.name, index.name),
                     // Somebody has dropped it, or it is younger than the snapshot.
                     Err(Error::UnknownTable(_) | Error::UnknownIndex(_) | Error::IndexNotReady(_)) => {}
-                    Err(Error::Aborted(abort)) if abort.reason() == AbortReason::StoreDropped => {}
                     Err(error) => panic!("{error}"),
                 }
             }

@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
-use ensilo::{AbortReason, Columns, Database, Error, Protocol, Result, Row, Table};
+use ensilo::{Columns, Database, Error, Protocol, Result, Row, Table};
 
 use super::delays::{one_in, random};
 use super::history::Recorder;
@@ -168,8 +168,6 @@ fn check(done: Result<()>) {
             | Error::UnknownIndex(_)
             | Error::UnknownTable(_),
         ) => {}
-        // A snapshot has no second attempt, which would say that the table is unknown.
-        Err(Error::Aborted(abort)) if abort.reason() == AbortReason::StoreDropped => {}
         Err(error) => panic!("{error}"),
     }
 }

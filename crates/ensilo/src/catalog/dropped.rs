@@ -1,0 +1,101 @@
+//! The names of tables and indexes that were dropped, for the transactions that have used them.
+//!
+//! Such a transaction is undone, by a statement or by its commit, and the error names what was dropped; the engine knows the id only. A name is
+//! needed as long as a transaction of the time before the drop is under way, and a moment longer, until its error was made.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ensilo_epoch::{Epoch, Epochs};
+use ensilo_txn::TableId;
+
+/// So many names stay in any case: a transaction whose epoch is over may not have made its error yet.
+const KEPT_MIN: usize = 256;
+
+/// What a store was before it was dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DroppedName {
+    /// A table of this name, or an index that went with it.
+    Table(Arc<str>),
+    /// An index that was dropped by itself.
+    Index { table: Arc<str>, index: Arc<str> },
+}
+
+impl DroppedName {
+    /// The name in an abort.
+    pub(crate) fn in_abort(&self) -> Arc<str> {
+        match self {
+            DroppedName::Table(table) => Arc::clone(table),
+            DroppedName::Index { table, index } => format!("{table}.{index}").into(),
+        }
+    }
+}
+
+/// Names by store. Ids of stores are never used again, so each stands for one table or index.
+#[derive(Debug, Default)]
+pub(crate) struct DroppedNames(Mutex<VecDeque<Dropped>>);
+
+#[derive(Debug)]
+struct Dropped {
+    id: TableId,
+    name: DroppedName,
+    /// When the store was about to be dropped.
+    epoch: Epoch,
+}
+
+impl DroppedNames {
+    /// Notes what a store is that is about to be dropped, and forgets names that no transaction needs any more.
+    pub(super) fn add(&self, id: TableId, name: DroppedName, epochs: &Epochs) {
+        let mut names = self.lock();
+        names.push_back(Dropped { id, name, epoch: epochs.global_epoch() });
+        let horizon = epochs.memory_horizon();
+        while names.len() > KEPT_MIN && names.front().is_some_and(|oldest| oldest.epoch < horizon) {
+            names.pop_front();
+        }
+    }
+
+    /// What a store was.
+    pub(crate) fn get(&self, id: TableId) -> Option<DroppedName> {
+        self.lock().iter().find(|dropped| dropped.id == id).map(|dropped| dropped.name.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Dropped>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ensilo_txn::{Engine, EngineOptions, Silo};
+
+    use super::*;
+
+    fn drop_tables(names: &DroppedNames, numbers: std::ops::Range<u32>, epochs: &Epochs) {
+        for number in numbers {
+            names.add(TableId(2 * number + 1), DroppedName::Table(format!("{number}").into()), epochs);
+        }
+    }
+
+    fn is_known(names: &DroppedNames, number: u32) -> bool {
+        names.get(TableId(2 * number + 1)).is_some()
+    }
+
+    #[test]
+    fn names_stay_while_a_transaction_is_older_than_the_drop_and_go_after_it() {
+        let engine: Arc<Engine<Silo>> = Engine::new(EngineOptions::default());
+        let epochs = engine.epochs();
+        let names = DroppedNames::default();
+        let many = 2 * KEPT_MIN as u32;
+        let participant = epochs.participant();
+        let guard = participant.pin();
+        drop_tables(&names, 0..many, epochs);
+        (0..5).for_each(|_| _ = epochs.advance());
+        drop_tables(&names, many..many + 1, epochs);
+        assert!((0..=many).all(|number| is_known(&names, number)));
+        drop(guard);
+        (0..5).for_each(|_| _ = epochs.advance());
+        drop_tables(&names, many + 1..many + 2, epochs);
+        assert!(!is_known(&names, 0) && is_known(&names, many));
+        assert_eq!(names.lock().len(), KEPT_MIN);
+    }
+}
