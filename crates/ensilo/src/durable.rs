@@ -46,6 +46,7 @@ use crate::options::{EPOCH_INTERVAL_MAX, EPOCH_INTERVAL_MIN, Options};
 use crate::shared::Shared;
 use crate::{Error, Result};
 use checkpointer::Checkpointer;
+use schedule::Backlog;
 
 /// Epochs are numbered so that this many fit between two snapshots, however short they are.
 const EPOCHS_PER_SNAPSHOT: u64 = 1024;
@@ -54,10 +55,12 @@ const EPOCHS_PER_SNAPSHOT: u64 = 1024;
 pub(crate) struct Durable {
     pub(crate) log: Arc<Log>,
     checkpointer: Arc<Checkpointer>,
-    /// The checkpointer's. Held while the database is closed.
+    /// The checkpointer's, until the database is closed.
     thread: Mutex<Option<JoinHandle<()>>>,
     thread_id: ThreadId,
     makes_last_checkpoint: bool,
+    /// How long the log was that the opening has found.
+    backlog: Backlog,
     recovery: RecoveryStatistics,
 }
 
@@ -157,7 +160,7 @@ fn begin_generation<P: Protocol>(
     };
     let epochs = shared.engine.epochs();
     let generation = GenerationOptions {
-        directories,
+        directories: directories.clone(),
         file_bytes: options.log_file_bytes,
         first_epoch: epochs.global_epoch(),
     };
@@ -166,10 +169,12 @@ fn begin_generation<P: Protocol>(
     let log = Log::start(disk, generation, Arc::clone(epochs), &log_options(&shared.options))
         .map_err(Error::from_log)?;
     log.set_full_rows_before(covered);
-    let is_overdue = schedule::is_overdue(&options.checkpoint, files.manifest().earlier.len(), &recovery);
+    let backlog = Backlog::found(&options.checkpoint, files.manifest().earlier.len(), &recovery);
     let hook = shared.options.on_event.clone();
-    let checkpointer = Arc::new(Checkpointer::new(options.checkpoint, options.log_file_bytes, hook, files));
-    if is_overdue {
+    let checkpointer =
+        Checkpointer::new(options.checkpoint, options.log_file_bytes, directories, hook, files);
+    let checkpointer = Arc::new(checkpointer);
+    if backlog != Backlog::Short {
         checkpointer.set_overdue();
     }
     log.watch(Box::new({
@@ -183,6 +188,7 @@ fn begin_generation<P: Protocol>(
         thread_id: thread.thread().id(),
         thread: Mutex::new(Some(thread)),
         makes_last_checkpoint: options.checkpoint.at_close,
+        backlog,
         recovery,
     })
 }
@@ -223,14 +229,11 @@ impl Durable {
         thread::current().id() == self.thread_id || self.log.is_own_thread()
     }
 
-    /// Stores what was committed, and lets others open the database. All requests have ended. Not called on an own thread.
+    /// Stores what was committed, and lets others open the database. Called once, and not on an own thread. All jobs have ended.
     pub(crate) fn close<P: Protocol>(&self, shared: &Shared<P>) -> Result<()> {
-        // Held until the end: the second to close waits until all is done.
-        let mut open = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(thread) = open.take() else { return self.failure() };
-        // Not before: the last checkpoint of another one who closes goes on.
         self.checkpointer.stop();
-        if let Err(panic) = thread.join()
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Err(panic)) = thread.map(JoinHandle::join)
             && !thread::panicking()
         {
             std::panic::resume_unwind(panic);
@@ -242,21 +245,20 @@ impl Durable {
         stored.and(noted).and(last)
     }
 
-    fn failure(&self) -> Result<()> {
+    /// That the log has not failed.
+    pub(crate) fn failure(&self) -> Result<()> {
         self.log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))
     }
 
-    /// Makes the checkpoint that closing asks for, or the one that was overdue since the opening and was not made, if it takes no time that is
-    /// worth mentioning.
+    /// Makes the checkpoint that closing asks for, or the one that was overdue since the opening and was not made, if it is worth its time.
     fn last_checkpoint<P: Protocol>(&self, shared: &Shared<P>) -> Result<()> {
-        const QUICK_BYTES_MAX: u64 = 64 << 20;
-        let is_quick = || shared.engine.statistics().memory.live_bytes <= QUICK_BYTES_MAX;
+        let is_worth_waiting = || self.backlog.is_worth_waiting(shared.engine.statistics().memory.live_bytes);
         if self.log.failure().is_some() {
             Ok(())
         } else if self.makes_last_checkpoint {
             self.checkpointer.make_last(&shared.engine, &self.log)
         } else {
-            if self.checkpointer.is_overdue() && is_quick() {
+            if self.checkpointer.is_overdue() && is_worth_waiting() {
                 // Nobody has asked for it. If it fails, the next opening finds it overdue again.
                 let _ = self.checkpointer.make_last(&shared.engine, &self.log);
             }

@@ -121,8 +121,8 @@ pub enum Error {
     ThreadEnding,
     /// The pool's queue is full. Remedy: wait for some handles first, or use `submit`, which waits for room.
     QueueFull,
-    /// A submitted job waited for another job of the same database: with all threads of the pool waiting, none would run what they wait for.
-    /// The other job goes on. Remedy: return its handle from the job and wait outside, or do its work in the transaction at hand.
+    /// A submitted job waited for another job of the same database, or of one whose jobs wait for this one's: with all threads of the
+    /// pools waiting, none would run what they wait for. The other job goes on. Remedy: return its handle from the job and wait outside, or do its work in the transaction at hand.
     JobWaitsForJob,
     /// A submitted job panicked; its transaction was undone. The text is the panic's message.
     JobPanicked(Name),

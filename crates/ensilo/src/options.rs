@@ -217,7 +217,9 @@ impl Options {
         self
     }
 
-    /// Whether closing makes a last checkpoint, after which the next opening has nothing to replay; it does not unless told.
+    /// Whether closing makes a last checkpoint, after which the next opening has nothing to replay. Unless told it does only if the database
+    /// was opened with a long log and closed before a checkpoint was made: when that is quick, or when the log has grown too long for that,
+    /// as that of a large database that is often opened and never for long.
     pub fn checkpoint_at_close(mut self, make: bool) -> Self {
         self.durable.checkpoint.at_close = make;
         self

@@ -5,12 +5,14 @@
 //!
 //! # Invariants
 //! - P1: a job that was taken by [`Pool::submit`] is either run once or dropped, and either way its handle is completed.
-//! - P2: a thread of the pool never waits for room in its own queue, so that jobs may submit jobs; nor for a job of its own pool to end:
-//!   with all threads waiting so, nobody would run what they wait for.
+//! - P2: a thread of a pool never waits for room in its own queue, so that jobs may submit jobs; nor for a job of its own pool to end:
+//!   with all threads waiting so, nobody would run what they wait for. The same holds for a pool whose threads wait for its own, in turn or
+//!   through others ([`waits`]).
 
 mod affinity;
 mod handle;
 mod queue;
+mod waits;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -81,6 +83,11 @@ impl Pool {
     /// [`Error::Closed`] after [`Pool::stop`], [`Error::QueueFull`] when there is no room and `when_full` refuses.
     pub(crate) fn submit(&self, job: Job, when_full: WhenFull) -> Result<()> {
         self.queue.push(job, when_full)
+    }
+
+    /// Whether the calling thread is one of the pool.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        self.queue.is_own_thread()
     }
 
     /// Drops the jobs that have not begun, waits for those that have, and ends the threads.

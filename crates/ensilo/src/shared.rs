@@ -1,5 +1,7 @@
 //! What the handles, threads and transactions of one database share.
 
+mod closing;
+
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::thread;
 
@@ -23,6 +25,7 @@ use crate::records::RecordCounts;
 use crate::row_ids::RowIdSource;
 use crate::worker::{self, DatabaseKey, Entered, Slot};
 use crate::{Error, Result};
+use closing::Closing;
 
 /// One thread's way into the engine, and its scratch memory.
 pub(crate) struct ThreadWorker<P: Protocol> {
@@ -40,6 +43,7 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) records: Arc<RecordCounts>,
     pub(crate) row_ids: Arc<RowIdSource>,
     is_closed: AtomicBool,
+    closing: Closing,
     slots: Mutex<Slots<P>>,
     pool: OnceLock<Pool>,
     pub(crate) collector: Collector,
@@ -70,6 +74,7 @@ impl<P: Protocol> Shared<P> {
             records: RecordCounts::new(),
             row_ids: Arc::default(),
             is_closed: AtomicBool::new(false),
+            closing: Closing::default(),
             slots: Mutex::new(Slots { is_closed: false, registered: Vec::new(), workers_made: 0 }),
             pool: OnceLock::new(),
             collector: Collector::default(),
@@ -142,11 +147,15 @@ impl<P: Protocol> Shared<P> {
     }
 
     /// Refuses all requests from now on, stores what was committed, and ends the database's threads. Requests that run are not waited for;
-    /// once the log has ended, one that has something to commit is refused.
+    /// once the log has ended, one that has something to commit is refused. Who calls this second waits for the first.
     ///
     /// # Errors
     /// [`Error::LogFailed`], [`Error::CheckpointFailed`].
     fn close(&self) -> Result<()> {
+        let is_job = self.pool.get().is_some_and(Pool::is_own_thread);
+        let Some(_closer) = self.closing.begin(!is_job) else {
+            return self.durable().map_or(Ok(()), Durable::failure);
+        };
         let registered = {
             let mut slots = self.lock_slots();
             slots.is_closed = true;

@@ -44,6 +44,8 @@ pub(crate) struct Checkpointer {
     pub(super) options: CheckpointOptions,
     disk: Arc<dyn Disk>,
     log_file_bytes: u64,
+    /// Where the log is written.
+    log_directories: Vec<PathBuf>,
     /// Where checkpoints are written.
     directory: PathBuf,
     /// Held while a checkpoint or a backup is made. `None` once the database is closed.
@@ -124,12 +126,14 @@ impl Checkpointer {
     pub(super) fn new(
         options: CheckpointOptions,
         log_file_bytes: u64,
+        log_directories: Vec<PathBuf>,
         hook: Option<EventHook>,
         files: DatabaseFiles,
     ) -> Self {
         Checkpointer {
             options,
             log_file_bytes,
+            log_directories,
             disk: Arc::clone(files.disk()),
             directory: files.directory().to_path_buf(),
             files: sync::Mutex::new(Some(files)),
@@ -288,10 +292,14 @@ impl Checkpointer {
 
     /// How it is with the room on the disks.
     fn room<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Room {
-        let free_bytes = self.disk.free_bytes(&self.directory).ok().flatten();
-        let expected_bytes = self.expected_bytes(engine);
-        let log_file_bytes = self.log_file_bytes;
-        Room { is_log_short: log.shortage().is_some(), free_bytes, expected_bytes, log_file_bytes }
+        let free_bytes = |directory: &PathBuf| self.disk.free_bytes(directory).ok().flatten();
+        Room {
+            is_log_short: log.shortage().is_some(),
+            free_bytes: free_bytes(&self.directory),
+            log_free_bytes: self.log_directories.iter().filter_map(free_bytes).min(),
+            expected_bytes: self.expected_bytes(engine),
+            log_file_bytes: self.log_file_bytes,
+        }
     }
 
     fn check_running(&self, log: &Log) -> Result<()> {

@@ -2,8 +2,9 @@
 //!
 //! - By time and by growth of the log: see [`Options::checkpoint_interval`](crate::Options::checkpoint_interval) and
 //!   [`Options::checkpoint_log_bytes`](crate::Options::checkpoint_log_bytes).
-//! - Soon after an opening that found a long log, or many log files: see [`is_overdue`].
-//! - When the disk is nearly full, so that the log may soon have no room, or no checkpoint may have: a checkpoint frees log.
+//! - Soon after an opening that found a long log, or many log files, and when that database is closed before: see [`Backlog`].
+//! - When a disk of the database or of its log is nearly full, so that the log may soon have no room, or no checkpoint may have: a checkpoint
+//!   frees log.
 //! - When the log could not make its next file: at once; as long as that lasts, again after pauses that grow.
 
 use std::time::{Duration, Instant};
@@ -22,8 +23,10 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 pub(super) struct Room {
     /// Whether the log could not make its next file as it should be.
     pub(super) is_log_short: bool,
-    /// What files can still take, as far as is known.
+    /// What files can still take where checkpoints are written, as far as is known.
     pub(super) free_bytes: Option<u64>,
+    /// The same of the log directories, of the one with the least.
+    pub(super) log_free_bytes: Option<u64>,
     /// What the next checkpoint takes, about.
     pub(super) expected_bytes: u64,
     pub(super) log_file_bytes: u64,
@@ -32,8 +35,10 @@ pub(super) struct Room {
 impl Room {
     /// Whether a checkpoint, and the files that the log needs meanwhile, may not fit if one waits for longer.
     fn is_scarce(&self) -> bool {
-        let needed = self.expected_bytes + self.expected_bytes / 4 + 2 * self.log_file_bytes;
+        let of_log = 2 * self.log_file_bytes;
+        let needed = self.expected_bytes + self.expected_bytes / 4 + of_log;
         self.free_bytes.is_some_and(|free| free < needed)
+            || self.log_free_bytes.is_some_and(|free| free < of_log)
     }
 
     /// Whether a checkpoint is sure not to fit: it would take the last room from the log for nothing.
@@ -47,17 +52,49 @@ impl Room {
     }
 }
 
-/// Whether the log that an opening has found is so long that a checkpoint should be made soon: many files that short openings have left, or
-/// much to replay beside a small checkpoint. Else a program that never runs for long would never make one.
-pub(super) fn is_overdue(
-    options: &CheckpointOptions,
-    earlier_files: usize,
-    recovery: &RecoveryStatistics,
-) -> bool {
-    const EARLIER_FILES_MAX: usize = 8;
-    const REPLAYED_BYTES_MAX: u64 = 64 << 20;
-    let log_bytes_max = options.log_bytes.min(REPLAYED_BYTES_MAX + 2 * recovery.checkpoint_bytes);
-    earlier_files > EARLIER_FILES_MAX || recovery.log_bytes > log_bytes_max
+/// How long the log is that an opening has found: many files that short openings have left, or much to replay beside a small checkpoint.
+/// It matters to programs that never run for long, which else would never make a checkpoint.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Backlog {
+    Short,
+    /// A checkpoint is overdue. Closing makes it if it takes no time that is worth mentioning.
+    Long,
+    /// Closing makes the checkpoint however long it takes: each opening that comes to no checkpoint adds to the log.
+    TooLong,
+}
+
+impl Backlog {
+    /// That of an opening which has found so many log files of earlier ones.
+    pub(super) fn found(
+        options: &CheckpointOptions,
+        earlier_files: usize,
+        recovery: &RecoveryStatistics,
+    ) -> Backlog {
+        const EARLIER_FILES_MAX: usize = 8;
+        const REPLAYED_BYTES_MAX: u64 = 64 << 20;
+        /// So many times as much is too long: short runs of a large database pay for one checkpoint in so many times a few.
+        const TOO_LONG_FACTOR: u64 = 4;
+        let log_bytes_max = options.log_bytes.min(REPLAYED_BYTES_MAX + 2 * recovery.checkpoint_bytes);
+        let is_over = |factor: u64| {
+            earlier_files as u64 > factor * EARLIER_FILES_MAX as u64
+                || recovery.log_bytes > log_bytes_max.saturating_mul(factor)
+        };
+        match (is_over(TOO_LONG_FACTOR), is_over(1)) {
+            (true, _) => Backlog::TooLong,
+            (false, true) => Backlog::Long,
+            (false, false) => Backlog::Short,
+        }
+    }
+
+    /// Whether closing makes the checkpoint that is overdue, with so much in memory.
+    pub(super) fn is_worth_waiting(self, live_bytes: u64) -> bool {
+        const QUICK_BYTES_MAX: u64 = 64 << 20;
+        match self {
+            Backlog::Short => false,
+            Backlog::Long => live_bytes <= QUICK_BYTES_MAX,
+            Backlog::TooLong => true,
+        }
+    }
 }
 
 /// When the last checkpoint began, and what speaks for the next one.
@@ -176,6 +213,7 @@ mod tests {
             free_bytes: Some(200 + 125 - 1),
             expected_bytes: 100,
             log_file_bytes: 100,
+            log_free_bytes: Some(200),
             is_log_short: false,
         };
         assert_eq!(schedule.due(99, nearly), None);
@@ -183,6 +221,8 @@ mod tests {
         assert_eq!(schedule.due(100, Room { free_bytes: None, ..nearly }), None);
         assert_eq!(schedule.due(100, nearly), Some(Duration::ZERO));
         assert_eq!(schedule.due(199, nearly), None, "counted from the last one");
+        let of_log = Room { free_bytes: Some(1 << 40), log_free_bytes: Some(199), ..nearly };
+        assert_eq!(schedule.due(200, of_log), Some(Duration::ZERO));
     }
 
     #[test]
@@ -191,6 +231,27 @@ mod tests {
         let hopeless = Room { free_bytes: Some(49), expected_bytes: 100, ..short() };
         assert_eq!(schedule.due(10, hopeless), None);
         assert_eq!(schedule.due(10, Room { free_bytes: Some(50), ..hopeless }), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_log_that_openings_have_left_is_too_long_at_four_times_what_is_long() {
+        let options = DurableOptions::default().checkpoint;
+        let found = |files, log_bytes| {
+            let recovery =
+                RecoveryStatistics { log_bytes, checkpoint_bytes: 100, ..RecoveryStatistics::default() };
+            Backlog::found(&options, files, &recovery)
+        };
+        let long = (64 << 20) + 200;
+        assert_eq!(
+            [found(8, long), found(9, 0), found(0, long + 1)],
+            [Backlog::Short, Backlog::Long, Backlog::Long]
+        );
+        assert_eq!(
+            [found(32, 4 * long), found(33, 0), found(0, 4 * long + 1)],
+            [Backlog::Long, Backlog::TooLong, Backlog::TooLong]
+        );
+        assert!(Backlog::Long.is_worth_waiting(64 << 20) && !Backlog::Long.is_worth_waiting(1 << 40));
+        assert!(Backlog::TooLong.is_worth_waiting(1 << 40) && !Backlog::Short.is_worth_waiting(0));
     }
 
     #[test]

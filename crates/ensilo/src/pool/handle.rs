@@ -14,6 +14,7 @@ use ensilo_log::{Log, Stored};
 
 use super::Pool;
 use super::queue::Queue;
+use super::waits::{Circle, Wait};
 use crate::durability::{Durability, Outcome, Visible, wait_stored};
 use crate::error::Name;
 use crate::{Error, Result};
@@ -99,7 +100,8 @@ impl<R> JobHandle<R> {
     /// # Errors
     /// What the job returned; [`Error::JobPanicked`] when it panicked; [`Error::Closed`] when the database was closed
     /// before the job began; [`Error::LogFailed`] when it should be stored and it is not known whether it is;
-    /// [`Error::JobWaitsForJob`] when called by a job of the same database, unless the one that is waited for has ended.
+    /// [`Error::JobWaitsForJob`] when called by a job of the same database, or of one whose jobs this one's wait for just now, directly or
+    /// through others, unless the job that is waited for has ended.
     ///
     /// # Panics
     /// When the handle was polled to completion as a future before.
@@ -119,9 +121,7 @@ impl<R> JobHandle<R> {
             if let Some(outcome) = progress.take() {
                 return Ok(outcome);
             }
-            if self.queue.is_own_thread() {
-                return Err(Error::JobWaitsForJob);
-            }
+            let _wait = Wait::begin(&self.queue).map_err(|Circle| Error::JobWaitsForJob)?;
             progress = self.shared.completed.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -148,7 +148,8 @@ impl<R> JobHandle<R> {
 }
 
 /// The last waker that it was polled with is kept until it is ready, or dropped. Polled by a job of the same database, before its own job has
-/// ended, it is ready with [`Error::JobWaitsForJob`].
+/// ended, it is ready with [`Error::JobWaitsForJob`]. That jobs of several databases wait for each other in a circle is found by
+/// [`JobHandle::wait`] only: a future that is polled does not say that its thread waits.
 ///
 /// # Panics
 /// When polled again after it was ready.

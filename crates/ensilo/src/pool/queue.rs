@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::waits::Wait;
 use super::{Job, WhenFull};
 use crate::{Error, Result};
 
@@ -44,7 +45,9 @@ impl Queue {
             if when_full == WhenFull::Refuse {
                 return Err(Error::QueueFull);
             }
+            let Ok(wait) = Wait::begin(self) else { break };
             state = self.room_came.wait(state).unwrap_or_else(PoisonError::into_inner);
+            drop(wait);
         }
         if !state.is_open {
             return Err(Error::Closed);
@@ -93,6 +96,17 @@ impl Queue {
     /// Whether the calling thread works for this queue.
     pub(super) fn is_own_thread(&self) -> bool {
         ptr::eq(WORKS_FOR.get(), self)
+    }
+
+    /// The address of the queue that the calling thread works for, if it does for any.
+    pub(super) fn of_thread() -> Option<usize> {
+        let queue = WORKS_FOR.get();
+        (!queue.is_null()).then(|| queue.addr())
+    }
+
+    /// Tells it from all other queues as long as it lives.
+    pub(super) fn address(&self) -> usize {
+        ptr::from_ref(self).addr()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

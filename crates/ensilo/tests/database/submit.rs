@@ -120,6 +120,24 @@ fn dropping_the_last_handle_inside_a_job_closes_the_database() {
 }
 
 #[test]
+fn jobs_of_two_databases_that_wait_for_each_other_end() {
+    let pools = || Database::options().pool_threads(1).in_memory().unwrap();
+    let (one, other) = (pools(), pools());
+    let (of_one, of_other) = (one.clone(), other.clone());
+    let job = one.submit(move |_| {
+        let of_one = of_one.clone();
+        // Runs on the thread of the other's pool, and waits for the one that waits for it.
+        let inner = of_other.submit(move |_| Ok(of_one.submit(|_| Ok(1))?.wait()))?;
+        Ok(inner.wait())
+    });
+    // Whichever comes second to waiting is refused; a job whose own waiting was not gets what it has waited for.
+    match job.unwrap().wait().unwrap() {
+        Ok(inner) => assert!(matches!(inner, Err(Error::JobWaitsForJob)), "{inner:?}"),
+        outer => assert!(matches!(outer, Err(Error::JobWaitsForJob)), "{outer:?}"),
+    }
+}
+
+#[test]
 fn a_job_that_waits_for_a_job_of_its_database_is_refused_and_the_other_goes_on() {
     for threads in [1, 4] {
         let db = Database::options().pool_threads(threads).in_memory().unwrap();

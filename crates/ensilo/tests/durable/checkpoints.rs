@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ensilo::Error;
 use ensilo_test_disk::Faults;
 
+use super::two_disks::TwoDisks;
 use super::*;
 
 #[test]
@@ -140,4 +141,18 @@ fn checkpoints_come_by_themselves() {
     }
     drop(db);
     assert_eq!(all_rows(&open(&disk)).len(), id as usize);
+}
+
+#[test]
+fn a_checkpoint_is_made_when_the_disk_of_the_log_alone_is_nearly_full() {
+    let disks = TwoDisks { free_there: Some(2 << 20), ..TwoDisks::new("/elsewhere") };
+    let options = options().log_directories(["/elsewhere/log"]);
+    let db: Database = options.open_with(Arc::new(disks) as Arc<dyn Disk>, DIRECTORY).unwrap();
+    let events = db.create_table::<Event>().unwrap();
+    let mut log_bytes = 0;
+    while db.statistics().unwrap().durability.unwrap().checkpoints.made == 0 {
+        assert!(log_bytes < 32 << 20, "no checkpoint in spite of the log");
+        db.transact(|tx| events.insert(tx, &Event { what: "x".repeat(1 << 10) })).unwrap();
+        log_bytes = db.statistics().unwrap().durability.unwrap().log_bytes;
+    }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
-use std::task::{Context, Wake, Waker};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -198,6 +198,64 @@ fn who_closes_while_another_one_does_waits_until_all_is_stored() {
             });
         }
     });
+}
+
+#[test]
+fn a_job_under_way_ends_as_it_would_however_many_close() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, table) = with_accounts(&disk, 1);
+    let (begun, closed) = (mpsc::channel(), mpsc::channel());
+    let job = {
+        let table = table.clone();
+        db.submit(move |tx| {
+            begun.0.send(()).unwrap();
+            // One that closes and does not wait for this job would be done soon.
+            let _ = closed.1.recv_timeout(Duration::from_millis(500));
+            table.insert(tx, &account(1)).map(drop)
+        })
+    };
+    begun.1.recv().unwrap();
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                db.close().unwrap();
+                let _ = closed.0.send(());
+            });
+        }
+    });
+    job.unwrap().wait().unwrap();
+    drop((table, db));
+    assert_eq!(all_rows(&open(&disk)), [account(0), account(1)]);
+}
+
+/// Closes the database when it wakes, and reports that it has.
+struct Closes(Database, mpsc::SyncSender<()>);
+
+impl Wake for Closes {
+    fn wake(self: Arc<Self>) {
+        self.0.close().unwrap();
+        self.1.send(()).unwrap();
+    }
+}
+
+#[test]
+fn a_waker_of_a_job_that_closing_drops_may_close() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = open(&disk);
+    let (begun, woken) = (mpsc::channel(), mpsc::sync_channel(1));
+    let running = db.submit(move |_| {
+        begun.0.send(()).unwrap();
+        woken.1.recv().unwrap();
+        Ok(())
+    });
+    begun.1.recv().unwrap();
+    let mut dropped = pin!(db.submit(|_| Ok(())).unwrap());
+    let waker = Waker::from(Arc::new(Closes(db.clone(), woken.0)));
+    assert!(dropped.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    db.close().unwrap();
+    running.unwrap().wait().unwrap();
+    let polled = dropped.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(matches!(polled, Poll::Ready(Err(Error::Closed))), "{polled:?}");
 }
 
 /// Opens the database as soon as nobody holds it any more.

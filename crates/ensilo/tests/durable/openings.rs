@@ -47,3 +47,26 @@ fn who_makes_checkpoints_only_when_asked_keeps_the_log() {
     assert!(files(&disk) > 15, "{:?}", disk.files());
     assert_eq!(all_rows(&open(&disk)).len(), 25);
 }
+
+#[test]
+fn a_large_database_that_is_closed_too_soon_for_a_checkpoint_makes_it_once_its_log_is_too_long() {
+    const ROWS: u32 = 80;
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = open(&disk);
+    let events = db.create_table::<Event>().unwrap();
+    let text = "x".repeat((1 << 20) - 100);
+    for _ in 0..ROWS {
+        db.transact(|tx| events.insert(tx, &Event { what: text.clone() })).unwrap();
+    }
+    db.close().unwrap();
+    let replayed = |options: Options| {
+        let db = open_with(options, &disk).unwrap();
+        let recovery = db.statistics().unwrap().durability.unwrap().recovery;
+        assert!(db.statistics().unwrap().memory.live_bytes > 64 << 20);
+        db.close().unwrap();
+        recovery.log_bytes
+    };
+    // So little is soon too long.
+    assert!(replayed(options().checkpoint_log_bytes(1 << 20)) > u64::from(ROWS) << 19);
+    assert!(replayed(options()) < 1 << 20);
+}

@@ -11,14 +11,16 @@ use ensilo_test_disk::SimulatedDisk;
 pub(crate) struct TwoDisks {
     pub(crate) here: SimulatedDisk,
     pub(crate) there: SimulatedDisk,
-    mount: PathBuf,
+    pub(crate) mount: PathBuf,
+    /// What it says that is free on the second.
+    pub(crate) free_there: Option<u64>,
 }
 
 impl TwoDisks {
     pub(crate) fn new(mount: &str) -> Self {
         let there = SimulatedDisk::new();
         there.create_dir_all(Path::new(mount)).unwrap();
-        TwoDisks { here: SimulatedDisk::new(), there, mount: mount.into() }
+        TwoDisks { here: SimulatedDisk::new(), there, mount: mount.into(), free_there: None }
     }
 
     fn of(&self, path: &Path) -> &SimulatedDisk {
@@ -65,6 +67,10 @@ impl Disk for TwoDisks {
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
         self.of(path).exists(path)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<Option<u64>> {
+        Ok(if dir.starts_with(&self.mount) { self.free_there } else { Some(u64::MAX) })
     }
 
     fn place(&self, path: &Path) -> io::Result<Place> {
