@@ -93,11 +93,12 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// system.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
 
-    /// Takes a share of the lock of a directory, for which the file `path` in it stands: others can have a share too, but nobody the lock. Changes nothing, and
-    /// needs no right to write. The share ends with the value, and with the process.
+    /// Takes a share of the lock of a directory, for which the file `path` in it stands: others can have a share too, but nobody the lock.
+    /// Changes nothing, and needs no right to write. The share ends with the value, and with the process. Where the system can lock a
+    /// directory, it is shared also if the file is missing.
     ///
     /// # Errors
-    /// `NotFound` where there is no such file, and nobody holds the lock; `WouldBlock`, with a [`LockHeld`], while somebody does;
+    /// `NotFound` where there is neither such a file nor a way to lock the directory; `WouldBlock`, with a [`LockHeld`], while somebody does;
     /// those of the system.
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
 }

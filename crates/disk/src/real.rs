@@ -116,7 +116,7 @@ impl Disk for RealDisk {
                 return match file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())) {
                     // The lock is held all the same; who holds it is only for messages.
                     Err(error) if !is_disk_full(&error) => Err(error),
-                    _ => Ok(Box::new(RealLock { file, directory })),
+                    _ => Ok(Box::new(RealLock { file: Some(file), directory })),
                 };
             }
         }
@@ -124,8 +124,12 @@ impl Disk for RealDisk {
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         let directory = lock_directory(path, Share::Part)?;
-        let mut file = fs::File::open(path)?;
-        try_lock(&mut file, path, Share::Part)?;
+        let mut file = match fs::File::open(path) {
+            // Who would take the lock locks the directory first.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && directory.is_some() => None,
+            file => Some(file?),
+        };
+        file.as_mut().map_or(Ok(()), |file| try_lock(file, path, Share::Part))?;
         Ok(Box::new(RealLock { file, directory }))
     }
 }
@@ -283,7 +287,8 @@ enum Share {
 /// removes the file.
 #[derive(Debug)]
 struct RealLock {
-    file: fs::File,
+    /// `None` for a share of a directory without the file.
+    file: Option<fs::File>,
     /// `None` where directories cannot be locked.
     directory: Option<fs::File>,
 }
@@ -294,8 +299,9 @@ impl Drop for RealLock {
     fn drop(&mut self) {
         // Closing does not suffice: a child that some other thread is just starting has the description, too, until it executes its program.
         // If it fails, the lock ends a little later.
-        let _ = self.file.unlock();
-        let _ = self.directory.as_ref().map(fs::File::unlock);
+        for locked in self.file.iter().chain(&self.directory) {
+            let _ = locked.unlock();
+        }
     }
 }
 

@@ -107,6 +107,12 @@ fn readers_and_a_writer_keep_each_other_out() {
     locked(open_read_only(&disk));
     drop(writer);
     drop(open_read_only(&disk).unwrap());
+    // Somebody has removed it, or it was not copied.
+    disk.remove(&Path::new(DIRECTORY).join("LOCK")).unwrap();
+    let reader = open_read_only(&disk).unwrap();
+    locked(open_with(options(), &disk));
+    drop(reader);
+    drop(open(&disk));
 }
 
 #[test]

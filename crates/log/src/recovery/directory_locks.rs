@@ -14,7 +14,7 @@ use crate::format::Manifest;
 /// The locks that are held of the directories of a database, or shares of them. Each directory is locked once, however it is spelled.
 pub(crate) struct DirectoryLocks {
     share: Share,
-    /// A directory without a lock file is not shared: nobody has it open.
+    /// A directory without a lock file is not shared if the system cannot lock directories: nobody has had it open.
     held: Vec<(Place, Option<Box<dyn Lock>>)>,
 }
 

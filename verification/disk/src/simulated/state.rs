@@ -31,7 +31,14 @@ pub(super) struct State {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Locked {
     directory: Inode,
-    file: Inode,
+    /// `None` for a share of a directory without the file.
+    file: Option<Inode>,
+}
+
+impl Locked {
+    fn all(self) -> impl Iterator<Item = Inode> {
+        [Some(self.directory), self.file].into_iter().flatten()
+    }
 }
 
 /// How a lock is held.
@@ -244,36 +251,37 @@ impl State {
         let file = known.unwrap_or_else(|| self.link_new_file(name, 0));
         self.locks.extend([(directory, Held::ByOne), (file, Held::ByOne)]);
         self.count_open(file);
-        Ok(Locked { directory, file })
+        Ok(Locked { directory, file: Some(file) })
     }
 
     pub(super) fn lock_shared(&mut self, path: &Path) -> io::Result<Locked> {
         self.check_alive()?;
-        let directory = self.names.live.place(path)?.dir;
-        if let Some(held @ Held::ByOne) = self.locks.get(&directory) {
-            return Err(held.refusal());
+        let name = self.names.live.place(path)?;
+        let file =
+            self.names.live.get(&name).is_ok().then(|| self.names.live.lookup_file(path)).transpose()?;
+        let locked = Locked { directory: name.dir, file };
+        for inode in locked.all() {
+            if let Some(held @ Held::ByOne) = self.locks.get(&inode) {
+                return Err(held.refusal());
+            }
         }
-        let file = self.names.live.lookup_file(path)?;
-        if let Some(held @ Held::ByOne) = self.locks.get(&file) {
-            return Err(held.refusal());
-        }
-        for inode in [directory, file] {
+        for inode in locked.all() {
             if let Held::Shared(holders) = self.locks.entry(inode).or_insert(Held::Shared(0)) {
                 *holders += 1;
             }
         }
-        self.count_open(file);
-        Ok(Locked { directory, file })
+        file.into_iter().for_each(|file| self.count_open(file));
+        Ok(locked)
     }
 
     pub(super) fn unlock(&mut self, locked: Locked) {
-        for inode in [locked.directory, locked.file] {
+        for inode in locked.all() {
             match self.locks.get_mut(&inode) {
                 Some(Held::Shared(holders)) if *holders > 1 => *holders -= 1,
                 _ => _ = self.locks.remove(&inode),
             }
         }
-        self.close(locked.file);
+        locked.file.into_iter().for_each(|file| self.close(file));
     }
 
     fn begin_name_change(&mut self) -> io::Result<()> {

@@ -305,7 +305,10 @@ fn a_lock_is_held_by_one_or_shared() {
     let lock = path("LOCK");
     let is_held =
         |refused: std::io::Result<_>| LockHeld::of(&refused.map(drop::<Box<dyn Lock>>).unwrap_err());
-    assert_eq!(disk.lock_shared(lock).unwrap_err().kind(), ErrorKind::NotFound);
+    let without_file = disk.lock_shared(lock).unwrap();
+    assert!(!disk.exists(lock).unwrap());
+    assert!(is_held(disk.lock(lock)).is_some(), "the directory is shared");
+    drop(without_file);
     let held = disk.lock(lock).unwrap();
     assert_eq!(is_held(disk.lock_shared(lock)), Some(LockHeld { process: Some(std::process::id()) }));
     drop(held);
