@@ -28,7 +28,7 @@ Examples:
       One page for both, results/index.html.
 
 Each run loads a new database; databases take turns. After each run every row is read: balances and counters have to add up to what was
-committed, and every value has to be whole. If they do not, the exit code is 1. After Ctrl-C it is 130.
+committed, and every value has to be whole. If they do not, the exit code is 1. After Ctrl-C it is 130, after SIGTERM 143.
 Every client thread waits for its answer before it goes on.";
 
 /// Ensilo beside SQLite, LMDB, redb, fjall, RocksDB and PostgreSQL, on the same work
@@ -149,7 +149,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Err(Failure::Refused(_)) => ExitCode::from(USAGE),
         Err(_) => ExitCode::from(FAILED),
         Ok(()) if !is_consistent => ExitCode::from(FAILED),
-        Ok(()) if interrupt.is_raised() => ExitCode::from(interrupt::EXIT_CODE),
+        Ok(()) if interrupt.is_raised() => interrupt::exit_code(),
         Ok(()) => ExitCode::SUCCESS,
     }
 }

@@ -34,7 +34,7 @@ Examples:
 Every single run is a process `ensilo bench ... --format json`. Databases lie in TMPDIR if that is set, otherwise in /tmp or,
 where that lies in memory, in /var/tmp.
 Runs in other sizes, of another program (any other build) or another machine are not replaced without --replace: the exit code is 2.
-If a run fails, or this program does not know what is asked of it, the others go on, and the exit code is 1. After Ctrl-C it is 130.";
+If a run fails, or this program does not know what is asked of it, the others go on, and the exit code is 1. After Ctrl-C it is 130, after SIGTERM 143.";
 
 /// The papers' figures, measured again on this machine
 #[derive(Debug, Subcommand)]
@@ -167,7 +167,7 @@ fn make(arguments: &RunArguments) -> Result<ExitCode, FiguresError> {
     say(format_args!("{}", ending.page.display()));
     if ending.interrupted {
         complain(format_args!("interrupted; the same command goes on from here"));
-        return Ok(ExitCode::from(interrupt::EXIT_CODE));
+        return Ok(interrupt::exit_code());
     }
     Ok(if ending.missing > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }

@@ -1,28 +1,61 @@
-//! Ctrl-C: the first asks for an orderly end, the second ends at once.
+//! Ctrl-C, and the other signals that ask a program to end: the first asks for an orderly end, the second ends at once.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering, fence};
+use std::{io, thread};
 
 use ensilo_bench::driver::Interrupt;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::output::complain;
 
-/// The exit code of a program that SIGINT ended, by the shells' custom; also where SIGTERM did.
-pub(crate) const EXIT_CODE: u8 = 130;
+/// The exit code of a program that a signal ended is by the shells' custom this, plus the signal's number.
+const EXIT_CODE_BASE: u8 = 128;
 
-/// An interrupt that Ctrl-C raises, as SIGTERM does. Before the program ends at once it does `clean_up`.
+/// That of the signal that came first; of SIGINT until one comes.
+static EXIT_CODE: AtomicU8 = AtomicU8::new(code_of(SIGINT));
+
+const fn code_of(signal: i32) -> u8 {
+    EXIT_CODE_BASE + signal as u8
+}
+
+/// The exit code of a run that was interrupted: 130 by SIGINT, 143 by SIGTERM, 129 by SIGHUP.
+pub(crate) fn exit_code() -> std::process::ExitCode {
+    // Acquire: [signal] the caller has seen the interrupt.
+    fence(Ordering::Acquire);
+    EXIT_CODE.load(Ordering::Relaxed).into()
+}
+
+/// An interrupt that Ctrl-C raises, as SIGTERM and SIGHUP do. Before the program ends at once it does `clean_up`.
 pub(crate) fn on_ctrl_c(clean_up: fn()) -> Arc<Interrupt> {
     let interrupt = Arc::new(Interrupt::new());
-    let raised = Arc::clone(&interrupt);
-    let handler = move || {
-        if raised.raise() {
-            complain(format_args!("\nending; press Ctrl-C again to end at once"));
-        } else {
-            clean_up();
-            std::process::exit(i32::from(EXIT_CODE));
-        }
-    };
-    if let Err(error) = ctrlc::set_handler(handler) {
+    if let Err(error) = watch(Arc::clone(&interrupt), clean_up) {
         complain(format_args!("Ctrl-C will end the program without results: {error}"));
     }
     interrupt
+}
+
+fn watch(interrupt: Arc<Interrupt>, clean_up: fn()) -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let handle = signals.handle();
+    let body = move || {
+        for signal in signals.forever() {
+            if !interrupt.is_raised() {
+                EXIT_CODE.store(code_of(signal), Ordering::Relaxed);
+                // Release: [signal] the code is there for whoever sees the interrupt.
+                fence(Ordering::Release);
+                interrupt.raise();
+                complain(format_args!("\nending; press Ctrl-C again to end at once"));
+            } else {
+                clean_up();
+                std::process::exit(i32::from(code_of(signal)));
+            }
+        }
+    };
+    let started = thread::Builder::new().name("signals".into()).spawn(body);
+    if started.is_err() {
+        handle.close();
+    }
+    started.map(drop)
 }

@@ -279,7 +279,7 @@ fn help_shows_examples() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_the_run_with_its_results() {
-    for signal in ["-INT", "-TERM"] {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let mut ensilo = Command::new(env!("CARGO_BIN_EXE_ensilo"))
             .args(SMALL_TPCC)
             .args(MODEST)
@@ -297,7 +297,7 @@ fn an_interrupt_ends_the_run_with_its_results() {
         // Its progress is read to the end, so that it never waits for a reader.
         progress.for_each(drop);
         let output = ensilo.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(130));
+        assert_eq!(output.status.code(), Some(code));
         let json: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(json["interrupted"], true);
         assert!(json["committed"].as_u64().unwrap() > 0);

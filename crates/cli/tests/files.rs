@@ -395,6 +395,8 @@ fn what_holds_no_log_is_no_log_in_order() {
         let said = told(1, &["log", "verify"], &[path]);
         assert!(said.contains(why) && !said.contains("damaged"), "{said}");
     }
+    let said = told(1, &["log", "dump"], &[&directory.0]);
+    assert!(said.contains("is a directory: name the log files"), "{said}");
     let owner = directory.join("OWNER");
     fs::write(&owner, "text").unwrap();
     for path in [&text, &owner] {

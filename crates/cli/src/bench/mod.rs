@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Ok(report) => deliver(&report, common),
         Err(Failure::Interrupted) => {
             complain(format_args!("{}", Failure::Interrupted));
-            ExitCode::from(interrupt::EXIT_CODE)
+            interrupt::exit_code()
         }
         Err(failure) => failed(failure),
     }
@@ -69,7 +69,7 @@ fn deliver(report: &Report, common: &Common) -> ExitCode {
     say(format_args!("{text}"));
     let lost = report.recovery.as_ref().map_or(0, |recovery| recovery.transactions_lost);
     if report.consistency_failures == 0 && lost == 0 {
-        return if report.interrupted { ExitCode::from(interrupt::EXIT_CODE) } else { ExitCode::SUCCESS };
+        return if report.interrupted { interrupt::exit_code() } else { ExitCode::SUCCESS };
     }
     if common.format == Format::Json {
         let (failures, checks) = (report.consistency_failures, report.consistency_checks);

@@ -27,7 +27,7 @@ Examples:
 
 After each run, and after a recovery, the twelve consistency conditions of the specification's clause 3.3.2 are
 checked. If one does not hold, or a crash loses a transaction that was acknowledged as stored, the exit code is 1.
-After Ctrl-C the report is on what there was, and the exit code is 130.
+After Ctrl-C the report is on what there was, and the exit code is 130; after SIGTERM 143.
 Workers do not wait for the disk: each goes on and notes when what it has committed is stored.";
 
 /// Order entry: nine tables, five transaction types, twelve consistency conditions (TPC-C 5.11)

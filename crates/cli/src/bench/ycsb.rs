@@ -24,7 +24,7 @@ Examples:
 Mixes by name: a b c d e f (YCSB's core workloads), silo, silor. Others: shares of read, update, rmw, insert and
 scan that add up to 100. After each run every record is checked; if one is lost, torn or miscounted, or a crash
 loses what was acknowledged as stored, the exit code is 1.
-After Ctrl-C the report is on what there was, and the exit code is 130.";
+After Ctrl-C the report is on what there was, and the exit code is 130; after SIGTERM 143.";
 
 /// Reads and writes of single records by key
 #[derive(Debug, Args)]

@@ -67,6 +67,13 @@ fn dump(arguments: &DumpArguments) -> ExitCode {
     let mut output = Output::new();
     let mut is_damaged = false;
     for path in &arguments.files {
+        if path.is_dir() {
+            drop(output);
+            return failed(format_args!(
+                "{} is a directory: name the log files, the parts of a checkpoint (.ckpt) or the MANIFEST in it",
+                path.display()
+            ));
+        }
         output.line(format_args!("{}", path.display()));
         let mut role = None;
         let dumped = ensilo_log::dump(&*disk(), path, &mut |dumped| {
