@@ -149,6 +149,13 @@ pub enum Finding {
     NotAsInstalled,
     /// The manifest is malformed, although its checksum is right.
     Manifest(Malformed),
+    /// The log changes so many rows of a table, by number, that are not there, or has changed words outside of them.
+    WithoutRow {
+        /// The table.
+        table: u32,
+        /// How many rows.
+        rows: u64,
+    },
     /// There are log files with entries of an opening that the manifest does not know: an older manifest was put back.
     LaterGeneration(u64),
 }
@@ -246,6 +253,9 @@ impl Finding {
             }
             Finding::Stranger => Some("move the file out of the directory".to_owned()),
             Finding::OlderDirectory => Some("put the directory back that belongs to the manifest".to_owned()),
+            Finding::WithoutRow { .. } => Some(
+                "restore a backup, or save the other rows into a new database by ensilo salvage".to_owned(),
+            ),
             Finding::OtherDatabase(_) if file.ends_with(OWNER) => {
                 Some("name another directory for the log".to_owned())
             }
@@ -309,6 +319,11 @@ impl fmt::Display for OpenError {
                  log; opening it for reading only needs none",
                 path.display()
             ),
+            OpenError::Io { doing, path, error } if is_write_refused(doing, error) => write!(
+                f,
+                "cannot {doing} {}: {error}; without the right to write, a database can be opened for reading only (Options::read_only)",
+                path.display()
+            ),
             OpenError::Io { doing, path, error } => write!(f, "cannot {doing} {}: {error}", path.display()),
             OpenError::OtherOwner { file, directory } => write!(
                 f,
@@ -327,6 +342,12 @@ impl fmt::Display for OpenError {
             OpenError::Refused(why) => f.write_str(why),
         }
     }
+}
+
+/// Whether the system gives no right to write; reading needs none of these.
+fn is_write_refused(doing: &str, error: &io::Error) -> bool {
+    let is_refused = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
+    ["lock", "sync"].contains(&doing) && is_refused.contains(&error.kind())
 }
 
 impl Error for OpenError {
@@ -371,6 +392,9 @@ impl fmt::Display for Finding {
                 write!(f, "the file's name says that its last epoch is {named}, but its blocks say {found}")
             }
             Finding::OlderDirectory => f.write_str("the log directory is an older copy than the manifest"),
+            Finding::WithoutRow { table, rows } => {
+                write!(f, "the log changes {rows} rows of table {table} that were never logged")
+            }
             Finding::Stranger => f.write_str("the file has the name of a log file, but no opening wrote it"),
             Finding::Header(damage) => damage.fmt(f),
             Finding::Block(damage) => damage.fmt(f),
@@ -409,5 +433,22 @@ impl fmt::Display for Consequence {
             }
             Consequence::Everything => f.write_str("the database cannot be read without it"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_may_not_write_is_told_of_reading_only() {
+        let refused = |doing, kind: io::ErrorKind| {
+            OpenError::Io { doing, path: "/db/LOCK".into(), error: kind.into() }.to_string()
+        };
+        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem] {
+            assert!(refused("lock", kind).contains("Options::read_only"));
+            assert!(!refused("read", kind).contains("Options::read_only"), "reading needs that right too");
+        }
+        assert!(!refused("lock", io::ErrorKind::Interrupted).contains("Options::read_only"));
     }
 }

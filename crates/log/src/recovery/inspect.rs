@@ -71,6 +71,7 @@ pub struct GenerationOptions {
 /// [`OpenError`]; the directory can be opened again when the cause is gone.
 pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
     create_directory(&**disk, dir).map_err(OpenError::io("create", dir))?;
+    check_before_lock(&**disk, dir)?;
     let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::All)?;
     disk.sync_dir(dir).map_err(OpenError::io("sync", dir))?;
     let database = match read_manifest(&**disk, dir)? {
@@ -141,6 +142,20 @@ pub(super) fn missing_manifest(disk: &dyn Disk, dir: &Path) -> OpenError {
 
 fn first_error(damage: Damage) -> OpenError {
     OpenError::damaged(&damage.file, damage.offset, damage.finding, damage.consequence)
+}
+
+/// Refuses a directory that holds something else before a lock file is made there, or written over. One that becomes a database meanwhile is
+/// looked at under the lock.
+fn check_before_lock(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    let manifest = dir.join(MANIFEST);
+    let exists = || disk.exists(&manifest).map_err(OpenError::io("look for", &manifest));
+    if exists()? {
+        return Ok(());
+    }
+    match check_new(disk, dir) {
+        Err(error) if !exists()? => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a directory without a manifest may become a database: one that is empty, or where the creation of one was interrupted.

@@ -25,6 +25,7 @@ mod progress;
 mod read_only;
 mod repair;
 mod replay;
+mod row_check;
 mod salvage;
 mod scan;
 mod sealed_files;

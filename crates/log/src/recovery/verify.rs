@@ -16,6 +16,7 @@ use super::manifest_file::{read_manifest, spelled_path};
 use super::ownership::check_named;
 use super::progress::Progress;
 use super::replay::{Replay, ReplayFile, Replayed, replay};
+use super::row_check::RowCheck;
 use super::survey::{before, survey};
 use crate::format::{BlockDamage, Manifest, Write};
 
@@ -77,15 +78,16 @@ pub(super) fn verify_locked(
         report,
         verified: Verified::default(),
         looked_at: BTreeSet::new(),
+        rows: RowCheck::default(),
     };
     wrong_owner.into_iter().for_each(|damage| verification.report_one(damage));
     verification.report_all(&found.damages)?;
-    for file in found.replay_files(dir, &manifest, found.durable_epoch) {
-        verification.replay(&file)?;
-    }
+    let files = found.replay_files(dir, &manifest, found.durable_epoch);
+    files.iter().try_for_each(|file| verification.replay(file))?;
     if let Some(damage) = found.damages.first() {
         verification.check_unreached(damage.consequence)?;
     }
+    verification.check_rows(&files)?;
     let mut verified = verification.verified;
     if verified.damages == 0 {
         verified.durable_epoch = Some(manifest.counted_to(found.durable_epoch));
@@ -109,6 +111,7 @@ struct Verification<'v> {
     verified: Verified,
     /// The files of which all is known.
     looked_at: BTreeSet<PathBuf>,
+    rows: RowCheck,
 }
 
 impl Verification<'_> {
@@ -154,7 +157,7 @@ impl Verification<'_> {
         if !self.looked_at.insert(file.path.clone()) {
             return Ok(());
         }
-        match replay(self.disk, std::slice::from_ref(file), &Nowhere, 1, &Progress::new()) {
+        match replay(self.disk, std::slice::from_ref(file), &self.rows, 1, &Progress::new()) {
             Ok(replayed) => {
                 self.verified.files += 1;
                 self.verified.replayed.add(&replayed);
@@ -168,6 +171,16 @@ impl Verification<'_> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Reads everything once more if rows are changed by patches, to see whether they are there. Where something else is wrong they need not be.
+    fn check_rows(&mut self, files: &[ReplayFile]) -> Result<(), OpenError> {
+        if self.verified.damages > 0 || !self.rows.has_patches() {
+            return Ok(());
+        }
+        replay(self.disk, files, &self.rows, 1, &Progress::new())?;
+        self.rows.damages(self.dir).into_iter().for_each(|damage| self.report_one(damage));
+        Ok(())
     }
 
     /// Reads the log files that an opening does not come to, because damage lies before them.

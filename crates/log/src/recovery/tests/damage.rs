@@ -370,6 +370,12 @@ fn a_directory_of_something_else_is_left_alone() {
     disk.create_dir_all(Path::new(DIR)).unwrap();
     disk.create(&Path::new(DIR).join("letters.txt"), 10).unwrap();
     assert!(matches!(recover(&disk, 1), Err(OpenError::NotADatabase { .. })));
+    assert_eq!(disk.list(Path::new(DIR)).unwrap().len(), 1, "no lock file is left");
+    // Another program's file of that name is not written over.
+    let lock = Path::new(DIR).join("LOCK");
+    disk.create(&lock, 0).unwrap().write_at(0, b"theirs").unwrap();
+    assert!(matches!(recover(&disk, 1), Err(OpenError::NotADatabase { .. })));
+    assert_eq!(disk.contents(&lock).unwrap(), b"theirs");
 }
 
 #[test]
