@@ -145,7 +145,8 @@ fn first_error(damage: Damage) -> OpenError {
 }
 
 /// Refuses a directory that holds something else before a lock file is made there, or written over. One that becomes a database meanwhile is
-/// looked at under the lock.
+/// looked at under the lock. What an opening leaves of a new database that fails later, such as for want of room, is that of an interrupted
+/// creation: the next one goes on with it.
 fn check_before_lock(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let manifest = dir.join(MANIFEST);
     let exists = || disk.exists(&manifest).map_err(OpenError::io("look for", &manifest));

@@ -373,3 +373,40 @@ fn after_an_opening_that_fails_the_copy_of_the_manifest_is_right_or_known_to_be_
     }
     assert!(all > 20 && whole * 2 > all, "{whole} of {all}");
 }
+
+#[test]
+fn changes_of_rows_that_are_nowhere_are_found_by_verify_and_not_repaired() {
+    let (disk, _) = sixty_rows();
+    let verified = || {
+        let mut damages = Vec::new();
+        verify(&*disk, Path::new(DIR), &mut |damage| damages.push(damage)).unwrap();
+        damages
+    };
+    assert_eq!(verified(), [], "changes of rows that are there");
+    let mut log = TestLog::open(&disk, 1);
+    let first = log.first_epoch.get();
+    let changes = [
+        write(tid(first, 1), 200, Op::Patch(vec![(1, 77)])),
+        // Within a longer row of before, and outside of this one.
+        write(tid(first, 3), 16, Op::Patch(vec![(2000, 77)])),
+        write(tid(first, 2), 16, Op::Put(vec![0; 16])),
+        // Deleted since.
+        write(tid(first, 4), 17, Op::Delete),
+        write(tid(first, 5), 17, Op::Patch(vec![(0, 77)])),
+        // These are of no effect.
+        write(tid(first, 6), 18, Op::Patch(vec![(2000, 77)])),
+        write(tid(first, 7), 18, Op::Put(vec![0; 16])),
+        write(tid(first, 8), 201, Op::Patch(vec![(0, 77)])),
+        write(tid(first, 9), 201, Op::Delete),
+    ];
+    log.round(&[changes.to_vec()], Epoch::new(first + 1));
+    drop(log);
+    let damages = verified();
+    let [damage] = &damages[..] else { panic!("{damages:?}") };
+    assert_eq!(damage.finding, Finding::WithoutRow { table: TABLE, rows: 3 });
+    assert!(damage.to_string().contains("ensilo salvage"), "{damage}");
+    let refused = repair(&as_disk(&disk), Path::new(DIR), Epoch::new(first));
+    assert!(matches!(&refused, Err(OpenError::Damaged(found)) if **found == *damage), "{refused:?}");
+    let salvaged = salvage(&as_disk(&disk), Path::new(DIR), Path::new(TARGET)).unwrap();
+    assert!(salvaged.tables[0].incomplete_rows > 0, "{salvaged:?}");
+}
