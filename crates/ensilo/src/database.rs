@@ -213,7 +213,8 @@ impl<P: Protocol> Database<P> {
 
     /// Closes the database for all handles: every request from now on fails with [`Error::Closed`]. Jobs under way are waited for;
     /// those that have not begun are dropped, and their handles get [`Error::Closed`]. Waits until all that was committed is stored. A
-    /// second call finds nothing to do; while the first one goes on, it waits for it, except in a job, for which the first one waits.
+    /// second call finds nothing to do; while the first one goes on, it waits for it, except in a job, for which the first one waits. So a job
+    /// must not wait for a thread that closes the database.
     ///
     /// In a hook of [`Options::on_event`], or in a waker that a ticket or a job's handle was polled with, it does not wait, since closing waits
     /// for these: it goes on on a thread of its own. The same holds where the last handle is dropped there.

@@ -21,8 +21,8 @@ pub use recovery::{
     DEFINITION_TABLES, Damage, DatabaseFiles, Dumped, Finding, FinishedCheckpoint, Found, GenerationOptions,
     GivenUp, InstalledCheckpoint, Loss, NewGeneration, NewLogger, OpenError, Progress, ProgressReport,
     ReadOnlyFiles, RecordKey, Repaired, Replay, ReplayError, Replayed, Salvaged, SalvagedTable,
-    UnreadableRecords, Verified, WrittenParts, backup, check_file, dump, inspect,
-    inspect_read_only, log_identity, manifest_of, repair, salvage, verify,
+    UnreadableRecords, Verified, WrittenParts, backup, check_file, dump, inspect, inspect_read_only,
+    log_identity, manifest_of, repair, salvage, verify,
 };
 pub use runtime::{
     Callback, EpochClock, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError, Stored, Watcher,

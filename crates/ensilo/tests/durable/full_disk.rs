@@ -99,7 +99,7 @@ fn what_went_on_in_the_next_file_for_want_of_room_is_recovered() {
     let db = open_with(options().no_checkpoints(), &disk).unwrap();
     set_room(&disk, 4 * MIB);
     let acknowledged = fill(&db, row);
-    assert!(acknowledged > 6, "{acknowledged}: more than two files");
+    assert!(acknowledged > 10, "{acknowledged}: more than where the room for the next file was lacking");
     drop(db);
     for seed in 0..5 {
         let rows = all_rows(&open(&Arc::new(disk.fork().crash(seed))));
