@@ -162,12 +162,19 @@ pub trait Lock: Send + Sync + fmt::Debug {}
 
 /// What an error of kind `WouldBlock` carries when a lock is not to be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LockHeld {
     /// The process that holds it, as far as it is known. Those that have shares are not.
     pub process: Option<u32>,
 }
 
 impl LockHeld {
+    /// Held by this process, as far as it is known.
+    #[must_use]
+    pub fn by(process: Option<u32>) -> LockHeld {
+        LockHeld { process }
+    }
+
     /// What an error carries, if it carries this.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<LockHeld> {
@@ -194,6 +201,7 @@ impl From<LockHeld> for io::Error {
 
 /// What a path leads to: two paths with the same place lead to the same file or directory, as long as it is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub struct Place {
     /// The file system.
     pub device: u64,
@@ -201,8 +209,23 @@ pub struct Place {
     pub inode: u64,
 }
 
+impl Place {
+    /// The place in a system that has one file system alone.
+    #[must_use]
+    pub fn of_inode(inode: u64) -> Place {
+        Place { device: 0, inode }
+    }
+
+    /// The same within this file system.
+    #[must_use]
+    pub fn on_device(self, device: u64) -> Place {
+        Place { device, ..self }
+    }
+}
+
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Listed {
     /// The name within the directory.
     pub name: String,
@@ -210,4 +233,18 @@ pub struct Listed {
     pub len_bytes: u64,
     /// Whether it is a directory.
     pub is_dir: bool,
+}
+
+impl Listed {
+    /// A file of this length.
+    #[must_use]
+    pub fn file(name: String, len_bytes: u64) -> Listed {
+        Listed { name, len_bytes, is_dir: false }
+    }
+
+    /// A directory.
+    #[must_use]
+    pub fn directory(name: String) -> Listed {
+        Listed { name, len_bytes: 0, is_dir: true }
+    }
 }

@@ -327,15 +327,15 @@ fn try_lock(file: &mut fs::File, path: &Path, share: Share) -> io::Result<()> {
         Ok(()) => Ok(()),
         // Those who share it write nothing, so that what the file says is then of an earlier time.
         Err(fs::TryLockError::WouldBlock) if share == Share::All && file.try_lock_shared().is_ok() => {
-            Err(LockHeld { process: None }.into())
+            Err(LockHeld::by(None).into())
         }
-        Err(fs::TryLockError::WouldBlock) => Err(LockHeld { process: process_in(path) }.into()),
+        Err(fs::TryLockError::WouldBlock) => Err(LockHeld::by(process_in(path)).into()),
         Err(fs::TryLockError::Error(error)) => Err(error),
     }
 }
 
 fn place_of(metadata: &fs::Metadata) -> Place {
-    Place { device: metadata.dev(), inode: metadata.ino() }
+    Place::of_inode(metadata.ino()).on_device(metadata.dev())
 }
 
 /// The empty path, which `Path::parent` gives for a bare name, means the current directory.
@@ -344,11 +344,8 @@ fn or_current(path: &Path) -> &Path {
 }
 
 fn listed_as(entry: &fs::DirEntry, metadata: &fs::Metadata) -> Listed {
-    Listed {
-        name: entry.file_name().to_string_lossy().into_owned(),
-        len_bytes: if metadata.is_dir() { 0 } else { metadata.len() },
-        is_dir: metadata.is_dir(),
-    }
+    let name = entry.file_name().to_string_lossy().into_owned();
+    if metadata.is_dir() { Listed::directory(name) } else { Listed::file(name, metadata.len()) }
 }
 
 /// The process that has written its number into a lock file. It only makes messages better: what cannot be read is left out.

@@ -132,8 +132,28 @@ pub mod baseline {
     pub use ensilo_txn::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
 }
 
-/// Rows, keys, schemas and values: the crate `ensilo-row`, whose traits `#[derive(Row)]` and `#[derive(Columns)]` name.
-pub use ensilo_row as row;
+/// What rows, keys, schemas and values are, beyond what most programs name.
+///
+/// `#[derive(Row)]` and `#[derive(Columns)]` write code that names this module. What that code needs and nothing else is not shown, and changes
+/// without notice.
+pub mod row {
+    pub use ensilo_row::{
+        Column, ColumnType, ColumnValue, Columns, Decimal, DecimalError, INDEXES_MAX, IndexSchema,
+        KEY_LEN_MAX, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader, KeyedRow, Malformed,
+        NAME_LEN_MAX, Order, PartSchema, PrimaryKey, ROW_LEN_MAX, Row, RowBuf, RowError, RowId, Schema,
+        SchemaBuilder, SchemaError, Text, TextError, Timestamp, Value, WordSlice, Words,
+    };
+    #[doc(hidden)]
+    pub use ensilo_row::{
+        ColumnSpec, HasColumn, IndexDescription, Layout, RowDescription, Slot, WordPatch, rewrite_row,
+        window, window_len,
+    };
+}
+
+/// The disk that the files of a database lie on, as a trait: [`Options::open_with`] takes another one than the machine's.
+pub mod disk {
+    pub use ensilo_disk::{Disk, File, Listed, Lock, LockHeld, Place, RealDisk, is_disk_full};
+}
 
 pub use catalog::IndexState;
 pub use database::Database;
@@ -144,7 +164,6 @@ pub use durable::{
 };
 pub use dynamic::{DynamicScan, DynamicTable};
 pub use ensilo_derive::{Columns, Row};
-pub use ensilo_disk as disk;
 pub use ensilo_log::{Compression, LogError, OpenError};
 pub use ensilo_row::{
     Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order, Row, RowId, Schema,

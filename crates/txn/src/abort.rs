@@ -38,7 +38,7 @@ pub const TRANSACTION_LIMITS: &str =
 
 impl AbortReason {
     /// Every reason, in the order in which they are counted.
-    pub const ALL: [AbortReason; 11] = [
+    pub const ALL: &'static [AbortReason] = &[
         AbortReason::ReadValidation,
         AbortReason::NodeValidation,
         AbortReason::LockHeld,

@@ -112,3 +112,58 @@ fn internal_crates_say_so_in_their_first_line() {
         );
     }
 }
+
+/// Whether more fields or variants of a type, whose declaration follows `before`, would break a program that uses it.
+fn is_closed(before: &[&str], declaration: &[&str]) -> bool {
+    let attributes = before.iter().rev().take_while(|line| !line.is_empty() && !line.starts_with('}'));
+    let is_open = attributes.into_iter().any(|line| *line == "#[non_exhaustive]");
+    let is_enum = declaration[0].starts_with("pub enum ");
+    let body = declaration[1..].iter().take_while(|line| **line != "}");
+    let private = |line: &&&str| line.starts_with("    ") && !line.trim_start().starts_with(['/', '#']);
+    let is_hidden = !is_enum && body.into_iter().filter(private).any(|line| !line.starts_with("    pub "));
+    !is_open && !is_hidden
+}
+
+/// The public structs and enums in the files of a folder that can get no field or variant without breaking programs.
+fn closed_types(folder: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            closed_types(&path, found);
+        } else {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            for (at, line) in lines.iter().enumerate() {
+                let name = line.strip_prefix("pub struct ").or_else(|| line.strip_prefix("pub enum "));
+                if let Some(name) =
+                    name.filter(|_| line.ends_with('{') && is_closed(&lines[..at], &lines[at..]))
+                {
+                    found.push(name.split(|sign: char| !sign.is_alphanumeric()).next().unwrap().to_owned());
+                }
+            }
+        }
+    }
+}
+
+/// What is closed on purpose: what derive macros write down as constants, and what cannot grow.
+const CLOSED: [&str; 5] = ["ColumnSpec", "IndexDescription", "Layout", "Order", "RowDescription"];
+
+#[test]
+fn public_types_can_grow() {
+    let mut found = Vec::new();
+    for folder in ["crates/ensilo/src", "crates/disk/src", "crates/row/src"] {
+        closed_types(&repository().join(folder), &mut found);
+    }
+    found.sort_unstable();
+    assert_eq!(found, CLOSED);
+}
+
+/// What an internal crate exports beyond what is named would be promised to users.
+#[test]
+fn no_crate_is_exported_as_a_whole() {
+    let text = std::fs::read_to_string(repository().join("crates/ensilo/src/lib.rs")).unwrap();
+    for line in text.lines().filter_map(|line| line.trim_start().strip_prefix("pub use ensilo_")) {
+        let is_list = line.contains("::") && !line.contains('*');
+        assert!(is_list, "pub use ensilo_{line}");
+    }
+}

@@ -75,7 +75,7 @@ impl Disk for TwoDisks {
 
     fn place(&self, path: &Path) -> io::Result<Place> {
         let device = u64::from(path.starts_with(&self.mount));
-        Ok(Place { device, ..self.of(path).place(path)? })
+        Ok(self.of(path).place(path)?.on_device(device))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {

@@ -73,7 +73,7 @@ impl DirectoryLocks {
 
 fn lock_error(file: PathBuf, error: io::Error) -> OpenError {
     match LockHeld::of(&error) {
-        Some(LockHeld { process }) => OpenError::Locked { file, process },
+        Some(held) => OpenError::Locked { file, process: held.process },
         None => OpenError::Io { doing: "lock", path: file, error },
     }
 }

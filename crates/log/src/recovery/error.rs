@@ -91,6 +91,7 @@ pub enum ReplayError {
 
 /// Something that is wrong with the files of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Damage {
     /// The file. Of a log file that is missing only the number is known: both its names are given, as a shell would find them.
     pub file: PathBuf,

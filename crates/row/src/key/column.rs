@@ -16,6 +16,7 @@ pub enum Order {
 
 /// What a column of a Rust key type is, to compare with a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KeyPart {
     /// Its type.
     pub column_type: ColumnType,

@@ -48,6 +48,7 @@ pub struct Schema {
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Column {
     /// Its name.
     pub name: String,
@@ -59,6 +60,7 @@ pub struct Column {
 
 /// A column's part in a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PartSchema {
     /// The column's index in [`Schema::columns`].
     pub column: usize,
@@ -68,6 +70,7 @@ pub struct PartSchema {
 
 /// What identifies a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PrimaryKey {
     /// Columns, in key order.
     Columns(Vec<PartSchema>),

@@ -248,7 +248,7 @@ impl Disk for SimulatedDisk {
     }
 
     fn place(&self, path: &Path) -> io::Result<Place> {
-        Ok(Place { device: 0, inode: self.lock_state().place(path)? })
+        Ok(Place::of_inode(self.lock_state().place(path)?))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {

@@ -59,7 +59,7 @@ pub(super) struct BegunSync {
 
 impl Held {
     fn refusal(self) -> io::Error {
-        LockHeld { process: (self == Held::ByOne).then(std::process::id) }.into()
+        LockHeld::by((self == Held::ByOne).then(std::process::id)).into()
     }
 }
 
@@ -329,10 +329,10 @@ impl State {
 
     fn list_dir(&self, dir: Inode) -> Vec<Listed> {
         let entries = self.names.live.list(dir);
-        let listed = entries.map(|(name, entry)| Listed {
-            name: name.to_string(),
-            len_bytes: self.files.get(&entry.inode).map_or(0, |file| file.live.len_bytes()),
-            is_dir: entry.is_dir,
+        let len_bytes = |inode| self.files.get(&inode).map_or(0, |file| file.live.len_bytes());
+        let listed = entries.map(|(name, entry)| {
+            let name = name.to_string();
+            if entry.is_dir { Listed::directory(name) } else { Listed::file(name, len_bytes(entry.inode)) }
         });
         listed.collect()
     }

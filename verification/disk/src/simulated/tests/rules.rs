@@ -310,12 +310,12 @@ fn a_lock_is_held_by_one_or_shared() {
     assert!(is_held(disk.lock(lock)).is_some(), "the directory is shared");
     drop(without_file);
     let held = disk.lock(lock).unwrap();
-    assert_eq!(is_held(disk.lock_shared(lock)), Some(LockHeld { process: Some(std::process::id()) }));
+    assert_eq!(is_held(disk.lock_shared(lock)), Some(LockHeld::by(Some(std::process::id()))));
     drop(held);
     let (one, other) = (disk.lock_shared(lock).unwrap(), disk.lock_shared(lock).unwrap());
-    assert_eq!(is_held(disk.lock(lock)), Some(LockHeld { process: None }));
+    assert_eq!(is_held(disk.lock(lock)), Some(LockHeld::by(None)));
     drop(one);
-    assert_eq!(is_held(disk.lock(lock)), Some(LockHeld { process: None }));
+    assert_eq!(is_held(disk.lock(lock)), Some(LockHeld::by(None)));
     drop(other);
     assert!(is_held(disk.lock(lock).and_then(|_held| disk.lock(lock))).is_some());
 }
