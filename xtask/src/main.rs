@@ -4,14 +4,16 @@
 mod fuzz;
 mod publish;
 mod step;
+mod systems;
 
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 use fuzz::{TARGETS, fuzz};
-use publish::{publishable, systems};
+use publish::publishable;
 use step::{Step, run};
+use systems::systems;
 
 /// Commands for developers of Ensilo.
 #[derive(Debug, Parser)]

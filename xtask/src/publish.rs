@@ -31,18 +31,5 @@ pub(crate) fn publishable() -> Vec<Step> {
     ]
 }
 
-/// The library is checked for systems that no test runs on, and refuses those that it cannot run on.
-pub(crate) fn systems() -> Vec<Step> {
-    let check = |target: &'static str| {
-        Step::cargo(target, &format!("check -p ensilo --target {target}")).needs(Need::Target(target))
-    };
-    vec![
-        check("aarch64-unknown-linux-gnu"),
-        check("x86_64-apple-darwin"),
-        check("x86_64-unknown-freebsd"),
-        check("x86_64-pc-windows-gnu").fails_with("ensilo runs on 64-bit Unix systems only"),
-    ]
-}
-
 #[cfg(test)]
 mod tests;

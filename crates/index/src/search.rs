@@ -12,14 +12,20 @@
 //! load: on x86-64 an aligned word is not torn, also as half of an aligned 16-byte load. Only instructions that every x86-64
 //! processor has are used. Other processors, model checkers, ThreadSanitizer and the counting of accesses take the portable functions.
 
-#[cfg(any(test, not(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan, ensilo_count))))))]
+#[cfg(any(
+    test,
+    not(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan, ensilo_count, ensilo_portable))))
+))]
 mod portable;
-#[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan, ensilo_count))))]
+#[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan, ensilo_count, ensilo_portable))))]
 mod x86_64;
 
-#[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan, ensilo_count)))))]
+#[cfg(not(all(
+    target_arch = "x86_64",
+    not(any(loom, shuttle, miri, tsan, ensilo_count, ensilo_portable))
+)))]
 pub(crate) use portable::{count_less, equal_words};
-#[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan, ensilo_count))))]
+#[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, miri, tsan, ensilo_count, ensilo_portable))))]
 pub(crate) use x86_64::{count_less, equal_words};
 
 /// Which words of an array equal something: two bits a word, of which the lower one counts.

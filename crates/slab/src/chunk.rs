@@ -222,7 +222,7 @@ fn table_of(start: NonNull<u8>) -> NonNull<Extent> {
     unsafe { start.add((line - line % TABLE_LINES) * LINE_BYTES).cast() }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(ensilo_portable)))]
 fn map_aligned() -> Option<NonNull<u8>> {
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
@@ -247,25 +247,25 @@ fn map_aligned() -> Option<NonNull<u8>> {
     Some(start)
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(ensilo_portable)))]
 unsafe fn unmap(start: NonNull<u8>) {
     // SAFETY: the caller owns the mapped chunk. A refusal would leak address space, no more.
     let _ = unsafe { rustix::mm::munmap(start.as_ptr().cast(), CHUNK_BYTES) };
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(ensilo_portable))))]
 const LAYOUT: std::alloc::Layout = match std::alloc::Layout::from_size_align(CHUNK_BYTES, CHUNK_BYTES) {
     Ok(layout) => layout,
     Err(_) => panic!("the size of a chunk is a power of two"),
 };
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(ensilo_portable))))]
 fn map_aligned() -> Option<NonNull<u8>> {
     // SAFETY: the layout is not empty.
     NonNull::new(unsafe { std::alloc::alloc(LAYOUT) })
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(ensilo_portable))))]
 unsafe fn unmap(start: NonNull<u8>) {
     // SAFETY: the chunk was allocated with this layout by `map_aligned`.
     unsafe { std::alloc::dealloc(start.as_ptr(), LAYOUT) };

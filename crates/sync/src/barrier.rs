@@ -72,22 +72,22 @@ pub fn heavy() {
 /// On x86 a locked instruction already is a full barrier, so that only the compiler must be told; elsewhere a fence.
 #[inline]
 pub fn after_rmw() {
-    #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle))))]
+    #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, ensilo_portable))))]
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
-    #[cfg(all(not(target_arch = "x86_64"), not(any(loom, shuttle))))]
+    #[cfg(all(any(not(target_arch = "x86_64"), ensilo_portable), not(any(loom, shuttle))))]
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     #[cfg(any(loom, shuttle))]
     fence(Ordering::SeqCst);
 }
 
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(target_os = "linux", not(any(loom, shuttle, ensilo_portable))))]
 fn register() -> bool {
     use rustix::thread::{MembarrierCommand, membarrier};
     // ThreadSanitizer and emulators see no kernel interrupts, but neither do they reorder a store with a later load.
     membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
 }
 
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(target_os = "linux", not(any(loom, shuttle, ensilo_portable))))]
 fn interrupt_all_cores() {
     use rustix::thread::{MembarrierCommand, membarrier};
     if let Err(error) = membarrier(MembarrierCommand::PrivateExpedited) {
@@ -95,10 +95,10 @@ fn interrupt_all_cores() {
     }
 }
 
-#[cfg(all(not(target_os = "linux"), not(any(loom, shuttle))))]
+#[cfg(all(any(not(target_os = "linux"), ensilo_portable), not(any(loom, shuttle))))]
 fn register() -> bool {
     false
 }
 
-#[cfg(all(not(target_os = "linux"), not(any(loom, shuttle))))]
+#[cfg(all(any(not(target_os = "linux"), ensilo_portable), not(any(loom, shuttle))))]
 fn interrupt_all_cores() {}
