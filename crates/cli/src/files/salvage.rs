@@ -31,8 +31,8 @@ only read; it must not be open, except for reading only. Each place that cannot 
 records and the keys (table and hexadecimal digits, as `ensilo log dump` shows them) between which they lie; then each
 table, with how many of its rows are saved and lost. Rows that changed since the checkpoint are in the log, and are saved.
 The definitions of tables and indexes stand in a checkpoint twice, and are lost only if both places are damaged; earlier
-versions wrote them once. Where the manifest is damaged, a salvage goes by MANIFEST.copy beside it. As much memory is
-needed as the rows take.
+versions wrote them once. Where the manifest is damaged, a salvage goes by MANIFEST.copy beside it. What the system cannot
+read is taken for zeros, by sectors of 4096 bytes. As much memory is needed as the rows take.
 
 Rows of a table whose definition is lost cannot be read. They are in the new database's checkpoint, where `ensilo log dump`
 shows them, until that database makes its own next checkpoint.
@@ -127,6 +127,9 @@ fn lines(salvaged: &Salvaged, names: &BTreeMap<u32, String>) -> Vec<String> {
                 .to_owned(),
         );
     }
+    lines.extend(salvaged.unread.iter().map(|(file, bytes)| {
+        format!("the system cannot read {bytes} bytes of {}, which were taken for zeros", file.display())
+    }));
     lines.extend(salvaged.unreadable.iter().map(|place| unreadable_line(place, names)));
     let is_sure = salvaged.loss() != Loss::Definitions;
     lines.extend(salvaged.tables.iter().map(|table| table_line(table, names, is_sure)));

@@ -9,6 +9,7 @@
 //! - S2: a row is taken whole or not at all. A row of which only changes are left is lost.
 //! - S3: the new database can be opened only when all of it is written, synced and verified.
 
+mod forgiving;
 mod part;
 mod rows;
 mod write;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
+use self::forgiving::ForgivingDisk;
 use self::part::read_part;
 use self::rows::{Gathering, Kept};
 use self::write::write_database;
@@ -35,7 +37,7 @@ use super::ownership::check_named;
 use super::progress::Progress;
 use super::replay::replay;
 use super::survey::{Survey, survey};
-use crate::format::Manifest;
+use crate::format::{LogFileName, Manifest};
 
 /// What a salvage has saved, and what not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +61,8 @@ pub struct Salvaged {
     /// The places in the checkpoint that cannot be read. Their records are lost unless they changed since or stand in it twice: see
     /// [`SalvagedTable::lost_records`].
     pub unreadable: Vec<UnreadableRecords>,
+    /// Files of which the system could not read so many bytes. They were taken for zeros.
+    pub unread: Vec<(PathBuf, u64)>,
 }
 
 /// What a salvage could not save.
@@ -117,7 +121,13 @@ impl Salvaged {
     pub fn loss(&self) -> Loss {
         let is_of_log =
             |damage: &Damage| !matches!(damage.consequence, Consequence::Copies | Consequence::Checkpoint);
-        let is_short = self.stored_to > self.kept_to || self.mixed_to.is_some();
+        // Zeros at the end of a log may have been more of it.
+        let is_log = |path: &PathBuf| {
+            path.file_name().and_then(|name| name.to_str()).and_then(LogFileName::parse).is_some()
+        };
+        let is_short = self.stored_to > self.kept_to
+            || self.mixed_to.is_some()
+            || self.unread.iter().any(|(path, _)| is_log(path));
         let mut lossy = self.tables.iter().filter(|table| table.is_lossy()).peekable();
         if lossy.peek().is_none() && !is_short && !self.damages.iter().any(is_of_log) {
             return Loss::Nothing;
@@ -144,20 +154,21 @@ impl SalvagedTable {
 /// database, neither by its manifest nor by the copy of it; [`OpenError::OtherOwner`] if the copy is older than the log;
 /// [`OpenError::Refused`] for a target that is none.
 pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvaged, OpenError> {
-    read_either_manifest(&**disk, dir)?;
+    let damaged = ForgivingDisk::new(disk);
+    read_either_manifest(&damaged, dir)?;
     let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::Part)?;
-    let (manifest, manifest_damage) = read_either_manifest(&**disk, dir)?;
+    let (manifest, manifest_damage) = read_either_manifest(&damaged, dir)?;
     locks.add_named(&**disk, dir, &manifest)?;
     if manifest_damage.is_some() {
         check_named(&**disk, dir, &manifest)?;
     }
-    let found = survey(&**disk, dir, &manifest, Depth::Full)?;
+    let found = survey(&damaged, dir, &manifest, Depth::Full)?;
     if let Some(damage) = found.damages.iter().find(|damage| damage.consequence == Consequence::Everything) {
         return Err(OpenError::Damaged(Box::new(damage.clone())));
     }
     let target = Target::claim(&**disk, dir, &manifest, target)?;
-    let source = Source { disk, dir, manifest: &manifest, found: &found };
-    let salvaged = source.salvage_into(&target);
+    let source = Source { disk: &damaged, dir, manifest: &manifest, found: &found };
+    let salvaged = source.salvage_into(disk, &target);
     if salvaged.is_err() {
         // What cannot be removed does no harm.
         let _ = target.give_up(&[write::CHECKPOINT]);
@@ -179,15 +190,15 @@ fn read_either_manifest(disk: &dyn Disk, dir: &Path) -> Result<(Manifest, Option
 
 /// A damaged database.
 struct Source<'s> {
-    disk: &'s Arc<dyn Disk>,
+    disk: &'s ForgivingDisk,
     dir: &'s Path,
     manifest: &'s Manifest,
     found: &'s Survey,
 }
 
 impl Source<'_> {
-    fn salvage_into(&self, target: &Target<'_>) -> Result<Salvaged, OpenError> {
-        let Source { disk, manifest, found, .. } = *self;
+    fn salvage_into(&self, disk: &Arc<dyn Disk>, target: &Target<'_>) -> Result<Salvaged, OpenError> {
+        let Source { manifest, found, .. } = *self;
         let gathering = Gathering::default();
         let unreadable = self.read_checkpoint(&gathering)?;
         self.read_log(&gathering)?;
@@ -202,9 +213,10 @@ impl Source<'_> {
             kept_to: manifest.counted_to(found.reachable_epoch),
             stored_to,
             mixed_to: end.filter(|&end| end > found.reachable_epoch),
-            given_up: count_given_up(&**disk, found, found.reachable_epoch)?,
+            given_up: count_given_up(self.disk, found, found.reachable_epoch)?,
             damages: found.damages.clone(),
             unreadable,
+            unread: self.disk.unread(),
         })
     }
 
@@ -215,7 +227,7 @@ impl Source<'_> {
             for part in &checkpoint.parts {
                 let identity = super::survey::part_identity(self.manifest, checkpoint.id, part);
                 let path = self.dir.join(&part.path);
-                unreadable.extend(read_part(&**self.disk, &path, &identity, part, gathering)?);
+                unreadable.extend(read_part(self.disk, &path, &identity, part, gathering)?);
             }
         }
         Ok(unreadable)
@@ -225,7 +237,7 @@ impl Source<'_> {
     fn read_log(&self, gathering: &Gathering) -> Result<(), OpenError> {
         let mut log = self.found.replay_files(self.dir, self.manifest, self.found.reachable_epoch);
         log.retain(|file| !file.is_checkpoint());
-        replay(&**self.disk, &log, gathering, 1, &Progress::new()).map(|_| ())
+        replay(self.disk, &log, gathering, 1, &Progress::new()).map(|_| ())
     }
 
     fn tables(&self, kept: &Kept) -> Vec<SalvagedTable> {

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod bad_sectors;
 mod checkpoint_failures;
 mod damage;
 mod fuzzing;

@@ -17,9 +17,9 @@ use crate::recovery::{
     inspect, repair, salvage, verify,
 };
 
-const TARGET: &str = "saved";
+pub(super) const TARGET: &str = "saved";
 const TABLE: u32 = 5;
-const PART: &str = "db/checkpoint-1/part-0.ckpt";
+pub(super) const PART: &str = "db/checkpoint-1/part-0.ckpt";
 
 fn as_disk(disk: &Arc<SimulatedDisk>) -> Arc<dyn Disk> {
     Arc::clone(disk) as Arc<dyn Disk>
@@ -38,7 +38,7 @@ fn contents(disk: &SimulatedDisk) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// The rows of the new database, which is verified and opened.
-fn saved_rows(disk: &Arc<SimulatedDisk>) -> Rows {
+pub(super) fn saved_rows(disk: &Arc<SimulatedDisk>) -> Rows {
     let verified = verify(&**disk, Path::new(TARGET), &mut |damage| panic!("{damage}")).unwrap();
     assert_eq!(verified.damages, 0);
     let found = inspect(&as_disk(disk), Path::new(TARGET)).unwrap();
@@ -70,7 +70,7 @@ fn write(tid: u64, number: u8, op: Op) -> Transaction {
 }
 
 /// Sixty rows of a checkpoint in several blocks, and changes after it.
-fn sixty_rows() -> (Arc<SimulatedDisk>, Rows) {
+pub(super) fn sixty_rows() -> (Arc<SimulatedDisk>, Rows) {
     let disk = Arc::new(SimulatedDisk::new());
     let mut log = TestLog::open(&disk, 1);
     let first = log.first_epoch.get();
@@ -95,7 +95,7 @@ fn sixty_rows() -> (Arc<SimulatedDisk>, Rows) {
 }
 
 /// The keys of each block of the part with records, and where it begins.
-fn blocks(disk: &SimulatedDisk) -> Vec<(u64, Vec<Vec<u8>>)> {
+pub(super) fn blocks(disk: &SimulatedDisk) -> Vec<(u64, Vec<Vec<u8>>)> {
     let mut blocks = Vec::new();
     dump(disk, Path::new(PART), &mut |dumped| match dumped {
         Dumped::Block(sealed) => blocks.push((sealed.header.offset, Vec::new())),
