@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod fuzz;
+mod miri;
 mod publish;
 mod step;
 mod systems;
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 use fuzz::{TARGETS, fuzz};
+use miri::miri;
 use publish::publishable;
 use step::{Step, run};
 use systems::systems;
@@ -29,8 +31,8 @@ enum Command {
     Ci,
     /// The models of the lock-free protocols: loom (every interleaving of small ones) and shuttle (random ones of large ones).
     Models,
-    /// The long checks: models, ThreadSanitizer (needs the nightly toolchain with its `rust-src`), and stress runs
-    /// whose histories are checked for serializability.
+    /// The long checks: models, Miri (left out where the nightly toolchain lacks it), ThreadSanitizer (needs the nightly toolchain with
+    /// its `rust-src`), and stress runs whose histories are checked for serializability.
     Safety {
         /// How long the stress runs take, in seconds.
         #[arg(long, default_value_t = 300)]
@@ -130,6 +132,7 @@ fn sharing(arguments: &[String]) -> Step {
 
 fn safety(stress_seconds: u64) -> Vec<Step> {
     let mut steps = models();
+    steps.extend(miri());
     // The standard library is built with them: ThreadSanitizer has to see what its locks, channels and joins order.
     // The sweeps over damaged files and power failures are of one thread, and would take hours.
     let packages = [

@@ -27,6 +27,8 @@ pub(crate) enum Need {
     Toolchain(String),
     /// The standard library for this target.
     Target(&'static str),
+    /// Miri, in the nightly toolchain.
+    Miri,
 }
 
 impl Need {
@@ -38,6 +40,7 @@ impl Need {
                     Command::new("rustc").args(["--print", "target-libdir", "--target", name]).output();
                 library.is_ok_and(|it| Path::new(String::from_utf8_lossy(&it.stdout).trim()).exists())
             }
+            Need::Miri => answers(&mut cargo(&["+nightly", "miri", "--version"])),
         }
     }
 
@@ -46,6 +49,7 @@ impl Need {
         match self {
             Need::Toolchain(name) => format!("rustup toolchain install {name}"),
             Need::Target(name) => format!("rustup target add {name}"),
+            Need::Miri => "rustup component add miri rust-src --toolchain nightly".to_owned(),
         }
     }
 }

@@ -1,0 +1,24 @@
+//! Miri: the tests of parts that need no system, by an interpreter that finds undefined behaviour.
+
+use crate::step::{Need, Step};
+
+/// Packages, each with those of its tests that take Miri seconds, not hours.
+const PURE: [(&str, &str, &str); 3] = [
+    ("rows and keys", "ensilo-row", "--skip an_index_key_takes_one_step"),
+    ("keys and permutations of nodes", "ensilo-index", "key:: permuter::"),
+    ("formats of files", "ensilo-log", "format::block format::cursor"),
+];
+
+/// The steps are named as skipped where Miri is not installed.
+pub(crate) fn miri() -> Vec<Step> {
+    let step = |(name, package, tests): (&str, &str, &str)| {
+        let call = format!("+nightly miri test -p {package} --lib --target-dir target/miri -- {tests}");
+        // Property tests keep what they have found in files.
+        Step::cargo(&format!("Miri: {name}"), &call)
+            .needs(Need::Miri)
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation")
+            .env("PROPTEST_CASES", "4")
+            .env("RUSTFLAGS", "--cfg ensilo_portable")
+    };
+    PURE.into_iter().map(step).collect()
+}
