@@ -98,26 +98,26 @@ pub(super) fn collect<V: Variant>(shared: &Shared, participant: &Participant, co
     let is_memory_done = participant.collect(memory_budget) < memory_budget;
     let (horizon, unhook_horizon) = (epochs.snapshot_horizon(), shared.unhook_horizon());
     let guard = participant.pin();
-    let overdue_versions = context.garbage.versions.len_before(epochs.overdue_horizon(horizon));
-    let overdue_unhooks = context.garbage.unhooks.len_before(epochs.overdue_horizon(unhook_horizon));
-    let mut budget = budget(overdue_versions + overdue_unhooks);
-    budget -= memory::collect::<V>(&guard, &mut context.garbage, budget);
-    while budget > 0
+    let mut version_budget = budget(context.garbage.versions.len_before(epochs.overdue_horizon(horizon)));
+    version_budget -= memory::collect::<V>(&guard, &mut context.garbage, version_budget);
+    while version_budget > 0
         && let Some(retired) = context.garbage.versions.pop_ripe(horizon)
     {
-        budget -= 1;
+        version_budget -= 1;
         free_version::<V>(&guard, context, retired);
     }
-    while budget > 0
+    let mut unhook_budget =
+        budget(context.garbage.unhooks.len_before(epochs.overdue_horizon(unhook_horizon)));
+    while unhook_budget > 0
         && let Some(unhook) = context.garbage.unhooks.pop_ripe(unhook_horizon)
     {
-        budget -= 1;
+        unhook_budget -= 1;
         if let Some(unfinished) = take_out::<V>(shared, &guard, context, unhook) {
             let epoch = epochs.snapshot_of(epochs.global_epoch());
             context.garbage.unhooks.push(epoch, unfinished);
         }
     }
-    is_memory_done && budget > 0
+    is_memory_done && version_budget > 0 && unhook_budget > 0
 }
 
 /// How many objects a call frees when so many are overdue.
