@@ -4,15 +4,18 @@ use std::collections::VecDeque;
 
 use crate::Epoch;
 
-/// Slots that an emptied list keeps for the next things; what is beyond goes back to the allocator.
-const KEPT_CAPACITY: usize = 4096;
+/// How many things a segment has at most. Lists grow and shrink by segments: nobody who adds or takes one thing pays for a million.
+const SEGMENT_LEN: usize = 1024;
 
 /// Things that wait for a horizon to pass the epoch they were retired with, first in, first out.
 ///
 /// Epochs are expected in rising order. Something pushed with an earlier epoch than its predecessor waits for that one.
 #[derive(Debug)]
 pub struct RetireList<T> {
-    items: VecDeque<T>,
+    /// None is empty, unless it is the only one.
+    segments: VecDeque<VecDeque<T>>,
+    /// An emptied segment, for the next one.
+    spare: VecDeque<T>,
     /// How many items in a row have which epoch; never with a length of 0.
     runs: VecDeque<Run>,
 }
@@ -27,19 +30,19 @@ impl<T> RetireList<T> {
     /// An empty list.
     #[must_use]
     pub const fn new() -> Self {
-        RetireList { items: VecDeque::new(), runs: VecDeque::new() }
+        RetireList { segments: VecDeque::new(), spare: VecDeque::new(), runs: VecDeque::new() }
     }
 
     /// How many things wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.items.len()
+        self.runs.iter().map(|run| run.len).sum()
     }
 
     /// Whether nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.runs.is_empty()
     }
 
     /// The epoch of the thing that waits longest.
@@ -63,7 +66,26 @@ impl<T> RetireList<T> {
             Some(run) if run.epoch == epoch => run.len += 1,
             _ => self.runs.push_back(Run { epoch, len: 1 }),
         }
-        self.items.push_back(item);
+        match self.segments.back_mut() {
+            Some(segment) if segment.len() < SEGMENT_LEN => segment.push_back(item),
+            _ => self.begin_segment(item),
+        }
+    }
+
+    #[cold]
+    fn begin_segment(&mut self, item: T) {
+        let mut segment = std::mem::take(&mut self.spare);
+        if !self.segments.is_empty() {
+            // A short list grows as it needs to.
+            segment.reserve_exact(SEGMENT_LEN);
+        }
+        segment.push_back(item);
+        self.segments.push_back(segment);
+    }
+
+    #[cold]
+    fn end_segment(&mut self) {
+        self.spare = self.segments.pop_front().unwrap_or_default();
     }
 
     /// The thing that waits longest, if its epoch lies before `horizon`.
@@ -77,9 +99,10 @@ impl<T> RetireList<T> {
         if run.len == 0 {
             self.runs.pop_front();
         }
-        let item = self.items.pop_front();
-        if self.items.is_empty() && self.items.capacity() > KEPT_CAPACITY {
-            self.items.shrink_to(KEPT_CAPACITY);
+        let segment = self.segments.front_mut()?;
+        let item = segment.pop_front();
+        if segment.is_empty() && self.segments.len() > 1 {
+            self.end_segment();
         }
         item
     }
@@ -88,7 +111,7 @@ impl<T> RetireList<T> {
 impl<T> RetireList<T> {
     /// Everything that waits, whatever its epoch, in the order in which it was pushed.
     pub fn into_items(self) -> impl Iterator<Item = T> {
-        self.items.into_iter()
+        self.segments.into_iter().flatten()
     }
 }
 
@@ -132,10 +155,15 @@ mod tests {
     #[test]
     fn a_drained_list_gives_its_memory_back() {
         let mut list = RetireList::new();
-        for item in 0..100 * KEPT_CAPACITY {
+        for item in 0..100 * SEGMENT_LEN + 1 {
             list.push(Epoch::new(1), item);
         }
-        while list.pop_ripe(Epoch::new(2)).is_some() {}
-        assert!(list.is_empty() && list.items.capacity() <= 2 * KEPT_CAPACITY);
+        assert_eq!((list.len(), list.segments.len()), (100 * SEGMENT_LEN + 1, 101));
+        let items: Vec<_> = std::iter::from_fn(|| list.pop_ripe(Epoch::new(2))).collect();
+        assert!(items.iter().copied().eq(0..100 * SEGMENT_LEN + 1));
+        let kept = list.segments.iter().chain([&list.spare]).map(VecDeque::capacity).sum::<usize>();
+        assert!(list.is_empty() && kept <= 4 * SEGMENT_LEN, "{kept}");
+        list.push(Epoch::new(3), 7);
+        assert_eq!((list.pop_ripe(Epoch::new(4)), list.into_items().next()), (Some(7), None));
     }
 }
