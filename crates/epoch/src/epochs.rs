@@ -119,10 +119,10 @@ impl Epochs {
         self.interval.epochs()
     }
 
-    /// Where this horizon was one snapshot interval before. What is still there that this had passed is overdue.
+    /// Where this horizon was one snapshot interval before. What is still there although that had passed it is the backlog.
     #[must_use]
     #[inline]
-    pub fn overdue_horizon(&self, horizon: Epoch) -> Epoch {
+    pub fn backlog_horizon(&self, horizon: Epoch) -> Epoch {
         Epoch::new(horizon.get().saturating_sub(self.interval.epochs()))
     }
 

@@ -12,8 +12,8 @@
 //!     worker that superseded it; a deleted record the unhook list of the worker that deleted it, also when it has been
 //!     superseded since; a placeholder the transaction that made it, until somebody commits into it.
 //!
-//! A worker frees some garbage before each of its transactions: a little, so that none takes noticeably longer, and more of what is overdue, so
-//! that it is rid of any amount within a bounded number of transactions.
+//! A worker frees some garbage before each of its transactions: a little, so that none takes noticeably longer, and more of a *backlog*, which
+//! is what it could have freed one snapshot interval ago, so that it is rid of any amount within a bounded number of transactions.
 
 use ensilo_epoch::{Guard, Participant};
 use ensilo_sync::Backoff;
@@ -34,9 +34,8 @@ const BUDGET_MIN: usize = 64;
 /// How many at most: about half a millisecond.
 const BUDGET_MAX: usize = 512;
 
-/// A call frees one in so many of those objects that could have been freed one snapshot interval ago: then the worker does not catch up, as
-/// after a transaction that deleted a million rows.
-const OVERDUE_PER_OBJECT: usize = 64;
+/// A call frees one in so many objects of a backlog, such as a transaction leaves that has deleted a million rows.
+const BACKLOG_PER_OBJECT: usize = 64;
 
 /// A version that a snapshot may still need.
 #[derive(Debug)]
@@ -94,11 +93,11 @@ pub(super) fn collect<V: Variant>(shared: &Shared, participant: &Participant, co
         return true;
     }
     let epochs = &shared.epochs;
-    let memory_budget = budget(participant.retired_before(epochs.overdue_horizon(epochs.memory_horizon())));
+    let memory_budget = budget(participant.retired_before(epochs.backlog_horizon(epochs.memory_horizon())));
     let is_memory_done = participant.collect(memory_budget) < memory_budget;
     let (horizon, unhook_horizon) = (epochs.snapshot_horizon(), shared.unhook_horizon());
     let guard = participant.pin();
-    let mut version_budget = budget(context.garbage.versions.len_before(epochs.overdue_horizon(horizon)));
+    let mut version_budget = budget(context.garbage.versions.len_before(epochs.backlog_horizon(horizon)));
     version_budget -= memory::collect::<V>(&guard, &mut context.garbage, version_budget);
     while version_budget > 0
         && let Some(retired) = context.garbage.versions.pop_ripe(horizon)
@@ -107,7 +106,7 @@ pub(super) fn collect<V: Variant>(shared: &Shared, participant: &Participant, co
         free_version::<V>(&guard, context, retired);
     }
     let mut unhook_budget =
-        budget(context.garbage.unhooks.len_before(epochs.overdue_horizon(unhook_horizon)));
+        budget(context.garbage.unhooks.len_before(epochs.backlog_horizon(unhook_horizon)));
     while unhook_budget > 0
         && let Some(unhook) = context.garbage.unhooks.pop_ripe(unhook_horizon)
     {
@@ -120,9 +119,9 @@ pub(super) fn collect<V: Variant>(shared: &Shared, participant: &Participant, co
     is_memory_done && version_budget > 0 && unhook_budget > 0
 }
 
-/// How many objects a call frees when so many are overdue.
-fn budget(overdue: usize) -> usize {
-    (overdue / OVERDUE_PER_OBJECT).clamp(BUDGET_MIN, BUDGET_MAX)
+/// How many objects a call frees of a kind that has this backlog.
+fn budget(backlog: usize) -> usize {
+    (backlog / BACKLOG_PER_OBJECT).clamp(BUDGET_MIN, BUDGET_MAX)
 }
 
 fn free_version<V: Variant>(guard: &Guard<'_>, context: &mut Context, retired: Retired) {
