@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+
+use ensilo_index::Direction;
 
 use super::{Silo, Transaction};
 use crate::abort::{Abort, AbortReason};
@@ -142,4 +145,37 @@ fn a_transaction_of_many_writes_counts_its_sets_and_commits() {
     let mut tx = rig.worker.begin();
     assert_eq!(tx.context.held.bytes(), 0);
     tx.find(&rig.store, b"none").unwrap();
+}
+
+#[test]
+fn a_scan_that_only_reads_keeps_no_keys() {
+    let mut rig = rig(None);
+    rig.commit(|tx, store| {
+        (0..100).for_each(|number| assert!(tx.insert(store, &long_key(number), &[1], 8).unwrap()));
+    });
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let mut tx = rig.worker.begin();
+    let each = |_, ()| ControlFlow::Continue(());
+    tx.scan_to_read(&rig.store, all, Direction::Forward, |_, _| (), each).unwrap();
+    assert_eq!((tx.context.reads.len(), tx.context.keys.len()), (100, 0));
+    let each = |_, ()| ControlFlow::Continue(());
+    tx.scan(&rig.store, all, Direction::Forward, |_, _| (), each).unwrap();
+    assert_eq!((tx.context.reads.len(), tx.context.keys.len()), (200, 100 * 4096));
+    tx.commit().unwrap();
+}
+
+#[test]
+#[should_panic(expected = "a handle of a scan that only reads is written through")]
+fn a_handle_of_a_scan_that_only_reads_is_not_written_through() {
+    let mut rig = rig(None);
+    rig.commit(|tx, store| assert!(tx.insert(store, b"row", &[1], 8).unwrap()));
+    let mut tx = rig.worker.begin();
+    let mut last = None;
+    let each = |found, ()| {
+        last = Some(found);
+        ControlFlow::Continue(())
+    };
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    tx.scan_to_read(&rig.store, all, Direction::Forward, |_, _| (), each).unwrap();
+    let _ = tx.delete(last.unwrap());
 }
