@@ -168,8 +168,14 @@ pub(crate) unsafe trait Node: Sized {
         // is dropped no earlier than this one, or by `free`, whose callers forget it then.
         unsafe {
             block.write(self);
+            block.expose_provenance();
             Ok(block.as_ref())
         }
+    }
+
+    /// The node's memory, as it was allocated: it is written when it goes back, which a pointer made of the reference does not allow.
+    fn memory(&self) -> NonNull<u8> {
+        NonNull::with_exposed_provenance(NonNull::from(self).addr())
     }
 
     /// Frees the memory of a node that nobody else has ever seen.
@@ -178,7 +184,7 @@ pub(crate) unsafe trait Node: Sized {
     /// The node came from [`Node::allocate`] with this account, was never published, and is not used again.
     unsafe fn free(&self, guard: &Guard<'_>, account: AccountId) {
         // SAFETY: the caller's promise covers what the guard asks for.
-        unsafe { guard.free(NonNull::from(self).cast(), Layout::new::<Self>(), account) };
+        unsafe { guard.free(self.memory(), Layout::new::<Self>(), account) };
     }
 
     /// Frees the memory of a node once no reader can hold it any more.
@@ -187,7 +193,7 @@ pub(crate) unsafe trait Node: Sized {
     /// As for [`Part::retire`].
     unsafe fn retire_node(&self, guard: &Guard<'_>, account: AccountId) {
         // SAFETY: the caller's promise covers what the guard asks for.
-        unsafe { guard.retire(NonNull::from(self).cast(), Layout::new::<Self>(), account) };
+        unsafe { guard.retire(self.memory(), Layout::new::<Self>(), account) };
     }
 }
 
