@@ -89,11 +89,11 @@ mod tests {
         let participant = epochs.participant();
         let guard = participant.pin();
         drop_tables(&names, 0..many, epochs);
-        (0..5).for_each(|_| _ = epochs.advance());
+        (0..5).for_each(|_| epochs.advance());
         drop_tables(&names, many..many + 1, epochs);
         assert!((0..=many).all(|number| is_known(&names, number)));
         drop(guard);
-        (0..5).for_each(|_| _ = epochs.advance());
+        (0..5).for_each(|_| epochs.advance());
         drop_tables(&names, many + 1..many + 2, epochs);
         assert!(!is_known(&names, 0) && is_known(&names, many));
         assert_eq!(names.lock().len(), KEPT_MIN);
