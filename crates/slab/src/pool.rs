@@ -12,7 +12,7 @@ use ensilo_sync::unchecked::{AtomicBool, AtomicU64};
 
 use crate::account::usage;
 use crate::chunk::{CHUNK_BYTES, Chunk, Extent, extent_bytes};
-use crate::chunks::Chunks;
+use crate::chunks::{Chunks, Range};
 use crate::class::{Class, aligned_size};
 use crate::faults::Faults;
 use crate::large::LargeBlocks;
@@ -155,20 +155,27 @@ impl Pool {
     /// Gives a heap a new extent: a piece of a shared chunk while it is small, or where there is no chunk to be had; and else a chunk.
     pub(crate) fn extend(&self, local: &Local) -> Result<(), OutOfMemory> {
         let owner = NonNull::from(&*local.shared);
-        if local.is_small()
-            && let Some(piece) = self.chunks().give_piece(owner)
-        {
-            local.extend(piece);
-            return Ok(());
-        }
-        let spare = self.chunks().take_spare();
-        let range = match spare.map_or_else(|| self.map_chunk(), Ok) {
-            Ok(chunk) if local.is_small() => self.chunks().share(chunk, owner),
-            Ok(chunk) => self.chunks().give(chunk, owner),
-            Err(refused) => self.chunks().give_piece(owner).ok_or(refused)?,
-        };
+        let range = if local.is_small() { self.give_piece(owner)? } else { self.give_chunk(owner)? };
         local.extend(range);
         Ok(())
+    }
+
+    /// The lock is held from the look for a piece until there is one: of heaps that find none at the same time, one alone takes a chunk.
+    fn give_piece(&self, owner: NonNull<Shared>) -> Result<Range, OutOfMemory> {
+        let mut chunks = self.chunks();
+        if let Some(piece) = chunks.give_piece(owner) {
+            return Ok(piece);
+        }
+        let chunk = chunks.take_spare().map_or_else(|| self.map_chunk(), Ok)?;
+        Ok(chunks.share(chunk, owner))
+    }
+
+    fn give_chunk(&self, owner: NonNull<Shared>) -> Result<Range, OutOfMemory> {
+        let spare = self.chunks().take_spare();
+        match spare.map_or_else(|| self.map_chunk(), Ok) {
+            Ok(chunk) => Ok(self.chunks().give(chunk, owner)),
+            Err(refused) => self.chunks().give_piece(owner).ok_or(refused),
+        }
     }
 
     /// Takes extents back that have no blocks, for any heap. Returns their bytes.

@@ -6,6 +6,7 @@ use std::alloc::Layout;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ptr::NonNull;
+use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
@@ -275,6 +276,27 @@ fn heaps_with_a_few_blocks_take_a_piece_of_a_chunk_each() {
     }
     let per_heap = pool.mapped_bytes() / HEAPS;
     assert!(per_heap <= 80 << 10, "{per_heap} bytes each");
+}
+
+#[test]
+fn heaps_that_begin_at_once_take_no_more_chunks_than_one_after_another() {
+    const HEAPS: usize = 64;
+    // One round may hide that two heaps look for a piece at once.
+    for round in 0..50 {
+        let pool = Pool::new(None);
+        let heaps: Vec<_> = (0..HEAPS).map(|_| pool.heap()).collect();
+        let all_begin = Barrier::new(HEAPS);
+        thread::scope(|scope| {
+            for heap in heaps {
+                let all_begin = &all_begin;
+                scope.spawn(move || {
+                    all_begin.wait();
+                    heap.allocate(layout(100), RECORDS).unwrap();
+                });
+            }
+        });
+        assert_eq!(pool.mapped_bytes(), 2 * CHUNK, "round {round}");
+    }
 }
 
 #[test]
