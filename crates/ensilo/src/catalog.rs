@@ -24,9 +24,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use dropped::{DroppedName, DroppedNames};
+use ensilo_engine::{Engine, NewStoreError, Store, TableId};
 use ensilo_epoch::Epochs;
 use ensilo_row::Schema;
-use ensilo_txn::{Engine, NewStoreError, Protocol, Store, TableId};
 
 pub(crate) use index_set::{IndexSet, Pinned, column_mask};
 use system::SystemTables;
@@ -43,9 +43,9 @@ const FIRST_STORE_NUMBER: u32 = 8;
 const SYSTEM_PREFIX: &str = "ensilo.";
 
 /// The tables of a database.
-pub(crate) struct Catalog {
-    pub(crate) system: SystemTables,
-    tables: RwLock<HashMap<Arc<str>, Arc<TableCore>>>,
+pub(crate) struct Catalog<E: Engine> {
+    pub(crate) system: SystemTables<E>,
+    tables: RwLock<HashMap<Arc<str>, Arc<TableCore<E::Store>>>>,
     pub(crate) dropped: DroppedNames,
     changes: Mutex<Changes>,
 }
@@ -64,20 +64,20 @@ pub(crate) enum StoreKind {
     Index,
 }
 
-impl Catalog {
-    pub(crate) fn new<P: Protocol>(engine: &Engine<P>, database: u64) -> Result<Self> {
+impl<E: Engine> Catalog<E> {
+    pub(crate) fn new(engine: &E, database: u64) -> Result<Self> {
         let system = SystemTables::new(engine, database)?;
         let changes = Mutex::new(Changes { next_number: FIRST_STORE_NUMBER });
         Ok(Catalog { system, tables: RwLock::default(), dropped: DroppedNames::default(), changes })
     }
 
     /// The table of this name.
-    pub(crate) fn table(&self, name: &str) -> Result<Arc<TableCore>> {
+    pub(crate) fn table(&self, name: &str) -> Result<Arc<TableCore<E::Store>>> {
         self.read().get(name).cloned().ok_or_else(|| Error::UnknownTable(Name::new(name)))
     }
 
     /// All tables, by name; those of the system are not among them.
-    pub(crate) fn tables(&self) -> Vec<Arc<TableCore>> {
+    pub(crate) fn tables(&self) -> Vec<Arc<TableCore<E::Store>>> {
         let mut tables: Vec<_> = self.read().values().cloned().collect();
         tables.sort_by(|one, other| one.name.cmp(&other.name));
         tables
@@ -97,7 +97,7 @@ impl Catalog {
     }
 
     /// Takes the table out.
-    fn remove(&self, table: &TableCore, epochs: &Epochs) {
+    fn remove(&self, table: &TableCore<E::Store>, epochs: &Epochs) {
         let name = || DroppedName::Table(Arc::clone(&table.name));
         for index in table.indexes.snapshot() {
             self.dropped.add(index.store.id(), name(), epochs);
@@ -111,18 +111,18 @@ impl Catalog {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<TableCore>>> {
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<TableCore<E::Store>>>> {
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<TableCore>>> {
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<TableCore<E::Store>>>> {
         self.tables.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Changes {
     /// Makes an empty store.
-    fn new_store<P: Protocol>(&mut self, engine: &Engine<P>, kind: StoreKind) -> Result<Arc<Store>> {
+    fn new_store<E: Engine>(&mut self, engine: &E, kind: StoreKind) -> Result<Arc<E::Store>> {
         let id = TableId(2 * self.next_number + u32::from(kind == StoreKind::Table));
         self.next_number += 1;
         new_store(engine, id)
@@ -134,14 +134,14 @@ impl Changes {
     }
 }
 
-fn new_store<P: Protocol>(engine: &Engine<P>, id: TableId) -> Result<Arc<Store>> {
+fn new_store<E: Engine>(engine: &E, id: TableId) -> Result<Arc<E::Store>> {
     engine.new_store(id).map_err(|error| match error {
         NewStoreError::OutOfMemory(_) => Error::OutOfMemory(Abort::out_of_memory(id)),
         _ => Error::InvalidSchema(Name::new("the database has used up its ids of tables and indexes")),
     })
 }
 
-impl TableCore {
+impl<S: Store> TableCore<S> {
     /// The schema with the indexes that there are now, broken ones too.
     pub(crate) fn current_schema(&self) -> Schema {
         let bare = self

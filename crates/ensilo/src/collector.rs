@@ -12,8 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use ensilo_engine::{Engine, Remains, Session, WorkerCounters};
 use ensilo_epoch::Epoch;
-use ensilo_txn::{Protocol, Remains, WorkerCounters};
 
 use crate::error::Name;
 use crate::shared::{Shared, ThreadWorker};
@@ -74,8 +74,8 @@ struct Wanted {
 }
 
 /// A thread's slot, and what the collector knows of it.
-pub(crate) struct Watched<P: Protocol> {
-    pub(crate) slot: Weak<Slot<ThreadWorker<P>>>,
+pub(crate) struct Watched<E: Engine> {
+    pub(crate) slot: Weak<Slot<ThreadWorker<E>>>,
     counters: Arc<WorkerCounters>,
     look: Mutex<Look>,
 }
@@ -95,7 +95,7 @@ impl Collector {
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when the system has no thread left.
-    pub(crate) fn start<P: Protocol>(&self, shared: Arc<Shared<P>>) -> Result<()> {
+    pub(crate) fn start<E: Engine>(&self, shared: Arc<Shared<E>>) -> Result<()> {
         let control = Arc::clone(&self.control);
         lock(&control.wanted).is_running = true;
         let thread = thread::Builder::new().name("ensilo-collector".into());
@@ -179,10 +179,10 @@ impl Drop for Running<'_> {
     }
 }
 
-impl<P: Protocol> Shared<P> {
+impl<E: Engine> Shared<E> {
     /// Frees at once what can be freed, when a request of this worker has found no memory; false when there was nothing to do.
     #[cold]
-    pub(crate) fn free_memory(&self, worker: &mut ThreadWorker<P>) -> bool {
+    pub(crate) fn free_memory(&self, worker: &mut ThreadWorker<E>) -> bool {
         let has_own = worker.raw.remains() == Remains::Now;
         collect_until(worker, || false);
         self.free_memory_of_all() || has_own
@@ -195,7 +195,7 @@ impl<P: Protocol> Shared<P> {
     }
 }
 
-fn run<P: Protocol>(shared: &Shared<P>, control: &Control) {
+fn run<E: Engine>(shared: &Shared<E>, control: &Control) {
     let mut pause = LOOK_INTERVAL;
     let mut wanted_epoch = Epoch::new(0);
     let mut trims = Trims { not_before: Instant::now(), interval: TRIM_INTERVAL_MIN, lent_at: None };
@@ -223,7 +223,7 @@ fn run<P: Protocol>(shared: &Shared<P>, control: &Control) {
 }
 
 /// Where somebody waits, busy workers are visited too if they are between two requests.
-fn collect_for_a_slice<P: Protocol>(shared: &Shared<P>, control: &Control, is_asked: bool) -> Remains {
+fn collect_for_a_slice<E: Engine>(shared: &Shared<E>, control: &Control, is_asked: bool) -> Remains {
     let began = Instant::now();
     let watched = shared.watched();
     loop {
@@ -236,7 +236,7 @@ fn collect_for_a_slice<P: Protocol>(shared: &Shared<P>, control: &Control, is_as
 }
 
 /// Deleted records wait until their deletion is durable. Where nothing is logged any more nobody else moves the durable epoch on.
-fn ask_for_durable_epoch<P: Protocol>(shared: &Shared<P>, asked: &mut Epoch) {
+fn ask_for_durable_epoch<E: Engine>(shared: &Shared<E>, asked: &mut Epoch) {
     let Some(durable) = shared.durable() else { return };
     // One at a time, however long the disk takes.
     if durable.log.durable_epoch() < *asked || durable.log.failure().is_some() {
@@ -264,7 +264,7 @@ impl Trims {
         self.not_before = self.not_before.min(Instant::now() + self.interval);
     }
 
-    fn trim_if_due<P: Protocol>(&mut self, shared: &Shared<P>) {
+    fn trim_if_due<E: Engine>(&mut self, shared: &Shared<E>) {
         let now = Instant::now();
         if now < self.not_before {
             return;
@@ -275,7 +275,7 @@ impl Trims {
         self.not_before = now + self.interval;
     }
 
-    fn lend_in_shortage<P: Protocol>(&mut self, shared: &Shared<P>) {
+    fn lend_in_shortage<E: Engine>(&mut self, shared: &Shared<E>) {
         if shared.engine.take_shortage() {
             self.lent_at = Some(Instant::now());
             // What was lent before was no help, and may be part of what is free as a whole.
@@ -292,13 +292,13 @@ impl Trims {
 
 /// Takes back what workers have whole, and returns how many bytes. In a shortage, busy workers are visited too if they are between two
 /// requests.
-fn trim<P: Protocol>(shared: &Shared<P>, is_short: bool) -> u64 {
+fn trim<E: Engine>(shared: &Shared<E>, is_short: bool) -> u64 {
     let left_behind = shared.engine.trim_left_behind();
     left_behind + shared.watched().iter().map(|watched| watched.trim(is_short)).sum::<u64>()
 }
 
-impl<P: Protocol> Watched<P> {
-    pub(crate) fn new(slot: &Arc<Slot<ThreadWorker<P>>>, counters: Arc<WorkerCounters>) -> Self {
+impl<E: Engine> Watched<E> {
+    pub(crate) fn new(slot: &Arc<Slot<ThreadWorker<E>>>, counters: Arc<WorkerCounters>) -> Self {
         let look = Look { at: Instant::now(), ended: 0, is_quiet: false, remains: Remains::Later };
         Watched { slot: Arc::downgrade(slot), counters, look: Mutex::new(look) }
     }
@@ -317,7 +317,7 @@ impl<P: Protocol> Watched<P> {
     }
 }
 
-impl<P: Protocol> Watched<P> {
+impl<E: Engine> Watched<E> {
     /// Takes memory back that the worker has whole, if it is quiet, or there is a shortage, and its owner does not use it.
     fn trim(&self, is_short: bool) -> u64 {
         let is_visited = is_short || lock(&self.look).is_quiet;
@@ -329,7 +329,7 @@ impl<P: Protocol> Watched<P> {
         self.visit(|worker, is_busy| worker.raw.lend(is_busy));
     }
 
-    fn visit<R>(&self, work: impl FnOnce(&mut ThreadWorker<P>, &dyn Fn() -> bool) -> R) -> Option<R> {
+    fn visit<R>(&self, work: impl FnOnce(&mut ThreadWorker<E>, &dyn Fn() -> bool) -> R) -> Option<R> {
         let slot = self.slot.upgrade()?;
         slot.visit(|worker| work(worker, &|| slot.is_busy()))
     }
@@ -351,7 +351,7 @@ impl Look {
     }
 }
 
-fn collect_until<P: Protocol>(worker: &mut ThreadWorker<P>, is_interrupted: impl Fn() -> bool) -> Remains {
+fn collect_until<E: Engine>(worker: &mut ThreadWorker<E>, is_interrupted: impl Fn() -> bool) -> Remains {
     let mut remains = worker.raw.collect();
     for _ in 1..STEPS_PER_VISIT {
         if remains != Remains::Now || is_interrupted() {

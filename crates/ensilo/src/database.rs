@@ -8,8 +8,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::Silo;
 use ensilo_disk::Disk;
-use ensilo_txn::{Protocol, Silo};
+use ensilo_engine::{Engine, Session};
 
 use crate::catalog::TableCore;
 use crate::durability::answer;
@@ -25,15 +26,15 @@ use crate::{Error, Result, Snapshot, Transaction};
 /// A database. Cloning gives another handle to the same one; dropping the last handle closes it.
 ///
 /// All methods may be called from any number of threads at once.
-pub struct Database<P: Protocol = Silo> {
-    shared: Arc<Shared<P>>,
+pub struct Database<E: Engine = Silo> {
+    shared: Arc<Shared<E>>,
     /// Closes the database when the last handle goes; jobs and departing threads hold `shared` only.
-    owner: Arc<Owner<P>>,
+    owner: Arc<Owner<E>>,
 }
 
-struct Owner<P: Protocol>(Arc<Shared<P>>);
+struct Owner<E: Engine>(Arc<Shared<E>>);
 
-impl<P: Protocol> Drop for Owner<P> {
+impl<E: Engine> Drop for Owner<E> {
     fn drop(&mut self) {
         // Whoever wants to know calls `Database::close`.
         let _ = self.0.close_from_anywhere();
@@ -63,7 +64,7 @@ impl Database {
     }
 }
 
-impl<P: Protocol> Database<P> {
+impl<E: Engine> Database<E> {
     pub(crate) fn open_in_memory(options: Options) -> Result<Self> {
         let engine_options = options.engine_options();
         Self::owning(Shared::new(options, engine_options)?)
@@ -74,7 +75,7 @@ impl<P: Protocol> Database<P> {
         Self::owning(open(options, disk, directory)?)
     }
 
-    fn owning(shared: Shared<P>) -> Result<Self> {
+    fn owning(shared: Shared<E>) -> Result<Self> {
         let shared = Arc::new(shared);
         let database = Database { owner: Arc::new(Owner(Arc::clone(&shared))), shared: Arc::clone(&shared) };
         database.shared.collector.start(shared)?;
@@ -82,7 +83,7 @@ impl<P: Protocol> Database<P> {
     }
 
     #[inline(always)]
-    pub(crate) fn shared(&self) -> &Shared<P> {
+    pub(crate) fn shared(&self) -> &Shared<E> {
         &self.shared
     }
 
@@ -105,7 +106,7 @@ impl<P: Protocol> Database<P> {
     /// be stored is there only opening the database anew tells, and reads go on of all but what such transactions wrote;
     /// [`Error::Closed`]: nothing has changed.
     #[inline]
-    pub fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
+    pub fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
         let outcome = request::run(&self.shared, self.shared.retries, &mut |_| (), body);
         answer(outcome, &self.shared, self.shared.level(None)?)
     }
@@ -123,13 +124,13 @@ impl<P: Protocol> Database<P> {
     /// [`Error::NoSnapshots`], only by protocols other
     /// than [`Silo`].
     #[inline]
-    pub fn snapshot<R>(&self, body: impl FnOnce(&mut Snapshot<'_, P>) -> Result<R>) -> Result<R> {
+    pub fn snapshot<R>(&self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
         answer(request::run_snapshot(&self.shared, body), &self.shared, self.shared.level(None)?)
     }
 
     /// A request with settings of its own: retries, a hook for aborts.
     #[inline]
-    pub fn request(&self) -> Request<'_, P> {
+    pub fn request(&self) -> Request<'_, E> {
         Request::new(self)
     }
 
@@ -148,7 +149,7 @@ impl<P: Protocol> Database<P> {
     /// [`Error::Closed`]. The handle has what [`Database::transact`] returns.
     pub fn submit<R: Send + 'static>(
         &self,
-        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R> + Send + 'static,
+        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
         self.submit_transaction(WhenFull::Wait, body)
     }
@@ -159,7 +160,7 @@ impl<P: Protocol> Database<P> {
     /// [`Error::QueueFull`], [`Error::Closed`].
     pub fn try_submit<R: Send + 'static>(
         &self,
-        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R> + Send + 'static,
+        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
         self.submit_transaction(WhenFull::Refuse, body)
     }
@@ -170,7 +171,7 @@ impl<P: Protocol> Database<P> {
     /// As [`Database::submit`]; the handle has what [`Database::snapshot`] returns.
     pub fn submit_snapshot<R: Send + 'static>(
         &self,
-        body: impl FnOnce(&mut Snapshot<'_, P>) -> Result<R> + Send + 'static,
+        body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
         request::submit(&self.shared, WhenFull::Wait, |shared| request::run_snapshot(shared, body))
     }
@@ -178,7 +179,7 @@ impl<P: Protocol> Database<P> {
     fn submit_transaction<R: Send + 'static>(
         &self,
         when_full: WhenFull,
-        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R> + Send + 'static,
+        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
         request::submit(&self.shared, when_full, |shared| {
             request::run(shared, shared.retries, &mut |_| (), body)
@@ -189,7 +190,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     /// [`Error::Closed`].
-    pub fn begin(&self) -> Result<Interactive<P>> {
+    pub fn begin(&self) -> Result<Interactive<E>> {
         Interactive::begin(&self.shared)
     }
 
@@ -207,7 +208,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::NestedRequest`].
-    pub fn take_history(&self) -> Result<Vec<ensilo_txn::history::TransactionRecord>> {
+    pub fn take_history(&self) -> Result<Vec<ensilo_engine::history::TransactionRecord>> {
         Ok(self.shared.enter()?.raw.take_history())
     }
 
@@ -232,7 +233,7 @@ impl<P: Protocol> Database<P> {
         self.shared.close_from_anywhere()
     }
 
-    fn table_core(&self, name: &str) -> Result<Arc<TableCore>> {
+    fn table_core(&self, name: &str) -> Result<Arc<TableCore<E::Store>>> {
         self.check_open()?;
         self.shared.catalog.table(name)
     }
@@ -242,13 +243,13 @@ impl<P: Protocol> Database<P> {
     }
 }
 
-impl<P: Protocol> Clone for Database<P> {
+impl<E: Engine> Clone for Database<E> {
     fn clone(&self) -> Self {
         Database { shared: Arc::clone(&self.shared), owner: Arc::clone(&self.owner) }
     }
 }
 
-impl<P: Protocol> fmt::Debug for Database<P> {
+impl<E: Engine> fmt::Debug for Database<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let handles = Arc::strong_count(&self.owner);
         f.debug_struct("Database")

@@ -9,9 +9,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use ensilo_engine::Engine;
 use ensilo_epoch::Epoch;
 use ensilo_log::{Log, Stored};
-use ensilo_txn::Protocol;
 
 use crate::shared::Shared;
 use crate::transaction::may_retry;
@@ -38,7 +38,7 @@ pub(crate) struct Visible<R> {
 impl<R> Visible<R> {
     /// The answer, when the level is reached.
     #[inline]
-    pub(crate) fn answer<P: Protocol>(self, shared: &Shared<P>, level: Durability) -> Result<R> {
+    pub(crate) fn answer<E: Engine>(self, shared: &Shared<E>, level: Durability) -> Result<R> {
         if level == Durability::Stored
             && let Some(durable) = shared.durable()
         {
@@ -64,7 +64,7 @@ pub(crate) type Outcome<R> = Result<Visible<R>, Box<Undone>>;
 impl Undone {
     /// The attempt was undone by the engine.
     #[cold]
-    pub(crate) fn by_abort(abort: ensilo_txn::Abort) -> Self {
+    pub(crate) fn by_abort(abort: ensilo_engine::Abort) -> Self {
         Undone { is_own_abort: true, ..Error::from_raw(abort).into() }
     }
 
@@ -80,7 +80,7 @@ impl Undone {
 
     /// The error to answer with, when the level is reached.
     #[cold]
-    pub(crate) fn answer<P: Protocol>(self, shared: &Shared<P>, level: Durability) -> Error {
+    pub(crate) fn answer<E: Engine>(self, shared: &Shared<E>, level: Durability) -> Error {
         let answer = Visible { value: (), epoch: self.epoch }.answer(shared, level);
         answer.err().unwrap_or(self.error)
     }
@@ -101,11 +101,7 @@ impl From<Error> for Box<Undone> {
 
 /// The answer to a request, when the level is reached.
 #[inline]
-pub(crate) fn answer<P: Protocol, R>(
-    outcome: Outcome<R>,
-    shared: &Shared<P>,
-    level: Durability,
-) -> Result<R> {
+pub(crate) fn answer<E: Engine, R>(outcome: Outcome<R>, shared: &Shared<E>, level: Durability) -> Result<R> {
     match outcome {
         Ok(visible) => visible.answer(shared, level),
         Err(undone) => Err(undone.answer(shared, level)),

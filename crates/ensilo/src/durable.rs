@@ -27,9 +27,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
 use ensilo_disk::Disk;
+use ensilo_engine::{Engine, EngineOptions, Fault, Replayer};
+use ensilo_epoch::Advance;
 use ensilo_epoch::{Epoch, EpochOptions};
 use ensilo_log::{EpochClock, Found, GenerationOptions, Log, LogOptions, OpenError, ReplayError};
-use ensilo_txn::{Advance, Engine, EngineOptions, Fault, Protocol, Replayer};
 
 pub use backup::Backup;
 pub use checkpointer::{Checkpoint, CheckpointStatistics};
@@ -65,18 +66,18 @@ pub(crate) struct Durable {
 }
 
 /// Opens the database in `directory`, or makes it.
-pub(crate) fn open<P: Protocol>(
+pub(crate) fn open<E: Engine>(
     options: Options,
     disk: Arc<dyn Disk>,
     directory: PathBuf,
-) -> Result<Shared<P>> {
+) -> Result<Shared<E>> {
     let mut found = ensilo_log::inspect(&disk, &directory).map_err(open_failed)?;
-    if P::FAULT == Some(Fault::ReplayPastDurableEpoch) {
+    if E::FAULT == Some(Fault::ReplayPastDurableEpoch) {
         found.plant_replay_past_durable_epoch();
     }
     let engine_options = engine_options(&options, &found);
     check_epochs(&engine_options.epochs)?;
-    let shared = Shared::new(options, engine_options)?;
+    let shared = Shared::<E>::new(options, engine_options)?;
     let recovery = recover(&shared, &found, &directory)?;
     shared.row_ids.follow(shared.engine.epochs());
     let durable = begin_generation(&shared, found, disk, &directory, recovery)?;
@@ -115,7 +116,7 @@ fn check_epochs(epochs: &EpochOptions) -> Result<()> {
 const RECOVERY_MEMORY_FACTOR: u64 = 2;
 
 /// Puts everything that is on disk into the engine.
-fn recover<P: Protocol>(shared: &Shared<P>, found: &Found, directory: &Path) -> Result<RecoveryStatistics> {
+fn recover<E: Engine>(shared: &Shared<E>, found: &Found, directory: &Path) -> Result<RecoveryStatistics> {
     let pool = shared.engine.epochs().pool();
     let limit = pool.limit_bytes();
     pool.set_limit_bytes(limit.map(|limit| limit.saturating_mul(RECOVERY_MEMORY_FACTOR)));
@@ -125,14 +126,14 @@ fn recover<P: Protocol>(shared: &Shared<P>, found: &Found, directory: &Path) -> 
 }
 
 /// Replays checkpoint and log, and makes tables and indexes of what they hold.
-fn replay_and_load<P: Protocol>(
-    shared: &Shared<P>,
+fn replay_and_load<E: Engine>(
+    shared: &Shared<E>,
     found: &Found,
     directory: &Path,
 ) -> Result<RecoveryStatistics> {
     let start = std::time::Instant::now();
     let threads = shared.options.durable.recovery_threads;
-    let replayer = Replayer::new(&shared.engine);
+    let replayer = shared.engine.replayer();
     let replayed = progress::shown(shared.options.on_recovery.as_ref(), |progress| {
         found.replay(&replayer, threads, progress).map_err(open_failed)
     })?;
@@ -146,8 +147,8 @@ fn replay_and_load<P: Protocol>(
 }
 
 /// Makes new log files and starts the threads.
-fn begin_generation<P: Protocol>(
-    shared: &Shared<P>,
+fn begin_generation<E: Engine>(
+    shared: &Shared<E>,
     found: Found,
     disk: Arc<dyn Disk>,
     directory: &Path,
@@ -207,20 +208,20 @@ fn log_options(options: &Options) -> LogOptions {
     }
 }
 
-fn start_checkpointer<P: Protocol>(
-    engine: Arc<Engine<P>>,
+fn start_checkpointer<E: Engine>(
+    engine: Arc<E>,
     log: Arc<Log>,
     checkpointer: Arc<Checkpointer>,
 ) -> Result<JoinHandle<()>> {
     let thread = thread::Builder::new().name("ensilo-checkpoint".into());
     thread
-        .spawn(move || checkpointer.run(&engine, &log))
+        .spawn(move || checkpointer.run(&*engine, &log))
         .map_err(|error| Error::CheckpointFailed(Name::new(format!("no thread for it: {error}"))))
 }
 
 impl Durable {
     /// Makes a checkpoint now.
-    pub(crate) fn checkpoint<P: Protocol>(&self, engine: &Engine<P>) -> Result<Checkpoint> {
+    pub(crate) fn checkpoint<E: Engine>(&self, engine: &E) -> Result<Checkpoint> {
         self.checkpointer.checkpoint(engine, &self.log)
     }
 
@@ -230,7 +231,7 @@ impl Durable {
     }
 
     /// Stores what was committed, and lets others open the database. Called once, and not on an own thread. All jobs have ended.
-    pub(crate) fn close<P: Protocol>(&self, shared: &Shared<P>) -> Result<()> {
+    pub(crate) fn close<E: Engine>(&self, shared: &Shared<E>) -> Result<()> {
         self.checkpointer.stop();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Err(panic)) = thread.map(JoinHandle::join)
@@ -251,16 +252,16 @@ impl Durable {
     }
 
     /// Makes the checkpoint that closing asks for, or the one that was overdue since the opening and was not made, if it is worth its time.
-    fn last_checkpoint<P: Protocol>(&self, shared: &Shared<P>) -> Result<()> {
+    fn last_checkpoint<E: Engine>(&self, shared: &Shared<E>) -> Result<()> {
         let is_worth_waiting = || self.backlog.is_worth_waiting(shared.engine.statistics().memory.live_bytes);
         if self.log.failure().is_some() {
             Ok(())
         } else if self.makes_last_checkpoint {
-            self.checkpointer.make_last(&shared.engine, &self.log)
+            self.checkpointer.make_last(&*shared.engine, &self.log)
         } else {
             if self.checkpointer.is_overdue() && is_worth_waiting() {
                 // Nobody has asked for it. If it fails, the next opening finds it overdue again.
-                let _ = self.checkpointer.make_last(&shared.engine, &self.log);
+                let _ = self.checkpointer.make_last(&*shared.engine, &self.log);
             }
             Ok(())
         }
@@ -286,7 +287,7 @@ fn open_failed(error: OpenError) -> Error {
 
 fn replay_failed(error: ReplayError, directory: &Path) -> Error {
     match error {
-        ReplayError::OutOfMemory => Error::OutOfMemory(Abort::out_of_memory(ensilo_txn::TableId::NONE)),
+        ReplayError::OutOfMemory => Error::OutOfMemory(Abort::out_of_memory(ensilo_engine::TableId::NONE)),
         error => open_failed(OpenError::Replay { file: directory.to_path_buf(), error }),
     }
 }

@@ -6,8 +6,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use crate::Silo;
+use ensilo_engine::{Engine, Read, ReadOf, WriteOf};
 use ensilo_row::{KeyBuf, Malformed, RowError, Schema, Value};
-use ensilo_txn::{Protocol, Read, Silo};
 
 pub use scan::DynamicScan;
 
@@ -46,13 +47,13 @@ use crate::{Error, Result, Transaction};
 /// # Errors
 /// Every statement may return those of the methods of [`Table`](crate::Table), and [`Error::WrongType`] when a value does
 /// not fit its column or there are too few or too many; [`Error::UnknownColumn`]. Nothing has changed then.
-pub struct DynamicTable<P: Protocol = Silo> {
-    pub(crate) core: Arc<TableCore>,
-    protocol: PhantomData<fn(P) -> P>,
+pub struct DynamicTable<E: Engine = Silo> {
+    pub(crate) core: Arc<TableCore<E::Store>>,
+    protocol: PhantomData<fn(E) -> E>,
 }
 
-impl<P: Protocol> DynamicTable<P> {
-    pub(crate) fn new(core: Arc<TableCore>) -> Self {
+impl<E: Engine> DynamicTable<E> {
+    pub(crate) fn new(core: Arc<TableCore<E::Store>>) -> Self {
         DynamicTable { core, protocol: PhantomData }
     }
 
@@ -72,7 +73,7 @@ impl<P: Protocol> DynamicTable<P> {
     ///
     /// # Errors
     /// See [`DynamicTable`].
-    pub fn get<'t>(&self, tx: &mut impl ReadTransaction<'t, P>, key: &[Value]) -> Result<Option<Vec<Value>>> {
+    pub fn get<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, key: &[Value]) -> Result<Option<Vec<Value>>> {
         let key = self.encode_key(key)?;
         self.read(tx, &key, |key, row, out| self.core.schema.decode_row(key, row, out))
     }
@@ -83,7 +84,7 @@ impl<P: Protocol> DynamicTable<P> {
     /// See [`DynamicTable`].
     pub fn get_columns<'t>(
         &self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         key: &[Value],
         columns: &[&str],
     ) -> Result<Option<Vec<Value>>> {
@@ -95,7 +96,7 @@ impl<P: Protocol> DynamicTable<P> {
     ///
     /// # Errors
     /// See [`DynamicTable`].
-    pub fn contains<'t>(&self, tx: &mut impl ReadTransaction<'t, P>, key: &[Value]) -> Result<bool> {
+    pub fn contains<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, key: &[Value]) -> Result<bool> {
         let key = self.encode_key(key)?;
         Ok(self.find(tx.inner(), &key)?.is_some())
     }
@@ -104,7 +105,7 @@ impl<P: Protocol> DynamicTable<P> {
     ///
     /// # Errors
     /// See [`DynamicTable`]; [`Error::DuplicateKey`].
-    pub fn insert(&self, tx: &mut Transaction<'_, P>, row: &[Value]) -> Result<Vec<Value>> {
+    pub fn insert(&self, tx: &mut Transaction<'_, E>, row: &[Value]) -> Result<Vec<Value>> {
         let inner = &mut tx.inner;
         self.core.check(inner)?;
         let key = self.encode_row(inner, row)?;
@@ -118,7 +119,7 @@ impl<P: Protocol> DynamicTable<P> {
     ///
     /// # Errors
     /// See [`DynamicTable`]; [`Error::DuplicateKey`] for a unique index.
-    pub fn upsert(&self, tx: &mut Transaction<'_, P>, row: &[Value]) -> Result<()> {
+    pub fn upsert(&self, tx: &mut Transaction<'_, E>, row: &[Value]) -> Result<()> {
         let inner = &mut tx.inner;
         self.core.check(inner)?;
         let key = self.encode_row(inner, row)?;
@@ -132,7 +133,7 @@ impl<P: Protocol> DynamicTable<P> {
     ///
     /// # Errors
     /// See [`DynamicTable`]; [`Error::MissingRow`], [`Error::DuplicateKey`] for a unique index.
-    pub fn replace(&self, tx: &mut Transaction<'_, P>, row: &[Value]) -> Result<()> {
+    pub fn replace(&self, tx: &mut Transaction<'_, E>, row: &[Value]) -> Result<()> {
         let inner = &mut tx.inner;
         self.core.check(inner)?;
         let key = self.encode_row(inner, row)?;
@@ -146,7 +147,7 @@ impl<P: Protocol> DynamicTable<P> {
     /// See [`DynamicTable`]; [`Error::MissingRow`], [`Error::DuplicateKey`] for a unique index.
     pub fn update(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut Transaction<'_, E>,
         key: &[Value],
         changes: &[(&str, Value)],
     ) -> Result<()> {
@@ -167,7 +168,7 @@ impl<P: Protocol> DynamicTable<P> {
     ///
     /// # Errors
     /// See [`DynamicTable`].
-    pub fn delete(&self, tx: &mut Transaction<'_, P>, key: &[Value]) -> Result<bool> {
+    pub fn delete(&self, tx: &mut Transaction<'_, E>, key: &[Value]) -> Result<bool> {
         let inner = &mut tx.inner;
         let key = self.encode_key(key)?;
         match self.find(inner, &key)? {
@@ -177,7 +178,7 @@ impl<P: Protocol> DynamicTable<P> {
     }
 
     /// Encodes the row into the scratch and returns its key.
-    fn encode_row(&self, inner: &mut Inner<'_, impl Read>, row: &[Value]) -> Result<KeyBuf> {
+    fn encode_row(&self, inner: &mut Inner<'_, impl ReadOf<E>>, row: &[Value]) -> Result<KeyBuf> {
         let (schema, local) = (&self.core.schema, &mut *inner.local);
         let mut key = KeyBuf::new();
         schema
@@ -193,7 +194,7 @@ impl<P: Protocol> DynamicTable<P> {
         Ok(bytes)
     }
 
-    fn insert_encoded(&self, inner: &mut Inner<'_, impl ensilo_txn::Write>, key: &KeyBuf) -> Result<()> {
+    fn insert_encoded(&self, inner: &mut Inner<'_, impl WriteOf<E>>, key: &KeyBuf) -> Result<()> {
         maintain::insert_row(inner, &self.core, key, |index, row, out| {
             maintain::stored_index_key(&self.core, index, key, row, out);
         })
@@ -201,27 +202,27 @@ impl<P: Protocol> DynamicTable<P> {
 
     fn replace_found(
         &self,
-        inner: &mut Inner<'_, impl ensilo_txn::Write>,
+        inner: &mut Inner<'_, impl WriteOf<E>>,
         key: &KeyBuf,
-        found: ensilo_txn::Found,
+        found: E::Found,
     ) -> Result<()> {
         let indexes = self.core.indexes.load(inner.pinned);
         maintain::copy_row(inner, found)?;
         maintain::replace_row(inner, &self.core, indexes, key, found)
     }
 
-    fn find(&self, inner: &mut Inner<'_, impl Read>, key: &KeyBuf) -> Result<Option<ensilo_txn::Found>> {
+    fn find(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &KeyBuf) -> Result<Option<E::Found>> {
         self.core.check(inner)?;
         inner.raw.find(&self.core.store, key.as_bytes()).map_err(|abort| inner.lost(abort))
     }
 
-    fn find_existing(&self, inner: &mut Inner<'_, impl Read>, key: &KeyBuf) -> Result<ensilo_txn::Found> {
+    fn find_existing(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &KeyBuf) -> Result<E::Found> {
         self.find(inner, key)?.ok_or_else(|| self.core.missing(key.as_bytes()))
     }
 
     fn read<'t>(
         &self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         key: &KeyBuf,
         decode: impl Fn(&[u8], &RowWords<'_>, &mut Vec<Value>) -> Result<(), Malformed>,
     ) -> Result<Option<Vec<Value>>> {
@@ -259,13 +260,13 @@ fn decode_columns(
     schema.decode_columns(columns, key, row, out).map_err(|_| Malformed)
 }
 
-impl<P: Protocol> Clone for DynamicTable<P> {
+impl<E: Engine> Clone for DynamicTable<E> {
     fn clone(&self) -> Self {
         DynamicTable::new(Arc::clone(&self.core))
     }
 }
 
-impl<P: Protocol> fmt::Debug for DynamicTable<P> {
+impl<E: Engine> fmt::Debug for DynamicTable<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.core.fmt(f)
     }

@@ -10,8 +10,8 @@ mod details;
 
 use std::fmt;
 
+use ensilo_engine::TRANSACTION_LIMITS;
 use ensilo_log::{LogError, OpenError};
-use ensilo_txn::TRANSACTION_LIMITS;
 
 pub use abort::{Abort, AbortReason};
 pub use details::{

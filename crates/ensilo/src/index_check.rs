@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
+use ensilo_engine::{Direction, Engine, Read, Store};
 use ensilo_row::{Key, KeyBuf, Row, Value};
-use ensilo_txn::{Direction, Protocol, Read};
 
 use crate::catalog::{IndexCore, TableCore};
 use crate::error::Name;
@@ -59,7 +59,7 @@ impl IndexCheck {
     }
 }
 
-impl<T: Row, P: Protocol> Table<T, P> {
+impl<T: Row, E: Engine> Table<T, E> {
     /// The primary keys of the rows that have one key in a unique index, those with the same key together. There are none while the index is
     /// not broken, see [`Error::IndexBroken`].
     ///
@@ -70,7 +70,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     /// Those of every statement, see [`Table`]; [`Error::UnknownIndex`].
     pub fn duplicates<'t>(
         &self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         index: &str,
     ) -> Result<Vec<Vec<T::Key>>> {
         let decode = |key: KeyBuf| whole(T::Key::decode(key.as_bytes()));
@@ -79,7 +79,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     }
 }
 
-impl<P: Protocol> DynamicTable<P> {
+impl<E: Engine> DynamicTable<E> {
     /// Compares all entries of an index with all rows. An index that can be read fits its rows; who doubts it asks here.
     ///
     /// It reads the whole table and the whole index, and takes memory for the keys of both. Where many others write, a snapshot is the better
@@ -87,7 +87,7 @@ impl<P: Protocol> DynamicTable<P> {
     ///
     /// # Errors
     /// See [`DynamicTable`]; [`Error::UnknownIndex`], [`Error::IndexNotReady`], [`Error::IndexBroken`].
-    pub fn check_index<'t>(&self, tx: &mut impl ReadTransaction<'t, P>, index: &str) -> Result<IndexCheck> {
+    pub fn check_index<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, index: &str) -> Result<IndexCheck> {
         let inner = tx.inner();
         self.core.check(inner)?;
         let index = index_named(&self.core, index)?;
@@ -114,7 +114,7 @@ impl<P: Protocol> DynamicTable<P> {
     /// See [`DynamicTable`]; [`Error::UnknownIndex`].
     pub fn duplicates<'t>(
         &self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         index: &str,
     ) -> Result<Vec<Vec<Vec<Value>>>> {
         let decode = |key: KeyBuf| {
@@ -134,13 +134,17 @@ fn compare(one: &Entry, other: &Entry) -> Ordering {
     one.0.as_bytes().cmp(other.0.as_bytes()).then_with(|| one.1.as_bytes().cmp(other.1.as_bytes()))
 }
 
-fn index_named(table: &TableCore, name: &str) -> Result<Arc<IndexCore>> {
+fn index_named<S: Store>(table: &TableCore<S>, name: &str) -> Result<Arc<IndexCore<S>>> {
     let index = table.indexes.snapshot().into_iter().find(|index| &*index.name == name);
     index.ok_or_else(|| Error::UnknownIndex(Name::new(name)))
 }
 
 /// The primary keys of rows with one key in the index, each group in order.
-fn groups(inner: &mut Inner<'_, impl Read>, table: &TableCore, index: &str) -> Result<Vec<Vec<KeyBuf>>> {
+fn groups<Raw: Read>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    index: &str,
+) -> Result<Vec<Vec<KeyBuf>>> {
     table.check(inner)?;
     let index = index_named(table, index)?;
     let rows = entries_of_rows(inner, table, &index)?;
@@ -149,10 +153,10 @@ fn groups(inner: &mut Inner<'_, impl Read>, table: &TableCore, index: &str) -> R
 }
 
 /// The entries that all rows should have in the index, in their order.
-fn entries_of_rows(
-    inner: &mut Inner<'_, impl Read>,
-    table: &TableCore,
-    index: &IndexCore,
+fn entries_of_rows<Raw: Read>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    index: &IndexCore<Raw::Store>,
 ) -> Result<Vec<Entry>> {
     let mut rows: Vec<Entry> = Vec::new();
     let scanned = inner.raw.scan_to_read(

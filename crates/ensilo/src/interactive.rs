@@ -7,7 +7,8 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use ensilo_txn::{Protocol, Silo};
+use crate::Silo;
+use ensilo_engine::{Engine, Session};
 
 use crate::durability::Visible;
 use crate::shared::{Shared, ThreadWorker};
@@ -43,23 +44,23 @@ use crate::{Error, Result, Transaction, worker};
 /// assert!(matches!(tx.with(|tx| accounts.get(tx, 1)), Err(Error::UseAfterCommit)));
 /// # Ok(()) }
 /// ```
-pub struct Interactive<P: Protocol = Silo> {
+pub struct Interactive<E: Engine = Silo> {
     /// Present until the transaction has ended. Borrows `worker`.
-    transaction: Option<Transaction<'static, P>>,
+    transaction: Option<Transaction<'static, E>>,
     /// From `Box::into_raw`. Not a Box: the transaction holds references into it.
-    worker: NonNull<ThreadWorker<P>>,
-    shared: Arc<Shared<P>>,
+    worker: NonNull<ThreadWorker<E>>,
+    shared: Arc<Shared<E>>,
     /// The transaction is pinned on the thread that began it.
     of_this_thread: PhantomData<*mut ()>,
 }
 
-impl<P: Protocol> Interactive<P> {
-    pub(crate) fn begin(shared: &Arc<Shared<P>>) -> Result<Self> {
+impl<E: Engine> Interactive<E> {
+    pub(crate) fn begin(shared: &Arc<Shared<E>>) -> Result<Self> {
         let worker = Box::into_raw(Box::new(shared.new_worker()?));
         // SAFETY: `worker` was a Box just now, and nobody else has it. The reference lives as long as the transaction, which is
         // dropped before the worker, see `drop`; that the lifetime says 'static is known to this module only, since
         // `with` hands the transaction to closures that are generic over it.
-        let borrowed: &'static mut ThreadWorker<P> = unsafe { &mut *worker };
+        let borrowed: &'static mut ThreadWorker<E> = unsafe { &mut *worker };
         let transaction = Transaction::new(borrowed.raw.begin(), &mut borrowed.local);
         worker::note_interactive(shared.id());
         // SAFETY: `Box::into_raw` never returns null.
@@ -81,7 +82,7 @@ impl<P: Protocol> Interactive<P> {
     /// What `body` returns; [`Error::UseAfterCommit`] when the transaction has ended. After [`Error::Aborted`],
     /// [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`] it has; [`Interactive::is_open`] says so after [`Error::UnknownTable`], which
     /// ends it if the table was dropped after the transaction had used it. [`Error::Closed`] when the database was closed, which undoes the transaction.
-    pub fn with<R>(&mut self, body: impl FnOnce(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
+    pub fn with<R>(&mut self, body: impl FnOnce(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
         self.check_open()?;
         let transaction = self.transaction.as_mut().ok_or(Error::UseAfterCommit)?;
         let result = body(transaction).map_err(|error| match transaction.inner.own_abort(&error) {
@@ -141,7 +142,7 @@ impl<P: Protocol> Interactive<P> {
     }
 }
 
-impl<P: Protocol> Drop for Interactive<P> {
+impl<E: Engine> Drop for Interactive<E> {
     fn drop(&mut self) {
         self.end();
         // SAFETY: made by `Box::into_raw` in `begin`, and the transaction that borrowed it is gone.
@@ -149,7 +150,7 @@ impl<P: Protocol> Drop for Interactive<P> {
     }
 }
 
-impl<P: Protocol> fmt::Debug for Interactive<P> {
+impl<E: Engine> fmt::Debug for Interactive<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Interactive").field("is_open", &self.is_open()).finish_non_exhaustive()
     }

@@ -92,9 +92,9 @@
 //! - Other Unix systems are built for, but not tested on. There every transaction pays for a fence, since `membarrier(2)` is missing; rows lie on
 //!   pages of the ordinary size; the threads of the pool are not bound to cores; files are written through the page cache, except on FreeBSD.
 //!
-//! # Protocols
-//! What runs the transactions is a type parameter, [`Silo`] unless told: `Database<P>`, `Table<T, P>` and so on compile to direct calls
-//! of it.
+//! # Engines
+//! What runs the transactions is a type parameter, [`Silo`] unless told: `Database<E>`, `Table<T, E>` and so on compile to direct calls
+//! of it. Any [`Engine`] will do.
 
 #![deny(unsafe_code)]
 
@@ -128,7 +128,10 @@ mod worker;
 /// What Silo's paper compares it with: small protocols of their own, which lack guarantees that [`Silo`] gives, and [`Variant`]s of it,
 /// `Database<Silo<GlobalTid>>` and so on.
 pub mod baseline {
-    pub use ensilo_txn::baseline::{KeyValue, Partitioned};
+    /// The index and its records alone: gets and puts of single keys.
+    pub type KeyValue = ensilo_txn::Engine<ensilo_txn::baseline::KeyValue>;
+    /// Partitions with a lock each: fast as long as a transaction stays in one.
+    pub type Partitioned = ensilo_txn::Engine<ensilo_txn::baseline::Partitioned>;
     pub use ensilo_txn::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
 }
 
@@ -164,12 +167,13 @@ pub use durable::{
 };
 pub use dynamic::{DynamicScan, DynamicTable};
 pub use ensilo_derive::{Columns, Row};
+pub use ensilo_engine::{Engine, Failpoint, Fault};
 pub use ensilo_log::{Compression, LogError, OpenError};
 pub use ensilo_row::{
     Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order, Row, RowId, Schema,
     SchemaBuilder, SchemaError, Text, TextError, Timestamp, Value,
 };
-pub use ensilo_txn::{Fault, Place, Protocol, Silo, Standard, Variant};
+pub use ensilo_txn::{Standard, Variant};
 pub use error::{
     Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch, TooLong,
     UserError, WrongType,
@@ -183,5 +187,7 @@ pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statist
 pub use table::{Found, Index, IndexScan, Scan, ScanFlow, Table};
 pub use transaction::{ReadTransaction, Snapshot, Transaction};
 
-const _: () = assert!(ensilo_row::KEY_LEN_MAX <= ensilo_txn::KEY_LEN_MAX);
-const _: () = assert!(ensilo_row::ROW_LEN_MAX <= ensilo_txn::ROW_LEN_MAX);
+/// Silo's engine, which every type of this crate uses by default; `V` chooses among its variants.
+pub type Silo<V = Standard> = ensilo_txn::Engine<ensilo_txn::Silo<V>>;
+
+const _: () = assert!(ensilo_row::ROW_LEN_MAX <= ensilo_engine::ROW_LEN_MAX);

@@ -10,7 +10,7 @@ use crate::row_ids::{RowIdSource, RowIds};
 
 /// See the module's documentation. Between two statements the scratch holds nothing that matters.
 #[derive(Debug)]
-pub(crate) struct Local {
+pub(crate) struct Local<F> {
     /// The database that the worker belongs to: tables of another one are refused.
     pub(crate) database: u64,
     pub(crate) row_ids: RowIds,
@@ -23,10 +23,10 @@ pub(crate) struct Local {
     /// What an entry of an index holds: the primary key.
     pub(crate) entry: RowBuf,
     pub(crate) keys: Vec<KeyBuf>,
-    pub(crate) found: Vec<Option<ensilo_txn::Found>>,
+    pub(crate) found: Vec<Option<F>>,
 }
 
-impl Local {
+impl<F> Local<F> {
     pub(crate) fn new(
         database: u64,
         seed: u64,

@@ -16,8 +16,8 @@
 
 use std::sync::Arc;
 
+use ensilo_engine::{Fault, Read, Store, Write};
 use ensilo_row::{KeyBuf, ROW_LEN_MAX, RowBuf, Words};
-use ensilo_txn::{Fault, Found, Read, Write};
 
 use crate::catalog::{IndexCore, IndexSet, TableCore};
 use crate::local::Local;
@@ -29,9 +29,9 @@ use crate::{Error, Result};
 #[inline]
 pub(crate) fn insert_row<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
-    table: &TableCore,
+    table: &TableCore<Raw::Store>,
     key: &KeyBuf,
-    index_key: impl FnMut(&IndexCore, &RowBuf, &mut KeyBuf),
+    index_key: impl FnMut(&IndexCore<Raw::Store>, &RowBuf, &mut KeyBuf),
 ) -> Result<()> {
     let row = &inner.local.row;
     if row.len_bytes() > ROW_LEN_MAX {
@@ -51,9 +51,9 @@ pub(crate) fn insert_row<Raw: Write>(
 /// Adds the entries of a row that was just inserted, or takes the row back.
 fn insert_entries<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
-    table: &TableCore,
+    table: &TableCore<Raw::Store>,
     key: &KeyBuf,
-    mut index_key: impl FnMut(&IndexCore, &RowBuf, &mut KeyBuf),
+    mut index_key: impl FnMut(&IndexCore<Raw::Store>, &RowBuf, &mut KeyBuf),
 ) -> Result<()> {
     inner.local.entry.set_bytes(key.as_bytes());
     let indexes = &table.indexes.load(inner.pinned).indexes;
@@ -75,9 +75,9 @@ fn insert_entries<Raw: Write>(
 #[inline]
 pub(crate) fn delete_row<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
-    table: &TableCore,
+    table: &TableCore<Raw::Store>,
     key: &KeyBuf,
-    found: Found,
+    found: Raw::Found,
 ) -> Result<()> {
     if !table.indexes.load(inner.pinned).indexes.is_empty() {
         delete_entries(inner, table, key, found)?;
@@ -88,9 +88,9 @@ pub(crate) fn delete_row<Raw: Write>(
 
 fn delete_entries<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
-    table: &TableCore,
+    table: &TableCore<Raw::Store>,
     key: &KeyBuf,
-    found: Found,
+    found: Raw::Found,
 ) -> Result<()> {
     copy_row(inner, found)?;
     let indexes = &table.indexes.load(inner.pinned).indexes;
@@ -103,7 +103,7 @@ fn delete_entries<Raw: Write>(
 }
 
 /// Copies the row as this transaction sees it to the scratch `local.before`.
-pub(crate) fn copy_row<Raw: Read>(inner: &mut Inner<'_, Raw>, found: Found) -> Result<()> {
+pub(crate) fn copy_row<Raw: Read>(inner: &mut Inner<'_, Raw>, found: Raw::Found) -> Result<()> {
     let before = &mut inner.local.before;
     let copied = inner.raw.read(found, |row| before.set_words(&RowWords(row)));
     copied.map_err(|abort| inner.lost(abort))
@@ -113,10 +113,10 @@ pub(crate) fn copy_row<Raw: Read>(inner: &mut Inner<'_, Raw>, found: Found) -> R
 /// those in force. Unless there are none, `local.before` is the row that was found.
 pub(crate) fn replace_row<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
-    table: &TableCore,
-    indexes: &IndexSet,
+    table: &TableCore<Raw::Store>,
+    indexes: &IndexSet<Raw::Store>,
     key: &KeyBuf,
-    found: Found,
+    found: Raw::Found,
 ) -> Result<()> {
     if inner.local.row.len_bytes() > ROW_LEN_MAX {
         return Err(table.row_too_large(inner.local.row.len_bytes()));
@@ -132,13 +132,13 @@ pub(crate) fn replace_row<Raw: Write>(
 /// not made.
 fn move_entries<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
-    table: &TableCore,
-    indexes: &[Arc<IndexCore>],
+    table: &TableCore<Raw::Store>,
+    indexes: &[Arc<IndexCore<Raw::Store>>],
     key: &KeyBuf,
 ) -> Result<()> {
     inner.local.entry.set_bytes(key.as_bytes());
     let mut entry_key = KeyBuf::new();
-    let has_changed = |local: &Local, index: &IndexCore| {
+    let has_changed = |local: &Local<Raw::Found>, index: &IndexCore<Raw::Store>| {
         !whole(table.schema.have_same_index_key(&index.schema, &local.before, &local.row))
     };
     for (at, index) in indexes.iter().enumerate() {
@@ -168,8 +168,8 @@ fn move_entries<Raw: Write>(
 /// usable.
 fn insert_entry<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
-    table: &TableCore,
-    index: &IndexCore,
+    table: &TableCore<Raw::Store>,
+    index: &IndexCore<Raw::Store>,
     entry_key: &KeyBuf,
 ) -> Result<Option<Error>> {
     if let Err(error) = index.check_key(entry_key) {
@@ -199,7 +199,7 @@ fn insert_entry<Raw: Write>(
 /// Deletes the entry of the row with the primary key `key`, see M3.
 fn delete_entry<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
-    index: &IndexCore,
+    index: &IndexCore<Raw::Store>,
     key: &KeyBuf,
     entry_key: &KeyBuf,
 ) -> Result<()> {
@@ -212,7 +212,7 @@ fn delete_entry<Raw: Write>(
 /// Deletes the entry under `entry_key` if it is there and holds the primary key `key`, and says whether.
 fn delete_own_entry<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
-    index: &IndexCore,
+    index: &IndexCore<Raw::Store>,
     key: &KeyBuf,
     entry_key: &KeyBuf,
 ) -> Result<bool> {
@@ -230,7 +230,11 @@ fn delete_own_entry<Raw: Write>(
 }
 
 /// Takes back a row that this transaction has inserted.
-fn delete_new_row<Raw: Write>(inner: &mut Inner<'_, Raw>, table: &TableCore, key: &KeyBuf) -> Result<()> {
+fn delete_new_row<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    key: &KeyBuf,
+) -> Result<()> {
     match inner.raw.find(&table.store, key.as_bytes()) {
         Ok(None) => Ok(()),
         Ok(Some(found)) => {
@@ -242,9 +246,9 @@ fn delete_new_row<Raw: Write>(inner: &mut Inner<'_, Raw>, table: &TableCore, key
 }
 
 /// Makes `out` the key of a stored row in an index.
-pub(crate) fn stored_index_key(
-    table: &TableCore,
-    index: &IndexCore,
+pub(crate) fn stored_index_key<S: Store>(
+    table: &TableCore<S>,
+    index: &IndexCore<S>,
     key: &KeyBuf,
     row: &impl Words,
     out: &mut KeyBuf,

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use crate::Silo;
 use ensilo_disk::{Disk, RealDisk};
+use ensilo_engine::{Engine, EngineOptions};
 use ensilo_log::Compression;
-use ensilo_txn::{EngineOptions, Protocol, Silo};
 
 use crate::durability::Durability;
 use crate::durable::{DurableOptions, Event, EventHook, RecoveryHook, RecoveryProgress};
@@ -284,7 +285,7 @@ impl Options {
     ///
     /// # Errors
     /// As [`Options::in_memory`].
-    pub fn in_memory_with<P: Protocol>(self) -> Result<Database<P>> {
+    pub fn in_memory_with<E: Engine>(self) -> Result<Database<E>> {
         self.check()?;
         require(!self.read_only, "read_only", "false in memory, where there is nothing to read")?;
         if self.durability == Some(Durability::Stored) {
@@ -312,13 +313,13 @@ impl Options {
     ///
     /// # Errors
     /// As [`Options::open`]; [`Error::NotDurable`] when the protocol keeps no log.
-    pub fn open_with<P: Protocol>(
+    pub fn open_with<E: Engine>(
         self,
         disk: Arc<dyn Disk>,
         directory: impl Into<PathBuf>,
-    ) -> Result<Database<P>> {
+    ) -> Result<Database<E>> {
         self.check()?;
-        if !P::LOGS {
+        if !E::LOGS {
             return Err(Error::NotDurable);
         }
         Database::open_on(self, disk, directory.into())

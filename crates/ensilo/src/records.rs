@@ -5,10 +5,10 @@
 
 use std::sync::{Arc, OnceLock, PoisonError};
 
+use ensilo_engine::TableId;
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::sync::{Mutex, MutexGuard};
 use ensilo_sync::unchecked::AtomicU64;
-use ensilo_txn::{Store, TableId};
 
 /// Counters of one segment of stores: segment `i` has `FIRST_SEGMENT_LEN << i`.
 type Segment = OnceLock<Box<[AtomicU64]>>;
@@ -75,14 +75,14 @@ impl RecordCounts {
 impl RecordTally {
     /// Notes that the running transaction adds a record to the store.
     #[inline]
-    pub(crate) fn inserted(&mut self, store: &Store) {
-        self.add(store.id().0, 1);
+    pub(crate) fn inserted(&mut self, store: TableId) {
+        self.add(store.0, 1);
     }
 
     /// Notes that the running transaction deletes a record of the store.
     #[inline]
-    pub(crate) fn deleted(&mut self, store: &Store) {
-        self.add(store.id().0, -1);
+    pub(crate) fn deleted(&mut self, store: TableId) {
+        self.add(store.0, -1);
     }
 
     #[inline]
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(place(64), (1, 0));
         assert_eq!(place(191), (1, 127));
         assert_eq!(place(192), (2, 0));
-        assert!(place(ensilo_txn::TableId::MAX.0).0 < SEGMENTS);
+        assert!(place(ensilo_engine::TableId::MAX.0).0 < SEGMENTS);
     }
 
     #[test]

@@ -5,7 +5,8 @@ pub(crate) mod backoff;
 use std::fmt;
 use std::sync::Arc;
 
-use ensilo_txn::{Protocol, Silo};
+use crate::Silo;
+use ensilo_engine::{Engine, Session};
 
 use crate::durability::{Durability, Outcome, Ticket, Undone, Visible, answer};
 use crate::pool::{JobHandle, WhenFull};
@@ -26,21 +27,21 @@ pub type NoHook = fn(&Abort);
 /// # Ok(()) }
 /// ```
 #[must_use = "a request does nothing until it is given a closure"]
-pub struct Request<'d, P: Protocol = Silo, H = NoHook> {
-    database: &'d Database<P>,
+pub struct Request<'d, E: Engine = Silo, H = NoHook> {
+    database: &'d Database<E>,
     retries: u32,
     durability: Option<Durability>,
     on_abort: H,
 }
 
-impl<'d, P: Protocol> Request<'d, P> {
+impl<'d, E: Engine> Request<'d, E> {
     #[inline]
-    pub(crate) fn new(database: &'d Database<P>) -> Self {
+    pub(crate) fn new(database: &'d Database<E>) -> Self {
         Request { database, retries: database.shared().retries, durability: None, on_abort: |_| () }
     }
 }
 
-impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
+impl<'d, E: Engine, H: FnMut(&Abort)> Request<'d, E, H> {
     /// How often the request is run again after a conflict; 0 for never, also when it finds no memory.
     #[inline]
     pub fn retries(mut self, retries: u32) -> Self {
@@ -57,7 +58,7 @@ impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
 
     /// Calls `hook` for every conflict, also those that a retry follows. The abort's table is not named yet.
     #[inline]
-    pub fn on_abort<G: FnMut(&Abort)>(self, hook: G) -> Request<'d, P, G> {
+    pub fn on_abort<G: FnMut(&Abort)>(self, hook: G) -> Request<'d, E, G> {
         let Request { database, retries, durability, .. } = self;
         Request { database, retries, durability, on_abort: hook }
     }
@@ -67,7 +68,7 @@ impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
     /// # Errors
     /// As [`Database::transact`]; [`Error::NotDurable`] when it is to be stored and the database is in memory only.
     #[inline]
-    pub fn transact<R>(mut self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
+    pub fn transact<R>(mut self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
         let shared = self.database.shared();
         let level = shared.level(self.durability)?;
         answer(run(shared, self.retries, &mut self.on_abort, body), shared, level)
@@ -82,7 +83,7 @@ impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
     #[inline]
     pub fn transact_with_ticket<R>(
         mut self,
-        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
+        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
     ) -> Result<(R, Ticket)> {
         let shared = self.database.shared();
         let log = shared.log().ok_or(Error::NotDurable)?;
@@ -101,7 +102,7 @@ impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
     #[inline]
     pub fn transact_with_epoch<R>(
         mut self,
-        body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
+        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
     ) -> Result<(R, u64)> {
         let outcome = run(self.database.shared(), self.retries, &mut self.on_abort, body);
         let Visible { value, epoch } = outcome.map_err(|undone| undone.error)?;
@@ -109,7 +110,7 @@ impl<'d, P: Protocol, H: FnMut(&Abort)> Request<'d, P, H> {
     }
 }
 
-impl<P: Protocol, H> fmt::Debug for Request<'_, P, H> {
+impl<E: Engine, H> fmt::Debug for Request<'_, E, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request").field("retries", &self.retries).finish_non_exhaustive()
     }
@@ -117,11 +118,11 @@ impl<P: Protocol, H> fmt::Debug for Request<'_, P, H> {
 
 /// Runs `body` as a transaction on the calling thread's worker until it commits, fails for good or has used up `retries`.
 #[inline]
-pub(crate) fn run<P: Protocol, R>(
-    shared: &Shared<P>,
+pub(crate) fn run<E: Engine, R>(
+    shared: &Shared<E>,
     retries: u32,
     on_abort: &mut impl FnMut(&Abort),
-    mut body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
+    mut body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
     let mut worker = shared.enter()?;
     let (mut attempt, mut has_freed_memory) = (0, false);
@@ -146,9 +147,9 @@ pub(crate) fn run<P: Protocol, R>(
 
 /// One attempt. A panic of `body` drops the transaction, which undoes it, and leaves the worker as good as before.
 #[inline]
-fn attempt_once<P: Protocol, R>(
-    worker: &mut ThreadWorker<P>,
-    body: &mut impl FnMut(&mut Transaction<'_, P>) -> Result<R>,
+fn attempt_once<E: Engine, R>(
+    worker: &mut ThreadWorker<E>,
+    body: &mut impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
 ) -> Result<Visible<R>, Undone> {
     let mut transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
     match body(&mut transaction) {
@@ -159,9 +160,9 @@ fn attempt_once<P: Protocol, R>(
 
 /// Waits before the next attempt, or says with which error there is none.
 #[cold]
-fn prepare_retry<P: Protocol>(
-    shared: &Shared<P>,
-    worker: &mut ThreadWorker<P>,
+fn prepare_retry<E: Engine>(
+    shared: &Shared<E>,
+    worker: &mut ThreadWorker<E>,
     attempt: u32,
     retries: u32,
     undone: Undone,
@@ -179,10 +180,10 @@ fn prepare_retry<P: Protocol>(
 }
 
 /// Hands `job` to the pool and returns the handle to its result.
-pub(crate) fn submit<P: Protocol, R: Send + 'static>(
-    shared: &Arc<Shared<P>>,
+pub(crate) fn submit<E: Engine, R: Send + 'static>(
+    shared: &Arc<Shared<E>>,
     when_full: WhenFull,
-    job: impl FnOnce(&Shared<P>) -> Outcome<R> + Send + 'static,
+    job: impl FnOnce(&Shared<E>) -> Outcome<R> + Send + 'static,
 ) -> Result<JobHandle<R>> {
     let log = shared.log().map(Arc::clone);
     let pool = shared.pool()?;
@@ -195,11 +196,11 @@ pub(crate) fn submit<P: Protocol, R: Send + 'static>(
 
 /// Runs `body` on a snapshot on the calling thread's worker.
 #[inline]
-pub(crate) fn run_snapshot<P: Protocol, R>(
-    shared: &Shared<P>,
-    body: impl FnOnce(&mut Snapshot<'_, P>) -> Result<R>,
+pub(crate) fn run_snapshot<E: Engine, R>(
+    shared: &Shared<E>,
+    body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
-    if !P::SNAPSHOTS {
+    if !E::SNAPSHOTS {
         return Err(Error::NoSnapshots.into());
     }
     let mut worker = shared.enter()?;

@@ -94,7 +94,9 @@ impl RowIds {
 mod tests {
     use std::collections::HashSet;
 
-    use ensilo_txn::{Advance, Engine, EngineOptions, Silo};
+    use crate::Silo;
+    use ensilo_engine::{Engine, EngineOptions};
+    use ensilo_epoch::Advance;
 
     use super::*;
 
@@ -103,7 +105,7 @@ mod tests {
         let mut options = EngineOptions::default();
         options.epochs.first_epoch = first_epoch;
         options.epochs.advance = Advance::Manual;
-        Arc::clone(Engine::<Silo>::new(options).epochs())
+        Arc::clone(<Silo>::start(options).epochs())
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The engine's rows as the row format's words.
 
+use ensilo_engine::RowRef;
 use ensilo_row::{KeyBuf, Malformed, Words};
-use ensilo_txn::RowRef;
 
 /// A row in place. What is decoded from it counts only once the engine has checked that it was whole.
 #[derive(Copy, Clone)]

@@ -5,12 +5,12 @@ mod closing;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::thread;
 
+use ensilo_engine::{AbortReason, Engine, EngineOptions, Session};
 use ensilo_log::Log;
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::barrier;
 use ensilo_sync::sync::{Mutex, MutexGuard};
 use ensilo_sync::unchecked::AtomicBool;
-use ensilo_txn::{AbortReason, Engine, EngineOptions, Protocol, Worker};
 
 use crate::catalog::Catalog;
 use crate::catalog::dropped::DroppedName;
@@ -28,23 +28,23 @@ use crate::{Error, Result};
 use closing::Closing;
 
 /// One thread's way into the engine, and its scratch memory.
-pub(crate) struct ThreadWorker<P: Protocol> {
-    pub(crate) raw: Worker<P>,
-    pub(crate) local: Local,
+pub(crate) struct ThreadWorker<E: Engine> {
+    pub(crate) raw: E::Session,
+    pub(crate) local: Local<E::Found>,
 }
 
 /// See the module's documentation. It outlives the last [`Database`](crate::Database) handle only in threads that are leaving.
-pub(crate) struct Shared<P: Protocol> {
-    key: DatabaseKey<ThreadWorker<P>>,
+pub(crate) struct Shared<E: Engine> {
+    key: DatabaseKey<ThreadWorker<E>>,
     pub(crate) retries: u32,
-    pub(crate) engine: Arc<Engine<P>>,
-    pub(crate) catalog: Catalog,
+    pub(crate) engine: Arc<E>,
+    pub(crate) catalog: Catalog<E>,
     pub(crate) options: Options,
     pub(crate) records: Arc<RecordCounts>,
     pub(crate) row_ids: Arc<RowIdSource>,
     is_closed: AtomicBool,
     closing: Closing,
-    slots: Mutex<Slots<P>>,
+    slots: Mutex<Slots<E>>,
     pool: OnceLock<Pool>,
     pub(crate) collector: Collector,
     /// Log and checkpoints, once they run. Never for a database in memory only.
@@ -54,17 +54,18 @@ pub(crate) struct Shared<P: Protocol> {
 }
 
 /// The slots of all threads that have made a request.
-struct Slots<P: Protocol> {
+struct Slots<E: Engine> {
     is_closed: bool,
-    registered: Vec<Arc<Watched<P>>>,
+    registered: Vec<Arc<Watched<E>>>,
     workers_made: u64,
 }
 
-impl<P: Protocol> Shared<P> {
+impl<E: Engine> Shared<E> {
     pub(crate) fn new(options: Options, engine_options: EngineOptions) -> Result<Self> {
         let key = DatabaseKey::mint();
-        let engine = Engine::new(engine_options);
-        let catalog = Catalog::new(&engine, key.id())?;
+        const { assert!(ensilo_row::KEY_LEN_MAX <= E::KEY_LEN_MAX, "the engine takes the keys of tables") };
+        let engine = E::start(engine_options);
+        let catalog = Catalog::new(&*engine, key.id())?;
         Ok(Shared {
             key,
             retries: options.retries,
@@ -91,12 +92,12 @@ impl<P: Protocol> Shared<P> {
 
     /// The calling thread's worker.
     #[inline]
-    pub(crate) fn enter(&self) -> Result<Entered<'_, ThreadWorker<P>>> {
+    pub(crate) fn enter(&self) -> Result<Entered<'_, ThreadWorker<E>>> {
         worker::enter(&self.key, || self.new_slot())
     }
 
     /// A slot for the calling thread, which is closed with the database.
-    fn new_slot(&self) -> Result<Arc<Slot<ThreadWorker<P>>>> {
+    fn new_slot(&self) -> Result<Arc<Slot<ThreadWorker<E>>>> {
         let mut worker = self.new_worker()?;
         let counters = worker.raw.counters();
         let slot = Arc::new(Slot::new(worker));
@@ -110,19 +111,19 @@ impl<P: Protocol> Shared<P> {
     }
 
     /// The slots of all threads, as far as they live.
-    pub(crate) fn watched(&self) -> Vec<Arc<Watched<P>>> {
+    pub(crate) fn watched(&self) -> Vec<Arc<Watched<E>>> {
         self.lock_slots().registered.clone()
     }
 
     /// A worker that belongs to no thread's cache.
-    pub(crate) fn new_worker(&self) -> Result<ThreadWorker<P>> {
+    pub(crate) fn new_worker(&self) -> Result<ThreadWorker<E>> {
         let mut slots = self.lock_slots();
         if slots.is_closed {
             return Err(Error::Closed);
         }
         slots.workers_made += 1;
         let local = Local::new(self.id(), self.id() << 32 | slots.workers_made, &self.row_ids, &self.records);
-        Ok(ThreadWorker { raw: self.engine.worker(), local })
+        Ok(ThreadWorker { raw: self.engine.session(), local })
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -294,7 +295,7 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    fn lock_slots(&self) -> MutexGuard<'_, Slots<P>> {
+    fn lock_slots(&self) -> MutexGuard<'_, Slots<E>> {
         // Nothing under this lock panics half-way.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }

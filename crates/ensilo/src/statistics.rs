@@ -1,6 +1,7 @@
 //! What a database has counted.
 
-use ensilo_txn::{AbortReason, AccountId, EngineStatistics, Protocol, TableId};
+use ensilo_engine::{AbortReason, Engine, EngineStatistics, Store, TableId};
+use ensilo_slab::AccountId;
 
 use crate::catalog::{IndexState, TableCore};
 use crate::durable::{DurabilityStatistics, ReadOnly};
@@ -97,7 +98,7 @@ pub struct EpochStatistics {
 }
 
 impl Statistics {
-    pub(crate) fn collect<P: Protocol>(shared: &Shared<P>) -> Self {
+    pub(crate) fn collect<E: Engine>(shared: &Shared<E>) -> Self {
         let engine = shared.engine.statistics();
         let tables = shared.catalog.tables();
         let tables = tables.iter().map(|table| table_statistics(shared, &engine, table)).collect();
@@ -156,10 +157,10 @@ impl Statistics {
     }
 }
 
-fn table_statistics<P: Protocol>(
-    shared: &Shared<P>,
+fn table_statistics<E: Engine>(
+    shared: &Shared<E>,
     engine: &EngineStatistics,
-    table: &TableCore,
+    table: &TableCore<E::Store>,
 ) -> TableStatistics {
     let indexes = table.indexes.snapshot();
     let indexes = indexes.iter().map(|index| IndexStatistics {

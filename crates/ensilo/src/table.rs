@@ -16,8 +16,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use crate::Silo;
+use ensilo_engine::{Engine, Read};
 use ensilo_row::{Columns, Key, KeyBuf, Row};
-use ensilo_txn::{Protocol, Read, Silo};
 
 pub use bounds::ScanFlow;
 pub(crate) use bounds::{Bounds, Flow};
@@ -47,15 +48,15 @@ use crate::transaction::ReadTransaction;
 /// [`Error::UnknownTable`](crate::Error::UnknownTable) when the table was
 /// dropped or belongs to another database than the transaction, and, for keys with text or bytes,
 /// [`Error::KeyTooLong`](crate::Error::KeyTooLong).
-pub struct Table<T: Row, P: Protocol = Silo> {
-    pub(crate) core: Arc<TableCore>,
+pub struct Table<T: Row, E: Engine = Silo> {
+    pub(crate) core: Arc<TableCore<E::Store>>,
     /// Whether the indexes that `T` declares are numbered as those that the table was created with.
     numbers_agree: bool,
-    rows: PhantomData<fn(T, P) -> T>,
+    rows: PhantomData<fn(T, E) -> T>,
 }
 
-impl<T: Row, P: Protocol> Table<T, P> {
-    pub(crate) fn new(core: Arc<TableCore>) -> Self {
+impl<T: Row, E: Engine> Table<T, E> {
+    pub(crate) fn new(core: Arc<TableCore<E::Store>>) -> Self {
         let numbers_agree = core.schema.indexes() == T::schema().indexes();
         Table { core, numbers_agree, rows: PhantomData }
     }
@@ -73,7 +74,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     #[inline]
     pub fn get<'t>(
         &self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         key: impl Borrow<T::Key>,
     ) -> Result<Option<T>> {
         self.get_columns::<T>(tx, key)
@@ -86,7 +87,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     #[inline]
     pub fn get_columns<'t, C: Columns<T>>(
         &self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         key: impl Borrow<T::Key>,
     ) -> Result<Option<C>> {
         let (inner, key) = (tx.inner(), key.borrow());
@@ -106,7 +107,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     #[inline]
     pub fn contains<'t>(
         &self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         key: impl Borrow<T::Key>,
     ) -> Result<bool> {
         let inner = tx.inner();
@@ -125,9 +126,9 @@ impl<T: Row, P: Protocol> Table<T, P> {
     #[inline]
     pub fn find<'h, 't>(
         &'h self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         key: impl Borrow<T::Key>,
-    ) -> Result<Option<Found<'h, 't, T, P>>> {
+    ) -> Result<Option<Found<'h, 't, T, E>>> {
         let (inner, key) = (tx.inner(), key.borrow());
         self.core.check(inner)?;
         let bytes = self.encode(key)?;
@@ -153,13 +154,13 @@ impl<T: Row, P: Protocol> Table<T, P> {
     }
 }
 
-impl<T: Row, P: Protocol> Clone for Table<T, P> {
+impl<T: Row, E: Engine> Clone for Table<T, E> {
     fn clone(&self) -> Self {
         Table { core: Arc::clone(&self.core), numbers_agree: self.numbers_agree, rows: PhantomData }
     }
 }
 
-impl<T: Row, P: Protocol> fmt::Debug for Table<T, P> {
+impl<T: Row, E: Engine> fmt::Debug for Table<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.core.fmt(f)
     }

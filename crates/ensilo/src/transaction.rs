@@ -9,8 +9,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use crate::Silo;
+use ensilo_engine::{AbortReason, Engine, Read, SnapshotOf, Store, TableId, TransactionOf, Write};
 use ensilo_epoch::Epoch;
-use ensilo_txn::{AbortReason, Protocol, Read, Silo, Store, TableId, Write};
 
 use crate::catalog::{EPOCH_SHOWN_MAX, Pinned};
 use crate::durability::Undone;
@@ -30,24 +31,24 @@ type Brand<'t> = PhantomData<fn(&'t ()) -> &'t ()>;
 /// entry is none of its own writes. What it reads is
 /// checked when it commits: until then two reads may not belong together, so a closure must not have effects outside the
 /// database, and it should treat what looks impossible as an error to return, not as a reason to panic.
-pub struct Transaction<'t, P: Protocol = Silo> {
-    pub(crate) inner: Inner<'t, P::Transaction<'t>>,
+pub struct Transaction<'t, E: Engine = Silo> {
+    pub(crate) inner: Inner<'t, TransactionOf<'t, E>>,
 }
 
 /// A read-only transaction on a recent consistent point of the serial order, inside
 /// [`Database::snapshot`](crate::Database::snapshot).
 ///
 /// What it shows is about one to two snapshot intervals old. It never conflicts with other transactions.
-pub struct Snapshot<'t, P: Protocol = Silo> {
-    pub(crate) inner: Inner<'t, P::Snapshot<'t>>,
+pub struct Snapshot<'t, E: Engine = Silo> {
+    pub(crate) inner: Inner<'t, SnapshotOf<'t, E>>,
 }
 
 /// What both kinds of transactions are made of.
-pub(crate) struct Inner<'t, Raw> {
+pub(crate) struct Inner<'t, Raw: Read> {
     pub(crate) raw: Raw,
-    pub(crate) local: &'t mut Local,
+    pub(crate) local: &'t mut Local<Raw::Found>,
     /// The abort after which this transaction cannot commit, whatever its closure makes of it.
-    doomed: Option<ensilo_txn::Abort>,
+    doomed: Option<ensilo_engine::Abort>,
     /// Shows commits of earlier epochs only; [`EPOCH_NOW`] for a read-write transaction.
     pub(crate) epoch_shown: u64,
     /// One bit for each of 64 groups of stores: whether this transaction has deleted in one of them.
@@ -62,25 +63,25 @@ const EPOCH_NOW: u64 = EPOCH_SHOWN_MAX;
 /// A transaction that rows can be read in: [`Transaction`] or [`Snapshot`].
 ///
 /// Sealed: implemented by the transactions of this crate only.
-pub trait ReadTransaction<'t, P: Protocol>: sealed::Sealed<'t, P> {}
+pub trait ReadTransaction<'t, E: Engine>: sealed::Sealed<'t, E> {}
 
-impl<'t, P: Protocol> ReadTransaction<'t, P> for Transaction<'t, P> {}
-impl<'t, P: Protocol> ReadTransaction<'t, P> for Snapshot<'t, P> {}
+impl<'t, E: Engine> ReadTransaction<'t, E> for Transaction<'t, E> {}
+impl<'t, E: Engine> ReadTransaction<'t, E> for Snapshot<'t, E> {}
 
 pub(crate) mod sealed {
-    use ensilo_txn::{Protocol, Read};
+    use ensilo_engine::{Engine, ReadOf, SnapshotOf, TransactionOf};
 
     use super::{Inner, Snapshot, Transaction};
 
     #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
-    pub trait Sealed<'t, P: Protocol> {
-        type Raw: Read;
+    pub trait Sealed<'t, E: Engine> {
+        type Raw: ReadOf<E>;
         fn inner(&mut self) -> &mut Inner<'t, Self::Raw>;
     }
 
     #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
-    impl<'t, P: Protocol> Sealed<'t, P> for Transaction<'t, P> {
-        type Raw = P::Transaction<'t>;
+    impl<'t, E: Engine> Sealed<'t, E> for Transaction<'t, E> {
+        type Raw = TransactionOf<'t, E>;
 
         #[inline(always)]
         fn inner(&mut self) -> &mut Inner<'t, Self::Raw> {
@@ -89,8 +90,8 @@ pub(crate) mod sealed {
     }
 
     #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
-    impl<'t, P: Protocol> Sealed<'t, P> for Snapshot<'t, P> {
-        type Raw = P::Snapshot<'t>;
+    impl<'t, E: Engine> Sealed<'t, E> for Snapshot<'t, E> {
+        type Raw = SnapshotOf<'t, E>;
 
         #[inline(always)]
         fn inner(&mut self) -> &mut Inner<'t, Self::Raw> {
@@ -99,9 +100,9 @@ pub(crate) mod sealed {
     }
 }
 
-impl<'t, Raw> Inner<'t, Raw> {
+impl<'t, Raw: Read> Inner<'t, Raw> {
     #[inline]
-    pub(crate) fn new(raw: Raw, local: &'t mut Local, epoch_shown: u64) -> Self {
+    pub(crate) fn new(raw: Raw, local: &'t mut Local<Raw::Found>, epoch_shown: u64) -> Self {
         // The one before may not have committed.
         local.records.discard();
         // SAFETY: kept beside `raw`, which is a transaction of the engine; X2 of the index set.
@@ -111,26 +112,26 @@ impl<'t, Raw> Inner<'t, Raw> {
 
     /// Notes that a record was inserted into the store.
     #[inline(always)]
-    pub(crate) fn note_insert(&mut self, store: &Store) {
-        self.local.records.inserted(store);
+    pub(crate) fn note_insert(&mut self, store: &Raw::Store) {
+        self.local.records.inserted(store.id());
     }
 
     /// Notes that a record of the store was deleted.
     #[inline(always)]
-    pub(crate) fn note_delete(&mut self, store: &Store) {
-        self.local.records.deleted(store);
+    pub(crate) fn note_delete(&mut self, store: &Raw::Store) {
+        self.local.records.deleted(store.id());
         self.deleted_in |= 1 << (store.id().0 % 64);
     }
 
     /// Whether this transaction may have deleted records of the store.
     #[inline(always)]
-    pub(crate) fn may_have_deleted_in(&self, store: &Store) -> bool {
+    pub(crate) fn may_have_deleted_in(&self, store: &Raw::Store) -> bool {
         self.deleted_in & 1 << (store.id().0 % 64) != 0
     }
 
     /// Turns the engine's abort into an error, and remembers that this transaction is lost.
     #[cold]
-    pub(crate) fn lost(&mut self, abort: ensilo_txn::Abort) -> Error {
+    pub(crate) fn lost(&mut self, abort: ensilo_engine::Abort) -> Error {
         self.doomed = Some(abort.clone());
         Error::from_raw(abort)
     }
@@ -140,19 +141,19 @@ impl<'t, Raw> Inner<'t, Raw> {
     /// A transaction that has read this could not commit anyway; it need not go on to find that out.
     #[cold]
     pub(crate) fn inconsistent(&mut self, table: TableId, key: &[u8]) -> Error {
-        self.lost(ensilo_txn::Abort::new(AbortReason::ReadValidation, table, key))
+        self.lost(ensilo_engine::Abort::new(AbortReason::ReadValidation, table, key))
     }
 }
 
-impl<'t, P: Protocol> Transaction<'t, P> {
+impl<'t, E: Engine> Transaction<'t, E> {
     #[inline]
-    pub(crate) fn new(raw: P::Transaction<'t>, local: &'t mut Local) -> Self {
+    pub(crate) fn new(raw: TransactionOf<'t, E>, local: &'t mut Local<E::Found>) -> Self {
         Transaction { inner: Inner::new(raw, local, EPOCH_NOW) }
     }
 
     /// Commits, unless an abort was swallowed; returns the epoch that has to be durable before the transaction is.
     #[inline(always)]
-    pub(crate) fn commit(self) -> Result<Epoch, ensilo_txn::Abort> {
+    pub(crate) fn commit(self) -> Result<Epoch, ensilo_engine::Abort> {
         if let Some(abort) = self.inner.doomed {
             return Err(abort);
         }
@@ -188,10 +189,10 @@ impl<'t, P: Protocol> Transaction<'t, P> {
     }
 }
 
-impl<Raw> Inner<'_, Raw> {
+impl<Raw: Read> Inner<'_, Raw> {
     /// The abort that `error` is, if it is this transaction's: one that was passed on from another is not.
     #[cold]
-    pub(crate) fn own_abort(&self, error: &Error) -> Option<ensilo_txn::Abort> {
+    pub(crate) fn own_abort(&self, error: &Error) -> Option<ensilo_engine::Abort> {
         self.doomed.clone().filter(|_| is_abort(error))
     }
 }
@@ -200,9 +201,9 @@ fn is_abort(error: &Error) -> bool {
     error.as_abort().is_some()
 }
 
-impl<'t, P: Protocol> Snapshot<'t, P> {
+impl<'t, E: Engine> Snapshot<'t, E> {
     #[inline]
-    pub(crate) fn new(raw: P::Snapshot<'t>, local: &'t mut Local, epoch_shown: u64) -> Self {
+    pub(crate) fn new(raw: SnapshotOf<'t, E>, local: &'t mut Local<E::Found>, epoch_shown: u64) -> Self {
         Snapshot { inner: Inner::new(raw, local, epoch_shown) }
     }
 
@@ -220,13 +221,13 @@ pub(crate) fn may_retry(reason: AbortReason) -> bool {
     reason.is_retryable() || reason == AbortReason::StoreDropped
 }
 
-impl<P: Protocol> fmt::Debug for Transaction<'_, P> {
+impl<E: Engine> fmt::Debug for Transaction<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transaction").field("doomed", &self.inner.doomed).finish_non_exhaustive()
     }
 }
 
-impl<P: Protocol> fmt::Debug for Snapshot<'_, P> {
+impl<E: Engine> fmt::Debug for Snapshot<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot").field("epoch_shown", &self.inner.epoch_shown).finish_non_exhaustive()
     }

@@ -6,35 +6,21 @@
 
 use std::ops::{Bound, ControlFlow};
 
+use ensilo_engine::{Direction, KeyRange, StoredRow, Tid};
 use ensilo_epoch::{Epoch, Guard, Participant};
-use ensilo_index::{Direction, Lookup, NodeStamp, ScanVisitor};
+use ensilo_index::{Lookup, NodeStamp, ScanVisitor};
 use ensilo_sync::cpu_relax;
 
 use crate::engine::Engine;
 use crate::protocol::Protocol;
-use crate::ranges::KeyRange;
 use crate::record::RecordPtr;
 use crate::store::Store;
-use crate::tid::Tid;
 
 /// So many records are visited under one pin: a walk of minutes keeps no memory from being freed.
 const BATCH_LEN: usize = 512;
 
 /// So many records wait for their rows to be loaded.
 const RECORDS_AHEAD: usize = 4;
-
-/// A record as a checkpoint keeps it.
-#[derive(Debug)]
-pub struct CheckpointRecord<'a> {
-    /// The key's bytes.
-    pub key: &'a [u8],
-    /// The TID of the version.
-    pub tid: Tid,
-    /// The row's words, the last one padded with zero bytes.
-    pub words: &'a [u64],
-    /// The row's length in bytes.
-    pub len_bytes: usize,
-}
 
 impl<P: Protocol> Engine<P> {
     /// Hands the records of a part of a store to `each`, in the order of their keys, except those that changed in epoch `before` or later. All
@@ -48,7 +34,7 @@ impl<P: Protocol> Engine<P> {
         store: &Store,
         range: &KeyRange,
         before: Epoch,
-        mut each: impl FnMut(CheckpointRecord<'_>) -> ControlFlow<()>,
+        mut each: impl FnMut(StoredRow<'_>) -> ControlFlow<()>,
         mut pause: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let participant = self.epochs().participant();
@@ -68,7 +54,7 @@ fn walk_batch(
     store: &Store,
     range: &KeyRange,
     before: Epoch,
-    each: &mut impl FnMut(CheckpointRecord<'_>) -> ControlFlow<()>,
+    each: &mut impl FnMut(StoredRow<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<(), Option<Vec<u8>>> {
     let guard = participant.pin();
     if store.is_dropped() {
@@ -85,7 +71,7 @@ fn walk_batch(
         is_over: false,
     };
     let bounds = (range.low.as_ref().map(Vec::as_slice), range.high.as_ref().map(Vec::as_slice));
-    store.index().scan(bounds, Direction::Forward, &guard, &mut batch);
+    store.scan(bounds, Direction::Forward, &guard, &mut batch);
     for number in batch.arrived.saturating_sub(RECORDS_AHEAD)..batch.arrived {
         if batch.is_over {
             break;
@@ -114,7 +100,7 @@ struct Batch<'a, 'g, E> {
     is_over: bool,
 }
 
-impl<E: FnMut(CheckpointRecord<'_>) -> ControlFlow<()>> ScanVisitor for Batch<'_, '_, E> {
+impl<E: FnMut(StoredRow<'_>) -> ControlFlow<()>> ScanVisitor for Batch<'_, '_, E> {
     fn node(&mut self, _: NodeStamp) {}
 
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
@@ -135,13 +121,13 @@ impl<E: FnMut(CheckpointRecord<'_>) -> ControlFlow<()>> ScanVisitor for Batch<'_
     }
 }
 
-impl<E: FnMut(CheckpointRecord<'_>) -> ControlFlow<()>> Batch<'_, '_, E> {
+impl<E: FnMut(StoredRow<'_>) -> ControlFlow<()>> Batch<'_, '_, E> {
     /// Hands out the record of this number, which is among the waiting ones.
     fn hand_out(&mut self, number: usize) {
         let (key, value) = &mut self.waiting[number % RECORDS_AHEAD];
         let (key, value) = (std::mem::take(key), *value);
         if let Some((tid, len_bytes)) = self.copy(&key, value) {
-            let record = CheckpointRecord { key: &key, tid, words: &self.words, len_bytes };
+            let record = StoredRow { key: &key, tid, words: &self.words, len_bytes };
             self.is_over = (self.each)(record).is_break();
         }
         self.waiting[number % RECORDS_AHEAD].0 = key;

@@ -1,51 +1,28 @@
 //! The engine: what the workers of one database share.
 
 mod collect;
+mod interface;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use collect::DroppedStore;
-pub use collect::Remains;
-use ensilo_epoch::{Epoch, EpochOptions, Epochs, Participant};
+use ensilo_engine::{
+    EngineOptions, EngineStatistics, NewStoreError, TableId, TransactionStatistics, WorkerCounters,
+};
+use ensilo_epoch::{Epoch, Epochs, Participant};
 use ensilo_index::Masstree;
 use ensilo_log::Log;
-use ensilo_slab::{AccountId, OutOfMemory, Pool, Usage};
+use ensilo_slab::{AccountId, Pool};
 use ensilo_sync::barrier;
 use ensilo_sync::sync::Mutex;
 
-use crate::counters::{TransactionStatistics, WorkerCounters};
 use crate::global_tid::GlobalTid;
 use crate::protocol::Protocol;
 use crate::registry::{StoreRegistry, lock};
-use crate::store::{Store, TableId};
+use crate::store::Store;
 use crate::work_list::WorkList;
 use crate::worker::{Worker, WorkerState};
-
-/// How an engine is set up.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct EngineOptions {
-    /// Epochs and snapshots.
-    pub epochs: EpochOptions,
-    /// The most bytes that records and nodes may take; `None` for no limit.
-    pub memory_limit_bytes: Option<u64>,
-    /// Bytes to take from the system when the engine starts, so that tables which grow do not wait for it.
-    pub prefault_bytes: u64,
-    /// How many snapshot epochs a snapshot transaction may fall behind before its next operation aborts it.
-    pub snapshot_age_max: u64,
-}
-
-impl Default for EngineOptions {
-    fn default() -> Self {
-        EngineOptions {
-            epochs: EpochOptions::default(),
-            memory_limit_bytes: None,
-            prefault_bytes: 0,
-            snapshot_age_max: 60,
-        }
-    }
-}
 
 /// What transactions of every protocol need of the engine.
 #[derive(Debug)]
@@ -82,39 +59,6 @@ pub struct Engine<P: Protocol> {
     counters: Mutex<Vec<Arc<WorkerCounters>>>,
     /// For what is done outside transactions: making the root of a new store.
     steward: Mutex<Participant>,
-}
-
-/// Why a store could not be made.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum NewStoreError {
-    /// The id is 0, too large, or was used before.
-    IdTaken(TableId),
-    /// The memory limit is reached.
-    OutOfMemory(OutOfMemory),
-}
-
-impl fmt::Display for NewStoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NewStoreError::IdTaken(id) => write!(f, "table id {} is reserved or was used before", id.0),
-            NewStoreError::OutOfMemory(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for NewStoreError {}
-
-/// What an engine counts.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct EngineStatistics {
-    /// Commits, aborts by reason, versions kept.
-    pub transactions: TransactionStatistics,
-    /// Memory, in total and by store.
-    pub memory: Usage,
-    /// Epochs, oldest pin, retired bytes.
-    pub epochs: ensilo_epoch::EpochCounters,
 }
 
 impl<P: Protocol> Engine<P> {

@@ -6,11 +6,10 @@
 
 use std::cmp::Ordering as Order;
 
+use ensilo_engine::Tid;
 use ensilo_epoch::Epoch;
 use ensilo_sync::CachePadded;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
-
-use crate::tid::Tid;
 
 /// The last TID that was given out. No TID is given out twice.
 #[derive(Debug)]

@@ -15,43 +15,37 @@
 //! - *placeholder*: the absent record that an insert puts into the tree before it commits;
 //! - *unhooking*: taking a deleted record out of the tree, once no snapshot needs it.
 
-mod abort;
 pub mod baseline;
 mod checkpoint;
-mod counters;
 mod engine;
 mod global_tid;
-pub mod history;
-mod place;
 mod pointer_map;
 mod protocol;
 mod ranges;
 mod record;
 mod registry;
 mod replay;
-mod row;
 mod silo;
 mod store;
 mod tid;
 mod work_list;
 mod worker;
 
-pub use abort::{Abort, AbortReason, TRANSACTION_LIMITS};
-pub use checkpoint::CheckpointRecord;
-pub use counters::{TransactionStatistics, WorkerCounters};
-pub use engine::{Engine, EngineOptions, EngineStatistics, NewStoreError, Remains, Shared};
-pub use ensilo_epoch::{Advance, Epoch, EpochCounters, EpochOptions};
-pub use ensilo_index::{Direction, KEY_LEN_MAX};
-pub use ensilo_slab::{AccountId, Usage};
-pub use place::Place;
-pub use protocol::{Committed, Found, KeyBounds, Protocol, Read, Write};
-pub use ranges::KeyRange;
-pub use replay::{Recovered, RecoveredStore, ReplayWorker, Replayer, derive_record};
-pub use row::{ROW_LEN_MAX, RowRef};
-pub use silo::{
-    Allocator, Fault, GlobalTid, LogRecords, NoGc, NoSnapshots, RowLog, Silo, Simple, Snapshot, Standard,
-    TidLog, Transaction, Variant,
+pub use engine::{Engine, Shared};
+pub use ensilo_engine::{
+    Abort, AbortReason, Committed, Direction, EngineOptions, EngineStatistics, Failpoint, Fault, KeyBounds,
+    KeyRange, NewStoreError, ROW_LEN_MAX, Read, Recovered, RecoveredStore, Remains, RowRef, StoredRow,
+    TRANSACTION_LIMITS, TableId, Tid, TransactionStatistics, WorkerCounters, Write, history,
 };
-pub use store::{Store, TableId};
-pub use tid::{Tid, TidWord};
+pub use ensilo_epoch::{Advance, Epoch, EpochCounters, EpochOptions};
+pub use ensilo_index::KEY_LEN_MAX;
+pub use ensilo_slab::{AccountId, Usage};
+pub use protocol::{Found, Protocol};
+pub use replay::{ReplayWorker, Replayer};
+pub use silo::{
+    Allocator, GlobalTid, LogRecords, NoGc, NoSnapshots, RowLog, Silo, Simple, Snapshot, Standard, TidLog,
+    Transaction, Variant,
+};
+pub use store::Store;
+pub use tid::TidWord;
 pub use worker::Worker;

@@ -30,14 +30,13 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
+use ensilo_engine::{ROW_LEN_MAX, RowRef, TableId, Tid};
 use ensilo_epoch::Guard;
 use ensilo_slab::{AccountId, Heap, OutOfMemory};
 use ensilo_sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use ensilo_sync::{Backoff, prefetch};
 
-use crate::row::{ROW_LEN_MAX, RowRef};
-use crate::store::TableId;
-use crate::tid::{Tid, TidWord};
+use crate::tid::TidWord;
 
 /// Waiting steps after which a held lock is reported as such. A commit holds its locks for microseconds; only a thread
 /// that lost its core holds them longer, and the later waiting steps give the core away to let it run.

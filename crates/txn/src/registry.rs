@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
 
+use ensilo_engine::TableId;
 use ensilo_epoch::Epoch;
 use ensilo_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use ensilo_sync::sync::Mutex;
 
-use crate::store::{Store, TableId};
+use crate::store::Store;
 
 const BLOCK_BITS: u32 = 10;
 const BLOCK_LEN: usize = 1 << BLOCK_BITS;

@@ -21,6 +21,7 @@ mod pending;
 use std::fmt;
 
 use bumpalo::Bump;
+use ensilo_engine::TableId;
 use ensilo_epoch::{Guard, Participant};
 use ensilo_index::Lookup;
 use ensilo_log::{Replay, ReplayError, Write as LogWrite};
@@ -31,10 +32,9 @@ use crate::engine::Engine;
 use crate::protocol::Protocol;
 use crate::record::RecordPtr;
 use crate::registry::lock;
-use crate::store::{Store, TableId};
+use crate::store::Store;
 
-pub use derive::derive_record;
-pub use finish::{Recovered, RecoveredStore};
+pub(crate) use derive::derive_record;
 
 /// So many writes are looked up together.
 const BATCH_LEN: usize = 64;

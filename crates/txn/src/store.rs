@@ -6,32 +6,14 @@
 use std::cell::UnsafeCell;
 use std::fmt;
 
-use ensilo_index::{Drain, Masstree};
+use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, TableId};
+use ensilo_epoch::Guard;
+use ensilo_index::{Drain, Masstree, ScanVisitor};
 use ensilo_sync::atomic::{AtomicBool, Ordering};
 
-use crate::abort::{Abort, AbortReason};
 use crate::record::TABLE_ID_MAX;
 
-/// Names a store among all that a database ever had; ids are never used again.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TableId(pub u32);
-
-impl TableId {
-    /// No store: what an abort names that concerns none.
-    pub const NONE: TableId = TableId(0);
-    /// The largest id that a store can have.
-    pub const MAX: TableId = TableId(TABLE_ID_MAX);
-
-    /// Whether the log and checkpoints hold the store's records: those of odd ids. Stores of even ids hold what follows from
-    /// others: the entries of secondary indexes.
-    #[inline]
-    #[must_use]
-    pub const fn is_logged(self) -> bool {
-        self.0 & 1 == 1
-    }
-}
-
-const _: () = assert!(!std::mem::needs_drop::<Masstree>());
+const _: () = assert!(!std::mem::needs_drop::<Masstree>() && TableId::MAX.0 == TABLE_ID_MAX);
 
 /// One tree of records.
 pub struct Store {
@@ -50,6 +32,7 @@ impl Store {
     }
 
     /// The store's id.
+    #[inline]
     #[must_use]
     pub fn id(&self) -> TableId {
         self.id
@@ -83,6 +66,22 @@ impl Store {
         unsafe { &*self.index.get() }
     }
 
+    /// Shows the visitor the keys within the bounds, in the order that `direction` says.
+    #[inline]
+    pub(crate) fn scan(
+        &self,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        guard: &Guard<'_>,
+        visitor: &mut impl ScanVisitor,
+    ) {
+        let direction = match direction {
+            Direction::Forward => ensilo_index::Direction::Forward,
+            Direction::Reverse => ensilo_index::Direction::Reverse,
+        };
+        self.index().scan(bounds, direction, guard, visitor);
+    }
+
     /// Begins to take the tree apart.
     ///
     /// # Safety
@@ -96,6 +95,13 @@ impl Store {
     pub(crate) fn mark_dropped(&self) {
         // Release: [drop].
         self.is_dropped.store(true, Ordering::Release);
+    }
+}
+
+impl ensilo_engine::Store for Store {
+    #[inline]
+    fn id(&self) -> TableId {
+        self.id
     }
 }
 

@@ -9,10 +9,10 @@
 
 use std::sync::TryLockError;
 
+use ensilo_engine::Remains;
 use ensilo_sync::atomic::{AtomicBool, Ordering};
 use ensilo_sync::sync::Mutex;
 
-use crate::engine::Remains;
 use crate::registry::lock;
 
 /// See the module's documentation.

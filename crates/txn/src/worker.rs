@@ -4,12 +4,12 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
+use ensilo_engine::{Remains, WorkerCounters};
 use ensilo_epoch::{Epoch, Participant};
 
-use crate::counters::WorkerCounters;
-use crate::engine::{Engine, Remains, Shared};
-use crate::history::TransactionRecord;
+use crate::engine::{Engine, Shared};
 use crate::protocol::Protocol;
+use ensilo_engine::history::TransactionRecord;
 
 /// How often [`Heap::lend`](ensilo_slab::Heap::lend) asks whether it goes on, before a worker that lends between two transactions says no.
 const LEND_STEPS: u32 = 4;

@@ -38,7 +38,12 @@ fn row(value: u64) -> Vec<u64> {
 }
 
 /// One random operation, on the transaction and on the model.
-fn step<T: Write>(tx: &mut T, store: &Store, model: &mut Model, numbers: &mut Numbers) -> Result<(), Abort> {
+fn step<T: Write<Store = Store>>(
+    tx: &mut T,
+    store: &Store,
+    model: &mut Model,
+    numbers: &mut Numbers,
+) -> Result<(), Abort> {
     let (name, value) = (key(numbers.below(120)), numbers.below(1 << 30));
     let found = tx.find(store, name.as_bytes())?;
     assert_eq!(found.is_some(), model.contains_key(&name), "{name}");

@@ -50,7 +50,7 @@ impl Random {
 }
 
 /// One statement on the store and on the model, with the same answer.
-fn step(tx: &mut impl Write, store: &Store, model: &mut Model, random: &mut Random) {
+fn step(tx: &mut impl Write<Store = Store>, store: &Store, model: &mut Model, random: &mut Random) {
     let key = random.key();
     match random.below(7) {
         0 => assert_eq!(read(tx, store, &key), model.get(&key).cloned()),
@@ -89,7 +89,7 @@ fn step(tx: &mut impl Write, store: &Store, model: &mut Model, random: &mut Rand
     }
 }
 
-fn scan(tx: &mut impl Read, store: &Store, model: &Model, random: &mut Random) {
+fn scan(tx: &mut impl Read<Store = Store>, store: &Store, model: &Model, random: &mut Random) {
     let (low, direction) = (random.key(), [Direction::Forward, Direction::Reverse][random.below(2) as usize]);
     let mut seen = Vec::new();
     let bounds = (Bound::Excluded(low.as_bytes()), Bound::Unbounded);

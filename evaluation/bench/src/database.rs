@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use ensilo::disk::RealDisk;
-use ensilo::{Compression, Database, Durability, Options, Protocol, RecoveryProgress, Result};
+use ensilo::{Compression, Database, Durability, Engine, Options, RecoveryProgress, Result};
 
 use crate::driver::Memory;
 
@@ -49,7 +49,7 @@ impl DatabaseOptions {
     ///
     /// # Errors
     /// [`ensilo::Error::InvalidOption`], [`ensilo::Error::Open`].
-    pub fn open<P: Protocol>(&self, place: Option<&Directories>) -> Result<Database<P>> {
+    pub fn open<E: Engine>(&self, place: Option<&Directories>) -> Result<Database<E>> {
         match place {
             None => self.open_in_memory(),
             Some(place) => self.durable_options(place).open_with(Arc::new(RealDisk), &place.database),
@@ -60,7 +60,7 @@ impl DatabaseOptions {
     ///
     /// # Errors
     /// [`ensilo::Error::InvalidOption`].
-    pub fn open_in_memory<P: Protocol>(&self) -> Result<Database<P>> {
+    pub fn open_in_memory<E: Engine>(&self) -> Result<Database<E>> {
         self.options().in_memory_with()
     }
 
@@ -131,7 +131,7 @@ impl DatabaseOptions {
 }
 
 /// Waits until all that has been committed before the call is stored, if that ever happens in this database.
-pub(crate) fn wait_until_stored<P: Protocol>(database: &Database<P>) -> Result<()> {
+pub(crate) fn wait_until_stored<E: Engine>(database: &Database<E>) -> Result<()> {
     if database.durable_epoch().is_none() {
         return Ok(());
     }
@@ -139,7 +139,7 @@ pub(crate) fn wait_until_stored<P: Protocol>(database: &Database<P>) -> Result<(
 }
 
 /// The memory of `database` now.
-pub(crate) fn memory<P: Protocol>(database: &Database<P>) -> Memory {
+pub(crate) fn memory<E: Engine>(database: &Database<E>) -> Memory {
     // Only a closed database has no statistics, and then it has no memory either.
     let Ok(statistics) = database.statistics() else { return Memory::default() };
     let mut by_table = Vec::new();
@@ -160,8 +160,8 @@ pub(crate) fn memory<P: Protocol>(database: &Database<P>) -> Memory {
 }
 
 /// Waits until snapshots show all that has been committed before the call, if there are any: one to two snapshot intervals.
-pub(crate) fn wait_for_fresh_snapshot<P: Protocol>(database: &Database<P>) -> Result<()> {
-    if !P::SNAPSHOTS {
+pub(crate) fn wait_for_fresh_snapshot<E: Engine>(database: &Database<E>) -> Result<()> {
+    if !E::SNAPSHOTS {
         return Ok(());
     }
     let committed = database.statistics()?.epochs.global_epoch;

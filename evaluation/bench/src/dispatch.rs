@@ -1,7 +1,7 @@
 //! Loading a workload on the system that was asked for. Here alone the workloads are compiled for each of them.
 
 use ensilo::baseline::{Allocator, GlobalTid, KeyValue, NoGc, NoSnapshots, RowLog, Simple, TidLog};
-use ensilo::{Database, Protocol, Silo};
+use ensilo::{Database, Engine, Silo};
 
 use crate::benchmark::{Benchmark, BenchmarkOptions, Run};
 use crate::database::{DatabaseOptions, Directories};
@@ -146,28 +146,28 @@ impl<V: Visitor> Loading<'_, V> {
     }
 
     /// The database of a system that can be durable.
-    fn open<P: Protocol>(&self) -> Result<Database<P>, Failure> {
+    fn open<E: Engine>(&self) -> Result<Database<E>, Failure> {
         Ok(self.database.open(self.directories)?)
     }
 
     /// The database of a system that cannot.
-    fn in_memory<P: Protocol>(&self) -> Result<Database<P>, Failure> {
+    fn in_memory<E: Engine>(&self) -> Result<Database<E>, Failure> {
         Ok(self.database.open_in_memory()?)
     }
 
     fn tpcc<A: Arrangement>(
         &mut self,
         options: &TpccOptions,
-        database: Database<A::Protocol>,
+        database: Database<A::Engine>,
     ) -> Result<V::Result, Failure> {
         let tpcc = TpccOf::<A>::load(options.clone(), database, self.view, self.interrupt)?;
         self.visitor.visit(&tpcc, self.view, self.interrupt)
     }
 
-    fn ycsb<P: Protocol>(
+    fn ycsb<E: Engine>(
         &mut self,
         options: &YcsbOptions,
-        database: Database<P>,
+        database: Database<E>,
     ) -> Result<V::Result, Failure> {
         let ycsb = Ycsb::load(options.clone(), database, self.view, self.interrupt)?;
         self.visitor.visit(&ycsb, self.view, self.interrupt)

@@ -79,26 +79,31 @@ impl Stage {
     }
 }
 
-fn get(transaction: &mut impl Read, store: &Store, key: &str) -> Option<u64> {
+fn get(transaction: &mut impl Read<Store = Store>, store: &Store, key: &str) -> Option<u64> {
     transaction.get(store, key.as_bytes(), |row| row.word(0)).unwrap()
 }
 
-fn set(transaction: &mut impl Write, store: &Store, key: &str, value: u64) {
+fn set(transaction: &mut impl Write<Store = Store>, store: &Store, key: &str, value: u64) {
     let found = transaction.find(store, key.as_bytes()).unwrap().unwrap();
     transaction.patch(found, &[(0, value)]).unwrap();
 }
 
-fn insert(transaction: &mut impl Write, store: &Store, key: &str, value: u64) {
+fn insert(transaction: &mut impl Write<Store = Store>, store: &Store, key: &str, value: u64) {
     assert!(transaction.insert(store, key.as_bytes(), &[value], 8).unwrap(), "{key} exists");
 }
 
-fn delete(transaction: &mut impl Write, store: &Store, key: &str) {
+fn delete(transaction: &mut impl Write<Store = Store>, store: &Store, key: &str) {
     let found = transaction.find(store, key.as_bytes()).unwrap().unwrap();
     transaction.delete(found).unwrap();
 }
 
 /// All rows from `low` to before `high`.
-fn scan(transaction: &mut impl Read, store: &Store, low: &str, high: Option<&str>) -> Vec<(String, u64)> {
+fn scan(
+    transaction: &mut impl Read<Store = Store>,
+    store: &Store,
+    low: &str,
+    high: Option<&str>,
+) -> Vec<(String, u64)> {
     let mut rows = scan_in(transaction, store, low, high, Direction::Forward);
     let mut backward = scan_in(transaction, store, low, high, Direction::Reverse);
     backward.reverse();
@@ -108,7 +113,7 @@ fn scan(transaction: &mut impl Read, store: &Store, low: &str, high: Option<&str
 }
 
 fn scan_in(
-    transaction: &mut impl Read,
+    transaction: &mut impl Read<Store = Store>,
     store: &Store,
     low: &str,
     high: Option<&str>,

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use delays::{Delayed, RemovesEntriesOfOthers};
 use ensilo::disk::Disk;
-use ensilo::{Database, Durability, Options, Protocol, Silo};
+use ensilo::{Database, Durability, Engine, Options, Silo};
 use ensilo_test_disk::SimulatedDisk;
 use history::Recorder;
 use jobs::{Job, Round, check_indexes};
@@ -69,10 +69,10 @@ impl Drop for SetOnDrop<'_> {
 ///
 /// # Panics
 /// When something is wrong.
-fn round<P: Protocol>(seed: u64, jobs: [Job; 2], duration: Duration) -> usize {
+fn round<E: Engine>(seed: u64, jobs: [Job; 2], duration: Duration) -> usize {
     delays::set_seed(seed);
     let disk = Arc::new(SimulatedDisk::new());
-    let open = || options().open_with::<P>(Arc::clone(&disk) as Arc<dyn Disk>, Path::new("/db")).unwrap();
+    let open = || options().open_with::<E>(Arc::clone(&disk) as Arc<dyn Disk>, Path::new("/db")).unwrap();
     let db = open();
     let recorder = Recorder::default();
     let mut recording = recorder.start(&db);
@@ -120,7 +120,7 @@ fn round<P: Protocol>(seed: u64, jobs: [Job; 2], duration: Duration) -> usize {
 }
 
 /// All rows, as text.
-fn contents<P: Protocol>(db: &Database<P>) -> Vec<String> {
+fn contents<E: Engine>(db: &Database<E>) -> Vec<String> {
     let things = db.open_dynamic_table("thing").unwrap();
     let rows = db.transact(|tx| things.scan().collect(tx)).unwrap();
     rows.iter().map(|row| format!("{row:?}")).collect()

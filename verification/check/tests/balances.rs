@@ -26,7 +26,11 @@ fn key(account: u32) -> [u8; 4] {
     account.to_be_bytes()
 }
 
-fn sum(transaction: &mut impl Read, store: &Store, direction: Direction) -> Result<(u32, u64), Abort> {
+fn sum(
+    transaction: &mut impl Read<Store = Store>,
+    store: &Store,
+    direction: Direction,
+) -> Result<(u32, u64), Abort> {
     let mut sum = (0, 0);
     let bounds = (Bound::Unbounded, Bound::Unbounded);
     transaction.scan(

@@ -163,7 +163,12 @@ fn deadlocks<P: Protocol>() -> u64 {
     deadlocks.into_inner()
 }
 
-fn write_all<W: Write>(mut transaction: W, store: &Store, keys: &[[u8; 2]], is_reversed: bool) -> W {
+fn write_all<W: Write<Store = Store>>(
+    mut transaction: W,
+    store: &Store,
+    keys: &[[u8; 2]],
+    is_reversed: bool,
+) -> W {
     let mut rows = Vec::new();
     transaction.find_many(store, keys, |_, found| rows.extend(found)).unwrap();
     if is_reversed {

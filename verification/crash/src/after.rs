@@ -1,6 +1,6 @@
 //! Some work on a database that was recovered, in a table of its own.
 
-use ensilo::{Columns, Database, Protocol, Result, Row, Table};
+use ensilo::{Columns, Database, Engine, Result, Row, Table};
 
 use crate::random::Random;
 use crate::state::table;
@@ -34,9 +34,9 @@ pub struct Work {
 ///
 /// # Errors
 /// Those of the database.
-pub fn work<P: Protocol>(db: &Database<P>, seed: u64) -> Result<Work> {
+pub fn work<E: Engine>(db: &Database<E>, seed: u64) -> Result<Work> {
     let mut random = Random::new(seed);
-    let after = match table::<After, P>(db)? {
+    let after = match table::<After, E>(db)? {
         Some(after) => after,
         None => db.create_table()?,
     };
@@ -51,9 +51,9 @@ pub fn work<P: Protocol>(db: &Database<P>, seed: u64) -> Result<Work> {
     Ok(Work { rows })
 }
 
-fn update_and_delete<P: Protocol>(
-    db: &Database<P>,
-    after: &Table<After, P>,
+fn update_and_delete<E: Engine>(
+    db: &Database<E>,
+    after: &Table<After, E>,
     rows: &mut Vec<After>,
     number: u64,
 ) -> Result<()> {
@@ -71,8 +71,8 @@ impl Work {
     ///
     /// # Errors
     /// What is not.
-    pub fn check<P: Protocol>(&self, db: &Database<P>) -> Result<(), String> {
-        let after = table::<After, P>(db).map_err(|error| error.to_string())?;
+    pub fn check<E: Engine>(&self, db: &Database<E>) -> Result<(), String> {
+        let after = table::<After, E>(db).map_err(|error| error.to_string())?;
         let after = after.ok_or_else(|| format!("table {TABLE} is lost"))?;
         let rows = db.transact(|tx| after.scan().rows(tx)).map_err(|error| error.to_string())?;
         if rows == self.rows { Ok(()) } else { Err(format!("rows {rows:?} instead of {:?}", self.rows)) }

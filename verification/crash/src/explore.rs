@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use ensilo::{Database, Protocol};
+use ensilo::{Database, Engine};
 use ensilo_test_disk::{Operation, Recorder, SimulatedDisk, Trace};
 use indicatif::ProgressBar;
 
@@ -63,7 +63,7 @@ impl Acknowledged {
 }
 
 /// Knows what a recovered database may hold.
-pub trait Oracle<P: Protocol>: Sync {
+pub trait Oracle<E: Engine>: Sync {
     /// What was found, to be compared with what a later recovery finds.
     type Seen: PartialEq + Debug + Send;
 
@@ -71,7 +71,7 @@ pub trait Oracle<P: Protocol>: Sync {
     ///
     /// # Errors
     /// What is wrong.
-    fn check(&self, db: &Database<P>, acknowledged: &Acknowledged) -> Result<Self::Seen, String>;
+    fn check(&self, db: &Database<E>, acknowledged: &Acknowledged) -> Result<Self::Seen, String>;
 }
 
 /// How thoroughly a trace is explored.
@@ -169,7 +169,7 @@ impl Recorded<'_> {
     ///
     /// # Errors
     /// The first thing that a recovered database has wrong.
-    pub fn explore<P: Protocol, O: Oracle<P>>(&self, oracle: &O, depth: &Depth) -> Result<Explored, String> {
+    pub fn explore<E: Engine, O: Oracle<E>>(&self, oracle: &O, depth: &Depth) -> Result<Explored, String> {
         let start = Instant::now();
         let crashes = (self.trace.len() + 1).saturating_sub(depth.offset).div_ceil(depth.every);
         let shared = Shared::new(progress::bar(&format!("seed {}", self.seed), crashes as u64));
@@ -192,7 +192,7 @@ impl Recorded<'_> {
     }
 
     /// One thread's walk: it crashes at the positions that it draws.
-    fn walk<P: Protocol, O: Oracle<P>>(
+    fn walk<E: Engine, O: Oracle<E>>(
         &self,
         oracle: &O,
         depth: &Depth,
@@ -262,13 +262,13 @@ struct Crashed<'a> {
 
 impl Crashed<'_> {
     /// Recovers and checks.
-    fn recover<P: Protocol, O: Oracle<P>>(&self, oracle: &O, disk: SimulatedDisk) -> Result<O::Seen, String> {
+    fn recover<E: Engine, O: Oracle<E>>(&self, oracle: &O, disk: SimulatedDisk) -> Result<O::Seen, String> {
         let db = self.setup.open(Arc::new(disk)).map_err(refused)?;
         oracle.check(&db, self.acknowledged)
     }
 
     /// Recovers, goes on, and crashes what was done so far at some places, to recover again.
-    fn recover_and_crash<P: Protocol, O: Oracle<P>>(
+    fn recover_and_crash<E: Engine, O: Oracle<E>>(
         &self,
         oracle: &O,
         disk: SimulatedDisk,
@@ -276,7 +276,7 @@ impl Crashed<'_> {
         count: &AtomicU64,
     ) -> Result<(), String> {
         let recorder = Arc::new(Recorder::over(Arc::new(disk)));
-        let db = self.setup.open::<P>(Arc::clone(&recorder) as _).map_err(refused)?;
+        let db = self.setup.open::<E>(Arc::clone(&recorder) as _).map_err(refused)?;
         let opened = recorder.position();
         let seen = oracle.check(&db, self.acknowledged)?;
         let work =
@@ -300,7 +300,7 @@ impl Crashed<'_> {
                 true => trace.disk_after(position).kill(),
                 false => trace.disk_after(position).crash(tear),
             };
-            let db = self.setup.open::<P>(Arc::new(disk)).map_err(refused).map_err(at)?;
+            let db = self.setup.open::<E>(Arc::new(disk)).map_err(refused).map_err(at)?;
             let seen_again = oracle.check(&db, self.acknowledged).map_err(at)?;
             count.fetch_add(1, Ordering::Relaxed);
             if position >= opened && seen_again != seen {

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use ensilo::{Columns, Database, Error, Protocol, Result, Row, Table, Transaction};
+use ensilo::{Columns, Database, Engine, Error, Result, Row, Table, Transaction};
 use ensilo_test_disk::Recorder;
 
 use crate::explore::{Acknowledged, Oracle};
@@ -112,10 +112,10 @@ fn account_name(id: u32) -> String {
 ///
 /// # Errors
 /// Those of the database.
-pub fn prepare<P: Protocol>(db: &Database<P>, plan: &Plan) -> Result<()> {
-    let accounts: Table<Account, P> = db.create_table()?;
+pub fn prepare<E: Engine>(db: &Database<E>, plan: &Plan) -> Result<()> {
+    let accounts: Table<Account, E> = db.create_table()?;
     db.create_table::<Parked>()?;
-    let progress: Table<Progress, P> = db.create_table()?;
+    let progress: Table<Progress, E> = db.create_table()?;
     db.transact(|tx| {
         for id in 0..plan.accounts {
             let name = account_name(id);
@@ -130,7 +130,7 @@ pub fn prepare<P: Protocol>(db: &Database<P>, plan: &Plan) -> Result<()> {
 ///
 /// # Errors
 /// The first error of the database.
-pub fn run<P: Protocol>(db: &Database<P>, recorder: &Recorder, plan: &Plan) -> Result<Transfers> {
+pub fn run<E: Engine>(db: &Database<E>, recorder: &Recorder, plan: &Plan) -> Result<Transfers> {
     let is_over = AtomicBool::new(false);
     let failure = Mutex::new(Ok(()));
     let workers = thread::scope(|scope| {
@@ -158,29 +158,29 @@ pub fn run<P: Protocol>(db: &Database<P>, recorder: &Recorder, plan: &Plan) -> R
     Ok(Transfers { accounts: plan.accounts, workers })
 }
 
-struct Tables<P: Protocol> {
-    accounts: Table<Account, P>,
-    parked: Table<Parked, P>,
-    progress: Table<Progress, P>,
+struct Tables<E: Engine> {
+    accounts: Table<Account, E>,
+    parked: Table<Parked, E>,
+    progress: Table<Progress, E>,
 }
 
-impl<P: Protocol> Tables<P> {
-    fn open(db: &Database<P>) -> Result<Self> {
+impl<E: Engine> Tables<E> {
+    fn open(db: &Database<E>) -> Result<Self> {
         Ok(Tables { accounts: db.open_table()?, parked: db.open_table()?, progress: db.open_table()? })
     }
 }
 
-struct Worker<'w, P: Protocol> {
-    db: &'w Database<P>,
+struct Worker<'w, E: Engine> {
+    db: &'w Database<E>,
     recorder: &'w Recorder,
-    tables: Tables<P>,
+    tables: Tables<E>,
     worker: u32,
     random: Random,
     committed: Vec<Committed>,
 }
 
-impl<'w, P: Protocol> Worker<'w, P> {
-    fn open(db: &'w Database<P>, recorder: &'w Recorder, plan: &Plan, worker: u32) -> Result<Self> {
+impl<'w, E: Engine> Worker<'w, E> {
+    fn open(db: &'w Database<E>, recorder: &'w Recorder, plan: &Plan, worker: u32) -> Result<Self> {
         let random = Random::new(plan.seed ^ (u64::from(worker) + 1) << 32);
         Ok(Worker { db, recorder, tables: Tables::open(db)?, worker, random, committed: Vec::new() })
     }
@@ -205,7 +205,7 @@ impl<'w, P: Protocol> Worker<'w, P> {
 
     fn transfer(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut Transaction<'_, E>,
         accounts: &[u32],
         amount: i64,
         way: u64,
@@ -276,11 +276,11 @@ struct Expected {
 }
 
 /// What has to be found: what was acknowledged, whole epochs, and what the transactions of these epochs lead to.
-impl<P: Protocol> Oracle<P> for Transfers {
+impl<E: Engine> Oracle<E> for Transfers {
     /// How far each worker was.
     type Seen = Vec<u64>;
 
-    fn check(&self, db: &Database<P>, acknowledged: &Acknowledged) -> Result<Vec<u64>, String> {
+    fn check(&self, db: &Database<E>, acknowledged: &Acknowledged) -> Result<Vec<u64>, String> {
         let (steps, found) = read(db, self.workers.len()).map_err(|error| error.to_string())?;
         for (worker, &step) in (0u32..).zip(&steps) {
             let needed = acknowledged.of(worker);
@@ -349,7 +349,7 @@ impl Transfers {
 }
 
 /// The steps of the workers, and the accounts of both tables.
-fn read<P: Protocol>(db: &Database<P>, workers: usize) -> Result<(Vec<u64>, BTreeMap<u32, Expected>)> {
+fn read<E: Engine>(db: &Database<E>, workers: usize) -> Result<(Vec<u64>, BTreeMap<u32, Expected>)> {
     let tables = Tables::open(db)?;
     let mut steps = vec![0; workers];
     let progress: Vec<Progress> = db.transact(|tx| tables.progress.scan().rows(tx))?;

@@ -9,7 +9,7 @@ mod tables;
 use std::collections::BTreeMap;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-use ensilo::{Database, Error, Order, Protocol, Result, Ticket};
+use ensilo::{Database, Engine, Error, Order, Result, Ticket};
 use ensilo_test_disk::Recorder;
 
 pub use history::{History, Moment};
@@ -60,8 +60,8 @@ impl Plan {
 ///
 /// # Errors
 /// The first error of the database.
-pub fn run<P: Protocol>(
-    db: &Database<P>,
+pub fn run<E: Engine>(
+    db: &Database<E>,
     recorder: &Recorder,
     history: &mut History,
     plan: &Plan,
@@ -84,19 +84,19 @@ pub fn run<P: Protocol>(
     })
 }
 
-struct Workload<'w, 'scope, P: Protocol> {
-    db: &'w Database<P>,
+struct Workload<'w, 'scope, E: Engine> {
+    db: &'w Database<E>,
     recorder: &'w Recorder,
     random: Random,
     plan: &'w Plan,
     history: &'w mut History,
     /// Of moments that are not known to be stored.
     tickets: Vec<(u64, Ticket)>,
-    tables: Tables<P>,
+    tables: Tables<E>,
     checkpoint: Option<ScopedJoinHandle<'scope, Result<()>>>,
 }
 
-impl<'w, 'scope, P: Protocol> Workload<'w, 'scope, P>
+impl<'w, 'scope, E: Engine> Workload<'w, 'scope, E>
 where
     'w: 'scope,
 {

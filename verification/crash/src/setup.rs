@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ensilo::{Compression, Database, Options, Protocol, Result};
+use ensilo::{Compression, Database, Engine, Options, Result};
 use ensilo_disk::Disk;
 
 use crate::random::Random;
@@ -78,7 +78,7 @@ impl Setup {
     ///
     /// # Errors
     /// Those of [`Options::open_with`].
-    pub fn open<P: Protocol>(&self, disk: Arc<dyn Disk>) -> Result<Database<P>> {
+    pub fn open<E: Engine>(&self, disk: Arc<dyn Disk>) -> Result<Database<E>> {
         self.options(Path::new(DIRECTORY)).open_with(disk, DIRECTORY)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use ensilo::{Database, Durability, Error, Protocol, Result, Row, Table, Transaction};
+use ensilo::{Database, Durability, Engine, Error, Result, Row, Table, Transaction};
 
 use crate::after;
 use crate::schema::{Blob, Event, Pair, Progress, Wide};
@@ -31,7 +31,7 @@ impl State {
     ///
     /// # Errors
     /// Those of the database; an [`Error::User`] when an index and its table disagree.
-    pub fn read<P: Protocol>(db: &Database<P>) -> Result<State> {
+    pub fn read<E: Engine>(db: &Database<E>) -> Result<State> {
         State::read_at(db, Durability::Stored)
     }
 
@@ -39,7 +39,7 @@ impl State {
     ///
     /// # Errors
     /// As [`State::read`].
-    pub fn read_at<P: Protocol>(db: &Database<P>, level: Durability) -> Result<State> {
+    pub fn read_at<E: Engine>(db: &Database<E>, level: Durability) -> Result<State> {
         let db = &Reader { db, level };
         let mut state = State::default();
         for table in db.db.list_tables()?.into_iter().filter(|table| table != after::TABLE) {
@@ -47,16 +47,16 @@ impl State {
                 state.indexes.insert((table.clone(), index.name().to_owned()));
             }
         }
-        if let Some(table) = table::<Progress, P>(db.db)? {
+        if let Some(table) = table::<Progress, E>(db.db)? {
             let rows = db.transact(|tx| table.scan().rows(tx))?;
             state.progress = Some(rows.into_iter().map(|row| (row.worker, row.step)).collect());
         }
-        if let Some(table) = table::<Wide, P>(db.db)? {
+        if let Some(table) = table::<Wide, E>(db.db)? {
             let rows = db.transact(|tx| table.scan().rows(tx))?;
             check_wide(db, &table, &rows, &state.indexes)?;
             state.wide = Some(rows.into_iter().map(|row| (row.id, Arc::new(row))).collect());
         }
-        if let Some(table) = table::<Pair, P>(db.db)? {
+        if let Some(table) = table::<Pair, E>(db.db)? {
             let rows = db.transact(|tx| table.scan().rows(tx))?;
             let by_value = table.index::<u64>("pair_by_value")?;
             let keys = db.transact(|tx| by_value.scan().primary_keys(tx))?;
@@ -65,11 +65,11 @@ impl State {
             agree("pair_by_value", keys, expected.into_iter().map(|(_, key)| key).collect())?;
             state.pairs = Some(rows.into_iter().map(|row| ((row.left, row.right), row.value)).collect());
         }
-        if let Some(table) = table::<Blob, P>(db.db)? {
+        if let Some(table) = table::<Blob, E>(db.db)? {
             let rows = db.transact(|tx| table.scan().rows(tx))?;
             state.blobs = Some(rows.into_iter().map(|row| (row.id, Arc::new(row))).collect());
         }
-        if let Some(table) = table::<Event, P>(db.db)? {
+        if let Some(table) = table::<Event, E>(db.db)? {
             let rows: Vec<Event> = db.transact(|tx| table.scan().rows(tx))?;
             state.events = Some(rows.into_iter().map(|row| row.step).collect());
         }
@@ -121,7 +121,7 @@ impl fmt::Debug for State {
 ///
 /// # Errors
 /// Those of [`Database::open_table`] but [`Error::UnknownTable`].
-pub fn table<T: Row, P: Protocol>(db: &Database<P>) -> Result<Option<Table<T, P>>> {
+pub fn table<T: Row, E: Engine>(db: &Database<E>) -> Result<Option<Table<T, E>>> {
     if !db.list_tables()?.iter().any(|name| name == T::schema().name()) {
         return Ok(None);
     }
@@ -133,20 +133,20 @@ pub fn table<T: Row, P: Protocol>(db: &Database<P>) -> Result<Option<Table<T, P>
 }
 
 /// A database that is read at some level.
-struct Reader<'d, P: Protocol> {
-    db: &'d Database<P>,
+struct Reader<'d, E: Engine> {
+    db: &'d Database<E>,
     level: Durability,
 }
 
-impl<P: Protocol> Reader<'_, P> {
-    fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<R>) -> Result<R> {
+impl<E: Engine> Reader<'_, E> {
+    fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
         self.db.request().durability(self.level).transact(body)
     }
 }
 
-fn check_wide<P: Protocol>(
-    db: &Reader<'_, P>,
-    table: &Table<Wide, P>,
+fn check_wide<E: Engine>(
+    db: &Reader<'_, E>,
+    table: &Table<Wide, E>,
     rows: &[Wide],
     indexes: &BTreeSet<(String, String)>,
 ) -> Result<()> {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ensilo::{Database, Fault, Protocol, Silo, Variant};
+use ensilo::{Database, Engine, Fault, Silo, Variant};
 use ensilo_crash::explore::{Acknowledged, Depth, Explored, Recorded};
 use ensilo_crash::lying::{Lie, LyingDisk};
 use ensilo_crash::parallel::{self, Transfers};
@@ -18,7 +18,7 @@ fn depth(trace: &Trace, offset: usize) -> Depth {
 }
 
 /// A run of one thread on a disk that may lie, recovered from by `P`.
-fn serial_run<P: Protocol>(seed: u64, lie: Option<Lie>) -> Result<Explored, String> {
+fn serial_run<E: Engine>(seed: u64, lie: Option<Lie>) -> Result<Explored, String> {
     let recorder = Arc::new(Recorder::over(Arc::new(SimulatedDisk::new())));
     let disk = Arc::new(LyingDisk::new(Arc::clone(&recorder) as _, lie.unwrap_or(Lie::LogSync)));
     let setup = Setup { loggers: 1, ..Setup::of(seed) };
@@ -33,11 +33,11 @@ fn serial_run<P: Protocol>(seed: u64, lie: Option<Lie>) -> Result<Explored, Stri
     let trace = recorder.trace();
     let mut acknowledged = Acknowledged::default();
     acknowledged.raise(WORKER, 0);
-    Recorded { seed, trace: &trace, acknowledged, setup }.explore::<P, _>(&history, &depth(&trace, offset))
+    Recorded { seed, trace: &trace, acknowledged, setup }.explore::<E, _>(&history, &depth(&trace, offset))
 }
 
 /// A run of several threads and loggers, recovered from by `P`.
-fn parallel_run<P: Protocol>(seed: u64) -> Result<Explored, String> {
+fn parallel_run<E: Engine>(seed: u64) -> Result<Explored, String> {
     let plan =
         parallel::Plan { seed, workers: 3, steps: 80, accounts: 8, stored_percent: 10, checkpoints: false };
     let setup = Setup { loggers: 3, ..Setup::of(seed) };
@@ -50,7 +50,7 @@ fn parallel_run<P: Protocol>(seed: u64) -> Result<Explored, String> {
     let transfers: Transfers = parallel::run(&db, &recorder, &plan).unwrap();
     let trace = recorder.trace();
     let recorded = Recorded { seed, trace: &trace, acknowledged: Acknowledged::default(), setup };
-    recorded.explore::<P, _>(&transfers, &depth(&trace, 0))
+    recorded.explore::<E, _>(&transfers, &depth(&trace, 0))
 }
 
 /// What is found of a mistake, in one of some runs.

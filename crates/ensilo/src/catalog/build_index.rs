@@ -19,8 +19,8 @@
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
+use ensilo_engine::{Direction, Engine, Failpoint, Read, TransactionOf, Write};
 use ensilo_row::{IndexSchema, KeyBuf};
-use ensilo_txn::{Direction, Place, Protocol, Read, Write};
 
 use super::{IndexCore, TableCore};
 use crate::durability::{Durability, Visible};
@@ -33,19 +33,19 @@ use crate::{Result, request};
 /// The most rows that one transaction adds entries for.
 const BATCH_LEN_MAX: usize = 128;
 
-impl<P: Protocol> Shared<P> {
+impl<E: Engine> Shared<E> {
     /// Creates an index on a table that exists.
-    pub(crate) fn create_index(&self, table: &Arc<TableCore>, schema: IndexSchema) -> Result<()> {
+    pub(crate) fn create_index(&self, table: &Arc<TableCore<E::Store>>, schema: IndexSchema) -> Result<()> {
         self.check_may_change()?;
         let index = self.introduce_index(table, schema)?;
         let built = self
             .wait_for_older_transactions()
             .and_then(|()| {
-                P::reached(Place::IndexIntroduced);
+                E::reached(Failpoint::IndexIntroduced);
                 self.fill_index(table, &index)
             })
             .and_then(|()| {
-                P::reached(Place::IndexFilled);
+                E::reached(Failpoint::IndexFilled);
                 self.finish_index(table, &index)
             });
         if built.is_err() {
@@ -55,16 +55,16 @@ impl<P: Protocol> Shared<P> {
     }
 
     /// Adds the entries of all rows, while writers keep the index.
-    pub(super) fn fill_index(&self, table: &TableCore, index: &IndexCore) -> Result<()> {
+    pub(super) fn fill_index(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) -> Result<()> {
         let mut after: Option<KeyBuf> = None;
         let mut batch_len = BATCH_LEN_MAX;
         let mut has_freed_memory = false;
         loop {
             let filled = request::run(self, 0, &mut |_| (), |tx| {
                 table.check(&tx.inner)?;
-                fill_batch::<P>(&mut tx.inner, table, index, after.as_ref(), batch_len)
+                fill_batch::<E>(&mut tx.inner, table, index, after.as_ref(), batch_len)
             });
-            P::reached(Place::IndexRowsDone);
+            E::reached(Failpoint::IndexRowsDone);
             match filled {
                 Ok(Visible { value: Some(last), .. }) => {
                     after = Some(last);
@@ -86,10 +86,10 @@ impl<P: Protocol> Shared<P> {
 }
 
 /// Adds the entries of at most `len` rows after the key `after`; returns the last one's key, or `None` when there were none.
-fn fill_batch<P: Protocol>(
-    inner: &mut Inner<'_, P::Transaction<'_>>,
-    table: &TableCore,
-    index: &IndexCore,
+fn fill_batch<E: Engine>(
+    inner: &mut Inner<'_, TransactionOf<'_, E>>,
+    table: &TableCore<E::Store>,
+    index: &IndexCore<E::Store>,
     after: Option<&KeyBuf>,
     len: usize,
 ) -> Result<Option<KeyBuf>> {
@@ -106,7 +106,7 @@ fn fill_batch<P: Protocol>(
         },
     );
     scanned.map_err(|abort| inner.lost(abort))?;
-    P::reached(Place::IndexRowsRead);
+    E::reached(Failpoint::IndexRowsRead);
     let mut entry_key = KeyBuf::new();
     for (key, found) in &rows {
         copy_row(inner, *found)?;
@@ -119,8 +119,8 @@ fn fill_batch<P: Protocol>(
 /// Adds an entry, unless a writer was here first.
 fn add_entry<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
-    table: &TableCore,
-    index: &IndexCore,
+    table: &TableCore<Raw::Store>,
+    index: &IndexCore<Raw::Store>,
     key: &KeyBuf,
     entry_key: &KeyBuf,
 ) -> Result<()> {

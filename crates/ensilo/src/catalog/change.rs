@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use ensilo_engine::{Engine, Failpoint, Store, TableId};
 use ensilo_row::{IndexSchema, Schema};
-use ensilo_txn::{Place, Protocol, Store, TableId};
 
 use super::dropped::DroppedName;
 use super::{Changes, IndexCore, IndexState, SYSTEM_PREFIX, StoreKind, TableCore};
@@ -12,9 +12,9 @@ use crate::error::Name;
 use crate::shared::Shared;
 use crate::{Error, Result, Transaction, request};
 
-impl<P: Protocol> Shared<P> {
+impl<E: Engine> Shared<E> {
     /// Creates a table with the indexes that its schema names.
-    pub(crate) fn create_table(&self, schema: Schema) -> Result<Arc<TableCore>> {
+    pub(crate) fn create_table(&self, schema: Schema) -> Result<Arc<TableCore<E::Store>>> {
         self.check_may_change()?;
         if schema.name().starts_with(SYSTEM_PREFIX) {
             return Err(Error::InvalidSchema(Name::new(format!(
@@ -41,7 +41,7 @@ impl<P: Protocol> Shared<P> {
         changes: &mut Changes,
         schema: Schema,
         stores: &mut Vec<TableId>,
-    ) -> Result<Arc<TableCore>> {
+    ) -> Result<Arc<TableCore<E::Store>>> {
         let store = self.new_store(changes, StoreKind::Table)?;
         stores.push(store.id());
         let table = TableCore::new(self.id(), schema.name().into(), schema, store);
@@ -60,9 +60,9 @@ impl<P: Protocol> Shared<P> {
     }
 
     /// Makes an empty store; at the memory limit after what can be freed was freed.
-    fn new_store(&self, changes: &mut Changes, kind: StoreKind) -> Result<Arc<Store>> {
-        match changes.new_store(&self.engine, kind) {
-            Err(Error::OutOfMemory(_)) if self.free_memory_of_all() => changes.new_store(&self.engine, kind),
+    fn new_store(&self, changes: &mut Changes, kind: StoreKind) -> Result<Arc<E::Store>> {
+        match changes.new_store(&*self.engine, kind) {
+            Err(Error::OutOfMemory(_)) if self.free_memory_of_all() => changes.new_store(&*self.engine, kind),
             outcome => outcome,
         }
     }
@@ -73,10 +73,10 @@ impl<P: Protocol> Shared<P> {
         let _changes = self.catalog.change();
         let table = self.catalog.table(name)?;
         self.change_rows(|tx| self.catalog.system.delete_table(tx, &table))?;
-        P::reached(Place::TableRowsDeleted);
+        E::reached(Failpoint::TableRowsDeleted);
         self.catalog.remove(&table, self.engine.epochs());
         table.mark_dropped();
-        P::reached(Place::TableForgotten);
+        E::reached(Failpoint::TableForgotten);
         for index in table.indexes.snapshot() {
             index.mark_dropped();
             self.engine.drop_store(index.store.id());
@@ -104,9 +104,9 @@ impl<P: Protocol> Shared<P> {
     /// Makes an index that writers keep from now on, but that no transaction reads yet.
     pub(super) fn introduce_index(
         &self,
-        table: &Arc<TableCore>,
+        table: &Arc<TableCore<E::Store>>,
         schema: IndexSchema,
-    ) -> Result<Arc<IndexCore>> {
+    ) -> Result<Arc<IndexCore<E::Store>>> {
         let mut changes = self.catalog.change();
         if table.is_dropped() {
             return Err(table.unknown());
@@ -124,7 +124,11 @@ impl<P: Protocol> Shared<P> {
     }
 
     /// Lets transactions read an index that has all of its entries.
-    pub(super) fn finish_index(&self, table: &Arc<TableCore>, index: &Arc<IndexCore>) -> Result<()> {
+    pub(super) fn finish_index(
+        &self,
+        table: &Arc<TableCore<E::Store>>,
+        index: &Arc<IndexCore<E::Store>>,
+    ) -> Result<()> {
         let _changes = self.catalog.change();
         if table.is_dropped() {
             return Err(table.unknown());
@@ -135,13 +139,13 @@ impl<P: Protocol> Shared<P> {
     }
 
     /// Lets transactions read an index whose last entry was just committed.
-    pub(super) fn let_index_be_read(&self, index: &IndexCore) {
+    pub(super) fn let_index_be_read(&self, index: &IndexCore<E::Store>) {
         // A snapshot of an epoch shows what was committed before it: the last entry may be of the present one.
         index.mark_ready(self.engine.epochs().global_epoch().get() + 1);
     }
 
     /// Removes an index that could not be built.
-    pub(super) fn abandon_index(&self, table: &TableCore, index: &Arc<IndexCore>) {
+    pub(super) fn abandon_index(&self, table: &TableCore<E::Store>, index: &Arc<IndexCore<E::Store>>) {
         let _changes = self.catalog.change();
         // A dropped table has dropped its indexes.
         if !table.is_dropped() {
@@ -149,13 +153,13 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    fn take_index_out(&self, table: &TableCore, index: &Arc<IndexCore>) {
+    fn take_index_out(&self, table: &TableCore<E::Store>, index: &Arc<IndexCore<E::Store>>) {
         let mut indexes = table.indexes.snapshot();
         indexes.retain(|other| !Arc::ptr_eq(other, index));
         table.indexes.publish(indexes, self.engine.epochs());
         let name = DroppedName::Index { table: Arc::clone(&table.name), index: Arc::clone(&index.name) };
         self.catalog.dropped.add(index.store.id(), name, self.engine.epochs());
-        P::reached(Place::IndexLeft);
+        E::reached(Failpoint::IndexLeft);
         index.mark_dropped();
         self.engine.drop_store(index.store.id());
     }
@@ -172,7 +176,7 @@ impl<P: Protocol> Shared<P> {
     }
 
     /// Changes the system tables.
-    fn change_rows(&self, body: impl FnMut(&mut Transaction<'_, P>) -> Result<()>) -> Result<()> {
+    fn change_rows(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<()>) -> Result<()> {
         // What nobody could open again must not be acknowledged.
         answer(request::run(self, self.retries, &mut |_| (), body), self, Durability::Stored)
     }

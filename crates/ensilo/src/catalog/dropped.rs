@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ensilo_engine::TableId;
 use ensilo_epoch::{Epoch, Epochs};
-use ensilo_txn::TableId;
 
 /// So many names stay in any case: a transaction whose epoch is over may not have made its error yet.
 const KEPT_MIN: usize = 256;
@@ -66,9 +66,10 @@ impl DroppedNames {
 
 #[cfg(test)]
 mod tests {
-    use ensilo_txn::{Engine, EngineOptions, Silo};
+    use ensilo_engine::EngineOptions;
 
     use super::*;
+    use crate::Silo;
 
     fn drop_tables(names: &DroppedNames, numbers: std::ops::Range<u32>, epochs: &Epochs) {
         for number in numbers {
@@ -82,7 +83,7 @@ mod tests {
 
     #[test]
     fn names_stay_while_a_transaction_is_older_than_the_drop_and_go_after_it() {
-        let engine: Arc<Engine<Silo>> = Engine::new(EngineOptions::default());
+        let engine = Silo::<crate::Standard>::new(EngineOptions::default());
         let epochs = engine.epochs();
         let names = DroppedNames::default();
         let many = 2 * KEPT_MIN as u32;

@@ -21,6 +21,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ensilo_engine::Store;
 use ensilo_epoch::{Epoch, Epochs};
 use ensilo_sync::unchecked::AtomicPtr;
 
@@ -40,33 +41,32 @@ impl Pinned<'_> {
 }
 
 /// The indexes of a table.
-#[derive(Default)]
-pub(crate) struct IndexSet {
+pub(crate) struct IndexSet<S> {
     /// Those that writers keep.
-    pub(crate) indexes: Box<[Arc<IndexCore>]>,
+    pub(crate) indexes: Box<[Arc<IndexCore<S>>]>,
     /// Those that writers leave alone, because they are broken.
-    broken: Box<[Arc<IndexCore>]>,
+    broken: Box<[Arc<IndexCore<S>>]>,
     /// The columns that any of them names, as [`column_mask`] makes it.
     columns: u64,
 }
 
 /// The indexes of a table, those that its writers keep and the others. See the module's documentation.
-pub(crate) struct IndexSetCell {
-    current: AtomicPtr<IndexSet>,
-    replaced: Mutex<Vec<Replaced>>,
+pub(crate) struct IndexSetCell<S> {
+    current: AtomicPtr<IndexSet<S>>,
+    replaced: Mutex<Vec<Replaced<S>>>,
 }
 
-struct Replaced {
+struct Replaced<S> {
     /// From `Box::into_raw`. Not a Box: transactions may hold references until the horizon has passed.
-    set: *mut IndexSet,
+    set: *mut IndexSet<S>,
     epoch: Epoch,
 }
 
 // SAFETY: the set is shared by reference until it is freed, and what it holds may be dropped on any thread.
-unsafe impl Send for Replaced where IndexSet: Send + Sync {}
+unsafe impl<S> Send for Replaced<S> where IndexSet<S>: Send + Sync {}
 
-impl IndexSet {
-    pub(crate) fn new(indexes: Vec<Arc<IndexCore>>) -> Self {
+impl<S: Store> IndexSet<S> {
+    pub(crate) fn new(indexes: Vec<Arc<IndexCore<S>>>) -> Self {
         let (indexes, broken): (Vec<_>, Vec<_>) = indexes.into_iter().partition(|index| index.is_kept());
         let columns = indexes.iter().flat_map(|index| index.schema.parts());
         let columns = columns.fold(0, |mask, part| mask | column_mask(&[part.column]));
@@ -91,17 +91,23 @@ pub(crate) const fn column_mask(columns: &[usize]) -> u64 {
     mask
 }
 
-impl Default for IndexSetCell {
+impl<S> Default for IndexSet<S> {
+    fn default() -> Self {
+        IndexSet { indexes: Box::default(), broken: Box::default(), columns: 0 }
+    }
+}
+
+impl<S> Default for IndexSetCell<S> {
     fn default() -> Self {
         let current = Box::into_raw(Box::new(IndexSet::default()));
         IndexSetCell { current: AtomicPtr::new(current), replaced: Mutex::default() }
     }
 }
 
-impl IndexSetCell {
+impl<S: Store> IndexSetCell<S> {
     /// The set that is in force.
     #[inline(always)]
-    pub(crate) fn load<'p>(&'p self, _pinned: Pinned<'p>) -> &'p IndexSet {
+    pub(crate) fn load<'p>(&'p self, _pinned: Pinned<'p>) -> &'p IndexSet<S> {
         // Acquire: [index-set].
         let current = self.current.load(Ordering::Acquire);
         // SAFETY: the pointer came from a Box. By X2 a transaction is under way as long as the reference lives, and by X1 the
@@ -110,7 +116,7 @@ impl IndexSetCell {
     }
 
     /// The indexes that are in force, broken ones too, for who is in no transaction.
-    pub(crate) fn snapshot(&self) -> Vec<Arc<IndexCore>> {
+    pub(crate) fn snapshot(&self) -> Vec<Arc<IndexCore<S>>> {
         let _replaced = self.lock();
         // SAFETY: sets are replaced and freed under the lock only.
         let current = unsafe { &*self.current.load(Ordering::Acquire) };
@@ -118,7 +124,7 @@ impl IndexSetCell {
     }
 
     /// Puts another set in force: transactions that begin after this call see it.
-    pub(crate) fn publish(&self, indexes: Vec<Arc<IndexCore>>, epochs: &Epochs) {
+    pub(crate) fn publish(&self, indexes: Vec<Arc<IndexCore<S>>>, epochs: &Epochs) {
         let mut replaced = self.lock();
         let fresh = Box::into_raw(Box::new(IndexSet::new(indexes)));
         // Release: [index-set].
@@ -138,15 +144,21 @@ impl IndexSetCell {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Replaced>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Replaced<S>>> {
         self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for IndexSetCell {
+impl<S> Drop for IndexSetCell<S> {
     fn drop(&mut self) {
         let current = *self.current.get_mut();
-        let replaced = self.lock().drain(..).map(|replaced| replaced.set).collect::<Vec<_>>();
+        let replaced = self
+            .replaced
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain(..)
+            .map(|replaced| replaced.set)
+            .collect::<Vec<_>>();
         for set in replaced.into_iter().chain([current]) {
             // SAFETY: made by `Box::into_raw`, and in one place only; nobody borrows the cell any more.
             drop(unsafe { Box::from_raw(set) });
@@ -154,7 +166,7 @@ impl Drop for IndexSetCell {
     }
 }
 
-impl fmt::Debug for IndexSetCell {
+impl<S: Store> fmt::Debug for IndexSetCell<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.snapshot()).finish()
     }

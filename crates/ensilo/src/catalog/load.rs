@@ -6,9 +6,9 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use ensilo_engine::{Engine, KeyRange, Store, StoredRow, TableId};
 use ensilo_epoch::Epoch;
 use ensilo_row::{PrimaryKey, RowId, Schema, Value};
-use ensilo_txn::{CheckpointRecord, Engine, KeyRange, Protocol, Store, TableId};
 
 use super::{Changes, IndexCore, TableCore, new_store};
 use crate::error::Name;
@@ -17,7 +17,7 @@ use crate::shared::Shared;
 use crate::{Error, Result};
 
 /// The stores that a replay has filled.
-type StoresById = HashMap<TableId, Arc<Store>>;
+type StoresById<E> = HashMap<TableId, Arc<<E as Engine>::Store>>;
 
 /// The rows of `ensilo.indexes`, by table.
 type IndexRowsByTable = HashMap<TableId, Vec<IndexRow>>;
@@ -36,15 +36,16 @@ struct IndexRow {
     definition: Schema,
 }
 
-impl<P: Protocol> Shared<P> {
+impl<E: Engine> Shared<E> {
     /// Makes the tables and indexes that the system tables name, and drops all other stores: those of dropped tables.
     pub(crate) fn load_catalog(&self) -> Result<()> {
         let mut changes = self.catalog.change();
         let (tables, mut indexes) = self.read_system_rows()?;
-        let stores: StoresById = self.engine.stores().into_iter().map(|store| (store.id(), store)).collect();
+        let stores: StoresById<E> =
+            self.engine.stores().into_iter().map(|store| (store.id(), store)).collect();
         let mut known: HashSet<TableId> = self.catalog.system.stores().collect();
         for row in tables {
-            let store = existing_or_new(&self.engine, &stores, row.store)?;
+            let store = existing_or_new(&*self.engine, &stores, row.store)?;
             known.insert(row.store);
             let name: Arc<str> = row.schema.name().into();
             let table = TableCore::new(self.id(), Arc::clone(&name), row.schema, store);
@@ -61,7 +62,7 @@ impl<P: Protocol> Shared<P> {
     }
 
     /// Row ids that the table has are not invented again, whatever invented them: earlier versions did not go by the epochs.
-    fn pass_over_row_ids(&self, table: &TableCore) {
+    fn pass_over_row_ids(&self, table: &TableCore<E::Store>) {
         if *table.schema.primary_key() != PrimaryKey::RowId {
             return;
         }
@@ -71,10 +72,15 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    fn load_index(&self, table: &TableCore, stores: &StoresById, row: &IndexRow) -> Result<Arc<IndexCore>> {
+    fn load_index(
+        &self,
+        table: &TableCore<E::Store>,
+        stores: &StoresById<E>,
+        row: &IndexRow,
+    ) -> Result<Arc<IndexCore<E::Store>>> {
         let definition = row.definition.index(&row.name).ok_or_else(|| damaged(&row.name))?.clone();
         let declared = table.schema.indexes().iter().position(|index| *index == definition);
-        let store = existing_or_new(&self.engine, stores, row.store)?;
+        let store = existing_or_new(&*self.engine, stores, row.store)?;
         let index = IndexCore::new(self.id(), definition, store, declared);
         index.mark_ready(0);
         Ok(Arc::new(index))
@@ -93,14 +99,14 @@ impl<P: Protocol> Shared<P> {
     fn read_system_rows(&self) -> Result<(Vec<TableRow>, IndexRowsByTable)> {
         let [tables, indexes] = self.catalog.system.all();
         let (mut table_rows, mut index_rows) = (Vec::new(), IndexRowsByTable::new());
-        for row in rows_of(&self.engine, tables) {
+        for row in rows_of(&*self.engine, tables) {
             let [Value::Unsigned(store), Value::Text(name), Value::Bytes(schema)] = &row[..] else {
                 return Err(damaged("ensilo.tables"));
             };
             let schema = Schema::decode(schema).map_err(|_| damaged(name))?;
             table_rows.push(TableRow { store: id_of(*store)?, schema });
         }
-        for row in rows_of(&self.engine, indexes) {
+        for row in rows_of(&*self.engine, indexes) {
             let [Value::Unsigned(table), Value::Unsigned(store), Value::Text(name), Value::Bytes(definition)] =
                 &row[..]
             else {
@@ -116,13 +122,13 @@ impl<P: Protocol> Shared<P> {
 }
 
 /// All rows of a system table, in key order.
-fn rows_of<P: Protocol>(engine: &Engine<P>, table: &TableCore) -> Vec<Vec<Value>> {
+fn rows_of<E: Engine>(engine: &E, table: &TableCore<E::Store>) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     let _ = engine.walk(
         &table.store,
         &KeyRange::ALL,
         Epoch::MAX,
-        |CheckpointRecord { key, words, len_bytes, .. }| {
+        |StoredRow { key, words, len_bytes, .. }| {
             let mut values = Vec::new();
             whole(table.schema.decode_row(key, &WordSlice { words, len_bytes }, &mut values));
             rows.push(values);
@@ -133,7 +139,7 @@ fn rows_of<P: Protocol>(engine: &Engine<P>, table: &TableCore) -> Vec<Vec<Value>
     rows
 }
 
-fn existing_or_new<P: Protocol>(engine: &Engine<P>, stores: &StoresById, id: TableId) -> Result<Arc<Store>> {
+fn existing_or_new<E: Engine>(engine: &E, stores: &StoresById<E>, id: TableId) -> Result<Arc<E::Store>> {
     stores.get(&id).cloned().map_or_else(|| new_store(engine, id), Ok)
 }
 

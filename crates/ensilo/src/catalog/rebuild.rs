@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use ensilo_engine::{Engine, KeyRange, Store, StoredRow};
 use ensilo_epoch::{Epoch, Participant};
 use ensilo_row::{KeyBuf, RowBuf};
-use ensilo_txn::{CheckpointRecord, KeyRange, Protocol, derive_record};
 
 use super::{IndexCore, SYSTEM_PREFIX, TableCore};
 use crate::error::{Abort, Name};
@@ -21,7 +21,7 @@ use crate::{Error, Result};
 /// So many parts of a table for each thread: where one part has more rows than others, the threads still end together.
 const PARTS_PER_THREAD: usize = 8;
 
-impl<P: Protocol> Shared<P> {
+impl<E: Engine> Shared<E> {
     /// Fills the indexes of all tables, several parts at once. No transaction has begun.
     pub(crate) fn rebuild_indexes(&self, threads: usize) -> Result<()> {
         let mut tables = self.catalog.tables();
@@ -55,7 +55,7 @@ impl<P: Protocol> Shared<P> {
     ///
     /// # Errors
     /// [`Error::DamagedCatalog`] when one of the system's is broken: two tables have one name.
-    fn set_broken_ones_aside(&self, tables: &[Arc<TableCore>]) -> Result<()> {
+    fn set_broken_ones_aside(&self, tables: &[Arc<TableCore<E::Store>>]) -> Result<()> {
         for table in tables {
             let indexes = table.indexes.snapshot();
             if indexes.iter().all(|index| index.is_kept()) {
@@ -69,10 +69,15 @@ impl<P: Protocol> Shared<P> {
         Ok(())
     }
 
-    fn rebuild_part(&self, participant: &Participant, table: &TableCore, range: &KeyRange) -> Result<()> {
+    fn rebuild_part(
+        &self,
+        participant: &Participant,
+        table: &TableCore<E::Store>,
+        range: &KeyRange,
+    ) -> Result<()> {
         let indexes = table.indexes.snapshot();
         let mut entries = vec![0; indexes.len()];
-        let mut scratch = Scratch::default();
+        let mut entry_maker = EntryMaker::new(&*self.engine, participant, table);
         let mut outcome = Ok(());
         let _ = self.engine.walk(
             &table.store,
@@ -80,7 +85,7 @@ impl<P: Protocol> Shared<P> {
             Epoch::MAX,
             |record| {
                 outcome = indexes.iter().zip(&mut entries).try_for_each(|(index, entries)| {
-                    *entries += u64::from(derive_entry(participant, table, index, &record, &mut scratch)?);
+                    *entries += u64::from(entry_maker.derive(index, &record)?);
                     Ok(())
                 });
                 if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -94,49 +99,49 @@ impl<P: Protocol> Shared<P> {
     }
 }
 
-/// Adds the entry of a row, and says whether it did. When the entry cannot be, the index is broken, and gets no more of them.
-///
-/// # Errors
-/// [`Error::OutOfMemory`]: no index is at fault then, and an opening with a larger limit finds all as it was.
-fn derive_entry(
-    participant: &Participant,
-    table: &TableCore,
-    index: &IndexCore,
-    record: &CheckpointRecord<'_>,
-    scratch: &mut Scratch,
-) -> Result<bool> {
-    if !index.is_kept() {
-        return Ok(false);
-    }
-    let Scratch { entry, entry_key } = scratch;
-    let row = WordSlice { words: record.words, len_bytes: record.len_bytes };
-    stored_index_key(table, index, &key_of_bytes(record.key), &row, entry_key);
-    entry.set_bytes(record.key);
-    if index.check_key(entry_key).is_err() {
-        index.mark_broken();
-        return Ok(false);
-    }
-    let derived = derive_record(
-        participant,
-        &index.store,
-        entry_key.as_bytes(),
-        record.tid,
-        entry.words(),
-        entry.len_bytes(),
-    );
-    match derived {
-        Ok(true) => Ok(true),
-        Ok(false) => {
-            index.mark_broken();
-            Ok(false)
-        }
-        Err(_) => Err(Error::OutOfMemory(Abort::out_of_memory(index.store.id()))),
-    }
-}
-
-/// Memory that each row uses again.
-#[derive(Default)]
-struct Scratch {
+/// Makes the entries of a table's rows.
+struct EntryMaker<'m, E: Engine> {
+    engine: &'m E,
+    participant: &'m Participant,
+    table: &'m TableCore<E::Store>,
     entry: RowBuf,
     entry_key: KeyBuf,
+}
+
+impl<'m, E: Engine> EntryMaker<'m, E> {
+    fn new(engine: &'m E, participant: &'m Participant, table: &'m TableCore<E::Store>) -> Self {
+        EntryMaker { engine, participant, table, entry: RowBuf::new(), entry_key: KeyBuf::new() }
+    }
+
+    /// Adds the entry of a row, and says whether it did. When the entry cannot be, the index is broken, and gets no more of them.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]: no index is at fault then, and an opening with a larger limit finds all as it was.
+    fn derive(&mut self, index: &IndexCore<E::Store>, row: &StoredRow<'_>) -> Result<bool> {
+        if !index.is_kept() {
+            return Ok(false);
+        }
+        let EntryMaker { engine, participant, table, entry, entry_key } = self;
+        let words = WordSlice { words: row.words, len_bytes: row.len_bytes };
+        stored_index_key(table, index, &key_of_bytes(row.key), &words, entry_key);
+        entry.set_bytes(row.key);
+        if index.check_key(entry_key).is_err() {
+            index.mark_broken();
+            return Ok(false);
+        }
+        let entry = StoredRow {
+            key: entry_key.as_bytes(),
+            tid: row.tid,
+            words: entry.words(),
+            len_bytes: entry.len_bytes(),
+        };
+        match engine.derive(participant, &index.store, &entry) {
+            Ok(true) => Ok(true),
+            Ok(false) => {
+                index.mark_broken();
+                Ok(false)
+            }
+            Err(_) => Err(Error::OutOfMemory(Abort::out_of_memory(index.store.id()))),
+        }
+    }
 }

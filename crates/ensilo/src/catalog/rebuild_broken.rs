@@ -15,7 +15,7 @@
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use ensilo_txn::{Direction, Place, Protocol, Read, Write};
+use ensilo_engine::{Direction, Engine, Failpoint, Write};
 
 use super::{IndexCore, IndexState, TableCore, wait};
 use crate::durability::{Durability, Visible};
@@ -27,9 +27,9 @@ use crate::{Error, Result, request};
 /// The most entries that one transaction removes.
 const BATCH_LEN: usize = 128;
 
-impl<P: Protocol> Shared<P> {
+impl<E: Engine> Shared<E> {
     /// Makes the entries of a broken index anew.
-    pub(crate) fn rebuild_index(&self, table: &Arc<TableCore>, name: &str) -> Result<()> {
+    pub(crate) fn rebuild_index(&self, table: &Arc<TableCore<E::Store>>, name: &str) -> Result<()> {
         self.check_may_change()?;
         let Some(index) = self.claim_broken_index(table, name)? else { return Ok(()) };
         let rebuilt = self.wait_for_older_transactions().and_then(|()| self.clear_and_fill(table, &index));
@@ -40,7 +40,11 @@ impl<P: Protocol> Shared<P> {
     }
 
     /// The broken index of this name, for this caller alone; `None` when it can be read.
-    fn claim_broken_index(&self, table: &TableCore, name: &str) -> Result<Option<Arc<IndexCore>>> {
+    fn claim_broken_index(
+        &self,
+        table: &TableCore<E::Store>,
+        name: &str,
+    ) -> Result<Option<Arc<IndexCore<E::Store>>>> {
         let _changes = self.catalog.change();
         if table.is_dropped() {
             return Err(table.unknown());
@@ -57,7 +61,7 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    fn clear_and_fill(&self, table: &TableCore, index: &IndexCore) -> Result<()> {
+    fn clear_and_fill(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) -> Result<()> {
         self.clear_index(table, index)?;
         {
             let _changes = self.catalog.change();
@@ -65,9 +69,9 @@ impl<P: Protocol> Shared<P> {
             table.indexes.publish(table.indexes.snapshot(), self.engine.epochs());
         }
         self.wait_for_older_transactions()?;
-        P::reached(Place::IndexIntroduced);
+        E::reached(Failpoint::IndexIntroduced);
         self.fill_index(table, index)?;
-        P::reached(Place::IndexFilled);
+        E::reached(Failpoint::IndexFilled);
         let _changes = self.catalog.change();
         if table.is_dropped() {
             return Err(table.unknown());
@@ -76,7 +80,7 @@ impl<P: Protocol> Shared<P> {
         Ok(())
     }
 
-    fn clear_index(&self, table: &TableCore, index: &IndexCore) -> Result<()> {
+    fn clear_index(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) -> Result<()> {
         loop {
             let cleared = request::run(self, self.retries, &mut |_| (), |tx| {
                 table.check(&tx.inner)?;
@@ -90,7 +94,7 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    fn give_index_back_as_broken(&self, table: &TableCore, index: &IndexCore) {
+    fn give_index_back_as_broken(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) {
         let _changes = self.catalog.change();
         // A dropped table has dropped its indexes.
         if !table.is_dropped() {
@@ -105,7 +109,7 @@ impl<P: Protocol> Shared<P> {
 }
 
 /// Removes some of the entries, and says whether there were any.
-fn clear_batch<Raw: Read + Write>(inner: &mut Inner<'_, Raw>, index: &IndexCore) -> Result<bool> {
+fn clear_batch<Raw: Write>(inner: &mut Inner<'_, Raw>, index: &IndexCore<Raw::Store>) -> Result<bool> {
     let mut entries = Vec::with_capacity(BATCH_LEN);
     let scanned = inner.raw.scan(
         &index.store,

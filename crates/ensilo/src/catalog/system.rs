@@ -11,9 +11,9 @@
 
 use std::sync::Arc;
 
+use ensilo_engine::{Engine, Store, TableId};
 use ensilo_log::DEFINITION_TABLES;
 use ensilo_row::{ColumnType, Order, Schema, SchemaError, Value};
-use ensilo_txn::{Engine, Protocol, TableId};
 
 use super::{IndexCore, TableCore, new_store};
 use crate::dynamic::DynamicTable;
@@ -21,13 +21,13 @@ use crate::{Error, Result, Transaction};
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(crate) struct SystemTables {
-    tables: Arc<TableCore>,
-    indexes: Arc<TableCore>,
+pub(crate) struct SystemTables<E: Engine> {
+    tables: Arc<TableCore<E::Store>>,
+    indexes: Arc<TableCore<E::Store>>,
 }
 
-impl SystemTables {
-    pub(super) fn new<P: Protocol>(engine: &Engine<P>, database: u64) -> Result<Self> {
+impl<E: Engine> SystemTables<E> {
+    pub(super) fn new(engine: &E, database: u64) -> Result<Self> {
         let tables_schema = Schema::builder("ensilo.tables")
             .column("store", ColumnType::U32)
             .column("name", ColumnType::Text)
@@ -55,7 +55,7 @@ impl SystemTables {
         Ok(SystemTables { tables, indexes })
     }
 
-    pub(super) fn all(&self) -> [&Arc<TableCore>; 2] {
+    pub(super) fn all(&self) -> [&Arc<TableCore<E::Store>>; 2] {
         [&self.tables, &self.indexes]
     }
 
@@ -69,72 +69,72 @@ impl SystemTables {
     }
 
     /// Adds the rows of a new table.
-    pub(super) fn insert_table<P: Protocol>(
+    pub(super) fn insert_table(
         &self,
-        tx: &mut Transaction<'_, P>,
-        table: &TableCore,
-        indexes: &[Arc<IndexCore>],
+        tx: &mut Transaction<'_, E>,
+        table: &TableCore<E::Store>,
+        indexes: &[Arc<IndexCore<E::Store>>],
     ) -> Result<()> {
         let mut schema = Vec::new();
         table.schema.encode(&mut schema);
         let row = [table.store.id().0.into(), (*table.name).into(), schema.into()];
-        DynamicTable::<P>::new(Arc::clone(&self.tables)).insert(tx, &row)?;
+        DynamicTable::<E>::new(Arc::clone(&self.tables)).insert(tx, &row)?;
         indexes.iter().try_for_each(|index| self.insert_index(tx, table, index))
     }
 
     /// Adds the row of a new index.
-    pub(super) fn insert_index<P: Protocol>(
+    pub(super) fn insert_index(
         &self,
-        tx: &mut Transaction<'_, P>,
-        table: &TableCore,
-        index: &IndexCore,
+        tx: &mut Transaction<'_, E>,
+        table: &TableCore<E::Store>,
+        index: &IndexCore<E::Store>,
     ) -> Result<()> {
         let mut definition = Vec::new();
         alone(table, index).map_err(Error::from_schema)?.encode(&mut definition);
         let row =
             [table.store.id().0.into(), index.store.id().0.into(), (*index.name).into(), definition.into()];
-        DynamicTable::<P>::new(Arc::clone(&self.indexes)).insert(tx, &row).map(|_| ())
+        DynamicTable::<E>::new(Arc::clone(&self.indexes)).insert(tx, &row).map(|_| ())
     }
 
     /// Deletes the rows of a table and of its indexes.
-    pub(super) fn delete_table<P: Protocol>(
+    pub(super) fn delete_table(
         &self,
-        tx: &mut Transaction<'_, P>,
-        table: &TableCore,
+        tx: &mut Transaction<'_, E>,
+        table: &TableCore<E::Store>,
     ) -> Result<()> {
         let id: Value = table.store.id().0.into();
-        DynamicTable::<P>::new(Arc::clone(&self.tables)).delete(tx, std::slice::from_ref(&id))?;
-        let indexes = DynamicTable::<P>::new(Arc::clone(&self.indexes));
+        DynamicTable::<E>::new(Arc::clone(&self.tables)).delete(tx, std::slice::from_ref(&id))?;
+        let indexes = DynamicTable::<E>::new(Arc::clone(&self.indexes));
         let mut keys = Vec::new();
         indexes.scan().prefix(&[id])?.for_each(tx, |key, _| keys.push(key.to_vec()))?;
         keys.iter().try_for_each(|key| indexes.delete(tx, key).map(|_| ()))
     }
 
     /// Deletes the row of an index.
-    pub(super) fn delete_index<P: Protocol>(
+    pub(super) fn delete_index(
         &self,
-        tx: &mut Transaction<'_, P>,
-        table: &TableCore,
-        index: &IndexCore,
+        tx: &mut Transaction<'_, E>,
+        table: &TableCore<E::Store>,
+        index: &IndexCore<E::Store>,
     ) -> Result<()> {
         let key = [table.store.id().0.into(), index.store.id().0.into()];
-        DynamicTable::<P>::new(Arc::clone(&self.indexes)).delete(tx, &key).map(|_| ())
+        DynamicTable::<E>::new(Arc::clone(&self.indexes)).delete(tx, &key).map(|_| ())
     }
 }
 
 /// The table's schema with this one index.
-fn alone(table: &TableCore, index: &IndexCore) -> Result<Schema, SchemaError> {
+fn alone<S: Store>(table: &TableCore<S>, index: &IndexCore<S>) -> Result<Schema, SchemaError> {
     let names: Vec<_> = table.schema.indexes().iter().map(|index| index.name().to_owned()).collect();
     let bare = names.iter().fold((*table.schema).clone(), |schema, name| schema.without_index(name));
     bare.with_index(index.schema.clone())
 }
 
-fn system_table<P: Protocol>(
-    engine: &Engine<P>,
+fn system_table<E: Engine>(
+    engine: &E,
     database: u64,
     id: TableId,
     schema: Result<Schema, SchemaError>,
-) -> Result<Arc<TableCore>> {
+) -> Result<Arc<TableCore<E::Store>>> {
     let schema = schema.map_err(Error::from_schema)?;
     let name: Arc<str> = schema.name().into();
     Ok(Arc::new(TableCore::new(database, name, schema, new_store(engine, id)?)))

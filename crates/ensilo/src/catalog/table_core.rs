@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use ensilo_engine::{Read, Store};
 use ensilo_row::{IndexSchema, KEY_LEN_MAX, KeyBuf, ROW_LEN_MAX, Schema};
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::AtomicU64;
-use ensilo_txn::Store;
 
 use super::index_set::IndexSetCell;
 use crate::error::{BrokenIndex, DuplicateKey, MissingRow, Name, TooLong};
@@ -42,31 +42,31 @@ pub enum IndexState {
 }
 
 /// A table.
-pub(crate) struct TableCore {
+pub(crate) struct TableCore<S> {
     /// The database whose transactions may use the table; 0 once it was dropped.
     accepts: AtomicU64,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Arc<S>,
     /// The secondary indexes that writers keep.
-    pub(crate) indexes: IndexSetCell,
+    pub(crate) indexes: IndexSetCell<S>,
     pub(crate) name: Arc<str>,
     /// As it was created: indexes that were made later are not in it, and some that are may have been dropped.
     pub(crate) schema: Arc<Schema>,
 }
 
 /// A secondary index.
-pub(crate) struct IndexCore {
+pub(crate) struct IndexCore<S> {
     accepts: AtomicU64,
     /// Transactions that show this epoch, or later ones, may read the index: it is complete there.
     ready_from: AtomicU64,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Arc<S>,
     pub(crate) name: Arc<str>,
     pub(crate) schema: IndexSchema,
     /// Its place among the indexes that the table was created with; `None` for one that was made later.
     pub(crate) declared: Option<usize>,
 }
 
-impl TableCore {
-    pub(crate) fn new(database: u64, name: Arc<str>, schema: Schema, store: Arc<Store>) -> Self {
+impl<S: Store> TableCore<S> {
+    pub(crate) fn new(database: u64, name: Arc<str>, schema: Schema, store: Arc<S>) -> Self {
         TableCore {
             accepts: AtomicU64::new(database),
             store,
@@ -81,7 +81,7 @@ impl TableCore {
     /// # Errors
     /// [`Error::UnknownTable`] when it was dropped or belongs to another database.
     #[inline(always)]
-    pub(crate) fn check<Raw>(&self, transaction: &Inner<'_, Raw>) -> Result<()> {
+    pub(crate) fn check<Raw: Read>(&self, transaction: &Inner<'_, Raw>) -> Result<()> {
         // Relaxed: who misses the drop is told so by the store itself, and retries.
         if self.accepts.load(Ordering::Relaxed) == transaction.local.database {
             return Ok(());
@@ -116,7 +116,7 @@ impl TableCore {
     }
 
     #[cold]
-    pub(crate) fn duplicate(&self, index: Option<&IndexCore>, key: &[u8]) -> Error {
+    pub(crate) fn duplicate(&self, index: Option<&IndexCore<S>>, key: &[u8]) -> Error {
         let index = index.map(|index| Arc::clone(&index.name));
         Error::DuplicateKey(DuplicateKey::new(Arc::clone(&self.name), index, key))
     }
@@ -132,14 +132,9 @@ impl TableCore {
     }
 }
 
-impl IndexCore {
+impl<S: Store> IndexCore<S> {
     /// An index that no transaction reads yet.
-    pub(crate) fn new(
-        database: u64,
-        schema: IndexSchema,
-        store: Arc<Store>,
-        declared: Option<usize>,
-    ) -> Self {
+    pub(crate) fn new(database: u64, schema: IndexSchema, store: Arc<S>, declared: Option<usize>) -> Self {
         IndexCore {
             accepts: AtomicU64::new(database),
             ready_from: AtomicU64::new(BUILDING),
@@ -156,7 +151,7 @@ impl IndexCore {
     /// [`Error::UnknownIndex`] when it was dropped or belongs to another database, [`Error::IndexNotReady`],
     /// [`Error::IndexBroken`].
     #[inline]
-    pub(crate) fn check<Raw>(&self, table: &TableCore, transaction: &Inner<'_, Raw>) -> Result<()> {
+    pub(crate) fn check<Raw: Read>(&self, table: &TableCore<S>, transaction: &Inner<'_, Raw>) -> Result<()> {
         if self.accepts.load(Ordering::Relaxed) != transaction.local.database {
             return Err(Error::UnknownIndex(Name::new(&*self.name)));
         }
@@ -233,7 +228,7 @@ fn key_too_long(name: &Arc<str>, len_bytes: usize) -> Error {
     Error::KeyTooLong(TooLong::new(Arc::clone(name), len_bytes, KEY_LEN_MAX))
 }
 
-impl fmt::Debug for TableCore {
+impl<S: Store> fmt::Debug for TableCore<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table")
             .field("name", &self.name)
@@ -242,7 +237,7 @@ impl fmt::Debug for TableCore {
     }
 }
 
-impl fmt::Debug for IndexCore {
+impl<S: Store> fmt::Debug for IndexCore<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Index")
             .field("name", &self.name)

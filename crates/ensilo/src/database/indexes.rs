@@ -1,12 +1,12 @@
 //! Secondary indexes: created, rebuilt and dropped while others use the table.
 
+use ensilo_engine::Engine;
 use ensilo_row::{IndexSchema, Order};
-use ensilo_txn::Protocol;
 
 use super::Database;
 use crate::{Error, Result};
 
-impl<P: Protocol> Database<P> {
+impl<E: Engine> Database<E> {
     /// Creates an index over these columns of a table while others use it; returns when it can be read.
     ///
     /// Waits for the transactions under way to end, then adds the entries of the rows that are there. From the beginning on, a

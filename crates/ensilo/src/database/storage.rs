@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ensilo_txn::{Epoch, Protocol};
+use ensilo_engine::Engine;
+use ensilo_epoch::Epoch;
 
 use super::Database;
 use crate::durable::{Backup, Checkpoint};
 use crate::{Error, Result, Ticket};
 
-impl<P: Protocol> Database<P> {
+impl<E: Engine> Database<E> {
     /// Makes a checkpoint now, and removes the log files that are not needed any more because of it. Checkpoints are made by themselves,
     /// see [`Options::checkpoint_interval`](crate::Options::checkpoint_interval); one that is under way is waited for.
     ///
@@ -18,7 +19,7 @@ impl<P: Protocol> Database<P> {
     pub fn checkpoint(&self) -> Result<Checkpoint> {
         self.check_open()?;
         let durable = self.shared.written()?;
-        durable.checkpoint(&self.shared.engine)
+        durable.checkpoint(&*self.shared.engine)
     }
 
     /// Copies the database to the directory `target`, which is empty or missing and lies in no database, while transactions go on. The copy is
@@ -52,7 +53,7 @@ impl<P: Protocol> Database<P> {
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<Backup> {
         self.check_open()?;
         let durable = self.shared.written()?;
-        durable.backup::<P>(target.as_ref(), self.shared.engine.statistics().memory.live_bytes)
+        durable.backup::<E>(target.as_ref(), self.shared.engine.statistics().memory.live_bytes)
     }
 
     /// The last epoch up to which everything is stored; `None` for a database in memory. It never falls.

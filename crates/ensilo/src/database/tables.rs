@@ -1,7 +1,7 @@
 //! Tables: created, opened, listed and dropped.
 
+use ensilo_engine::{Engine, Store};
 use ensilo_row::{Row, Schema};
-use ensilo_txn::Protocol;
 
 use super::Database;
 use crate::catalog::TableCore;
@@ -9,13 +9,13 @@ use crate::dynamic::DynamicTable;
 use crate::error::SchemaMismatch;
 use crate::{Error, Result, Table};
 
-impl<P: Protocol> Database<P> {
+impl<E: Engine> Database<E> {
     /// Creates the table that the row type `T` describes, with its indexes.
     ///
     /// # Errors
     /// [`Error::TableExists`]; [`Error::NestedRequest`] inside a request or while this thread holds an interactive
     /// transaction; [`Error::OutOfMemory`], [`Error::Closed`]. Nothing has changed then. [`Error::LogFailed`] as [`Database::transact`].
-    pub fn create_table<T: Row>(&self) -> Result<Table<T, P>> {
+    pub fn create_table<T: Row>(&self) -> Result<Table<T, E>> {
         self.shared.create_table(T::schema().clone()).map(Table::new)
     }
 
@@ -23,7 +23,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     /// As [`Database::create_table`]; [`Error::InvalidSchema`] when the name cannot be a table's.
-    pub fn create_table_named<T: Row>(&self, name: &str) -> Result<Table<T, P>> {
+    pub fn create_table_named<T: Row>(&self, name: &str) -> Result<Table<T, E>> {
         let schema = T::schema().renamed(name).map_err(Error::from_schema)?;
         self.shared.create_table(schema).map(Table::new)
     }
@@ -32,7 +32,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     /// As [`Database::create_table`]; [`Error::InvalidSchema`] when its name is the system's.
-    pub fn create_dynamic_table(&self, schema: Schema) -> Result<DynamicTable<P>> {
+    pub fn create_dynamic_table(&self, schema: Schema) -> Result<DynamicTable<E>> {
         self.shared.create_table(schema).map(DynamicTable::new)
     }
 
@@ -41,7 +41,7 @@ impl<P: Protocol> Database<P> {
     /// # Errors
     /// [`Error::UnknownTable`]; [`Error::SchemaMismatch`] when columns or primary key differ, or an index that `T`
     /// declares is missing or defined otherwise; [`Error::Closed`].
-    pub fn open_table<T: Row>(&self) -> Result<Table<T, P>> {
+    pub fn open_table<T: Row>(&self) -> Result<Table<T, E>> {
         self.open_table_named(T::schema().name())
     }
 
@@ -49,7 +49,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     /// As [`Database::open_table`].
-    pub fn open_table_named<T: Row>(&self, name: &str) -> Result<Table<T, P>> {
+    pub fn open_table_named<T: Row>(&self, name: &str) -> Result<Table<T, E>> {
         let core = self.table_core(name)?;
         check_schema(&core, T::schema())?;
         Ok(Table::new(core))
@@ -59,7 +59,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::Closed`].
-    pub fn open_dynamic_table(&self, name: &str) -> Result<DynamicTable<P>> {
+    pub fn open_dynamic_table(&self, name: &str) -> Result<DynamicTable<E>> {
         self.table_core(name).map(DynamicTable::new)
     }
 
@@ -93,7 +93,7 @@ impl<P: Protocol> Database<P> {
 }
 
 /// Compares the schema of a row type with that of the table as it is.
-fn check_schema(core: &TableCore, wanted: &Schema) -> Result<()> {
+fn check_schema<S: Store>(core: &TableCore<S>, wanted: &Schema) -> Result<()> {
     let differs =
         |difference: String| Err(Error::SchemaMismatch(SchemaMismatch::new(&core.name, difference)));
     let stored = core.current_schema();

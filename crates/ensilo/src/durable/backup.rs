@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use ensilo_log::{BackedUp, DatabaseFiles, Log, OpenError};
 
-use ensilo_txn::{Place, Protocol};
+use ensilo_engine::{Engine, Failpoint};
 
 use super::Durable;
 use super::checkpointer::Checkpointer;
@@ -32,23 +32,23 @@ pub struct Backup {
 
 impl Durable {
     /// Copies the database as it is on disk to `target`.
-    pub(crate) fn backup<P: Protocol>(&self, target: &Path, live_bytes: u64) -> Result<Backup> {
+    pub(crate) fn backup<E: Engine>(&self, target: &Path, live_bytes: u64) -> Result<Backup> {
         self.checkpointer.with_files(|files| {
             let start = Instant::now();
-            let BackedUp { durable_epoch, files, bytes } = self.copy::<P>(files, target, live_bytes)?;
+            let BackedUp { durable_epoch, files, bytes } = self.copy::<E>(files, target, live_bytes)?;
             Ok(Backup { durable_epoch: durable_epoch.get(), files, bytes, duration: start.elapsed() })
         })
     }
 
-    fn copy<P: Protocol>(&self, files: &DatabaseFiles, target: &Path, live_bytes: u64) -> Result<BackedUp> {
+    fn copy<E: Engine>(&self, files: &DatabaseFiles, target: &Path, live_bytes: u64) -> Result<BackedUp> {
         let Durable { log, checkpointer, .. } = self;
         let pace = pace(checkpointer, log, live_bytes);
         // What was acknowledged before the call is durable by now, and the failure of a log does not take it back.
         let durable_epoch = log.durable_epoch();
-        P::reached(Place::BackupBegun);
+        E::reached(Failpoint::BackupBegun);
         let copied = files.backup(target, durable_epoch, &mut |bytes| {
             pace.keep(bytes);
-            P::reached(Place::BackupBytesCopied);
+            E::reached(Failpoint::BackupBytesCopied);
             if checkpointer.is_stopped() { Err(closing()) } else { Ok(()) }
         });
         copied.map_err(|error| match checkpointer.is_stopped() {

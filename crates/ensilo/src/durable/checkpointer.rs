@@ -17,13 +17,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ensilo_disk::Disk;
+use ensilo_engine::{Engine, Failpoint};
 use ensilo_epoch::Epoch;
 use ensilo_log::{
     CheckpointPlace, CheckpointWriterOptions, DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint, Log,
     OpenError, WrittenParts,
 };
 use ensilo_sync::sync;
-use ensilo_txn::{Engine, Place, Protocol};
 
 use super::condition::{Condition, EventHook};
 use super::options::CheckpointOptions;
@@ -150,17 +150,12 @@ impl Checkpointer {
     ///
     /// # Errors
     /// [`Error::CheckpointFailed`], [`Error::LogFailed`], [`Error::Closed`].
-    pub(crate) fn checkpoint<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Result<Checkpoint> {
+    pub(crate) fn checkpoint<E: Engine>(&self, engine: &E, log: &Log) -> Result<Checkpoint> {
         self.checkpoint_within(self.options.interval / 2, engine, log)
     }
 
     /// Makes a checkpoint that takes about so long, if that is not too slow or too fast for the options.
-    fn checkpoint_within<P: Protocol>(
-        &self,
-        within: Duration,
-        engine: &Engine<P>,
-        log: &Log,
-    ) -> Result<Checkpoint> {
+    fn checkpoint_within<E: Engine>(&self, within: Duration, engine: &E, log: &Log) -> Result<Checkpoint> {
         let mut files = self.lock_files();
         let files = files.as_mut().ok_or(Error::Closed)?;
         self.counters.is_under_way.store(true, Ordering::Relaxed);
@@ -177,20 +172,20 @@ impl Checkpointer {
         made
     }
 
-    fn make<P: Protocol>(
+    fn make<E: Engine>(
         &self,
         files: &mut DatabaseFiles,
         pace: Pace,
-        engine: &Engine<P>,
+        engine: &E,
         log: &Log,
     ) -> Result<Checkpoint> {
         let start = Instant::now();
         let begin_epoch = self.begin(engine, log)?;
-        P::reached(Place::CheckpointBegun);
+        E::reached(Failpoint::CheckpointBegun);
         let place = files.begin_checkpoint(begin_epoch).map_err(failed)?;
         match self.write_and_install(files, place.clone(), pace, engine, log) {
             Ok(installed) => {
-                P::reached(Place::CheckpointInstalled);
+                E::reached(Failpoint::CheckpointInstalled);
                 let made = Checkpoint::new(&installed, start.elapsed());
                 self.counters.last_bytes.store(made.bytes, Ordering::Relaxed);
                 self.counters.last_milliseconds.store(made.duration.as_millis() as u64, Ordering::Relaxed);
@@ -218,7 +213,7 @@ impl Checkpointer {
     }
 
     /// Chooses `e_l`, and waits until all commits of earlier epochs are complete.
-    fn begin<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Result<Epoch> {
+    fn begin<E: Engine>(&self, engine: &E, log: &Log) -> Result<Epoch> {
         self.check_running(log)?;
         let epochs = engine.epochs();
         log.set_full_rows_before(Epoch::MAX);
@@ -234,16 +229,16 @@ impl Checkpointer {
         Ok(begin)
     }
 
-    fn write_and_install<P: Protocol>(
+    fn write_and_install<E: Engine>(
         &self,
         files: &mut DatabaseFiles,
         place: CheckpointPlace,
         pace: Pace,
-        engine: &Engine<P>,
+        engine: &E,
         log: &Log,
     ) -> Result<InstalledCheckpoint> {
         let written = self.write(&place, pace, engine, log)?;
-        P::reached(Place::CheckpointWritten);
+        E::reached(Failpoint::CheckpointWritten);
         let end_epoch = engine.epochs().global_epoch();
         log.wait_durable(end_epoch).map_err(Error::from_log)?;
         let finished = FinishedCheckpoint { place, end_epoch, written };
@@ -251,11 +246,11 @@ impl Checkpointer {
         installed.map_err(|error| failed(give_up_if_taken_over(error, log)))
     }
 
-    fn write<P: Protocol>(
+    fn write<E: Engine>(
         &self,
         place: &CheckpointPlace,
         pace: Pace,
-        engine: &Engine<P>,
+        engine: &E,
         log: &Log,
     ) -> Result<Vec<WrittenParts>> {
         let checkpointers = self.options.threads;
@@ -277,12 +272,12 @@ impl Checkpointer {
         Walk::new(engine, place, checkpointers as usize, pace, check).write(first, others, copies)
     }
 
-    fn pace<P: Protocol>(&self, within: Duration, engine: &Engine<P>) -> Pace {
+    fn pace<E: Engine>(&self, within: Duration, engine: &E) -> Pace {
         Pace::new(self.options.bytes_per_second(self.expected_bytes(engine), within))
     }
 
     /// About how many bytes the next checkpoint will have.
-    fn expected_bytes<P: Protocol>(&self, engine: &Engine<P>) -> u64 {
+    fn expected_bytes<E: Engine>(&self, engine: &E) -> u64 {
         match self.counters.last_bytes.load(Ordering::Relaxed) {
             // About half of what memory takes are keys and rows.
             0 => engine.statistics().memory.live_bytes / 2,
@@ -291,7 +286,7 @@ impl Checkpointer {
     }
 
     /// How it is with the room on the disks.
-    fn room<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Room {
+    fn room<E: Engine>(&self, engine: &E, log: &Log) -> Room {
         let free_bytes = |directory: &PathBuf| self.disk.free_bytes(directory).ok().flatten();
         Room {
             is_log_short: log.shortage().is_some(),
@@ -330,7 +325,7 @@ impl Checkpointer {
     }
 
     /// Makes checkpoints when they are due, notes how far everything is stored, and reports what happens, until stopped.
-    pub(super) fn run<P: Protocol>(&self, engine: &Engine<P>, log: &Log) {
+    pub(super) fn run<E: Engine>(&self, engine: &E, log: &Log) {
         let mut schedule = Schedule::new(self.options, log.statistics().written_bytes, self.is_overdue());
         let mut noted = Instant::now();
         loop {
@@ -376,7 +371,7 @@ impl Checkpointer {
     }
 
     /// Makes the last checkpoint, when all commits have ended.
-    pub(super) fn make_last<P: Protocol>(&self, engine: &Engine<P>, log: &Log) -> Result<()> {
+    pub(super) fn make_last<E: Engine>(&self, engine: &E, log: &Log) -> Result<()> {
         self.is_stopped.store(false, Ordering::Relaxed);
         // Nobody is held up by it any more.
         self.checkpoint_within(Duration::ZERO, engine, log).map(|_| ())

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ensilo_disk::Disk;
+use ensilo_engine::Engine;
 use ensilo_epoch::Epoch;
 use ensilo_log::{Log, LogStatistics, ReadOnlyFiles};
-use ensilo_txn::Protocol;
 
 use super::checkpointer::CheckpointStatistics;
 use super::statistics::{DurabilityStatistics, RecoveryStatistics};
@@ -27,16 +27,16 @@ pub(crate) struct ReadOnly {
 }
 
 /// Opens the database in `directory` for reading alone.
-pub(crate) fn open_read_only<P: Protocol>(
+pub(crate) fn open_read_only<E: Engine>(
     options: Options,
     disk: Arc<dyn Disk>,
     directory: PathBuf,
-) -> Result<Shared<P>> {
+) -> Result<Shared<E>> {
     let files = ensilo_log::inspect_read_only(&disk, &directory).map_err(open_failed)?;
     let mut engine_options = options.engine_options();
     engine_options.epochs.first_epoch = Epoch::new(files.found().largest_epoch().get() + 1);
     check_epochs(&engine_options.epochs)?;
-    let shared = Shared::new(options, engine_options)?;
+    let shared = Shared::<E>::new(options, engine_options)?;
     let recovery = recover(&shared, files.found(), &directory)?;
     let read_only = ReadOnly {
         log: Log::read_only(disk, Arc::clone(shared.engine.epochs())),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
+use ensilo_engine::{Engine, Failpoint, KeyRange, Store, StoredRow};
 use ensilo_log::{CheckpointPlace, CheckpointWriter, DEFINITION_TABLES, WrittenParts};
-use ensilo_txn::{CheckpointRecord, Engine, KeyRange, Place, Protocol, Store};
 
 use super::checkpointer::io_failed;
 use super::pace::Pace;
@@ -21,14 +21,14 @@ use crate::Result;
 const RANGES_PER_CHECKPOINTER: usize = 8;
 
 /// What the checkpointers of one checkpoint share.
-pub(super) struct Walk<'w, P: Protocol, C> {
-    engine: &'w Engine<P>,
+pub(super) struct Walk<'w, E: Engine, C> {
+    engine: &'w E,
     place: &'w CheckpointPlace,
     pace: Pace,
     /// The tables that are written twice.
-    definitions: Vec<Arc<Store>>,
+    definitions: Vec<Arc<E::Store>>,
     /// The others, in ranges.
-    ranges: Vec<(Arc<Store>, KeyRange)>,
+    ranges: Vec<(Arc<E::Store>, KeyRange)>,
     /// The next of the ranges.
     next: AtomicUsize,
     /// Bytes that were written to files.
@@ -40,9 +40,9 @@ pub(super) struct Walk<'w, P: Protocol, C> {
 }
 
 // Relaxed, in all of this: the numbers need only be right; what the checkpointers wrote is passed on when they are joined.
-impl<'w, P: Protocol, C: Fn(u64) -> Result<()> + Sync> Walk<'w, P, C> {
+impl<'w, E: Engine, C: Fn(u64) -> Result<()> + Sync> Walk<'w, E, C> {
     pub(super) fn new(
-        engine: &'w Engine<P>,
+        engine: &'w E,
         place: &'w CheckpointPlace,
         checkpointers: usize,
         pace: Pace,
@@ -121,14 +121,14 @@ impl<'w, P: Protocol, C: Fn(u64) -> Result<()> + Sync> Walk<'w, P, C> {
     fn write_range(
         &self,
         writers: &mut [&mut CheckpointWriter],
-        store: &Store,
+        store: &E::Store,
         range: &KeyRange,
     ) -> Result<()> {
         let bytes =
             |writers: &[&mut CheckpointWriter]| writers.iter().map(|writer| writer.bytes()).sum::<u64>();
         let mut before = bytes(writers);
         let outcome = RefCell::new((Ok(()), writers));
-        let each = |record: CheckpointRecord<'_>| {
+        let each = |record: StoredRow<'_>| {
             let (outcome, writers) = &mut *outcome.borrow_mut();
             let (table, tid) = (store.id().0, record.tid.get());
             *outcome = writers
@@ -140,7 +140,7 @@ impl<'w, P: Protocol, C: Fn(u64) -> Result<()> + Sync> Walk<'w, P, C> {
             flow(outcome)
         };
         let pause = || {
-            P::reached(Place::CheckpointRowsWalked);
+            E::reached(Failpoint::CheckpointRowsWalked);
             let (outcome, writers) = &mut *outcome.borrow_mut();
             let more = bytes(writers) - before;
             before += more;

@@ -4,8 +4,9 @@ use std::fmt;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
+use crate::Silo;
+use ensilo_engine::{Direction, Engine, ReadOf, Store};
 use ensilo_row::{KeyBuf, Malformed, RowError, Value};
-use ensilo_txn::{Direction, Protocol, Read, Silo};
 
 use super::{DynamicTable, decode_columns};
 use crate::catalog::IndexCore;
@@ -24,9 +25,9 @@ const BATCH_LEN: usize = 128;
 /// Bounds and prefixes are values of the first columns of the primary key or, after [`DynamicScan::by_index`], of the index and
 /// then of those columns of the primary key that the index does not have; a bound stands for all keys that begin with it.
 #[must_use = "a scan does nothing until it is run in a transaction"]
-pub struct DynamicScan<'h, P: Protocol = Silo> {
-    table: &'h DynamicTable<P>,
-    index: Option<Arc<IndexCore>>,
+pub struct DynamicScan<'h, E: Engine = Silo> {
+    table: &'h DynamicTable<E>,
+    index: Option<Arc<IndexCore<E::Store>>>,
     bounds: Bounds,
     /// Bounds that go on into the primary key, where the entries of a unique index do not: those of the entries within `bounds`
     /// that the scan gives.
@@ -36,9 +37,9 @@ pub struct DynamicScan<'h, P: Protocol = Silo> {
     columns: Option<Vec<usize>>,
 }
 
-impl<P: Protocol> DynamicTable<P> {
+impl<E: Engine> DynamicTable<E> {
     /// A scan of all rows.
-    pub fn scan(&self) -> DynamicScan<'_, P> {
+    pub fn scan(&self) -> DynamicScan<'_, E> {
         DynamicScan {
             table: self,
             index: None,
@@ -51,7 +52,7 @@ impl<P: Protocol> DynamicTable<P> {
     }
 }
 
-impl<P: Protocol> DynamicScan<'_, P> {
+impl<E: Engine> DynamicScan<'_, E> {
     /// In the order of this index, and with bounds that are given after this call in its columns.
     ///
     /// # Errors
@@ -116,7 +117,7 @@ impl<P: Protocol> DynamicScan<'_, P> {
     /// [`Error::IndexBroken`].
     pub fn for_each<'t, F: ScanFlow>(
         self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(&[Value], &[Value]) -> F,
     ) -> Result<()> {
         let inner = tx.inner();
@@ -139,7 +140,7 @@ impl<P: Protocol> DynamicScan<'_, P> {
     ///
     /// # Errors
     /// As [`DynamicScan::for_each`].
-    pub fn collect<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Vec<Vec<Value>>> {
+    pub fn collect<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Vec<Vec<Value>>> {
         let mut rows = Vec::new();
         self.for_each(tx, |_, columns| rows.push(columns.to_vec()))?;
         Ok(rows)
@@ -147,7 +148,7 @@ impl<P: Protocol> DynamicScan<'_, P> {
 
     fn run_primary(
         self,
-        inner: &mut Inner<'_, impl Read>,
+        inner: &mut Inner<'_, impl ReadOf<E>>,
         each: &mut impl FnMut(&[Value], &[Value]) -> ControlFlow<()>,
     ) -> Result<()> {
         let Some(bounds) = self.bounds.as_slices() else { return Ok(()) };
@@ -167,8 +168,8 @@ impl<P: Protocol> DynamicScan<'_, P> {
 
     fn run_index(
         mut self,
-        inner: &mut Inner<'_, impl Read>,
-        index: &IndexCore,
+        inner: &mut Inner<'_, impl ReadOf<E>>,
+        index: &IndexCore<E::Store>,
         each: &mut impl FnMut(&[Value], &[Value]) -> ControlFlow<()>,
     ) -> Result<()> {
         let mut entries: Vec<(KeyBuf, KeyBuf)> = Vec::new();
@@ -209,7 +210,7 @@ impl<P: Protocol> DynamicScan<'_, P> {
     }
 
     /// Whether the scan gives the row of an entry within `bounds`.
-    fn is_within(&self, index: &IndexCore, entry_key: &KeyBuf, key: &KeyBuf) -> bool {
+    fn is_within(&self, index: &IndexCore<E::Store>, entry_key: &KeyBuf, key: &KeyBuf) -> bool {
         let Some(within) = &self.within else { return true };
         let mut full = entry_key.clone();
         whole(self.table.core.schema.complete_index_key(&index.schema, key.as_bytes(), &mut full));
@@ -218,8 +219,8 @@ impl<P: Protocol> DynamicScan<'_, P> {
 
     fn look_up(
         &self,
-        inner: &mut Inner<'_, impl Read>,
-        index: &IndexCore,
+        inner: &mut Inner<'_, impl ReadOf<E>>,
+        index: &IndexCore<E::Store>,
         key: &KeyBuf,
     ) -> Result<(Vec<Value>, Vec<Value>)> {
         let store = &self.table.core.store;
@@ -284,7 +285,7 @@ fn cut(bound: Bound<&[Value]>, columns: usize) -> Bound<&[Value]> {
     }
 }
 
-impl<P: Protocol> fmt::Debug for DynamicScan<'_, P> {
+impl<E: Engine> fmt::Debug for DynamicScan<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DynamicScan")
             .field("table", &self.table)

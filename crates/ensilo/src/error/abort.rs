@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-pub use ensilo_txn::AbortReason;
-use ensilo_txn::TableId;
+pub use ensilo_engine::AbortReason;
+use ensilo_engine::TableId;
 
 /// Why and where a transaction was undone.
 #[derive(Clone, Debug)]
@@ -12,13 +12,13 @@ pub struct Abort(Box<Place>);
 
 #[derive(Clone, Debug)]
 struct Place {
-    raw: ensilo_txn::Abort,
+    raw: ensilo_engine::Abort,
     table: Option<Arc<str>>,
 }
 
 impl Abort {
     #[cold]
-    pub(crate) fn new(raw: ensilo_txn::Abort) -> Self {
+    pub(crate) fn new(raw: ensilo_engine::Abort) -> Self {
         Abort(Box::new(Place { raw, table: None }))
     }
 

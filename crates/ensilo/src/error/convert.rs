@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use ensilo_engine::{AbortReason, TableId};
 use ensilo_log::LogError;
 use ensilo_row::{KEY_LEN_MAX, ROW_LEN_MAX, RowError, SchemaError};
-use ensilo_txn::{AbortReason, TableId};
 
 use super::{Abort, Error, Name, TooLong, WrongType};
 use crate::row_words::is_damaged;
@@ -12,7 +12,7 @@ use crate::row_words::is_damaged;
 impl Error {
     /// A transaction that the engine has undone.
     #[cold]
-    pub(crate) fn from_raw(abort: ensilo_txn::Abort) -> Self {
+    pub(crate) fn from_raw(abort: ensilo_engine::Abort) -> Self {
         match abort.reason() {
             AbortReason::OutOfMemory => Error::OutOfMemory(Abort::new(abort)),
             AbortReason::TransactionTooLarge => Error::TransactionTooLarge(Abort::new(abort)),
@@ -59,7 +59,7 @@ impl Error {
 impl Abort {
     /// The memory limit was reached outside of a transaction.
     pub(crate) fn out_of_memory(table: TableId) -> Self {
-        Abort::new(ensilo_txn::Abort::new(AbortReason::OutOfMemory, table, &[]))
+        Abort::new(ensilo_engine::Abort::new(AbortReason::OutOfMemory, table, &[]))
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn a_transaction_that_is_too_large_has_an_error_of_its_own_with_its_limits_and_the_way_out() {
         let error =
-            Error::from_raw(ensilo_txn::Abort::new(AbortReason::TransactionTooLarge, TableId::NONE, &[]));
+            Error::from_raw(ensilo_engine::Abort::new(AbortReason::TransactionTooLarge, TableId::NONE, &[]));
         assert!(matches!(error, Error::TransactionTooLarge(_)) && !error.is_retryable());
         assert_eq!(
             error.to_string(),

@@ -2,8 +2,8 @@
 
 use std::ops::{Bound, ControlFlow, RangeBounds};
 
+use ensilo_engine::KeyBounds;
 use ensilo_row::KeyBuf;
-use ensilo_txn::KeyBounds;
 
 /// A range of encoded keys.
 #[derive(Clone, Debug)]

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use crate::Silo;
+use ensilo_engine::{Engine, Read, ReadOf};
 use ensilo_row::{Columns, Key, KeyBuf, Row};
-use ensilo_txn::{Protocol, Read, Silo};
 
 use super::Table;
 use crate::error::WrongType;
@@ -30,17 +31,17 @@ use crate::{Error, Result, Transaction};
 /// # Errors
 /// Every method may return the errors of every statement, see [`Table`], and
 /// [`Error::MissingRow`] when this transaction has deleted the row meanwhile.
-pub struct Found<'h, 't, T: Row, P: Protocol = Silo> {
-    table: &'h Table<T, P>,
+pub struct Found<'h, 't, T: Row, E: Engine = Silo> {
+    table: &'h Table<T, E>,
     key: T::Key,
-    raw: ensilo_txn::Found,
+    raw: E::Found,
     /// Invariant: fits one transaction.
     brand: PhantomData<fn(&'t ()) -> &'t ()>,
 }
 
-impl<'h, 't, T: Row, P: Protocol> Found<'h, 't, T, P> {
+impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     #[inline(always)]
-    pub(super) fn new(table: &'h Table<T, P>, key: T::Key, raw: ensilo_txn::Found) -> Self {
+    pub(super) fn new(table: &'h Table<T, E>, key: T::Key, raw: E::Found) -> Self {
         Found { table, key, raw, brand: PhantomData }
     }
 
@@ -56,7 +57,7 @@ impl<'h, 't, T: Row, P: Protocol> Found<'h, 't, T, P> {
     /// # Errors
     /// See [`Found`].
     #[inline]
-    pub fn row(&self, tx: &mut impl ReadTransaction<'t, P>) -> Result<T> {
+    pub fn row(&self, tx: &mut impl ReadTransaction<'t, E>) -> Result<T> {
         self.columns(tx)
     }
 
@@ -65,7 +66,7 @@ impl<'h, 't, T: Row, P: Protocol> Found<'h, 't, T, P> {
     /// # Errors
     /// See [`Found`].
     #[inline]
-    pub fn columns<C: Columns<T>>(&self, tx: &mut impl ReadTransaction<'t, P>) -> Result<C> {
+    pub fn columns<C: Columns<T>>(&self, tx: &mut impl ReadTransaction<'t, E>) -> Result<C> {
         let inner = tx.inner();
         let raw = self.current(inner)?;
         match inner.raw.read(raw, |row| C::decode(&self.key, &RowWords(row))) {
@@ -83,7 +84,7 @@ impl<'h, 't, T: Row, P: Protocol> Found<'h, 't, T, P> {
     #[inline]
     pub fn update<C: Columns<T>>(
         &self,
-        tx: &mut Transaction<'t, P>,
+        tx: &mut Transaction<'t, E>,
         change: impl FnOnce(&mut C),
     ) -> Result<()> {
         let inner = &mut tx.inner;
@@ -96,7 +97,7 @@ impl<'h, 't, T: Row, P: Protocol> Found<'h, 't, T, P> {
     /// # Errors
     /// As [`Found::update`].
     #[inline]
-    pub fn set<C: Columns<T>>(&self, tx: &mut Transaction<'t, P>, columns: C) -> Result<()> {
+    pub fn set<C: Columns<T>>(&self, tx: &mut Transaction<'t, E>, columns: C) -> Result<()> {
         let inner = &mut tx.inner;
         let raw = self.current(inner)?;
         self.table.set_found(inner, &self.key, raw, &columns)
@@ -106,7 +107,7 @@ impl<'h, 't, T: Row, P: Protocol> Found<'h, 't, T, P> {
     ///
     /// # Errors
     /// As [`Found::update`].
-    pub fn replace(&self, tx: &mut Transaction<'t, P>, row: &T) -> Result<()> {
+    pub fn replace(&self, tx: &mut Transaction<'t, E>, row: &T) -> Result<()> {
         let inner = &mut tx.inner;
         let raw = self.current(inner)?;
         refuse_other_key::<T, T>(row, &self.key)?;
@@ -118,7 +119,7 @@ impl<'h, 't, T: Row, P: Protocol> Found<'h, 't, T, P> {
     /// # Errors
     /// See [`Found`].
     #[inline]
-    pub fn delete(self, tx: &mut Transaction<'t, P>) -> Result<()> {
+    pub fn delete(self, tx: &mut Transaction<'t, E>) -> Result<()> {
         let inner = &mut tx.inner;
         let raw = self.current(inner)?;
         let key = self.table.encode(&self.key)?;
@@ -127,13 +128,13 @@ impl<'h, 't, T: Row, P: Protocol> Found<'h, 't, T, P> {
 
     /// The engine's handle, unless this transaction has deleted the row since.
     #[inline(always)]
-    fn current<Raw: Read>(&self, inner: &mut Inner<'_, Raw>) -> Result<ensilo_txn::Found> {
+    fn current<Raw: ReadOf<E>>(&self, inner: &mut Inner<'_, Raw>) -> Result<E::Found> {
         self.table.core.check(inner)?;
         if inner.may_have_deleted_in(&self.table.core.store) { self.find_again(inner) } else { Ok(self.raw) }
     }
 
     #[cold]
-    fn find_again<Raw: Read>(&self, inner: &mut Inner<'_, Raw>) -> Result<ensilo_txn::Found> {
+    fn find_again<Raw: ReadOf<E>>(&self, inner: &mut Inner<'_, Raw>) -> Result<E::Found> {
         let key = self.table.encode(&self.key)?;
         match inner.raw.find(&self.table.core.store, key.as_bytes()) {
             Ok(Some(found)) => Ok(found),
@@ -161,7 +162,7 @@ fn key_changed<T: Row>() -> Error {
     Error::WrongType(WrongType::new(&names, problem))
 }
 
-impl<T: Row, P: Protocol> fmt::Debug for Found<'_, '_, T, P> {
+impl<T: Row, E: Engine> fmt::Debug for Found<'_, '_, T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut bytes = KeyBuf::new();
         self.key.encode(&mut bytes);

@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
+use crate::Silo;
+use ensilo_engine::Engine;
 use ensilo_row::{Key, KeyBuf, KeyPrefix, Row};
-use ensilo_txn::{Protocol, Silo};
 
 use super::{Bounds, IndexScan, Table};
 use crate::catalog::IndexCore;
@@ -19,19 +20,19 @@ use crate::{Error, Result};
 ///
 /// The engine keeps it with every write to the table. A look-up through it takes two descents, one in the index and one in the
 /// table; the latter are made in batches.
-pub struct Index<T: Row, K: Key, P: Protocol = Silo> {
-    pub(super) table: Table<T, P>,
-    pub(super) core: Arc<IndexCore>,
+pub struct Index<T: Row, K: Key, E: Engine = Silo> {
+    pub(super) table: Table<T, E>,
+    pub(super) core: Arc<IndexCore<E::Store>>,
     keys: PhantomData<fn(K) -> K>,
 }
 
-impl<T: Row, P: Protocol> Table<T, P> {
+impl<T: Row, E: Engine> Table<T, E> {
     /// The index of this name.
     ///
     /// # Errors
     /// [`Error::UnknownTable`] when the table was dropped, [`Error::UnknownIndex`];
     /// [`Error::SchemaMismatch`] when `K` are not the types of its columns.
-    pub fn index<K: Key>(&self, name: &str) -> Result<Index<T, K, P>> {
+    pub fn index<K: Key>(&self, name: &str) -> Result<Index<T, K, E>> {
         if self.core.is_dropped() {
             return Err(self.core.unknown());
         }
@@ -41,7 +42,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
         Ok(Index { table: self.clone(), core, keys: PhantomData })
     }
 
-    fn check_types<K: Key>(&self, index: &IndexCore) -> Result<()> {
+    fn check_types<K: Key>(&self, index: &IndexCore<E::Store>) -> Result<()> {
         let columns = self.core.schema.columns();
         let fits = index.schema.parts().iter().map(|part| {
             let column = &columns[part.column];
@@ -55,7 +56,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     }
 }
 
-impl<T: Row, K: Key, P: Protocol> Index<T, K, P> {
+impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
     /// The index's name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -63,19 +64,19 @@ impl<T: Row, K: Key, P: Protocol> Index<T, K, P> {
     }
 
     /// A scan of all rows in the order of the index.
-    pub fn scan(&self) -> IndexScan<'_, T, K, P> {
+    pub fn scan(&self) -> IndexScan<'_, T, K, E> {
         IndexScan::new(self, Bounds::ALL)
     }
 
     /// A scan of the rows whose indexed columns lie in `range`.
     #[inline]
-    pub fn range(&self, range: impl RangeBounds<K>) -> IndexScan<'_, T, K, P> {
+    pub fn range(&self, range: impl RangeBounds<K>) -> IndexScan<'_, T, K, E> {
         IndexScan::new(self, Bounds::range(&range, |key, bytes| key.encode(bytes)).of_prefixes())
     }
 
     /// A scan of the rows whose indexed columns begin with these: `(a,)`, `(a, b)`, and so on.
     #[inline]
-    pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> IndexScan<'_, T, K, P> {
+    pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> IndexScan<'_, T, K, E> {
         let mut bytes = KeyBuf::new();
         prefix.append_prefix(&mut bytes);
         IndexScan::new(self, Bounds::prefix(bytes))
@@ -83,7 +84,7 @@ impl<T: Row, K: Key, P: Protocol> Index<T, K, P> {
 
     /// A scan of the rows with exactly these indexed columns: at most one if the index is unique and none of them is null.
     #[inline]
-    pub fn equal(&self, key: &K) -> IndexScan<'_, T, K, P> {
+    pub fn equal(&self, key: &K) -> IndexScan<'_, T, K, E> {
         let mut bytes = KeyBuf::new();
         key.encode(&mut bytes);
         IndexScan::new(self, Bounds::prefix(bytes))
@@ -94,18 +95,18 @@ impl<T: Row, K: Key, P: Protocol> Index<T, K, P> {
     /// # Errors
     /// As [`IndexScan::for_each`].
     #[inline]
-    pub fn get<'t>(&self, tx: &mut impl ReadTransaction<'t, P>, key: &K) -> Result<Option<T>> {
+    pub fn get<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, key: &K) -> Result<Option<T>> {
         self.equal(key).first(tx)
     }
 }
 
-impl<T: Row, K: Key, P: Protocol> Clone for Index<T, K, P> {
+impl<T: Row, K: Key, E: Engine> Clone for Index<T, K, E> {
     fn clone(&self) -> Self {
         Index { table: self.table.clone(), core: Arc::clone(&self.core), keys: PhantomData }
     }
 }
 
-impl<T: Row, K: Key, P: Protocol> fmt::Debug for Index<T, K, P> {
+impl<T: Row, K: Key, E: Engine> fmt::Debug for Index<T, K, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.core.fmt(f)
     }

@@ -7,8 +7,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
+use crate::Silo;
+use ensilo_engine::{Direction, Engine, Read, ReadOf, Store};
 use ensilo_row::{Columns, Key, KeyBuf, Malformed, Row};
-use ensilo_txn::{Direction, Protocol, Read, Silo};
 
 use super::{Bounds, Found, Index, ScanFlow};
 use crate::Result;
@@ -27,22 +28,22 @@ const BATCH_LEN_MAX: usize = 256;
 /// [`Error::IndexNotReady`](crate::Error::IndexNotReady) while it is built, or in a snapshot that is older than it,
 /// [`Error::IndexBroken`](crate::Error::IndexBroken).
 #[must_use = "a scan does nothing until it is run in a transaction"]
-pub struct IndexScan<'h, T: Row, K: Key, P: Protocol = Silo, C = T> {
-    index: &'h Index<T, K, P>,
+pub struct IndexScan<'h, T: Row, K: Key, E: Engine = Silo, C = T> {
+    index: &'h Index<T, K, E>,
     bounds: Bounds,
     direction: Direction,
     limit: usize,
     columns: PhantomData<fn() -> C>,
 }
 
-impl<'h, T: Row, K: Key, P: Protocol> IndexScan<'h, T, K, P> {
+impl<'h, T: Row, K: Key, E: Engine> IndexScan<'h, T, K, E> {
     #[inline]
-    pub(super) fn new(index: &'h Index<T, K, P>, bounds: Bounds) -> Self {
+    pub(super) fn new(index: &'h Index<T, K, E>, bounds: Bounds) -> Self {
         IndexScan { index, bounds, direction: Direction::Forward, limit: usize::MAX, columns: PhantomData }
     }
 }
 
-impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
+impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
     /// From the last entry to the first.
     #[inline]
     pub fn reverse(mut self) -> Self {
@@ -59,7 +60,7 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
 
     /// Only these columns of each row.
     #[inline]
-    pub fn columns<D: Columns<T>>(self) -> IndexScan<'h, T, K, P, D> {
+    pub fn columns<D: Columns<T>>(self) -> IndexScan<'h, T, K, E, D> {
         let IndexScan { index, bounds, direction, limit, columns: _ } = self;
         IndexScan { index, bounds, direction, limit, columns: PhantomData }
     }
@@ -71,7 +72,7 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
     #[inline]
     pub fn for_each<'t, F: ScanFlow>(
         self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(C) -> F,
     ) -> Result<()> {
         self.run_rows(tx, |_, columns, _| each(columns).into_flow())
@@ -85,8 +86,8 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
     #[inline]
     pub fn for_each_found<'t, F: ScanFlow>(
         self,
-        tx: &mut impl ReadTransaction<'t, P>,
-        mut each: impl FnMut(Found<'h, 't, T, P>, C) -> F,
+        tx: &mut impl ReadTransaction<'t, E>,
+        mut each: impl FnMut(Found<'h, 't, T, E>, C) -> F,
     ) -> Result<()> {
         let table = &self.index.table;
         self.run_rows(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
@@ -99,7 +100,7 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
     #[inline]
     pub fn for_each_primary_key<'t, F: ScanFlow>(
         self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(T::Key) -> F,
     ) -> Result<()> {
         let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
@@ -120,7 +121,7 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
     ///
     /// # Errors
     /// See [`IndexScan`].
-    pub fn primary_keys<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Vec<T::Key>> {
+    pub fn primary_keys<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Vec<T::Key>> {
         let mut keys = Vec::new();
         self.for_each_primary_key(tx, |key| keys.push(key))?;
         Ok(keys)
@@ -130,7 +131,7 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
     ///
     /// # Errors
     /// See [`IndexScan`].
-    pub fn collect<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Vec<C>> {
+    pub fn collect<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Vec<C>> {
         let mut rows = Vec::new();
         self.for_each(tx, |columns| rows.push(columns))?;
         Ok(rows)
@@ -141,7 +142,7 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
     /// # Errors
     /// See [`IndexScan`].
     #[inline]
-    pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Option<C>> {
+    pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<C>> {
         let mut first = None;
         self.limit(1).for_each(tx, |columns| first = Some(columns))?;
         Ok(first)
@@ -154,8 +155,8 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
     #[inline]
     pub fn first_found<'t>(
         self,
-        tx: &mut impl ReadTransaction<'t, P>,
-    ) -> Result<Option<(Found<'h, 't, T, P>, C)>> {
+        tx: &mut impl ReadTransaction<'t, E>,
+    ) -> Result<Option<(Found<'h, 't, T, E>, C)>> {
         let mut first = None;
         self.limit(1).for_each_found(tx, |found, columns| first = Some((found, columns)))?;
         Ok(first)
@@ -165,21 +166,21 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
     ///
     /// # Errors
     /// See [`IndexScan`].
-    pub fn count<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<usize> {
+    pub fn count<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<usize> {
         let mut count = 0;
         self.for_each_primary_key(tx, |_| count += 1)?;
         Ok(count)
     }
 
-    fn check<Raw>(&self, inner: &Inner<'_, Raw>) -> Result<()> {
+    fn check<Raw: ReadOf<E>>(&self, inner: &Inner<'_, Raw>) -> Result<()> {
         self.index.table.core.check(inner)?;
         self.index.core.check(&self.index.table.core, inner)
     }
 
     fn run_rows<'t>(
         mut self,
-        tx: &mut impl ReadTransaction<'t, P>,
-        mut each: impl FnMut(T::Key, C, ensilo_txn::Found) -> ControlFlow<()>,
+        tx: &mut impl ReadTransaction<'t, E>,
+        mut each: impl FnMut(T::Key, C, E::Found) -> ControlFlow<()>,
     ) -> Result<()> {
         let inner = tx.inner();
         self.check(inner)?;
@@ -203,7 +204,7 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
     /// what is left.
     fn read_entries(
         &mut self,
-        inner: &mut Inner<'_, impl Read>,
+        inner: &mut Inner<'_, impl ReadOf<E>>,
         len: usize,
         keys: &mut Vec<KeyBuf>,
     ) -> Result<usize> {
@@ -238,9 +239,9 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
     /// Looks up the rows of a batch.
     fn look_up(
         &self,
-        inner: &mut Inner<'_, impl Read>,
+        inner: &mut Inner<'_, impl ReadOf<E>>,
         keys: &[KeyBuf],
-        each: &mut impl FnMut(T::Key, C, ensilo_txn::Found) -> ControlFlow<()>,
+        each: &mut impl FnMut(T::Key, C, E::Found) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         let core = &self.index.table.core;
         let mut found = std::mem::take(&mut inner.local.found);
@@ -270,7 +271,7 @@ impl<'h, T: Row, K: Key, P: Protocol, C: Columns<T>> IndexScan<'h, T, K, P, C> {
     }
 }
 
-impl<T: Row, K: Key, P: Protocol, C> fmt::Debug for IndexScan<'_, T, K, P, C> {
+impl<T: Row, K: Key, E: Engine, C> fmt::Debug for IndexScan<'_, T, K, E, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IndexScan")
             .field("index", &self.index.name())

@@ -1,21 +1,21 @@
 //! Look-ups of many keys at once: their descents are interleaved, so that the memory latency of one hides behind the others.
 
+use ensilo_engine::{Engine, Read, ReadOf};
 use ensilo_row::{Columns, KeyBuf, Row};
-use ensilo_txn::{Protocol, Read};
 
 use super::{Found, Table};
 use crate::Result;
 use crate::row_words::{RowWords, whole};
 use crate::transaction::{Inner, ReadTransaction};
 
-impl<T: Row, P: Protocol> Table<T, P> {
+impl<T: Row, E: Engine> Table<T, E> {
     /// The rows with these primary keys, in the keys' order; `None` for a missing one.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
     pub fn get_many<'t>(
         &self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         keys: &[T::Key],
     ) -> Result<Vec<Option<T>>> {
         let mut rows = Vec::with_capacity(keys.len());
@@ -30,7 +30,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     #[inline]
     pub fn get_columns_many<'t, C: Columns<T>>(
         &self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         keys: &[T::Key],
         mut each: impl FnMut(usize, Option<C>),
     ) -> Result<()> {
@@ -61,9 +61,9 @@ impl<T: Row, P: Protocol> Table<T, P> {
     #[inline]
     pub fn find_many<'h, 't>(
         &'h self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         keys: &[T::Key],
-        mut each: impl FnMut(usize, Option<Found<'h, 't, T, P>>),
+        mut each: impl FnMut(usize, Option<Found<'h, 't, T, E>>),
     ) -> Result<()> {
         let inner = tx.inner();
         self.core.check(inner)?;
@@ -73,9 +73,9 @@ impl<T: Row, P: Protocol> Table<T, P> {
     #[inline]
     fn find_raw(
         &self,
-        inner: &mut Inner<'_, impl Read>,
+        inner: &mut Inner<'_, impl ReadOf<E>>,
         keys: &[T::Key],
-        each: impl FnMut(usize, Option<ensilo_txn::Found>),
+        each: impl FnMut(usize, Option<E::Found>),
     ) -> Result<()> {
         let mut encoded = std::mem::take(&mut inner.local.keys);
         if encoded.len() < keys.len() {

@@ -4,8 +4,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{ControlFlow, RangeBounds};
 
+use crate::Silo;
+use ensilo_engine::{Direction, Engine, Read, RowRef};
 use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Malformed, Row};
-use ensilo_txn::{Direction, Protocol, Read, RowRef, Silo};
 
 use super::{Bounds, Flow, Found, ScanFlow, Table};
 use crate::Result;
@@ -34,41 +35,41 @@ use crate::transaction::ReadTransaction;
 /// # Ok(()) }
 /// ```
 #[must_use = "a scan does nothing until it is run in a transaction"]
-pub struct Scan<'h, T: Row, P: Protocol = Silo, C = T> {
-    table: &'h Table<T, P>,
+pub struct Scan<'h, T: Row, E: Engine = Silo, C = T> {
+    table: &'h Table<T, E>,
     bounds: Bounds,
     direction: Direction,
     limit: usize,
     columns: PhantomData<fn() -> C>,
 }
 
-impl<T: Row, P: Protocol> Table<T, P> {
+impl<T: Row, E: Engine> Table<T, E> {
     /// A scan of all rows.
-    pub fn scan(&self) -> Scan<'_, T, P> {
+    pub fn scan(&self) -> Scan<'_, T, E> {
         self.scan_within(Bounds::ALL)
     }
 
     /// A scan of the rows whose primary keys lie in `range`.
     #[inline]
-    pub fn range(&self, range: impl RangeBounds<T::Key>) -> Scan<'_, T, P> {
+    pub fn range(&self, range: impl RangeBounds<T::Key>) -> Scan<'_, T, E> {
         self.scan_within(Bounds::range(&range, |key, bytes| key.encode(bytes)))
     }
 
     /// A scan of the rows whose primary keys begin with these columns: `(a,)`, `(a, b)`, and so on.
     #[inline]
-    pub fn prefix(&self, prefix: impl KeyPrefix<T::Key>) -> Scan<'_, T, P> {
+    pub fn prefix(&self, prefix: impl KeyPrefix<T::Key>) -> Scan<'_, T, E> {
         let mut bytes = KeyBuf::new();
         prefix.append_prefix(&mut bytes);
         self.scan_within(Bounds::prefix(bytes))
     }
 
     #[inline]
-    fn scan_within(&self, bounds: Bounds) -> Scan<'_, T, P> {
+    fn scan_within(&self, bounds: Bounds) -> Scan<'_, T, E> {
         Scan { table: self, bounds, direction: Direction::Forward, limit: usize::MAX, columns: PhantomData }
     }
 }
 
-impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
+impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
     /// From the last row to the first.
     #[inline]
     pub fn reverse(mut self) -> Self {
@@ -85,7 +86,7 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
 
     /// Only these columns of each row: only the words that hold them are read.
     #[inline]
-    pub fn columns<D: Columns<T>>(self) -> Scan<'h, T, P, D> {
+    pub fn columns<D: Columns<T>>(self) -> Scan<'h, T, E, D> {
         let Scan { table, bounds, direction, limit, columns: _ } = self;
         Scan { table, bounds, direction, limit, columns: PhantomData }
     }
@@ -97,7 +98,7 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
     #[inline]
     pub fn for_each<'t, F: ScanFlow>(
         self,
-        tx: &mut impl ReadTransaction<'t, P>,
+        tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(T::Key, C) -> F,
     ) -> Result<()> {
         self.run::<false>(tx, |key, columns, _| each(key, columns).into_flow())
@@ -111,8 +112,8 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
     #[inline]
     pub fn for_each_found<'t, F: ScanFlow>(
         self,
-        tx: &mut impl ReadTransaction<'t, P>,
-        mut each: impl FnMut(Found<'h, 't, T, P>, C) -> F,
+        tx: &mut impl ReadTransaction<'t, E>,
+        mut each: impl FnMut(Found<'h, 't, T, E>, C) -> F,
     ) -> Result<()> {
         let table = self.table;
         self.run::<true>(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
@@ -123,7 +124,7 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
     /// # Errors
     /// Those of every statement, see [`Table`].
     #[inline]
-    pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Option<(T::Key, C)>> {
+    pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
         let mut first = None;
         self.limit(1).run::<false>(tx, |key, columns, _| {
             first = Some((key, columns));
@@ -139,8 +140,8 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
     #[inline]
     pub fn first_found<'t>(
         self,
-        tx: &mut impl ReadTransaction<'t, P>,
-    ) -> Result<Option<(Found<'h, 't, T, P>, C)>> {
+        tx: &mut impl ReadTransaction<'t, E>,
+    ) -> Result<Option<(Found<'h, 't, T, E>, C)>> {
         let table = self.table;
         let mut first = None;
         self.limit(1).run::<true>(tx, |key, columns, raw| {
@@ -154,7 +155,7 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
-    pub fn collect<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Vec<(T::Key, C)>> {
+    pub fn collect<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Vec<(T::Key, C)>> {
         let mut rows = Vec::new();
         self.for_each(tx, |key, columns| rows.push((key, columns)))?;
         Ok(rows)
@@ -164,7 +165,7 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
-    pub fn rows<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<Vec<C>> {
+    pub fn rows<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Vec<C>> {
         let mut rows = Vec::new();
         self.for_each(tx, |_, columns| rows.push(columns))?;
         Ok(rows)
@@ -174,7 +175,7 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
-    pub fn count<'t>(self, tx: &mut impl ReadTransaction<'t, P>) -> Result<usize> {
+    pub fn count<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<usize> {
         let mut count = 0;
         let mut limit = Flow::new(self.limit);
         let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(0) };
@@ -195,8 +196,8 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
     #[inline]
     fn run<'t, const MAY_WRITE: bool>(
         self,
-        tx: &mut impl ReadTransaction<'t, P>,
-        mut each: impl FnMut(T::Key, C, ensilo_txn::Found) -> ControlFlow<()>,
+        tx: &mut impl ReadTransaction<'t, E>,
+        mut each: impl FnMut(T::Key, C, E::Found) -> ControlFlow<()>,
     ) -> Result<()> {
         let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
         let (core, inner) = (&self.table.core, tx.inner());
@@ -220,7 +221,7 @@ impl<'h, T: Row, P: Protocol, C: Columns<T>> Scan<'h, T, P, C> {
     }
 }
 
-impl<T: Row, P: Protocol, C> fmt::Debug for Scan<'_, T, P, C> {
+impl<T: Row, E: Engine, C> fmt::Debug for Scan<'_, T, E, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scan")
             .field("table", &self.table.name())

@@ -2,8 +2,8 @@
 
 use std::borrow::Borrow;
 
+use ensilo_engine::{Engine, Read, ReadOf, WriteOf};
 use ensilo_row::{Columns, KeyBuf, KeyedRow, Row, RowBuf};
-use ensilo_txn::{Protocol, Read, Write};
 
 use super::Table;
 use super::found::refuse_other_key;
@@ -13,7 +13,7 @@ use crate::row_words::{RowWords, whole};
 use crate::transaction::Inner;
 use crate::{Result, Transaction};
 
-impl<T: Row, P: Protocol> Table<T, P> {
+impl<T: Row, E: Engine> Table<T, E> {
     /// Inserts a row and returns its primary key: the row's own, or the one that the table invents.
     ///
     /// # Errors
@@ -21,7 +21,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     /// index unless it is the primary key; [`Error::RowTooLarge`](crate::Error::RowTooLarge),
     /// [`Error::KeyTooLong`](crate::Error::KeyTooLong). Nothing has changed then.
     #[inline]
-    pub fn insert(&self, tx: &mut Transaction<'_, P>, row: &T) -> Result<T::Key> {
+    pub fn insert(&self, tx: &mut Transaction<'_, E>, row: &T) -> Result<T::Key> {
         let inner = &mut tx.inner;
         self.core.check(inner)?;
         let key = row.insert_key(|| inner.local.row_ids.next());
@@ -36,7 +36,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     /// As [`Table::insert`]. Nothing has changed then.
     pub fn insert_many<'r>(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut Transaction<'_, E>,
         rows: impl IntoIterator<Item = &'r T>,
     ) -> Result<Vec<T::Key>>
     where
@@ -64,7 +64,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     /// [`Error::RowTooLarge`](crate::Error::RowTooLarge), [`Error::KeyTooLong`](crate::Error::KeyTooLong). Nothing has
     /// changed then.
     #[inline]
-    pub fn upsert(&self, tx: &mut Transaction<'_, P>, row: &T) -> Result<()>
+    pub fn upsert(&self, tx: &mut Transaction<'_, E>, row: &T) -> Result<()>
     where
         T: KeyedRow,
     {
@@ -84,7 +84,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     /// # Errors
     /// As [`Table::upsert`]; [`Error::MissingRow`](crate::Error::MissingRow) when there is no row with its key.
     #[inline]
-    pub fn replace(&self, tx: &mut Transaction<'_, P>, row: &T) -> Result<()>
+    pub fn replace(&self, tx: &mut Transaction<'_, E>, row: &T) -> Result<()>
     where
         T: KeyedRow,
     {
@@ -102,7 +102,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     #[inline]
     pub fn update<C: Columns<T>>(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut Transaction<'_, E>,
         key: impl Borrow<T::Key>,
         change: impl FnOnce(&mut C),
     ) -> Result<()> {
@@ -116,7 +116,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     /// # Errors
     /// Those of every statement, see [`Table`].
     #[inline]
-    pub fn delete(&self, tx: &mut Transaction<'_, P>, key: impl Borrow<T::Key>) -> Result<bool> {
+    pub fn delete(&self, tx: &mut Transaction<'_, E>, key: impl Borrow<T::Key>) -> Result<bool> {
         let inner = &mut tx.inner;
         self.core.check(inner)?;
         let bytes = self.encode(key.borrow())?;
@@ -130,7 +130,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     #[inline(always)]
     fn insert_encoded(
         &self,
-        inner: &mut Inner<'_, impl Write>,
+        inner: &mut Inner<'_, impl WriteOf<E>>,
         row: &T,
         key: &T::Key,
         bytes: &KeyBuf,
@@ -145,7 +145,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     #[inline]
     fn index_key(
         &self,
-        index: &IndexCore,
+        index: &IndexCore<E::Store>,
         row: &T,
         stored: &RowBuf,
         key: &T::Key,
@@ -159,7 +159,7 @@ impl<T: Row, P: Protocol> Table<T, P> {
     }
 
     #[inline(always)]
-    fn find_existing(&self, inner: &mut Inner<'_, impl Read>, key: &T::Key) -> Result<ensilo_txn::Found> {
+    fn find_existing(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &T::Key) -> Result<E::Found> {
         self.core.check(inner)?;
         let bytes = self.encode(key)?;
         match inner.raw.find(&self.core.store, bytes.as_bytes()) {
@@ -172,9 +172,9 @@ impl<T: Row, P: Protocol> Table<T, P> {
     #[inline]
     pub(super) fn update_found<C: Columns<T>>(
         &self,
-        inner: &mut Inner<'_, impl Write>,
+        inner: &mut Inner<'_, impl WriteOf<E>>,
         key: &T::Key,
-        found: ensilo_txn::Found,
+        found: E::Found,
         change: impl FnOnce(&mut C),
     ) -> Result<()> {
         if !self.can_patch::<C>(inner) {
@@ -199,9 +199,9 @@ impl<T: Row, P: Protocol> Table<T, P> {
     #[inline]
     pub(super) fn set_found<C: Columns<T>>(
         &self,
-        inner: &mut Inner<'_, impl Write>,
+        inner: &mut Inner<'_, impl WriteOf<E>>,
         key: &T::Key,
-        found: ensilo_txn::Found,
+        found: E::Found,
         columns: &C,
     ) -> Result<()> {
         if !self.can_patch::<C>(inner) {
@@ -218,16 +218,16 @@ impl<T: Row, P: Protocol> Table<T, P> {
     ///
     /// Called after the row has joined the read set (M2 of `maintain`).
     #[inline(always)]
-    fn can_patch<C: Columns<T>>(&self, inner: &Inner<'_, impl Read>) -> bool {
+    fn can_patch<C: Columns<T>>(&self, inner: &Inner<'_, impl ReadOf<E>>) -> bool {
         C::PATCHABLE && !self.core.indexes.load(inner.pinned).touches(const { column_mask(C::COLUMNS) })
     }
 
     #[inline(always)]
     fn patch<C: Columns<T>>(
         &self,
-        inner: &mut Inner<'_, impl Write>,
+        inner: &mut Inner<'_, impl WriteOf<E>>,
         key: &T::Key,
-        found: ensilo_txn::Found,
+        found: E::Found,
         columns: &C,
         mut words: C::Patch,
     ) -> Result<()> {
@@ -239,9 +239,9 @@ impl<T: Row, P: Protocol> Table<T, P> {
     /// Makes a whole new row of the one in `local.before` and `columns`.
     fn rewrite<C: Columns<T>>(
         &self,
-        inner: &mut Inner<'_, impl Write>,
+        inner: &mut Inner<'_, impl WriteOf<E>>,
         key: &T::Key,
-        found: ensilo_txn::Found,
+        found: E::Found,
         columns: &C,
     ) -> Result<()> {
         refuse_other_key::<T, C>(columns, key)?;
@@ -255,9 +255,9 @@ impl<T: Row, P: Protocol> Table<T, P> {
     #[inline]
     pub(super) fn replace_found(
         &self,
-        inner: &mut Inner<'_, impl Write>,
+        inner: &mut Inner<'_, impl WriteOf<E>>,
         key: &T::Key,
-        found: ensilo_txn::Found,
+        found: E::Found,
         row: &T,
     ) -> Result<()> {
         let bytes = self.encode(key)?;

@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use ensilo::{Error, Result, Table, Text, Transaction};
+use ensilo::baseline::Partitioned;
+use ensilo::{Engine, Error, Result, Silo, Table, Text, Transaction};
+use ensilo_map_engine::MapEngine;
 use proptest::prelude::*;
 
-use crate::{Account, Balance, Email, Visits, owner, quick};
+use crate::{Account, Balance, Email, Visits, owner, quick_on};
 
 type Model = BTreeMap<u32, Account>;
 
@@ -80,7 +82,11 @@ fn expected(model: &Model, statement: &Statement) -> Option<Model> {
     Some(after)
 }
 
-fn run(tx: &mut Transaction<'_>, accounts: &Table<Account>, statement: &Statement) -> Result<()> {
+fn run<E: Engine>(
+    tx: &mut Transaction<'_, E>,
+    accounts: &Table<Account, E>,
+    statement: &Statement,
+) -> Result<()> {
     match statement {
         Statement::Insert(account) => accounts.insert(tx, account).map(|_| ()),
         Statement::Upsert(account) => accounts.upsert(tx, account),
@@ -100,7 +106,11 @@ fn run(tx: &mut Transaction<'_>, accounts: &Table<Account>, statement: &Statemen
 }
 
 /// The table and both indexes show the model.
-fn compare(tx: &mut Transaction<'_>, accounts: &Table<Account>, model: &Model) -> Result<()> {
+fn compare<E: Engine>(
+    tx: &mut Transaction<'_, E>,
+    accounts: &Table<Account, E>,
+    model: &Model,
+) -> Result<()> {
     let rows: Vec<Account> = model.values().cloned().collect();
     assert_eq!(accounts.scan().rows(tx)?, rows);
     let by_owner = accounts.index::<(Text<16>, Reverse<i64>)>("by_owner")?;
@@ -123,41 +133,52 @@ fn compare(tx: &mut Transaction<'_>, accounts: &Table<Account>, model: &Model) -
     Ok(())
 }
 
+/// Statements that end together.
+type Batch = (Vec<Statement>, End);
+
+fn batches() -> impl Strategy<Value = Vec<Batch>> {
+    let end = prop_oneof![3 => Just(End::Commit), 1 => Just(End::RollBack)];
+    proptest::collection::vec((proptest::collection::vec(statements(), 1..12), end), 1..8)
+}
+
+/// Runs the batches on an empty database, and compares after every statement.
+fn agrees_with_the_model<E: Engine>(batches: &[Batch]) -> Result<(), TestCaseError> {
+    let db = quick_on::<E>();
+    let accounts = db.create_table::<Account>().unwrap();
+    let mut committed = Model::new();
+    for (statements, end) in batches {
+        let mut model = committed.clone();
+        let outcome = db.transact(|tx| {
+            model = committed.clone();
+            for statement in statements {
+                let after = expected(&model, statement);
+                let outcome = run(tx, &accounts, statement);
+                assert_eq!(outcome.is_ok(), after.is_some(), "{statement:?}: {outcome:?}");
+                model = after.unwrap_or(model.clone());
+                compare(tx, &accounts, &model)?;
+            }
+            if *end == End::Commit { Ok(()) } else { Err(Error::rollback("planned")) }
+        });
+        prop_assert_eq!(outcome.is_ok(), *end == End::Commit);
+        if outcome.is_ok() {
+            committed = model;
+        }
+        db.transact(|tx| compare(tx, &accounts, &committed)).unwrap();
+        let statistics = db.statistics().unwrap();
+        let table = statistics.table("account").unwrap();
+        let counts = [table.records, table.indexes[0].records, table.indexes[1].records];
+        prop_assert_eq!(counts, [committed.len() as u64; 3]);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn tables_and_indexes_agree_with_the_model(
-        batches in proptest::collection::vec(
-            (proptest::collection::vec(statements(), 1..12), prop_oneof![3 => Just(End::Commit), 1 => Just(End::RollBack)]),
-            1..8,
-        )
-    ) {
-        let db = quick();
-        let accounts = db.create_table::<Account>().unwrap();
-        let mut committed = Model::new();
-        for (statements, end) in &batches {
-            let mut model = committed.clone();
-            let outcome = db.transact(|tx| {
-                model = committed.clone();
-                for statement in statements {
-                    let after = expected(&model, statement);
-                    let outcome = run(tx, &accounts, statement);
-                    assert_eq!(outcome.is_ok(), after.is_some(), "{statement:?}: {outcome:?}");
-                    model = after.unwrap_or(model.clone());
-                    compare(tx, &accounts, &model)?;
-                }
-                if *end == End::Commit { Ok(()) } else { Err(Error::rollback("planned")) }
-            });
-            prop_assert_eq!(outcome.is_ok(), *end == End::Commit);
-            if outcome.is_ok() {
-                committed = model;
-            }
-            db.transact(|tx| compare(tx, &accounts, &committed)).unwrap();
-            let statistics = db.statistics().unwrap();
-            let table = statistics.table("account").unwrap();
-            let counts = [table.records, table.indexes[0].records, table.indexes[1].records];
-            prop_assert_eq!(counts, [committed.len() as u64; 3]);
-        }
+    fn tables_and_indexes_agree_with_the_model_on_every_engine(batches in batches()) {
+        agrees_with_the_model::<Silo>(&batches)?;
+        agrees_with_the_model::<MapEngine>(&batches)?;
+        agrees_with_the_model::<Partitioned>(&batches)?;
     }
 }

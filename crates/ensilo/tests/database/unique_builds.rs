@@ -2,9 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ensilo::{Database, Error, Order, Place, Protocol, Result, Table};
+use ensilo::{Database, Engine, Error, Failpoint, Order, Result, Table};
 
-use crate::places::{FaultySilo, HookedSilo, hook_once};
+use crate::failpoints::{FaultySilo, HookedSilo, hook_once};
 use crate::{Account, Visits, account};
 
 /// Old rows have even ids below this. A transaction of the builder takes 128 of them at most.
@@ -20,8 +20,8 @@ fn with_visits(id: u32, visits: u32) -> Account {
     Account { visits, ..account(id) }
 }
 
-fn with_old_rows<P: Protocol>() -> (Database<P>, Table<Account, P>) {
-    let db: Database<P> = Database::options().in_memory_with().unwrap();
+fn with_old_rows<E: Engine>() -> (Database<E>, Table<Account, E>) {
+    let db: Database<E> = Database::options().in_memory_with().unwrap();
     let accounts = db.create_table::<Account>().unwrap();
     let rows: Vec<_> =
         (0..END).step_by(2).map(|id| with_visits(id, if id == OLD { VALUE } else { id })).collect();
@@ -29,40 +29,35 @@ fn with_old_rows<P: Protocol>() -> (Database<P>, Table<Account, P>) {
     (db, accounts)
 }
 
-fn build<P: Protocol>(db: &Database<P>) -> Result<()> {
+fn build<E: Engine>(db: &Database<E>) -> Result<()> {
     db.create_unique_index("account", "by_visits", [("visits", Order::Ascending)])
 }
 
 /// Builds a unique index, and lets `meanwhile` run when the builder comes to `place` for the `times`-th time.
-fn build_and_meanwhile<P: Protocol>(
-    (db, accounts): &(Database<P>, Table<Account, P>),
-    (place, times): (Place, u32),
-    meanwhile: impl Fn(&Database<P>, &Table<Account, P>) + 'static,
+fn build_and_meanwhile<E: Engine>(
+    (db, accounts): &(Database<E>, Table<Account, E>),
+    (place, times): (Failpoint, u32),
+    meanwhile: impl Fn(&Database<E>, &Table<Account, E>) + 'static,
 ) -> Result<()> {
     let (for_hook, accounts) = (db.clone(), accounts.clone());
     hook_once(place, times, move || meanwhile(&for_hook, &accounts));
     build(db)
 }
 
-fn insert<P: Protocol>(db: &Database<P>, accounts: &Table<Account, P>, id: u32, visits: u32) -> Result<()> {
+fn insert<E: Engine>(db: &Database<E>, accounts: &Table<Account, E>, id: u32, visits: u32) -> Result<()> {
     db.transact(|tx| accounts.insert(tx, &with_visits(id, visits)).map(|_| ()))
 }
 
-fn delete<P: Protocol>(db: &Database<P>, accounts: &Table<Account, P>, id: u32) {
+fn delete<E: Engine>(db: &Database<E>, accounts: &Table<Account, E>, id: u32) {
     assert!(db.transact(|tx| accounts.delete(tx, id)).unwrap());
 }
 
-fn set_visits<P: Protocol>(
-    db: &Database<P>,
-    accounts: &Table<Account, P>,
-    id: u32,
-    visits: u32,
-) -> Result<()> {
+fn set_visits<E: Engine>(db: &Database<E>, accounts: &Table<Account, E>, id: u32, visits: u32) -> Result<()> {
     db.transact(|tx| accounts.update(tx, id, |row: &mut Visits| row.visits = visits))
 }
 
 /// Every row has one entry, and every entry a row; the index refuses what is taken; each row can be changed and deleted.
-fn check<P: Protocol>((db, accounts): &(Database<P>, Table<Account, P>)) {
+fn check<E: Engine>((db, accounts): &(Database<E>, Table<Account, E>)) {
     let index = accounts.index::<u32>("by_visits").unwrap();
     let (mut rows, by_index) =
         db.transact(|tx| Ok((accounts.scan().rows(tx)?, index.scan().collect(tx)?))).unwrap();
@@ -83,9 +78,9 @@ fn check<P: Protocol>((db, accounts): &(Database<P>, Table<Account, P>)) {
 }
 
 /// The new row gets the entry first, the old one leaves its value before the builder comes to it.
-fn the_old_row_goes<P: Protocol>() {
-    let database = with_old_rows::<P>();
-    build_and_meanwhile(&database, (Place::IndexRowsDone, 1), |db, accounts| {
+fn the_old_row_goes<E: Engine>() {
+    let database = with_old_rows::<E>();
+    build_and_meanwhile(&database, (Failpoint::IndexRowsDone, 1), |db, accounts| {
         insert(db, accounts, NEW, VALUE).unwrap();
         delete(db, accounts, OLD);
     })
@@ -106,7 +101,7 @@ fn a_row_that_takes_entries_of_others_with_it_is_seen() {
 #[test]
 fn an_old_row_that_is_changed_leaves_the_entry_of_a_new_one() {
     let database = with_old_rows::<HookedSilo>();
-    build_and_meanwhile(&database, (Place::IndexRowsDone, 1), |db, accounts| {
+    build_and_meanwhile(&database, (Failpoint::IndexRowsDone, 1), |db, accounts| {
         insert(db, accounts, NEW, VALUE).unwrap();
         set_visits(db, accounts, OLD, VALUE + 1).unwrap();
     })
@@ -117,7 +112,7 @@ fn an_old_row_that_is_changed_leaves_the_entry_of_a_new_one() {
 #[test]
 fn an_old_row_that_comes_back_to_its_value_finds_it_taken() {
     let database = with_old_rows::<HookedSilo>();
-    build_and_meanwhile(&database, (Place::IndexRowsDone, 1), |db, accounts| {
+    build_and_meanwhile(&database, (Failpoint::IndexRowsDone, 1), |db, accounts| {
         insert(db, accounts, NEW, VALUE).unwrap();
         let back = db.transact(|tx| {
             accounts.update(tx, OLD, |row: &mut Visits| row.visits = VALUE + 1)?;
@@ -134,7 +129,7 @@ fn an_old_row_that_comes_back_to_its_value_finds_it_taken() {
 #[test]
 fn a_new_row_that_is_deleted_again_leaves_the_value_to_the_old_one() {
     let database = with_old_rows::<HookedSilo>();
-    build_and_meanwhile(&database, (Place::IndexRowsDone, 1), |db, accounts| {
+    build_and_meanwhile(&database, (Failpoint::IndexRowsDone, 1), |db, accounts| {
         insert(db, accounts, NEW, VALUE).unwrap();
         delete(db, accounts, NEW);
         // The value is free, and a third row takes it and goes on to another one.
@@ -148,7 +143,7 @@ fn a_new_row_that_is_deleted_again_leaves_the_value_to_the_old_one() {
 #[test]
 fn a_refused_statement_leaves_the_entries_of_others() {
     let database = with_old_rows::<HookedSilo>();
-    build_and_meanwhile(&database, (Place::IndexRowsDone, 1), |db, accounts| {
+    build_and_meanwhile(&database, (Failpoint::IndexRowsDone, 1), |db, accounts| {
         insert(db, accounts, NEW, VALUE).unwrap();
         // One statement is refused for the email, which another index has, the other for the value.
         let refused = db.transact(|tx| {
@@ -168,7 +163,7 @@ fn a_refused_statement_leaves_the_entries_of_others() {
 #[test]
 fn an_index_is_not_built_when_an_old_row_and_a_new_one_share_a_value() {
     let database = with_old_rows::<HookedSilo>();
-    let built = build_and_meanwhile(&database, (Place::IndexRowsDone, 1), |db, accounts| {
+    let built = build_and_meanwhile(&database, (Failpoint::IndexRowsDone, 1), |db, accounts| {
         insert(db, accounts, NEW, VALUE).unwrap();
     });
     assert!(matches!(built, Err(Error::DuplicateKey(_))), "{built:?}");
@@ -188,7 +183,7 @@ fn an_index_is_not_built_when_an_old_row_and_a_new_one_share_a_value() {
 fn what_happens_between_a_read_of_the_builder_and_its_commit_is_not_lost() {
     // The builder has read the old row; its transaction meets the writers, is undone and runs again.
     let database = with_old_rows::<HookedSilo>();
-    build_and_meanwhile(&database, (Place::IndexRowsRead, 3), |db, accounts| {
+    build_and_meanwhile(&database, (Failpoint::IndexRowsRead, 3), |db, accounts| {
         let (db, accounts) = (db.clone(), accounts.clone());
         let writer = std::thread::spawn(move || {
             insert(&db, &accounts, NEW, VALUE).unwrap();
@@ -203,7 +198,7 @@ fn what_happens_between_a_read_of_the_builder_and_its_commit_is_not_lost() {
 #[test]
 fn two_indexes_are_built_at_once() {
     let database = with_old_rows::<HookedSilo>();
-    build_and_meanwhile(&database, (Place::IndexRowsDone, 2), |db, accounts| {
+    build_and_meanwhile(&database, (Failpoint::IndexRowsDone, 2), |db, accounts| {
         insert(db, accounts, NEW, VALUE).unwrap();
         db.create_index("account", "by_visits_too", [("visits", Order::Ascending)]).unwrap();
         let second = db.create_unique_index("account", "second", [("visits", Order::Ascending)]);
@@ -220,7 +215,7 @@ fn two_indexes_are_built_at_once() {
 
 #[test]
 fn a_build_ends_with_its_table_and_with_its_database() {
-    for place in [Place::IndexIntroduced, Place::IndexRowsDone, Place::IndexFilled] {
+    for place in [Failpoint::IndexIntroduced, Failpoint::IndexRowsDone, Failpoint::IndexFilled] {
         let database = with_old_rows::<HookedSilo>();
         let built = build_and_meanwhile(&database, (place, 1), |db, _| db.drop_table("account").unwrap());
         assert!(matches!(built, Err(Error::UnknownTable(_))), "{place:?}: {built:?}");

@@ -1,9 +1,9 @@
 //! An index that does not fit the rows keeps nothing but itself away: it is named, and can be made anew.
 
-use ensilo::{Error, IndexState, Order, Place, Protocol, Value};
+use ensilo::{Engine, Error, Failpoint, IndexState, Order, Value};
 
 use super::*;
-use crate::places::{FaultySilo, HookedSilo, hook_once};
+use crate::failpoints::{FaultySilo, HookedSilo, hook_once};
 
 const ROWS: u32 = 400;
 /// The value that three rows have.
@@ -13,7 +13,7 @@ fn with_balance(id: u32, balance: i64) -> Account {
     Account { balance, ..account(id) }
 }
 
-fn open_by<P: Protocol>(disk: &Arc<SimulatedDisk>) -> Database<P> {
+fn open_by<E: Engine>(disk: &Arc<SimulatedDisk>) -> Database<E> {
     options().open_with(Arc::clone(disk) as Arc<dyn Disk>, Path::new(DIRECTORY)).unwrap()
 }
 
@@ -26,7 +26,7 @@ fn make_broken(disk: &Arc<SimulatedDisk>) {
     let rows: Vec<_> = (0..ROWS).step_by(2).map(|id| with_balance(id, balance(id))).collect();
     db.transact(|tx| accounts.insert_many(tx, &rows)).unwrap();
     let (for_hook, table) = (db.clone(), accounts.clone());
-    hook_once(Place::IndexRowsDone, 1, move || {
+    hook_once(Failpoint::IndexRowsDone, 1, move || {
         for_hook.transact(|tx| table.insert(tx, &with_balance(1, SHARED))).unwrap();
         for_hook.transact(|tx| table.delete(tx, last)).unwrap();
     });
@@ -38,12 +38,12 @@ fn make_broken(disk: &Arc<SimulatedDisk>) {
     db.close().unwrap();
 }
 
-fn broken<P: Protocol>(db: &Database<P>) -> Vec<(String, String)> {
+fn broken<E: Engine>(db: &Database<E>) -> Vec<(String, String)> {
     let statistics = db.statistics().unwrap();
     statistics.broken_indexes().map(|(table, index)| (table.name.clone(), index.name.clone())).collect()
 }
 
-fn state<P: Protocol>(db: &Database<P>) -> IndexState {
+fn state<E: Engine>(db: &Database<E>) -> IndexState {
     let statistics = db.statistics().unwrap();
     let table = statistics.table("account").unwrap();
     let index = table.indexes.iter().find(|index| index.name == "by_balance").unwrap();
@@ -54,9 +54,9 @@ fn state<P: Protocol>(db: &Database<P>) -> IndexState {
     index.state
 }
 
-fn set_balance<P: Protocol>(
-    db: &Database<P>,
-    accounts: &Table<Account, P>,
+fn set_balance<E: Engine>(
+    db: &Database<E>,
+    accounts: &Table<Account, E>,
     id: u32,
     balance: i64,
 ) -> Result<()> {
@@ -64,7 +64,7 @@ fn set_balance<P: Protocol>(
 }
 
 /// The indexes show exactly the rows, and the unique one refuses what is taken.
-fn check_indexes<P: Protocol>(db: &Database<P>) {
+fn check_indexes<E: Engine>(db: &Database<E>) {
     let accounts = db.open_table::<Account>().unwrap();
     let by_balance = accounts.index::<i64>("by_balance").unwrap();
     let by_owner = accounts.index::<u32>("by_owner").unwrap();
@@ -163,7 +163,7 @@ fn writers_go_on_while_a_broken_index_is_rebuilt() {
     }
     // Two rows get one value before the builder comes to the old one: it is given up.
     let (for_hook, table) = (db.clone(), accounts.clone());
-    hook_once(Place::IndexIntroduced, 1, move || {
+    hook_once(Failpoint::IndexIntroduced, 1, move || {
         assert!(matches!(for_hook.rebuild_index("account", "by_balance"), Err(Error::IndexNotReady(_))));
         assert!(matches!(for_hook.drop_index("account", "by_balance"), Err(Error::IndexNotReady(_))));
         for_hook.transact(|tx| table.insert(tx, &with_balance(7, 390))).unwrap();
@@ -174,7 +174,7 @@ fn writers_go_on_while_a_broken_index_is_rebuilt() {
     // The same, and the old one goes before the builder comes to it.
     db.transact(|tx| accounts.delete(tx, 7)).unwrap();
     let (for_hook, table) = (db.clone(), accounts.clone());
-    hook_once(Place::IndexRowsDone, 1, move || {
+    hook_once(Failpoint::IndexRowsDone, 1, move || {
         for_hook.transact(|tx| table.insert(tx, &with_balance(7, 390))).unwrap();
         assert!(matches!(
             set_balance(&for_hook, &table, 9, 390),
@@ -202,7 +202,7 @@ fn a_broken_index_is_dropped_for_good_with_or_without_its_table() {
     make_broken(&disk);
     let db = open_by::<HookedSilo>(&disk);
     let for_hook = db.clone();
-    hook_once(Place::IndexIntroduced, 1, move || for_hook.drop_table("account").unwrap());
+    hook_once(Failpoint::IndexIntroduced, 1, move || for_hook.drop_table("account").unwrap());
     let accounts = db.open_table::<Account>().unwrap();
     db.transact(|tx| accounts.delete(tx, 3)).unwrap();
     assert!(matches!(db.rebuild_index("account", "by_balance"), Err(Error::UnknownTable(_))));

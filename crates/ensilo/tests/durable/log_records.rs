@@ -1,11 +1,11 @@
 //! What the log of a measurement holds, and that nobody takes it for more.
 
 use ensilo::baseline::{KeyValue, Partitioned, RowLog, TidLog};
-use ensilo::{Error, Protocol, Silo, Variant};
+use ensilo::{Engine, Error, Silo, Variant};
 
 use super::*;
 
-fn open_as<P: Protocol>(disk: &Arc<SimulatedDisk>) -> Result<Database<P>> {
+fn open_as<E: Engine>(disk: &Arc<SimulatedDisk>) -> Result<Database<E>> {
     options().open_with(Arc::clone(disk) as Arc<dyn Disk>, Path::new(DIRECTORY))
 }
 

@@ -8,14 +8,14 @@ mod closing;
 mod collection;
 mod crashes;
 mod events;
+#[path = "../database/failpoints.rs"]
+mod failpoints;
 mod failures;
 mod full_disk;
 mod futures;
 mod log_records;
 mod memory_limit;
 mod openings;
-#[path = "../database/places.rs"]
-mod places;
 mod read_only;
 mod refusals;
 mod reopening;

@@ -12,22 +12,22 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use ensilo_engine::{
+    Abort, AbortReason, Committed, Direction, KeyBounds, Read, RowRef, Tid, WorkerCounters, Write,
+};
 use ensilo_epoch::{Epoch, Guard, Participant};
-use ensilo_index::{Direction, InsertError, Inserted, Lookup, NodeStamp, ScanVisitor};
+use ensilo_index::{InsertError, Inserted, Lookup, NodeStamp, ScanVisitor};
 use ensilo_log::Log;
 use ensilo_slab::Pool;
 use ensilo_sync::cpu_relax;
 
 use super::found_keys::FoundKeys;
-use crate::abort::{Abort, AbortReason};
-use crate::counters::WorkerCounters;
 use crate::engine::Shared;
-use crate::history::TransactionRecord;
-use crate::protocol::{Committed, Found, KeyBounds, Protocol, Read, Write};
+use crate::protocol::{Found, Protocol};
 use crate::record::RecordPtr;
-use crate::row::RowRef;
 use crate::store::Store;
-use crate::tid::{Tid, TidWord};
+use crate::tid::TidWord;
+use ensilo_engine::history::TransactionRecord;
 
 /// How many blocks of memory one call of the collector frees.
 const BUDGET: usize = 64;
@@ -139,6 +139,9 @@ fn read_row<R>(record: RecordPtr, mut decode: impl FnMut(RowRef<'_>) -> R) -> R 
 }
 
 impl Read for KeyValueTransaction<'_> {
+    type Store = Store;
+    type Found = Found;
+
     #[inline]
     fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
         store.check()?;
@@ -193,7 +196,7 @@ impl Read for KeyValueTransaction<'_> {
     ) -> Result<(), Abort> {
         store.check()?;
         let mut scan = Scan { found: &mut self.context.found, guard: &self.guard, store, decode, each };
-        store.index().scan(bounds, direction, &self.guard, &mut scan);
+        store.scan(bounds, direction, &self.guard, &mut scan);
         Ok(())
     }
 

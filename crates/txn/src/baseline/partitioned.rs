@@ -20,21 +20,21 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use ensilo_engine::{
+    Abort, AbortReason, Committed, Direction, KeyBounds, Read, RowRef, Tid, WorkerCounters, Write,
+};
 use ensilo_epoch::{Epoch, Guard, Participant};
-use ensilo_index::{Direction, InsertError, Inserted, Lookup, NodeStamp, ScanVisitor};
+use ensilo_index::{InsertError, Inserted, Lookup, NodeStamp, ScanVisitor};
 use ensilo_log::Log;
 use ensilo_slab::Pool;
 
 use super::found_keys::FoundKeys;
-use crate::abort::{Abort, AbortReason};
-use crate::counters::WorkerCounters;
 use crate::engine::Shared;
-use crate::history::TransactionRecord;
-use crate::protocol::{Committed, Found, KeyBounds, Protocol, Read, Write};
+use crate::protocol::{Found, Protocol};
 use crate::record::RecordPtr;
-use crate::row::RowRef;
 use crate::store::Store;
-use crate::tid::{Tid, TidWord};
+use crate::tid::TidWord;
+use ensilo_engine::history::TransactionRecord;
 
 /// How many blocks of memory one call of the collector frees.
 const BUDGET: usize = 64;
@@ -162,6 +162,9 @@ impl PartitionTransaction<'_> {
 }
 
 impl Read for PartitionTransaction<'_> {
+    type Store = Store;
+    type Found = Found;
+
     #[inline]
     fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
         store.check()?;
@@ -218,7 +221,7 @@ impl Read for PartitionTransaction<'_> {
     ) -> Result<(), Abort> {
         store.check()?;
         let mut scan = Scan { found: &mut self.context.found, decode, each };
-        store.index().scan(bounds, direction, &self.guard, &mut scan);
+        store.scan(bounds, direction, &self.guard, &mut scan);
         Ok(())
     }
 

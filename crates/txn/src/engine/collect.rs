@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ensilo_engine::Remains;
 use ensilo_epoch::{Epoch, Guard};
 use ensilo_index::Drain;
 
@@ -20,17 +21,6 @@ const NODES_MAX: usize = 16;
 
 /// How many blocks of retired memory a step frees.
 const BLOCKS_MAX: usize = 64;
-
-/// What a step of the collection has left. Ordered by how soon the next step should come.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Remains {
-    /// No garbage.
-    Nothing,
-    /// Garbage that somebody may still reach.
-    Later,
-    /// Garbage that can be freed now.
-    Now,
-}
 
 /// A dropped store, whose transactions have still to end before its memory can go.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 //! The result does not depend on the order: the base with the largest TID wins, and each word takes the value of the
 //! latest patch after the base.
 
+use ensilo_engine::Tid;
 use ensilo_epoch::Guard;
 use ensilo_index::Inserted;
 use ensilo_log::{Change, ReplayError, Write as LogWrite};
@@ -12,7 +13,7 @@ use super::Leftover;
 use super::pending::{LockedRecord, PendingWord};
 use crate::record::RecordPtr;
 use crate::store::Store;
-use crate::tid::{Tid, TidWord};
+use crate::tid::TidWord;
 
 /// Applies `write`; `found` is the record that the tree had for its key a moment ago.
 pub(super) fn apply(

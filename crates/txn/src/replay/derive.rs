@@ -1,12 +1,13 @@
 //! Entries of secondary indexes, which are not logged: they are made anew from the rows.
 
+use ensilo_engine::StoredRow;
 use ensilo_epoch::Participant;
 use ensilo_index::{InsertError, Inserted};
 use ensilo_slab::OutOfMemory;
 
 use crate::record::RecordPtr;
 use crate::store::Store;
-use crate::tid::{Tid, TidWord};
+use crate::tid::TidWord;
 
 /// Puts a record into a store on which no transaction has begun; `false`, and nothing changed, when the key exists.
 ///
@@ -15,14 +16,12 @@ use crate::tid::{Tid, TidWord};
 ///
 /// # Panics
 /// When key or row are longer than a record's may be.
-pub fn derive_record(
+pub(crate) fn derive_record(
     participant: &Participant,
     store: &Store,
-    key: &[u8],
-    tid: Tid,
-    words: &[u64],
-    len_bytes: usize,
+    row: &StoredRow<'_>,
 ) -> Result<bool, OutOfMemory> {
+    let StoredRow { key, tid, words, len_bytes } = *row;
     let guard = participant.pin();
     let record = RecordPtr::allocate(&guard, store.id(), len_bytes, TidWord::live(tid))?;
     record.store_row(words.iter().copied(), len_bytes);

@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::thread;
 
+use ensilo_engine::{Recovered, RecoveredStore};
 use ensilo_epoch::Guard;
 use ensilo_index::Lookup;
 use ensilo_log::ReplayError;
@@ -12,24 +13,8 @@ use super::{Leftover, Replayer};
 use crate::protocol::Protocol;
 use crate::record::RecordPtr;
 use crate::registry::lock;
-use crate::store::{Store, TableId};
+use crate::store::Store;
 use crate::tid::TidWord;
-
-/// What a replay has put into the engine.
-#[derive(Debug, Default)]
-pub struct Recovered {
-    /// The stores that got records, by id.
-    pub stores: Vec<RecoveredStore>,
-}
-
-/// A store that got records.
-#[derive(Debug, Copy, Clone)]
-pub struct RecoveredStore {
-    /// Its id.
-    pub id: TableId,
-    /// How many rows it has.
-    pub rows: u64,
-}
 
 impl<P: Protocol> Replayer<'_, P> {
     /// Ends the replay: all writes were applied and their workers dropped.

@@ -13,10 +13,10 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 
 use bumpalo::Bump;
+use ensilo_engine::Tid;
 use ensilo_log::ReplayError;
 
 use crate::record::RecordPtr;
-use crate::tid::Tid;
 
 /// One word that a patch has set.
 #[derive(Copy, Clone, Debug)]

@@ -7,10 +7,8 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use ensilo_engine::{Abort, AbortReason, TableId};
 use ensilo_slab::Pool;
-
-use crate::abort::{Abort, AbortReason};
-use crate::store::TableId;
 
 /// What a set may take without asking, and keeps.
 pub(super) const KEPT_BYTES: usize = 256 << 10;

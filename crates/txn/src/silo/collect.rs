@@ -15,6 +15,7 @@
 //! A worker frees some garbage before each of its transactions: a little, so that none takes noticeably longer, and more of a *backlog*, which
 //! is what it could have freed one snapshot interval ago, so that it is rid of any amount within a bounded number of transactions.
 
+use ensilo_engine::{Failpoint, Tid};
 use ensilo_epoch::{Guard, Participant};
 use ensilo_sync::Backoff;
 
@@ -22,11 +23,10 @@ use super::context::{Context, Garbage, WriteEntry};
 use super::memory;
 use super::variant::Variant;
 use crate::engine::Shared;
-use crate::place::Place;
 use crate::record::RecordPtr;
 use crate::registry::Registered;
 use crate::store::Store;
-use crate::tid::{Tid, TidWord};
+use crate::tid::TidWord;
 
 /// How many objects of each kind one call frees at least, as far as there are so many. A commit makes a few dozen, so that a worker catches up.
 const BUDGET_MIN: usize = 64;
@@ -162,7 +162,7 @@ fn take_out<V: Variant>(
     if record.try_lock(word) {
         match shared.stores.get(record.table()) {
             Registered::Store(store) => {
-                V::reached(Place::UnhookBegun);
+                V::reached(Failpoint::UnhookBegun);
                 remove_locked::<V>(store, record, word, unhook.key.as_slice(), guard, garbage);
             }
             Registered::Draining => {

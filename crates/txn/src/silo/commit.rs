@@ -10,6 +10,7 @@
 //! read what the other writes, the one whose barrier comes second sees the other's lock or its new TID, and aborts:
 //! that is the store-buffering pattern, which needs the full barrier on both sides.
 
+use ensilo_engine::{Abort, AbortReason, Committed, Fault, TableId, Tid};
 use ensilo_epoch::Epoch;
 use ensilo_index::Masstree;
 use ensilo_slab::OutOfMemory;
@@ -19,12 +20,10 @@ use super::collect::{Retired, Unhook};
 use super::context::{Change, Context, RowSpan, Spare, StorePtr, WriteEntry};
 use super::memory;
 use super::transaction::Transaction;
-use super::variant::{Fault, Variant, has_fault};
-use crate::abort::{Abort, AbortReason};
-use crate::protocol::Committed;
+use super::variant::{Variant, has_fault};
 use crate::record::RecordPtr;
-use crate::store::{Store, TableId};
-use crate::tid::{Tid, TidWord};
+use crate::store::Store;
+use crate::tid::TidWord;
 
 /// Why a commit stopped before it installed anything. The locks are free again.
 pub(super) enum Stop {

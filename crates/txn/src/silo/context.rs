@@ -3,6 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use ensilo_engine::{Abort, AbortReason, RowRef, Tid, WorkerCounters};
 use ensilo_epoch::{Epoch, RetireList};
 use ensilo_index::{Lookup, NodeStamp};
 use ensilo_log::LogWriter;
@@ -14,14 +15,11 @@ use super::collect::{Retired, Unhook};
 use super::lost_write::LostWrites;
 use super::node_set::NodeSet;
 use super::variant::Variant;
-use crate::abort::{Abort, AbortReason};
-use crate::counters::WorkerCounters;
-use crate::history::TransactionRecord;
 use crate::pointer_map::PointerMap;
 use crate::record::RecordPtr;
-use crate::row::RowRef;
 use crate::store::Store;
-use crate::tid::{Tid, TidWord};
+use crate::tid::TidWord;
+use ensilo_engine::history::TransactionRecord;
 
 /// Up to this many writes a walk over them is cheaper than a map.
 pub(super) const WALKED_MAX: usize = 8;

@@ -6,6 +6,7 @@
 //! its patches. So the first change of a record after a checkpoint began is logged as a whole row: checkpoints leave out what
 //! changed since they began.
 
+use ensilo_engine::{Abort, AbortReason, TableId, Tid};
 use ensilo_log::{
     LEFT_OUT_BYTES, LogWriter, PATCH_PAIR_BYTES_MAX, ReserveError, transaction_bytes, write_bytes_max,
 };
@@ -15,9 +16,6 @@ use super::commit::Stop;
 use super::context::{Change, Context, RowSpan, WriteEntry};
 use super::transaction::Transaction;
 use super::variant::{LogRecords, Variant};
-use crate::abort::{Abort, AbortReason};
-use crate::store::TableId;
-use crate::tid::Tid;
 
 /// What of a write goes to the log.
 enum Logged {

@@ -13,14 +13,13 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use ensilo_engine::{Abort, AbortReason, TableId, Tid};
 use ensilo_epoch::{Epoch, Guard};
 
 use super::buffer::Buffer;
 use super::context::{Context, WALKED_MAX};
-use crate::abort::{Abort, AbortReason};
 use crate::pointer_map::PointerMap;
-use crate::store::TableId;
-use crate::tid::{Tid, TidWord};
+use crate::tid::TidWord;
 
 /// What a transaction keeps to find lost writes.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 //! Memory from the general-purpose allocator cannot wait in the epochs' own lists: those give everything back to slabs. So a worker keeps
 //! such records in a list of its own until the memory horizon has passed them, and the engine frees what is left when it goes.
 
+use ensilo_engine::TableId;
 use ensilo_epoch::{Guard, Participant};
 use ensilo_slab::OutOfMemory;
 
@@ -10,7 +11,6 @@ use super::collect::Retired;
 use super::context::{Context, Garbage};
 use super::variant::Variant;
 use crate::record::RecordPtr;
-use crate::store::TableId;
 use crate::tid::TidWord;
 
 /// A record of `table` with room for a row of `row_len_bytes`.

@@ -29,6 +29,7 @@ mod write;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use ensilo_engine::{Failpoint, Fault, WorkerCounters};
 use ensilo_epoch::Participant;
 use ensilo_log::Log;
 use ensilo_slab::Pool;
@@ -36,14 +37,12 @@ use ensilo_slab::Pool;
 pub use baselines::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
 pub use snapshot::Snapshot;
 pub use transaction::Transaction;
-pub use variant::{Fault, LogRecords, Standard, Variant};
+pub use variant::{LogRecords, Standard, Variant};
 
-use crate::counters::WorkerCounters;
 use crate::engine::Shared;
-use crate::history::TransactionRecord;
-use crate::place::Place;
 use crate::protocol::Protocol;
 use context::Context;
+use ensilo_engine::history::TransactionRecord;
 
 /// Silo's protocol; `V` chooses among its variants at compile time.
 #[derive(Debug)]
@@ -57,8 +56,8 @@ impl<V: Variant> Protocol for Silo<V> {
     const FAULT: Option<Fault> = V::FAULT;
 
     #[inline(always)]
-    fn reached(place: Place) {
-        V::reached(place);
+    fn reached(failpoint: Failpoint) {
+        V::reached(failpoint);
     }
 
     const SNAPSHOTS: bool = V::SNAPSHOTS;

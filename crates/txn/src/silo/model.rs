@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ensilo_engine::{Fault, TableId, Write};
 use ensilo_epoch::{Advance, EpochOptions, Epochs, Participant};
 use ensilo_slab::Pool;
 use loom::thread;
@@ -12,13 +13,12 @@ use loom::thread;
 use super::context::Context;
 use super::read::{Sight, look_at};
 use super::transaction::Transaction;
-use super::variant::{Fault, Standard, Variant};
+use super::variant::{Standard, Variant};
 use crate::engine::Shared;
 use crate::global_tid::GlobalTid;
-use crate::protocol::{Found, Write};
+use crate::protocol::Found;
 use crate::record::RecordPtr;
 use crate::registry::StoreRegistry;
-use crate::store::TableId;
 use crate::tid::TidWord;
 
 const ROW_BYTES: usize = 16;
@@ -42,7 +42,7 @@ fn shared() -> Arc<Shared> {
 
 /// A record with a committed row of two equal words.
 fn committed_record(shared: &Shared, participant: &Participant, word: u64) -> RecordPtr {
-    let tid = crate::tid::Tid::ZERO.next_in(shared.epochs.global_epoch()).unwrap();
+    let tid = ensilo_engine::Tid::ZERO.next_in(shared.epochs.global_epoch()).unwrap();
     let record = RecordPtr::allocate(&participant.pin(), TableId(1), ROW_BYTES, TidWord::live(tid)).unwrap();
     record.store_row([word, word].into_iter(), ROW_BYTES);
     record

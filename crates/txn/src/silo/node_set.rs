@@ -3,12 +3,12 @@
 //! # Source
 //! Silo (SOSP 2013) §4.6.
 
+use ensilo_engine::Abort;
 use ensilo_index::{InsertObserver, NodeId, NodeStamp, NodeVersion};
 
 use super::buffer::{Buffer, Held};
-use crate::abort::Abort;
 use crate::pointer_map::PointerMap;
-use crate::store::TableId;
+use ensilo_engine::TableId;
 
 /// Up to this many stamps a walk over them is cheaper than a map.
 const WALKED_MAX: usize = 8;

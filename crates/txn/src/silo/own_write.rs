@@ -1,10 +1,9 @@
 //! What a transaction sees of a record that it has written itself.
 
+use ensilo_engine::{Abort, AbortReason, RowRef};
 use ensilo_sync::atomic::AtomicU64;
 
 use super::context::{Change, Context, RowSpan};
-use crate::abort::{Abort, AbortReason};
-use crate::row::RowRef;
 
 impl Context {
     /// Computes a value from the row as this transaction has written it at position `at` of its write set; `None` when it

@@ -5,17 +5,16 @@
 
 use std::ops::ControlFlow;
 
+use ensilo_engine::{Abort, AbortReason, Direction, Fault, KeyBounds, Read, RowRef};
 use ensilo_epoch::Epoch;
-use ensilo_index::{Direction, Lookup};
+use ensilo_index::Lookup;
 use ensilo_sync::cpu_relax;
 
 use super::context::{Context, KeySpan};
 use super::transaction::Transaction;
-use super::variant::{Fault, Variant, has_fault};
-use crate::abort::{Abort, AbortReason};
-use crate::protocol::{Found, KeyBounds, Read};
+use super::variant::{Variant, has_fault};
+use crate::protocol::Found;
 use crate::record::RecordPtr;
-use crate::row::RowRef;
 use crate::store::Store;
 use crate::tid::TidWord;
 
@@ -71,6 +70,9 @@ pub(super) fn look_at<V: Variant, const MAY_WRITE: bool, R>(
 }
 
 impl<V: Variant> Read for Transaction<'_, V> {
+    type Store = Store;
+    type Found = Found;
+
     #[inline]
     fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
         let lookup = self.lookup(store, key)?;

@@ -2,15 +2,13 @@
 
 use std::ops::Bound;
 
+use ensilo_engine::{Committed, Direction, KeyBounds, TableId, Tid};
 use ensilo_epoch::Epoch;
-use ensilo_index::Direction;
 
 use super::context::{Change, Context};
-use crate::history::{RecordedRange, RecordedRead, RecordedWrite, TransactionRecord};
-use crate::protocol::{Committed, KeyBounds};
 use crate::record::RecordPtr;
-use crate::store::TableId;
-use crate::tid::{Tid, TidWord};
+use crate::tid::TidWord;
+use ensilo_engine::history::{RecordedRange, RecordedRead, RecordedWrite, TransactionRecord};
 
 impl Context {
     /// Notes a read of a snapshot transaction; those of others stand in the read set.

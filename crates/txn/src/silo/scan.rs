@@ -5,8 +5,9 @@
 
 use std::ops::ControlFlow;
 
+use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, RowRef};
 use ensilo_epoch::Guard;
-use ensilo_index::{Direction, Lookup, NodeStamp, ScanVisitor};
+use ensilo_index::{Lookup, NodeStamp, ScanVisitor};
 use ensilo_sync::cpu_relax;
 
 use super::context::Context;
@@ -14,10 +15,8 @@ use super::read::{Sight, look_at};
 use super::record_history::recorded_range;
 use super::transaction::Transaction;
 use super::variant::Variant;
-use crate::abort::{Abort, AbortReason};
-use crate::protocol::{Found, KeyBounds};
+use crate::protocol::Found;
 use crate::record::RecordPtr;
-use crate::row::RowRef;
 use crate::store::Store;
 
 impl<V: Variant> Transaction<'_, V> {
@@ -40,7 +39,7 @@ impl<V: Variant> Transaction<'_, V> {
             stopped_at: None,
             variant: std::marker::PhantomData,
         };
-        store.index().scan(bounds, direction, &self.guard, &mut scan);
+        store.scan(bounds, direction, &self.guard, &mut scan);
         let (failed, stopped_at) = (scan.failed.take(), scan.stopped_at.take());
         let failed = failed.or_else(|| self.context.check_writes_in_place(&self.guard).err());
         if V::RECORDS_HISTORY {

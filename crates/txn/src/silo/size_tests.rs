@@ -5,13 +5,11 @@
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use ensilo_index::Direction;
+use ensilo_engine::{Abort, AbortReason, Direction, EngineOptions, Read, TableId, Write};
 
 use super::{Silo, Transaction};
-use crate::abort::{Abort, AbortReason};
-use crate::engine::{Engine, EngineOptions};
-use crate::protocol::{Read, Write};
-use crate::store::{Store, TableId};
+use crate::engine::Engine;
+use crate::store::Store;
 use crate::worker::Worker;
 
 type SiloWorker = Worker<Silo>;
@@ -23,7 +21,9 @@ struct Rig {
 }
 
 fn rig(memory_limit_bytes: Option<u64>) -> Rig {
-    let engine = Engine::<Silo>::new(EngineOptions { memory_limit_bytes, ..EngineOptions::default() });
+    let mut options = EngineOptions::default();
+    options.memory_limit_bytes = memory_limit_bytes;
+    let engine = Engine::<Silo>::new(options);
     let store = engine.new_store(TableId(1)).unwrap();
     let worker = engine.worker();
     Rig { engine, store, worker }

@@ -9,20 +9,19 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
+use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, Read, RowRef, Tid};
 use ensilo_epoch::{Epoch, Guard, Participant};
-use ensilo_index::{Direction, Lookup, NodeStamp, ScanVisitor};
+use ensilo_index::{Lookup, NodeStamp, ScanVisitor};
 use ensilo_sync::Backoff;
 
 use super::context::Context;
 use super::record_history::recorded_range;
 use super::variant::Variant;
-use crate::abort::{Abort, AbortReason};
 use crate::engine::Shared;
-use crate::protocol::{Found, KeyBounds, Read};
+use crate::protocol::Found;
 use crate::record::RecordPtr;
-use crate::row::RowRef;
 use crate::store::Store;
-use crate::tid::{Tid, TidWord};
+use crate::tid::TidWord;
 
 /// A read-only transaction that never conflicts with others: it validates nothing and aborts only when it has grown older
 /// than the limit.
@@ -130,6 +129,9 @@ fn found(record: RecordPtr) -> Found {
 }
 
 impl<V: Variant> Read for Snapshot<'_, V> {
+    type Store = Store;
+    type Found = Found;
+
     #[inline]
     fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
         self.check(store)?;
@@ -186,7 +188,7 @@ impl<V: Variant> Read for Snapshot<'_, V> {
     ) -> Result<(), Abort> {
         self.check(store)?;
         let mut scan = Scan { snapshot: self, store, decode, each, stopped_at: None, failed: None };
-        store.index().scan(bounds, direction, &scan.snapshot.participant().pin(), &mut scan);
+        store.scan(bounds, direction, &scan.snapshot.participant().pin(), &mut scan);
         let (stopped_at, failed) = (scan.stopped_at.take(), scan.failed.take());
         if let Some(abort) = failed {
             return Err(abort);

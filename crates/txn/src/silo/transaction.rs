@@ -3,16 +3,15 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use ensilo_engine::{Abort, AbortReason, Committed, TableId};
 use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_index::NodeStamp;
 
 use super::collect::withdraw_placeholder;
 use super::context::{Change, Context};
 use super::variant::Variant;
-use crate::abort::{Abort, AbortReason};
 use crate::engine::Shared;
-use crate::protocol::Committed;
-use crate::store::{Store, TableId};
+use crate::store::Store;
 
 /// A serializable read-write transaction under Silo's protocol.
 ///

@@ -1,6 +1,6 @@
 //! Variants of the protocol, chosen at compile time: the product pays nothing for the others.
 
-use crate::place::Place;
+use ensilo_engine::{Failpoint, Fault};
 
 /// What a variant of Silo does differently. The defaults are the product.
 pub trait Variant: std::fmt::Debug + Send + Sync + Sized + 'static {
@@ -21,10 +21,10 @@ pub trait Variant: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// A mistake that is built in on purpose, to see that a checker finds it.
     const FAULT: Option<Fault> = None;
 
-    /// Called at every [`Place`], on the thread that has come to it.
+    /// Called at every [`Failpoint`], on the thread that has come to it.
     #[inline(always)]
-    fn reached(place: Place) {
-        let _ = place;
+    fn reached(failpoint: Failpoint) {
+        let _ = failpoint;
     }
 }
 
@@ -43,28 +43,6 @@ pub enum LogRecords {
     Rows,
     /// Its TID alone, to measure what the rest costs. Such a log cannot be recovered from, and opening it is refused.
     Tids,
-}
-
-/// Mistakes that a checker has to find before it is believed.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Fault {
-    /// Phase 2 does not look at the read set.
-    SkipReadValidation,
-    /// Phase 2 does not look at the node set.
-    SkipNodeValidation,
-    /// The epoch is read when the transaction begins, not between locking and validating.
-    EarlyEpoch,
-    /// The write set is locked in the order in which it was written.
-    UnorderedLocks,
-    /// A deleted record is read as if it still existed.
-    IgnoreAbsent,
-    /// Recovery forgets a deletion whose row it has not seen yet.
-    ForgetTombstones,
-    /// Recovery replays what was written and is not known to be durable.
-    ReplayPastDurableEpoch,
-    /// A row that leaves a unique index takes out the entry under its key, whosever it is.
-    RemoveEntriesOfOthers,
 }
 
 /// Whether variant `V` has `fault` built in.

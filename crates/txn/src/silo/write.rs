@@ -9,6 +9,7 @@
 //! inserted:  Placed | Put -> Cancelled -> Put
 //! ```
 
+use ensilo_engine::{Abort, AbortReason, Committed, Fault, ROW_LEN_MAX, Write};
 use ensilo_epoch::Epoch;
 use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX};
 use ensilo_sync::cpu_relax;
@@ -18,11 +19,9 @@ use super::memory;
 use super::node_set::OwnInsert;
 use super::read::{Sight, look_at};
 use super::transaction::Transaction;
-use super::variant::{Fault, Variant};
-use crate::abort::{Abort, AbortReason};
-use crate::protocol::{Committed, Found, Write};
+use super::variant::Variant;
+use crate::protocol::Found;
 use crate::record::RecordPtr;
-use crate::row::ROW_LEN_MAX;
 use crate::store::Store;
 use crate::tid::TidWord;
 

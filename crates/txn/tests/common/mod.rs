@@ -40,15 +40,19 @@ pub(crate) fn pass_snapshot<P: Protocol>(engine: &Engine<P>) {
     }
 }
 
-pub(crate) fn insert<T: Write>(tx: &mut T, store: &Store, key: &str, row: &[u64]) -> bool {
+pub(crate) fn insert<T: Write<Store = Store>>(tx: &mut T, store: &Store, key: &str, row: &[u64]) -> bool {
     tx.insert(store, key.as_bytes(), row, row.len() * 8).unwrap()
 }
 
-pub(crate) fn read<T: Read>(tx: &mut T, store: &Store, key: &str) -> Option<Vec<u64>> {
+pub(crate) fn read<T: Read<Store = Store>>(tx: &mut T, store: &Store, key: &str) -> Option<Vec<u64>> {
     try_read(tx, store, key).unwrap()
 }
 
-pub(crate) fn try_read<T: Read>(tx: &mut T, store: &Store, key: &str) -> Result<Option<Vec<u64>>, Abort> {
+pub(crate) fn try_read<T: Read<Store = Store>>(
+    tx: &mut T,
+    store: &Store,
+    key: &str,
+) -> Result<Option<Vec<u64>>, Abort> {
     tx.get(store, key.as_bytes(), |row| {
         let mut words = Vec::new();
         row.copy_to(&mut words);
@@ -56,17 +60,21 @@ pub(crate) fn try_read<T: Read>(tx: &mut T, store: &Store, key: &str) -> Result<
     })
 }
 
-pub(crate) fn put<T: Write>(tx: &mut T, store: &Store, key: &str, row: &[u64]) {
+pub(crate) fn put<T: Write<Store = Store>>(tx: &mut T, store: &Store, key: &str, row: &[u64]) {
     let found = tx.find(store, key.as_bytes()).unwrap().unwrap();
     tx.put(found, row, row.len() * 8).unwrap();
 }
 
-pub(crate) fn delete<T: Write>(tx: &mut T, store: &Store, key: &str) {
+pub(crate) fn delete<T: Write<Store = Store>>(tx: &mut T, store: &Store, key: &str) {
     let found = tx.find(store, key.as_bytes()).unwrap().unwrap();
     tx.delete(found).unwrap();
 }
 
-pub(crate) fn scan_all<T: Read>(tx: &mut T, store: &Store, direction: Direction) -> Vec<(String, u64)> {
+pub(crate) fn scan_all<T: Read<Store = Store>>(
+    tx: &mut T,
+    store: &Store,
+    direction: Direction,
+) -> Vec<(String, u64)> {
     let mut seen = Vec::new();
     tx.scan(
         store,

@@ -1,6 +1,6 @@
 //! What the log and the checkpoints of a database did while it was measured.
 
-use ensilo::{Database, DurabilityStatistics, Protocol};
+use ensilo::{Database, DurabilityStatistics, Engine};
 use serde::{Deserialize, Serialize};
 
 /// Counts of the log and of checkpoints over a time.
@@ -34,7 +34,7 @@ pub struct DurabilityCounts {
 
 impl DurabilityCounts {
     /// What has been counted since the database was opened; `None` for one in memory.
-    pub(super) fn of<P: Protocol>(database: &Database<P>) -> Option<Self> {
+    pub(super) fn of<E: Engine>(database: &Database<E>) -> Option<Self> {
         // Only a closed database has no statistics.
         let DurabilityStatistics {
             logged_transactions,

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use ensilo::{Database, Error, Protocol};
+use ensilo::{Database, Engine, Error};
 
 use super::acknowledged::Acknowledged;
 use super::clock::{Clock, Stamp};
@@ -21,9 +21,9 @@ const LEN_MAX: usize = 1 << 20;
 const LEN_TYPICAL: usize = 1 << 13;
 
 /// Transactions of one worker in the order of their commits.
-pub(super) struct Pending<'a, P: Protocol> {
+pub(super) struct Pending<'a, E: Engine> {
     queue: VecDeque<Entry>,
-    database: Option<&'a Database<P>>,
+    database: Option<&'a Database<E>>,
     /// Up to here all is stored, as far as this worker has seen.
     durable_epoch: u64,
     acknowledged: Option<Acknowledged<'a>>,
@@ -39,9 +39,9 @@ struct Entry {
     is_measured: bool,
 }
 
-impl<'a, P: Protocol> Pending<'a, P> {
+impl<'a, E: Engine> Pending<'a, E> {
     pub(super) fn new(
-        database: Option<&'a Database<P>>,
+        database: Option<&'a Database<E>>,
         acknowledged: Option<Acknowledged<'a>>,
         live: &'a LiveCounts,
     ) -> Self {

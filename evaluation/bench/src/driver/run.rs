@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use ensilo::Protocol;
+use ensilo::Engine;
 use serde::{Deserialize, Serialize};
 
 use super::acknowledged::Acknowledged;
@@ -245,16 +245,16 @@ fn work<W: Workload>(
 }
 
 /// What a worker counts.
-struct Worker<'a, P: Protocol> {
+struct Worker<'a, E: Engine> {
     measurements: Measurements,
-    pending: Pending<'a, P>,
+    pending: Pending<'a, E>,
     clock: Clock,
     live: &'a LiveCounts,
     committed: u64,
     aborted: u64,
 }
 
-impl<P: Protocol> Worker<'_, P> {
+impl<E: Engine> Worker<'_, E> {
     /// The measured loop. Never inlined, so that a profiler can be told to look at it alone.
     #[inline(never)]
     fn run_transactions(
@@ -321,7 +321,7 @@ fn coordinate<W: Workload>(
     let is_stopped = || shared.phase.load(Relaxed) == STOP;
     watch.watch("warm-up", options.warmup, is_stopped);
     let memory = || workload.database().map(database::memory).unwrap_or_default();
-    let durability = || workload.database().and_then(DurabilityCounts::of::<W::Protocol>);
+    let durability = || workload.database().and_then(DurabilityCounts::of::<W::Engine>);
     let (memory_before, durability_before) = (memory(), durability());
     set_phase(shared, MEASURED);
     let processor_time_before = processor_time();

@@ -20,7 +20,7 @@ struct CountingSession<'a> {
 }
 
 impl Workload for Counting {
-    type Protocol = Silo;
+    type Engine = Silo;
     type Session<'a> = CountingSession<'a>;
 
     fn transaction_types(&self) -> &'static [&'static str] {
@@ -135,7 +135,7 @@ fn a_failed_session_ends_the_run() {
 struct Panicking(Counting);
 
 impl Workload for Panicking {
-    type Protocol = Silo;
+    type Engine = Silo;
     type Session<'a> = CountingSession<'a>;
 
     fn transaction_types(&self) -> &'static [&'static str] {

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use ensilo::{Database, Protocol};
+use ensilo::{Database, Engine};
 use serde::{Deserialize, Serialize};
 
 use super::interrupt::Interrupt;
@@ -67,14 +67,14 @@ pub(super) struct Watched {
 }
 
 /// Looks at the workers of a run.
-pub(super) struct Watch<'w, P: Protocol> {
+pub(super) struct Watch<'w, E: Engine> {
     pub(super) live: &'w [LiveCounts],
-    pub(super) database: Option<&'w Database<P>>,
+    pub(super) database: Option<&'w Database<E>>,
     pub(super) view: &'w mut View,
     pub(super) interrupt: &'w Interrupt,
 }
 
-impl<P: Protocol> Watch<'_, P> {
+impl<E: Engine> Watch<'_, E> {
     /// Waits for the end of a phase, which is after the time planned, or when the user or `is_stopped` says so, and tells each second how it
     /// goes.
     pub(super) fn watch(&mut self, phase: &str, planned: Duration, is_stopped: impl Fn() -> bool) -> Watched {
@@ -136,7 +136,7 @@ struct Look {
 }
 
 impl Look {
-    fn at<P: Protocol>(watch: &Watch<'_, P>) -> Look {
+    fn at<E: Engine>(watch: &Watch<'_, E>) -> Look {
         let sum = |pick: fn(&LiveCounts) -> &AtomicU64| {
             watch.live.iter().map(|live| pick(live).load(Relaxed)).sum()
         };

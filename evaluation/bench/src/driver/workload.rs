@@ -1,6 +1,6 @@
 //! What the driver asks of a workload.
 
-use ensilo::{Database, Protocol};
+use ensilo::{Database, Engine};
 use serde::{Deserialize, Serialize};
 
 use super::check::Check;
@@ -12,7 +12,7 @@ use super::view::View;
 /// Transactions against one loaded database.
 pub trait Workload: Sync {
     /// What runs the transactions of the database.
-    type Protocol: Protocol;
+    type Engine: Engine;
     /// One worker's part: its random numbers, its buffers, its handles to tables.
     type Session<'a>: Session
     where
@@ -25,7 +25,7 @@ pub trait Workload: Sync {
     fn session(&self, worker: usize) -> Self::Session<'_>;
 
     /// The database that it runs against, if it is one.
-    fn database(&self) -> Option<&Database<Self::Protocol>>;
+    fn database(&self) -> Option<&Database<Self::Engine>>;
 
     /// Checks that the database is consistent; called when no session is left.
     ///

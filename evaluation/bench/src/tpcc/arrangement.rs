@@ -8,7 +8,7 @@ use std::fmt;
 use std::thread;
 
 use ensilo::baseline::Partitioned;
-use ensilo::{Database, Protocol, Result, Silo};
+use ensilo::{Database, Engine, Result, Silo};
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::{AtomicBool, AtomicU32};
 
@@ -19,7 +19,7 @@ use super::tables::Tables;
 /// How the tables are arranged, and what is done around transactions.
 pub trait Arrangement: fmt::Debug + Send + Sync + Sized + 'static {
     /// What runs the transactions.
-    type Protocol: Protocol;
+    type Engine: Engine;
     /// What a transaction holds while it runs.
     type Locks<'a>
     where
@@ -34,13 +34,13 @@ pub trait Arrangement: fmt::Debug + Send + Sync + Sized + 'static {
     ///
     /// # Errors
     /// A failure of the database.
-    fn create(database: &Database<Self::Protocol>, options: &TpccOptions) -> Result<Self>;
+    fn create(database: &Database<Self::Engine>, options: &TpccOptions) -> Result<Self>;
 
     /// The tables of a warehouse.
-    fn of(&self, warehouse: u16) -> &Tables<Self::Protocol>;
+    fn of(&self, warehouse: u16) -> &Tables<Self::Engine>;
 
     /// All sets of tables.
-    fn sets(&self) -> &[Tables<Self::Protocol>];
+    fn sets(&self) -> &[Tables<Self::Engine>];
 
     /// Makes sure that the caller may run a transaction that touches these warehouses, each named once or more.
     fn lock(&self, warehouses: impl Iterator<Item = u16>) -> Self::Locks<'_>;
@@ -58,32 +58,32 @@ pub trait Arrangement: fmt::Debug + Send + Sync + Sized + 'static {
 
 /// One set of tables for all warehouses: the product and its variants.
 #[derive(Debug)]
-pub struct Whole<P: Protocol = Silo>(pub(super) [Tables<P>; 1]);
+pub struct Whole<E: Engine = Silo>(pub(super) [Tables<E>; 1]);
 
-impl<P: Protocol> Whole<P> {
+impl<E: Engine> Whole<E> {
     /// The tables that are in `database`.
     ///
     /// # Errors
     /// A failure of the database.
-    pub(super) fn open(database: &Database<P>) -> Result<Self> {
+    pub(super) fn open(database: &Database<E>) -> Result<Self> {
         Ok(Self([Tables::open(database)?]))
     }
 }
 
-impl<P: Protocol> Arrangement for Whole<P> {
-    type Protocol = P;
+impl<E: Engine> Arrangement for Whole<E> {
+    type Engine = E;
     type Locks<'a> = ();
 
-    fn create(database: &Database<P>, _options: &TpccOptions) -> Result<Self> {
+    fn create(database: &Database<E>, _options: &TpccOptions) -> Result<Self> {
         Ok(Self([Tables::create(database)?]))
     }
 
     #[inline]
-    fn of(&self, _warehouse: u16) -> &Tables<P> {
+    fn of(&self, _warehouse: u16) -> &Tables<E> {
         &self.0[0]
     }
 
-    fn sets(&self) -> &[Tables<P>] {
+    fn sets(&self) -> &[Tables<E>] {
         &self.0
     }
 
@@ -93,12 +93,12 @@ impl<P: Protocol> Arrangement for Whole<P> {
 
 /// MemSilo+Split: a set of tables for each partition.
 #[derive(Debug)]
-pub struct Split<P: Protocol = Silo> {
-    sets: Vec<Tables<P>>,
+pub struct Split<E: Engine = Silo> {
+    sets: Vec<Tables<E>>,
     warehouses: u16,
 }
 
-impl<P: Protocol> Split<P> {
+impl<E: Engine> Split<E> {
     /// The partition of a warehouse, from 0.
     #[inline]
     fn partition(&self, warehouse: u16) -> usize {
@@ -106,13 +106,13 @@ impl<P: Protocol> Split<P> {
     }
 }
 
-impl<P: Protocol> Arrangement for Split<P> {
-    type Protocol = P;
+impl<E: Engine> Arrangement for Split<E> {
+    type Engine = E;
     type Locks<'a> = ();
 
     const IS_SPLIT: bool = true;
 
-    fn create(database: &Database<P>, options: &TpccOptions) -> Result<Self> {
+    fn create(database: &Database<E>, options: &TpccOptions) -> Result<Self> {
         let items = database.create_table()?;
         let sets = 1..=options.partitions();
         let sets =
@@ -121,11 +121,11 @@ impl<P: Protocol> Arrangement for Split<P> {
     }
 
     #[inline]
-    fn of(&self, warehouse: u16) -> &Tables<P> {
+    fn of(&self, warehouse: u16) -> &Tables<E> {
         &self.sets[self.partition(warehouse)]
     }
 
-    fn sets(&self) -> &[Tables<P>] {
+    fn sets(&self) -> &[Tables<E>] {
         &self.sets
     }
 
@@ -158,7 +158,7 @@ pub struct HeldLocks<'a> {
 }
 
 impl Arrangement for LockedPartitions {
-    type Protocol = Partitioned;
+    type Engine = Partitioned;
     type Locks<'a> = HeldLocks<'a>;
 
     const IS_SPLIT: bool = true;
@@ -249,7 +249,7 @@ impl FastIds {
 }
 
 impl Arrangement for FastIds {
-    type Protocol = Silo;
+    type Engine = Silo;
     type Locks<'a> = ();
 
     const HAS_FAST_IDS: bool = true;

@@ -1,6 +1,6 @@
 //! Finding a customer by number or by last name, as payment and order-status do (clauses 2.5.2.2 and 2.6.2.2).
 
-use ensilo::{Protocol, ReadTransaction, Result};
+use ensilo::{Engine, ReadTransaction, Result};
 
 use super::input::CustomerChoice;
 use super::new_order::missing;
@@ -10,12 +10,12 @@ use super::tables::Tables;
 ///
 /// Of several with the same last name, ordered by first name, it is the one in the middle, rounded up.
 #[inline]
-pub(super) fn customer_number<'t, P: Protocol>(
+pub(super) fn customer_number<'t, E: Engine>(
     choice: &CustomerChoice,
     warehouse: u16,
     district: u8,
-    tables: &Tables<P>,
-    tx: &mut impl ReadTransaction<'t, P>,
+    tables: &Tables<E>,
+    tx: &mut impl ReadTransaction<'t, E>,
     numbers: &mut Vec<u16>,
 ) -> Result<u16> {
     let last_name = match choice {

@@ -6,7 +6,7 @@
 //! be the lowest bounds the district's new orders from below for ever, and the search may begin there
 //! ([`QueueHeads`]). It spares the search the deleted rows that snapshots still need.
 
-use ensilo::{Columns, Protocol, Result, Timestamp, Transaction};
+use ensilo::{Columns, Engine, Result, Timestamp, Transaction};
 
 use super::arrangement::Arrangement;
 use super::input::Inputs;
@@ -103,7 +103,7 @@ impl DeliveryInput {
     pub(super) fn run<A: Arrangement>(
         &self,
         tables: &A,
-        tx: &mut Transaction<'_, A::Protocol>,
+        tx: &mut Transaction<'_, A::Engine>,
         heads: &QueueHeads,
     ) -> Result<DeliveryOutput> {
         let mut delivered = [None; DISTRICTS as usize];
@@ -115,10 +115,10 @@ impl DeliveryInput {
     }
 
     /// Delivers the oldest new order of a district, if there is one, and returns its number.
-    fn deliver<P: Protocol>(
+    fn deliver<E: Engine>(
         &self,
-        tables: &Tables<P>,
-        tx: &mut Transaction<'_, P>,
+        tables: &Tables<E>,
+        tx: &mut Transaction<'_, E>,
         district: u8,
         head: u32,
     ) -> Result<Option<u32>> {
@@ -139,10 +139,10 @@ impl DeliveryInput {
     }
 
     /// Dates the lines of an order and returns the sum of their amounts.
-    fn deliver_lines<P: Protocol>(
+    fn deliver_lines<E: Engine>(
         &self,
-        tables: &Tables<P>,
-        tx: &mut Transaction<'_, P>,
+        tables: &Tables<E>,
+        tx: &mut Transaction<'_, E>,
         order_key: (u16, u8, u32),
     ) -> Result<Money> {
         let mut sum = Money::default();

@@ -26,7 +26,7 @@ pub(super) const FIRST_PAYMENT: Money = Money::from_int(10);
 
 /// Fills `tables`, which are empty.
 pub(super) fn load<A: Arrangement>(
-    database: &Database<A::Protocol>,
+    database: &Database<A::Engine>,
     tables: &A,
     options: &TpccOptions,
     nu_rand: NuRand,
@@ -94,7 +94,7 @@ fn ranges(last: u32, len: u32) -> impl Iterator<Item = RangeInclusive<u32>> {
 
 /// A thread at work on one task.
 struct Loader<'a, A: Arrangement> {
-    database: &'a Database<A::Protocol>,
+    database: &'a Database<A::Engine>,
     tables: &'a A,
     scale: Scale,
     nu_rand: NuRand,
@@ -122,7 +122,7 @@ impl<A: Arrangement> Loader<'_, A> {
         &mut self,
         numbers: &RangeInclusive<u32>,
         batch: u32,
-        mut insert: impl FnMut(&mut Self, &mut Transaction<'_, A::Protocol>, u32) -> Result<()>,
+        mut insert: impl FnMut(&mut Self, &mut Transaction<'_, A::Engine>, u32) -> Result<()>,
     ) -> Result<(), Failure> {
         let offset = numbers.start() - 1;
         for piece in ranges(numbers.end() - offset, batch) {
@@ -148,7 +148,7 @@ impl<A: Arrangement> Loader<'_, A> {
         })
     }
 
-    fn insert_item(&mut self, tx: &mut Transaction<'_, A::Protocol>, item: u32) -> Result<()> {
+    fn insert_item(&mut self, tx: &mut Transaction<'_, A::Engine>, item: u32) -> Result<()> {
         let row = Item {
             i_id: item,
             i_im_id: self.random.between(1, 10_000) as u32,
@@ -159,12 +159,7 @@ impl<A: Arrangement> Loader<'_, A> {
         self.tables.of(1).items.insert(tx, &row).map(|_| ())
     }
 
-    fn insert_stock(
-        &mut self,
-        tx: &mut Transaction<'_, A::Protocol>,
-        warehouse: u16,
-        item: u32,
-    ) -> Result<()> {
+    fn insert_stock(&mut self, tx: &mut Transaction<'_, A::Engine>, warehouse: u16, item: u32) -> Result<()> {
         let row = Stock {
             s_w_id: warehouse,
             s_i_id: item,
@@ -187,7 +182,7 @@ impl<A: Arrangement> Loader<'_, A> {
         self.tables.of(warehouse).stocks.insert(tx, &row).map(|_| ())
     }
 
-    fn insert_warehouse(&mut self, tx: &mut Transaction<'_, A::Protocol>, warehouse: u16) -> Result<()> {
+    fn insert_warehouse(&mut self, tx: &mut Transaction<'_, A::Engine>, warehouse: u16) -> Result<()> {
         let paid = FIRST_PAYMENT.scaled() * i64::from(self.scale.customers) * i64::from(DISTRICTS);
         let row = Warehouse {
             w_id: warehouse,
@@ -205,7 +200,7 @@ impl<A: Arrangement> Loader<'_, A> {
 
     fn insert_district(
         &mut self,
-        tx: &mut Transaction<'_, A::Protocol>,
+        tx: &mut Transaction<'_, A::Engine>,
         warehouse: u16,
         district: u8,
     ) -> Result<()> {
@@ -229,7 +224,7 @@ impl<A: Arrangement> Loader<'_, A> {
     /// A customer and the history of the one payment that was made.
     fn insert_customer(
         &mut self,
-        tx: &mut Transaction<'_, A::Protocol>,
+        tx: &mut Transaction<'_, A::Engine>,
         warehouse: u16,
         district: u8,
         customer: u16,
@@ -274,7 +269,7 @@ impl<A: Arrangement> Loader<'_, A> {
     /// An order with its lines; the last 900 of 3000 are new.
     fn insert_order(
         &mut self,
-        tx: &mut Transaction<'_, A::Protocol>,
+        tx: &mut Transaction<'_, A::Engine>,
         warehouse: u16,
         district: u8,
         order: u32,
@@ -304,7 +299,7 @@ impl<A: Arrangement> Loader<'_, A> {
 
     fn insert_order_line(
         &mut self,
-        tx: &mut Transaction<'_, A::Protocol>,
+        tx: &mut Transaction<'_, A::Engine>,
         order: &Order,
         number: u8,
         delivered: bool,

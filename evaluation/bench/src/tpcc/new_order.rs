@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use ensilo::{Columns, Error, Protocol, Result, Text, Timestamp, Transaction};
+use ensilo::{Columns, Engine, Error, Result, Text, Timestamp, Transaction};
 
 use super::arrangement::Arrangement;
 use super::input::Inputs;
@@ -132,10 +132,10 @@ macro_rules! stock_of_district {
 
         /// Reads a stock with the text of `district`.
         #[inline]
-        fn read_stock<'t, P: Protocol>(
-            found: &FoundStock<'_, 't, P>,
+        fn read_stock<'t, E: Engine>(
+            found: &FoundStock<'_, 't, E>,
             district: u8,
-            tx: &mut Transaction<'t, P>,
+            tx: &mut Transaction<'t, E>,
         ) -> Result<StockSold> {
             match district {
                 $($district => {
@@ -152,10 +152,10 @@ macro_rules! stock_of_district {
     };
 }
 
-type FoundStock<'h, 't, P> = ensilo::Found<'h, 't, Stock, P>;
+type FoundStock<'h, 't, E> = ensilo::Found<'h, 't, Stock, E>;
 
 /// The stocks of an order's lines.
-type FoundStocks<'h, 't, P> = [Option<FoundStock<'h, 't, P>>; LINES_MAX];
+type FoundStocks<'h, 't, E> = [Option<FoundStock<'h, 't, E>>; LINES_MAX];
 
 stock_of_district!(
     1 Stock01 s_dist_01, 2 Stock02 s_dist_02, 3 Stock03 s_dist_03, 4 Stock04 s_dist_04, 5 Stock05 s_dist_05,
@@ -258,7 +258,7 @@ impl NewOrderInput {
     pub(super) fn run<'t, A: Arrangement>(
         &self,
         arrangement: &A,
-        tx: &mut Transaction<'t, A::Protocol>,
+        tx: &mut Transaction<'t, A::Engine>,
     ) -> Result<NewOrderOutput> {
         let tables = arrangement.of(self.warehouse);
         let warehouse =
@@ -289,10 +289,10 @@ impl NewOrderInput {
         })
     }
 
-    fn insert_order<P: Protocol>(
+    fn insert_order<E: Engine>(
         &self,
-        tables: &Tables<P>,
-        tx: &mut Transaction<'_, P>,
+        tables: &Tables<E>,
+        tx: &mut Transaction<'_, E>,
         order: u32,
     ) -> Result<()> {
         let (row, new) = self.order(order);
@@ -304,7 +304,7 @@ impl NewOrderInput {
     fn sell<'t, A: Arrangement>(
         &self,
         arrangement: &A,
-        tx: &mut Transaction<'t, A::Protocol>,
+        tx: &mut Transaction<'t, A::Engine>,
         order: u32,
     ) -> Result<Money> {
         let tables = arrangement.of(self.warehouse);
@@ -314,7 +314,7 @@ impl NewOrderInput {
         for (at, line) in self.lines().iter().enumerate() {
             // Clause 2.4.2.3: the order is rolled back when its last line turns out to be of an unused item.
             let Some(item) = &prices[at] else { return Err(Error::user(UnusedItem)) };
-            let found: &FoundStock<'_, 't, A::Protocol> = stocks[at].as_ref().ok_or_else(missing)?;
+            let found: &FoundStock<'_, 't, A::Engine> = stocks[at].as_ref().ok_or_else(missing)?;
             let stock = read_stock(found, self.district, tx)?;
             found.set(tx, stock.counts.after_sale(line, self.warehouse))?;
             black_box(item.is_original && stock.is_original);
@@ -329,8 +329,8 @@ impl NewOrderInput {
     fn find_stocks<'h, 't, A: Arrangement>(
         &self,
         arrangement: &'h A,
-        tx: &mut Transaction<'t, A::Protocol>,
-    ) -> Result<FoundStocks<'h, 't, A::Protocol>> {
+        tx: &mut Transaction<'t, A::Engine>,
+    ) -> Result<FoundStocks<'h, 't, A::Engine>> {
         let home = arrangement.of(self.warehouse);
         let mut stocks = [const { None }; LINES_MAX];
         if !A::IS_SPLIT {
@@ -353,10 +353,10 @@ impl NewOrderInput {
     }
 
     /// Reads the items of all lines, their descents interleaved; an unused one is `None`.
-    fn read_items<P: Protocol>(
+    fn read_items<E: Engine>(
         &self,
-        tables: &Tables<P>,
-        tx: &mut Transaction<'_, P>,
+        tables: &Tables<E>,
+        tx: &mut Transaction<'_, E>,
     ) -> Result<[Option<PricedItem>; LINES_MAX]> {
         let keys = self.lines.map(|line| line.item);
         let mut items = [const { None }; LINES_MAX];

@@ -72,7 +72,7 @@ impl OrderStatusInput {
     pub(super) fn run<'t, A: Arrangement>(
         &self,
         tables: &A,
-        tx: &mut impl ReadTransaction<'t, A::Protocol>,
+        tx: &mut impl ReadTransaction<'t, A::Engine>,
         numbers: &mut Vec<u16>,
     ) -> Result<OrderStatusOutput> {
         let (warehouse, district) = (self.warehouse, self.district);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ensilo::{Columns, Protocol, Result, Text, Timestamp, Transaction};
+use ensilo::{Columns, Engine, Result, Text, Timestamp, Transaction};
 
 use super::arrangement::Arrangement;
 use super::customer::customer_number;
@@ -149,7 +149,7 @@ impl PaymentInput {
     pub(super) fn run<A: Arrangement>(
         &self,
         arrangement: &A,
-        tx: &mut Transaction<'_, A::Protocol>,
+        tx: &mut Transaction<'_, A::Engine>,
         numbers: &mut Vec<u16>,
     ) -> Result<PaymentOutput> {
         let (tables, of_customer) = (arrangement.of(self.warehouse), arrangement.of(self.customer_warehouse));
@@ -169,10 +169,10 @@ impl PaymentInput {
         Ok(PaymentOutput { shown: (warehouse, district, customer, notes) })
     }
 
-    fn pay_warehouse<P: Protocol>(
+    fn pay_warehouse<E: Engine>(
         &self,
-        tables: &Tables<P>,
-        tx: &mut Transaction<'_, P>,
+        tables: &Tables<E>,
+        tx: &mut Transaction<'_, E>,
     ) -> Result<WarehousePaid> {
         let found = tables.warehouses.find(tx, self.warehouse)?.ok_or_else(missing)?;
         let warehouse = found.columns::<WarehousePaid>(tx)?;
@@ -180,10 +180,10 @@ impl PaymentInput {
         Ok(warehouse)
     }
 
-    fn pay_district<P: Protocol>(
+    fn pay_district<E: Engine>(
         &self,
-        tables: &Tables<P>,
-        tx: &mut Transaction<'_, P>,
+        tables: &Tables<E>,
+        tx: &mut Transaction<'_, E>,
     ) -> Result<DistrictPaid> {
         let found = tables.districts.find(tx, (self.warehouse, self.district))?.ok_or_else(missing)?;
         let district = found.columns::<DistrictPaid>(tx)?;
@@ -192,10 +192,10 @@ impl PaymentInput {
     }
 
     /// Credits the customer, and notes the payment if their credit is bad.
-    fn pay_customer<P: Protocol>(
+    fn pay_customer<E: Engine>(
         &self,
-        tables: &Tables<P>,
-        tx: &mut Transaction<'_, P>,
+        tables: &Tables<E>,
+        tx: &mut Transaction<'_, E>,
         number: u16,
     ) -> Result<(CustomerPaid, Option<Text<500>>)> {
         let key = (self.customer_warehouse, self.customer_district, number);

@@ -102,7 +102,7 @@ impl StockLevelInput {
     pub(super) fn run<'t, A: Arrangement>(
         &self,
         arrangement: &A,
-        tx: &mut impl ReadTransaction<'t, A::Protocol>,
+        tx: &mut impl ReadTransaction<'t, A::Engine>,
         scratch: &mut StockLevelScratch,
     ) -> Result<usize> {
         let (warehouse, district) = (self.warehouse, self.district);

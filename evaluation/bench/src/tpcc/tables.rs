@@ -1,6 +1,6 @@
 //! The handles to the nine tables and the two secondary indexes.
 
-use ensilo::{Database, Index, Protocol, Result, Row, Table, Text};
+use ensilo::{Database, Engine, Index, Result, Row, Table, Text};
 
 use super::schema::{Customer, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse};
 
@@ -11,23 +11,23 @@ pub(super) type OrderCustomer = (u16, u8, u16);
 
 /// Handles to everything that transactions touch.
 #[derive(Debug)]
-pub struct Tables<P: Protocol> {
-    pub(super) warehouses: Table<Warehouse, P>,
-    pub(super) districts: Table<District, P>,
-    pub(super) customers: Table<Customer, P>,
-    pub(super) customers_by_name: Index<Customer, CustomerName, P>,
-    pub(super) history: Table<History, P>,
-    pub(super) new_orders: Table<NewOrder, P>,
-    pub(super) orders: Table<Order, P>,
-    pub(super) orders_by_customer: Index<Order, OrderCustomer, P>,
-    pub(super) order_lines: Table<OrderLine, P>,
-    pub(super) items: Table<Item, P>,
-    pub(super) stocks: Table<Stock, P>,
+pub struct Tables<E: Engine> {
+    pub(super) warehouses: Table<Warehouse, E>,
+    pub(super) districts: Table<District, E>,
+    pub(super) customers: Table<Customer, E>,
+    pub(super) customers_by_name: Index<Customer, CustomerName, E>,
+    pub(super) history: Table<History, E>,
+    pub(super) new_orders: Table<NewOrder, E>,
+    pub(super) orders: Table<Order, E>,
+    pub(super) orders_by_customer: Index<Order, OrderCustomer, E>,
+    pub(super) order_lines: Table<OrderLine, E>,
+    pub(super) items: Table<Item, E>,
+    pub(super) stocks: Table<Stock, E>,
 }
 
-impl<P: Protocol> Tables<P> {
+impl<E: Engine> Tables<E> {
     /// Creates the tables, empty, in `database`.
-    pub(super) fn create(database: &Database<P>) -> Result<Self> {
+    pub(super) fn create(database: &Database<E>) -> Result<Self> {
         let customers = database.create_table::<Customer>()?;
         let orders = database.create_table::<Order>()?;
         Ok(Self {
@@ -47,12 +47,12 @@ impl<P: Protocol> Tables<P> {
 
     /// Creates one of several sets of tables, with a number in their names. The items are all sets'.
     pub(super) fn create_numbered(
-        database: &Database<P>,
+        database: &Database<E>,
         number: u16,
-        items: &Table<Item, P>,
+        items: &Table<Item, E>,
     ) -> Result<Self> {
-        let customers = create::<Customer, P>(database, number)?;
-        let orders = create::<Order, P>(database, number)?;
+        let customers = create::<Customer, E>(database, number)?;
+        let orders = create::<Order, E>(database, number)?;
         Ok(Self {
             warehouses: create(database, number)?,
             districts: create(database, number)?,
@@ -69,7 +69,7 @@ impl<P: Protocol> Tables<P> {
     }
 
     /// The tables that are in `database`.
-    pub(super) fn open(database: &Database<P>) -> Result<Self> {
+    pub(super) fn open(database: &Database<E>) -> Result<Self> {
         let customers = database.open_table::<Customer>()?;
         let orders = database.open_table::<Order>()?;
         Ok(Self {
@@ -88,6 +88,6 @@ impl<P: Protocol> Tables<P> {
     }
 }
 
-fn create<T: Row, P: Protocol>(database: &Database<P>, number: u16) -> Result<Table<T, P>> {
+fn create<T: Row, E: Engine>(database: &Database<E>, number: u16) -> Result<Table<T, E>> {
     database.create_table_named(&format!("{}_{number}", T::schema().name()))
 }

@@ -1,6 +1,6 @@
 //! A loaded TPC-C database as the driver runs it.
 
-use ensilo::{Database, Protocol, Silo};
+use ensilo::{Database, Engine, Silo};
 
 use super::arrangement::{Arrangement, Whole};
 use super::consistency;
@@ -20,7 +20,7 @@ pub type Tpcc = TpccOf<Whole<Silo>>;
 #[derive(Debug)]
 pub struct TpccOf<A: Arrangement> {
     pub(super) options: TpccOptions,
-    pub(super) database: Database<A::Protocol>,
+    pub(super) database: Database<A::Engine>,
     pub(super) tables: A,
 }
 
@@ -31,7 +31,7 @@ impl<A: Arrangement> TpccOf<A> {
     /// A failure of the database, or [`Failure::Interrupted`].
     pub fn load(
         options: TpccOptions,
-        database: Database<A::Protocol>,
+        database: Database<A::Engine>,
         view: &mut View,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
@@ -45,12 +45,12 @@ impl<A: Arrangement> TpccOf<A> {
     }
 }
 
-impl<P: Protocol> TpccOf<Whole<P>> {
+impl<E: Engine> TpccOf<Whole<E>> {
     /// The workload of a `database` that has no tables yet; they are created, empty.
     ///
     /// # Errors
     /// A failure of the database.
-    pub fn create(options: TpccOptions, database: Database<P>) -> Result<Self, Failure> {
+    pub fn create(options: TpccOptions, database: Database<E>) -> Result<Self, Failure> {
         let tables = Whole::create(&database, &options)?;
         Ok(Self { options, database, tables })
     }
@@ -59,7 +59,7 @@ impl<P: Protocol> TpccOf<Whole<P>> {
     ///
     /// # Errors
     /// A failure of the database.
-    pub fn open(options: TpccOptions, database: Database<P>) -> Result<Self, Failure> {
+    pub fn open(options: TpccOptions, database: Database<E>) -> Result<Self, Failure> {
         let tables = Whole::open(&database)?;
         Ok(Self { options, database, tables })
     }
@@ -74,7 +74,7 @@ pub(super) fn constants(options: &TpccOptions) -> (NuRand, NuRand) {
 }
 
 impl<A: Arrangement> Workload for TpccOf<A> {
-    type Protocol = A::Protocol;
+    type Engine = A::Engine;
     type Session<'a> = TpccSession<'a, A>;
 
     fn transaction_types(&self) -> &'static [&'static str] {
@@ -85,7 +85,7 @@ impl<A: Arrangement> Workload for TpccOf<A> {
         TpccSession::new(self, worker)
     }
 
-    fn database(&self) -> Option<&Database<A::Protocol>> {
+    fn database(&self) -> Option<&Database<A::Engine>> {
         Some(&self.database)
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ensilo::{Protocol, ReadTransaction, Result};
+use ensilo::{Engine, ReadTransaction, Result};
 
 use super::options::VALUE_BYTES_MAX;
 use super::record::Record;
@@ -26,8 +26,8 @@ struct Found {
 }
 
 /// Checks every record.
-pub(super) fn check<R: Record, P: Protocol>(
-    table: &YcsbTable<R, P>,
+pub(super) fn check<R: Record, E: Engine>(
+    table: &YcsbTable<R, E>,
     view: &mut View,
     interrupt: &Interrupt,
 ) -> Result<Vec<Check>, Failure> {
@@ -41,14 +41,14 @@ pub(super) fn check<R: Record, P: Protocol>(
     };
     let mut checks = vec![count_check(records, loaded + tally.inserts), whole];
     if !has_blind {
-        let check = if P::IS_TRANSACTIONAL { sum_check } else { bound_check };
+        let check = if E::IS_TRANSACTIONAL { sum_check } else { bound_check };
         checks.push(check(counted, tally.rmws));
     }
     Ok(checks)
 }
 
 /// By transaction type, what the records show of the transactions since the load.
-pub(super) fn count_effects<R: Record, P: Protocol>(table: &YcsbTable<R, P>) -> Result<Vec<u64>, Failure> {
+pub(super) fn count_effects<R: Record, E: Engine>(table: &YcsbTable<R, E>) -> Result<Vec<u64>, Failure> {
     let found = read_all(table, &mut View::silent(), &Interrupt::new())?;
     let rmws = if table.counts_rmws() { found.counted } else { 0 };
     let inserts = found.records.saturating_sub(table.options.records);
@@ -62,8 +62,8 @@ pub(super) fn count_effects<R: Record, P: Protocol>(table: &YcsbTable<R, P>) -> 
 }
 
 /// Reads every record from snapshots, several ranges at a time, once they show all that was committed.
-fn read_all<R: Record, P: Protocol>(
-    table: &YcsbTable<R, P>,
+fn read_all<R: Record, E: Engine>(
+    table: &YcsbTable<R, E>,
     view: &mut View,
     interrupt: &Interrupt,
 ) -> Result<Found, Failure> {
@@ -94,18 +94,18 @@ fn read_all<R: Record, P: Protocol>(
     Ok(all)
 }
 
-fn check_range<R: Record, P: Protocol>(table: &YcsbTable<R, P>, keys: Range<u64>) -> Result<Found> {
-    if P::SNAPSHOTS {
+fn check_range<R: Record, E: Engine>(table: &YcsbTable<R, E>, keys: Range<u64>) -> Result<Found> {
+    if E::SNAPSHOTS {
         table.database.snapshot(|tx| check_range_in(table, keys, tx))
     } else {
         table.database.transact(|tx| check_range_in(table, keys.clone(), tx))
     }
 }
 
-fn check_range_in<'t, R: Record, P: Protocol>(
-    table: &YcsbTable<R, P>,
+fn check_range_in<'t, R: Record, E: Engine>(
+    table: &YcsbTable<R, E>,
     keys: Range<u64>,
-    tx: &mut impl ReadTransaction<'t, P>,
+    tx: &mut impl ReadTransaction<'t, E>,
 ) -> Result<Found> {
     let mut found = Found { records: 0, counted: 0, has_blind: false, whole: content_check() };
     table.table.range(keys).columns::<R::Value>().for_each(tx, |key, columns| {

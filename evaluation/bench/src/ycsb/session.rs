@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use ensilo::{Error, Protocol, Result, Table, Transaction};
+use ensilo::{Engine, Error, Result, Table, Transaction};
 
 use super::keys::Keys;
 use super::record::Record;
@@ -24,8 +24,8 @@ pub(super) const READ_WRITE: usize = 1;
 
 /// A worker: its random numbers, its keys and the operations of its transaction.
 #[derive(Debug)]
-pub(super) struct RecordSession<'a, R: Record, P: Protocol> {
-    shared: &'a YcsbTable<R, P>,
+pub(super) struct RecordSession<'a, R: Record, E: Engine> {
+    shared: &'a YcsbTable<R, E>,
     random: Random,
     keys: Keys,
     operations: Operations,
@@ -51,8 +51,8 @@ struct Operations {
     mark: u64,
 }
 
-impl<'a, R: Record, P: Protocol> RecordSession<'a, R, P> {
-    pub(super) fn new(shared: &'a YcsbTable<R, P>, worker: usize) -> Self {
+impl<'a, R: Record, E: Engine> RecordSession<'a, R, E> {
+    pub(super) fn new(shared: &'a YcsbTable<R, E>, worker: usize) -> Self {
         Self {
             shared,
             random: Random::for_stream(shared.options.seed, worker as u64),
@@ -129,7 +129,7 @@ impl<'a, R: Record, P: Protocol> RecordSession<'a, R, P> {
     }
 }
 
-impl<R: Record, P: Protocol> Session for RecordSession<'_, R, P> {
+impl<R: Record, E: Engine> Session for RecordSession<'_, R, E> {
     fn run_one(&mut self, _now_unix_us: i64, aborts: &mut Aborts) -> Result<Outcome, Failure> {
         let (transaction, result) = if self.shared.options.operations == 1 {
             self.run_single(aborts)
@@ -163,10 +163,10 @@ impl Operations {
     }
 
     /// Runs all operations; those on keys that are known have their descents interleaved.
-    fn run<'t, R: Record, P: Protocol>(
+    fn run<'t, R: Record, E: Engine>(
         &self,
-        table: &Table<R, P>,
-        tx: &mut Transaction<'t, P>,
+        table: &Table<R, E>,
+        tx: &mut Transaction<'t, E>,
         len: usize,
     ) -> Result<()> {
         table.get_columns_many::<R::Value>(tx, &self.reads, |_, value| {
@@ -182,10 +182,10 @@ impl Operations {
     }
 
     /// Changes at most [`FOUND_AT_ONCE`] records.
-    fn change<'t, R: Record, P: Protocol>(
+    fn change<'t, R: Record, E: Engine>(
         &self,
-        table: &Table<R, P>,
-        tx: &mut Transaction<'t, P>,
+        table: &Table<R, E>,
+        tx: &mut Transaction<'t, E>,
         keys: &[u64],
         len: usize,
         is_blind: bool,
@@ -205,16 +205,16 @@ impl Operations {
 }
 
 #[inline]
-fn read<R: Record, P: Protocol>(table: &Table<R, P>, tx: &mut Transaction<'_, P>, key: u64) -> Result<()> {
+fn read<R: Record, E: Engine>(table: &Table<R, E>, tx: &mut Transaction<'_, E>, key: u64) -> Result<()> {
     black_box(table.get_columns::<R::Value>(tx, key)?);
     Ok(())
 }
 
 /// Overwrites a record without looking at it. One that is not there yet stays so.
 #[inline]
-fn update<R: Record, P: Protocol>(
-    table: &Table<R, P>,
-    tx: &mut Transaction<'_, P>,
+fn update<R: Record, E: Engine>(
+    table: &Table<R, E>,
+    tx: &mut Transaction<'_, E>,
     key: u64,
     len: usize,
     mark: u64,
@@ -226,12 +226,12 @@ fn update<R: Record, P: Protocol>(
 /// Reads a record and writes it back, changed. Where single keys are all that there is, it is a get and then a put, each with a descent
 /// of its own.
 #[inline]
-fn read_modify_write<R: Record, P: Protocol>(
-    table: &Table<R, P>,
-    tx: &mut Transaction<'_, P>,
+fn read_modify_write<R: Record, E: Engine>(
+    table: &Table<R, E>,
+    tx: &mut Transaction<'_, E>,
     key: u64,
 ) -> Result<()> {
-    if !P::IS_TRANSACTIONAL {
+    if !E::IS_TRANSACTIONAL {
         let Some(mut columns) = table.get_columns::<R::Value>(tx, key)? else { return Ok(()) };
         count_up(&mut columns, key);
         let Some(found) = table.find(tx, key)? else { return Ok(()) };
@@ -247,9 +247,9 @@ fn count_up(columns: &mut (impl AsRef<[u8]> + AsMut<[u8]>), key: u64) {
 }
 
 #[inline]
-fn insert<R: Record, P: Protocol>(
-    table: &Table<R, P>,
-    tx: &mut Transaction<'_, P>,
+fn insert<R: Record, E: Engine>(
+    table: &Table<R, E>,
+    tx: &mut Transaction<'_, E>,
     key: u64,
     len: usize,
 ) -> Result<()> {
@@ -257,9 +257,9 @@ fn insert<R: Record, P: Protocol>(
 }
 
 #[inline]
-fn scan<R: Record, P: Protocol>(
-    table: &Table<R, P>,
-    tx: &mut Transaction<'_, P>,
+fn scan<R: Record, E: Engine>(
+    table: &Table<R, E>,
+    tx: &mut Transaction<'_, E>,
     key: u64,
     limit: usize,
 ) -> Result<()> {

@@ -6,10 +6,10 @@ use super::*;
 use crate::database::DatabaseOptions;
 use crate::driver::{Aborts, Check, Interrupt, RunOptions, RunResult, Session, View, Workload, run};
 use ensilo::baseline::{Allocator, GlobalTid, KeyValue, NoGc, NoSnapshots, Simple};
-use ensilo::{Database, Protocol, Silo};
+use ensilo::{Database, Engine, Silo};
 
 /// A database with epochs short enough that snapshots are fresh within milliseconds.
-fn database<P: Protocol>() -> Database<P> {
+fn database<E: Engine>() -> Database<E> {
     let options = DatabaseOptions {
         epoch_interval: Some(Duration::from_millis(1)),
         epochs_per_snapshot: Some(4),
@@ -22,9 +22,9 @@ fn run_and_check(options: YcsbOptions) -> (RunResult, Vec<Check>) {
     run_and_check_on::<Silo>(options)
 }
 
-fn run_and_check_on<P: Protocol>(options: YcsbOptions) -> (RunResult, Vec<Check>) {
+fn run_and_check_on<E: Engine>(options: YcsbOptions) -> (RunResult, Vec<Check>) {
     let workers = options.workers;
-    let ycsb = Ycsb::<P>::load(options, database(), &mut View::silent(), &Interrupt::new()).unwrap();
+    let ycsb = Ycsb::<E>::load(options, database(), &mut View::silent(), &Interrupt::new()).unwrap();
     let run_options = RunOptions {
         workers,
         warmup: Duration::from_millis(10),
@@ -106,9 +106,9 @@ fn contended_counters_add_up() {
 }
 
 /// The names of the checks that a contended run of inserts and read-modify-writes on the protocol has passed.
-fn checks_passed<P: Protocol>(workers: usize) -> Vec<&'static str> {
+fn checks_passed<E: Engine>(workers: usize) -> Vec<&'static str> {
     let options = YcsbOptions { records: 20, workers, ..small("read=30,rmw=60,insert=10") };
-    let (result, checks) = run_and_check_on::<P>(options);
+    let (result, checks) = run_and_check_on::<E>(options);
     assert!(result.measurements.committed() > 0);
     assert!(checks.iter().all(Check::passed), "{checks:?}");
     checks.iter().map(|check| check.name).collect()

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use ensilo::{Database, Protocol, Silo, Table};
+use ensilo::{Database, Engine, Silo, Table};
 
 use super::check;
 use super::options::{BATCH_TYPES, OPERATIONS, YcsbOptions};
@@ -19,34 +19,34 @@ const BATCH_ROWS: u64 = 500;
 
 /// YCSB: the table of the options, loaded.
 #[derive(Debug)]
-pub struct Ycsb<P: Protocol = Silo> {
-    table: AnyTable<P>,
+pub struct Ycsb<E: Engine = Silo> {
+    table: AnyTable<E>,
 }
 
 #[derive(Debug)]
-enum AnyTable<P: Protocol> {
-    Fixed(YcsbTable<Record100, P>),
-    Any(YcsbTable<RecordAny, P>),
+enum AnyTable<E: Engine> {
+    Fixed(YcsbTable<Record100, E>),
+    Any(YcsbTable<RecordAny, E>),
 }
 
 /// A worker's stream of YCSB transactions.
 #[derive(Debug)]
-pub struct YcsbSession<'a, P: Protocol = Silo> {
-    session: AnySession<'a, P>,
+pub struct YcsbSession<'a, E: Engine = Silo> {
+    session: AnySession<'a, E>,
 }
 
 #[derive(Debug)]
-enum AnySession<'a, P: Protocol> {
-    Fixed(RecordSession<'a, Record100, P>),
-    Any(RecordSession<'a, RecordAny, P>),
+enum AnySession<'a, E: Engine> {
+    Fixed(RecordSession<'a, Record100, E>),
+    Any(RecordSession<'a, RecordAny, E>),
 }
 
 /// The table with records of the type `R`.
 #[derive(Debug)]
-pub(super) struct YcsbTable<R: Record, P: Protocol> {
+pub(super) struct YcsbTable<R: Record, E: Engine> {
     pub(super) options: YcsbOptions,
-    pub(super) database: Database<P>,
-    pub(super) table: Table<R, P>,
+    pub(super) database: Database<E>,
+    pub(super) table: Table<R, E>,
     /// `None` when transactions were run that this process knows nothing of.
     tally: Mutex<Option<Tally>>,
 }
@@ -58,14 +58,14 @@ pub(super) struct Tally {
     pub(super) rmws: u64,
 }
 
-impl<P: Protocol> Ycsb<P> {
+impl<E: Engine> Ycsb<E> {
     /// Loads `database`, which is empty. All is stored in the end, if it ever is in this database.
     ///
     /// # Errors
     /// A failure of the database, or [`Failure::Interrupted`].
     pub fn load(
         options: YcsbOptions,
-        database: Database<P>,
+        database: Database<E>,
         view: &mut View,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
@@ -81,7 +81,7 @@ impl<P: Protocol> Ycsb<P> {
     ///
     /// # Errors
     /// A failure of the database.
-    pub fn open(options: YcsbOptions, database: Database<P>) -> Result<Self, Failure> {
+    pub fn open(options: YcsbOptions, database: Database<E>) -> Result<Self, Failure> {
         let table = if options.value_bytes == FIXED_LEN {
             AnyTable::Fixed(YcsbTable::open(options, database)?)
         } else {
@@ -91,10 +91,10 @@ impl<P: Protocol> Ycsb<P> {
     }
 }
 
-impl<R: Record, P: Protocol> YcsbTable<R, P> {
+impl<R: Record, E: Engine> YcsbTable<R, E> {
     fn load(
         options: YcsbOptions,
-        database: Database<P>,
+        database: Database<E>,
         view: &mut View,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
@@ -122,7 +122,7 @@ impl<R: Record, P: Protocol> YcsbTable<R, P> {
         Ok(Self { options, database, table, tally: Mutex::new(Some(Tally::default())) })
     }
 
-    fn open(options: YcsbOptions, database: Database<P>) -> Result<Self, Failure> {
+    fn open(options: YcsbOptions, database: Database<E>) -> Result<Self, Failure> {
         let table = database.open_table::<R>()?;
         Ok(Self { options, database, table, tally: Mutex::new(None) })
     }
@@ -150,9 +150,9 @@ impl<R: Record, P: Protocol> YcsbTable<R, P> {
     }
 }
 
-impl<P: Protocol> Workload for Ycsb<P> {
-    type Protocol = P;
-    type Session<'a> = YcsbSession<'a, P>;
+impl<E: Engine> Workload for Ycsb<E> {
+    type Engine = E;
+    type Session<'a> = YcsbSession<'a, E>;
 
     fn transaction_types(&self) -> &'static [&'static str] {
         match &self.table {
@@ -161,7 +161,7 @@ impl<P: Protocol> Workload for Ycsb<P> {
         }
     }
 
-    fn session(&self, worker: usize) -> YcsbSession<'_, P> {
+    fn session(&self, worker: usize) -> YcsbSession<'_, E> {
         let session = match &self.table {
             AnyTable::Fixed(table) => AnySession::Fixed(RecordSession::new(table, worker)),
             AnyTable::Any(table) => AnySession::Any(RecordSession::new(table, worker)),
@@ -169,7 +169,7 @@ impl<P: Protocol> Workload for Ycsb<P> {
         YcsbSession { session }
     }
 
-    fn database(&self) -> Option<&Database<P>> {
+    fn database(&self) -> Option<&Database<E>> {
         match &self.table {
             AnyTable::Fixed(table) => Some(&table.database),
             AnyTable::Any(table) => Some(&table.database),
@@ -191,7 +191,7 @@ impl<P: Protocol> Workload for Ycsb<P> {
     }
 }
 
-impl<P: Protocol> Session for YcsbSession<'_, P> {
+impl<E: Engine> Session for YcsbSession<'_, E> {
     #[inline]
     fn run_one(&mut self, now_unix_us: i64, aborts: &mut Aborts) -> Result<Outcome, Failure> {
         match &mut self.session {

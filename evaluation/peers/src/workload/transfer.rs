@@ -57,7 +57,7 @@ impl<P: Peer> Transfers<P> {
 }
 
 impl<P: Peer> Workload for Transfers<P> {
-    type Protocol = Silo;
+    type Engine = Silo;
     type Session<'a>
         = TransferSession<'a, P>
     where

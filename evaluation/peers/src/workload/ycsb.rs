@@ -62,7 +62,7 @@ impl<P: Peer> Records<P> {
 }
 
 impl<P: Peer> Workload for Records<P> {
-    type Protocol = Silo;
+    type Engine = Silo;
     type Session<'a>
         = RecordSession<'a, P>
     where

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use ensilo::{Fault, Place, Variant};
+use ensilo::{Failpoint, Fault, Variant};
 
 /// From which each thread makes its random numbers.
 static SEED: AtomicU64 = AtomicU64::new(1);
@@ -39,10 +39,10 @@ pub(crate) fn one_in(times: u64) -> bool {
 }
 
 /// Loses time, or not. What happens once for each row is held up seldom.
-fn delay(place: Place) {
+fn delay(place: Failpoint) {
     let (times, longest) = match place {
-        Place::UnhookBegun => (64, 300),
-        Place::CheckpointRowsWalked | Place::BackupBytesCopied => (4, 1_000),
+        Failpoint::UnhookBegun => (64, 300),
+        Failpoint::CheckpointRowsWalked | Failpoint::BackupBytesCopied => (4, 1_000),
         _ => (2, 3_000),
     };
     if one_in(times) {
@@ -59,7 +59,7 @@ pub(crate) struct Delayed;
 impl Variant for Delayed {
     const RECORDS_HISTORY: bool = true;
 
-    fn reached(place: Place) {
+    fn reached(place: Failpoint) {
         delay(place);
     }
 }
@@ -72,7 +72,7 @@ impl Variant for RemovesEntriesOfOthers {
     const RECORDS_HISTORY: bool = true;
     const FAULT: Option<Fault> = Some(Fault::RemoveEntriesOfOthers);
 
-    fn reached(place: Place) {
+    fn reached(place: Failpoint) {
         delay(place);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use ensilo::{Database, Protocol};
+use ensilo::{Database, Engine};
 use ensilo_check::{History, Options, Transaction, TransactionId, Verdict, check};
 
 use crate::engine::transaction_of;
@@ -23,7 +23,7 @@ pub(crate) struct Recording<'r> {
 
 impl Recorder {
     /// Begins to record what the calling thread does.
-    pub(crate) fn start<P: Protocol>(&self, db: &Database<P>) -> Recording<'_> {
+    pub(crate) fn start<E: Engine>(&self, db: &Database<E>) -> Recording<'_> {
         let worker = self.threads.fetch_add(1, Ordering::Relaxed);
         let mut recording = Recording { recorder: self, worker, taken: Vec::new() };
         // A worker that another thread has left may have some.
@@ -49,7 +49,7 @@ impl Recorder {
 
 impl Recording<'_> {
     /// Takes what was committed since the last call.
-    pub(crate) fn take<P: Protocol>(&mut self, db: &Database<P>) {
+    pub(crate) fn take<E: Engine>(&mut self, db: &Database<E>) {
         for record in db.take_history().unwrap() {
             let id = TransactionId { worker: self.worker, sequence: self.taken.len() as u64 };
             self.taken.push(transaction_of(id, &record));

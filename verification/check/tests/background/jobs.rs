@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ensilo::disk::Disk;
-use ensilo::{Database, Error, IndexState, Order, Protocol, Snapshot, Transaction};
+use ensilo::{Database, Engine, Error, IndexState, Order, Snapshot, Transaction};
 use ensilo_test_disk::SimulatedDisk;
 
 use super::delays::random;
@@ -36,17 +36,17 @@ impl Job {
 }
 
 /// What the jobs of a round work on.
-pub(crate) struct Round<'r, P: Protocol> {
-    pub(crate) db: &'r Database<P>,
+pub(crate) struct Round<'r, E: Engine> {
+    pub(crate) db: &'r Database<E>,
     pub(crate) disk: &'r Arc<SimulatedDisk>,
-    pub(crate) things: &'r Things<P>,
+    pub(crate) things: &'r Things<E>,
     pub(crate) recorder: &'r Recorder,
     pub(crate) stop: &'r AtomicBool,
     /// Numbers the directories of backups.
     pub(crate) backups: &'r AtomicU64,
 }
 
-impl<P: Protocol> Round<'_, P> {
+impl<E: Engine> Round<'_, E> {
     /// Does the job until it is stopped, and counts how often it was done.
     pub(crate) fn run(&self, job: Job, number: usize, done: &AtomicU64) {
         let mut recording = self.recorder.start(self.db);
@@ -101,7 +101,7 @@ impl<P: Protocol> Round<'_, P> {
         let directory = format!("/backup-{}", self.backups.fetch_add(1, Ordering::Relaxed));
         self.db.backup(&directory).unwrap();
         let disk = Arc::clone(self.disk) as Arc<dyn Disk>;
-        let copy: Database<P> = options().open_with(disk, Path::new(&directory)).unwrap();
+        let copy: Database<E> = options().open_with(disk, Path::new(&directory)).unwrap();
         check_indexes(&copy);
         copy.close().unwrap();
         true
@@ -122,7 +122,7 @@ impl<P: Protocol> Round<'_, P> {
 }
 
 /// Every index of every table shows exactly the rows, now and in a snapshot; none is broken.
-pub(crate) fn check_indexes<P: Protocol>(db: &Database<P>) {
+pub(crate) fn check_indexes<E: Engine>(db: &Database<E>) {
     let statistics = db.statistics().unwrap();
     for table in &statistics.tables {
         for index in table.indexes.iter().filter(|index| index.state != IndexState::Building) {
@@ -131,8 +131,8 @@ pub(crate) fn check_indexes<P: Protocol>(db: &Database<P>) {
             let now = db
                 .request()
                 .retries(1_000_000)
-                .transact(|tx: &mut Transaction<'_, P>| rows.check_index(tx, &index.name));
-            let then = db.snapshot(|tx: &mut Snapshot<'_, P>| rows.check_index(tx, &index.name));
+                .transact(|tx: &mut Transaction<'_, E>| rows.check_index(tx, &index.name));
+            let then = db.snapshot(|tx: &mut Snapshot<'_, E>| rows.check_index(tx, &index.name));
             for checked in [now, then] {
                 match checked {
                     Ok(check) => assert!(check.is_whole(), "{}.{}: {check:?}", table.name, index.name),

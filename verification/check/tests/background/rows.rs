@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
-use ensilo::{Columns, Database, Error, Protocol, Result, Row, Table};
+use ensilo::{Columns, Database, Engine, Error, Result, Row, Table};
 
 use super::delays::{one_in, random};
 use super::history::Recorder;
@@ -53,26 +53,26 @@ fn partner(id: u32) -> u32 {
 }
 
 /// The table, which somebody may drop and make again.
-pub(crate) struct Things<P: Protocol>(RwLock<Table<Thing, P>>);
+pub(crate) struct Things<E: Engine>(RwLock<Table<Thing, E>>);
 
-impl<P: Protocol> Things<P> {
-    pub(crate) fn create(db: &Database<P>) -> Self {
+impl<E: Engine> Things<E> {
+    pub(crate) fn create(db: &Database<E>) -> Self {
         Things(RwLock::new(create(db)))
     }
 
-    pub(crate) fn get(&self) -> Table<Thing, P> {
+    pub(crate) fn get(&self) -> Table<Thing, E> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Drops the table and makes it again. Those who have a handle go on with it meanwhile.
-    pub(crate) fn drop_and_create(&self, db: &Database<P>) {
+    pub(crate) fn drop_and_create(&self, db: &Database<E>) {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
         db.drop_table("thing").unwrap();
         *table = create(db);
     }
 }
 
-fn create<P: Protocol>(db: &Database<P>) -> Table<Thing, P> {
+fn create<E: Engine>(db: &Database<E>) -> Table<Thing, E> {
     let things = db.create_table::<Thing>().unwrap();
     let rows: Vec<_> = (0..IDS).step_by(2).map(|id| thing(id, new_value(id))).collect();
     db.transact(|tx| things.insert_many(tx, &rows)).unwrap();
@@ -80,12 +80,7 @@ fn create<P: Protocol>(db: &Database<P>) -> Table<Thing, P> {
 }
 
 /// Writes and reads until `stop`.
-pub(crate) fn churn<P: Protocol>(
-    db: &Database<P>,
-    things: &Things<P>,
-    recorder: &Recorder,
-    stop: &AtomicBool,
-) {
+pub(crate) fn churn<E: Engine>(db: &Database<E>, things: &Things<E>, recorder: &Recorder, stop: &AtomicBool) {
     let mut recording = recorder.start(db);
     while !stop.load(Ordering::Relaxed) {
         step(db, &things.get());
@@ -100,7 +95,7 @@ pub(crate) fn churn<P: Protocol>(
     }
 }
 
-fn step<P: Protocol>(db: &Database<P>, things: &Table<Thing, P>) {
+fn step<E: Engine>(db: &Database<E>, things: &Table<Thing, E>) {
     let id = random() as u32 % IDS;
     let row = thing(id, new_value(id));
     let done: Result<()> = match random() % 12 {
@@ -132,7 +127,7 @@ fn step<P: Protocol>(db: &Database<P>, things: &Table<Thing, P>) {
 
 /// Gives a row the value that its partner has, and then makes the partner leave it. So two rows share a value for a moment only, and an
 /// index that is built meets that now and then.
-fn meet<P: Protocol>(db: &Database<P>, things: &Table<Thing, P>, id: u32) -> Result<()> {
+fn meet<E: Engine>(db: &Database<E>, things: &Table<Thing, E>, id: u32) -> Result<()> {
     let other = partner(id);
     db.transact(|tx| match things.get(tx, other)? {
         Some(partner) => things.upsert(tx, &thing(id, partner.value)),
@@ -149,7 +144,7 @@ fn meet<P: Protocol>(db: &Database<P>, things: &Table<Thing, P>, id: u32) -> Res
 }
 
 /// Every index shows the rows of the point in time of the snapshot, however many there are.
-fn read_snapshot<P: Protocol>(db: &Database<P>, things: &Table<Thing, P>) {
+fn read_snapshot<E: Engine>(db: &Database<E>, things: &Table<Thing, E>) {
     check(db.snapshot(|tx| {
         let rows = things.scan().count(tx)?;
         let entries = things.index::<u8>("by_kind")?.scan().count(tx)?;

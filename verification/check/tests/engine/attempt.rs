@@ -8,7 +8,7 @@ use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 
 use ensilo_check::{Key, TableId, Transaction};
-use ensilo_txn::{Abort, Direction, Found, Read, RowRef, Store, Write};
+use ensilo_txn::{Abort, Direction, Read, RowRef, Store, Write};
 
 use super::driver::{Claim, Log};
 use super::plan::Mix;
@@ -89,7 +89,7 @@ pub(crate) struct Attempt<'r, T> {
     seen: Seen,
 }
 
-impl<'r, T: Read> Attempt<'r, T> {
+impl<'r, T: Read<Store = Store>> Attempt<'r, T> {
     pub(crate) fn new(
         transaction: T,
         stamp: u64,
@@ -152,7 +152,7 @@ impl<'r, T: Read> Attempt<'r, T> {
         Ok(())
     }
 
-    fn find(&mut self, place: Place) -> Result<Option<Found>, Abort> {
+    fn find(&mut self, place: Place) -> Result<Option<T::Found>, Abort> {
         let found = self.transaction.find(&self.stores[place.0], &self.keys[place.1])?;
         self.note(place, found.map(|_| None));
         Ok(found)
@@ -240,7 +240,7 @@ impl<'r, T: Read> Attempt<'r, T> {
     }
 }
 
-impl<T: Write> Attempt<'_, T> {
+impl<T: Write<Store = Store>> Attempt<'_, T> {
     /// One random operation. Where stores grow, more is inserted than deleted, and the other way around.
     pub(crate) fn step(&mut self, is_growing: bool, mix: Mix) -> Result<(), Abort> {
         self.maybe_yield();

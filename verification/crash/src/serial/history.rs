@@ -1,6 +1,6 @@
 //! All states that a database ever was in, to be compared with what is recovered.
 
-use ensilo::{Database, Protocol};
+use ensilo::{Database, Engine};
 
 use super::WORKER;
 use crate::explore::{Acknowledged, Oracle};
@@ -70,10 +70,10 @@ impl History {
 }
 
 /// What has to be found: acknowledged moments, and whole epochs.
-impl<P: Protocol> Oracle<P> for History {
+impl<E: Engine> Oracle<E> for History {
     type Seen = u64;
 
-    fn check(&self, db: &Database<P>, acknowledged: &Acknowledged) -> Result<u64, String> {
+    fn check(&self, db: &Database<E>, acknowledged: &Acknowledged) -> Result<u64, String> {
         let state = State::read(db).map_err(|error| error.to_string())?;
         let at = self.find(&state)?;
         let needed = acknowledged.of(WORKER);

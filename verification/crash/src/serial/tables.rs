@@ -1,22 +1,22 @@
 //! The workload's tables.
 
-use ensilo::{Database, Protocol, Result, Table, Transaction};
+use ensilo::{Database, Engine, Result, Table, Transaction};
 
 use super::statement::Statement;
 use crate::schema::{Amount, Blob, Event, Numbers, Pair, Progress, Wide};
 use crate::state::table;
 
 /// The tables, as far as they are there.
-pub(super) struct Tables<P: Protocol> {
-    pub(super) progress: Option<Table<Progress, P>>,
-    pub(super) wide: Option<Table<Wide, P>>,
-    pub(super) pairs: Option<Table<Pair, P>>,
-    pub(super) blobs: Option<Table<Blob, P>>,
-    pub(super) events: Option<Table<Event, P>>,
+pub(super) struct Tables<E: Engine> {
+    pub(super) progress: Option<Table<Progress, E>>,
+    pub(super) wide: Option<Table<Wide, E>>,
+    pub(super) pairs: Option<Table<Pair, E>>,
+    pub(super) blobs: Option<Table<Blob, E>>,
+    pub(super) events: Option<Table<Event, E>>,
 }
 
-impl<P: Protocol> Tables<P> {
-    pub(super) fn open(db: &Database<P>) -> Result<Self> {
+impl<E: Engine> Tables<E> {
+    pub(super) fn open(db: &Database<E>) -> Result<Self> {
         Ok(Tables {
             progress: table(db)?,
             wide: table(db)?,
@@ -29,7 +29,7 @@ impl<P: Protocol> Tables<P> {
     /// Executes a statement, whose event is that of this step.
     pub(super) fn execute(
         &self,
-        tx: &mut Transaction<'_, P>,
+        tx: &mut Transaction<'_, E>,
         statement: &Statement,
         step: u64,
     ) -> Result<()> {

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use ensilo_engine::{Read, TableId, Tid, Write};
 use ensilo_epoch::{Advance, Epoch, EpochOptions};
 
-use crate::protocol::{Read, Write};
 use crate::silo::Silo;
-use crate::store::{Store, TableId};
-use crate::tid::Tid;
+use crate::store::Store;
 use crate::{AbortReason, Engine, EngineOptions};
 
 /// An engine whose epochs begin at `first` and are moved on by nobody.
@@ -18,7 +17,9 @@ fn engine(first: Epoch) -> (Arc<Engine<Silo>>, Arc<Store>) {
         advance: Advance::Manual,
         ..EpochOptions::default()
     };
-    let engine = Engine::new(EngineOptions { epochs, ..EngineOptions::default() });
+    let mut options = EngineOptions::default();
+    options.epochs = epochs;
+    let engine = Engine::new(options);
     let store = engine.new_store(TableId(1)).unwrap();
     (engine, store)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ensilo::{Columns, Protocol, ReadTransaction, Result, Timestamp};
+use ensilo::{Columns, Engine, ReadTransaction, Result, Timestamp};
 
 use super::Place;
 use super::condition::{Conditions, GAPS};
@@ -55,10 +55,10 @@ struct Lines {
 }
 
 /// Checks a district and returns its `d_ytd`.
-pub(super) fn check<'t, P: Protocol>(
-    place: &Place<'_, P>,
+pub(super) fn check<'t, E: Engine>(
+    place: &Place<'_, E>,
     scale: Scale,
-    tx: &mut impl ReadTransaction<'t, P>,
+    tx: &mut impl ReadTransaction<'t, E>,
     history: &HistorySums,
     conditions: &mut Conditions,
 ) -> Result<Money> {
@@ -82,9 +82,9 @@ pub(super) fn check<'t, P: Protocol>(
 }
 
 /// Condition 3. Returns the district's new orders.
-fn check_new_orders<'t, P: Protocol>(
-    place: &Place<'_, P>,
-    tx: &mut impl ReadTransaction<'t, P>,
+fn check_new_orders<'t, E: Engine>(
+    place: &Place<'_, E>,
+    tx: &mut impl ReadTransaction<'t, E>,
     conditions: &mut Conditions,
 ) -> Result<BTreeSet<u32>> {
     let mut orders = BTreeSet::new();
@@ -105,9 +105,9 @@ fn check_new_orders<'t, P: Protocol>(
 }
 
 /// Conditions 2 and 9. Returns `d_ytd`.
-fn check_district_row<'t, P: Protocol>(
-    place: &Place<'_, P>,
-    tx: &mut impl ReadTransaction<'t, P>,
+fn check_district_row<'t, E: Engine>(
+    place: &Place<'_, E>,
+    tx: &mut impl ReadTransaction<'t, E>,
     history: &HistorySums,
     orders: &[OrderState],
     new_orders: &BTreeSet<u32>,
@@ -136,10 +136,10 @@ fn check_district_row<'t, P: Protocol>(
 }
 
 /// Conditions 5, 6 and 7: walks orders and order lines side by side.
-fn check_orders<'t, P: Protocol>(
-    place: &Place<'_, P>,
+fn check_orders<'t, E: Engine>(
+    place: &Place<'_, E>,
     scale: Scale,
-    tx: &mut impl ReadTransaction<'t, P>,
+    tx: &mut impl ReadTransaction<'t, E>,
     orders: &[OrderState],
     new_orders: &BTreeSet<u32>,
     conditions: &mut Conditions,
@@ -185,9 +185,9 @@ fn check_orders<'t, P: Protocol>(
 }
 
 /// Conditions 10 and 12. Returns the deliveries to all customers of the district.
-fn check_customers<'t, P: Protocol>(
-    place: &Place<'_, P>,
-    tx: &mut impl ReadTransaction<'t, P>,
+fn check_customers<'t, E: Engine>(
+    place: &Place<'_, E>,
+    tx: &mut impl ReadTransaction<'t, E>,
     history: &HistorySums,
     lines: &Lines,
     conditions: &mut Conditions,

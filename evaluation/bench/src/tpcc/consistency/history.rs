@@ -30,7 +30,7 @@ impl HistorySums {
     /// Sums the whole history up.
     pub(super) fn collect<'t, A: Arrangement>(
         tpcc: &TpccOf<A>,
-        tx: &mut impl ReadTransaction<'t, A::Protocol>,
+        tx: &mut impl ReadTransaction<'t, A::Engine>,
     ) -> Result<Self> {
         let customers = usize::from(tpcc.options.scale.customers);
         let districts = usize::from(tpcc.options.warehouses) * usize::from(DISTRICTS);

@@ -16,7 +16,7 @@ mod district;
 mod history;
 mod warehouse;
 
-use ensilo::Protocol;
+use ensilo::Engine;
 #[cfg(test)]
 use ensilo::{ReadTransaction, Result as DatabaseResult};
 
@@ -38,7 +38,7 @@ pub(super) fn check<A: Arrangement>(
 ) -> Result<Vec<Check>, Failure> {
     let database = &tpcc.database;
     database::wait_for_fresh_snapshot(database)?;
-    let sums = if A::Protocol::SNAPSHOTS {
+    let sums = if A::Engine::SNAPSHOTS {
         database.snapshot(|tx| HistorySums::collect(tpcc, tx))
     } else {
         database.transact(|tx| HistorySums::collect(tpcc, tx))
@@ -53,7 +53,7 @@ pub(super) fn check<A: Arrangement>(
     };
     let parts = parallel(division, view, interrupt, |task, reporter| {
         let warehouse = task as u16 + 1;
-        let conditions = if A::Protocol::SNAPSHOTS {
+        let conditions = if A::Engine::SNAPSHOTS {
             database.snapshot(|tx| warehouse::check(tpcc, tx, warehouse, &sums))
         } else {
             database.transact(|tx| warehouse::check(tpcc, tx, warehouse, &sums))
@@ -70,7 +70,7 @@ pub(super) fn check<A: Arrangement>(
 #[cfg(test)]
 pub(super) fn check_in<'t, A: Arrangement>(
     tpcc: &TpccOf<A>,
-    tx: &mut impl ReadTransaction<'t, A::Protocol>,
+    tx: &mut impl ReadTransaction<'t, A::Engine>,
 ) -> DatabaseResult<Vec<Check>> {
     let sums = HistorySums::collect(tpcc, tx)?;
     let mut conditions = Conditions::new();
@@ -81,8 +81,8 @@ pub(super) fn check_in<'t, A: Arrangement>(
 }
 
 /// What all parts of a check are given.
-struct Place<'a, P: Protocol> {
-    tables: &'a Tables<P>,
+struct Place<'a, E: Engine> {
+    tables: &'a Tables<E>,
     warehouse: u16,
     district: u8,
     /// The number of the district's next order, where that stands outside of the database.

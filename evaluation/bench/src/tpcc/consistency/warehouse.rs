@@ -19,7 +19,7 @@ struct WarehouseYtd {
 /// Checks all conditions of one warehouse.
 pub(super) fn check<'t, A: Arrangement>(
     tpcc: &TpccOf<A>,
-    tx: &mut impl ReadTransaction<'t, A::Protocol>,
+    tx: &mut impl ReadTransaction<'t, A::Engine>,
     warehouse: u16,
     history: &HistorySums,
 ) -> Result<Conditions> {

@@ -1,7 +1,8 @@
 //! The systems that Silo is compared with run the same transactions, and leave the database as consistent.
 
 use ensilo::baseline::{Allocator, GlobalTid, NoGc, NoSnapshots, Partitioned, Simple};
-use ensilo::{Protocol, Silo};
+use ensilo::{Engine, Silo};
+use ensilo_map_engine::MapEngine;
 
 use super::super::arrangement::{Arrangement, FastIds, LockedPartitions, Split, Whole};
 use super::super::options::{ReadOnly, TpccOptions, parse_mix};
@@ -14,7 +15,7 @@ use crate::mix::Share;
 
 /// A database of the arrangement, loaded, with a quarter of the items remote.
 fn loaded<A: Arrangement>(options: TpccOptions) -> TpccOf<A> {
-    let read_only = if A::Protocol::SNAPSHOTS { ReadOnly::Snapshot } else { ReadOnly::Ordinary };
+    let read_only = if A::Engine::SNAPSHOTS { ReadOnly::Snapshot } else { ReadOnly::Ordinary };
     let remote_items = Share::of_percent(25.0).unwrap();
     let options = TpccOptions { read_only, remote_items, ..options };
     TpccOf::load(options, database(), &mut View::silent(), &Interrupt::new()).unwrap()
@@ -39,6 +40,13 @@ fn variants_of_silo_leave_the_database_consistent() {
     assert_consistent(&check(&run_all_types::<Whole<Silo<Simple>>>(small(2, 3))));
     assert_consistent(&check(&run_all_types::<Whole<Silo<Allocator>>>(small(2, 3))));
     assert_consistent(&check(&run_all_types::<Whole<Silo<NoGc>>>(small(2, 3))));
+}
+
+/// An engine that is none of ours: what the workload and the tables do is their own doing.
+#[test]
+fn another_engine_leaves_the_database_consistent() {
+    assert_consistent(&check(&run_all_types::<Whole<MapEngine>>(small(1, 1))));
+    assert_consistent(&check(&run_all_types::<Whole<MapEngine>>(small(2, 2))));
 }
 
 #[test]
@@ -66,7 +74,7 @@ fn partitions_under_their_locks_leave_the_database_consistent() {
 struct Unlocked(Split<Partitioned>);
 
 impl Arrangement for Unlocked {
-    type Protocol = Partitioned;
+    type Engine = Partitioned;
     type Locks<'a> = ();
 
     const IS_SPLIT: bool = true;

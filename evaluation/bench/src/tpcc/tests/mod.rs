@@ -11,10 +11,10 @@ use super::options::{Scale, TpccOptions};
 use super::workload::Tpcc;
 use crate::database::DatabaseOptions;
 use crate::driver::{Interrupt, View};
-use ensilo::{Database, Protocol};
+use ensilo::{Database, Engine};
 
 /// A database with epochs short enough that snapshots are fresh within milliseconds.
-fn database<P: Protocol>() -> Database<P> {
+fn database<E: Engine>() -> Database<E> {
     let options = DatabaseOptions {
         epoch_interval: Some(Duration::from_millis(1)),
         epochs_per_snapshot: Some(4),

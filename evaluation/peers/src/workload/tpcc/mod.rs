@@ -97,7 +97,7 @@ impl<S: OrderedStore> OrderedTpcc<S> {
 }
 
 impl<S: OrderedStore> Workload for OrderedTpcc<S> {
-    type Protocol = Silo;
+    type Engine = Silo;
     type Session<'a>
         = OrderedTpccSession<'a, S>
     where

@@ -36,7 +36,7 @@ impl OwnTpcc {
 }
 
 impl Workload for OwnTpcc {
-    type Protocol = Silo;
+    type Engine = Silo;
     type Session<'a> = OwnTpccSession<'a>;
 
     fn transaction_types(&self) -> &'static [&'static str] {

@@ -79,7 +79,7 @@ impl RelationalTpcc {
 }
 
 impl Workload for RelationalTpcc {
-    type Protocol = Silo;
+    type Engine = Silo;
     type Session<'a> = RelationalTpccSession<'a>;
 
     fn transaction_types(&self) -> &'static [&'static str] {

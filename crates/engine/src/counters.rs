@@ -18,33 +18,40 @@ pub struct WorkerCounters {
 }
 
 impl WorkerCounters {
-    pub(crate) fn count_commit(&self) {
+    /// Counts a transaction that committed.
+    pub fn count_commit(&self) {
         self.commits.add(1);
     }
 
-    pub(crate) fn count_snapshot(&self) {
+    /// Counts a snapshot transaction that ended.
+    pub fn count_snapshot(&self) {
         self.snapshots.add(1);
     }
 
-    pub(crate) fn count_abort(&self, reason: AbortReason) {
+    /// Counts a transaction that aborted.
+    pub fn count_abort(&self, reason: AbortReason) {
         self.aborts[reason.index()].add(1);
     }
 
-    pub(crate) fn version_kept(&self, bytes: usize) {
+    /// Counts a version that is kept for snapshots.
+    pub fn version_kept(&self, bytes: usize) {
         self.versions.add(1);
         self.version_bytes.add(bytes as u64);
     }
 
-    pub(crate) fn version_freed(&self, bytes: usize) {
+    /// Counts a version that is not kept any more.
+    pub fn version_freed(&self, bytes: usize) {
         self.versions.subtract(1);
         self.version_bytes.subtract(bytes as u64);
     }
 
-    pub(crate) fn unhook_waits(&self) {
+    /// Counts a deleted record that stays in its store for snapshots.
+    pub fn unhook_waits(&self) {
         self.unhooks.add(1);
     }
 
-    pub(crate) fn unhook_ended(&self) {
+    /// Counts a deleted record that has left its store.
+    pub fn unhook_ended(&self) {
         self.unhooks.subtract(1);
     }
 
@@ -55,12 +62,14 @@ impl WorkerCounters {
         self.commits.get() + self.snapshots.get() + aborts
     }
 
-    pub(crate) fn has_deleted_records(&self) -> bool {
+    /// Whether deleted records wait until no snapshot needs them.
+    #[must_use]
+    pub fn has_deleted_records(&self) -> bool {
         self.unhooks.get() > 0
     }
 
     /// Adds this worker's counters to `sum`.
-    pub(crate) fn add_to(&self, sum: &mut TransactionStatistics) {
+    pub fn add_to(&self, sum: &mut TransactionStatistics) {
         sum.commits += self.commits.get();
         sum.snapshots += self.snapshots.get();
         for (sum, own) in sum.aborts.iter_mut().zip(&self.aborts) {

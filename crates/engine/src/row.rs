@@ -35,7 +35,8 @@ impl<'a> RowRef<'a> {
     /// # Safety
     /// `len_bytes.div_ceil(8)` words from `words` on must stay valid for reading during `'a`.
     #[inline]
-    pub(crate) unsafe fn from_raw(words: *const AtomicU64, len_bytes: usize) -> Self {
+    #[must_use]
+    pub unsafe fn from_raw(words: *const AtomicU64, len_bytes: usize) -> Self {
         RowRef { words, len_bytes, owner: PhantomData }
     }
 

@@ -101,10 +101,10 @@ impl fmt::Display for AbortReason {
 ///
 /// One pointer wide, so that the results of the hot path stay small.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Abort(Box<Place>);
+pub struct Abort(Box<Cause>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct Cause {
     reason: AbortReason,
     table: TableId,
     key: Box<[u8]>,
@@ -114,7 +114,7 @@ impl Abort {
     /// An abort for `reason` that showed at `key` of `table`.
     #[cold]
     pub fn new(reason: AbortReason, table: TableId, key: &[u8]) -> Self {
-        Abort(Box::new(Place { reason, table, key: key.into() }))
+        Abort(Box::new(Cause { reason, table, key: key.into() }))
     }
 
     /// Why the transaction did not commit.

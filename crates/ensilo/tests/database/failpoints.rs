@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use ensilo::{Fault, Place, Protocol, Silo, Variant};
+use ensilo::{Engine, Failpoint, Fault, Silo, Variant};
 
-type Hook = Box<dyn FnMut(Place)>;
+type Hook = Box<dyn FnMut(Failpoint)>;
 
 thread_local! {
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
@@ -15,7 +15,7 @@ thread_local! {
 pub(crate) struct Hooked;
 
 impl Variant for Hooked {
-    fn reached(place: Place) {
+    fn reached(place: Failpoint) {
         call(place);
     }
 }
@@ -27,17 +27,17 @@ pub(crate) struct HookedAndFaulty;
 impl Variant for HookedAndFaulty {
     const FAULT: Option<Fault> = Some(Fault::RemoveEntriesOfOthers);
 
-    fn reached(place: Place) {
+    fn reached(place: Failpoint) {
         call(place);
     }
 }
 
 /// Sets what this thread calls at named places from now on.
-pub(crate) fn hook(hook: impl FnMut(Place) + 'static) {
+pub(crate) fn hook(hook: impl FnMut(Failpoint) + 'static) {
     HOOK.set(Some(Box::new(hook)));
 }
 
-fn call(place: Place) {
+fn call(place: Failpoint) {
     // While it runs, places mean nothing to it.
     let Some(mut hook) = HOOK.take() else { return };
     hook(place);
@@ -45,7 +45,7 @@ fn call(place: Place) {
 }
 
 /// Calls `at_place` at the `times`-th time that this thread comes to `place`, and never again.
-pub(crate) fn hook_once(place: Place, times: u32, mut at_place: impl FnMut() + 'static) {
+pub(crate) fn hook_once(place: Failpoint, times: u32, mut at_place: impl FnMut() + 'static) {
     let mut left = times;
     hook(move |reached| {
         if reached == place && left > 0 {

@@ -1,0 +1,307 @@
+//! An engine: stores, sessions, and what runs beside transactions.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ensilo_epoch::{Epoch, EpochCounters, EpochOptions, Epochs, Participant};
+use ensilo_log::{Log, Replay, ReplayError};
+use ensilo_slab::{OutOfMemory, Usage};
+
+use crate::counters::TransactionStatistics;
+use crate::failpoint::Failpoint;
+use crate::fault::Fault;
+use crate::key_range::KeyRange;
+use crate::session::Session;
+use crate::store::{Store, TableId};
+use crate::tid::Tid;
+
+/// A transaction engine. See the crate's documentation for what it promises.
+pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
+    /// A mistake that is built in on purpose, to see that a checker finds it.
+    const FAULT: Option<Fault> = None;
+    /// Whether there are snapshot transactions.
+    const SNAPSHOTS: bool = true;
+    /// Whether a transaction is all or nothing, at one point of a serial order. An engine without is for comparisons: each of its
+    /// writes takes place when it is made, by itself.
+    const IS_TRANSACTIONAL: bool = true;
+    /// Whether what commits can be logged, so that a database in a directory can use the engine.
+    const LOGS: bool = true;
+    /// The longest key in bytes.
+    const KEY_LEN_MAX: usize;
+
+    /// An ordered map from keys to rows.
+    type Store: Store;
+    /// A handle to a record that a transaction has found.
+    type Found: Copy + fmt::Debug + Send + 'static;
+    /// One user's way into the engine.
+    type Session: Session<Engine = Self> + 'static;
+    /// Puts a log and a checkpoint back into the engine.
+    type Replayer<'e>: Replayer
+    where
+        Self: 'e;
+
+    /// Called at every [`Failpoint`], on the thread that has come to it: tests wait there, or let others go first.
+    #[inline(always)]
+    fn reached(failpoint: Failpoint) {
+        let _ = failpoint;
+    }
+
+    /// Starts an engine without stores.
+    fn start(options: EngineOptions) -> Arc<Self>;
+
+    /// The engine's epochs.
+    fn epochs(&self) -> &Arc<Epochs>;
+
+    /// A session. It may go on with what another one has left behind: its memory, its garbage and its last TID.
+    fn session(self: &Arc<Self>) -> Self::Session;
+
+    /// Makes an empty store under an id that was never used before.
+    ///
+    /// # Errors
+    /// [`NewStoreError`]; nothing has changed.
+    fn new_store(&self, id: TableId) -> Result<Arc<Self::Store>, NewStoreError>;
+
+    /// Drops the store under `id`: operations on it abort from now on, and so does, if it is a table's, the commit of a transaction that
+    /// has used it, unless that has passed its validation by now. Returns whether there was such a store.
+    fn drop_store(&self, id: TableId) -> bool;
+
+    /// Every store that was not dropped.
+    fn stores(&self) -> Vec<Arc<Self::Store>>;
+
+    /// What the engine counts.
+    fn statistics(&self) -> EngineStatistics;
+
+    // What follows, down to `derive`, is asked of engines that log.
+
+    /// Makes all sessions that begin from now on log what they commit.
+    ///
+    /// # Panics
+    /// When the engine has a log.
+    fn start_log(&self, log: Arc<Log>) {
+        drop(log);
+        without_log();
+    }
+
+    /// A replay into this engine, on which no transaction has begun.
+    fn replayer(&self) -> Self::Replayer<'_>;
+
+    /// The largest key of a store; deleted ones may count.
+    fn last_key(&self, store: &Self::Store) -> Option<Vec<u8>> {
+        let _ = store;
+        without_log()
+    }
+
+    /// At most `parts` ranges, at least one, which have each key of a store once, in order.
+    fn key_ranges(&self, store: &Self::Store, parts: usize) -> Vec<KeyRange> {
+        let _ = (store, parts);
+        without_log()
+    }
+
+    /// Hands the rows of a part of a store to `each`, in the order of their keys, except those that changed in epoch `before` or later. All
+    /// commits of earlier epochs are complete. Ends early when `each` or `pause` breaks, or when the store is dropped.
+    ///
+    /// `each` is called with memory held back from being freed, `pause` now and then without: that is where to wait.
+    fn walk(
+        &self,
+        store: &Self::Store,
+        range: &KeyRange,
+        before: Epoch,
+        each: impl FnMut(StoredRow<'_>) -> ControlFlow<()>,
+        pause: impl FnMut() -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let _ = (store, range, before, each, pause);
+        without_log()
+    }
+
+    /// Puts a row into a store on which no transaction has begun: an entry of an index, which follows from another row and has its TID. Returns `false`, and has
+    /// changed nothing, when the key exists.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
+    ///
+    /// # Panics
+    /// When key or row are too long.
+    fn derive(
+        &self,
+        participant: &Participant,
+        store: &Self::Store,
+        row: &StoredRow<'_>,
+    ) -> Result<bool, OutOfMemory> {
+        let _ = (participant, store, row);
+        without_log()
+    }
+
+    /// Frees a bounded amount of what no session sees to: the garbage of sessions that have ended, and dropped stores. Called again and
+    /// again by one thread.
+    fn collect_left_behind(&self) -> Remains {
+        Remains::Nothing
+    }
+
+    /// The epoch that has to be durable before deleted rows can leave their stores that no snapshot needs any more; `None` where none
+    /// waits for that.
+    fn wanted_durable_epoch(&self) -> Option<Epoch> {
+        None
+    }
+
+    /// Whether so much of the memory that was taken from the system is free that trimming sessions may bring something.
+    fn is_sparse(&self) -> bool {
+        false
+    }
+
+    /// Takes memory back, for any session, that ended ones have whole. Returns how many bytes.
+    fn trim_left_behind(&self) -> u64 {
+        0
+    }
+
+    /// Whether a session has found no memory under the limit since this was called last. Others may have some to
+    /// [lend](Session::lend).
+    fn take_shortage(&self) -> bool {
+        false
+    }
+
+    /// Lends the free memory of ended sessions to those that find none.
+    fn lend_left_behind(&self) {}
+
+    /// Gives memory that was lent and not used back to where it came from, so that it can be free as a whole.
+    fn return_lent_memory(&self) {}
+
+    /// Gives memory back to the system that nobody has used for so long, except for a small reserve. Returns how many bytes.
+    fn return_unused_memory(&self, unused_for: Duration) -> u64 {
+        let _ = unused_for;
+        0
+    }
+}
+
+/// What an engine is not asked for that does not [log](Engine::LOGS).
+#[cold]
+fn without_log() -> ! {
+    unreachable!("nothing opens a directory with an engine that does not log")
+}
+
+/// Puts a log and a checkpoint back into an engine.
+pub trait Replayer: Replay {
+    /// Ends the replay: all writes were applied and their workers dropped.
+    ///
+    /// # Errors
+    /// [`ReplayError::Refused`] when words of a row were logged and the row was not.
+    fn finish(self) -> Result<Recovered, ReplayError>;
+}
+
+/// The replay of an engine that does not [log](Engine::LOGS): it takes nothing.
+#[derive(Debug)]
+pub struct NoReplay;
+
+impl Replay for NoReplay {
+    type Worker<'r> = ();
+
+    fn worker(&self) {}
+
+    fn apply(&self, (): &mut (), _: &[ensilo_log::Write<'_>]) -> Result<(), ReplayError> {
+        Err(ReplayError::Refused("this engine has no log".into()))
+    }
+}
+
+impl Replayer for NoReplay {
+    fn finish(self) -> Result<Recovered, ReplayError> {
+        Ok(Recovered::default())
+    }
+}
+
+/// How an engine is set up.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EngineOptions {
+    /// Epochs and snapshots.
+    pub epochs: EpochOptions,
+    /// The most bytes that records and nodes may take; `None` for no limit.
+    pub memory_limit_bytes: Option<u64>,
+    /// Bytes to take from the system when the engine starts, so that tables which grow do not wait for it.
+    pub prefault_bytes: u64,
+    /// How many snapshot epochs a snapshot transaction may fall behind before its next operation aborts it.
+    pub snapshot_age_max: u64,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        EngineOptions {
+            epochs: EpochOptions::default(),
+            memory_limit_bytes: None,
+            prefault_bytes: 0,
+            snapshot_age_max: 60,
+        }
+    }
+}
+
+/// Why a store could not be made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum NewStoreError {
+    /// The id is 0, too large, or was used before.
+    IdTaken(TableId),
+    /// The memory limit is reached.
+    OutOfMemory(OutOfMemory),
+}
+
+impl fmt::Display for NewStoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NewStoreError::IdTaken(id) => write!(f, "table id {} is reserved or was used before", id.0),
+            NewStoreError::OutOfMemory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NewStoreError {}
+
+/// What an engine counts.
+#[derive(Clone, Debug)]
+pub struct EngineStatistics {
+    /// Commits, aborts by reason, versions kept.
+    pub transactions: TransactionStatistics,
+    /// Memory, in total and by store.
+    pub memory: Usage,
+    /// Epochs, oldest pin, retired bytes.
+    pub epochs: EpochCounters,
+}
+
+/// What a step of the collection has left. Ordered by how soon the next step should come.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remains {
+    /// No garbage.
+    Nothing,
+    /// Garbage that somebody may still reach.
+    Later,
+    /// Garbage that can be freed now.
+    Now,
+}
+
+/// A row with its key, as a checkpoint keeps it.
+#[derive(Debug, Copy, Clone)]
+pub struct StoredRow<'a> {
+    /// The key's bytes.
+    pub key: &'a [u8],
+    /// The TID of the version.
+    pub tid: Tid,
+    /// The row's words, the last one padded with zero bytes.
+    pub words: &'a [u64],
+    /// The row's length in bytes.
+    pub len_bytes: usize,
+}
+
+/// What a replay has put into an engine.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    /// The stores that there are now, by id.
+    pub stores: Vec<RecoveredStore>,
+}
+
+/// A store that a replay has filled.
+#[derive(Debug, Copy, Clone)]
+pub struct RecoveredStore {
+    /// Its id.
+    pub id: TableId,
+    /// How many rows it has.
+    pub rows: u64,
+}

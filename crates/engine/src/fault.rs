@@ -1,0 +1,23 @@
+//! Mistakes that are built in on purpose.
+
+/// Mistakes that a checker has to find before it is believed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Phase 2 does not look at the read set.
+    SkipReadValidation,
+    /// Phase 2 does not look at the node set.
+    SkipNodeValidation,
+    /// The epoch is read when the transaction begins, not between locking and validating.
+    EarlyEpoch,
+    /// The write set is locked in the order in which it was written.
+    UnorderedLocks,
+    /// A deleted record is read as if it still existed.
+    IgnoreAbsent,
+    /// Recovery forgets a deletion whose row it has not seen yet.
+    ForgetTombstones,
+    /// Recovery replays what was written and is not known to be durable.
+    ReplayPastDurableEpoch,
+    /// A row that leaves a unique index takes out the entry under its key, whosever it is.
+    RemoveEntriesOfOthers,
+}

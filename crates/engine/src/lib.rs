@@ -1,0 +1,46 @@
+//! Internal to `ensilo`, not to be used by itself: what a transaction engine offers to the tables above it.
+//!
+//! An engine runs serializable transactions over *stores*: ordered maps from encoded keys to rows of words. Tables with columns, indexes,
+//! requests and retries are written once, against the traits of this crate: [`Engine`], [`Session`], [`Read`] and [`Write`]. An
+//! engine comes from a crate of its own and knows nothing of columns.
+//!
+//! What is common to all engines lies here too: the reasons of aborts, TIDs, the words of a row, statistics, the records of
+//! histories that a checker judges, and the failpoints of tests.
+//!
+//! # Contract
+//! - **Serializable.** A transaction that commits has read and written at one point of a serial order. The order agrees with the
+//!   order of epochs: [`Committed::epoch`] is the epoch of that point.
+//! - **Logged before visible.** An engine that [logs](Engine::LOGS) hands each commit to the [`Log`](ensilo_log::Log) before others see it, under a TID of the
+//!   commit's epoch. TIDs of one key rise in the order of its versions.
+//! - **Checkpoints.** [`Engine::walk`] hands out every row of a store that did not change since the epoch that it is given; what has
+//!   changed may be left out, because the log has it.
+//! - **Replay.** [`Engine::replayer`] takes checkpoint and log in any order and from many threads at once
+//!   ([`Replay`](ensilo_log::Replay)). No transaction has begun by then.
+
+mod abort;
+mod counters;
+mod engine;
+mod failpoint;
+mod fault;
+pub mod history;
+mod key_range;
+mod row;
+mod session;
+mod store;
+mod tid;
+mod transaction;
+
+pub use abort::{Abort, AbortReason, TRANSACTION_LIMITS};
+pub use counters::{TransactionStatistics, WorkerCounters};
+pub use engine::{
+    Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Recovered, RecoveredStore, Remains,
+    Replayer, StoredRow,
+};
+pub use failpoint::Failpoint;
+pub use fault::Fault;
+pub use key_range::KeyRange;
+pub use row::{ROW_LEN_MAX, RowRef};
+pub use session::{Session, SnapshotOf, TransactionOf};
+pub use store::{Store, TableId};
+pub use tid::Tid;
+pub use transaction::{Committed, Direction, KeyBounds, Read, ReadOf, Write, WriteOf};

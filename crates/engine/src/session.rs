@@ -1,0 +1,67 @@
+//! A session: one user's way into an engine, with what lives from one transaction to the next.
+
+use std::sync::Arc;
+
+use crate::counters::WorkerCounters;
+use crate::engine::{Engine, Remains};
+use crate::history::TransactionRecord;
+use crate::transaction::{Read, Write};
+
+/// The read-write transactions of an engine.
+pub type TransactionOf<'s, E> = <<E as Engine>::Session as Session>::Transaction<'s>;
+
+/// The snapshot transactions of an engine.
+pub type SnapshotOf<'s, E> = <<E as Engine>::Session as Session>::Snapshot<'s>;
+
+/// Runs transactions, one at a time, on any thread. While no transaction is under way it holds nobody back.
+pub trait Session: Send {
+    /// The engine that the session belongs to.
+    type Engine: Engine;
+    /// A read-write transaction.
+    type Transaction<'s>: Write<Store = <Self::Engine as Engine>::Store, Found = <Self::Engine as Engine>::Found>
+    where
+        Self: 's;
+    /// A read-only transaction on a recent consistent point of the serial order.
+    type Snapshot<'s>: Read<Store = <Self::Engine as Engine>::Store, Found = <Self::Engine as Engine>::Found>
+    where
+        Self: 's;
+
+    /// Begins a read-write transaction. Between transactions, so here, a session may free a bounded amount of its garbage.
+    fn begin(&mut self) -> Self::Transaction<'_>;
+
+    /// Begins a read-only transaction on the newest snapshot.
+    ///
+    /// # Panics
+    /// When the engine has no [snapshots](Engine::SNAPSHOTS).
+    fn begin_snapshot(&mut self) -> Self::Snapshot<'_>;
+
+    /// What the session counts. Anyone may read it at any time.
+    fn counters(&mut self) -> Arc<WorkerCounters>;
+
+    /// Whether garbage of the session waits to be freed.
+    fn remains(&mut self) -> Remains {
+        Remains::Nothing
+    }
+
+    /// Frees a bounded amount of the session's garbage, as another thread may do while the session has nothing to do.
+    fn collect(&mut self) -> Remains {
+        Remains::Nothing
+    }
+
+    /// Gives memory back, for any session, that this one has whole and does not use. Takes a while, and ends early when interrupted.
+    /// Returns how many bytes.
+    fn trim(&mut self, is_interrupted: &dyn Fn() -> bool) -> u64 {
+        let _ = is_interrupted;
+        0
+    }
+
+    /// Lends the memory that this session has free to sessions that find none under the limit. Ends early when interrupted.
+    fn lend(&mut self, is_interrupted: &dyn Fn() -> bool) {
+        let _ = is_interrupted;
+    }
+
+    /// Takes the committed transactions that were recorded since the last call; empty unless the engine records.
+    fn take_history(&mut self) -> Vec<TransactionRecord> {
+        Vec::new()
+    }
+}

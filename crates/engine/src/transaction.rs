@@ -1,0 +1,206 @@
+//! Transactions as the layers above use them.
+
+use std::fmt;
+use std::ops::{Bound, ControlFlow};
+
+use ensilo_epoch::Epoch;
+
+use crate::abort::Abort;
+use crate::engine::Engine;
+use crate::fault::Fault;
+use crate::row::RowRef;
+use crate::store::Store;
+use crate::tid::Tid;
+
+/// The order in which a scan hands out keys.
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub enum Direction {
+    /// From small to large.
+    Forward,
+    /// From large to small.
+    Reverse,
+}
+
+/// Range bounds over encoded keys.
+pub type KeyBounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+
+/// Reads of a transaction.
+///
+/// Closures named `decode` may run on a row that is being overwritten; see [`RowRef`]. What the methods return or pass on to
+/// `each` is from a row that was whole.
+pub trait Read {
+    /// What is read.
+    type Store: Store;
+    /// A handle to a record that this transaction has found. It means something only to the transaction that returned it.
+    type Found: Copy + fmt::Debug;
+
+    /// Looks up `key`.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    fn find(&mut self, store: &Self::Store, key: &[u8]) -> Result<Option<Self::Found>, Abort>;
+
+    /// Looks up all `keys`, their descents interleaved where the engine can, and calls `each` with the position and result of every key, in order.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    fn find_many<K: AsRef<[u8]>>(
+        &mut self,
+        store: &Self::Store,
+        keys: &[K],
+        mut each: impl FnMut(usize, Option<Self::Found>),
+    ) -> Result<(), Abort> {
+        for (at, key) in keys.iter().enumerate() {
+            each(at, self.find(store, key.as_ref())?);
+        }
+        Ok(())
+    }
+
+    /// Computes a value from the row of a record that was found before.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    ///
+    /// # Panics
+    /// When this transaction has deleted the record.
+    fn read<R>(&mut self, found: Self::Found, decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort>;
+
+    /// Looks up `key` and computes a value from its row; `None` when there is no such key.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    fn get<R>(
+        &mut self,
+        store: &Self::Store,
+        key: &[u8],
+        decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Result<Option<R>, Abort> {
+        match self.find(store, key)? {
+            Some(found) => self.read(found, decode).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Walks the keys within `bounds` in `direction`; `each` gets a handle and the value computed from key and row, until it breaks.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    fn scan<R>(
+        &mut self,
+        store: &Self::Store,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(Self::Found, R) -> ControlFlow<()>,
+    ) -> Result<(), Abort>;
+
+    /// Like [`Read::scan`], with handles that are good for reading alone: nothing is written through them. Then the keys need not be
+    /// kept, however many there are, and an abort at a record that was read so may name no key.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    #[inline]
+    fn scan_to_read<R>(
+        &mut self,
+        store: &Self::Store,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(Self::Found, R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.scan(store, bounds, direction, decode, each)
+    }
+
+    /// The last epoch that what was read so far is of, deletions included: once it is durable, no crash takes back what was read.
+    /// By default 0, as for an engine that does not log.
+    fn largest_epoch_seen(&self) -> Epoch {
+        Epoch::new(0)
+    }
+}
+
+/// Writes of a transaction, and its end. Dropping it without [`Write::commit`] aborts it.
+pub trait Write: Read + Sized {
+    /// As [`Engine::FAULT`](crate::Engine::FAULT).
+    const FAULT: Option<Fault> = None;
+
+    /// Replaces single words of the row; `words` are pairs of word index and new word, computed from what this
+    /// transaction read of the row. The row's length stays.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    ///
+    /// # Panics
+    /// When a word lies outside the row, or this transaction has deleted the record.
+    fn patch(&mut self, found: Self::Found, words: &[(u32, u64)]) -> Result<(), Abort>;
+
+    /// Replaces the whole row by `len_bytes` bytes in `row`, the last word padded with zero bytes.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    ///
+    /// # Panics
+    /// When the row is longer than [`crate::ROW_LEN_MAX`] or `row` has not exactly the words it needs, or this
+    /// transaction has deleted the record.
+    fn put(&mut self, found: Self::Found, row: &[u64], len_bytes: usize) -> Result<(), Abort>;
+
+    /// Inserts a row under `key`; `false`, and nothing changed, when the key exists.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    ///
+    /// # Panics
+    /// When the key is longer than the engine takes, or the row is longer than [`crate::ROW_LEN_MAX`].
+    fn insert(
+        &mut self,
+        store: &Self::Store,
+        key: &[u8],
+        row: &[u64],
+        len_bytes: usize,
+    ) -> Result<bool, Abort>;
+
+    /// Deletes a record.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    ///
+    /// # Panics
+    /// When this transaction has deleted the record before.
+    fn delete(&mut self, found: Self::Found) -> Result<(), Abort>;
+
+    /// Ends the transaction: all of its writes become visible at one point of the serial order, or none.
+    ///
+    /// # Errors
+    /// [`Abort`] when another transaction got in between; nothing has changed.
+    fn commit(self) -> Result<Committed, Abort>;
+
+    /// Says whether all that this transaction has read is still current, so that what its caller concluded from it
+    /// holds. A transaction may read what no serial history would show it, and only its commit would tell: whoever gives up for
+    /// a reason that lies in what was read, such as a key that exists already, asks first. Returns the epoch that has to be durable before
+    /// no crash can take back what was read.
+    ///
+    /// # Errors
+    /// [`Abort`] when something has changed: the conclusion means nothing.
+    fn check(&mut self) -> Result<Epoch, Abort>;
+
+    /// Ends the transaction on the caller's request; nothing has changed.
+    fn abort(self) {}
+}
+
+/// Reads of a transaction of the engine `E`.
+pub trait ReadOf<E: Engine>: Read<Store = E::Store, Found = E::Found> {}
+
+impl<E: Engine, T: Read<Store = E::Store, Found = E::Found>> ReadOf<E> for T {}
+
+/// Writes of a transaction of the engine `E`.
+pub trait WriteOf<E: Engine>: Write<Store = E::Store, Found = E::Found> {}
+
+impl<E: Engine, T: Write<Store = E::Store, Found = E::Found>> WriteOf<E> for T {}
+
+/// How a transaction committed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The transaction's TID; of a read-only transaction the largest TID that it read.
+    pub tid: Tid,
+    /// The epoch that has to be durable before the transaction is.
+    pub epoch: Epoch,
+}

@@ -1,0 +1,180 @@
+//! The engine as the layers above know it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ensilo_engine::history::TransactionRecord;
+use ensilo_engine::{
+    EngineOptions, EngineStatistics, Failpoint, Fault, KeyRange, NewStoreError, Recovered, Remains,
+    StoredRow, TableId, WorkerCounters,
+};
+use ensilo_epoch::{Epoch, Epochs, Participant};
+use ensilo_log::{Log, ReplayError};
+use ensilo_slab::OutOfMemory;
+
+use crate::engine::Engine;
+use crate::protocol::{Found, Protocol};
+use crate::replay::{Replayer, derive_record};
+use crate::store::Store;
+use crate::worker::Worker;
+
+impl<P: Protocol> ensilo_engine::Engine for Engine<P> {
+    const FAULT: Option<Fault> = P::FAULT;
+    const SNAPSHOTS: bool = P::SNAPSHOTS;
+    const IS_TRANSACTIONAL: bool = P::IS_TRANSACTIONAL;
+    const LOGS: bool = P::LOGS;
+    const KEY_LEN_MAX: usize = ensilo_index::KEY_LEN_MAX;
+
+    type Store = Store;
+    type Found = Found;
+    type Session = Worker<P>;
+    type Replayer<'e> = Replayer<'e, P>;
+
+    #[inline(always)]
+    fn reached(failpoint: Failpoint) {
+        P::reached(failpoint);
+    }
+
+    fn start(options: EngineOptions) -> Arc<Self> {
+        Engine::new(options)
+    }
+
+    fn epochs(&self) -> &Arc<Epochs> {
+        self.epochs()
+    }
+
+    fn start_log(&self, log: Arc<Log>) {
+        self.start_log(log);
+    }
+
+    fn session(self: &Arc<Self>) -> Worker<P> {
+        self.worker()
+    }
+
+    fn new_store(&self, id: TableId) -> Result<Arc<Store>, NewStoreError> {
+        self.new_store(id)
+    }
+
+    fn drop_store(&self, id: TableId) -> bool {
+        self.drop_store(id)
+    }
+
+    fn stores(&self) -> Vec<Arc<Store>> {
+        self.stores()
+    }
+
+    fn last_key(&self, store: &Store) -> Option<Vec<u8>> {
+        self.last_key(store)
+    }
+
+    fn key_ranges(&self, store: &Store, parts: usize) -> Vec<KeyRange> {
+        self.key_ranges(store, parts)
+    }
+
+    fn walk(
+        &self,
+        store: &Store,
+        range: &KeyRange,
+        before: Epoch,
+        each: impl FnMut(StoredRow<'_>) -> ControlFlow<()>,
+        pause: impl FnMut() -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.walk(store, range, before, each, pause)
+    }
+
+    fn replayer(&self) -> Replayer<'_, P> {
+        Replayer::new(self)
+    }
+
+    fn derive(
+        &self,
+        participant: &Participant,
+        store: &Store,
+        row: &StoredRow<'_>,
+    ) -> Result<bool, OutOfMemory> {
+        derive_record(participant, store, row)
+    }
+
+    fn statistics(&self) -> EngineStatistics {
+        self.statistics()
+    }
+
+    fn collect_left_behind(&self) -> Remains {
+        self.collect_left_behind()
+    }
+
+    fn wanted_durable_epoch(&self) -> Option<Epoch> {
+        self.wanted_durable_epoch()
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.is_sparse()
+    }
+
+    fn trim_left_behind(&self) -> u64 {
+        self.trim_left_behind()
+    }
+
+    fn take_shortage(&self) -> bool {
+        self.take_shortage()
+    }
+
+    fn lend_left_behind(&self) {
+        self.lend_left_behind();
+    }
+
+    fn return_lent_memory(&self) {
+        self.return_lent_memory();
+    }
+
+    fn return_unused_memory(&self, unused_for: Duration) -> u64 {
+        self.return_unused_memory(unused_for)
+    }
+}
+
+impl<P: Protocol> ensilo_engine::Session for Worker<P> {
+    type Engine = Engine<P>;
+    type Transaction<'s> = P::Transaction<'s>;
+    type Snapshot<'s> = P::Snapshot<'s>;
+
+    #[inline]
+    fn begin(&mut self) -> P::Transaction<'_> {
+        self.begin()
+    }
+
+    #[inline]
+    fn begin_snapshot(&mut self) -> P::Snapshot<'_> {
+        self.begin_snapshot()
+    }
+
+    fn counters(&mut self) -> Arc<WorkerCounters> {
+        self.counters()
+    }
+
+    fn remains(&mut self) -> Remains {
+        self.remains()
+    }
+
+    fn collect(&mut self) -> Remains {
+        self.collect()
+    }
+
+    fn trim(&mut self, is_interrupted: &dyn Fn() -> bool) -> u64 {
+        self.trim(is_interrupted)
+    }
+
+    fn lend(&mut self, is_interrupted: &dyn Fn() -> bool) {
+        self.lend(is_interrupted);
+    }
+
+    fn take_history(&mut self) -> Vec<TransactionRecord> {
+        self.take_history()
+    }
+}
+
+impl<P: Protocol> ensilo_engine::Replayer for Replayer<'_, P> {
+    fn finish(self) -> Result<Recovered, ReplayError> {
+        self.finish()
+    }
+}

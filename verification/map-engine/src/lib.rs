@@ -1,0 +1,169 @@
+//! The smallest engine under Ensilo's tables: one lock and an ordered map for each store.
+//!
+//! It shows that an engine can come from a crate of its own, and it is what the tests of tables, indexes and requests run on beside the
+//! real one: what fails on both is a fault above the engine.
+//!
+//! A transaction works on the state that it met first, and commits only if nobody else has committed since. It keeps no versions, so there are
+//! no snapshots, and it has no log.
+#![forbid(unsafe_code)]
+
+mod transaction;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ensilo_engine::{
+    Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Session, Store, TableId, Tid,
+    TransactionStatistics, WorkerCounters,
+};
+use ensilo_epoch::{Epochs, Participant};
+use ensilo_slab::Pool;
+
+pub use transaction::{Found, MapTransaction};
+
+/// See the crate's documentation.
+#[derive(Debug)]
+pub struct MapEngine {
+    epochs: Arc<Epochs>,
+    state: Mutex<State>,
+    counters: Mutex<Vec<Arc<WorkerCounters>>>,
+}
+
+/// A store: its rows lie in the engine.
+#[derive(Debug)]
+pub struct MapStore(TableId);
+
+/// One user's way into the engine.
+#[derive(Debug)]
+pub struct MapSession {
+    engine: Arc<MapEngine>,
+    participant: Participant,
+    counters: Arc<WorkerCounters>,
+}
+
+/// What the lock guards.
+#[derive(Debug, Default)]
+struct State {
+    /// How many transactions have changed anything.
+    version: u64,
+    last_tid: Tid,
+    /// By id; `None` for a store that was dropped.
+    stores: BTreeMap<TableId, Option<Rows>>,
+}
+
+type Rows = BTreeMap<Vec<u8>, Row>;
+
+/// A row, as words that are read one by one.
+#[derive(Debug)]
+struct Row {
+    tid: Tid,
+    words: Vec<AtomicU64>,
+    len_bytes: usize,
+}
+
+impl MapEngine {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for MapStore {
+    fn id(&self) -> TableId {
+        self.0
+    }
+}
+
+impl Engine for MapEngine {
+    const SNAPSHOTS: bool = false;
+    const LOGS: bool = false;
+    const KEY_LEN_MAX: usize = usize::MAX;
+
+    type Store = MapStore;
+    type Found = Found;
+    type Session = MapSession;
+    type Replayer<'e> = NoReplay;
+
+    fn start(options: EngineOptions) -> Arc<Self> {
+        let epochs = Epochs::new(options.epochs, Pool::new(options.memory_limit_bytes));
+        Arc::new(MapEngine { epochs, state: Mutex::default(), counters: Mutex::default() })
+    }
+
+    fn epochs(&self) -> &Arc<Epochs> {
+        &self.epochs
+    }
+
+    fn session(self: &Arc<Self>) -> MapSession {
+        let counters = Arc::new(WorkerCounters::default());
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counters));
+        MapSession { engine: Arc::clone(self), participant: self.epochs.participant(), counters }
+    }
+
+    fn new_store(&self, id: TableId) -> Result<Arc<MapStore>, NewStoreError> {
+        let mut state = self.lock();
+        if id == TableId::NONE || id > TableId::MAX || state.stores.contains_key(&id) {
+            return Err(NewStoreError::IdTaken(id));
+        }
+        state.stores.insert(id, Some(Rows::new()));
+        Ok(Arc::new(MapStore(id)))
+    }
+
+    fn drop_store(&self, id: TableId) -> bool {
+        let mut state = self.lock();
+        let is_there = state.stores.get_mut(&id).and_then(Option::take).is_some();
+        // Transactions that have used it find that the state has changed.
+        state.version += u64::from(is_there);
+        is_there
+    }
+
+    fn stores(&self) -> Vec<Arc<MapStore>> {
+        let state = self.lock();
+        let present = state.stores.iter().filter(|(_, rows)| rows.is_some());
+        present.map(|(&id, _)| Arc::new(MapStore(id))).collect()
+    }
+
+    fn replayer(&self) -> NoReplay {
+        NoReplay
+    }
+
+    fn statistics(&self) -> EngineStatistics {
+        let mut transactions = TransactionStatistics::default();
+        let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        counters.iter().for_each(|counters| counters.add_to(&mut transactions));
+        EngineStatistics { transactions, memory: self.epochs.pool().usage(), epochs: self.epochs.counters() }
+    }
+}
+
+impl Session for MapSession {
+    type Engine = MapEngine;
+    type Transaction<'s> = MapTransaction<'s>;
+    type Snapshot<'s> = MapTransaction<'s>;
+
+    fn begin(&mut self) -> MapTransaction<'_> {
+        MapTransaction::new(&self.engine, self.participant.pin(), &self.counters)
+    }
+
+    fn begin_snapshot(&mut self) -> MapTransaction<'_> {
+        panic!("this engine has no snapshots");
+    }
+
+    fn counters(&mut self) -> Arc<WorkerCounters> {
+        Arc::clone(&self.counters)
+    }
+}
+
+impl State {
+    fn rows(&self, store: TableId) -> Option<&Rows> {
+        self.stores.get(&store)?.as_ref()
+    }
+
+    fn rows_mut(&mut self, store: TableId) -> Option<&mut Rows> {
+        self.stores.get_mut(&store)?.as_mut()
+    }
+}
+
+impl Row {
+    fn new(tid: Tid, words: &[u64], len_bytes: usize) -> Row {
+        Row { tid, words: words.iter().copied().map(AtomicU64::new).collect(), len_bytes }
+    }
+}

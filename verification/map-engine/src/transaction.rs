@@ -1,0 +1,223 @@
+//! Transactions: what they write waits until the commit, which fails if anybody has committed since they began to read.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+
+use ensilo_engine::{
+    Abort, AbortReason, Committed, Direction, KeyBounds, Read, RowRef, Store, TableId, Tid, WorkerCounters,
+    Write,
+};
+use ensilo_epoch::{Epoch, Guard};
+
+use crate::{MapEngine, MapStore, Row, State};
+
+/// A handle to a record: its number among those that the transaction has found.
+#[derive(Debug, Copy, Clone)]
+pub struct Found(usize);
+
+/// A read-write transaction.
+#[derive(Debug)]
+pub struct MapTransaction<'s> {
+    engine: &'s MapEngine,
+    /// Keeps what is freed by epochs while the transaction is under way.
+    guard: Guard<'s>,
+    counters: &'s WorkerCounters,
+    /// The version of the state that this transaction works on, once it has looked.
+    version: Option<u64>,
+    found: Vec<(TableId, Vec<u8>)>,
+    /// What it has written: `None` for a deletion.
+    own: BTreeMap<(TableId, Vec<u8>), Option<Row>>,
+    doomed: Option<Abort>,
+    is_over: bool,
+}
+
+impl<'s> MapTransaction<'s> {
+    pub(crate) fn new(engine: &'s MapEngine, guard: Guard<'s>, counters: &'s WorkerCounters) -> Self {
+        let (found, own) = (Vec::new(), BTreeMap::new());
+        MapTransaction { engine, guard, counters, version: None, found, own, doomed: None, is_over: false }
+    }
+
+    /// The state, as long as it is the one that this transaction works on.
+    fn state(&mut self) -> Result<MutexGuard<'s, State>, Abort> {
+        let state = self.engine.lock();
+        if *self.version.get_or_insert(state.version) == state.version {
+            return Ok(state);
+        }
+        Err(self.doom(AbortReason::ReadValidation, TableId::NONE))
+    }
+
+    fn doom(&mut self, reason: AbortReason, table: TableId) -> Abort {
+        self.doomed.get_or_insert_with(|| Abort::new(reason, table, &[])).clone()
+    }
+
+    /// What `decode` makes of a row, if there is one.
+    fn look<R>(
+        &mut self,
+        store: TableId,
+        key: &[u8],
+        decode: impl FnOnce(&Row) -> R,
+    ) -> Result<Option<R>, Abort> {
+        let state = self.state()?;
+        let Some(rows) = state.rows(store) else { return Err(self.doom(AbortReason::StoreDropped, store)) };
+        let own = self.own.get(&(store, key.to_vec()));
+        let row = own.map_or_else(|| rows.get(key), Option::as_ref);
+        Ok(row.map(decode))
+    }
+
+    fn handle(&mut self, store: TableId, key: &[u8]) -> Found {
+        self.found.push((store, key.to_vec()));
+        Found(self.found.len() - 1)
+    }
+
+    fn end(&mut self) -> Result<Committed, Abort> {
+        self.is_over = true;
+        let outcome = match self.doomed.take() {
+            Some(abort) => Err(abort),
+            None => self.install(),
+        };
+        match &outcome {
+            Ok(_) => self.counters.count_commit(),
+            Err(abort) => self.counters.count_abort(abort.reason()),
+        }
+        outcome
+    }
+
+    fn install(&mut self) -> Result<Committed, Abort> {
+        if self.own.is_empty() {
+            return Ok(Committed { tid: Tid::ZERO, epoch: Epoch::default() });
+        }
+        let mut state = self.state()?;
+        let epoch = self.guard.epochs().global_epoch();
+        let exhausted = || Abort::new(AbortReason::EpochsExhausted, TableId::NONE, &[]);
+        let tid = state.last_tid.next_in(epoch).ok_or_else(exhausted)?;
+        for ((store, key), row) in std::mem::take(&mut self.own) {
+            // A store that is dropped would have changed the version.
+            let Some(rows) = state.rows_mut(store) else { continue };
+            match row {
+                Some(row) => _ = rows.insert(key, Row { tid, ..row }),
+                None => _ = rows.remove(&key),
+            }
+        }
+        state.last_tid = tid;
+        state.version += 1;
+        Ok(Committed { tid, epoch })
+    }
+}
+
+impl Row {
+    pub(crate) fn as_ref(&self) -> RowRef<'_> {
+        RowRef::new(&self.words, self.len_bytes)
+    }
+}
+
+impl Read for MapTransaction<'_> {
+    type Store = MapStore;
+    type Found = Found;
+
+    fn find(&mut self, store: &MapStore, key: &[u8]) -> Result<Option<Found>, Abort> {
+        let is_there = self.look(store.id(), key, |_| ())?.is_some();
+        Ok(is_there.then(|| self.handle(store.id(), key)))
+    }
+
+    fn read<R>(&mut self, Found(at): Found, mut decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
+        let (store, key) = self.found[at].clone();
+        let value = self.look(store, &key, |row| decode(row.as_ref()))?;
+        Ok(value.unwrap_or_else(|| panic!("a deleted record is read")))
+    }
+
+    fn scan<R>(
+        &mut self,
+        store: &MapStore,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        mut decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        mut each: impl FnMut(Found, R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        let id = store.id();
+        let state = self.state()?;
+        let Some(rows) = state.rows(id) else { return Err(self.doom(AbortReason::StoreDropped, id)) };
+        let mut seen: BTreeMap<&[u8], &Row> =
+            rows.range::<[u8], _>(bounds).map(|(key, row)| (&key[..], row)).collect();
+        let own = self.own.iter().filter(|((store, _), _)| *store == id);
+        for ((_, key), row) in
+            own.filter(|((_, key), _)| std::ops::RangeBounds::<[u8]>::contains(&bounds, &key[..]))
+        {
+            match row {
+                Some(row) => _ = seen.insert(key, row),
+                None => _ = seen.remove(&key[..]),
+            }
+        }
+        let mut values: Vec<(Vec<u8>, R)> =
+            seen.into_iter().map(|(key, row)| (key.to_vec(), decode(key, row.as_ref()))).collect();
+        drop(state);
+        if direction == Direction::Reverse {
+            values.reverse();
+        }
+        for (key, value) in values {
+            let found = self.handle(id, &key);
+            if each(found, value).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Write for MapTransaction<'_> {
+    fn patch(&mut self, Found(at): Found, words: &[(u32, u64)]) -> Result<(), Abort> {
+        let (store, key) = self.found[at].clone();
+        let row = self.look(store, &key, |row| {
+            let before: Vec<u64> = row.as_ref().all_words().collect();
+            Row::new(row.tid, &before, row.len_bytes)
+        })?;
+        let row = row.unwrap_or_else(|| panic!("a deleted record is written"));
+        for &(index, word) in words {
+            row.words[index as usize].store(word, Ordering::Relaxed);
+        }
+        self.own.insert((store, key), Some(row));
+        Ok(())
+    }
+
+    fn put(&mut self, Found(at): Found, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
+        let place = self.found[at].clone();
+        self.own.insert(place, Some(Row::new(Tid::ZERO, row, len_bytes)));
+        Ok(())
+    }
+
+    fn insert(&mut self, store: &MapStore, key: &[u8], row: &[u64], len_bytes: usize) -> Result<bool, Abort> {
+        if self.look(store.id(), key, |_| ())?.is_some() {
+            return Ok(false);
+        }
+        self.own.insert((store.id(), key.to_vec()), Some(Row::new(Tid::ZERO, row, len_bytes)));
+        Ok(true)
+    }
+
+    fn delete(&mut self, Found(at): Found) -> Result<(), Abort> {
+        let place = self.found[at].clone();
+        self.own.insert(place, None);
+        Ok(())
+    }
+
+    fn commit(mut self) -> Result<Committed, Abort> {
+        let participant = self.guard.participant();
+        participant.begin_commit();
+        let outcome = self.end();
+        participant.end_commit();
+        outcome
+    }
+
+    fn check(&mut self) -> Result<Epoch, Abort> {
+        self.state().map(|_| Epoch::default())
+    }
+}
+
+impl Drop for MapTransaction<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let reason = self.doomed.as_ref().map_or(AbortReason::User, Abort::reason);
+            self.counters.count_abort(reason);
+        }
+    }
+}
