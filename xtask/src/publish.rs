@@ -6,13 +6,14 @@
 use crate::step::{Need, Step};
 
 /// The crates that are published, dependencies first.
-pub(crate) const PUBLISHED: [&str; 10] = [
+pub(crate) const PUBLISHED: [&str; 11] = [
     "ensilo-sync",
     "ensilo-slab",
     "ensilo-disk",
     "ensilo-epoch",
     "ensilo-index",
     "ensilo-log",
+    "ensilo-engine",
     "ensilo-txn",
     "ensilo-row",
     "ensilo-derive",

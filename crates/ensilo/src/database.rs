@@ -121,7 +121,7 @@ impl<E: Engine> Database<E> {
     /// What `body` returns; [`Error::Aborted`] with `AbortReason::SnapshotTooOld` when it runs for longer than
     /// [`Options::snapshot_age_limit`]; [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] once a write to the disk has failed,
     /// if `body` has read what was never stored;
-    /// [`Error::NoSnapshots`], only by protocols other
+    /// [`Error::NoSnapshots`], only by engines other
     /// than [`Silo`].
     #[inline]
     pub fn snapshot<R>(&self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
@@ -204,7 +204,7 @@ impl<E: Engine> Database<E> {
     }
 
     /// Takes the transactions that the calling thread has committed since it did so last, for a checker to judge. Empty unless the variant
-    /// of the protocol records, see [`Variant`](crate::Variant).
+    /// of the engine records, see [`Variant`](crate::Variant).
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::NestedRequest`].

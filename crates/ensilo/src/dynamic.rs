@@ -49,12 +49,12 @@ use crate::{Error, Result, Transaction};
 /// not fit its column or there are too few or too many; [`Error::UnknownColumn`]. Nothing has changed then.
 pub struct DynamicTable<E: Engine = Silo> {
     pub(crate) core: Arc<TableCore<E::Store>>,
-    protocol: PhantomData<fn(E) -> E>,
+    engine: PhantomData<fn(E) -> E>,
 }
 
 impl<E: Engine> DynamicTable<E> {
     pub(crate) fn new(core: Arc<TableCore<E::Store>>) -> Self {
-        DynamicTable { core, protocol: PhantomData }
+        DynamicTable { core, engine: PhantomData }
     }
 
     /// The table's name.

@@ -115,7 +115,7 @@ pub enum Error {
     /// Something was to be changed in a database that is open for reading only. Remedy: open it without
     /// [`Options::read_only`](crate::Options::read_only).
     ReadOnly,
-    /// A snapshot was asked for, and the database's protocol keeps none. Remedy: an ordinary transaction.
+    /// A snapshot was asked for, and the database's engine keeps none. Remedy: an ordinary transaction.
     NoSnapshots,
     /// The request was made while its thread was being torn down. Remedy: make it before the thread's main function returns.
     ThreadEnding,
@@ -231,7 +231,7 @@ impl fmt::Display for Error {
             Error::DamagedCatalog(name) => write!(f, "the catalog's entry of {name} cannot be read"),
             Error::NotDurable => f.write_str("the database is in memory only"),
             Error::ReadOnly => f.write_str("the database is open for reading only"),
-            Error::NoSnapshots => f.write_str("the database's protocol has no snapshots"),
+            Error::NoSnapshots => f.write_str("the database's engine has no snapshots"),
             Error::ThreadEnding => f.write_str("a request from a thread that is being torn down"),
             Error::QueueFull => f.write_str("the queue of submitted jobs is full"),
             Error::JobWaitsForJob => {

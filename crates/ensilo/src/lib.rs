@@ -93,8 +93,8 @@
 //!   pages of the ordinary size; the threads of the pool are not bound to cores; files are written through the page cache, except on FreeBSD.
 //!
 //! # Engines
-//! What runs the transactions is a type parameter, [`Silo`] unless told: `Database<E>`, `Table<T, E>` and so on compile to direct calls
-//! of it. Any [`Engine`] will do.
+//! What runs the transactions is a type parameter, by default [`Silo`]: `Database<E>`, `Table<T, E>` and so on compile to direct calls
+//! of the engine. Another engine implements the traits of the crate `ensilo-engine`.
 
 #![deny(unsafe_code)]
 
@@ -125,7 +125,7 @@ mod test_support;
 mod transaction;
 mod worker;
 
-/// What Silo's paper compares it with: small protocols of their own, which lack guarantees that [`Silo`] gives, and [`Variant`]s of it,
+/// What Silo's paper compares it with: small engines, which lack guarantees that [`Silo`] gives, and [`Variant`]s of it,
 /// `Database<Silo<GlobalTid>>` and so on.
 pub mod baseline {
     /// The index and its records alone: gets and puts of single keys.

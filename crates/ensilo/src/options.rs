@@ -272,7 +272,7 @@ impl Options {
         self
     }
 
-    /// Opens an empty database in memory, run by the protocol [`Silo`].
+    /// Opens an empty database in memory, run by the engine [`Silo`].
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when an option is out of its range, [`Error::OutOfMemory`] when the limit does not even hold the
@@ -281,7 +281,7 @@ impl Options {
         self.in_memory_with()
     }
 
-    /// Opens an empty database in memory, run by the protocol `P`.
+    /// Opens an empty database in memory, run by the engine `E`.
     ///
     /// # Errors
     /// As [`Options::in_memory`].
@@ -294,7 +294,7 @@ impl Options {
         Database::open_in_memory(self)
     }
 
-    /// Opens the database in this directory, run by the protocol [`Silo`], and makes it if the directory is empty or missing.
+    /// Opens the database in this directory, run by the engine [`Silo`], and makes it if the directory is empty or missing.
     ///
     /// Everything that was acknowledged as stored is there, and with it everything before it in the serial order. Damage is an error, and
     /// so are files of another time or another copy of the database, with two exceptions: a copy of all of its directories that is put
@@ -309,10 +309,10 @@ impl Options {
         self.open_with(Arc::new(RealDisk), whole_path(directory.into()))
     }
 
-    /// Like [`Options::open`], on another disk and by the protocol `P`.
+    /// Like [`Options::open`], on another disk and by the engine `E`.
     ///
     /// # Errors
-    /// As [`Options::open`]; [`Error::NotDurable`] when the protocol keeps no log.
+    /// As [`Options::open`]; [`Error::NotDurable`] when the engine keeps no log.
     pub fn open_with<E: Engine>(
         self,
         disk: Arc<dyn Disk>,
