@@ -42,10 +42,12 @@ const FIRST_STORE_NUMBER: u32 = 8;
 /// Names that begin so belong to the system.
 const SYSTEM_PREFIX: &str = "ensilo.";
 
+type TablesByName<S> = HashMap<Arc<str>, Arc<TableCore<S>>>;
+
 /// The tables of a database.
 pub(crate) struct Catalog<E: Engine> {
     pub(crate) system: SystemTables<E>,
-    tables: RwLock<HashMap<Arc<str>, Arc<TableCore<E::Store>>>>,
+    tables: RwLock<TablesByName<E::Store>>,
     pub(crate) dropped: DroppedNames,
     changes: Mutex<Changes>,
 }
@@ -111,11 +113,11 @@ impl<E: Engine> Catalog<E> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<TableCore<E::Store>>>> {
+    fn read(&self) -> RwLockReadGuard<'_, TablesByName<E::Store>> {
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<TableCore<E::Store>>>> {
+    fn write(&self) -> RwLockWriteGuard<'_, TablesByName<E::Store>> {
         self.tables.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -35,7 +35,6 @@ mod logger;
 mod model;
 mod monitor;
 mod notifier;
-
 mod options;
 mod partition;
 mod pool;
