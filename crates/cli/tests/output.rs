@@ -73,6 +73,7 @@ fn database(directory: &Directory, name: &str) -> String {
 fn check_commands(number: usize, directory: &Directory, check: &dyn Fn(&[&str])) {
     let path = database(directory, &format!("database-{number}"));
     let [copy, figures] = ["copy", "figures"].map(|name| directory.join(&format!("{name}-{number}")));
+    let manifest = format!("{path}/MANIFEST");
     let bench = ["bench", "ycsb", "--memory"];
     let commands: &[&[&str]] = &[
         &["--help"],
@@ -85,7 +86,7 @@ fn check_commands(number: usize, directory: &Directory, check: &dyn Fn(&[&str]))
         &["figures", "model", "--out", &figures],
         &["verify", &path],
         &["log", "verify", &path],
-        &["log", "dump", &path],
+        &["log", "dump", &manifest],
         &["checkpoint", "list", &path],
         &["backup", &path, &copy],
         &["checkpoint", "create", &path],
