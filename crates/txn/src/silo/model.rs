@@ -50,7 +50,7 @@ fn committed_record(shared: &Shared, participant: &Participant, word: u64) -> Re
 
 /// Reads both words of a record within a transaction.
 fn look<V: Variant>(tx: &mut Transaction<'_, V>, record: RecordPtr) -> (Found, [u64; 2]) {
-    match look_at::<V, _>(tx.context, record, b"", tx.guard.epoch(), |row| [row.word(0), row.word(1)]) {
+    match look_at::<V, true, _>(tx.context, record, b"", tx.guard.epoch(), |row| [row.word(0), row.word(1)]) {
         Ok(Sight::Present(found, words)) => (found, words),
         _ => panic!("the record exists, and nobody holds its lock for long"),
     }
