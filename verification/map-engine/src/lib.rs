@@ -10,7 +10,6 @@
 mod transaction;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ensilo_engine::{
@@ -19,6 +18,7 @@ use ensilo_engine::{
 };
 use ensilo_epoch::{Epochs, Participant};
 use ensilo_slab::Pool;
+use ensilo_sync::atomic::AtomicU64;
 
 pub use transaction::{Found, MapTransaction};
 

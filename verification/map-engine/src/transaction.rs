@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::MutexGuard;
-use std::sync::atomic::Ordering;
 
 use ensilo_engine::{
     Abort, AbortReason, Committed, Direction, KeyBounds, Read, RowRef, Store, TableId, Tid, WorkerCounters,
     Write,
 };
 use ensilo_epoch::{Epoch, Guard};
+use ensilo_sync::atomic::Ordering;
 
 use crate::{MapEngine, MapStore, Row, State};
 
