@@ -63,8 +63,8 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     /// [`NewStoreError`]; nothing has changed.
     fn new_store(&self, id: TableId) -> Result<Arc<Self::Store>, NewStoreError>;
 
-    /// Drops the store under `id`: operations on it abort from now on, and so does, if it is a table's, the commit of a transaction that
-    /// has used it, unless that has passed its validation by now. Returns whether there was such a store.
+    /// Drops the store under `id`: operations on it abort from now on, and so does the commit of a transaction that has read in it, or
+    /// written if it is a table's, unless that has passed its validation by now. Returns whether there was such a store.
     fn drop_store(&self, id: TableId) -> bool;
 
     /// Every store that was not dropped.

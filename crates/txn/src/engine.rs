@@ -140,26 +140,24 @@ impl<P: Protocol> Engine<P> {
         Err(NewStoreError::IdTaken(id))
     }
 
-    /// Drops the store under `id`: operations on it abort from now on, and so does, if it is a table's, the commit of whoever has used it, unless
-    /// that has passed its validation by now. [`Engine::collect_left_behind`] frees its memory, once the transactions that are running
+    /// Drops the store under `id`: operations on it abort from now on, and so does the commit of whoever has read in it, or written if it is a
+    /// table's, unless that has passed its validation by now. [`Engine::collect_left_behind`] frees its memory, once the transactions that are running
     /// have ended. False when there is no such store.
     pub fn drop_store(&self, id: TableId) -> bool {
         let Some(store) = self.shared.stores.remove(id) else { return false };
         store.mark_dropped();
-        if id.is_logged() {
-            self.refuse_commits_into_dropped();
-        }
+        self.refuse_commits_with_dropped();
         // [drop] The flag is stored before this epoch is read: once the memory horizon has passed it, every transaction sees the flag.
         let epoch = lock(&self.steward).retire_epoch();
         self.dropped.push(DroppedStore::new(store, epoch));
         true
     }
 
-    /// Lets those commits look whether their tables are still there whose statements may not have seen the flag of a dropped one.
+    /// Lets those commits look whether their stores are still there whose statements may not have seen the flag of a dropped one.
     ///
     /// Who begins in the epoch of this tick, or a later one, sees the flag: it reads the epoch from this tick or one behind it. Of the others, a
     /// commit that validates after the call sees the word that is set here.
-    fn refuse_commits_into_dropped(&self) {
+    fn refuse_commits_with_dropped(&self) {
         self.shared.epochs.advance();
         self.shared.stores.set_dropped_before(self.shared.epochs.global_epoch());
         barrier::heavy();

@@ -154,14 +154,15 @@ impl<E: Engine> Shared<E> {
     }
 
     fn take_index_out(&self, table: &TableCore<E::Store>, index: &Arc<IndexCore<E::Store>>) {
+        let name = DroppedName::Index { table: Arc::clone(&table.name), index: Arc::clone(&index.name) };
+        self.catalog.dropped.add(index.store.id(), name, self.engine.epochs());
+        index.mark_dropped();
+        self.engine.drop_store(index.store.id());
+        E::reached(Failpoint::IndexLeft);
+        // Not before: whoever writes without keeping the index could commit beside somebody who still reads it.
         let mut indexes = table.indexes.snapshot();
         indexes.retain(|other| !Arc::ptr_eq(other, index));
         table.indexes.publish(indexes, self.engine.epochs());
-        let name = DroppedName::Index { table: Arc::clone(&table.name), index: Arc::clone(&index.name) };
-        self.catalog.dropped.add(index.store.id(), name, self.engine.epochs());
-        E::reached(Failpoint::IndexLeft);
-        index.mark_dropped();
-        self.engine.drop_store(index.store.id());
     }
 
     /// Refuses a change of the catalog from inside a transaction of the same thread: it might wait for itself.

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use ensilo::{Database, Error, Order, ReadTransaction, Row, Silo, Table};
+use ensilo::{AbortReason, Database, Error, Order, ReadTransaction, Row, Silo, Table};
 
 use crate::snapshots::wait_for_snapshot;
 use crate::{Account, Event, account, quick, with_accounts};
@@ -205,4 +205,32 @@ fn an_index_that_is_dropped_before_the_commit_takes_nothing_with_it() {
     });
     tx.commit().unwrap();
     assert_eq!(db.transact(|tx| accounts.get(tx, 5)).unwrap(), Some(account(5)));
+}
+
+#[test]
+fn who_has_read_an_index_that_was_dropped_since_does_not_commit_beside_what_it_does_not_show() {
+    let (db, accounts) = with_accounts(1);
+    let by_owner = accounts.index::<(ensilo::Text<16>, Reverse<i64>)>("by_owner").unwrap();
+    let by_email = accounts.index::<Option<String>>("by_email").unwrap();
+    let mut misses = db.begin().unwrap();
+    assert_eq!(misses.with(|tx| by_owner.prefix((account(1).owner,)).count(tx)).unwrap(), 0);
+    let mut finds = db.begin().unwrap();
+    assert_eq!(finds.with(|tx| by_email.get(tx, &account(0).email)).unwrap(), Some(account(0)));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            db.drop_index("account", "by_owner").unwrap();
+            db.drop_index("account", "by_email").unwrap();
+            db.transact(|tx| accounts.insert(tx, &account(1))).unwrap();
+            db.transact(|tx| accounts.delete(tx, 0)).unwrap();
+        });
+    });
+    assert_eq!(misses.with(|tx| accounts.get(tx, 1)).unwrap(), Some(account(1)));
+    for (mut undone, index) in [(misses, "account.by_owner"), (finds, "account.by_email")] {
+        let error = undone.commit().unwrap_err();
+        assert!(
+            matches!(&error, Error::Aborted(abort) if abort.reason() == AbortReason::StoreDropped),
+            "{error}"
+        );
+        assert!(error.to_string().contains(index), "{error}");
+    }
 }

@@ -29,7 +29,7 @@ use super::generation::{NewGeneration, create_directory};
 use super::known_file::damages_of;
 use super::log_file::{LogFile, has_zeros_from, read_header};
 use super::manifest_file::{
-    MANIFEST, MANIFEST_COPY, MANIFEST_NEW, install_manifest, keep_copy, manifest_is_lost,
+    MANIFEST, MANIFEST_COPY, MANIFEST_NEW, bring_copy_up, install_manifest, keep_copy, manifest_is_lost,
     put_manifest_in_place, read_manifest, remove_if_there, spell_path, spelled_path, write_new_manifest,
 };
 use super::own_manifest::check_on_disk;
@@ -162,6 +162,9 @@ fn check_before_lock(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
 /// Whether a directory without a manifest may become a database: one that is empty, or where the creation of one was interrupted.
 fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let entries = disk.list(dir).map_err(OpenError::io("list", dir))?;
+    if entries.iter().any(|entry| entry.name == MANIFEST_COPY) {
+        return Err(manifest_is_lost(disk, dir));
+    }
     if entries.iter().any(|entry| entry.name == UNFINISHED) {
         return Err(unfinished_backup(dir));
     }
@@ -169,7 +172,6 @@ fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
         match entry.name.as_str() {
             LOCK | OWNER | OWNER_NEW | MANIFEST_NEW | "lost+found" => continue,
             name if name.starts_with('.') => continue,
-            MANIFEST_COPY => return Err(manifest_is_lost(disk, dir)),
             name if name.starts_with("checkpoint-") => return Err(manifest_is_lost(disk, dir)),
             _ => {}
         }
@@ -395,6 +397,8 @@ impl Found {
             }
             Some((manifest, survey)) => {
                 check_wanted(&*disk, &dir, manifest, &directories)?;
+                // A crash may have left the copy of the manifest before, which needs what is removed now.
+                bring_copy_up(&*disk, &dir, manifest);
                 survey.unfinished.iter().try_for_each(|path| remove_if_there(&*disk, path))?;
                 remove_leftovers(&*disk, &dir, manifest, manifest.log_directories())?;
                 Manifest { earlier: survey.earlier_files(manifest, last_epoch, names), ..manifest.clone() }
@@ -428,8 +432,9 @@ impl Found {
         )
         .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
         put_manifest_in_place(&*disk, &dir)?;
-        claim(&*disk, &dir, &manifest)?;
+        // Before the claim: the copy fits what owns the log directories before it and after it.
         keep_copy(&*disk, &dir, &manifest);
+        claim(&*disk, &dir, &manifest)?;
         let known = database.as_ref().map(|(before, _)| before.log_directories()).unwrap_or_default();
         remove_leftovers(&*disk, &dir, &manifest, known)?;
         let files = DatabaseFiles::new(disk, dir, manifest, generation.sealed.clone(), locks);

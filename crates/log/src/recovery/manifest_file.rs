@@ -58,6 +58,14 @@ pub(super) fn keep_copy(disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
     }
 }
 
+/// Writes the copy if it is not one of the manifest that is in place.
+pub(super) fn bring_copy_up(disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
+    let bytes = |name| read_file(disk, &dir.join(name)).ok();
+    if bytes(MANIFEST_COPY) != bytes(MANIFEST) {
+        keep_copy(disk, dir, manifest);
+    }
+}
+
 /// Puts `manifest` in the place of the one before. When this returns, it is there after any crash; after an error a crash may leave either.
 pub(crate) fn install_manifest(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
     write_new_manifest(disk, dir, manifest)?;

@@ -14,7 +14,7 @@ use super::error::{Consequence, Damage, OpenError};
 use super::generation::create_directory;
 use super::given_up::{GivenUp, count_given_up};
 use super::inspect::{Found, GenerationOptions, check_is_database, missing_manifest};
-use super::manifest_file::{MANIFEST, MANIFEST_COPY, read_manifest, spelled_path};
+use super::manifest_file::{MANIFEST, MANIFEST_COPY, read_manifest, remove_if_there, spelled_path};
 use super::ownership::{OWNER, check_named};
 use super::progress::Progress;
 use super::replay::replay;
@@ -148,9 +148,12 @@ fn copy_to(
     make(disk, target)?;
     let elsewhere = copy_logs(disk, dir, manifest, target)?;
     copy_checkpoints(disk, dir, target)?;
-    let copy = dir.join(MANIFEST_COPY);
-    if disk.exists(&copy).map_err(OpenError::io("look for", &copy))? {
-        copy_file(disk, &copy, &target.join(MANIFEST_COPY), None, &mut |_| Ok(()))?;
+    let (copy, copied) = (dir.join(MANIFEST_COPY), target.join(MANIFEST_COPY));
+    if disk.exists(&copy).map_err(OpenError::io("look for", &copy))?
+        && copy_file(disk, &copy, &copied, None, &mut |_| Ok(())).is_err()
+    {
+        // A copy that cannot be read is none: nothing but a salvage asks for it.
+        remove_if_there(disk, &copied)?;
     }
     copy_file(disk, &dir.join(MANIFEST), &target.join(MANIFEST), None, &mut |_| Ok(()))?;
     disk.sync_dir(target).map_err(OpenError::io("sync", target))?;

@@ -171,7 +171,7 @@ impl<V: Variant> Transaction<'_, V> {
     #[inline]
     fn validate_read_set(&self) -> Result<(), Abort> {
         if self.begin_epoch() < self.shared.stores.dropped_before() {
-            self.refuse_dropped_tables()?;
+            self.refuse_dropped_stores()?;
         }
         if has_fault::<V>(Fault::SkipReadValidation) {
             return Ok(());
@@ -187,14 +187,14 @@ impl<V: Variant> Transaction<'_, V> {
         Ok(())
     }
 
-    /// Phase 2 after a table was dropped: it is none of those that were used. An index that was only written may be: its entries just go
+    /// Phase 2 after a store was dropped: it is none of those that were used. An index that was only written may be: its entries just go
     /// with it.
     #[cold]
-    fn refuse_dropped_tables(&self) -> Result<(), Abort> {
-        let read = self.context.reads.iter().map(|read| read.record);
-        let written = self.context.writes.iter().map(|write| write.record);
-        let tables = read.chain(written).map(RecordPtr::table).filter(|table| table.is_logged());
-        let mut used = tables.chain(self.context.nodes.stores().iter().copied());
+    fn refuse_dropped_stores(&self) -> Result<(), Abort> {
+        let read = self.context.reads.iter().map(|read| read.record.table());
+        let written = self.context.writes.iter().map(|write| write.record.table());
+        let written = written.filter(|table| table.is_logged());
+        let mut used = read.chain(written).chain(self.context.nodes.stores().iter().copied());
         match used.find(|&table| self.shared.stores.store(table).is_none()) {
             Some(dropped) => Err(Abort::new(AbortReason::StoreDropped, dropped, &[])),
             None => Ok(()),

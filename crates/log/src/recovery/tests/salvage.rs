@@ -207,6 +207,25 @@ fn of_a_damaged_log_what_counts_is_saved() {
 }
 
 #[test]
+fn a_log_file_that_is_lost_takes_nothing_of_earlier_openings_with_it() {
+    let (sound, rows) = sixty_rows();
+    drop(TestLog::open(&sound, 2));
+    let of_last_opening = |path: &PathBuf| path.to_string_lossy().contains("/log-2-");
+    let files: Vec<_> = contents(&sound).into_keys().filter(of_last_opening).collect();
+    assert_eq!(files.len(), 2);
+    for path in files {
+        let disk = Arc::new(sound.fork());
+        disk.remove(&path).unwrap();
+        save(&disk).unwrap();
+        assert_eq!(saved_rows(&disk), rows, "without {}", path.display());
+        let disk = Arc::new(sound.fork());
+        disk.open(&path).unwrap().write_at(0, &[0xff; 64]).unwrap();
+        save(&disk).unwrap();
+        assert_eq!(saved_rows(&disk), rows, "with another header of {}", path.display());
+    }
+}
+
+#[test]
 fn whatever_is_damaged_no_row_is_saved_that_never_was() {
     let disk = Arc::new(SimulatedDisk::new());
     let mut run = Run::new(&disk, 2, 21);
