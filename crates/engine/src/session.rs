@@ -14,11 +14,17 @@ pub type TransactionOf<'s, E> = <<E as Engine>::Session as Session>::Transaction
 pub type SnapshotOf<'s, E> = <<E as Engine>::Session as Session>::Snapshot<'s>;
 
 /// Runs transactions, one at a time, on any thread. While no transaction is under way it holds nobody back.
-pub trait Session: Send {
+///
+/// # Safety
+/// From the return of [`Session::begin`] or [`Session::begin_snapshot`] until the transaction is committed, aborted or dropped, a
+/// participant of [`Engine::epochs`] is pinned for it, also when it can no longer commit: what the tables above the engine share by pointer,
+/// such as the set of a table's indexes, is freed once the memory horizon of these epochs has passed.
+pub unsafe trait Session: Send {
     /// The engine that the session belongs to.
     type Engine: Engine;
-    /// A read-write transaction.
+    /// A read-write transaction. It may be moved to another thread between two calls.
     type Transaction<'s>: Write<Store = <Self::Engine as Engine>::Store, Found = <Self::Engine as Engine>::Found>
+        + Send
     where
         Self: 's;
     /// A read-only transaction on a recent consistent point of the serial order.

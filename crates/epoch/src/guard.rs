@@ -1,6 +1,7 @@
 //! The proof that a participant is pinned.
 
 use std::alloc::Layout;
+use std::ops::Deref;
 use std::ptr::NonNull;
 
 use ensilo_slab::{AccountId, OutOfMemory};
@@ -70,7 +71,7 @@ impl<'p> Guard<'p> {
     /// The participant that is pinned.
     #[must_use]
     #[inline]
-    pub fn participant(&self) -> &'p Participant {
+    pub fn participant(&self) -> &Participant {
         self.participant
     }
 }
@@ -79,5 +80,33 @@ impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
         self.participant.unpin();
+    }
+}
+
+/// A [`Guard`] that may move to another thread, because as long as it lives nobody else can use its participant.
+#[derive(Debug)]
+#[must_use = "the pin ends when the guard is dropped"]
+pub struct ExclusiveGuard<'p> {
+    guard: Guard<'p>,
+}
+
+// SAFETY: `Participant::pin_exclusively` borrows the participant mutably for 'p, so all references to it are derived from this value, and
+// those that it gives end before it can be moved (`Deref` and `Guard::participant` tie them to a borrow of it). The participant itself is
+// Send.
+unsafe impl Send for ExclusiveGuard<'_> {}
+
+impl<'p> ExclusiveGuard<'p> {
+    #[inline]
+    pub(crate) fn new(guard: Guard<'p>) -> Self {
+        ExclusiveGuard { guard }
+    }
+}
+
+impl<'p> Deref for ExclusiveGuard<'p> {
+    type Target = Guard<'p>;
+
+    #[inline]
+    fn deref(&self) -> &Guard<'p> {
+        &self.guard
     }
 }

@@ -12,7 +12,7 @@ use ensilo_sync::barrier;
 
 use crate::retired::Retired;
 use crate::slot::{IDLE, Slot};
-use crate::{Epoch, Epochs, Guard, RetireList};
+use crate::{Epoch, Epochs, ExclusiveGuard, Guard, RetireList};
 
 /// Somebody who works on the database, on one thread at a time.
 ///
@@ -67,6 +67,12 @@ impl Participant {
             barrier::light(self.light_is_free);
         }
         Guard::new(self)
+    }
+
+    /// Like [`Participant::pin`], with a guard that may move between threads.
+    #[inline]
+    pub fn pin_exclusively(&mut self) -> ExclusiveGuard<'_> {
+        ExclusiveGuard::new(self.pin())
     }
 
     /// Pins, and keeps the versions that a snapshot at the returned epoch shows: those with an earlier epoch.

@@ -42,7 +42,7 @@ pub trait Protocol: std::fmt::Debug + Sized + Send + Sync + 'static {
     /// What a worker keeps from one transaction to the next: sets, garbage, its last TID.
     type Context: Send;
     /// A read-write transaction.
-    type Transaction<'w>: Write<Store = Store, Found = Found>;
+    type Transaction<'w>: Write<Store = Store, Found = Found> + Send;
     /// A read-only transaction on a recent consistent point of the serial order.
     type Snapshot<'w>: Read<Store = Store, Found = Found>;
 
@@ -58,7 +58,7 @@ pub trait Protocol: std::fmt::Debug + Sized + Send + Sync + 'static {
     /// Begins a transaction.
     fn begin<'w>(
         shared: &'w Shared,
-        participant: &'w Participant,
+        participant: &'w mut Participant,
         context: &'w mut Self::Context,
     ) -> Self::Transaction<'w>;
 

@@ -94,7 +94,7 @@ impl<P: Protocol> Worker<P> {
     pub fn begin(&mut self) -> P::Transaction<'_> {
         let (engine, state) = self.parts();
         state.collect(&engine.shared);
-        P::begin(&engine.shared, &state.participant, &mut state.context)
+        P::begin(&engine.shared, &mut state.participant, &mut state.context)
     }
 
     /// Begins a read-only transaction on the newest snapshot, which is at most about two snapshot intervals old.

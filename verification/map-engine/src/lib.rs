@@ -5,7 +5,7 @@
 //!
 //! A transaction works on the state that it met first, and commits only if nobody else has committed since. It keeps no versions, so there are
 //! no snapshots, and it has no log.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod transaction;
 
@@ -134,13 +134,15 @@ impl Engine for MapEngine {
     }
 }
 
-impl Session for MapSession {
+// SAFETY: each transaction owns a guard of a participant of the engine's epochs.
+#[allow(unsafe_code, reason = "a session vouches for the guards of its transactions")]
+unsafe impl Session for MapSession {
     type Engine = MapEngine;
     type Transaction<'s> = MapTransaction<'s>;
     type Snapshot<'s> = MapTransaction<'s>;
 
     fn begin(&mut self) -> MapTransaction<'_> {
-        MapTransaction::new(&self.engine, self.participant.pin(), &self.counters)
+        MapTransaction::new(&self.engine, self.participant.pin_exclusively(), &self.counters)
     }
 
     fn begin_snapshot(&mut self) -> MapTransaction<'_> {

@@ -8,7 +8,7 @@ use ensilo_engine::{
     Abort, AbortReason, Committed, Direction, KeyBounds, Read, RowRef, Store, TableId, Tid, WorkerCounters,
     Write,
 };
-use ensilo_epoch::{Epoch, Guard};
+use ensilo_epoch::{Epoch, ExclusiveGuard};
 use ensilo_sync::atomic::Ordering;
 
 use crate::{MapEngine, MapStore, Row, State};
@@ -22,7 +22,7 @@ pub struct Found(usize);
 pub struct MapTransaction<'s> {
     engine: &'s MapEngine,
     /// Keeps what is freed by epochs while the transaction is under way.
-    guard: Guard<'s>,
+    guard: ExclusiveGuard<'s>,
     counters: &'s WorkerCounters,
     /// The version of the state that this transaction works on, once it has looked.
     version: Option<u64>,
@@ -34,7 +34,11 @@ pub struct MapTransaction<'s> {
 }
 
 impl<'s> MapTransaction<'s> {
-    pub(crate) fn new(engine: &'s MapEngine, guard: Guard<'s>, counters: &'s WorkerCounters) -> Self {
+    pub(crate) fn new(
+        engine: &'s MapEngine,
+        guard: ExclusiveGuard<'s>,
+        counters: &'s WorkerCounters,
+    ) -> Self {
         let (found, own) = (Vec::new(), BTreeMap::new());
         MapTransaction { engine, guard, counters, version: None, found, own, doomed: None, is_over: false }
     }
@@ -201,10 +205,9 @@ impl Write for MapTransaction<'_> {
     }
 
     fn commit(mut self) -> Result<Committed, Abort> {
-        let participant = self.guard.participant();
-        participant.begin_commit();
+        self.guard.participant().begin_commit();
         let outcome = self.end();
-        participant.end_commit();
+        self.guard.participant().end_commit();
         outcome
     }
 

@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! - X1: a set is freed only when the memory horizon has passed the epoch that was read after it was replaced: every
-//!   transaction that may have loaded it has ended then.
+//!   transaction that may have loaded it has ended then, since each is pinned in these epochs ([`ensilo_engine::Session`]).
 //! - X2: a [`Pinned`] is copied out of a transaction by the statements of this crate only, and each is done with what it loaded
 //!   before it returns, so while the transaction is under way.
 //!

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use ensilo_engine::{
     Abort, AbortReason, Committed, Direction, KeyBounds, Read, RowRef, Tid, WorkerCounters, Write,
 };
-use ensilo_epoch::{Epoch, Guard, Participant};
+use ensilo_epoch::{Epoch, ExclusiveGuard, Guard, Participant};
 use ensilo_index::{InsertError, Inserted, Lookup, NodeStamp, ScanVisitor};
 use ensilo_log::Log;
 use ensilo_slab::Pool;
@@ -47,7 +47,7 @@ pub struct KeyValueContext {
 /// Operations in a row, which have nothing to do with each other.
 pub struct KeyValueTransaction<'w> {
     shared: &'w Shared,
-    guard: Guard<'w>,
+    guard: ExclusiveGuard<'w>,
     context: &'w mut KeyValueContext,
 }
 
@@ -75,11 +75,11 @@ impl Protocol for KeyValue {
     #[inline]
     fn begin<'w>(
         shared: &'w Shared,
-        participant: &'w Participant,
+        participant: &'w mut Participant,
         context: &'w mut KeyValueContext,
     ) -> KeyValueTransaction<'w> {
         context.found.clear();
-        KeyValueTransaction { shared, guard: participant.pin(), context }
+        KeyValueTransaction { shared, guard: participant.pin_exclusively(), context }
     }
 
     fn begin_snapshot<'w>(

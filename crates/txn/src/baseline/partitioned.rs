@@ -23,7 +23,7 @@ use std::sync::Arc;
 use ensilo_engine::{
     Abort, AbortReason, Committed, Direction, KeyBounds, Read, RowRef, Tid, WorkerCounters, Write,
 };
-use ensilo_epoch::{Epoch, Guard, Participant};
+use ensilo_epoch::{Epoch, ExclusiveGuard, Participant};
 use ensilo_index::{InsertError, Inserted, Lookup, NodeStamp, ScanVisitor};
 use ensilo_log::Log;
 use ensilo_slab::Pool;
@@ -80,7 +80,7 @@ enum Undo {
 /// A transaction that has what it touches to itself.
 pub struct PartitionTransaction<'w> {
     shared: &'w Shared,
-    guard: Guard<'w>,
+    guard: ExclusiveGuard<'w>,
     context: &'w mut PartitionContext,
 }
 
@@ -107,11 +107,11 @@ impl Protocol for Partitioned {
     #[inline]
     fn begin<'w>(
         shared: &'w Shared,
-        participant: &'w Participant,
+        participant: &'w mut Participant,
         context: &'w mut PartitionContext,
     ) -> PartitionTransaction<'w> {
         context.is_open = true;
-        PartitionTransaction { shared, guard: participant.pin(), context }
+        PartitionTransaction { shared, guard: participant.pin_exclusively(), context }
     }
 
     fn begin_snapshot<'w>(

@@ -133,7 +133,8 @@ impl<P: Protocol> ensilo_engine::Engine for Engine<P> {
     }
 }
 
-impl<P: Protocol> ensilo_engine::Session for Worker<P> {
+// SAFETY: a transaction of either kind owns the guard of its worker's participant, from beginning to end.
+unsafe impl<P: Protocol> ensilo_engine::Session for Worker<P> {
     type Engine = Engine<P>;
     type Transaction<'s> = P::Transaction<'s>;
     type Snapshot<'s> = P::Snapshot<'s>;

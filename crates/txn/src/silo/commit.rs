@@ -47,10 +47,9 @@ impl<V: Variant> Transaction<'_, V> {
         }
         self.order_write_set()?;
         loop {
-            let participant = self.guard.participant();
-            participant.begin_commit();
+            self.guard.participant().begin_commit();
             let outcome = self.commit_writes();
-            participant.end_commit();
+            self.guard.participant().end_commit();
             match outcome {
                 Ok(committed) => return Ok(committed),
                 Err(Stop::Abort(abort)) => return Err(abort),

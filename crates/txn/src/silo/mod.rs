@@ -82,7 +82,7 @@ impl<V: Variant> Protocol for Silo<V> {
     #[inline]
     fn begin<'w>(
         shared: &'w Shared,
-        participant: &'w Participant,
+        participant: &'w mut Participant,
         context: &'w mut SiloContext,
     ) -> Transaction<'w, V> {
         Transaction::begin(shared, participant, &mut context.0)

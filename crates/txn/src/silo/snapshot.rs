@@ -27,6 +27,7 @@ use crate::tid::TidWord;
 /// than the limit.
 pub struct Snapshot<'w, V: Variant> {
     shared: &'w Shared,
+    participant: &'w Participant,
     guard: Guard<'w>,
     context: &'w mut Context,
     epoch: Epoch,
@@ -40,7 +41,7 @@ impl<'w, V: Variant> Snapshot<'w, V> {
     pub(super) fn begin(shared: &'w Shared, participant: &'w Participant, context: &'w mut Context) -> Self {
         assert!(V::SNAPSHOTS, "this variant keeps no versions for snapshots");
         let (guard, epoch) = participant.pin_snapshot();
-        Snapshot { shared, guard, context, epoch, largest_seen: Tid::ZERO, variant: PhantomData }
+        Snapshot { shared, participant, guard, context, epoch, largest_seen: Tid::ZERO, variant: PhantomData }
     }
 
     /// The snapshot shows the database before the first commit of this epoch.
@@ -188,7 +189,7 @@ impl<V: Variant> Read for Snapshot<'_, V> {
     ) -> Result<(), Abort> {
         self.check(store)?;
         let mut scan = Scan { snapshot: self, store, decode, each, stopped_at: None, failed: None };
-        store.scan(bounds, direction, &scan.snapshot.participant().pin(), &mut scan);
+        store.scan(bounds, direction, &scan.snapshot.participant.pin(), &mut scan);
         let (stopped_at, failed) = (scan.stopped_at.take(), scan.failed.take());
         if let Some(abort) = failed {
             return Err(abort);
@@ -203,12 +204,6 @@ impl<V: Variant> Read for Snapshot<'_, V> {
     #[inline]
     fn largest_epoch_seen(&self) -> Epoch {
         self.largest_seen.epoch()
-    }
-}
-
-impl<'w, V: Variant> Snapshot<'w, V> {
-    fn participant(&self) -> &'w Participant {
-        self.guard.participant()
     }
 }
 

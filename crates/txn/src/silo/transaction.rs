@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use ensilo_engine::{Abort, AbortReason, Committed, TableId};
-use ensilo_epoch::{Epoch, Guard, Participant};
+use ensilo_epoch::{Epoch, ExclusiveGuard, Participant};
 use ensilo_index::NodeStamp;
 
 use super::collect::withdraw_placeholder;
@@ -19,16 +19,20 @@ use crate::store::Store;
 /// aborts it.
 pub struct Transaction<'w, V: Variant> {
     pub(super) shared: &'w Shared,
-    pub(super) guard: Guard<'w>,
+    pub(super) guard: ExclusiveGuard<'w>,
     pub(super) context: &'w mut Context,
     variant: PhantomData<V>,
 }
 
 impl<'w, V: Variant> Transaction<'w, V> {
     #[inline]
-    pub(super) fn begin(shared: &'w Shared, participant: &'w Participant, context: &'w mut Context) -> Self {
+    pub(super) fn begin(
+        shared: &'w Shared,
+        participant: &'w mut Participant,
+        context: &'w mut Context,
+    ) -> Self {
         debug_assert!(context.reads.is_empty() && context.writes.is_empty() && context.doomed.is_none());
-        let guard = participant.pin();
+        let guard = participant.pin_exclusively();
         context.is_open = true;
         Transaction { shared, guard, context, variant: PhantomData }
     }
