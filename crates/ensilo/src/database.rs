@@ -10,18 +10,17 @@ use std::sync::Arc;
 
 use crate::Silo;
 use ensilo_disk::Disk;
-use ensilo_engine::{Engine, Session};
+use ensilo_engine::{Engine, Session as _};
 
 use crate::catalog::TableCore;
 use crate::durability::answer;
 use crate::durable;
-use crate::interactive::Interactive;
 use crate::options::Options;
 use crate::pool::{JobHandle, WhenFull};
 use crate::request::{self, Request};
 use crate::shared::Shared;
 use crate::statistics::Statistics;
-use crate::{Error, Result, Snapshot, Transaction};
+use crate::{Error, Result, Session, Snapshot, Transaction};
 
 /// A database. Cloning gives another handle to the same one; dropping the last handle closes it.
 ///
@@ -186,12 +185,23 @@ impl<E: Engine> Database<E> {
         })
     }
 
-    /// Begins a transaction that stays open between calls, for code that cannot be one closure. Conflicts are not retried.
+    /// A session, for transactions that stay open between calls. Like a job under way, it does not keep the database open.
     ///
     /// # Errors
     /// [`Error::Closed`].
-    pub fn begin(&self) -> Result<Interactive<E>> {
-        Interactive::begin(&self.shared)
+    pub fn session(&self) -> Result<Session<E>> {
+        self.check_open()?;
+        Ok(Session::new(&self.shared))
+    }
+
+    /// A session that has begun a transaction.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn begin(&self) -> Result<Session<E>> {
+        let mut session = self.session()?;
+        session.begin()?;
+        Ok(session)
     }
 
     /// What the database has counted, read while it runs: each figure is exact for some moment, not all for the same one.
@@ -222,7 +232,7 @@ impl<E: Engine> Database<E> {
     ///
     /// Requests under way on other threads are not waited for. Each ends as it would, and if that is with `Ok`, what it has committed is stored;
     /// or with [`Error::Closed`], because it met a conflict, or came to its commit when a durable database had stored everything else: then
-    /// it has changed nothing. An interactive transaction that has not committed is undone. A checkpoint, a backup, or the
+    /// it has changed nothing. An open transaction of a session is undone. A checkpoint, a backup, or the
     /// building of an index under way is given up with [`Error::Closed`].
     ///
     /// # Errors

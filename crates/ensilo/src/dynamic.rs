@@ -16,8 +16,8 @@ use crate::catalog::TableCore;
 use crate::error::Name;
 use crate::maintain;
 use crate::row_words::{RowWords, whole};
-use crate::transaction::{Inner, ReadTransaction};
-use crate::{Error, Result, Transaction};
+use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
+use crate::{Error, Result};
 
 /// A table as rows of [`Value`]s: the same tables that [`Table`](crate::Table) sees as Rust structs.
 ///
@@ -98,83 +98,86 @@ impl<E: Engine> DynamicTable<E> {
     /// See [`DynamicTable`].
     pub fn contains<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, key: &[Value]) -> Result<bool> {
         let key = self.encode_key(key)?;
-        Ok(self.find(tx.inner(), &key)?.is_some())
+        tx.statement(|inner| Ok(self.find(inner, &key)?.is_some()))
     }
 
     /// Inserts a row and returns its primary key: the row's own, or the one that the table invents.
     ///
     /// # Errors
     /// See [`DynamicTable`]; [`Error::DuplicateKey`].
-    pub fn insert(&self, tx: &mut Transaction<'_, E>, row: &[Value]) -> Result<Vec<Value>> {
-        let inner = &mut tx.inner;
-        self.core.check(inner)?;
-        let key = self.encode_row(inner, row)?;
-        self.insert_encoded(inner, &key)?;
-        let mut values = Vec::new();
-        whole(self.core.schema.decode_key(key.as_bytes(), &mut values));
-        Ok(values)
+    pub fn insert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &[Value]) -> Result<Vec<Value>> {
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let key = self.encode_row(inner, row)?;
+            self.insert_encoded(inner, &key)?;
+            let mut values = Vec::new();
+            whole(self.core.schema.decode_key(key.as_bytes(), &mut values));
+            Ok(values)
+        })
     }
 
     /// Inserts the row, or puts it in the place of the one with its key. A table that invents row ids always inserts.
     ///
     /// # Errors
     /// See [`DynamicTable`]; [`Error::DuplicateKey`] for a unique index.
-    pub fn upsert(&self, tx: &mut Transaction<'_, E>, row: &[Value]) -> Result<()> {
-        let inner = &mut tx.inner;
-        self.core.check(inner)?;
-        let key = self.encode_row(inner, row)?;
-        match self.find(inner, &key)? {
-            Some(found) => self.replace_found(inner, &key, found),
-            None => self.insert_encoded(inner, &key),
-        }
+    pub fn upsert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &[Value]) -> Result<()> {
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let key = self.encode_row(inner, row)?;
+            match self.find(inner, &key)? {
+                Some(found) => self.replace_found(inner, &key, found),
+                None => self.insert_encoded(inner, &key),
+            }
+        })
     }
 
     /// Puts the row in the place of the one with its key.
     ///
     /// # Errors
     /// See [`DynamicTable`]; [`Error::MissingRow`], [`Error::DuplicateKey`] for a unique index.
-    pub fn replace(&self, tx: &mut Transaction<'_, E>, row: &[Value]) -> Result<()> {
-        let inner = &mut tx.inner;
-        self.core.check(inner)?;
-        let key = self.encode_row(inner, row)?;
-        let found = self.find_existing(inner, &key)?;
-        self.replace_found(inner, &key, found)
+    pub fn replace<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &[Value]) -> Result<()> {
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let key = self.encode_row(inner, row)?;
+            let found = self.find_existing(inner, &key)?;
+            self.replace_found(inner, &key, found)
+        })
     }
 
     /// Changes the named columns of the row with this primary key.
     ///
     /// # Errors
     /// See [`DynamicTable`]; [`Error::MissingRow`], [`Error::DuplicateKey`] for a unique index.
-    pub fn update(
+    pub fn update<'t>(
         &self,
-        tx: &mut Transaction<'_, E>,
+        tx: &mut impl WriteTransaction<'t, E>,
         key: &[Value],
         changes: &[(&str, Value)],
     ) -> Result<()> {
-        let inner = &mut tx.inner;
         let key = self.encode_key(key)?;
         let numbered = changes.iter().map(|(name, value)| Ok((self.column(name)?, value.clone())));
         let changes = numbered.collect::<Result<Vec<_>>>()?;
-        let found = self.find_existing(inner, &key)?;
-        maintain::copy_row(inner, found)?;
-        let local = &mut *inner.local;
-        let updated = self.core.schema.update_row(&local.before, &changes, &mut local.row);
-        updated.map_err(|error| self.refused(error))?;
-        let indexes = self.core.indexes.load(inner.pinned);
-        maintain::replace_row(inner, &self.core, indexes, &key, found)
+        tx.statement(|inner| {
+            let found = self.find_existing(inner, &key)?;
+            maintain::copy_row(inner, found)?;
+            let local = &mut *inner.local;
+            let updated = self.core.schema.update_row(&local.before, &changes, &mut local.row);
+            updated.map_err(|error| self.refused(error))?;
+            let indexes = self.core.indexes.load(inner.pinned);
+            maintain::replace_row(inner, &self.core, indexes, &key, found)
+        })
     }
 
     /// Deletes the row with this primary key, and says whether there was one.
     ///
     /// # Errors
     /// See [`DynamicTable`].
-    pub fn delete(&self, tx: &mut Transaction<'_, E>, key: &[Value]) -> Result<bool> {
-        let inner = &mut tx.inner;
+    pub fn delete<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, key: &[Value]) -> Result<bool> {
         let key = self.encode_key(key)?;
-        match self.find(inner, &key)? {
+        tx.statement(|inner| match self.find(inner, &key)? {
             Some(found) => maintain::delete_row(inner, &self.core, &key, found).map(|()| true),
             None => Ok(false),
-        }
+        })
     }
 
     /// Encodes the row into the scratch and returns its key.
@@ -226,13 +229,14 @@ impl<E: Engine> DynamicTable<E> {
         key: &KeyBuf,
         decode: impl Fn(&[u8], &RowWords<'_>, &mut Vec<Value>) -> Result<(), Malformed>,
     ) -> Result<Option<Vec<Value>>> {
-        let inner = tx.inner();
-        self.core.check(inner)?;
-        let read = inner.raw.get(&self.core.store, key.as_bytes(), |row| {
-            let mut values = Vec::new();
-            decode(key.as_bytes(), &RowWords(row), &mut values).map(|()| values)
-        });
-        Ok(read.map_err(|abort| inner.lost(abort))?.map(whole))
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let read = inner.raw.get(&self.core.store, key.as_bytes(), |row| {
+                let mut values = Vec::new();
+                decode(key.as_bytes(), &RowWords(row), &mut values).map(|()| values)
+            });
+            Ok(read.map_err(|abort| inner.lost(abort))?.map(whole))
+        })
     }
 
     fn columns(&self, names: &[&str]) -> Result<Vec<usize>> {

@@ -90,12 +90,18 @@ pub enum Error {
     MissingRow(MissingRow),
     /// The database was closed. Remedy: open another one.
     Closed,
-    /// The interactive transaction was committed or rolled back before. Remedy: begin another one.
-    UseAfterCommit,
-    /// A request was made from inside a request to the same database on the same thread; or tables or indexes were to be changed by a thread
-    /// that holds an interactive transaction.
+    /// The session has no open transaction: none was begun, or it has ended, by a commit, a rollback or an error; or a row was used that
+    /// another transaction has found. Remedy: [`Session::begin`](crate::Session::begin), and look the row up again.
+    NoTransaction,
+    /// The session's transaction was cancelled from outside, see [`CancelToken`](crate::CancelToken), and undone. Remedy: make it again, if it is still wanted.
+    Cancelled,
+    /// The session's [deadline](crate::Session::set_deadline) has passed, and the transaction was undone. Remedy: set a later one, or none, and
+    /// make it again.
+    DeadlineExceeded,
+    /// A request was made from inside a request to the same database on the same thread, or in a session that has a transaction open; or tables
+    /// or indexes were to be changed by a thread that was the last to use an open transaction of a session.
     ///
-    /// Remedy: use the transaction at hand, or [`Database::begin`](crate::Database::begin), or make the request afterwards.
+    /// Remedy: use the transaction at hand, or another [`Session`](crate::Session), or make the request afterwards.
     NestedRequest,
     /// The log could not be written or synced: nothing is committed or acknowledged as stored any more. What was acknowledged before is
     /// stored, and reads of what is stored go on. A request that has read what was committed last and never stored gets this error, too,
@@ -174,6 +180,11 @@ impl Error {
         }
     }
 
+    /// Whether a session was to stop what it had under way.
+    pub(crate) fn is_stop(&self) -> bool {
+        matches!(self, Error::Cancelled | Error::DeadlineExceeded)
+    }
+
     pub(crate) fn as_abort_mut(&mut self) -> Option<&mut Abort> {
         match self {
             Error::Aborted(abort) | Error::OutOfMemory(abort) | Error::TransactionTooLarge(abort) => {
@@ -220,10 +231,14 @@ impl fmt::Display for Error {
             Error::DuplicateKey(duplicate) => duplicate.fmt(f),
             Error::MissingRow(missing) => missing.fmt(f),
             Error::Closed => f.write_str("the database is closed"),
-            Error::UseAfterCommit => f.write_str("the transaction has ended"),
-            Error::NestedRequest => f.write_str(
-                "the thread is inside a request, or an interactive transaction, of the same database",
-            ),
+            Error::NoTransaction => {
+                f.write_str("no transaction is open, or another than the one that has found the row")
+            }
+            Error::Cancelled => f.write_str("the transaction was cancelled"),
+            Error::DeadlineExceeded => f.write_str("the transaction was undone at its deadline"),
+            Error::NestedRequest => {
+                f.write_str("the thread or the session is inside a transaction of the same database")
+            }
             Error::LogFailed(error) => write!(f, "nothing can be stored any more: {error}"),
             Error::CheckpointFailed(text) => write!(f, "the checkpoint could not be made: {text}"),
             Error::BackupFailed(error) => write!(f, "the backup could not be made: {error}"),

@@ -74,7 +74,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         index: &str,
     ) -> Result<Vec<Vec<T::Key>>> {
         let decode = |key: KeyBuf| whole(T::Key::decode(key.as_bytes()));
-        let groups = groups(tx.inner(), &self.core, index)?.into_iter();
+        let groups = tx.statement(|inner| groups(inner, &self.core, index))?.into_iter();
         Ok(groups.map(|group| group.into_iter().map(decode).collect()).collect())
     }
 }
@@ -88,24 +88,25 @@ impl<E: Engine> DynamicTable<E> {
     /// # Errors
     /// See [`DynamicTable`]; [`Error::UnknownIndex`], [`Error::IndexNotReady`], [`Error::IndexBroken`].
     pub fn check_index<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, index: &str) -> Result<IndexCheck> {
-        let inner = tx.inner();
-        self.core.check(inner)?;
-        let index = index_named(&self.core, index)?;
-        index.check(&self.core, inner)?;
-        let rows = entries_of_rows(inner, &self.core, &index)?;
-        let mut entries = Vec::with_capacity(rows.len());
-        let scanned = inner.raw.scan_to_read(
-            &index.store,
-            (Bound::Unbounded, Bound::Unbounded),
-            Direction::Forward,
-            |key, entry| (key_of_bytes(key), primary_key_of(entry)),
-            |_, entry| {
-                entries.push(entry);
-                ControlFlow::Continue(())
-            },
-        );
-        scanned.map_err(|abort| inner.lost(abort))?;
-        Ok(IndexCheck::of(&rows, &entries))
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let index = index_named(&self.core, index)?;
+            index.check(&self.core, inner)?;
+            let rows = entries_of_rows(inner, &self.core, &index)?;
+            let mut entries = Vec::with_capacity(rows.len());
+            let scanned = inner.raw.scan_to_read(
+                &index.store,
+                (Bound::Unbounded, Bound::Unbounded),
+                Direction::Forward,
+                |key, entry| (key_of_bytes(key), primary_key_of(entry)),
+                |_, entry| {
+                    entries.push(entry);
+                    ControlFlow::Continue(())
+                },
+            );
+            scanned.map_err(|abort| inner.lost(abort))?;
+            Ok(IndexCheck::of(&rows, &entries))
+        })
     }
 
     /// As [`Table::duplicates`]: the primary keys of the rows that have one key in a unique index, those with the same key together.
@@ -122,7 +123,7 @@ impl<E: Engine> DynamicTable<E> {
             whole(self.core.schema.decode_key(key.as_bytes(), &mut values));
             values
         };
-        let groups = groups(tx.inner(), &self.core, index)?.into_iter();
+        let groups = tx.statement(|inner| groups(inner, &self.core, index))?.into_iter();
         Ok(groups.map(|group| group.into_iter().map(decode).collect()).collect())
     }
 }

@@ -63,7 +63,7 @@
 //!   threads ([`Database::submit`]), tables and indexes that come and go, statistics.
 //! - [`Table`]: statements on rows that are Rust structs; [`Scan`], [`Index`] and [`Found`] go with it.
 //! - [`DynamicTable`]: the same tables with rows of [`Value`]s.
-//! - [`Interactive`]: transactions that stay open between calls.
+//! - [`Session`]: transactions that stay open between calls, on any thread.
 //! - [`Ticket`], [`JobHandle`]: answers that come before their transaction is stored.
 //! - [`Error`]: what can fail, what that leaves behind, and the remedy.
 //!
@@ -108,7 +108,6 @@ mod durable;
 mod dynamic;
 mod error;
 mod index_check;
-mod interactive;
 mod local;
 mod maintain;
 mod options;
@@ -117,7 +116,9 @@ mod records;
 mod request;
 mod row_ids;
 mod row_words;
+mod session;
 mod shared;
+mod stamp;
 mod statistics;
 mod table;
 #[cfg(test)]
@@ -179,13 +180,13 @@ pub use error::{
     UserError, WrongType,
 };
 pub use index_check::{EncodedEntry, IndexCheck};
-pub use interactive::Interactive;
 pub use options::Options;
 pub use pool::JobHandle;
 pub use request::{NoHook, Request};
+pub use session::{CancelToken, Session};
 pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statistics, TableStatistics};
 pub use table::{Found, Index, IndexScan, Scan, ScanFlow, Table};
-pub use transaction::{ReadTransaction, Snapshot, Transaction};
+pub use transaction::{ReadTransaction, Snapshot, Transaction, WriteTransaction};
 
 /// Silo's engine, which every type of this crate uses by default; `V` chooses among its variants.
 pub type Silo<V = Standard> = ensilo_txn::Engine<ensilo_txn::Silo<V>>;

@@ -4,15 +4,22 @@ use std::sync::Arc;
 
 use ensilo_row::{KeyBuf, RowBuf};
 
+use crate::Result;
 use crate::records::{RecordCounts, RecordTally};
 use crate::request::backoff::Jitter;
 use crate::row_ids::{RowIdSource, RowIds};
+use crate::session::Control;
+use crate::stamp::Stamp;
 
 /// See the module's documentation. Between two statements the scratch holds nothing that matters.
 #[derive(Debug)]
 pub(crate) struct Local<F> {
     /// The database that the worker belongs to: tables of another one are refused.
     pub(crate) database: u64,
+    /// What may stop the transaction from outside, if it is a session's.
+    pub(crate) control: Option<Arc<Control>>,
+    /// Tells the transaction from all others.
+    pub(crate) stamp: Stamp,
     pub(crate) row_ids: RowIds,
     pub(crate) records: RecordTally,
     pub(crate) jitter: Jitter,
@@ -35,6 +42,8 @@ impl<F> Local<F> {
     ) -> Self {
         Local {
             database,
+            control: None,
+            stamp: Stamp::fresh(),
             row_ids: RowIds::new(Arc::clone(row_ids)),
             records: records.tally(),
             jitter: Jitter::new(seed),
@@ -43,6 +52,18 @@ impl<F> Local<F> {
             entry: RowBuf::new(),
             keys: Vec::new(),
             found: Vec::new(),
+        }
+    }
+
+    /// Whether a statement may begin, or a scan go on.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled), [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded).
+    #[inline(always)]
+    pub(crate) fn check_control(&self) -> Result<()> {
+        match &self.control {
+            None => Ok(()),
+            Some(control) => control.check(),
         }
     }
 }

@@ -6,12 +6,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::Silo;
-use ensilo_engine::{Engine, Session};
+use ensilo_engine::{Engine, Session as _};
 
 use crate::durability::{Durability, Outcome, Ticket, Undone, Visible, answer};
 use crate::pool::{JobHandle, WhenFull};
 use crate::shared::{Shared, ThreadWorker};
-use crate::{Abort, Database, Error, Result, Snapshot, Transaction};
+use crate::{Abort, Database, Error, Result, Session, Snapshot, Transaction};
 
 /// A hook that hears of no aborts.
 pub type NoHook = fn(&Abort);
@@ -28,16 +28,43 @@ pub type NoHook = fn(&Abort);
 /// ```
 #[must_use = "a request does nothing until it is given a closure"]
 pub struct Request<'d, E: Engine = Silo, H = NoHook> {
-    database: &'d Database<E>,
+    place: Place<'d, E>,
     retries: u32,
     durability: Option<Durability>,
     on_abort: H,
 }
 
+/// Where a request is run.
+enum Place<'d, E: Engine> {
+    /// On the calling thread's worker.
+    Thread(&'d Shared<E>),
+    Session(&'d mut Session<E>),
+}
+
 impl<'d, E: Engine> Request<'d, E> {
     #[inline]
     pub(crate) fn new(database: &'d Database<E>) -> Self {
-        Request { database, retries: database.shared().retries, durability: None, on_abort: |_| () }
+        Request::at(Place::Thread(database.shared()))
+    }
+
+    pub(crate) fn of_session(session: &'d mut Session<E>) -> Self {
+        Request::at(Place::Session(session))
+    }
+
+    #[inline]
+    fn at(place: Place<'d, E>) -> Self {
+        let retries = place.shared().retries;
+        Request { place, retries, durability: None, on_abort: |_| () }
+    }
+}
+
+impl<E: Engine> Place<'_, E> {
+    #[inline]
+    fn shared(&self) -> &Shared<E> {
+        match self {
+            Place::Thread(shared) => shared,
+            Place::Session(session) => session.shared(),
+        }
     }
 }
 
@@ -59,8 +86,8 @@ impl<'d, E: Engine, H: FnMut(&Abort)> Request<'d, E, H> {
     /// Calls `hook` for every conflict, also those that a retry follows. The abort's table is not named yet.
     #[inline]
     pub fn on_abort<G: FnMut(&Abort)>(self, hook: G) -> Request<'d, E, G> {
-        let Request { database, retries, durability, .. } = self;
-        Request { database, retries, durability, on_abort: hook }
+        let Request { place, retries, durability, .. } = self;
+        Request { place, retries, durability, on_abort: hook }
     }
 
     /// Like [`Database::transact`], with this request's settings.
@@ -69,9 +96,8 @@ impl<'d, E: Engine, H: FnMut(&Abort)> Request<'d, E, H> {
     /// As [`Database::transact`]; [`Error::NotDurable`] when it is to be stored and the database is in memory only.
     #[inline]
     pub fn transact<R>(mut self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
-        let shared = self.database.shared();
-        let level = shared.level(self.durability)?;
-        answer(run(shared, self.retries, &mut self.on_abort, body), shared, level)
+        let level = self.place.shared().level(self.durability)?;
+        answer(self.run(body), self.place.shared(), level)
     }
 
     /// Like [`Database::transact`], but answers as soon as the transaction is visible, with a ticket that tells when it is stored.
@@ -85,10 +111,9 @@ impl<'d, E: Engine, H: FnMut(&Abort)> Request<'d, E, H> {
         mut self,
         body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
     ) -> Result<(R, Ticket)> {
-        let shared = self.database.shared();
-        let log = shared.log().ok_or(Error::NotDurable)?;
-        let outcome = run(shared, self.retries, &mut self.on_abort, body);
-        let Visible { value, epoch } = outcome.map_err(|undone| undone.error)?;
+        self.place.shared().log().ok_or(Error::NotDurable)?;
+        let Visible { value, epoch } = self.run(body).map_err(|undone| undone.error)?;
+        let log = self.place.shared().log().ok_or(Error::NotDurable)?;
         Ok((value, Ticket::new(epoch, Arc::clone(log))))
     }
 
@@ -104,9 +129,16 @@ impl<'d, E: Engine, H: FnMut(&Abort)> Request<'d, E, H> {
         mut self,
         body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
     ) -> Result<(R, u64)> {
-        let outcome = run(self.database.shared(), self.retries, &mut self.on_abort, body);
-        let Visible { value, epoch } = outcome.map_err(|undone| undone.error)?;
+        let Visible { value, epoch } = self.run(body).map_err(|undone| undone.error)?;
         Ok((value, epoch.get()))
+    }
+
+    #[inline]
+    fn run<R>(&mut self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Outcome<R> {
+        match &mut self.place {
+            Place::Thread(shared) => run(shared, self.retries, &mut self.on_abort, body),
+            Place::Session(session) => session.run(self.retries, &mut self.on_abort, body),
+        }
     }
 }
 
@@ -122,12 +154,23 @@ pub(crate) fn run<E: Engine, R>(
     shared: &Shared<E>,
     retries: u32,
     on_abort: &mut impl FnMut(&Abort),
+    body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
+) -> Outcome<R> {
+    run_on(shared, &mut *shared.enter()?, retries, on_abort, body)
+}
+
+/// Like [`run`], on this worker.
+#[inline]
+pub(crate) fn run_on<E: Engine, R>(
+    shared: &Shared<E>,
+    worker: &mut ThreadWorker<E>,
+    retries: u32,
+    on_abort: &mut impl FnMut(&Abort),
     mut body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
-    let mut worker = shared.enter()?;
     let (mut attempt, mut has_freed_memory) = (0, false);
     loop {
-        let undone = match attempt_once(&mut worker, &mut body) {
+        let undone = match attempt_once(worker, &mut body) {
             Ok(visible) => return Ok(visible),
             Err(undone) => undone,
         };
@@ -137,11 +180,11 @@ pub(crate) fn run<E: Engine, R>(
         attempt += 1;
         if undone.is_out_of_memory() && attempt <= retries && !has_freed_memory {
             has_freed_memory = true;
-            if shared.free_memory(&mut worker) {
+            if shared.free_memory(worker) {
                 continue;
             }
         }
-        prepare_retry(shared, &mut worker, attempt, retries, undone)?;
+        prepare_retry(shared, worker, attempt, retries, undone)?;
     }
 }
 
@@ -152,7 +195,9 @@ fn attempt_once<E: Engine, R>(
     body: &mut impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
 ) -> Result<Visible<R>, Undone> {
     let mut transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
-    match body(&mut transaction) {
+    let result =
+        body(&mut transaction).and_then(|value| transaction.inner.local.check_control().map(|()| value));
+    match result {
         Ok(value) => transaction.commit().map(|epoch| Visible { value, epoch }).map_err(Undone::by_abort),
         Err(error) => Err(transaction.roll_back(error)),
     }
@@ -200,13 +245,22 @@ pub(crate) fn run_snapshot<E: Engine, R>(
     shared: &Shared<E>,
     body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
+    run_snapshot_on(shared, &mut *shared.enter()?, body)
+}
+
+/// Like [`run_snapshot`], on this worker.
+#[inline]
+pub(crate) fn run_snapshot_on<E: Engine, R>(
+    shared: &Shared<E>,
+    worker: &mut ThreadWorker<E>,
+    body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
+) -> Outcome<R> {
     if !E::SNAPSHOTS {
         return Err(Error::NoSnapshots.into());
     }
-    let mut worker = shared.enter()?;
     // Read before the snapshot begins: what it shows is this point in time or a later one.
     let epoch_shown = shared.engine.epochs().snapshot_epoch().get();
-    let ThreadWorker { raw, local } = &mut *worker;
+    let ThreadWorker { raw, local } = worker;
     let snapshot_taken = raw.begin_snapshot();
     let mut snapshot = Snapshot::new(snapshot_taken, local, epoch_shown);
     let outcome = body(&mut snapshot);

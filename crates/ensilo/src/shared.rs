@@ -23,7 +23,7 @@ use crate::options::Options;
 use crate::pool::Pool;
 use crate::records::RecordCounts;
 use crate::row_ids::RowIdSource;
-use crate::worker::{self, DatabaseKey, Entered, Slot};
+use crate::worker::{self, DatabaseKey, Entered, Lease, Slot, SpareSlots};
 use crate::{Error, Result};
 use closing::Closing;
 
@@ -45,6 +45,7 @@ pub(crate) struct Shared<E: Engine> {
     is_closed: AtomicBool,
     closing: Closing,
     slots: Mutex<Slots<E>>,
+    spare: SpareSlots<ThreadWorker<E>>,
     pool: OnceLock<Pool>,
     pub(crate) collector: Collector,
     /// Log and checkpoints, once they run. Never for a database in memory only.
@@ -77,6 +78,7 @@ impl<E: Engine> Shared<E> {
             is_closed: AtomicBool::new(false),
             closing: Closing::default(),
             slots: Mutex::new(Slots { is_closed: false, registered: Vec::new(), workers_made: 0 }),
+            spare: SpareSlots::new(),
             pool: OnceLock::new(),
             collector: Collector::default(),
             durable: OnceLock::new(),
@@ -96,7 +98,12 @@ impl<E: Engine> Shared<E> {
         worker::enter(&self.key, || self.new_slot())
     }
 
-    /// A slot for the calling thread, which is closed with the database.
+    /// A worker for what a session has under way.
+    pub(crate) fn lend(&self) -> Result<Lease<'_, ThreadWorker<E>>> {
+        self.spare.lend(|| self.new_slot())
+    }
+
+    /// A slot for the calling thread or for sessions, which is closed with the database.
     fn new_slot(&self) -> Result<Arc<Slot<ThreadWorker<E>>>> {
         let mut worker = self.new_worker()?;
         let counters = worker.raw.counters();
@@ -115,8 +122,7 @@ impl<E: Engine> Shared<E> {
         self.lock_slots().registered.clone()
     }
 
-    /// A worker that belongs to no thread's cache.
-    pub(crate) fn new_worker(&self) -> Result<ThreadWorker<E>> {
+    fn new_worker(&self) -> Result<ThreadWorker<E>> {
         let mut slots = self.lock_slots();
         if slots.is_closed {
             return Err(Error::Closed);

@@ -93,7 +93,7 @@ pub struct EpochStatistics {
     pub oldest_pin: Option<u64>,
     /// The oldest epoch that a snapshot under way shows.
     pub oldest_snapshot: Option<u64>,
-    /// Workers: one for each thread that has made a request, and for each interactive transaction.
+    /// Workers: one for each thread that has made a request, and for each transaction that sessions had open at once.
     pub workers: u64,
 }
 

@@ -90,14 +90,17 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx: &mut impl ReadTransaction<'t, E>,
         key: impl Borrow<T::Key>,
     ) -> Result<Option<C>> {
-        let (inner, key) = (tx.inner(), key.borrow());
-        self.core.check(inner)?;
-        let bytes = self.encode(key)?;
-        let read = inner.raw.get(&self.core.store, bytes.as_bytes(), |row| C::decode(key, &RowWords(row)));
-        match read {
-            Ok(columns) => Ok(columns.map(whole)),
-            Err(abort) => Err(inner.lost(abort)),
-        }
+        let key = key.borrow();
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let bytes = self.encode(key)?;
+            let read =
+                inner.raw.get(&self.core.store, bytes.as_bytes(), |row| C::decode(key, &RowWords(row)));
+            match read {
+                Ok(columns) => Ok(columns.map(whole)),
+                Err(abort) => Err(inner.lost(abort)),
+            }
+        })
     }
 
     /// Whether there is a row with this primary key.
@@ -110,13 +113,14 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx: &mut impl ReadTransaction<'t, E>,
         key: impl Borrow<T::Key>,
     ) -> Result<bool> {
-        let inner = tx.inner();
-        self.core.check(inner)?;
-        let bytes = self.encode(key.borrow())?;
-        match inner.raw.find(&self.core.store, bytes.as_bytes()) {
-            Ok(found) => Ok(found.is_some()),
-            Err(abort) => Err(inner.lost(abort)),
-        }
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let bytes = self.encode(key.borrow())?;
+            match inner.raw.find(&self.core.store, bytes.as_bytes()) {
+                Ok(found) => Ok(found.is_some()),
+                Err(abort) => Err(inner.lost(abort)),
+            }
+        })
     }
 
     /// The row with this primary key, to be read and changed without looking it up again, or `None`.
@@ -129,13 +133,16 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx: &mut impl ReadTransaction<'t, E>,
         key: impl Borrow<T::Key>,
     ) -> Result<Option<Found<'h, 't, T, E>>> {
-        let (inner, key) = (tx.inner(), key.borrow());
-        self.core.check(inner)?;
-        let bytes = self.encode(key)?;
-        match inner.raw.find(&self.core.store, bytes.as_bytes()) {
-            Ok(found) => Ok(found.map(|found| Found::new(self, key.clone(), found))),
-            Err(abort) => Err(inner.lost(abort)),
-        }
+        let key = key.borrow();
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let bytes = self.encode(key)?;
+            let stamp = inner.local.stamp;
+            match inner.raw.find(&self.core.store, bytes.as_bytes()) {
+                Ok(found) => Ok(found.map(|found| Found::new(self, key.clone(), found, stamp))),
+                Err(abort) => Err(inner.lost(abort)),
+            }
+        })
     }
 
     /// The encoded key.

@@ -60,42 +60,65 @@ pub(crate) struct Inner<'t, Raw: Read> {
 /// The point in time that a read-write transaction shows: after all epochs that have a number.
 const EPOCH_NOW: u64 = EPOCH_SHOWN_MAX;
 
-/// A transaction that rows can be read in: [`Transaction`] or [`Snapshot`].
+/// A transaction that rows can be read in: [`Transaction`], [`Snapshot`], or a [`Session`](crate::Session) with an open one.
 ///
 /// Sealed: implemented by the transactions of this crate only.
 pub trait ReadTransaction<'t, E: Engine>: sealed::Sealed<'t, E> {}
 
+/// A transaction that rows can be written in: [`Transaction`], or a [`Session`](crate::Session) with an open one.
+///
+/// Sealed: implemented by the transactions of this crate only.
+pub trait WriteTransaction<'t, E: Engine>: ReadTransaction<'t, E> + sealed::SealedWrite<'t, E> {}
+
 impl<'t, E: Engine> ReadTransaction<'t, E> for Transaction<'t, E> {}
+impl<'t, E: Engine> WriteTransaction<'t, E> for Transaction<'t, E> {}
 impl<'t, E: Engine> ReadTransaction<'t, E> for Snapshot<'t, E> {}
 
 pub(crate) mod sealed {
-    use ensilo_engine::{Engine, ReadOf, SnapshotOf, TransactionOf};
+    use ensilo_engine::{Engine, ReadOf, SnapshotOf, TransactionOf, WriteOf};
 
     use super::{Inner, Snapshot, Transaction};
+    use crate::Result;
 
-    #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
+    #[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
     pub trait Sealed<'t, E: Engine> {
         type Raw: ReadOf<E>;
-        fn inner(&mut self) -> &mut Inner<'t, Self::Raw>;
+
+        /// Makes a statement. The transaction is ended if it cannot go on afterwards and stays open between calls.
+        fn statement<R>(
+            &mut self,
+            statement: impl FnOnce(&mut Inner<'_, Self::Raw>) -> Result<R>,
+        ) -> Result<R>;
     }
 
-    #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
+    pub trait SealedWrite<'t, E: Engine>: Sealed<'t, E, Raw: WriteOf<E>> {}
+
+    #[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
+    impl<'t, E: Engine> SealedWrite<'t, E> for Transaction<'t, E> {}
+
+    #[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
     impl<'t, E: Engine> Sealed<'t, E> for Transaction<'t, E> {
         type Raw = TransactionOf<'t, E>;
 
         #[inline(always)]
-        fn inner(&mut self) -> &mut Inner<'t, Self::Raw> {
-            &mut self.inner
+        fn statement<R>(
+            &mut self,
+            statement: impl FnOnce(&mut Inner<'_, Self::Raw>) -> Result<R>,
+        ) -> Result<R> {
+            statement(&mut self.inner)
         }
     }
 
-    #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
+    #[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
     impl<'t, E: Engine> Sealed<'t, E> for Snapshot<'t, E> {
         type Raw = SnapshotOf<'t, E>;
 
         #[inline(always)]
-        fn inner(&mut self) -> &mut Inner<'t, Self::Raw> {
-            &mut self.inner
+        fn statement<R>(
+            &mut self,
+            statement: impl FnOnce(&mut Inner<'_, Self::Raw>) -> Result<R>,
+        ) -> Result<R> {
+            statement(&mut self.inner)
         }
     }
 }
@@ -105,6 +128,7 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
     pub(crate) fn new(raw: Raw, local: &'t mut Local<Raw::Found>, epoch_shown: u64) -> Self {
         // The one before may not have committed.
         local.records.discard();
+        local.stamp = local.stamp.next();
         // SAFETY: kept beside `raw`, which is a transaction of the engine; X2 of the index set.
         let pinned = unsafe { Pinned::new() };
         Inner { raw, local, doomed: None, epoch_shown, deleted_in: 0, pinned, brand: PhantomData }
@@ -178,6 +202,10 @@ impl<'t, E: Engine> Transaction<'t, E> {
             && (may_retry(abort.reason()) || is_abort(&error))
         {
             return Undone::by_abort(abort);
+        }
+        if error.is_stop() {
+            // It follows from nothing that was read.
+            return error.into();
         }
         match self.inner.raw.check() {
             Ok(epoch) => {

@@ -5,7 +5,11 @@
 //! thread, except that closing the database writes to it once.
 
 mod slot;
+mod spare;
 mod thread_cache;
+mod use_note;
 
 pub(crate) use slot::{Entered, Slot};
-pub(crate) use thread_cache::{DatabaseKey, enter, forget_interactive, is_in_transaction, note_interactive};
+pub(crate) use spare::{Lease, SpareSlots};
+pub(crate) use thread_cache::{DatabaseKey, enter, is_in_transaction};
+pub(crate) use use_note::UseNote;

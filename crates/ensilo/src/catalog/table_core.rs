@@ -79,12 +79,13 @@ impl<S: Store> TableCore<S> {
     /// Whether the transaction may use the table.
     ///
     /// # Errors
-    /// [`Error::UnknownTable`] when it was dropped or belongs to another database.
+    /// [`Error::UnknownTable`] when it was dropped or belongs to another database; [`Error::Cancelled`] and [`Error::DeadlineExceeded`] when the
+    /// transaction is to stop.
     #[inline(always)]
     pub(crate) fn check<Raw: Read>(&self, transaction: &Inner<'_, Raw>) -> Result<()> {
         // Relaxed: who misses the drop is told so by the store itself, and retries.
         if self.accepts.load(Ordering::Relaxed) == transaction.local.database {
-            return Ok(());
+            return transaction.local.check_control();
         }
         Err(self.unknown())
     }

@@ -27,7 +27,7 @@ impl<E: Engine> Database<E> {
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::UnknownColumn`], [`Error::IndexExists`], [`Error::InvalidSchema`];
     /// [`Error::KeyTooLong`] when a row's key does not fit; [`Error::NestedRequest`] inside a request or while this thread
-    /// holds an interactive transaction; [`Error::OutOfMemory`], [`Error::Closed`]. The index is gone then. [`Error::LogFailed`] as
+    /// was the last to use an open transaction of a session; [`Error::OutOfMemory`], [`Error::Closed`]. The index is gone then. [`Error::LogFailed`] as
     /// [`Database::transact`].
     pub fn create_index<'c>(
         &self,
@@ -104,7 +104,7 @@ impl<E: Engine> Database<E> {
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::UnknownIndex`]; [`Error::IndexNotReady`] while it is built; [`Error::DuplicateKey`] when two rows
     /// still have one key, [`Error::KeyTooLong`] when one's does not fit; [`Error::NestedRequest`] inside a request or while this thread
-    /// holds an interactive transaction; [`Error::OutOfMemory`], [`Error::Closed`]. The index is as broken as before then.
+    /// was the last to use an open transaction of a session; [`Error::OutOfMemory`], [`Error::Closed`]. The index is as broken as before then.
     pub fn rebuild_index(&self, table: &str, name: &str) -> Result<()> {
         self.shared.rebuild_index(&self.table_core(table)?, name)
     }

@@ -13,8 +13,8 @@ impl<E: Engine> Database<E> {
     /// Creates the table that the row type `T` describes, with its indexes.
     ///
     /// # Errors
-    /// [`Error::TableExists`]; [`Error::NestedRequest`] inside a request or while this thread holds an interactive
-    /// transaction; [`Error::OutOfMemory`], [`Error::Closed`]. Nothing has changed then. [`Error::LogFailed`] as [`Database::transact`].
+    /// [`Error::TableExists`]; [`Error::NestedRequest`] inside a request or while this thread was the last to use an open transaction
+    /// of a session; [`Error::OutOfMemory`], [`Error::Closed`]. Nothing has changed then. [`Error::LogFailed`] as [`Database::transact`].
     pub fn create_table<T: Row>(&self) -> Result<Table<T, E>> {
         self.shared.create_table(T::schema().clone()).map(Table::new)
     }
@@ -81,9 +81,9 @@ impl<E: Engine> Database<E> {
     }
 
     /// Drops a table and its indexes. Statements on it fail from now on with [`Error::UnknownTable`], also those of
-    /// transactions under way, snapshots and interactive ones as well; its memory comes back when these have ended. A transaction that has
+    /// transactions under way, snapshots and those of sessions as well; its memory comes back when these have ended. A transaction that has
     /// used the table before, be it to find that a row is missing, and commits after this has returned, is undone as a whole:
-    /// [`Database::transact`] runs it again, and an [`Interactive`](crate::Interactive) one ends with the same error.
+    /// [`Database::transact`] runs it again, and an open one of a [`Session`](crate::Session) ends with the same error.
     ///
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`].

@@ -120,20 +120,22 @@ impl<E: Engine> DynamicScan<'_, E> {
         tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(&[Value], &[Value]) -> F,
     ) -> Result<()> {
-        let inner = tx.inner();
-        self.table.core.check(inner)?;
-        if self.limit == 0 {
-            return Ok(());
-        }
-        let mut limit = Flow::new(self.limit);
-        let mut row = |key: &[Value], columns: &[Value]| limit.after(each(key, columns).into_flow());
-        match self.index.clone() {
-            None => self.run_primary(inner, &mut row),
-            Some(index) => {
-                index.check(&self.table.core, inner)?;
-                self.run_index(inner, &index, &mut row)
+        tx.statement(|inner| {
+            self.table.core.check(inner)?;
+            if self.limit == 0 {
+                return Ok(());
             }
-        }
+            let mut flow = Flow::new(self.limit, inner.local);
+            let mut row = |key: &[Value], columns: &[Value]| flow.after(each(key, columns).into_flow());
+            match self.index.clone() {
+                None => self.run_primary(inner, &mut row)?,
+                Some(index) => {
+                    index.check(&self.table.core, inner)?;
+                    self.run_index(inner, &index, &mut row)?;
+                }
+            }
+            flow.end()
+        })
     }
 
     /// The columns of all rows.

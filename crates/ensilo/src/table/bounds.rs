@@ -1,9 +1,14 @@
 //! Ranges of encoded keys, and when a scan ends.
 
 use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::sync::Arc;
 
 use ensilo_engine::KeyBounds;
 use ensilo_row::KeyBuf;
+
+use crate::Result;
+use crate::local::Local;
+use crate::session::Control;
 
 /// A range of encoded keys.
 #[derive(Clone, Debug)]
@@ -111,23 +116,41 @@ impl ScanFlow for ControlFlow<()> {
     }
 }
 
-/// Ends a scan after a number of rows.
+/// Ends a scan after a number of rows, or when its session is to stop.
 pub(crate) struct Flow {
     left: usize,
+    control: Option<Arc<Control>>,
+    /// Why the scan was stopped, if it was.
+    stopped: Result<()>,
 }
+
+/// A scan looks after so many rows whether it is to stop.
+const ROWS_PER_LOOK: usize = 256;
 
 impl Flow {
     /// Lets `limit` rows through; at least one.
     #[inline(always)]
-    pub(crate) fn new(limit: usize) -> Self {
-        Flow { left: limit }
+    pub(crate) fn new<F>(limit: usize, local: &Local<F>) -> Self {
+        Flow { left: limit, control: local.control.clone(), stopped: Ok(()) }
     }
 
     /// Counts a row.
     #[inline(always)]
     pub(crate) fn after(&mut self, flow: ControlFlow<()>) -> ControlFlow<()> {
         self.left -= 1;
-        if self.left == 0 { ControlFlow::Break(()) } else { flow }
+        if let Some(control) = &self.control
+            && self.left.is_multiple_of(ROWS_PER_LOOK)
+        {
+            self.stopped = control.check();
+        }
+        if self.left == 0 || self.stopped.is_err() { ControlFlow::Break(()) } else { flow }
+    }
+
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled) or [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded) when that has ended the scan.
+    #[inline(always)]
+    pub(crate) fn end(self) -> Result<()> {
+        self.stopped
     }
 }
 

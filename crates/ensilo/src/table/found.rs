@@ -11,12 +11,14 @@ use super::Table;
 use crate::error::WrongType;
 use crate::maintain;
 use crate::row_words::{RowWords, whole};
-use crate::transaction::{Inner, ReadTransaction};
-use crate::{Error, Result, Transaction};
+use crate::stamp::Stamp;
+use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
+use crate::{Error, Result};
 
 /// A row of the table that `'h` borrows, as the transaction `'t` has found it.
 ///
-/// It is good for that transaction only, which the compiler sees to:
+/// It is good for that transaction only, which the compiler sees to; in a [`Session`](crate::Session) its methods return
+/// [`Error::NoTransaction`] once that transaction has ended.
 ///
 /// ```compile_fail
 /// # use ensilo::{Database, Row, Table};
@@ -35,14 +37,16 @@ pub struct Found<'h, 't, T: Row, E: Engine = Silo> {
     table: &'h Table<T, E>,
     key: T::Key,
     raw: E::Found,
+    /// Of the transaction that has found it: in a session the lifetime does not say it.
+    stamp: Stamp,
     /// Invariant: fits one transaction.
     brand: PhantomData<fn(&'t ()) -> &'t ()>,
 }
 
 impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     #[inline(always)]
-    pub(super) fn new(table: &'h Table<T, E>, key: T::Key, raw: E::Found) -> Self {
-        Found { table, key, raw, brand: PhantomData }
+    pub(super) fn new(table: &'h Table<T, E>, key: T::Key, raw: E::Found, stamp: Stamp) -> Self {
+        Found { table, key, raw, stamp, brand: PhantomData }
     }
 
     /// The row's primary key.
@@ -67,12 +71,13 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     /// See [`Found`].
     #[inline]
     pub fn columns<C: Columns<T>>(&self, tx: &mut impl ReadTransaction<'t, E>) -> Result<C> {
-        let inner = tx.inner();
-        let raw = self.current(inner)?;
-        match inner.raw.read(raw, |row| C::decode(&self.key, &RowWords(row))) {
-            Ok(columns) => Ok(whole(columns)),
-            Err(abort) => Err(inner.lost(abort)),
-        }
+        tx.statement(|inner| {
+            let raw = self.current(inner)?;
+            match inner.raw.read(raw, |row| C::decode(&self.key, &RowWords(row))) {
+                Ok(columns) => Ok(whole(columns)),
+                Err(abort) => Err(inner.lost(abort)),
+            }
+        })
     }
 
     /// Changes some columns of the row. What `change` reads in them belongs to the transaction's reads.
@@ -84,12 +89,13 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     #[inline]
     pub fn update<C: Columns<T>>(
         &self,
-        tx: &mut Transaction<'t, E>,
+        tx: &mut impl WriteTransaction<'t, E>,
         change: impl FnOnce(&mut C),
     ) -> Result<()> {
-        let inner = &mut tx.inner;
-        let raw = self.current(inner)?;
-        self.table.update_found(inner, &self.key, raw, change)
+        tx.statement(|inner| {
+            let raw = self.current(inner)?;
+            self.table.update_found(inner, &self.key, raw, change)
+        })
     }
 
     /// Puts some columns of the row, whatever they are now.
@@ -97,21 +103,23 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     /// # Errors
     /// As [`Found::update`].
     #[inline]
-    pub fn set<C: Columns<T>>(&self, tx: &mut Transaction<'t, E>, columns: C) -> Result<()> {
-        let inner = &mut tx.inner;
-        let raw = self.current(inner)?;
-        self.table.set_found(inner, &self.key, raw, &columns)
+    pub fn set<C: Columns<T>>(&self, tx: &mut impl WriteTransaction<'t, E>, columns: C) -> Result<()> {
+        tx.statement(|inner| {
+            let raw = self.current(inner)?;
+            self.table.set_found(inner, &self.key, raw, &columns)
+        })
     }
 
     /// Puts `row` in the place of the row. Its key must be the row's.
     ///
     /// # Errors
     /// As [`Found::update`].
-    pub fn replace(&self, tx: &mut Transaction<'t, E>, row: &T) -> Result<()> {
-        let inner = &mut tx.inner;
-        let raw = self.current(inner)?;
-        refuse_other_key::<T, T>(row, &self.key)?;
-        self.table.replace_found(inner, &self.key, raw, row)
+    pub fn replace(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<()> {
+        tx.statement(|inner| {
+            let raw = self.current(inner)?;
+            refuse_other_key::<T, T>(row, &self.key)?;
+            self.table.replace_found(inner, &self.key, raw, row)
+        })
     }
 
     /// Deletes the row.
@@ -119,16 +127,20 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     /// # Errors
     /// See [`Found`].
     #[inline]
-    pub fn delete(self, tx: &mut Transaction<'t, E>) -> Result<()> {
-        let inner = &mut tx.inner;
-        let raw = self.current(inner)?;
-        let key = self.table.encode(&self.key)?;
-        maintain::delete_row(inner, &self.table.core, &key, raw)
+    pub fn delete(self, tx: &mut impl WriteTransaction<'t, E>) -> Result<()> {
+        tx.statement(|inner| {
+            let raw = self.current(inner)?;
+            let key = self.table.encode(&self.key)?;
+            maintain::delete_row(inner, &self.table.core, &key, raw)
+        })
     }
 
     /// The engine's handle, unless this transaction has deleted the row since.
     #[inline(always)]
     fn current<Raw: ReadOf<E>>(&self, inner: &mut Inner<'_, Raw>) -> Result<E::Found> {
+        if self.stamp != inner.local.stamp {
+            return Err(Error::NoTransaction);
+        }
         self.table.core.check(inner)?;
         if inner.may_have_deleted_in(&self.table.core.store) { self.find_again(inner) } else { Ok(self.raw) }
     }

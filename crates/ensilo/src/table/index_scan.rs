@@ -11,9 +11,10 @@ use crate::Silo;
 use ensilo_engine::{Direction, Engine, Read, ReadOf, Store};
 use ensilo_row::{Columns, Key, KeyBuf, Malformed, Row};
 
-use super::{Bounds, Found, Index, ScanFlow};
+use super::{Bounds, Flow, Found, Index, ScanFlow};
 use crate::Result;
 use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
+use crate::stamp::Stamp;
 use crate::transaction::{Inner, ReadTransaction};
 
 const FIRST_BATCH_LEN: usize = 16;
@@ -75,7 +76,7 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
         tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(C) -> F,
     ) -> Result<()> {
-        self.run_rows(tx, |_, columns, _| each(columns).into_flow())
+        self.run_rows(tx, |_, _, columns, _| each(columns).into_flow())
     }
 
     /// Calls `each` with every row, to be changed after the scan without looking it up, and its columns, until it returns
@@ -90,7 +91,9 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
         mut each: impl FnMut(Found<'h, 't, T, E>, C) -> F,
     ) -> Result<()> {
         let table = &self.index.table;
-        self.run_rows(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
+        self.run_rows(tx, |stamp, key, columns, raw| {
+            each(Found::new(table, key, raw, stamp), columns).into_flow()
+        })
     }
 
     /// Calls `each` with the primary key of every row, until it returns [`ControlFlow::Break`]. The rows are not looked up.
@@ -104,17 +107,19 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
         mut each: impl FnMut(T::Key) -> F,
     ) -> Result<()> {
         let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
-        let inner = tx.inner();
-        self.check(inner)?;
-        let mut limit = super::Flow::new(self.limit);
-        let outcome = inner.raw.scan_to_read(
-            &self.index.core.store,
-            bounds,
-            self.direction,
-            |_, entry| T::Key::decode(primary_key_of(entry).as_bytes()),
-            |_, key| limit.after(each(whole(key)).into_flow()),
-        );
-        outcome.map_err(|abort| inner.lost(abort))
+        tx.statement(|inner| {
+            self.check(inner)?;
+            let mut flow = Flow::new(self.limit, inner.local);
+            let outcome = inner.raw.scan_to_read(
+                &self.index.core.store,
+                bounds,
+                self.direction,
+                |_, entry| T::Key::decode(primary_key_of(entry).as_bytes()),
+                |_, key| flow.after(each(whole(key)).into_flow()),
+            );
+            outcome.map_err(|abort| inner.lost(abort))?;
+            flow.end()
+        })
     }
 
     /// The primary keys of all rows. The rows are not looked up.
@@ -180,24 +185,28 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
     fn run_rows<'t>(
         mut self,
         tx: &mut impl ReadTransaction<'t, E>,
-        mut each: impl FnMut(T::Key, C, E::Found) -> ControlFlow<()>,
+        mut each: impl FnMut(Stamp, T::Key, C, E::Found) -> ControlFlow<()>,
     ) -> Result<()> {
-        let inner = tx.inner();
-        self.check(inner)?;
-        let mut batch_len = FIRST_BATCH_LEN;
-        while self.limit > 0 {
-            let len = batch_len.min(self.limit);
-            let mut keys = std::mem::take(&mut inner.local.keys);
-            let read = self.read_entries(inner, len, &mut keys)?;
-            let flow = self.look_up(inner, &keys[..read], &mut each)?;
-            inner.local.keys = keys;
-            if flow.is_break() || read < len {
-                break;
+        tx.statement(|inner| {
+            self.check(inner)?;
+            let stamp = inner.local.stamp;
+            let mut each = |key, columns, raw| each(stamp, key, columns, raw);
+            let mut batch_len = FIRST_BATCH_LEN;
+            while self.limit > 0 {
+                inner.local.check_control()?;
+                let len = batch_len.min(self.limit);
+                let mut keys = std::mem::take(&mut inner.local.keys);
+                let read = self.read_entries(inner, len, &mut keys)?;
+                let flow = self.look_up(inner, &keys[..read], &mut each)?;
+                inner.local.keys = keys;
+                if flow.is_break() || read < len {
+                    break;
+                }
+                self.limit -= read;
+                batch_len = (batch_len * 2).min(BATCH_LEN_MAX);
             }
-            self.limit -= read;
-            batch_len = (batch_len * 2).min(BATCH_LEN_MAX);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Reads the primary keys of at most `len` entries into `keys`, says how many there were, and narrows the bounds to

@@ -34,23 +34,24 @@ impl<T: Row, E: Engine> Table<T, E> {
         keys: &[T::Key],
         mut each: impl FnMut(usize, Option<C>),
     ) -> Result<()> {
-        let inner = tx.inner();
-        self.core.check(inner)?;
-        let mut found = std::mem::take(&mut inner.local.found);
-        found.clear();
-        self.find_raw(inner, keys, |_, raw| found.push(raw))?;
-        for (at, (key, raw)) in keys.iter().zip(&found).enumerate() {
-            let Some(raw) = *raw else {
-                each(at, None);
-                continue;
-            };
-            match inner.raw.read(raw, |row| C::decode(key, &RowWords(row))) {
-                Ok(columns) => each(at, Some(whole(columns))),
-                Err(abort) => return Err(inner.lost(abort)),
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let mut found = std::mem::take(&mut inner.local.found);
+            found.clear();
+            self.find_raw(inner, keys, |_, raw| found.push(raw))?;
+            for (at, (key, raw)) in keys.iter().zip(&found).enumerate() {
+                let Some(raw) = *raw else {
+                    each(at, None);
+                    continue;
+                };
+                match inner.raw.read(raw, |row| C::decode(key, &RowWords(row))) {
+                    Ok(columns) => each(at, Some(whole(columns))),
+                    Err(abort) => return Err(inner.lost(abort)),
+                }
             }
-        }
-        inner.local.found = found;
-        Ok(())
+            inner.local.found = found;
+            Ok(())
+        })
     }
 
     /// Calls `each` with the position of every key and its row, to be read and changed without looking it up again, in
@@ -65,9 +66,12 @@ impl<T: Row, E: Engine> Table<T, E> {
         keys: &[T::Key],
         mut each: impl FnMut(usize, Option<Found<'h, 't, T, E>>),
     ) -> Result<()> {
-        let inner = tx.inner();
-        self.core.check(inner)?;
-        self.find_raw(inner, keys, |at, raw| each(at, raw.map(|raw| Found::new(self, keys[at].clone(), raw))))
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let stamp = inner.local.stamp;
+            let found = |at: usize, raw| Found::new(self, keys[at].clone(), raw, stamp);
+            self.find_raw(inner, keys, |at, raw| each(at, raw.map(|raw| found(at, raw))))
+        })
     }
 
     #[inline]

@@ -11,6 +11,7 @@ use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Malformed, Row};
 use super::{Bounds, Flow, Found, ScanFlow, Table};
 use crate::Result;
 use crate::row_words::{RowWords, whole};
+use crate::stamp::Stamp;
 use crate::transaction::ReadTransaction;
 
 /// A scan of a table, to be narrowed and then run in a transaction.
@@ -101,7 +102,7 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
         tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(T::Key, C) -> F,
     ) -> Result<()> {
-        self.run::<false>(tx, |key, columns, _| each(key, columns).into_flow())
+        self.run::<false>(tx, |_, key, columns, _| each(key, columns).into_flow())
     }
 
     /// Calls `each` with every row, to be changed after the scan without looking it up, and its columns, until it returns
@@ -116,7 +117,9 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
         mut each: impl FnMut(Found<'h, 't, T, E>, C) -> F,
     ) -> Result<()> {
         let table = self.table;
-        self.run::<true>(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
+        self.run::<true>(tx, |stamp, key, columns, raw| {
+            each(Found::new(table, key, raw, stamp), columns).into_flow()
+        })
     }
 
     /// The first row: its primary key and columns.
@@ -126,7 +129,7 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
     #[inline]
     pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
         let mut first = None;
-        self.limit(1).run::<false>(tx, |key, columns, _| {
+        self.limit(1).run::<false>(tx, |_, key, columns, _| {
             first = Some((key, columns));
             ControlFlow::Break(())
         })?;
@@ -144,8 +147,8 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
     ) -> Result<Option<(Found<'h, 't, T, E>, C)>> {
         let table = self.table;
         let mut first = None;
-        self.limit(1).run::<true>(tx, |key, columns, raw| {
-            first = Some((Found::new(table, key, raw), columns));
+        self.limit(1).run::<true>(tx, |stamp, key, columns, raw| {
+            first = Some((Found::new(table, key, raw, stamp), columns));
             ControlFlow::Break(())
         })?;
         Ok(first)
@@ -176,20 +179,20 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
     /// # Errors
     /// Those of every statement, see [`Table`].
     pub fn count<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<usize> {
-        let mut count = 0;
-        let mut limit = Flow::new(self.limit);
         let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(0) };
-        let (core, inner) = (&self.table.core, tx.inner());
-        core.check(inner)?;
-        let each = |_, ()| {
-            count += 1;
-            limit.after(ControlFlow::Continue(()))
-        };
-        inner
-            .raw
-            .scan_to_read(&core.store, bounds, self.direction, |_, _| (), each)
-            .map_err(|abort| inner.lost(abort))?;
-        Ok(count)
+        let core = &self.table.core;
+        tx.statement(|inner| {
+            core.check(inner)?;
+            let mut flow = Flow::new(self.limit, inner.local);
+            let mut count = 0;
+            let each = |_, ()| {
+                count += 1;
+                flow.after(ControlFlow::Continue(()))
+            };
+            let outcome = inner.raw.scan_to_read(&core.store, bounds, self.direction, |_, _| (), each);
+            outcome.map_err(|abort| inner.lost(abort))?;
+            flow.end().map(|()| count)
+        })
     }
 
     /// Calls `each` with every row, and a handle that is good for writing if `MAY_WRITE` says so.
@@ -197,27 +200,31 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
     fn run<'t, const MAY_WRITE: bool>(
         self,
         tx: &mut impl ReadTransaction<'t, E>,
-        mut each: impl FnMut(T::Key, C, E::Found) -> ControlFlow<()>,
+        mut each: impl FnMut(Stamp, T::Key, C, E::Found) -> ControlFlow<()>,
     ) -> Result<()> {
         let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
-        let (core, inner) = (&self.table.core, tx.inner());
-        core.check(inner)?;
-        let mut limit = Flow::new(self.limit);
-        let decode = |key: &[u8], row: RowRef<'_>| -> std::result::Result<_, Malformed> {
-            let key = T::Key::decode(key)?;
-            let columns = C::decode(&key, &RowWords(row))?;
-            Ok((key, columns))
-        };
-        let each = |raw, decoded| {
-            let (key, columns) = whole(decoded);
-            limit.after(each(key, columns, raw))
-        };
-        let outcome = if MAY_WRITE {
-            inner.raw.scan(&core.store, bounds, self.direction, decode, each)
-        } else {
-            inner.raw.scan_to_read(&core.store, bounds, self.direction, decode, each)
-        };
-        outcome.map_err(|abort| inner.lost(abort))
+        let core = &self.table.core;
+        tx.statement(|inner| {
+            core.check(inner)?;
+            let mut flow = Flow::new(self.limit, inner.local);
+            let stamp = inner.local.stamp;
+            let decode = |key: &[u8], row: RowRef<'_>| -> std::result::Result<_, Malformed> {
+                let key = T::Key::decode(key)?;
+                let columns = C::decode(&key, &RowWords(row))?;
+                Ok((key, columns))
+            };
+            let each = |raw, decoded| {
+                let (key, columns) = whole(decoded);
+                flow.after(each(stamp, key, columns, raw))
+            };
+            let outcome = if MAY_WRITE {
+                inner.raw.scan(&core.store, bounds, self.direction, decode, each)
+            } else {
+                inner.raw.scan_to_read(&core.store, bounds, self.direction, decode, each)
+            };
+            outcome.map_err(|abort| inner.lost(abort))?;
+            flow.end()
+        })
     }
 }
 

@@ -7,11 +7,11 @@ use ensilo_row::{Columns, KeyBuf, KeyedRow, Row, RowBuf};
 
 use super::Table;
 use super::found::refuse_other_key;
+use crate::Result;
 use crate::catalog::{IndexCore, column_mask};
 use crate::maintain;
 use crate::row_words::{RowWords, whole};
-use crate::transaction::Inner;
-use crate::{Result, Transaction};
+use crate::transaction::{Inner, WriteTransaction};
 
 impl<T: Row, E: Engine> Table<T, E> {
     /// Inserts a row and returns its primary key: the row's own, or the one that the table invents.
@@ -21,22 +21,23 @@ impl<T: Row, E: Engine> Table<T, E> {
     /// index unless it is the primary key; [`Error::RowTooLarge`](crate::Error::RowTooLarge),
     /// [`Error::KeyTooLong`](crate::Error::KeyTooLong). Nothing has changed then.
     #[inline]
-    pub fn insert(&self, tx: &mut Transaction<'_, E>, row: &T) -> Result<T::Key> {
-        let inner = &mut tx.inner;
-        self.core.check(inner)?;
-        let key = row.insert_key(|| inner.local.row_ids.next());
-        let bytes = self.encode(&key)?;
-        self.insert_encoded(inner, row, &key, &bytes)?;
-        Ok(key)
+    pub fn insert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<T::Key> {
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let key = row.insert_key(|| inner.local.row_ids.next());
+            let bytes = self.encode(&key)?;
+            self.insert_encoded(inner, row, &key, &bytes)?;
+            Ok(key)
+        })
     }
 
     /// Inserts rows and returns their primary keys, all of them or none.
     ///
     /// # Errors
     /// As [`Table::insert`]. Nothing has changed then.
-    pub fn insert_many<'r>(
+    pub fn insert_many<'t, 'r>(
         &self,
-        tx: &mut Transaction<'_, E>,
+        tx: &mut impl WriteTransaction<'t, E>,
         rows: impl IntoIterator<Item = &'r T>,
     ) -> Result<Vec<T::Key>>
     where
@@ -64,19 +65,20 @@ impl<T: Row, E: Engine> Table<T, E> {
     /// [`Error::RowTooLarge`](crate::Error::RowTooLarge), [`Error::KeyTooLong`](crate::Error::KeyTooLong). Nothing has
     /// changed then.
     #[inline]
-    pub fn upsert(&self, tx: &mut Transaction<'_, E>, row: &T) -> Result<()>
+    pub fn upsert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<()>
     where
         T: KeyedRow,
     {
-        let inner = &mut tx.inner;
-        self.core.check(inner)?;
-        let key = row.key();
-        let bytes = self.encode(&key)?;
-        match inner.raw.find(&self.core.store, bytes.as_bytes()) {
-            Ok(Some(found)) => self.replace_found(inner, &key, found, row),
-            Ok(None) => self.insert_encoded(inner, row, &key, &bytes),
-            Err(abort) => Err(inner.lost(abort)),
-        }
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let key = row.key();
+            let bytes = self.encode(&key)?;
+            match inner.raw.find(&self.core.store, bytes.as_bytes()) {
+                Ok(Some(found)) => self.replace_found(inner, &key, found, row),
+                Ok(None) => self.insert_encoded(inner, row, &key, &bytes),
+                Err(abort) => Err(inner.lost(abort)),
+            }
+        })
     }
 
     /// Puts the row in the place of the one with its key.
@@ -84,14 +86,15 @@ impl<T: Row, E: Engine> Table<T, E> {
     /// # Errors
     /// As [`Table::upsert`]; [`Error::MissingRow`](crate::Error::MissingRow) when there is no row with its key.
     #[inline]
-    pub fn replace(&self, tx: &mut Transaction<'_, E>, row: &T) -> Result<()>
+    pub fn replace<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<()>
     where
         T: KeyedRow,
     {
-        let inner = &mut tx.inner;
-        let key = row.key();
-        let found = self.find_existing(inner, &key)?;
-        self.replace_found(inner, &key, found, row)
+        tx.statement(|inner| {
+            let key = row.key();
+            let found = self.find_existing(inner, &key)?;
+            self.replace_found(inner, &key, found, row)
+        })
     }
 
     /// Changes some columns of the row with this primary key; `C` may be `T` for all of them.
@@ -100,15 +103,17 @@ impl<T: Row, E: Engine> Table<T, E> {
     /// As [`Table::upsert`]; [`Error::MissingRow`](crate::Error::MissingRow) when there is no such row;
     /// [`Error::WrongType`](crate::Error::WrongType) when a column of the primary key was changed.
     #[inline]
-    pub fn update<C: Columns<T>>(
+    pub fn update<'t, C: Columns<T>>(
         &self,
-        tx: &mut Transaction<'_, E>,
+        tx: &mut impl WriteTransaction<'t, E>,
         key: impl Borrow<T::Key>,
         change: impl FnOnce(&mut C),
     ) -> Result<()> {
-        let (inner, key) = (&mut tx.inner, key.borrow());
-        let found = self.find_existing(inner, key)?;
-        self.update_found(inner, key, found, change)
+        let key = key.borrow();
+        tx.statement(|inner| {
+            let found = self.find_existing(inner, key)?;
+            self.update_found(inner, key, found, change)
+        })
     }
 
     /// Deletes the row with this primary key, and says whether there was one.
@@ -116,15 +121,20 @@ impl<T: Row, E: Engine> Table<T, E> {
     /// # Errors
     /// Those of every statement, see [`Table`].
     #[inline]
-    pub fn delete(&self, tx: &mut Transaction<'_, E>, key: impl Borrow<T::Key>) -> Result<bool> {
-        let inner = &mut tx.inner;
-        self.core.check(inner)?;
-        let bytes = self.encode(key.borrow())?;
-        match inner.raw.find(&self.core.store, bytes.as_bytes()) {
-            Ok(Some(found)) => maintain::delete_row(inner, &self.core, &bytes, found).map(|()| true),
-            Ok(None) => Ok(false),
-            Err(abort) => Err(inner.lost(abort)),
-        }
+    pub fn delete<'t>(
+        &self,
+        tx: &mut impl WriteTransaction<'t, E>,
+        key: impl Borrow<T::Key>,
+    ) -> Result<bool> {
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let bytes = self.encode(key.borrow())?;
+            match inner.raw.find(&self.core.store, bytes.as_bytes()) {
+                Ok(Some(found)) => maintain::delete_row(inner, &self.core, &bytes, found).map(|()| true),
+                Ok(None) => Ok(false),
+                Err(abort) => Err(inner.lost(abort)),
+            }
+        })
     }
 
     #[inline(always)]

@@ -2,8 +2,8 @@
 //! database can take away.
 //!
 //! # Terms
-//! The *owner* is the thread whose cache holds the slot. The *closer* is any thread that closes the database. The *visitor* is any
-//! thread that uses the worker of an idle owner, as to collect its garbage.
+//! The *owner* is the thread whose cache holds the slot, or the thread that has the [`Lease`](super::Lease) which holds it. The *closer* is
+//! any thread that closes the database. The *visitor* is any thread that uses the worker of an idle owner, as to collect its garbage.
 //! `W` is what the slot guards: the worker with its thread's scratch memory.
 //!
 //! # Invariants
@@ -90,7 +90,7 @@ impl<W: Send> Slot<W> {
     /// [`Error::NestedRequest`] when the owner is using it already, [`Error::Closed`] when the database was closed.
     ///
     /// # Safety
-    /// The calling thread is the slot's owner: always the same one.
+    /// The calling thread is the slot's owner: always the same one, or the one that has taken over from the one before.
     #[inline]
     pub(crate) unsafe fn enter(&self) -> Result<Entered<'_, W>> {
         let flags = &*self.flags;

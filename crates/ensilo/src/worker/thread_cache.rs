@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::slot::{Entered, Slot};
+use super::use_note::has_used_open_transaction;
 use crate::{Error, Result};
 
 /// Names no database.
@@ -50,8 +51,6 @@ thread_local! {
     /// The slot that this thread used last. Has no destructor, hence is reached without a look at its state.
     static LAST: Cell<(u64, *const ())> = const { Cell::new((NO_DATABASE, std::ptr::null())) };
     static SLOTS: Slots = const { Slots { entries: RefCell::new(Vec::new()) } };
-    /// The databases of the interactive transactions that this thread holds, one entry each.
-    static INTERACTIVE: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
 struct Slots {
@@ -138,25 +137,9 @@ fn find(id: u64) -> Result<Option<Arc<dyn AnySlot>>> {
     found.map_err(|_| Error::ThreadEnding)
 }
 
-/// Notes that the calling thread now holds one more interactive transaction of the database.
-pub(crate) fn note_interactive(id: u64) {
-    // A thread whose variables are gone already makes no catalog changes that could wait for itself.
-    let _ = INTERACTIVE.try_with(|held| held.borrow_mut().push(id));
-}
-
-/// Notes that one of them has ended.
-pub(crate) fn forget_interactive(id: u64) {
-    let _ = INTERACTIVE.try_with(|held| {
-        let mut held = held.borrow_mut();
-        if let Some(at) = held.iter().position(|&database| database == id) {
-            held.swap_remove(at);
-        }
-    });
-}
-
-/// Whether the calling thread is inside a request to the database, or holds an interactive transaction of it: then it must not wait
+/// Whether the calling thread is inside a request to the database, or has used an open transaction of it last: then it must not wait
 /// for all transactions to end, for one of them is its own.
 pub(crate) fn is_in_transaction(id: u64) -> bool {
     let in_request = matches!(find(id), Ok(Some(slot)) if slot.is_busy());
-    in_request || INTERACTIVE.try_with(|held| held.borrow().contains(&id)).unwrap_or(false)
+    in_request || has_used_open_transaction(id)
 }

@@ -170,3 +170,18 @@ fn several_tables_have_rows_of_one_type() {
     assert!(matches!(db.create_table_named::<Account>("account_1"), Err(Error::TableExists(_))));
     assert!(matches!(db.create_table_named::<Account>(""), Err(Error::InvalidSchema(_))));
 }
+
+fn sessions_work<E: Engine>() {
+    sessions::statements_of_several_calls_commit_together::<E>();
+    sessions::two_of_one_thread_are_serializable::<E>();
+    sessions::a_session_goes_on_in_another_thread::<E>();
+}
+
+#[test]
+fn sessions_are_the_same_on_every_engine_that_validates() {
+    sessions_work::<Silo>();
+    sessions_work::<Silo<GlobalTid>>();
+    sessions_work::<Silo<NoSnapshots>>();
+    sessions_work::<Silo<Simple>>();
+    sessions_work::<MapEngine>();
+}

@@ -9,10 +9,11 @@ mod engines;
 mod errors;
 mod failpoints;
 mod index_model;
-mod interactive;
+
 mod live_changes;
 mod memory;
 mod requests;
+mod sessions;
 mod snapshots;
 mod statements;
 mod submit;

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 
+use ensilo::{Durability, Error};
 use ensilo_test_disk::{Faults, Gate, SimulatedDisk};
 
 use crate::{account, with_accounts};
@@ -81,4 +82,33 @@ fn a_jobs_handle_keeps_one_waker_and_none_when_it_is_dropped() {
     drop(handle);
     assert_eq!(Arc::strong_count(&counter), 1);
     gate.open();
+}
+
+#[test]
+fn a_session_commits_with_a_ticket_that_tells_when_it_is_stored() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_accounts(&disk, 1);
+    let gate = Gate::closed();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+    let mut session = db.begin().unwrap();
+    accounts.insert(&mut session, &account(7)).unwrap();
+    let ticket = session.commit_with_ticket().unwrap();
+    assert!(!ticket.is_stored());
+    let visible = db.request().durability(Durability::Visible).transact(|tx| accounts.contains(tx, 7));
+    assert!(visible.unwrap());
+    let (_, of_request) =
+        session.request().transact_with_ticket(|tx| accounts.insert(tx, &account(8))).unwrap();
+    assert!(!of_request.is_stored());
+    gate.open();
+    ticket.wait().unwrap();
+    of_request.wait().unwrap();
+}
+
+#[test]
+fn a_session_of_a_database_in_memory_has_no_tickets_and_stays_open() {
+    let db = ensilo::Database::in_memory().unwrap();
+    let mut session = db.begin().unwrap();
+    assert!(matches!(session.commit_with_ticket(), Err(Error::NotDurable)));
+    assert!(session.is_open());
+    session.commit().unwrap();
 }

@@ -1,0 +1,298 @@
+//! Sessions: transactions that stay open between calls, on any thread.
+//!
+//! A session is small. A worker is lent to it while it has something under way, and goes back afterwards: there are as many workers as
+//! transactions at once, not as sessions.
+
+#![allow(unsafe_code, reason = "a transaction and the worker that it borrows, in one value")]
+
+mod control;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::Silo;
+use ensilo_engine::{Engine, Session as _, TransactionOf};
+
+pub use control::CancelToken;
+pub(crate) use control::Control;
+use control::UnderWay;
+
+use crate::durability::{Outcome, Ticket, Visible};
+use crate::request::{Request, run_on, run_snapshot_on};
+use crate::shared::{Shared, ThreadWorker};
+use crate::transaction::sealed::{Sealed, SealedWrite};
+use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
+use crate::worker::Lease;
+use crate::{Abort, Error, Result, Snapshot, Transaction};
+
+/// One user's conversation with the database: transactions that stay open between calls, one at a time. For what cannot be one closure, such
+/// as a command line that reads statements, a connection of a server, or an async task.
+///
+/// [`Database::session`](crate::Database::session) makes one, [`Database::begin`](crate::Database::begin) one that has begun a transaction. It may
+/// be moved to another thread at any time, also with a transaction open, and be held across an `.await`. Without an open
+/// transaction it takes less than a kilobyte and holds back nobody; with an open one it still holds back no commit, epoch, snapshot or checkpoint,
+/// but it keeps memory from coming back that others give up, and [`Database::create_index`](crate::Database::create_index) waits for it.
+///
+/// The statements of tables take a session with an open transaction like any transaction. Conflicts are not retried: after
+/// [`Error::Aborted`] the transaction has ended, and the caller begins another one. Dropping the session undoes it, and so does a panic in a
+/// closure that was given to a statement.
+///
+/// ```
+/// # use ensilo::{Database, Error, Row, Table};
+/// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+/// # fn main() -> ensilo::Result<()> {
+/// # let db = Database::in_memory()?;
+/// # let accounts: Table<Account> = db.create_table()?;
+/// let mut session = db.begin()?;
+/// accounts.insert(&mut session, &Account { id: 1, balance: 10 })?;
+/// // It goes on wherever it is moved to.
+/// let mut session = std::thread::spawn(move || -> ensilo::Result<_> {
+///     accounts.update(&mut session, 1, |account: &mut Account| account.balance += 5)?;
+///     Ok(session)
+/// }).join().unwrap()?;
+/// session.commit()?;
+/// assert!(matches!(session.commit(), Err(Error::NoTransaction)));
+/// # Ok(()) }
+/// ```
+///
+/// # Isolation
+/// Serializable, provided that [`Session::commit`] succeeds: what statements have returned until then need not belong together, and may be taken back
+/// by a crash.
+///
+/// # Errors
+/// Beside its own errors, a statement on a session ends with
+/// - [`Error::NoTransaction`] when none is open;
+/// - [`Error::Closed`] when the database was closed, [`Error::Cancelled`] and [`Error::DeadlineExceeded`]: they undo the transaction.
+///
+/// After [`Error::Aborted`], [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`] it has ended, too, and after [`Error::UnknownTable`] if the
+/// table was dropped after the transaction had used it; [`Session::is_open`] says so. After other errors it is as it was before
+/// the statement.
+pub struct Session<E: Engine = Silo> {
+    /// Borrows from `shared`.
+    open: Option<Open<E>>,
+    shared: Arc<Shared<E>>,
+    control: Arc<Control>,
+}
+
+/// An open transaction.
+// Dropped in this order.
+struct Open<E: Engine> {
+    /// Borrows the worker that was lent.
+    transaction: Transaction<'static, E>,
+    lease: Lease<'static, ThreadWorker<E>>,
+    under_way: UnderWay,
+}
+
+impl<E: Engine> Session<E> {
+    pub(crate) fn new(shared: &Arc<Shared<E>>) -> Self {
+        Session { open: None, shared: Arc::clone(shared), control: Control::new(shared.id()) }
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// [`Error::NestedRequest`] when one is open; [`Error::Closed`]; [`Error::DeadlineExceeded`].
+    pub fn begin(&mut self) -> Result<()> {
+        if self.is_open() {
+            return Err(Error::NestedRequest);
+        }
+        let under_way = self.control.begin();
+        self.control.check()?;
+        // SAFETY: the session keeps the database's shared part, where spare workers lie, for as long as it has the lease: `open` is dropped
+        // before `shared`.
+        let shared: &'static Shared<E> = unsafe { &*Arc::as_ptr(&self.shared) };
+        let mut lease = self.lend(shared)?;
+        let worker: *mut ThreadWorker<E> = &mut *lease;
+        // SAFETY: the worker lies in its slot, which the lease keeps, wherever the lease is moved. Nobody uses it but the transaction, which is
+        // dropped before the lease; that the lifetime says 'static is known to this module only, since statements are generic over it.
+        let worker: &'static mut ThreadWorker<E> = unsafe { &mut *worker };
+        let transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
+        self.open = Some(Open { transaction, lease, under_way });
+        Ok(())
+    }
+
+    /// Makes statements by a closure that takes a [`Transaction`], as code does that is also used in [`Database::transact`](crate::Database::transact).
+    ///
+    /// # Errors
+    /// What `body` returns, and those of every statement on a session, see [`Session`].
+    pub fn with<R>(&mut self, body: impl FnOnce(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
+        self.go_on(body)
+    }
+
+    /// Makes statements, and ends the transaction if it cannot go on after them.
+    fn go_on<R>(&mut self, work: impl FnOnce(&mut Transaction<'static, E>) -> Result<R>) -> Result<R> {
+        self.check_open()?;
+        let mut guard = EndUnlessKept { open: &mut self.open, is_kept: false };
+        let transaction = &mut guard.open.as_mut().ok_or(Error::NoTransaction)?.transaction;
+        let result = self.control.check().and_then(|()| work(transaction));
+        let result = result.map_err(|error| match transaction.inner.own_abort(&error) {
+            Some(abort) => self.shared.explain(Error::from_raw(abort)),
+            None => error,
+        });
+        guard.is_kept = !transaction.is_doomed() && !result.as_ref().is_err_and(Error::is_stop);
+        result
+    }
+
+    /// Commits, and returns when the level is reached that [`Options::durability`](crate::Options::durability) names.
+    ///
+    /// # Errors
+    /// [`Error::Aborted`] when another transaction got in between: nothing has changed; [`Error::UnknownTable`] when a table that it has used was
+    /// dropped; [`Error::OutOfMemory`]; [`Error::LogFailed`] as [`Database::transact`](crate::Database::transact); and those of every statement on a
+    /// session, see [`Session`].
+    pub fn commit(&mut self) -> Result<()> {
+        let level = self.shared.level(None)?;
+        let epoch = self.commit_visibly()?;
+        Visible { value: (), epoch }.answer(&self.shared, level)
+    }
+
+    /// Like [`Session::commit`], but returns as soon as the transaction is visible, with a ticket that tells when it is stored.
+    ///
+    /// # Errors
+    /// As [`Session::commit`]; [`Error::NotDurable`] when the database is in memory only: the transaction stays open.
+    pub fn commit_with_ticket(&mut self) -> Result<Ticket> {
+        let log = Arc::clone(self.shared.log().ok_or(Error::NotDurable)?);
+        Ok(Ticket::new(self.commit_visibly()?, log))
+    }
+
+    fn commit_visibly(&mut self) -> Result<ensilo_epoch::Epoch> {
+        // Fails as a statement would.
+        self.go_on(|_| Ok(()))?;
+        let open = self.open.take().ok_or(Error::NoTransaction)?;
+        let Open { transaction, lease, under_way } = open;
+        // It is gone, also after a panic, before the worker that it borrows goes back.
+        let committed = transaction.commit();
+        drop((lease, under_way));
+        committed.map_err(|abort| self.shared.explain(Error::from_raw(abort)))
+    }
+
+    /// Undoes the transaction.
+    ///
+    /// # Errors
+    /// [`Error::NoTransaction`].
+    pub fn rollback(&mut self) -> Result<()> {
+        self.open.take().map(drop).ok_or(Error::NoTransaction)
+    }
+
+    /// Whether a transaction is open.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Runs `body` like [`Database::transact`](crate::Database::transact), on whatever thread the session is, with the session's deadline, and
+    /// so that its [`CancelToken`]s end it.
+    ///
+    /// # Errors
+    /// As [`Database::transact`](crate::Database::transact); [`Error::NestedRequest`] when the session has a transaction open;
+    /// [`Error::Cancelled`], [`Error::DeadlineExceeded`].
+    pub fn transact<R>(&mut self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
+        self.request().transact(body)
+    }
+
+    /// Runs `body` like [`Database::snapshot`](crate::Database::snapshot), in the way of [`Session::transact`].
+    ///
+    /// # Errors
+    /// As [`Database::snapshot`](crate::Database::snapshot), and the others of [`Session::transact`].
+    pub fn snapshot<R>(&mut self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
+        let level = self.shared.level(None)?;
+        let (mut lease, _under_way) = self.lend_for_request()?;
+        crate::durability::answer(run_snapshot_on(&self.shared, &mut lease, body), &self.shared, level)
+    }
+
+    /// A request like that of [`Database::request`](crate::Database::request), to be run in the way of [`Session::transact`].
+    pub fn request(&mut self) -> Request<'_, E> {
+        Request::of_session(self)
+    }
+
+    pub(crate) fn run<R>(
+        &mut self,
+        retries: u32,
+        on_abort: &mut impl FnMut(&Abort),
+        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
+    ) -> Outcome<R> {
+        let (mut lease, _under_way) = self.lend_for_request()?;
+        run_on(&self.shared, &mut lease, retries, on_abort, body)
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared<E>> {
+        &self.shared
+    }
+
+    /// From now on, statements and commits of this session end with [`Error::DeadlineExceeded`] after this time, which undoes the
+    /// transaction; `None` for none, as at the beginning. A scan that is under way at the time ends so after some rows. A commit that has begun by then is
+    /// not given up, nor does it return before it is stored.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.control.set_deadline(deadline);
+    }
+
+    /// Something that cancels what this session has under way, from any thread.
+    #[must_use]
+    pub fn cancel_token(&self) -> CancelToken {
+        CancelToken::new(&self.control)
+    }
+
+    fn lend_for_request(&self) -> Result<(Lease<'_, ThreadWorker<E>>, UnderWay)> {
+        if self.is_open() {
+            return Err(Error::NestedRequest);
+        }
+        let under_way = self.control.begin();
+        Ok((self.lend(&self.shared)?, under_way))
+    }
+
+    /// A worker that sees this session's deadline and cancellation.
+    fn lend<'s>(&self, shared: &'s Shared<E>) -> Result<Lease<'s, ThreadWorker<E>>> {
+        let mut lease = shared.lend()?;
+        lease.local.control = Some(Arc::clone(&self.control));
+        Ok(lease)
+    }
+
+    /// Undoes the transaction if the database was closed.
+    #[inline]
+    fn check_open(&mut self) -> Result<()> {
+        if self.shared.is_closed() {
+            self.open = None;
+            return Err(Error::Closed);
+        }
+        if self.is_open() {
+            self.control.note_use();
+        }
+        Ok(())
+    }
+}
+
+/// Ends the transaction when it is dropped, also by a panic, unless it was told to keep it.
+struct EndUnlessKept<'s, E: Engine> {
+    open: &'s mut Option<Open<E>>,
+    is_kept: bool,
+}
+
+impl<E: Engine> Drop for EndUnlessKept<'_, E> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            *self.open = None;
+        }
+    }
+}
+
+impl<E: Engine> ReadTransaction<'_, E> for Session<E> {}
+impl<E: Engine> WriteTransaction<'_, E> for Session<E> {}
+
+#[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
+impl<E: Engine> Sealed<'_, E> for Session<E> {
+    type Raw = TransactionOf<'static, E>;
+
+    #[inline]
+    fn statement<R>(&mut self, statement: impl FnOnce(&mut Inner<'_, Self::Raw>) -> Result<R>) -> Result<R> {
+        self.go_on(|transaction| statement(&mut transaction.inner))
+    }
+}
+
+#[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
+impl<E: Engine> SealedWrite<'_, E> for Session<E> {}
+
+impl<E: Engine> fmt::Debug for Session<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("is_open", &self.is_open()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,116 @@
+//! What stops a session's transaction from outside: a cancellation, or a deadline.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::worker::UseNote;
+use crate::{Error, Result};
+
+/// Nothing is under way.
+const IDLE: u64 = 0;
+const NO_DEADLINE: u64 = u64::MAX;
+
+/// What a session shares with its worker, and with those who may cancel what it does.
+// Relaxed throughout: nothing else is read because of these words.
+#[derive(Debug)]
+pub(crate) struct Control {
+    created: Instant,
+    /// How many transactions and requests have begun.
+    begun: AtomicU64,
+    /// The number of the transaction or request that is under way, or `IDLE`.
+    under_way: AtomicU64,
+    /// The number of the last one that somebody has cancelled.
+    cancelled: AtomicU64,
+    /// In nanoseconds from `created`.
+    deadline_ns: AtomicU64,
+    use_note: Arc<UseNote>,
+}
+
+/// Says that a transaction or request is under way, until it is dropped.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    control: Arc<Control>,
+}
+
+impl Control {
+    pub(super) fn new(database: u64) -> Arc<Self> {
+        Arc::new(Control {
+            created: Instant::now(),
+            begun: AtomicU64::new(0),
+            under_way: AtomicU64::new(IDLE),
+            cancelled: AtomicU64::new(IDLE),
+            deadline_ns: AtomicU64::new(NO_DEADLINE),
+            use_note: Arc::new(UseNote::new(database)),
+        })
+    }
+
+    /// Begins a transaction or a request, on the calling thread.
+    pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
+        let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        self.under_way.store(number, Ordering::Relaxed);
+        self.note_use();
+        UnderWay { control: Arc::clone(self) }
+    }
+
+    /// Notes that the calling thread goes on with what is under way.
+    #[inline]
+    pub(super) fn note_use(&self) {
+        self.use_note.note_use();
+    }
+
+    pub(super) fn set_deadline(&self, deadline: Option<Instant>) {
+        let after = |deadline: Instant| deadline.saturating_duration_since(self.created).as_nanos();
+        let deadline_ns =
+            deadline.map_or(NO_DEADLINE, |deadline| u64::try_from(after(deadline)).unwrap_or(NO_DEADLINE));
+        self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
+    }
+
+    /// Whether what is under way may go on.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], [`Error::DeadlineExceeded`].
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Relaxed) == self.under_way.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        let deadline_ns = self.deadline_ns.load(Ordering::Relaxed);
+        if deadline_ns != NO_DEADLINE && self.created.elapsed() >= Duration::from_nanos(deadline_ns) {
+            return Err(Error::DeadlineExceeded);
+        }
+        Ok(())
+    }
+
+    fn cancel(&self) -> bool {
+        let under_way = self.under_way.load(Ordering::Relaxed);
+        self.cancelled.store(under_way, Ordering::Relaxed);
+        under_way != IDLE
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.control.under_way.store(IDLE, Ordering::Relaxed);
+        self.control.use_note.note_end();
+    }
+}
+
+/// Cancels what a session has under way, from any thread. [`Session::cancel_token`](crate::Session::cancel_token) makes one.
+#[derive(Clone, Debug)]
+pub struct CancelToken {
+    control: Arc<Control>,
+}
+
+impl CancelToken {
+    pub(super) fn new(control: &Arc<Control>) -> Self {
+        CancelToken { control: Arc::clone(control) }
+    }
+
+    /// Lets the session's transaction or request that is under way end with [`Error::Cancelled`] at its next statement, in a scan after some
+    /// rows, or when it comes to commit. Returns `false`, and does nothing, when the session has nothing under way; what it begins later is
+    /// not concerned. What has passed the beginning of its commit by now commits.
+    pub fn cancel(&self) -> bool {
+        self.control.cancel()
+    }
+}

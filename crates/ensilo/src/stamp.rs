@@ -1,0 +1,41 @@
+//! Stamps: what a row that a transaction has found says of that transaction.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// So many low bits count the transactions of one worker.
+const COUNT_BITS: u32 = 24;
+
+static NEXT_BLOCK: AtomicU64 = AtomicU64::new(0);
+
+/// Tells a transaction from all others of the process: 2^40 blocks of 2^24 transactions each are handed out to workers, and none twice.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(u64);
+
+impl Stamp {
+    /// The first of a new block.
+    pub(crate) fn fresh() -> Self {
+        // Relaxed: the blocks need only differ.
+        Stamp(NEXT_BLOCK.fetch_add(1, Ordering::Relaxed) << COUNT_BITS)
+    }
+
+    /// The worker's next one.
+    #[inline(always)]
+    pub(crate) fn next(self) -> Self {
+        let next = self.0 + 1;
+        if next & ((1 << COUNT_BITS) - 1) == 0 { Stamp::fresh() } else { Stamp(next) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_a_block_is_followed_by_another_block() {
+        let first = Stamp::fresh();
+        assert_eq!(first.next(), Stamp(first.0 + 1));
+        let last = Stamp(first.0 | ((1 << COUNT_BITS) - 1));
+        assert_ne!(last.next(), Stamp(last.0 + 1));
+        assert_eq!(last.next().0 & ((1 << COUNT_BITS) - 1), 0);
+    }
+}

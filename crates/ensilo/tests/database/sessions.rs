@@ -1,0 +1,299 @@
+//! Sessions: transactions that stay open between calls, on any thread.
+
+use std::cmp::Reverse;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ensilo::{AbortReason, Database, Engine, Error, Order, Result, Session, Table, Text, Value};
+
+use crate::{Account, Visits, account, with_accounts, with_accounts_on};
+
+fn visit<E: Engine>(db: &Database<E>, accounts: &Table<Account, E>, id: u32) {
+    db.transact(|tx| accounts.update(tx, id, |visits: &mut Visits| visits.visits += 1)).unwrap();
+}
+
+/// Every engine passes it.
+pub(crate) fn statements_of_several_calls_commit_together<E: Engine>() {
+    let (db, accounts) = with_accounts_on::<E>(1);
+    let mut session = db.begin().unwrap();
+    accounts.insert(&mut session, &account(1)).unwrap();
+    assert_eq!(db.transact(|tx| accounts.get(tx, 1)).unwrap(), None);
+    assert!(matches!(accounts.insert(&mut session, &account(1)), Err(Error::DuplicateKey(_))));
+    accounts.update(&mut session, 1, |visits: &mut Visits| visits.visits = 3).unwrap();
+    let dynamic = db.open_dynamic_table("account").unwrap();
+    assert!(dynamic.contains(&mut session, &[Value::Unsigned(1)]).unwrap());
+    assert_eq!(session.with(|tx| accounts.scan().count(tx)).unwrap(), 2);
+    session.commit().unwrap();
+    assert_eq!(db.transact(|tx| accounts.get_columns(tx, 1)).unwrap(), Some(Visits { visits: 3 }));
+}
+
+/// Every engine passes it: write skew, each reads what the other writes.
+pub(crate) fn two_of_one_thread_are_serializable<E: Engine>() {
+    let (db, accounts) = with_accounts_on::<E>(2);
+    let (mut one, mut two) = (db.begin().unwrap(), db.begin().unwrap());
+    for (session, read, write) in [(&mut one, 0, 1), (&mut two, 1, 0)] {
+        accounts.get(session, read).unwrap();
+        accounts.update(session, write, |visits: &mut Visits| visits.visits += 1).unwrap();
+    }
+    one.commit().unwrap();
+    assert!(matches!(two.commit(), Err(Error::Aborted(_))));
+}
+
+/// Every engine passes it.
+pub(crate) fn a_session_goes_on_in_another_thread<E: Engine>() {
+    let (db, accounts) = with_accounts_on::<E>(1);
+    let mut session = db.begin().unwrap();
+    for id in 1..20 {
+        accounts.insert(&mut session, &account(id)).unwrap();
+        let accounts = &accounts;
+        session = thread::scope(|scope| {
+            let other = scope.spawn(move || {
+                assert!(accounts.contains(&mut session, id).unwrap());
+                session
+            });
+            other.join().unwrap()
+        });
+    }
+    session.commit().unwrap();
+    assert_eq!(db.transact(|tx| accounts.scan().count(tx)).unwrap(), 20);
+}
+
+#[test]
+fn without_an_open_transaction_everything_but_a_beginning_is_an_error() {
+    let (db, accounts) = with_accounts(1);
+    let mut session = db.session().unwrap();
+    for end in [Session::commit, Session::rollback] {
+        assert!(!session.is_open());
+        assert!(matches!(accounts.get(&mut session, 0), Err(Error::NoTransaction)));
+        assert!(matches!(session.with(|tx| accounts.get(tx, 0)), Err(Error::NoTransaction)));
+        assert!(matches!(session.commit(), Err(Error::NoTransaction)));
+        assert!(matches!(session.rollback(), Err(Error::NoTransaction)));
+        session.begin().unwrap();
+        assert!(matches!(session.begin(), Err(Error::NestedRequest)));
+        assert!(matches!(session.transact(|_| Ok(())), Err(Error::NestedRequest)));
+        assert!(matches!(session.snapshot(|_| Ok(())), Err(Error::NestedRequest)));
+        accounts.get(&mut session, 0).unwrap();
+        end(&mut session).unwrap();
+    }
+}
+
+#[test]
+fn rolling_back_and_dropping_undo() {
+    let (db, accounts) = with_accounts(1);
+    let mut session = db.begin().unwrap();
+    accounts.insert(&mut session, &account(5)).unwrap();
+    session.rollback().unwrap();
+    session.begin().unwrap();
+    accounts.insert(&mut session, &account(6)).unwrap();
+    drop(session);
+    assert_eq!(db.transact(|tx| accounts.scan().count(tx)).unwrap(), 1);
+}
+
+#[test]
+fn a_conflict_ends_the_transaction_and_the_session_begins_another() {
+    let (db, accounts) = with_accounts(2);
+    let mut session = db.begin().unwrap();
+    accounts.get(&mut session, 0).unwrap();
+    visit(&db, &accounts, 0);
+    accounts.update(&mut session, 1, |visits: &mut Visits| visits.visits = 9).unwrap();
+    let error = session.commit().unwrap_err();
+    assert!(matches!(&error, Error::Aborted(abort) if abort.reason() == AbortReason::ReadValidation));
+    assert!(matches!(&error, Error::Aborted(abort) if abort.table() == Some("account")));
+    assert_eq!(db.transact(|tx| accounts.get(tx, 1)).unwrap(), Some(account(1)));
+    session.begin().unwrap();
+    accounts.update(&mut session, 1, |visits: &mut Visits| visits.visits = 9).unwrap();
+    session.commit().unwrap();
+}
+
+#[test]
+fn a_found_row_is_good_for_the_transaction_that_has_found_it() {
+    let (db, accounts) = with_accounts(2);
+    let (mut one, mut two) = (db.begin().unwrap(), db.begin().unwrap());
+    let found = accounts.find(&mut one, 1).unwrap().unwrap();
+    found.update(&mut one, |visits: &mut Visits| visits.visits = 7).unwrap();
+    assert!(matches!(found.row(&mut two), Err(Error::NoTransaction)));
+    one.commit().unwrap();
+    one.begin().unwrap();
+    assert!(matches!(found.set(&mut one, Visits { visits: 8 }), Err(Error::NoTransaction)));
+    assert!(matches!(found.delete(&mut one), Err(Error::NoTransaction)));
+    assert_eq!(accounts.get_columns(&mut one, 1).unwrap(), Some(Visits { visits: 7 }));
+}
+
+#[test]
+fn a_panic_in_a_statement_undoes_the_transaction() {
+    let (db, accounts) = with_accounts(2);
+    let mut session = db.begin().unwrap();
+    accounts.insert(&mut session, &account(5)).unwrap();
+    let panics = || accounts.update(&mut session, 1, |_: &mut Visits| panic!("on purpose"));
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    assert!(!session.is_open());
+    session.begin().unwrap();
+    assert_eq!(accounts.scan().count(&mut session).unwrap(), 2);
+}
+
+#[test]
+fn cancelling_ends_what_is_under_way_and_nothing_that_begins_later() {
+    let (db, accounts) = with_accounts(600);
+    let mut session = db.session().unwrap();
+    let token = session.cancel_token();
+    assert!(!token.cancel());
+    session.begin().unwrap();
+    accounts.insert(&mut session, &account(1000)).unwrap();
+    assert!(
+        thread::spawn({
+            let token = token.clone();
+            move || token.cancel()
+        })
+        .join()
+        .unwrap()
+    );
+    assert!(matches!(accounts.get(&mut session, 0), Err(Error::Cancelled)));
+    assert!(!session.is_open());
+    session.begin().unwrap();
+    assert_eq!(accounts.get(&mut session, 1000).unwrap(), None);
+    assert!(token.cancel());
+    assert!(matches!(session.commit(), Err(Error::Cancelled)));
+    // In the middle of a scan.
+    session.begin().unwrap();
+    let mut seen = 0;
+    let scanned = accounts.scan().for_each(&mut session, |_, _| {
+        seen += 1;
+        token.cancel();
+    });
+    assert!(matches!(scanned, Err(Error::Cancelled)));
+    assert!((1..600).contains(&seen), "{seen} rows");
+    // A request, which its closure does not save by looking away.
+    let mut attempts = 0;
+    let outcome = session.transact(|tx| {
+        attempts += 1;
+        token.cancel();
+        Ok(accounts.get(tx, 0).is_ok())
+    });
+    assert!(matches!(outcome, Err(Error::Cancelled)));
+    assert_eq!((attempts, session.transact(|tx| accounts.contains(tx, 0)).unwrap()), (1, true));
+}
+
+/// Runs a scan in a session, and calls back at every row.
+type ScanOf<'a> = dyn FnMut(&mut Session, &mut dyn FnMut()) -> Result<()> + 'a;
+
+#[test]
+fn every_kind_of_scan_is_stopped() {
+    let (db, accounts) = with_accounts(1500);
+    let by_owner = accounts.index::<(Text<16>, Reverse<i64>)>("by_owner").unwrap();
+    let dynamic = db.open_dynamic_table("account").unwrap();
+    let mut session = db.session().unwrap();
+    let token = session.cancel_token();
+    let mut stopped = |scan: &mut ScanOf<'_>| {
+        session.begin().unwrap();
+        let mut seen = 0;
+        let outcome = scan(&mut session, &mut || {
+            seen += 1;
+            token.cancel();
+        });
+        assert!(matches!(outcome, Err(Error::Cancelled)), "{outcome:?} after {seen} rows");
+        assert!((1..1500).contains(&seen), "{seen} rows");
+    };
+    stopped(&mut |session, each| accounts.scan().for_each_found(session, |_, _| each()));
+    stopped(&mut |session, each| by_owner.scan().for_each(session, |_| each()));
+    stopped(&mut |session, each| by_owner.scan().for_each_primary_key(session, |_| each()));
+    stopped(&mut |session, each| dynamic.scan().for_each(session, |_, _| each()));
+    stopped(&mut |session, each| dynamic.scan().by_index("by_owner")?.for_each(session, |_, _| each()));
+}
+
+#[test]
+fn a_deadline_ends_what_goes_on_after_it() {
+    let (db, accounts) = with_accounts(1);
+    let mut session = db.begin().unwrap();
+    session.set_deadline(Some(Instant::now() + Duration::from_hours(1)));
+    accounts.insert(&mut session, &account(5)).unwrap();
+    session.set_deadline(Some(Instant::now()));
+    assert!(matches!(accounts.get(&mut session, 0), Err(Error::DeadlineExceeded)));
+    assert!(!session.is_open());
+    assert!(matches!(session.begin(), Err(Error::DeadlineExceeded)));
+    assert!(matches!(session.transact(|tx| accounts.get(tx, 0)), Err(Error::DeadlineExceeded)));
+    session.set_deadline(None);
+    session.begin().unwrap();
+    assert_eq!(accounts.get(&mut session, 5).unwrap(), None);
+    session.set_deadline(Some(Instant::now()));
+    assert!(matches!(session.commit(), Err(Error::DeadlineExceeded)));
+}
+
+#[test]
+fn an_open_transaction_stops_nobody_and_ends_after_the_database() {
+    let (db, accounts) = with_accounts(1);
+    let mut open = db.begin().unwrap();
+    accounts.get(&mut open, 0).unwrap();
+    let before = db.statistics().unwrap().epochs.global_epoch;
+    while db.statistics().unwrap().epochs.global_epoch < before + 10 {
+        visit(&db, &accounts, 0);
+    }
+    assert!(db.statistics().unwrap().epochs.oldest_pin.unwrap() <= before);
+    let mut idle = db.session().unwrap();
+    db.close().unwrap();
+    assert!(matches!(accounts.get(&mut open, 0), Err(Error::Closed)));
+    assert!(matches!(open.commit(), Err(Error::Closed)));
+    assert!(matches!(idle.begin(), Err(Error::Closed)));
+    assert!(matches!(idle.transact(|_| Ok(())), Err(Error::Closed)));
+    assert!(matches!(db.session(), Err(Error::Closed)));
+}
+
+#[test]
+fn the_catalog_is_not_changed_by_the_thread_that_used_an_open_transaction_last() {
+    let (db, accounts) = with_accounts(1);
+    let create = |name| db.create_index("account", name, [("visits", Order::Ascending)]);
+    let mut session = db.begin().unwrap();
+    accounts.get(&mut session, 0).unwrap();
+    assert!(matches!(create("a"), Err(Error::NestedRequest)));
+    // Another thread goes on with it, and ends it there.
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            accounts.get(&mut session, 0).unwrap();
+            assert!(matches!(create("b"), Err(Error::NestedRequest)));
+            session.commit().unwrap();
+            create("c").unwrap();
+        });
+        other.join().unwrap();
+    });
+    create("d").unwrap();
+    session.begin().unwrap();
+    assert!(matches!(create("e"), Err(Error::NestedRequest)));
+    session.rollback().unwrap();
+    let nested = session.transact(|_| create("f"));
+    assert!(matches!(nested, Err(Error::NestedRequest)));
+    create("g").unwrap();
+}
+
+#[test]
+fn idle_sessions_have_no_workers() {
+    let (db, accounts) = with_accounts(10);
+    let mut sessions: Vec<_> = (0..1000).map(|_| db.session().unwrap()).collect();
+    let workers = db.statistics().unwrap().epochs.workers;
+    for session in &mut sessions {
+        session.transact(|tx| accounts.get(tx, 1)).unwrap();
+        session.begin().unwrap();
+        accounts.update(session, 1, |visits: &mut Visits| visits.visits += 1).unwrap();
+        session.commit().unwrap();
+    }
+    assert!(db.statistics().unwrap().epochs.workers <= workers + 1);
+    assert_eq!(db.transact(|tx| accounts.get_columns(tx, 1)).unwrap(), Some(Visits { visits: 1000 }));
+}
+
+#[test]
+fn an_async_task_carries_a_session_over_an_await() {
+    fn assert_send<F: Future + Send>(future: F) -> F {
+        future
+    }
+    let (db, accounts) = with_accounts(1);
+    let (session_db, session_accounts) = (db.clone(), accounts.clone());
+    let task = assert_send(async move {
+        let mut session = session_db.begin()?;
+        session_accounts.insert(&mut session, &account(1))?;
+        std::future::ready(()).await;
+        session_accounts.insert(&mut session, &account(2))?;
+        session.commit()
+    });
+    let outcome = thread::spawn(move || crate::submit::block_on(task)).join().unwrap();
+    outcome.unwrap();
+    assert_eq!(db.transact(|tx| accounts.scan().count(tx)).unwrap(), 3);
+}
