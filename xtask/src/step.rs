@@ -20,7 +20,8 @@ pub(crate) struct Step {
     refusal: Option<&'static str>,
 }
 
-/// A part of the toolchain that not every machine has: a step that needs it is left out where it is missing, and is named as left out.
+/// A part of the toolchain that not every machine has: a step that needs it is left out where it is missing and cannot be fetched, and is named as
+/// left out.
 #[derive(Debug)]
 pub(crate) enum Need {
     /// A toolchain of this name.
@@ -42,6 +43,16 @@ impl Need {
             }
             Need::Miri => answers(&mut cargo(&["+nightly", "miri", "--version"])),
         }
+    }
+
+    /// Whether it is there, after an attempt to install it if it is small: the standard library of a target is fetched in seconds.
+    fn is_provided(&self) -> bool {
+        if self.is_met() {
+            return true;
+        }
+        let Need::Target(name) = self else { return false };
+        let installed = Command::new("rustup").args(["target", "add", name]).status();
+        installed.is_ok_and(|status| status.success()) && self.is_met()
     }
 
     /// How it is installed.
@@ -144,7 +155,7 @@ pub(crate) fn run(steps: &[Step]) -> ExitCode {
     for (at, step) in steps.iter().enumerate() {
         let place = format!("[{}/{}] {}", at + 1, steps.len(), step.name);
         eprintln!("{place}");
-        if let Some(need) = step.need.as_ref().filter(|need| !need.is_met()) {
+        if let Some(need) = step.need.as_ref().filter(|need| !need.is_provided()) {
             let line = format!("{place}: SKIPPED, not installed here: {}", need.remedy());
             eprintln!("{line}");
             skipped.push(line);
