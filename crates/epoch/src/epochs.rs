@@ -40,6 +40,7 @@ struct Published {
 
 /// The epochs of one database.
 pub struct Epochs {
+    id: u64,
     published: CachePadded<Published>,
     interval: SnapshotInterval,
     snapshot_interval: Option<Duration>,
@@ -51,6 +52,9 @@ pub struct Epochs {
     ticking: Mutex<Numbers>,
     advancer: Advancer,
 }
+
+/// Ids of epochs; none is used again. Not among the words that models look at.
+static NEXT_ID: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 impl Epochs {
     /// The epochs of a database whose records and nodes lie in `pool`.
@@ -73,6 +77,8 @@ impl Epochs {
             interval_began: Instant::now(),
         };
         let epochs = Arc::new(Epochs {
+            // Relaxed: the ids need only differ.
+            id: NEXT_ID.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
             published: CachePadded::new(Published::new(&numbers)),
             interval,
             snapshot_interval: options.snapshot_interval,
@@ -87,6 +93,13 @@ impl Epochs {
             epochs.advancer.start(options.epoch_interval, Arc::downgrade(&epochs));
         }
         epochs
+    }
+
+    /// Tells these epochs from all others of the process.
+    #[must_use]
+    #[inline]
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// The global epoch.

@@ -10,6 +10,7 @@ use crate::border::Border;
 use crate::key::LAYER;
 use crate::locked::Locked;
 use crate::node::{Header, Kind, Node, NodeRef};
+use crate::tree::check_guard;
 use crate::unlinked::Unlinked;
 
 /// A tree that is being taken apart.
@@ -20,6 +21,7 @@ pub struct Drain {
     /// Nodes that are left, each with all below it. A node stands once either here or below one that stands here.
     pending: Vec<NonNull<Header>>,
     account: AccountId,
+    epochs: u64,
 }
 
 // SAFETY: the nodes belong to the `Drain` alone: `Masstree::into_drain` takes the tree from everybody else. Blocks of memory may be
@@ -30,8 +32,8 @@ impl Masstree {
     /// Begins to take the tree apart: see [`Drain::step`].
     #[must_use]
     pub fn into_drain(self) -> Drain {
-        let account = self.account;
-        Drain { pending: vec![self.into_root()], account }
+        let (account, epochs) = (self.account, self.epochs);
+        Drain { pending: vec![self.into_root()], account, epochs }
     }
 }
 
@@ -40,7 +42,11 @@ impl Drain {
     /// particular order. True when nothing is left.
     ///
     /// Stamps that were taken before are not current any more, and stay safe to ask about until their guards end.
+    ///
+    /// # Panics
+    /// When the guard is not one of the epochs that the tree was made in.
     pub fn step(&mut self, guard: &Guard<'_>, nodes_max: usize, mut each: impl FnMut(u64)) -> bool {
+        check_guard(self.epochs, guard);
         for _ in 0..nodes_max {
             let Some(node) = self.pending.pop() else { return true };
             // SAFETY: N2 for the node; it is not freed before it is retired below.

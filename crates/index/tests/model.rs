@@ -6,8 +6,9 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use common::{Numbers, epochs, insert, scan};
+use common::{ACCOUNT, Numbers, epochs, insert, scan};
 use ensilo_epoch::Guard;
 use ensilo_index::{Direction, Inserted, KEY_LEN_MAX, Lookup, Masstree};
 use proptest::prelude::*;
@@ -275,4 +276,32 @@ fn keys_up_to_the_longest_are_taken_and_longer_ones_refused() {
         apply(&tree, &mut model, &Step::Remove(key), 0, &guard);
     }
     check_all(&tree, &model, &guard);
+}
+
+#[test]
+fn a_guard_of_other_epochs_is_refused_by_every_method() {
+    let (own, other) = (epochs(), epochs());
+    let (own, other) = (own.participant(), other.participant());
+    let (guard, stranger) = (own.pin(), other.pin());
+    let tree = Masstree::new(&guard, ACCOUNT).unwrap();
+    tree.insert_if_absent(b"key", 1, &guard, &mut ()).unwrap();
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let calls: [&dyn Fn(&Guard<'_>); 8] = [
+        &|guard| _ = tree.get(b"key", guard),
+        &|guard| tree.get_many(&[b"key"], guard, |_, _| ()),
+        &|guard| _ = tree.insert_if_absent(b"other", 1, guard, &mut ()),
+        &|guard| _ = tree.remove(b"missing", 1, guard),
+        &|guard| _ = tree.replace(b"key", 1, 1, guard),
+        &|guard| _ = scan(&tree, all, Direction::Reverse, guard),
+        &|guard| _ = tree.statistics(guard),
+        &|guard| _ = tree.verify(guard),
+    ];
+    for (number, call) in calls.into_iter().enumerate() {
+        call(&guard);
+        let refused = catch_unwind(AssertUnwindSafe(|| call(&stranger)));
+        assert!(refused.is_err(), "call {number}");
+    }
+    let mut drain = tree.into_drain();
+    assert!(catch_unwind(AssertUnwindSafe(|| drain.step(&stranger, 9, drop))).is_err());
+    assert!(drain.step(&guard, 9, drop));
 }
