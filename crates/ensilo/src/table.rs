@@ -4,6 +4,7 @@
 //! `found` is a row that a statement has found, to be read or changed without looking it up again.
 
 mod bounds;
+mod by_index;
 mod found;
 mod index;
 mod index_scan;
@@ -22,6 +23,7 @@ use ensilo_row::{Columns, Key, KeyBuf, Row};
 
 pub use bounds::ScanFlow;
 pub(crate) use bounds::{Bounds, Flow};
+pub(crate) use by_index::ByIndex;
 pub use found::Found;
 pub use index::Index;
 pub use index_scan::IndexScan;

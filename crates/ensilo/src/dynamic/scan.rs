@@ -5,19 +5,16 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use crate::Silo;
-use ensilo_engine::{Direction, Engine, ReadOf, Store};
+use ensilo_engine::{Direction, Engine, ReadOf};
 use ensilo_row::{KeyBuf, Malformed, RowError, Value};
 
 use super::{DynamicTable, decode_columns};
 use crate::catalog::IndexCore;
 use crate::error::Name;
-use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
-use crate::table::{Bounds, Flow, ScanFlow};
+use crate::row_words::{RowWords, whole};
+use crate::table::{Bounds, ByIndex, Flow, ScanFlow};
 use crate::transaction::{Inner, ReadTransaction};
 use crate::{Error, Result};
-
-/// How many entries of an index are read before their rows are looked up.
-const BATCH_LEN: usize = 128;
 
 /// A scan of a [`DynamicTable`], to be narrowed and then run in a transaction. As to isolation it is like
 /// [`Scan`](crate::Scan).
@@ -129,10 +126,7 @@ impl<E: Engine> DynamicScan<'_, E> {
             let mut row = |key: &[Value], columns: &[Value]| flow.after(each(key, columns).into_flow());
             match self.index.clone() {
                 None => self.run_primary(inner, &mut row)?,
-                Some(index) => {
-                    index.check(&self.table.core, inner)?;
-                    self.run_index(inner, &index, &mut row)?;
-                }
+                Some(index) => self.run_index(inner, &index, &mut row)?,
             }
             flow.end()
         })
@@ -169,46 +163,20 @@ impl<E: Engine> DynamicScan<'_, E> {
     }
 
     fn run_index(
-        mut self,
+        self,
         inner: &mut Inner<'_, impl ReadOf<E>>,
         index: &IndexCore<E::Store>,
         each: &mut impl FnMut(&[Value], &[Value]) -> ControlFlow<()>,
     ) -> Result<()> {
-        let mut entries: Vec<(KeyBuf, KeyBuf)> = Vec::new();
-        loop {
-            entries.clear();
-            let Some(bounds) = self.bounds.as_slices() else { return Ok(()) };
-            let outcome = inner.raw.scan_to_read(
-                &index.store,
-                bounds,
-                self.direction,
-                |entry_key, entry| (key_of_bytes(entry_key), primary_key_of(entry)),
-                |_, entry| {
-                    entries.push(entry);
-                    if entries.len() == BATCH_LEN {
-                        ControlFlow::Break(())
-                    } else {
-                        ControlFlow::Continue(())
-                    }
-                },
-            );
-            outcome.map_err(|abort| inner.lost(abort))?;
-            for (entry_key, key) in &entries {
-                if !self.is_within(index, entry_key, key) {
-                    continue;
-                }
-                let (key, columns) = self.look_up(inner, index, key)?;
-                if each(&key, &columns).is_break() {
-                    return Ok(());
-                }
-            }
-            match entries.pop() {
-                Some((last, _)) if entries.len() + 1 == BATCH_LEN => {
-                    self.bounds.continue_after(last, self.direction == Direction::Reverse);
-                }
-                _ => return Ok(()),
-            }
-        }
+        let table = &*self.table.core;
+        let (bounds, direction, limit) = (self.bounds.clone(), self.direction, self.limit);
+        let scan = ByIndex { table, index, bounds, direction, limit };
+        scan.run(
+            inner,
+            |entry_key, key| self.is_within(index, entry_key, key),
+            |key, row| self.decode(key.as_bytes(), row),
+            |_, (key, columns)| each(&key, &columns),
+        )
     }
 
     /// Whether the scan gives the row of an entry within `bounds`.
@@ -217,21 +185,6 @@ impl<E: Engine> DynamicScan<'_, E> {
         let mut full = entry_key.clone();
         whole(self.table.core.schema.complete_index_key(&index.schema, key.as_bytes(), &mut full));
         within.contains(&full)
-    }
-
-    fn look_up(
-        &self,
-        inner: &mut Inner<'_, impl ReadOf<E>>,
-        index: &IndexCore<E::Store>,
-        key: &KeyBuf,
-    ) -> Result<(Vec<Value>, Vec<Value>)> {
-        let store = &self.table.core.store;
-        let read = inner.raw.get(store, key.as_bytes(), |row| self.decode(key.as_bytes(), &RowWords(row)));
-        match read {
-            Ok(Some(decoded)) => Ok(whole(decoded)),
-            Ok(None) => Err(inner.inconsistent(index.store.id(), key.as_bytes())),
-            Err(abort) => Err(inner.lost(abort)),
-        }
     }
 
     fn decode(&self, key: &[u8], row: &RowWords<'_>) -> Result<(Vec<Value>, Vec<Value>), Malformed> {

@@ -1,24 +1,19 @@
 //! Scans of a table in the order of a secondary index.
-//!
-//! An entry holds the primary key of its row. Entries are read in batches, and the rows of a batch are looked up with interleaved
-//! descents. The batches grow, so that a scan that stops early has read little.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use crate::Silo;
-use ensilo_engine::{Direction, Engine, Read, ReadOf, Store};
-use ensilo_row::{Columns, Key, KeyBuf, Malformed, Row};
+use ensilo_engine::{Direction, Engine, Read, ReadOf};
+use ensilo_row::{Columns, Key, KeyBuf, Row};
 
+use super::by_index::ByIndex;
 use super::{Bounds, Flow, Found, Index, ScanFlow};
 use crate::Result;
-use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
+use crate::row_words::{RowWords, primary_key_of, whole};
 use crate::stamp::Stamp;
 use crate::transaction::{Inner, ReadTransaction};
-
-const FIRST_BATCH_LEN: usize = 16;
-const BATCH_LEN_MAX: usize = 256;
 
 /// A scan through a secondary index, to be narrowed and then run in a transaction. As to isolation it is like
 /// [`Scan`](super::Scan).
@@ -183,100 +178,21 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
     }
 
     fn run_rows<'t>(
-        mut self,
+        self,
         tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(Stamp, T::Key, C, E::Found) -> ControlFlow<()>,
     ) -> Result<()> {
+        let IndexScan { index, bounds, direction, limit, .. } = self;
+        let scan = ByIndex { table: &index.table.core, index: &index.core, bounds, direction, limit };
+        let decode = |key: &KeyBuf, row: &RowWords<'_>| {
+            let key = T::Key::decode(key.as_bytes())?;
+            let columns = C::decode(&key, row)?;
+            Ok((key, columns))
+        };
         tx.statement(|inner| {
-            self.check(inner)?;
             let stamp = inner.local.stamp;
-            let mut each = |key, columns, raw| each(stamp, key, columns, raw);
-            let mut batch_len = FIRST_BATCH_LEN;
-            while self.limit > 0 {
-                inner.local.check_control()?;
-                let len = batch_len.min(self.limit);
-                let mut keys = std::mem::take(&mut inner.local.keys);
-                let read = self.read_entries(inner, len, &mut keys)?;
-                let flow = self.look_up(inner, &keys[..read], &mut each)?;
-                inner.local.keys = keys;
-                if flow.is_break() || read < len {
-                    break;
-                }
-                self.limit -= read;
-                batch_len = (batch_len * 2).min(BATCH_LEN_MAX);
-            }
-            Ok(())
+            scan.run(inner, |_, _| true, decode, |raw, (key, columns)| each(stamp, key, columns, raw))
         })
-    }
-
-    /// Reads the primary keys of at most `len` entries into `keys`, says how many there were, and narrows the bounds to
-    /// what is left.
-    fn read_entries(
-        &mut self,
-        inner: &mut Inner<'_, impl ReadOf<E>>,
-        len: usize,
-        keys: &mut Vec<KeyBuf>,
-    ) -> Result<usize> {
-        let Some(bounds) = self.bounds.as_slices() else { return Ok(0) };
-        if keys.len() < len {
-            keys.resize_with(len, KeyBuf::new);
-        }
-        let mut read = 0;
-        let mut last = None;
-        let outcome = inner.raw.scan_to_read(
-            &self.index.core.store,
-            bounds,
-            self.direction,
-            |entry_key, entry| (key_of_bytes(entry_key), primary_key_of(entry)),
-            |_, (entry_key, key)| {
-                keys[read] = key;
-                read += 1;
-                if read < len {
-                    return ControlFlow::Continue(());
-                }
-                last = Some(entry_key);
-                ControlFlow::Break(())
-            },
-        );
-        outcome.map_err(|abort| inner.lost(abort))?;
-        if let Some(last) = last {
-            self.bounds.continue_after(last, self.direction == Direction::Reverse);
-        }
-        Ok(read)
-    }
-
-    /// Looks up the rows of a batch.
-    fn look_up(
-        &self,
-        inner: &mut Inner<'_, impl ReadOf<E>>,
-        keys: &[KeyBuf],
-        each: &mut impl FnMut(T::Key, C, E::Found) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>> {
-        let core = &self.index.table.core;
-        let mut found = std::mem::take(&mut inner.local.found);
-        found.clear();
-        inner
-            .raw
-            .find_many(&core.store, keys, |_, raw| found.push(raw))
-            .map_err(|abort| inner.lost(abort))?;
-        let mut flow = ControlFlow::Continue(());
-        for (bytes, raw) in keys.iter().zip(&found) {
-            let Some(raw) = *raw else {
-                return Err(inner.inconsistent(self.index.core.store.id(), bytes.as_bytes()));
-            };
-            let read = inner.raw.read(raw, |row| -> std::result::Result<_, Malformed> {
-                let key = T::Key::decode(bytes.as_bytes())?;
-                let columns = C::decode(&key, &RowWords(row))?;
-                Ok((key, columns))
-            });
-            let (key, columns) = whole(read.map_err(|abort| inner.lost(abort))?);
-            flow = each(key, columns, raw);
-            if flow.is_break() {
-                break;
-            }
-        }
-        inner.local.found = found;
-        Ok(flow)
     }
 }
 

@@ -1,0 +1,130 @@
+//! Rows in the order of a secondary index: what the scans of static and of dynamic tables are made of.
+//!
+//! An entry holds the primary key of its row. Entries are read in batches, and the rows of a batch are looked up with interleaved
+//! descents. The batches grow, so that a scan that stops early has read little.
+
+use std::ops::ControlFlow;
+
+use ensilo_engine::{Direction, Read, Store};
+use ensilo_row::{KeyBuf, Malformed};
+
+use super::Bounds;
+use crate::Result;
+use crate::catalog::{IndexCore, TableCore};
+use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
+use crate::transaction::Inner;
+
+const FIRST_BATCH_LEN: usize = 16;
+const BATCH_LEN_MAX: usize = 256;
+
+/// A scan of a table's rows by one of its indexes. See the module's documentation.
+pub(crate) struct ByIndex<'i, S> {
+    pub(crate) table: &'i TableCore<S>,
+    pub(crate) index: &'i IndexCore<S>,
+    /// Of the entries that are left.
+    pub(crate) bounds: Bounds,
+    pub(crate) direction: Direction,
+    /// How many rows at most.
+    pub(crate) limit: usize,
+}
+
+/// What was read of the entries at once: so many primary keys, and the last entry's key if others may follow.
+struct Batch {
+    len: usize,
+    last: Option<KeyBuf>,
+}
+
+impl<S: Store> ByIndex<'_, S> {
+    /// Calls `each` with the rows of the entries that `is_wanted`, given an entry's key and the primary key in it, says yes to.
+    ///
+    /// # Errors
+    /// Those of every statement on an index.
+    pub(crate) fn run<Raw: Read<Store = S>, R>(
+        mut self,
+        inner: &mut Inner<'_, Raw>,
+        is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
+        decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
+        mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.table.check(inner)?;
+        self.index.check(self.table, inner)?;
+        let mut batch_len = FIRST_BATCH_LEN;
+        while self.limit > 0 {
+            inner.local.check_control()?;
+            let mut keys = std::mem::take(&mut inner.local.keys);
+            let batch = self.read_entries(inner, batch_len.min(self.limit), &is_wanted, &mut keys)?;
+            let flow = self.look_up(inner, &keys[..batch.len], &decode, &mut each)?;
+            inner.local.keys = keys;
+            let Some(last) = batch.last.filter(|_| flow.is_continue()) else { break };
+            self.bounds.continue_after(last, self.direction == Direction::Reverse);
+            self.limit -= batch.len;
+            batch_len = (batch_len * 2).min(BATCH_LEN_MAX);
+        }
+        Ok(())
+    }
+
+    /// Reads the primary keys of at most `len` entries into `keys`.
+    fn read_entries<Raw: Read<Store = S>>(
+        &self,
+        inner: &mut Inner<'_, Raw>,
+        len: usize,
+        is_wanted: &impl Fn(&KeyBuf, &KeyBuf) -> bool,
+        keys: &mut Vec<KeyBuf>,
+    ) -> Result<Batch> {
+        let mut batch = Batch { len: 0, last: None };
+        let Some(bounds) = self.bounds.as_slices() else { return Ok(batch) };
+        if keys.len() < len {
+            keys.resize_with(len, KeyBuf::new);
+        }
+        let mut seen = 0;
+        let outcome = inner.raw.scan_to_read(
+            &self.index.store,
+            bounds,
+            self.direction,
+            |entry_key, entry| (key_of_bytes(entry_key), primary_key_of(entry)),
+            |_, (entry_key, key)| {
+                seen += 1;
+                if is_wanted(&entry_key, &key) {
+                    keys[batch.len] = key;
+                    batch.len += 1;
+                }
+                if batch.len < len && seen < BATCH_LEN_MAX {
+                    return ControlFlow::Continue(());
+                }
+                batch.last = Some(entry_key);
+                ControlFlow::Break(())
+            },
+        );
+        outcome.map_err(|abort| inner.lost(abort))?;
+        Ok(batch)
+    }
+
+    /// Looks up the rows of a batch.
+    fn look_up<Raw: Read<Store = S>, R>(
+        &self,
+        inner: &mut Inner<'_, Raw>,
+        keys: &[KeyBuf],
+        decode: &impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
+        each: &mut impl FnMut(Raw::Found, R) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        let mut found = std::mem::take(&mut inner.local.found);
+        found.clear();
+        inner
+            .raw
+            .find_many(&self.table.store, keys, |_, raw| found.push(raw))
+            .map_err(|abort| inner.lost(abort))?;
+        let mut flow = ControlFlow::Continue(());
+        for (key, raw) in keys.iter().zip(&found) {
+            let Some(raw) = *raw else {
+                return Err(inner.inconsistent(self.index.store.id(), key.as_bytes()));
+            };
+            let read = inner.raw.read(raw, |row| decode(key, &RowWords(row)));
+            flow = each(raw, whole(read.map_err(|abort| inner.lost(abort))?));
+            if flow.is_break() {
+                break;
+            }
+        }
+        inner.local.found = found;
+        Ok(flow)
+    }
+}
