@@ -10,9 +10,9 @@ use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
 
 use super::block_stream::{BlockStream, Chunk, Next};
+use super::directory::is_empty_log_file;
 use super::error::{Consequence, Finding, OpenError};
 use super::generation::log_identity;
-use super::inspect::is_empty_log_file;
 use super::log_file::misnamed;
 use super::replay::record;
 use super::scan::each_block_beyond;

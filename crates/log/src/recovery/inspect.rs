@@ -8,8 +8,10 @@
 //! 3. write the end of each log, as far as no block proves that it was synced, once more, and sync it: after a failed sync a system
 //!    may show bytes that are not on the disk;
 //! 4. replay;
-//! 5. make the log files of the new generation, install the manifest that names them, claim the log directories, copy the manifest,
-//!    remove what is not needed any more.
+//! 5. bring the copy of the manifest up to it, remove what interrupted openings and checkpoints left, and bring the `OWNER` files up to the
+//!    manifest;
+//! 6. make the log files of the new generation, install the manifest that names them, copy it, claim the log directories, and remove what
+//!    is not needed any more.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,28 +19,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ensilo_disk::{Disk, Listed};
+use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
-use super::backup::UNFINISHED;
 use super::chain::{Chain, Depth};
-use super::database_files::{DatabaseFiles, LOCK, list_log_files, remove_leftovers};
+use super::database_files::{DatabaseFiles, list_log_files, remove_leftovers};
+use super::directory::{check_before_lock, check_new, is_empty_log_file};
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, Finding, OpenError};
 use super::generation::{NewGeneration, create_directory};
 use super::known_file::damages_of;
-use super::log_file::{LogFile, has_zeros_from, read_header};
+use super::log_file::{LogFile, read_header};
 use super::manifest_file::{
-    MANIFEST, MANIFEST_COPY, MANIFEST_NEW, bring_copy_up, install_manifest, keep_copy, manifest_is_lost,
-    put_manifest_in_place, read_manifest, remove_if_there, spell_path, spelled_path, write_new_manifest,
+    MANIFEST, bring_copy_up, install_manifest, keep_copy, put_manifest_in_place, read_manifest,
+    remove_if_there, spell_path, spelled_path, write_new_manifest,
 };
 use super::own_manifest::check_on_disk;
-use super::ownership::{OWNER, OWNER_NEW, bring_up, check_named, check_wanted, claim, prepare_claim};
+use super::ownership::{bring_up, check_named, check_wanted, claim, prepare_claim};
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::survey::{Names, Survey, survey};
 use crate::format::{
-    CheckpointEntry, DatabaseId, EPOCH_END, FILE_HEADER_BYTES, LogFileName, LoggerFiles, Manifest, OpeningId,
+    CheckpointEntry, DatabaseId, EPOCH_END, FILE_HEADER_BYTES, LoggerFiles, Manifest, OpeningId,
 };
 
 /// What a directory holds. As long as this lives, nobody else can open it.
@@ -105,113 +107,8 @@ pub(super) fn sound_survey(
     Err(first_error(found.damages.remove(0)))
 }
 
-/// Whether there is a database in `dir`: asked before anything is done there, also before the lock is taken.
-///
-/// # Errors
-/// What the directory is instead; [`OpenError::Io`].
-pub(super) fn check_is_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    let exists = |path: &Path| disk.exists(path).map_err(OpenError::io("look for", path));
-    if exists(&dir.join(MANIFEST))? {
-        Ok(())
-    } else if exists(dir)? {
-        Err(missing_manifest(disk, dir))
-    } else {
-        Err(OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None })
-    }
-}
-
-/// What says which files belong to the database in `dir`, which may be open.
-///
-/// # Errors
-/// What the directory is instead; [`OpenError`] when the manifest is damaged or the system fails.
-pub fn manifest_of(disk: &dyn Disk, dir: &Path) -> Result<Manifest, OpenError> {
-    check_is_database(disk, dir)?;
-    read_manifest(disk, dir)?.ok_or_else(|| missing_manifest(disk, dir))
-}
-
-/// What a directory without a manifest is, if it must have one.
-pub(super) fn missing_manifest(disk: &dyn Disk, dir: &Path) -> OpenError {
-    match check_new(disk, dir) {
-        // That a new database needs an empty directory is no matter here.
-        Ok(()) | Err(OpenError::NotADatabase { .. }) => {
-            OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None }
-        }
-        Err(error) => error,
-    }
-}
-
 fn first_error(damage: Damage) -> OpenError {
     OpenError::damaged(&damage.file, damage.offset, damage.finding, damage.consequence)
-}
-
-/// Refuses a directory that holds something else before a lock file is made there, or written over. One that becomes a database meanwhile is
-/// looked at under the lock. What an opening leaves of a new database that fails later, such as for want of room, is that of an interrupted
-/// creation: the next one goes on with it.
-fn check_before_lock(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    let manifest = dir.join(MANIFEST);
-    let exists = || disk.exists(&manifest).map_err(OpenError::io("look for", &manifest));
-    if exists()? {
-        return Ok(());
-    }
-    match check_new(disk, dir) {
-        Err(error) if !exists()? => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Whether a directory without a manifest may become a database: one that is empty, or where the creation of one was interrupted.
-fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    let entries = disk.list(dir).map_err(OpenError::io("list", dir))?;
-    if entries.iter().any(|entry| entry.name == MANIFEST_COPY) {
-        return Err(manifest_is_lost(disk, dir));
-    }
-    if entries.iter().any(|entry| entry.name == UNFINISHED) {
-        return Err(unfinished_backup(dir));
-    }
-    for entry in entries {
-        match entry.name.as_str() {
-            LOCK | OWNER | OWNER_NEW | MANIFEST_NEW | "lost+found" => continue,
-            name if name.starts_with('.') => continue,
-            name if name.starts_with("checkpoint-") => return Err(manifest_is_lost(disk, dir)),
-            _ => {}
-        }
-        if !is_unused_log(disk, dir, dir, &entry)? {
-            return Err(OpenError::NotADatabase { directory: dir.to_path_buf(), holds: Some(entry.name) });
-        }
-    }
-    Ok(())
-}
-
-/// Whether this is a log file of the database in `dir`, or a directory that holds nothing else, at any depth, and nothing was logged yet.
-///
-/// # Errors
-/// [`OpenError::Damaged`] if something was logged there: the manifest is lost.
-fn is_unused_log(disk: &dyn Disk, dir: &Path, within: &Path, entry: &Listed) -> Result<bool, OpenError> {
-    let path = within.join(&entry.name);
-    if entry.is_dir {
-        for inner in disk.list(&path).map_err(OpenError::io("list", &path))? {
-            let is_known = [LOCK, OWNER, OWNER_NEW].contains(&&*inner.name);
-            if !is_known && !is_unused_log(disk, dir, &path, &inner)? {
-                return Ok(false);
-            }
-        }
-        return Ok(true);
-    }
-    if LogFileName::parse(&entry.name).is_some() && !is_empty_log_file(disk, &path)? {
-        return Err(manifest_is_lost(disk, dir));
-    }
-    Ok(LogFileName::parse(&entry.name).is_some())
-}
-
-fn unfinished_backup(dir: &Path) -> OpenError {
-    let why = "holds a copy of a database that was not finished, which is of no use; remove it";
-    OpenError::Refused(format!("{} {why}", dir.display()))
-}
-
-/// Whether nothing was written behind the header, if there is one.
-pub(super) fn is_empty_log_file(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
-    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
-    has_zeros_from(&*file, FILE_HEADER_BYTES as u64).map_err(OpenError::io("read", path))
 }
 
 /// Syncs the log files of the last generation, and the names in their directories.

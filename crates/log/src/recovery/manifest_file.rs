@@ -58,10 +58,11 @@ pub(super) fn keep_copy(disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
     }
 }
 
-/// Writes the copy if it is not one of the manifest that is in place.
+/// Writes the copy if it is not one of the manifest that is in place. A copy with another durable epoch is one: it says what a new one
+/// would say of the files, and to replace it would put it at risk on a full disk.
 pub(super) fn bring_copy_up(disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
-    let bytes = |name| read_file(disk, &dir.join(name)).ok();
-    if bytes(MANIFEST_COPY) != bytes(MANIFEST) {
+    let is_copy = |copy: Manifest| Manifest { durable_epoch: manifest.durable_epoch, ..copy } == *manifest;
+    if !read_copy(disk, dir).is_some_and(is_copy) {
         keep_copy(disk, dir, manifest);
     }
 }
@@ -130,4 +131,49 @@ pub(crate) fn spell_path(dir: &Path, path: &Path) -> Result<String, OpenError> {
 /// The path that the manifest of the database in `dir` spells so.
 pub(crate) fn spelled_path(dir: &Path, spelled: &str) -> PathBuf {
     dir.join(spelled)
+}
+
+#[cfg(test)]
+mod tests {
+    use ensilo_epoch::Epoch;
+    use ensilo_test_disk::{Faults, SimulatedDisk};
+
+    use super::*;
+    use crate::format::{DatabaseId, OpeningId};
+    use crate::recovery::inspect::new_manifest;
+
+    #[test]
+    fn a_copy_of_another_manifest_is_replaced_and_one_with_another_durable_epoch_is_not() {
+        let (disk, dir) = (SimulatedDisk::new(), Path::new(""));
+        let manifest = Manifest { durable_epoch: Epoch::new(9), ..new_manifest() };
+        install_manifest(&disk, dir, &manifest).unwrap();
+        let others: [fn(&mut Manifest); 5] = [
+            |other| other.database = DatabaseId::random(),
+            |other| other.generation += 1,
+            |other| other.first_epoch = Epoch::new(3),
+            |other| other.next_checkpoint += 1,
+            |other| other.opening = OpeningId::random(),
+        ];
+        for change in others {
+            let mut other = manifest.clone();
+            change(&mut other);
+            keep_copy(&disk, dir, &other);
+            bring_copy_up(&disk, dir, &manifest);
+            assert_eq!(read_copy(&disk, dir), Some(manifest.clone()));
+        }
+        for lost in [None, Some(100)] {
+            match lost {
+                None => disk.remove(&dir.join(MANIFEST_COPY)).unwrap(),
+                Some(bit) => disk.flip(&dir.join(MANIFEST_COPY), bit).unwrap(),
+            }
+            bring_copy_up(&disk, dir, &manifest);
+            assert_eq!(read_copy(&disk, dir), Some(manifest.clone()));
+        }
+        let older = Manifest { durable_epoch: Epoch::new(8), ..manifest.clone() };
+        keep_copy(&disk, dir, &older);
+        // It would be lost where nothing can be written.
+        disk.set_faults(Faults { no_space_after_bytes: Some(0), ..Faults::default() });
+        bring_copy_up(&disk, dir, &manifest);
+        assert_eq!(read_copy(&disk, dir), Some(older));
+    }
 }

@@ -7,6 +7,7 @@ mod chain;
 mod checkpoint_writer;
 mod copy;
 mod database_files;
+mod directory;
 mod directory_locks;
 mod dump;
 mod error;
@@ -37,13 +38,14 @@ pub use checkpoint_writer::{
     CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, DEFINITION_TABLES, WrittenParts,
 };
 pub use database_files::{DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint};
+pub use directory::manifest_of;
 pub use dump::{Dumped, dump};
 pub use error::{Consequence, Damage, Finding, OpenError, ReplayError};
 pub use file_check::{CheckedFile, check_file};
 pub(crate) use generation::{CreatedLogFile, LogFilePlan};
 pub use generation::{NewGeneration, NewLogger, log_identity};
 pub use given_up::GivenUp;
-pub use inspect::{Found, GenerationOptions, inspect, manifest_of};
+pub use inspect::{Found, GenerationOptions, inspect};
 pub use progress::{Progress, ProgressReport};
 pub use read_only::{ReadOnlyFiles, inspect_read_only};
 pub use repair::{Repaired, repair};

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use ensilo_disk::Disk;
 
 use super::chain::Depth;
+use super::directory::{check_is_database, missing_manifest};
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::OpenError;
-use super::inspect::{Found, check_is_database, missing_manifest, sound_survey};
+use super::inspect::{Found, sound_survey};
 use super::manifest_file::read_manifest;
 use super::ownership::check_named;
 

@@ -8,9 +8,9 @@ use ensilo_epoch::Epoch;
 
 use super::chain::Depth;
 use super::database_files::list_log_files;
+use super::directory::{check_is_database, missing_manifest};
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, Finding, OpenError, ReplayError};
-use super::inspect::{check_is_database, missing_manifest};
 use super::known_file::{check_known, damages_of};
 use super::manifest_file::{read_manifest, spelled_path};
 use super::ownership::check_named;

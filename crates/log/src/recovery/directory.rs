@@ -1,0 +1,124 @@
+//! What a directory is, by the names of what lies in it: a database, one that has lost its manifest, one whose creation was interrupted, a
+//! copy that was not finished, or something else. Nothing is changed here, and no manifest is asked which files count.
+//!
+//! # Crash
+//! A new database has its manifest last. Until then there is nothing in its directory but locks, what says whose log a directory holds, and
+//! log files with nothing behind their headers: such a directory is taken for an empty one. A log file in which something was logged, a
+//! checkpoint or a copy of the manifest proves that there was a manifest, which is lost.
+
+use std::path::Path;
+
+use ensilo_disk::{Disk, Listed};
+
+use super::backup::UNFINISHED;
+use super::database_files::LOCK;
+use super::error::OpenError;
+use super::log_file::has_zeros_from;
+use super::manifest_file::{MANIFEST, MANIFEST_COPY, MANIFEST_NEW, manifest_is_lost, read_manifest};
+use super::ownership::{OWNER, OWNER_NEW};
+use crate::format::{FILE_HEADER_BYTES, LogFileName, Manifest};
+
+/// Whether there is a database in `dir`: asked before anything is done there, also before the lock is taken.
+///
+/// # Errors
+/// What the directory is instead; [`OpenError::Io`].
+pub(super) fn check_is_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    let exists = |path: &Path| disk.exists(path).map_err(OpenError::io("look for", path));
+    if exists(&dir.join(MANIFEST))? {
+        Ok(())
+    } else if exists(dir)? {
+        Err(missing_manifest(disk, dir))
+    } else {
+        Err(OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None })
+    }
+}
+
+/// What says which files belong to the database in `dir`, which may be open.
+///
+/// # Errors
+/// What the directory is instead; [`OpenError`] when the manifest is damaged or the system fails.
+pub fn manifest_of(disk: &dyn Disk, dir: &Path) -> Result<Manifest, OpenError> {
+    check_is_database(disk, dir)?;
+    read_manifest(disk, dir)?.ok_or_else(|| missing_manifest(disk, dir))
+}
+
+/// What a directory without a manifest is, if it must have one.
+pub(super) fn missing_manifest(disk: &dyn Disk, dir: &Path) -> OpenError {
+    match check_new(disk, dir) {
+        // That a new database needs an empty directory is no matter here.
+        Ok(()) | Err(OpenError::NotADatabase { .. }) => {
+            OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None }
+        }
+        Err(error) => error,
+    }
+}
+
+/// Refuses a directory that holds something else before a lock file is made there, or written over. One that becomes a database meanwhile is
+/// looked at under the lock. What an opening leaves of a new database that fails later, such as for want of room, is that of an interrupted
+/// creation: the next one goes on with it.
+pub(super) fn check_before_lock(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    let manifest = dir.join(MANIFEST);
+    let exists = || disk.exists(&manifest).map_err(OpenError::io("look for", &manifest));
+    if exists()? {
+        return Ok(());
+    }
+    match check_new(disk, dir) {
+        Err(error) if !exists()? => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a directory without a manifest may become a database: one that is empty, or where the creation of one was interrupted.
+pub(super) fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    let entries = disk.list(dir).map_err(OpenError::io("list", dir))?;
+    if entries.iter().any(|entry| entry.name == MANIFEST_COPY) {
+        return Err(manifest_is_lost(disk, dir));
+    }
+    if entries.iter().any(|entry| entry.name == UNFINISHED) {
+        return Err(unfinished_backup(dir));
+    }
+    for entry in entries {
+        match entry.name.as_str() {
+            LOCK | OWNER | OWNER_NEW | MANIFEST_NEW | "lost+found" => continue,
+            name if name.starts_with('.') => continue,
+            name if name.starts_with("checkpoint-") => return Err(manifest_is_lost(disk, dir)),
+            _ => {}
+        }
+        if !is_unused_log(disk, dir, dir, &entry)? {
+            return Err(OpenError::NotADatabase { directory: dir.to_path_buf(), holds: Some(entry.name) });
+        }
+    }
+    Ok(())
+}
+
+/// Whether this is a log file of the database in `dir`, or a directory that holds nothing else, at any depth, and nothing was logged yet.
+///
+/// # Errors
+/// [`OpenError::Damaged`] if something was logged there: the manifest is lost.
+fn is_unused_log(disk: &dyn Disk, dir: &Path, within: &Path, entry: &Listed) -> Result<bool, OpenError> {
+    let path = within.join(&entry.name);
+    if entry.is_dir {
+        for inner in disk.list(&path).map_err(OpenError::io("list", &path))? {
+            let is_known = [LOCK, OWNER, OWNER_NEW].contains(&&*inner.name);
+            if !is_known && !is_unused_log(disk, dir, &path, &inner)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    if LogFileName::parse(&entry.name).is_some() && !is_empty_log_file(disk, &path)? {
+        return Err(manifest_is_lost(disk, dir));
+    }
+    Ok(LogFileName::parse(&entry.name).is_some())
+}
+
+fn unfinished_backup(dir: &Path) -> OpenError {
+    let why = "holds a copy of a database that was not finished, which is of no use; remove it";
+    OpenError::Refused(format!("{} {why}", dir.display()))
+}
+
+/// Whether nothing was written behind the header, if there is one.
+pub(super) fn is_empty_log_file(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
+    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
+    has_zeros_from(&*file, FILE_HEADER_BYTES as u64).map_err(OpenError::io("read", path))
+}
