@@ -167,7 +167,9 @@ fn what_can_be_read_of_a_damaged_checkpoint_is_saved_and_the_rest_is_listed() {
     assert!(told(1, &["salvage"], &[&database, &target]).contains("name another directory"));
     let help = told(0, &["salvage", "--help"], &[]);
     assert!(
-        ["0 everything", "1 failed", "2 bad", "3 saved", "4 saved"].iter().all(|code| help.contains(code))
+        ["0 everything", "1 failed", "2 bad", "3 saved", "4 saved", "5 saved"]
+            .iter()
+            .all(|code| help.contains(code))
     );
 }
 
@@ -188,13 +190,26 @@ fn definitions_and_the_manifest_stand_twice() {
     for command in [&["verify"][..], &["checkpoint", "create"], &["repair", "--accept-loss-after-epoch", "9"]]
     {
         let said = told(1, command, &[&database]);
-        assert!(said.contains("MANIFEST") && said.contains("copy MANIFEST.copy to MANIFEST"), "{said}");
+        assert!(
+            said.contains("MANIFEST") && said.contains("copy MANIFEST.copy to MANIFEST while nobody"),
+            "{said}"
+        );
     }
-    let saved = told(0, &["salvage"], &[&database, &directory.join("by-copy")]);
-    assert!(saved.contains("its copy was taken") && saved.contains("nothing is lost"), "{saved}");
+    let saved = told(5, &["salvage"], &[&database, &directory.join("by-copy")]);
+    assert!(saved.contains("its copy was taken") && saved.contains("nothing is known to be lost"), "{saved}");
+    assert!(!saved.contains("nothing is lost"), "{saved}");
     assert!(told(0, &["verify"], &[&directory.join("by-copy")]).contains("with 501 rows"));
     fs::copy(database.join("MANIFEST.copy"), &manifest).unwrap();
     assert!(told(0, &["verify"], &[&database]).contains("with 501 rows"));
+    // A repair goes on without the second place.
+    let backup = directory.join("backup");
+    told(0, &["backup"], &[&database, &backup]);
+    flip(&backup.join("checkpoint-1/copies.ckpt"), 4096 + 80);
+    let said = told(1, &["verify"], &[&backup]);
+    assert!(said.contains("copies.ckpt") && said.contains("go on without it by ensilo repair"), "{said}");
+    let repaired = told(0, &["repair"], &[&backup]);
+    assert!(repaired.contains("nothing is given up"), "{repaired}");
+    assert!(told(0, &["verify"], &[&backup]).contains("with 501 rows"));
     // Each block with the definition, and then both.
     for (file, target, code) in [("part-0.ckpt", "one", 0), ("copies.ckpt", "both", 4)] {
         flip(&database.join("checkpoint-1").join(file), 4096 + 80);
@@ -253,7 +268,7 @@ fn what_is_no_database_is_an_error_and_stays_as_it_is() {
 fn bad_parameters_are_usage_errors() {
     for arguments in [
         &["verify"][..],
-        &["repair", "somewhere"],
+        &["repair"],
         &["repair", "somewhere", "--accept-loss-after-epoch", "-1"],
         &["repair", "somewhere", "--accept-loss-after-epoch", "last"],
         &["backup", "somewhere"],

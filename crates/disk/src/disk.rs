@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use rustix::io::Errno;
+
 /// Directories and files.
 ///
 /// What a call has changed survives a power failure only after a sync: a file's bytes and length after [`File::sync_data`], its name
@@ -155,6 +157,26 @@ pub trait File: Send + Sync + fmt::Debug {
 #[must_use]
 pub fn is_disk_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Whether this says that the disk, or the file system on it, is damaged where something was to be read. A second attempt may end otherwise.
+#[must_use]
+pub fn is_unreadable(error: &io::Error) -> bool {
+    #[cfg(target_os = "linux")]
+    // What the kernel makes of a bad sector, a device that failed, or a structure of the file system that makes no sense.
+    let errors = [
+        Errno::IO,
+        Errno::NODATA,
+        Errno::REMOTEIO,
+        Errno::ILSEQ,
+        Errno::NOLINK,
+        Errno::TIMEDOUT,
+        Errno::BADMSG,
+        Errno::UCLEAN,
+    ];
+    #[cfg(not(target_os = "linux"))]
+    let errors = [Errno::IO];
+    Errno::from_io_error(error).is_some_and(|error| errors.contains(&error))
 }
 
 /// A lock, or a share of one, that is held until this is dropped.

@@ -83,7 +83,7 @@ mod without {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let refused = ensilo_log::verify(&*disk, &directory, &mut |damage| panic!("{damage}")).unwrap_err();
         assert_names_the_feature(&refused);
-        assert_names_the_feature(&ensilo_log::repair(&disk, &directory, Epoch::new(1)).unwrap_err());
+        assert_names_the_feature(&ensilo_log::repair(&disk, &directory, Some(Epoch::new(1))).unwrap_err());
         let rescued = directory.with_extension("rescued");
         let refused = ensilo_log::salvage(&disk, &directory, &rescued).unwrap_err();
         assert!(refused.to_string().contains("feature lz4 of ensilo"), "{refused}");

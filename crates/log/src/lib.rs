@@ -20,7 +20,7 @@ pub use recovery::{
     BackedUp, CheckedFile, CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, Consequence,
     DEFINITION_TABLES, Damage, DatabaseFiles, Dumped, Finding, FinishedCheckpoint, Found, GenerationOptions,
     GivenUp, InstalledCheckpoint, Loss, NewGeneration, NewLogger, OpenError, Progress, ProgressReport,
-    ReadOnlyFiles, RecordKey, Repaired, Replay, ReplayError, Replayed, Salvaged, SalvagedTable,
+    ReadOnlyFiles, RecordKey, Repaired, Replay, ReplayError, Replayed, Salvaged, SalvagedTable, Unopened,
     UnreadableRecords, Verified, WrittenParts, backup, check_file, dump, inspect, inspect_read_only,
     log_identity, manifest_of, repair, salvage, verify,
 };

@@ -15,8 +15,9 @@ use crate::output::{Output, failed};
 #[command(after_help = "\
 What `ensilo verify` names as lost stays lost: a repair makes the rest usable again. It gives up every transaction
 after the epoch that is accepted, also those that could still be read, so that what remains is one consistent point.
-All files are first copied to before-repair-<n> in the database's directory. Damage of a checkpoint or the manifest no
-repair mends: see `ensilo salvage`.
+Without --accept-loss-after-epoch it gives up nothing that was stored: it mends a damaged copies.ckpt, which the
+checkpoint goes on without, and refuses anything else. All files are first copied to before-repair-<n> in the
+database's directory. Other damage of a checkpoint, and that of the manifest, no repair mends: see `ensilo salvage`.
 
 To undo a repair, close the database, remove its MANIFEST and MANIFEST.copy, its log files and OWNER beside them, and its
 checkpoints, and move what before-repair-<n> holds into their places; elsewhere-<k> in it has the files of a log directory
@@ -30,12 +31,12 @@ pub(crate) struct RepairArguments {
 
     /// Keep every transaction up to this epoch, and give up all after it; `ensilo verify` says which epoch can be had
     #[arg(long, value_name = "E", value_parser = value_parser!(u64).range(..1 << 40))]
-    accept_loss_after_epoch: u64,
+    accept_loss_after_epoch: Option<u64>,
 }
 
 /// Repairs a database.
 pub(crate) fn repair(arguments: &RepairArguments) -> ExitCode {
-    let kept_to = Epoch::new(arguments.accept_loss_after_epoch);
+    let kept_to = arguments.accept_loss_after_epoch.map(Epoch::new);
     let shown = Arc::new(ShownDisk::new("repairing"));
     let repaired = ensilo_log::repair(&(shown.clone() as _), &arguments.directory, kept_to);
     shown.close();
@@ -47,12 +48,17 @@ pub(crate) fn repair(arguments: &RepairArguments) -> ExitCode {
     for damage in &repaired.damages {
         output.line(format_args!("damaged: {}", damage.place_and_finding()));
     }
-    output.line(format_args!("given up: every transaction after epoch {}", repaired.kept_to));
-    let given_up = repaired.given_up;
-    output.line(format_args!(
-        "of that could be read: {} transactions with {} writes, in {} files; {} bytes could not",
-        given_up.transactions, given_up.writes, given_up.files, given_up.unreadable_bytes
-    ));
+    if kept_to.is_none() {
+        output
+            .line(format_args!("nothing is given up: everything up to epoch {} is there", repaired.kept_to));
+    } else {
+        output.line(format_args!("given up: every transaction after epoch {}", repaired.kept_to));
+        let given_up = repaired.given_up;
+        output.line(format_args!(
+            "of that could be read: {} transactions with {} writes, in {} files; {} bytes could not",
+            given_up.transactions, given_up.writes, given_up.files, given_up.unreadable_bytes
+        ));
+    }
     output.line(format_args!("known to have been stored: everything up to epoch {}", repaired.stored_to));
     output.line(format_args!("all files as they were: {}", repaired.copy.display()));
     for (directory, copy) in &repaired.elsewhere {

@@ -22,6 +22,9 @@ const ROWS_LOST: u8 = 3;
 /// The exit code when a new database was made, but definitions of tables or indexes are lost.
 const DEFINITIONS_LOST: u8 = 4;
 
+/// The exit code when a new database was made, and whether it has everything is not known.
+const UNCERTAIN: u8 = 5;
+
 /// Arguments of `ensilo salvage`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -31,15 +34,19 @@ only read; it must not be open, except for reading only. Each place that cannot 
 records and the keys (table and hexadecimal digits, as `ensilo log dump` shows them) between which they lie; then each
 table, with how many of its rows are saved and lost. Rows that changed since the checkpoint are in the log, and are saved.
 The definitions of tables and indexes stand in a checkpoint twice, and are lost only if both places are damaged; earlier
-versions wrote them once. Where the manifest is damaged, a salvage goes by MANIFEST.copy beside it. What the system cannot
-read is taken for zeros, by sectors of 4096 bytes. As much memory is needed as the rows take.
+versions wrote them once. Where the manifest is damaged, a salvage goes by MANIFEST.copy beside it, which does not say what
+was stored since it was written: if log directories were replaced by older ones meanwhile, nothing shows that. Log that
+belongs to another copy of the database, or is older than the manifest, is refused. What the system cannot read is taken
+for zeros, by sectors of 4096 bytes, and files that cannot be opened for empty ones. As much memory is needed as the rows
+take.
 
 Rows of a table whose definition is lost cannot be read. They are in the new database's checkpoint, where `ensilo log dump`
 shows them, until that database makes its own next checkpoint.
 
 Exit codes: 0 everything is saved; 1 failed: an unfinished new database is removed, a finished one that could not be read
 or described stays; 2 bad parameters; 3 saved, but rows are lost, as listed; 4 saved, but definitions of tables or indexes
-are lost, as listed, and perhaps rows too.")]
+are lost, as listed, and perhaps rows too; 5 saved, and nothing is known to be lost, but the copy of the manifest was gone
+by, or nothing says how old a log directory is.")]
 pub(crate) struct SalvageArguments {
     /// The damaged database
     #[arg(value_name = "DIR")]
@@ -77,6 +84,9 @@ pub(crate) fn salvage(arguments: &SalvageArguments) -> ExitCode {
 fn verdict(loss: Loss) -> &'static str {
     match loss {
         Loss::Nothing => "nothing is lost",
+        Loss::Uncertain => {
+            "nothing is known to be lost, but what was stored last may be missing without a trace"
+        }
         Loss::Rows => "rows are lost",
         Loss::Definitions => "definitions of tables or indexes are lost",
     }
@@ -85,6 +95,7 @@ fn verdict(loss: Loss) -> &'static str {
 fn exit_code(loss: Loss) -> ExitCode {
     match loss {
         Loss::Nothing => ExitCode::SUCCESS,
+        Loss::Uncertain => ExitCode::from(UNCERTAIN),
         Loss::Rows => ExitCode::from(ROWS_LOST),
         Loss::Definitions => ExitCode::from(DEFINITIONS_LOST),
     }
@@ -122,13 +133,16 @@ fn lines(salvaged: &Salvaged, names: &BTreeMap<u32, String>) -> Vec<String> {
         damages.map(|damage| format!("damaged: {}", damage.place_and_finding())).collect();
     if salvaged.manifest.is_some() {
         lines.push(
-            "instead of the manifest its copy was taken, written when the database was last opened or its checkpoint made: what was \
-             stored since is known from the log alone, and if that was replaced by an older one nothing shows it"
+            "instead of the manifest its copy was taken, written when the database was last opened or its checkpoint made, or before that: \
+             what was stored since is known from the log alone, and if that was replaced by an older one nothing shows it"
                 .to_owned(),
         );
     }
     lines.extend(salvaged.unread.iter().map(|(file, bytes)| {
         format!("the system cannot read {bytes} bytes of {}, which were taken for zeros", file.display())
+    }));
+    lines.extend(salvaged.unopened.iter().map(|unopened| {
+        format!("the system cannot {} {}: {}", unopened.doing, unopened.path.display(), unopened.error)
     }));
     lines.extend(salvaged.unreadable.iter().map(|place| unreadable_line(place, names)));
     let is_sure = salvaged.loss() != Loss::Definitions;

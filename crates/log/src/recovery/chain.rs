@@ -228,12 +228,11 @@ impl Chain {
         }
         // No mark: the logger has come as far as it was when its first file was made. Where that is not known, nothing of this generation
         // counts, and all of the ones before does.
-        let before_generation = place.manifest.first_epoch.get().saturating_sub(1);
         self.reach = self
             .files
             .first()
             .and_then(|file| file.header.as_ref().ok())
-            .map_or(Epoch::new(before_generation), |header| header.first_epoch);
+            .map_or(place.manifest.first_epoch, |header| header.first_epoch);
         Ok(())
     }
 

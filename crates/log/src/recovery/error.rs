@@ -161,20 +161,20 @@ pub enum Finding {
     LaterGeneration(u64),
 }
 
-/// What cannot be recovered.
+/// What cannot be recovered, from the least to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Consequence {
+    /// Nothing: what cannot be read there stands in the checkpoint a second time. A repair goes on without it.
+    Copies,
     /// Transactions after this epoch; those up to it can be had by a repair, unless other files are damaged too.
     After(Epoch),
-    /// Nothing: what cannot be read there stands in the checkpoint a second time. A salvage saves it.
-    Copies,
     /// Rows that did not change since the checkpoint. No repair brings them back; a salvage saves the others.
     Checkpoint,
     /// What changed while the checkpoint was made, up to this epoch: without it the checkpoint is no state that ever was. No repair
     /// brings it back; a salvage saves what there is.
     LogOfCheckpoint(Epoch),
-    /// Nothing, if the copy of the manifest is put in its place. A salvage goes by that copy.
+    /// Nothing, if the copy of the manifest is put in its place while nobody has the database open. A salvage goes by that copy.
     Manifest,
     /// It cannot be told which files belong to the database. No repair brings it back.
     Everything,
@@ -241,6 +241,11 @@ impl Damage {
     }
 }
 
+/// The damage with the worst consequence, the first of several.
+pub(super) fn worst_of(damages: &[Damage]) -> Option<&Damage> {
+    damages.iter().reduce(|worst, damage| if damage.consequence > worst.consequence { damage } else { worst })
+}
+
 impl Finding {
     /// What mends it without any loss, if something does.
     fn remedy(&self, file: &Path) -> Option<String> {
@@ -269,18 +274,26 @@ impl Finding {
 }
 
 impl Consequence {
+    /// Whether this is what damage of the checkpoint costs; the log has consequences of its own.
+    pub(super) fn is_of_checkpoint(self) -> bool {
+        matches!(self, Consequence::Copies | Consequence::Checkpoint)
+    }
+
     fn remedy(self) -> String {
         match self {
             Consequence::After(epoch) => format!(
                 "restore a backup, or give up everything after epoch {epoch} by a repair with --accept-loss-after-epoch {epoch}"
             ),
-            Consequence::Copies | Consequence::Checkpoint | Consequence::LogOfCheckpoint(_) => {
+            Consequence::Copies => {
+                "go on without it by ensilo repair, or save the rows into a new database by ensilo salvage".to_owned()
+            }
+            Consequence::Checkpoint | Consequence::LogOfCheckpoint(_) => {
                 "restore a backup, or save the rows that can be read into a new database by ensilo salvage"
                     .to_owned()
             }
             Consequence::Manifest => {
-                "copy MANIFEST.copy to MANIFEST: what is wrong with that is found by an opening; otherwise restore a backup, or save the rows \
-                 that can be read into a new database by ensilo salvage"
+                "copy MANIFEST.copy to MANIFEST while nobody has the database open: what is wrong with that is found by an opening; otherwise \
+                 restore a backup, or save the rows that can be read into a new database by ensilo salvage"
                     .to_owned()
             }
             Consequence::Everything => "restore a backup".to_owned(),

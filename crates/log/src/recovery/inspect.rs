@@ -26,7 +26,7 @@ use super::chain::{Chain, Depth};
 use super::database_files::{DatabaseFiles, list_log_files, remove_leftovers};
 use super::directory::{check_before_lock, check_new, is_empty_log_file};
 use super::directory_locks::{DirectoryLocks, Share};
-use super::error::{Consequence, Damage, Finding, OpenError};
+use super::error::{Consequence, Damage, Finding, OpenError, worst_of};
 use super::generation::{NewGeneration, create_directory};
 use super::known_file::damages_of;
 use super::log_file::{LogFile, read_header};
@@ -52,6 +52,8 @@ pub struct Found {
     database: Option<(Manifest, Survey)>,
     /// Whether everything was replayed, and nothing was wrong.
     was_replayed: AtomicBool,
+    /// Copies of records in the checkpoint, by the numbers of their parts, that the next generation goes on without.
+    lost_copies: Vec<u32>,
 }
 
 /// Where the log of a new generation goes.
@@ -90,7 +92,7 @@ pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
             Some((manifest, survey))
         }
     };
-    Ok(Found { disk: Arc::clone(disk), dir: dir.to_path_buf(), locks, database, was_replayed: false.into() })
+    Ok(Found::of(Arc::clone(disk), dir.to_path_buf(), locks, database))
 }
 
 /// The survey of a database that has no damage.
@@ -100,14 +102,14 @@ pub(super) fn sound_survey(
     manifest: &Manifest,
     depth: Depth,
 ) -> Result<Survey, OpenError> {
-    let mut found = survey(disk, dir, manifest, depth)?;
-    if found.damages.is_empty() {
-        return Ok(found);
+    let found = survey(disk, dir, manifest, depth)?;
+    match worst_of(&found.damages) {
+        None => Ok(found),
+        Some(worst) => Err(error_of(worst.clone())),
     }
-    Err(first_error(found.damages.remove(0)))
 }
 
-fn first_error(damage: Damage) -> OpenError {
+fn error_of(damage: Damage) -> OpenError {
     OpenError::damaged(&damage.file, damage.offset, damage.finding, damage.consequence)
 }
 
@@ -160,7 +162,21 @@ impl Found {
         manifest: Manifest,
         survey: Survey,
     ) -> Found {
-        Found { disk, dir, locks, database: Some((manifest, survey)), was_replayed: false.into() }
+        Found::of(disk, dir, locks, Some((manifest, survey)))
+    }
+
+    fn of(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        locks: DirectoryLocks,
+        database: Option<(Manifest, Survey)>,
+    ) -> Found {
+        Found { disk, dir, locks, database, was_replayed: false.into(), lost_copies: Vec::new() }
+    }
+
+    /// Lets the next generation go on without these copies of records in the checkpoint.
+    pub(super) fn without_copies(self, lost_copies: Vec<u32>) -> Found {
+        Found { lost_copies, ..self }
     }
 
     /// Whether there is no database yet.
@@ -242,7 +258,7 @@ impl Found {
         let Ok(full) = survey(&*self.disk, &self.dir, manifest, Depth::Full) else { return error };
         let found = full.damages.into_iter().find(|other| other.file == damage.file);
         let first = || damages_of(&*self.disk, &self.dir, manifest, damage).ok()?.into_iter().next();
-        found.or_else(first).map_or(error, first_error)
+        found.or_else(first).map_or(error, error_of)
     }
 
     /// Begins a generation: makes its log files and installs the manifest that names them. From then on what is logged there counts.
@@ -273,7 +289,7 @@ impl Found {
                 "no epochs are left for another opening of the database".to_owned(),
             ));
         }
-        let Found { disk, dir, mut locks, database, was_replayed } = self;
+        let Found { disk, dir, mut locks, database, was_replayed, lost_copies } = self;
         check_on_disk(&*disk, &dir, database.as_ref().map(|(manifest, _)| manifest))?;
         let names = if was_replayed.into_inner() { Names::Proved } else { Names::Hints };
         let directories: BTreeSet<&PathBuf> = options.directories.iter().collect();
@@ -298,7 +314,8 @@ impl Found {
                 bring_copy_up(&*disk, &dir, manifest);
                 survey.unfinished.iter().try_for_each(|path| remove_if_there(&*disk, path))?;
                 remove_leftovers(&*disk, &dir, manifest, manifest.log_directories())?;
-                Manifest { earlier: survey.earlier_files(manifest, last_epoch, names), ..manifest.clone() }
+                let earlier = survey.earlier_files(manifest, last_epoch, names);
+                Manifest { earlier, ..without_copies(manifest, &lost_copies) }
             }
         };
         bring_up(&*disk, &dir, &manifest, &directories)?;
@@ -337,6 +354,15 @@ impl Found {
         let files = DatabaseFiles::new(disk, dir, manifest, generation.sealed.clone(), locks);
         Ok((generation, files))
     }
+}
+
+/// The same manifest without these parts of the checkpoint, the records of which other parts have too.
+pub(super) fn without_copies(manifest: &Manifest, lost_copies: &[u32]) -> Manifest {
+    let mut manifest = manifest.clone();
+    if let Some(checkpoint) = &mut manifest.checkpoint {
+        checkpoint.parts.retain(|part| !(part.is_copy() && lost_copies.contains(&part.number)));
+    }
+    manifest
 }
 
 /// That of a new database, which was never opened.

@@ -50,7 +50,7 @@ pub use progress::{Progress, ProgressReport};
 pub use read_only::{ReadOnlyFiles, inspect_read_only};
 pub use repair::{Repaired, repair};
 pub use replay::{Replay, Replayed};
-pub use salvage::{Loss, RecordKey, Salvaged, SalvagedTable, UnreadableRecords, salvage};
+pub use salvage::{Loss, RecordKey, Salvaged, SalvagedTable, Unopened, UnreadableRecords, salvage};
 pub(crate) use sealed_files::SealedFiles;
 pub use verify::{Verified, verify};
 

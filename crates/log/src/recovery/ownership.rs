@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::Disk;
 
 use super::database_files::list_log_files;
-use super::error::{Consequence, Finding, OpenError};
+use super::error::{Consequence, Damage, Finding, OpenError};
 use super::manifest_file::{read_file, read_manifest, remove_if_there, spelled_path};
 use crate::format::{Manifest, Owner};
 
@@ -35,6 +35,26 @@ pub(super) const OWNER_NEW: &str = "OWNER.new";
 /// Why not: [`OpenError::OtherOwner`], [`OpenError::Damaged`]; [`OpenError::Io`].
 pub(super) fn check_named(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
     each_named(disk, dir, manifest, &mut |directory| check(disk, dir, manifest, directory, true))
+}
+
+/// What is wrong with the log directories that the manifest of the database in `dir` names: each damage that [`check_named`] would fail with.
+///
+/// # Errors
+/// The others of [`check_named`].
+pub(super) fn damages_of_named(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+) -> Result<Vec<Damage>, OpenError> {
+    let mut damages = Vec::new();
+    each_named(disk, dir, manifest, &mut |directory| match check(disk, dir, manifest, directory, true) {
+        Err(OpenError::Damaged(damage)) => {
+            damages.push(*damage);
+            Ok(())
+        }
+        checked => checked,
+    })?;
+    Ok(damages)
 }
 
 /// Whether the database in `dir` may log to these directories, which are there, from now on.

@@ -1,4 +1,8 @@
 //! Giving up what damage has made unreachable: only on request, and with a copy of everything as it was.
+//!
+//! Two kinds of damage can be mended. Behind damage of the log nothing counts any more: the next generation begins after what can be
+//! reached. Records that stand in the checkpoint twice are left out of it where they are damaged: the next generation's manifest does not
+//! name that part. Any other damage is left as it is, and named; then nothing else is changed either.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +15,11 @@ use super::copy::{copy_file, free_name, remove_tree};
 use super::database_files::{checkpoint_number, list_log_files};
 use super::directory::{check_is_database, missing_manifest};
 use super::directory_locks::{DirectoryLocks, Share};
-use super::error::{Consequence, Damage, OpenError};
+use super::error::{Consequence, Damage, OpenError, worst_of};
 use super::generation::create_directory;
 use super::given_up::{GivenUp, count_given_up};
-use super::inspect::{Found, GenerationOptions};
+use super::inspect::{Found, GenerationOptions, without_copies};
+use super::known_file::damages_of;
 use super::manifest_file::{MANIFEST, MANIFEST_COPY, read_manifest, remove_if_there, spelled_path};
 use super::ownership::{OWNER, check_named};
 use super::progress::Progress;
@@ -40,26 +45,33 @@ pub struct Repaired {
     pub elsewhere: Vec<(PathBuf, PathBuf)>,
 }
 
-/// Gives up all transactions of the damaged database in `dir` after an epoch, so that it can be opened again. All files are first copied
-/// to `before-repair-<n>` in `dir`; `docs/format.md` says how a repair is undone with them.
+/// Gives up all transactions of the damaged database in `dir` after an epoch, so that it can be opened again; with `None` nothing that was
+/// stored may be given up. A damaged part of the checkpoint of which everything stands in other parts too is left out of it. All files are
+/// first copied to `before-repair-<n>` in `dir`; `docs/format.md` says how a repair is undone with them.
 ///
 /// # Errors
-/// [`OpenError::Refused`] when nothing is damaged, or not even everything up to that epoch is there; it says up to which epoch it is.
+/// [`OpenError::Refused`] when nothing is damaged; when not even everything up to that epoch is there, and it says up to which epoch it is;
+/// and when nothing of the log is lost that could be given up.
 /// [`OpenError::Damaged`] for damage that no repair mends; what is left can be had by [`crate::salvage`].
 /// The other errors as in [`crate::inspect`]. The database is as it was, and the copy is gone, unless the last step failed, the sync of a
 /// manifest that is in place: then it is as it was or repaired, and the copy stays.
-pub fn repair(disk: &Arc<dyn Disk>, dir: &Path, accept_loss_after: Epoch) -> Result<Repaired, OpenError> {
+pub fn repair(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    accept_loss_after: Option<Epoch>,
+) -> Result<Repaired, OpenError> {
     check_is_database(&**disk, dir)?;
     let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::All)?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
     locks.add_named(&**disk, dir, &manifest)?;
     check_named(&**disk, dir, &manifest)?;
-    let found = survey(&**disk, dir, &manifest, Depth::Full)?;
+    let mut found = survey(&**disk, dir, &manifest, Depth::Full)?;
+    let lost_copies = find_lost_copies(&**disk, dir, &manifest, &mut found)?;
     if found.damages.is_empty() {
         return Err(unseen_damage(&**disk, dir)?);
     }
-    let kept_to = accept_loss_after.min(check_request(&found, accept_loss_after)?);
-    let files = found.replay_files(dir, &manifest, kept_to);
+    let kept_to = check_request(&found, accept_loss_after)?;
+    let files = found.replay_files(dir, &without_copies(&manifest, &lost_copies), kept_to);
     replay(&**disk, &files, &Nowhere, 1, &Progress::new())?;
     let given_up = count_given_up(&**disk, &found, kept_to)?;
     let (copy, elsewhere) = copy_all(&**disk, dir, &manifest)?;
@@ -72,7 +84,7 @@ pub fn repair(disk: &Arc<dyn Disk>, dir: &Path, accept_loss_after: Epoch) -> Res
     };
     let generation = manifest.generation;
     let found = Found::new(Arc::clone(disk), dir.to_path_buf(), locks, manifest, found);
-    match found.generation_after(&options, kept_to) {
+    match found.without_copies(lost_copies).generation_after(&options, kept_to) {
         Ok(_) => Ok(repaired),
         Err(error) => {
             remove_unless_needed(&**disk, dir, generation, &repaired.copy);
@@ -107,17 +119,51 @@ fn nothing_is_damaged() -> OpenError {
     OpenError::Refused("nothing is damaged, and nothing was given up".to_owned())
 }
 
-/// The epoch up to which everything is there, if a repair up to `kept_to` makes sense.
-fn check_request(found: &Survey, kept_to: Epoch) -> Result<Epoch, OpenError> {
-    let worst =
-        found.damages.iter().map(|damage| (damage.consequence, damage)).max_by_key(|(worst, _)| *worst);
-    match worst {
-        None => Err(nothing_is_damaged()),
-        Some((Consequence::After(reachable), _)) if kept_to > reachable => Err(OpenError::Refused(format!(
+/// Reads the parts of the checkpoint whose records other parts have too. Returns the numbers of those that are damaged, and adds the damage
+/// that the survey did not come upon.
+fn find_lost_copies(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    found: &mut Survey,
+) -> Result<Vec<u32>, OpenError> {
+    let files = found.replay_files(dir, manifest, found.durable_epoch);
+    let mut lost = Vec::new();
+    for (file, number) in files.iter().filter_map(|file| Some((file, file.copy_number()?))) {
+        let is_known = found.damages.iter().any(|damage| damage.file == file.path);
+        if !is_known {
+            match replay(disk, std::slice::from_ref(file), &Nowhere, 1, &Progress::new()) {
+                Err(OpenError::Damaged(damage)) => {
+                    found.damages.extend(damages_of(disk, dir, manifest, &damage)?);
+                }
+                replayed => {
+                    replayed?;
+                    continue;
+                }
+            }
+        }
+        lost.push(number);
+    }
+    Ok(lost)
+}
+
+/// The epoch up to which a repair keeps everything, if it can be made as it was asked for.
+fn check_request(found: &Survey, accept_loss_after: Option<Epoch>) -> Result<Epoch, OpenError> {
+    let Some(worst) = worst_of(&found.damages) else {
+        return Err(nothing_is_damaged());
+    };
+    let refused = |why| Err(OpenError::Refused(why));
+    match (worst.consequence, accept_loss_after) {
+        (Consequence::Copies, Some(epoch)) if epoch < found.durable_epoch => refused(format!(
+            "nothing of the log is lost, and all up to epoch {} is there: accept no loss",
+            found.durable_epoch
+        )),
+        (Consequence::Copies, _) => Ok(found.durable_epoch),
+        (Consequence::After(reachable), Some(epoch)) if epoch <= reachable => Ok(epoch),
+        (Consequence::After(reachable), _) => refused(format!(
             "transactions after epoch {reachable} are lost already: accept the loss of everything after epoch {reachable}, or after an earlier one"
-        ))),
-        Some((Consequence::After(reachable), _)) => Ok(reachable),
-        Some((_, damage)) => Err(OpenError::Damaged(Box::new(damage.clone()))),
+        )),
+        _ => Err(OpenError::Damaged(Box::new(worst.clone()))),
     }
 }
 

@@ -115,9 +115,12 @@ impl ReplayFile {
         matches!(self.identity.file, FileRole::Checkpoint { .. })
     }
 
-    /// Whether all of its records are in other files too.
-    fn is_copy(&self) -> bool {
-        matches!(self.identity.file, FileRole::Checkpoint { part, .. } if part >= FIRST_COPY)
+    /// The number of the part, if all of its records are in other files too.
+    pub(super) fn copy_number(&self) -> Option<u32> {
+        match self.identity.file {
+            FileRole::Checkpoint { part, .. } if part >= FIRST_COPY => Some(part),
+            _ => None,
+        }
     }
 }
 
@@ -235,7 +238,7 @@ impl<'a> Outcome<'a> {
                 Extent::Part { bytes, .. } => replayed.checkpoint_bytes += bytes,
                 Extent::Bytes(_) | Extent::Seal => replayed.log_bytes += file.bytes,
             }
-            replayed.records += if file.is_copy() { 0 } else { found };
+            replayed.records += if file.copy_number().is_some() { 0 } else { found };
         }
         Ok(replayed)
     }

@@ -15,6 +15,7 @@ mod rows;
 mod write;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,10 +31,10 @@ use super::chain::Depth;
 use super::checkpoint_writer::DEFINITION_TABLES;
 use super::directory::manifest_of;
 use super::directory_locks::{DirectoryLocks, Share};
-use super::error::{Consequence, Damage, OpenError};
+use super::error::{Consequence, Damage, Finding, OpenError};
 use super::given_up::{GivenUp, count_given_up};
-use super::manifest_file::read_copy;
-use super::ownership::check_named;
+use super::manifest_file::{manifest_is_lost, read_copy};
+use super::ownership::{OWNER, damages_of_named};
 use super::progress::Progress;
 use super::replay::replay;
 use super::survey::{Survey, survey};
@@ -63,6 +64,19 @@ pub struct Salvaged {
     pub unreadable: Vec<UnreadableRecords>,
     /// Files of which the system could not read so many bytes. They were taken for zeros.
     pub unread: Vec<(PathBuf, u64)>,
+    /// Files and directories of which the system could read nothing.
+    pub unopened: Vec<Unopened>,
+}
+
+/// A file or directory of which the system can read nothing. A file was taken for an empty one, or for one that is missing, a directory too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unopened {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What was to be done with it: "open", "list", "look for".
+    pub doing: &'static str,
+    /// What the system said.
+    pub error: String,
 }
 
 /// What a salvage could not save.
@@ -70,6 +84,9 @@ pub struct Salvaged {
 pub enum Loss {
     /// Nothing that is known to have been stored.
     Nothing,
+    /// Nothing that is known of. But the copy of the manifest was gone by, which may be older than the manifest was, or nothing says whether a log
+    /// directory is as old as the manifest: what was stored last may be lost without a trace.
+    Uncertain,
     /// Rows, or changes of them.
     Rows,
     /// Definitions of tables or indexes, too ([`DEFINITION_TABLES`]): the rows of a table without a definition cannot be read.
@@ -119,18 +136,20 @@ impl Salvaged {
     /// What could not be saved.
     #[must_use]
     pub fn loss(&self) -> Loss {
-        let is_of_log =
-            |damage: &Damage| !matches!(damage.consequence, Consequence::Copies | Consequence::Checkpoint);
+        let is_of_owner = |damage: &Damage| damage.file.ends_with(OWNER);
+        let is_of_log = |damage: &Damage| !damage.consequence.is_of_checkpoint() && !is_of_owner(damage);
         // Zeros at the end of a log may have been more of it.
-        let is_log = |path: &PathBuf| {
+        let is_log = |path: &Path| {
             path.file_name().and_then(|name| name.to_str()).and_then(LogFileName::parse).is_some()
         };
         let is_short = self.stored_to > self.kept_to
             || self.mixed_to.is_some()
-            || self.unread.iter().any(|(path, _)| is_log(path));
+            || self.unread.iter().any(|(path, _)| is_log(path))
+            || self.unopened.iter().any(|unopened| is_log(&unopened.path));
         let mut lossy = self.tables.iter().filter(|table| table.is_lossy()).peekable();
         if lossy.peek().is_none() && !is_short && !self.damages.iter().any(is_of_log) {
-            return Loss::Nothing;
+            let is_uncertain = self.manifest.is_some() || self.damages.iter().any(is_of_owner);
+            return if is_uncertain { Loss::Uncertain } else { Loss::Nothing };
         }
         match lossy.any(|table| DEFINITION_TABLES.contains(&table.table)) {
             true => Loss::Definitions,
@@ -151,39 +170,61 @@ impl SalvagedTable {
 ///
 /// # Errors
 /// [`OpenError`]; what was made of the new database is gone. [`OpenError::Damaged`] if it cannot be told which files belong to the
-/// database, neither by its manifest nor by the copy of it; [`OpenError::OtherOwner`] if the copy is older than the log;
-/// [`OpenError::Refused`] for a target that is none.
+/// database, neither by its manifest nor by the copy of it, or if a log directory is older than the manifest; [`OpenError::OtherOwner`] if the
+/// log belongs to the database in another directory, or the manifest, or its copy, is older than the log; [`OpenError::Refused`] for a
+/// target that is none.
 pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvaged, OpenError> {
     let damaged = ForgivingDisk::new(disk);
     read_either_manifest(&damaged, dir)?;
-    let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::Part)?;
+    let mut locks = DirectoryLocks::of_database(&damaged, dir, Share::Part)?;
     let (manifest, manifest_damage) = read_either_manifest(&damaged, dir)?;
-    locks.add_named(&**disk, dir, &manifest)?;
-    if manifest_damage.is_some() {
-        check_named(&**disk, dir, &manifest)?;
-    }
-    let found = survey(&damaged, dir, &manifest, Depth::Full)?;
-    if let Some(damage) = found.damages.iter().find(|damage| damage.consequence == Consequence::Everything) {
-        return Err(OpenError::Damaged(Box::new(damage.clone())));
-    }
+    locks.add_named(&damaged, dir, &manifest)?;
+    let owner_damages = check_owners(&damaged, dir, &manifest, manifest_damage.is_none())?;
     let target = Target::claim(&**disk, dir, &manifest, target)?;
-    let source = Source { disk: &damaged, dir, manifest: &manifest, found: &found };
+    let source = Source { disk: &damaged, dir, manifest: &manifest };
     let salvaged = source.salvage_into(disk, &target);
     if salvaged.is_err() {
         // What cannot be removed does no harm.
         let _ = target.give_up(&[write::CHECKPOINT]);
     }
-    salvaged.map(|salvaged| Salvaged { manifest: manifest_damage, ..salvaged })
+    salvaged.map(|mut salvaged| {
+        salvaged.damages.splice(..0, owner_damages);
+        Salvaged { manifest: manifest_damage, ..salvaged }
+    })
+}
+
+/// Checks that the log directories hold the log of this manifest. Returns what keeps that from being known of some of them, which is no
+/// reason to stop if the manifest is the one that was in place: whose a log file is stands in its header too.
+fn check_owners(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    is_in_place: bool,
+) -> Result<Vec<Damage>, OpenError> {
+    let mut damages = damages_of_named(disk, dir, manifest)?;
+    let is_refused = |damage: &Damage| !is_in_place || damage.finding == Finding::OlderDirectory;
+    match damages.iter().position(is_refused) {
+        Some(at) => Err(OpenError::Damaged(Box::new(damages.swap_remove(at)))),
+        None => Ok(damages),
+    }
 }
 
 /// The manifest of the database in `dir`, or the copy of it if it is damaged or missing, and what is wrong with it then.
-fn read_either_manifest(disk: &dyn Disk, dir: &Path) -> Result<(Manifest, Option<Damage>), OpenError> {
+fn read_either_manifest(disk: &ForgivingDisk, dir: &Path) -> Result<(Manifest, Option<Damage>), OpenError> {
     let error = match manifest_of(disk, dir) {
         Ok(manifest) => return Ok((manifest, None)),
+        // Where the directory cannot be listed nothing else shows that there was a manifest.
+        Err(OpenError::NotADatabase { .. }) if read_copy(disk, dir).is_some() => manifest_is_lost(disk, dir),
         Err(error) => error,
     };
     match (error, read_copy(disk, dir)) {
         (OpenError::Damaged(damage), Some(copy)) => Ok((copy, Some(*damage))),
+        (error @ OpenError::NotADatabase { .. }, _) => match disk.unopened().pop() {
+            Some(Unopened { path, doing, error }) => {
+                Err(OpenError::Io { doing, path, error: io::Error::other(error) })
+            }
+            None => Err(error),
+        },
         (error, _) => Err(error),
     }
 }
@@ -193,16 +234,19 @@ struct Source<'s> {
     disk: &'s ForgivingDisk,
     dir: &'s Path,
     manifest: &'s Manifest,
-    found: &'s Survey,
+}
+
+/// What can be read of it.
+struct Read {
+    found: Survey,
+    kept: Kept,
+    unreadable: Vec<UnreadableRecords>,
 }
 
 impl Source<'_> {
     fn salvage_into(&self, disk: &Arc<dyn Disk>, target: &Target<'_>) -> Result<Salvaged, OpenError> {
-        let Source { manifest, found, .. } = *self;
-        let gathering = Gathering::default();
-        let unreadable = self.read_checkpoint(&gathering)?;
-        self.read_log(&gathering)?;
-        let kept = gathering.finish();
+        let manifest = self.manifest;
+        let Read { found, kept, unreadable } = self.read()?;
         let stored_to = found.stored_epoch(manifest);
         let last_epoch = found.largest_epoch.max(stored_to);
         write_database(disk, target, &kept, last_epoch)?;
@@ -213,11 +257,31 @@ impl Source<'_> {
             kept_to: manifest.counted_to(found.reachable_epoch),
             stored_to,
             mixed_to: end.filter(|&end| end > found.reachable_epoch),
-            given_up: count_given_up(self.disk, found, found.reachable_epoch)?,
-            damages: found.damages.clone(),
+            given_up: count_given_up(self.disk, &found, found.reachable_epoch)?,
+            damages: found.damages,
             unreadable,
             unread: self.disk.unread(),
+            unopened: self.disk.unopened(),
         })
+    }
+
+    /// Reads everything. A place in the log that could be read at first, and then not any more, is damage that the survey has not seen: then
+    /// all is done again, without it.
+    fn read(&self) -> Result<Read, OpenError> {
+        loop {
+            let failures = self.disk.count_failures();
+            let found = survey(self.disk, self.dir, self.manifest, Depth::Full)?;
+            let is_fatal = |damage: &&Damage| damage.consequence == Consequence::Everything;
+            if let Some(damage) = found.damages.iter().find(is_fatal) {
+                return Err(OpenError::Damaged(Box::new(damage.clone())));
+            }
+            let gathering = Gathering::default();
+            let unreadable = self.read_checkpoint(&gathering)?;
+            match self.read_log(&found, &gathering) {
+                Err(OpenError::Damaged(_)) if self.disk.count_failures() > failures => {}
+                read => return read.map(|()| Read { found, kept: gathering.finish(), unreadable }),
+            }
+        }
     }
 
     /// Gathers the records of the checkpoint. Returns the places that cannot be read.
@@ -234,8 +298,8 @@ impl Source<'_> {
     }
 
     /// Gathers the changes of the log, as far as it counts.
-    fn read_log(&self, gathering: &Gathering) -> Result<(), OpenError> {
-        let mut log = self.found.replay_files(self.dir, self.manifest, self.found.reachable_epoch);
+    fn read_log(&self, found: &Survey, gathering: &Gathering) -> Result<(), OpenError> {
+        let mut log = found.replay_files(self.dir, self.manifest, found.reachable_epoch);
         log.retain(|file| !file.is_checkpoint());
         replay(self.disk, &log, gathering, 1, &Progress::new()).map(|_| ())
     }

@@ -206,7 +206,11 @@ impl Surveyor<'_> {
         let files = || before.iter().filter(same).map(|earlier| &earlier.file);
         let marks = files().filter_map(|file| file.scan.as_ref()?.mark).map(|(mark, _)| mark);
         let headers = files().filter_map(|file| file.header.as_ref().ok()).map(|header| header.first_epoch);
-        let reach = marks.chain(headers).max().unwrap_or_default();
+        // The generations before had ended when this one began; what is wrong with their files is noted by itself.
+        let ended =
+            self.manifest.earlier.iter().filter(|other| other.name.generation < entry.name.generation);
+        let ended = ended.map(|other| Epoch::new(other.durable_epoch.get() + 1));
+        let reach = marks.chain(headers).chain(ended).max().unwrap_or_default();
         self.earlier_reach = Some(self.earlier_reach.map_or(reach, |least| least.min(reach)));
         self.flaws.push(flaw);
     }

@@ -13,7 +13,7 @@ use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, Finding, OpenError, ReplayError};
 use super::known_file::{check_known, damages_of};
 use super::manifest_file::{read_manifest, spelled_path};
-use super::ownership::check_named;
+use super::ownership::damages_of_named;
 use super::progress::Progress;
 use super::replay::{Replay, ReplayFile, Replayed, replay};
 use super::row_check::RowCheck;
@@ -66,11 +66,7 @@ pub(super) fn verify_locked(
         }
         Err(error) => return Err(error),
     };
-    let mut wrong_owner = None;
-    match check_named(disk, dir, &manifest) {
-        Err(OpenError::Damaged(damage)) => wrong_owner = Some(*damage),
-        checked => checked?,
-    }
+    let wrong_owners = damages_of_named(disk, dir, &manifest)?;
     let found = survey(disk, dir, &manifest, Depth::Full)?;
     let mut verification = Verification {
         disk,
@@ -81,12 +77,12 @@ pub(super) fn verify_locked(
         looked_at: BTreeSet::new(),
         rows: RowCheck::default(),
     };
-    wrong_owner.into_iter().for_each(|damage| verification.report_one(damage));
+    wrong_owners.into_iter().for_each(|damage| verification.report_one(damage));
     verification.report_all(&found.damages)?;
     let files = found.replay_files(dir, &manifest, found.durable_epoch);
     files.iter().try_for_each(|file| verification.replay(file))?;
-    if let Some(damage) = found.damages.first() {
-        verification.check_unreached(damage.consequence)?;
+    if let Some(consequence) = consequence_for_log(&found.damages) {
+        verification.check_unreached(consequence)?;
     }
     verification.check_rows(&files)?;
     let mut verified = verification.verified;
@@ -95,6 +91,12 @@ pub(super) fn verify_locked(
         verified.void = void_epochs(&manifest, found.durable_epoch);
     }
     Ok(verified)
+}
+
+/// What is lost of the log with all these damages together. Those of the checkpoint have nothing to do with it.
+fn consequence_for_log(damages: &[Damage]) -> Option<Consequence> {
+    let consequences = damages.iter().map(|damage| damage.consequence);
+    consequences.filter(|consequence| !consequence.is_of_checkpoint()).max()
 }
 
 /// The epochs between the generations before and the present one, if something of that one counts.

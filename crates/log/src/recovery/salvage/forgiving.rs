@@ -1,34 +1,90 @@
-//! A disk of which sectors cannot be read any more: they read as zeros, which are no part of anything valid.
+//! A disk of which not all can be read any more.
+//!
+//! Sectors that cannot be read are zeros, which are no part of anything valid. A file that cannot be opened is empty; one that cannot be
+//! looked for is not there, and neither is a directory; a directory that cannot be listed holds nothing. All of that is remembered: what
+//! failed once stays as it was taken to be, and is not asked for again, since a damaged disk may take a minute to fail.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ensilo_disk::{Disk, File, Listed, Lock, Place};
+use ensilo_disk::{Disk, File, Listed, Lock, Place, is_unreadable};
+
+use super::Unopened;
 
 /// What fails to be read as a whole is read in pieces of so many bytes, the sectors of most disks.
 const SECTOR_BYTES: u64 = 4096;
 
-/// The bytes that could not be read, by file, counted by sectors.
-type Unread = Arc<Mutex<BTreeMap<PathBuf, BTreeMap<u64, u64>>>>;
+/// What could not be read.
+#[derive(Debug, Default)]
+struct Failures {
+    /// The bytes within each sector, by file.
+    sectors: BTreeMap<PathBuf, BTreeMap<u64, u64>>,
+    /// Files and directories as a whole: what was to be done with them, and what the system said.
+    whole: BTreeMap<(PathBuf, &'static str), String>,
+}
+
+#[derive(Debug, Default)]
+struct SharedFailures(Mutex<Failures>);
+
+impl SharedFailures {
+    fn lock(&self) -> MutexGuard<'_, Failures> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what may fail because the disk is damaged. `None` if it does, or did before.
+    fn forgive<T>(
+        &self,
+        doing: &'static str,
+        path: &Path,
+        read: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<Option<T>> {
+        let whole = (path.to_path_buf(), doing);
+        if self.lock().whole.contains_key(&whole) {
+            return Ok(None);
+        }
+        match read() {
+            Err(error) if is_unreadable(&error) => {
+                self.lock().whole.insert(whole, error.to_string());
+                Ok(None)
+            }
+            read => read.map(Some),
+        }
+    }
+}
 
 /// The disk of a damaged database. Nothing is changed through it.
 #[derive(Debug)]
 pub(super) struct ForgivingDisk {
     disk: Arc<dyn Disk>,
-    unread: Unread,
+    failures: Arc<SharedFailures>,
 }
 
 impl ForgivingDisk {
     pub(super) fn new(disk: &Arc<dyn Disk>) -> ForgivingDisk {
-        ForgivingDisk { disk: Arc::clone(disk), unread: Unread::default() }
+        ForgivingDisk { disk: Arc::clone(disk), failures: Arc::default() }
     }
 
     /// The files of which not all could be read, each with the number of bytes that could not.
     pub(super) fn unread(&self) -> Vec<(PathBuf, u64)> {
-        let unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
-        unread.iter().map(|(path, sectors)| (path.clone(), sectors.values().sum())).collect()
+        let failures = self.failures.lock();
+        failures.sectors.iter().map(|(path, sectors)| (path.clone(), sectors.values().sum())).collect()
+    }
+
+    /// The files and directories of which nothing could be read.
+    pub(super) fn unopened(&self) -> Vec<Unopened> {
+        let failures = self.failures.lock();
+        let unopened = failures.whole.iter();
+        unopened
+            .map(|(&(ref path, doing), error)| Unopened { path: path.clone(), doing, error: error.clone() })
+            .collect()
+    }
+
+    /// How many places could not be read. Another one is in none of the answers before.
+    pub(super) fn count_failures(&self) -> usize {
+        let failures = self.failures.lock();
+        failures.whole.len() + failures.sectors.values().map(BTreeMap::len).sum::<usize>()
     }
 }
 
@@ -42,8 +98,12 @@ impl Disk for ForgivingDisk {
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        let file = self.disk.open_read(path)?;
-        Ok(Box::new(ForgivingFile { file, path: path.to_path_buf(), unread: Arc::clone(&self.unread) }))
+        let opened = || {
+            let file = self.disk.open_read(path)?;
+            file.len_bytes().map(|_| file)
+        };
+        let file = self.failures.forgive("open", path, opened)?;
+        Ok(Box::new(ForgivingFile { file, path: path.to_path_buf(), failures: Arc::clone(&self.failures) }))
     }
 
     fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
@@ -59,7 +119,7 @@ impl Disk for ForgivingDisk {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
-        self.disk.list(dir)
+        self.failures.forgive("list", dir, || self.disk.list(dir)).map(Option::unwrap_or_default)
     }
 
     fn create_dir_all(&self, _: &Path) -> io::Result<()> {
@@ -71,7 +131,7 @@ impl Disk for ForgivingDisk {
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.disk.exists(path)
+        self.failures.forgive("look for", path, || self.disk.exists(path)).map(Option::unwrap_or_default)
     }
 
     fn place(&self, path: &Path) -> io::Result<Place> {
@@ -83,46 +143,63 @@ impl Disk for ForgivingDisk {
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        self.disk.lock_shared(path)
+        // Nobody else can lock what cannot be opened either, and nothing is lost with it.
+        self.disk.lock_shared(path).map_err(|error| match is_unreadable(&error) {
+            true => io::ErrorKind::NotFound.into(),
+            false => error,
+        })
     }
 }
 
 /// A file of it.
 #[derive(Debug)]
 struct ForgivingFile {
-    file: Box<dyn File>,
+    /// `None` if it cannot be opened.
+    file: Option<Box<dyn File>>,
     path: PathBuf,
-    unread: Unread,
+    failures: Arc<SharedFailures>,
 }
 
 impl ForgivingFile {
     /// Reads what lies within one sector, or zeros.
-    fn read_piece(&self, offset: u64, bytes: &mut [u8]) {
-        if self.file.read_at(offset, bytes).is_err() {
+    fn read_piece(&self, file: &dyn File, offset: u64, bytes: &mut [u8]) {
+        if self.has_failed(offset, bytes.len()) || file.read_at(offset, bytes).is_err() {
             bytes.fill(0);
-            let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
-            let sectors = unread.entry(self.path.clone()).or_default();
+            let mut failures = self.failures.lock();
+            let sectors = failures.sectors.entry(self.path.clone()).or_default();
             let count = sectors.entry(offset / SECTOR_BYTES).or_default();
             *count = (*count).max(bytes.len() as u64);
         }
+    }
+
+    /// Whether any of these bytes lies in a sector that could not be read before.
+    fn has_failed(&self, offset: u64, len: usize) -> bool {
+        let sectors = offset / SECTOR_BYTES..(offset + len as u64).div_ceil(SECTOR_BYTES);
+        let failures = self.failures.lock();
+        failures.sectors.get(&self.path).is_some_and(|failed| failed.range(sectors).next().is_some())
     }
 }
 
 impl File for ForgivingFile {
     fn len_bytes(&self) -> io::Result<u64> {
-        self.file.len_bytes()
+        self.file.as_ref().map_or(Ok(0), |file| file.len_bytes())
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        match self.file.read_at(offset, bytes) {
-            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {}
-            read => return read,
+        let Some(file) = &self.file else {
+            return if bytes.is_empty() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+        };
+        if !self.has_failed(offset, bytes.len()) {
+            match file.read_at(offset, bytes) {
+                Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {}
+                read => return read,
+            }
         }
         let (mut at, mut rest) = (offset, bytes);
         while !rest.is_empty() {
             let left = usize::try_from(SECTOR_BYTES - at % SECTOR_BYTES).unwrap_or(usize::MAX);
             let (piece, behind) = rest.split_at_mut(left.min(rest.len()));
-            self.read_piece(at, piece);
+            self.read_piece(&**file, at, piece);
             at += piece.len() as u64;
             rest = behind;
         }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ensilo_disk::{Disk, File, Listed, Lock, Place};
 use ensilo_test_disk::SimulatedDisk;
@@ -11,23 +12,52 @@ use super::salvage::{PART, TARGET, blocks, saved_rows, sixty_rows};
 use super::writer::{DIR, recover};
 use crate::recovery::{Loss, OpenError, Salvaged, salvage};
 
-/// A disk on which one sector of one file cannot be read.
+/// A disk of which some places cannot be read.
+#[derive(Debug)]
+struct BadDisk {
+    disk: Arc<SimulatedDisk>,
+    sector: Option<Arc<BadSector>>,
+    /// Operations on a path that fail.
+    operations: Vec<(PathBuf, Operation)>,
+}
+
+/// A sector of a file.
 #[derive(Debug)]
 struct BadSector {
-    disk: Arc<SimulatedDisk>,
     path: PathBuf,
     sector: u64,
+    /// So many reads are right before it goes bad.
+    good_reads: u64,
+    reads: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Open,
+    LookFor,
+    List,
+    Lock,
 }
 
 #[derive(Debug)]
 struct FileWithBadSector {
     file: Box<dyn File>,
-    sector: u64,
+    sector: Arc<BadSector>,
 }
 
 const SECTOR_BYTES: u64 = 4096;
 
-impl Disk for BadSector {
+/// What a system says of a disk that cannot be read.
+const EIO: i32 = 5;
+
+impl BadDisk {
+    fn check(&self, path: &Path, operation: Operation) -> io::Result<()> {
+        let is_bad = self.operations.iter().any(|(bad, fails)| bad == path && *fails == operation);
+        if is_bad { Err(io::Error::from_raw_os_error(EIO)) } else { Ok(()) }
+    }
+}
+
+impl Disk for BadDisk {
     fn create(&self, path: &Path, preallocate_bytes: u64) -> io::Result<Box<dyn File>> {
         self.disk.create(path, preallocate_bytes)
     }
@@ -37,11 +67,14 @@ impl Disk for BadSector {
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        self.check(path, Operation::Open)?;
         let file = self.disk.open_read(path)?;
-        if path != self.path {
-            return Ok(file);
+        match &self.sector {
+            Some(sector) if sector.path == path => {
+                Ok(Box::new(FileWithBadSector { file, sector: Arc::clone(sector) }))
+            }
+            _ => Ok(file),
         }
-        Ok(Box::new(FileWithBadSector { file, sector: self.sector }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -57,6 +90,7 @@ impl Disk for BadSector {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
+        self.check(dir, Operation::List)?;
         self.disk.list(dir)
     }
 
@@ -69,6 +103,7 @@ impl Disk for BadSector {
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.check(path, Operation::LookFor)?;
         self.disk.exists(path)
     }
 
@@ -81,6 +116,7 @@ impl Disk for BadSector {
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        self.check(path, Operation::Lock)?;
         self.disk.lock_shared(path)
     }
 }
@@ -91,8 +127,10 @@ impl File for FileWithBadSector {
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let bad = self.sector * SECTOR_BYTES..(self.sector + 1) * SECTOR_BYTES;
-        if offset < bad.end && offset + bytes.len() as u64 > bad.start {
+        let BadSector { sector, good_reads, reads, .. } = &*self.sector;
+        let bad = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
+        let is_hit = offset < bad.end && offset + bytes.len() as u64 > bad.start;
+        if is_hit && reads.fetch_add(1, Ordering::Relaxed) >= *good_reads {
             return Err(io::Error::other("a bad sector"));
         }
         self.file.read_at(offset, bytes)
@@ -116,8 +154,31 @@ impl File for FileWithBadSector {
 }
 
 fn save_with_bad_sector(disk: &Arc<SimulatedDisk>, path: &Path, sector: u64) -> Result<Salvaged, OpenError> {
-    let bad: Arc<dyn Disk> = Arc::new(BadSector { disk: Arc::clone(disk), path: path.to_path_buf(), sector });
-    salvage(&bad, Path::new(DIR), Path::new(TARGET))
+    save_with_sector_going_bad(disk, path, sector, 0)
+}
+
+/// Fails if a sector that could not be read is asked for again, as a whole and by itself.
+fn save_with_sector_going_bad(
+    disk: &Arc<SimulatedDisk>,
+    path: &Path,
+    sector: u64,
+    good_reads: u64,
+) -> Result<Salvaged, OpenError> {
+    let sector =
+        Arc::new(BadSector { path: path.to_path_buf(), sector, good_reads, reads: AtomicU64::new(0) });
+    let bad = BadDisk { disk: Arc::clone(disk), sector: Some(Arc::clone(&sector)), operations: Vec::new() };
+    let saved = salvage(&(Arc::new(bad) as Arc<dyn Disk>), Path::new(DIR), Path::new(TARGET));
+    let reads = sector.reads.load(Ordering::Relaxed);
+    assert!(reads <= good_reads + 2, "{reads} reads, {good_reads} of them good");
+    saved
+}
+
+fn save_without(
+    disk: &Arc<SimulatedDisk>,
+    operations: &[(PathBuf, Operation)],
+) -> Result<Salvaged, OpenError> {
+    let bad = BadDisk { disk: Arc::clone(disk), sector: None, operations: operations.to_vec() };
+    salvage(&(Arc::new(bad) as Arc<dyn Disk>), Path::new(DIR), Path::new(TARGET))
 }
 
 #[test]
@@ -150,7 +211,7 @@ fn a_bad_sector_of_the_manifest_costs_nothing_and_one_of_the_log_is_told() {
     let (sound, rows) = sixty_rows();
     let disk = Arc::new(sound.fork());
     let salvaged = save_with_bad_sector(&disk, &Path::new(DIR).join("MANIFEST"), 0).unwrap();
-    assert_eq!(salvaged.loss(), Loss::Nothing);
+    assert_eq!(salvaged.loss(), Loss::Uncertain);
     assert!(salvaged.manifest.is_some());
     assert_eq!(saved_rows(&disk), rows);
     let log = Path::new(DIR).join("log/log-1-0-1.open");
@@ -163,4 +224,70 @@ fn a_bad_sector_of_the_manifest_costs_nothing_and_one_of_the_log_is_told() {
     }
     // The database itself is as it was.
     assert_eq!(recover(&sound, 1).unwrap().0, rows);
+}
+
+#[test]
+fn a_sector_that_goes_bad_between_two_reads_is_as_lost_as_one_that_was_bad() {
+    let (sound, rows) = sixty_rows();
+    let log = Path::new(DIR).join("log/log-1-0-1.open");
+    let sectors = sound.contents(&log).unwrap().iter().rposition(|&byte| byte != 0).unwrap() as u64;
+    let mut lossy = 0;
+    for sector in (0..=sectors / SECTOR_BYTES).step_by(7) {
+        for good_reads in 0.. {
+            let disk = Arc::new(sound.fork());
+            let salvaged = save_with_sector_going_bad(&disk, &log, sector, good_reads).unwrap();
+            let (saved, what) = (saved_rows(&disk), format!("sector {sector} after {good_reads} reads"));
+            if salvaged.unread.is_empty() {
+                assert!(salvaged.loss() == Loss::Nothing && saved == rows, "{what}");
+                break;
+            }
+            assert!(salvaged.loss() == Loss::Rows && saved.len() > 50, "{what}");
+            lossy += u64::from(saved != rows);
+        }
+    }
+    assert!(lossy > 0);
+}
+
+#[test]
+fn what_cannot_be_opened_costs_what_is_in_it_and_is_told() {
+    let (sound, rows) = sixty_rows();
+    let files = sound.files().into_iter().map(|(path, _)| path);
+    let directories = ["db", "db/log", "db/checkpoint-1"].map(PathBuf::from);
+    let mut told = 0;
+    for path in files.filter(|path| path.starts_with(DIR)).chain(directories) {
+        for operation in [Operation::Open, Operation::LookFor, Operation::List, Operation::Lock] {
+            let disk = Arc::new(sound.fork());
+            let what = format!("{operation:?} {}", path.display());
+            let salvaged = save_without(&disk, &[(path.clone(), operation)]);
+            let salvaged = salvaged.unwrap_or_else(|error| panic!("{what}: {error}"));
+            let saved = saved_rows(&disk);
+            let is_whole = matches!(salvaged.loss(), Loss::Nothing | Loss::Uncertain);
+            assert_eq!(is_whole, saved == rows, "{what}");
+            let is_checkpoint = path == Path::new(PART);
+            assert!(saved.len() > 50 || is_checkpoint, "{what}");
+            match &salvaged.unopened[..] {
+                [] => assert!(salvaged.loss() == Loss::Nothing && salvaged.damages.is_empty(), "{what}"),
+                [unopened] => assert!(unopened.path == path, "{what}"),
+                more => panic!("{what}: {more:?}"),
+            }
+            told += salvaged.unopened.len();
+        }
+    }
+    assert!(told > 8, "{told}");
+}
+
+#[test]
+fn the_copy_of_the_manifest_is_found_where_the_directory_cannot_be_listed() {
+    let (sound, rows) = sixty_rows();
+    let (dir, manifest) = (PathBuf::from(DIR), Path::new(DIR).join("MANIFEST"));
+    let bad = [(dir, Operation::List), (manifest.clone(), Operation::LookFor)];
+    let disk = Arc::new(sound.fork());
+    let salvaged = save_without(&disk, &bad).unwrap();
+    assert_eq!((salvaged.loss(), salvaged.unopened.len()), (Loss::Uncertain, 2));
+    assert_eq!(salvaged.manifest.unwrap().file, manifest);
+    assert!(saved_rows(&disk) == rows);
+    // Without the copy it is not called a directory of something else.
+    sound.remove(&Path::new(DIR).join("MANIFEST.copy")).unwrap();
+    let error = save_without(&sound, &bad).unwrap_err();
+    assert!(matches!(error, OpenError::Io { .. }), "{error}");
 }

@@ -184,7 +184,7 @@ fn a_cut_of_a_file_that_was_made_longer_is_found() {
         assert_eq!((&damage.file, damage.offset), (&path, Some(at)));
         // What is left of it can be had.
         let Consequence::After(kept) = damage.consequence else { panic!("{error}") };
-        repair(&(Arc::clone(&cut) as Arc<dyn Disk>), Path::new(DIR), kept).unwrap();
+        repair(&(Arc::clone(&cut) as Arc<dyn Disk>), Path::new(DIR), Some(kept)).unwrap();
         assert!(recover(&cut, 1).unwrap().1.unwrap() >= kept);
     }
 }

@@ -2,6 +2,7 @@
 
 mod bad_sectors;
 mod checkpoint_failures;
+mod consequences;
 mod damage;
 mod fuzzing;
 mod history;

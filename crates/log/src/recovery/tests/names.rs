@@ -117,7 +117,7 @@ fn opening_verify_and_repair_see_a_name_that_says_another_epoch() {
         // A repair has nothing to give up.
         let Consequence::After(reachable) = damage.consequence else { panic!("{error}") };
         let as_disk: Arc<dyn Disk> = Arc::clone(&disk) as _;
-        let repaired = repair(&as_disk, Path::new(DIR), reachable).unwrap();
+        let repaired = repair(&as_disk, Path::new(DIR), Some(reachable)).unwrap();
         assert_eq!(repaired.stored_to, repaired.kept_to);
         assert_eq!(open_twice(disk.kill()).unwrap(), (rows.clone(), rows));
     }

@@ -11,8 +11,8 @@ use super::model::{AnyOrder, OneWrite, Op, Rows, Transaction};
 use super::writer::{FILE_BYTES, TestLog};
 use crate::format::{DatabaseId, OpeningId, Owner};
 use crate::recovery::{
-    CheckpointWriterOptions, Finding, FinishedCheckpoint, GenerationOptions, OpenError, Progress, backup,
-    inspect, verify,
+    CheckpointWriterOptions, Finding, FinishedCheckpoint, GenerationOptions, Loss, OpenError, Progress,
+    backup, inspect, salvage, verify,
 };
 
 fn as_disk(disk: &Arc<SimulatedDisk>) -> Arc<dyn Disk> {
@@ -165,6 +165,54 @@ fn an_older_log_directory_is_refused() {
     let error = open(&disk, "/db", &["/out"]).map(|_| ()).unwrap_err();
     let damage = error.damage().unwrap();
     assert_eq!((&damage.file, &damage.finding), (&"/out/OWNER".into(), &Finding::OlderDirectory), "{error}");
+}
+
+/// Fails unless a salvage of the database in `dir` ends as an opening does, and leaves nothing.
+fn is_not_salvaged(disk: &Arc<SimulatedDisk>, dir: &str) -> OpenError {
+    let refused = inspect(&as_disk(disk), Path::new(dir)).unwrap_err();
+    let error = salvage(&as_disk(disk), Path::new(dir), Path::new("/saved")).unwrap_err();
+    assert_eq!(error.to_string(), refused.to_string());
+    assert!(!disk.exists(Path::new("/saved")).unwrap());
+    error
+}
+
+#[test]
+fn a_log_that_is_not_that_of_the_database_is_not_salvaged_either() {
+    let disk = sample();
+    put(&disk, "/copy", &tree(&disk, "/db"));
+    let error = is_not_salvaged(&disk, "/copy");
+    assert!(is_refused_for(&error, "/out/OWNER", "/db") && error.to_string().contains("open that one"));
+    let before = tree(&disk, "/out");
+    for key in 2..4 {
+        store_and_close(open(&disk, "/db", &["/out"]).unwrap().0, key);
+    }
+    put(&disk, "/out", &before);
+    let error = is_not_salvaged(&disk, "/db");
+    let damage = error.damage().unwrap();
+    assert_eq!(damage.finding, Finding::OlderDirectory);
+    assert!(error.to_string().contains("put the directory back that belongs to the manifest"), "{error}");
+}
+
+#[test]
+fn a_salvage_goes_on_where_nothing_says_whose_a_log_directory_is() {
+    let disk = sample();
+    let sound = disk.fork();
+    disk.flip(Path::new("/out/OWNER"), 300).unwrap();
+    let salvaged = salvage(&as_disk(&disk), Path::new("/db"), Path::new("/saved")).unwrap();
+    let [damage] = &salvaged.damages[..] else { panic!("{:?}", salvaged.damages) };
+    assert_eq!(damage.file, Path::new("/out/OWNER"));
+    assert_eq!(salvaged.loss(), Loss::Uncertain);
+    assert_eq!(keys(&open(&disk, "/saved", &["/saved/log"]).unwrap().1), [1]);
+    // Of the copy of a manifest which is lost too nobody knows whether it fits the log then.
+    let disk = Arc::new(sound);
+    disk.flip(Path::new("/db/MANIFEST"), 300).unwrap();
+    assert_eq!(
+        salvage(&as_disk(&disk), Path::new("/db"), Path::new("/saved")).unwrap().loss(),
+        Loss::Uncertain
+    );
+    disk.flip(Path::new("/out/OWNER"), 300).unwrap();
+    let error = salvage(&as_disk(&disk), Path::new("/db"), Path::new("/more")).unwrap_err();
+    assert_eq!(error.damage().unwrap().file, Path::new("/out/OWNER"));
 }
 
 #[test]

@@ -9,12 +9,13 @@ use ensilo_epoch::Epoch;
 use ensilo_test_disk::{Faults, SimulatedDisk};
 
 use super::history::Run;
-use super::writer::{DIR, TestLog, find, recover};
+use super::model::{OneWrite, Op, Rows, Transaction};
+use super::writer::{DIR, TestLog, find, recover, words};
 use crate::format::{Manifest, epoch_of};
 use crate::recovery::copy::copy_file;
 use crate::recovery::{
-    Consequence, Dumped, Finding, GenerationOptions, GivenUp, OpenError, Repaired, dump, inspect, repair,
-    verify,
+    CheckpointWriterOptions, Consequence, DEFINITION_TABLES, Dumped, Finding, FinishedCheckpoint,
+    GenerationOptions, GivenUp, OpenError, Repaired, dump, inspect, repair, verify,
 };
 
 /// A logger with sealed files that was killed, what was stored, and an epoch that no other on disk comes after.
@@ -54,7 +55,7 @@ fn contents(disk: &SimulatedDisk) -> BTreeMap<PathBuf, Vec<u8>> {
 fn repair_as_told(disk: &Arc<SimulatedDisk>) -> Option<Repaired> {
     let error = recover(disk, 1).err()?;
     let Consequence::After(kept) = error.damage().unwrap().consequence else { panic!("{error}") };
-    Some(repair(&as_disk(disk), Path::new(DIR), kept).unwrap())
+    Some(repair(&as_disk(disk), Path::new(DIR), Some(kept)).unwrap())
 }
 
 #[test]
@@ -166,7 +167,7 @@ fn a_repair_that_fails_leaves_no_copy() {
         let disk = Arc::new(damaged.fork());
         let before = contents(&disk);
         disk.set_faults(fault.clone());
-        if repair(&as_disk(&disk), Path::new(DIR), kept).is_ok() {
+        if repair(&as_disk(&disk), Path::new(DIR), Some(kept)).is_ok() {
             continue;
         }
         failures += 1;
@@ -178,7 +179,7 @@ fn a_repair_that_fails_leaves_no_copy() {
             assert_eq!(copies.count(), 0, "{fault:?}");
             assert!(!disk.exists(Path::new("db/before-repair-1")).unwrap(), "{fault:?}");
             assert!(before.iter().all(|(path, bytes)| after.get(path) == Some(bytes)), "{fault:?}");
-            let repaired = repair(&as_disk(&disk), Path::new(DIR), kept).unwrap();
+            let repaired = repair(&as_disk(&disk), Path::new(DIR), Some(kept)).unwrap();
             assert_eq!(repaired.copy, Path::new("db/before-repair-1"));
         } else {
             assert_eq!(copies.count(), before.len(), "{fault:?}");
@@ -251,7 +252,7 @@ fn log_that_a_checkpoint_needs_is_named_as_such() {
         text.contains(&format!("changes up to epoch {end}")) && !text.contains("did not change"),
         "{text}"
     );
-    assert!(repair(&as_disk(&disk), Path::new(DIR), end).is_err());
+    assert!(repair(&as_disk(&disk), Path::new(DIR), Some(end)).is_err());
 }
 
 #[test]
@@ -263,4 +264,114 @@ fn a_missing_log_file_is_reported_under_both_its_names() {
     let missing = Path::new("db/log/log-1-0-2{.open,-e*.log}");
     assert!(!damages.is_empty() && damages.iter().all(|damage| damage.file == missing), "{damages:?}");
     assert!(inspect(&as_disk(&Arc::new(disk)), Path::new(DIR)).is_err());
+}
+
+/// A database whose checkpoint has its rows twice, with log after it in two files.
+fn with_copies() -> (Arc<SimulatedDisk>, Rows) {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut log = TestLog::open(&disk, 1);
+    let tables = DEFINITION_TABLES;
+    let put = |epoch: Epoch, sequence: u64, table: u32, key: u8| Transaction {
+        tid: epoch.get() << 24 | sequence << 3,
+        writes: vec![OneWrite { table, key: vec![key], op: Op::Put(vec![key; 40]) }],
+    };
+    let first = log.first_epoch;
+    let next = |epoch: Epoch| Epoch::new(epoch.get() + 1);
+    let written = [put(first, 1, tables[0], 1), put(first, 2, tables[1], 2)];
+    log.round(&[written.to_vec()], next(first));
+    let place = log.files.begin_checkpoint(next(first)).unwrap();
+    let options = CheckpointWriterOptions::default();
+    let (mut writer, mut copies) =
+        (place.writer(0, options).unwrap(), place.writer_of_copies(options).unwrap());
+    for (transaction, (table, key)) in written.iter().zip([(tables[0], 1), (tables[1], 2)]) {
+        let row = words(&[key; 40]);
+        writer.record(table, &[key], transaction.tid, 40, row.iter().copied()).unwrap();
+        copies.record(table, &[key], transaction.tid, 40, row.iter().copied()).unwrap();
+    }
+    let written = vec![writer.finish().unwrap(), copies.finish().unwrap()];
+    let end_epoch = log.durable_epoch;
+    log.files.install_checkpoint(FinishedCheckpoint { place, end_epoch, written }, end_epoch).unwrap();
+    for key in 3..7 {
+        let epoch = next(log.durable_epoch);
+        log.round(&[vec![put(epoch, 1, 5, key)]], next(epoch));
+        if key == 4 {
+            log.rotate(0, next(epoch));
+        }
+    }
+    drop(log);
+    let rows = recover(&disk, 1).unwrap().0;
+    assert_eq!(rows.len(), 6);
+    (disk, rows)
+}
+
+#[test]
+fn copies_of_records_that_are_damaged_are_left_out_and_nothing_is_lost() {
+    let (sound, rows) = with_copies();
+    let copies = Path::new("db/checkpoint-1/copies.ckpt");
+    let repaired = |disk: &Arc<SimulatedDisk>, accept| repair(&as_disk(disk), Path::new(DIR), accept);
+    // A block, the header, the length, all of it.
+    let damages: [fn(&SimulatedDisk, &Path); 4] = [
+        |disk, copies| disk.flip(copies, (4096 + 70) * 8).unwrap(),
+        |disk, copies| disk.flip(copies, 100).unwrap(),
+        |disk, copies| disk.truncate(copies, 4096).unwrap(),
+        |disk, copies| disk.delete(copies).unwrap(),
+    ];
+    for (number, damage) in damages.into_iter().enumerate() {
+        let disk = Arc::new(sound.fork());
+        damage(&disk, copies);
+        let error = recover(&disk, 1).unwrap_err();
+        assert_eq!(error.damage().unwrap().consequence, Consequence::Copies, "{number}");
+        assert!(error.to_string().contains("by ensilo repair"), "{error}");
+        let refused = repaired(&disk, Some(Epoch::new(1))).unwrap_err();
+        assert!(refused.to_string().contains("nothing of the log is lost"), "{refused}");
+        let done = repaired(&disk, None).unwrap();
+        assert!(done.damages.iter().all(|damage| damage.file == copies), "{:?}", done.damages);
+        assert!(!done.damages.is_empty() && done.given_up == GivenUp::default());
+        let parts = find(&disk).unwrap().checkpoint().unwrap().parts.clone();
+        assert_eq!(parts.len(), 1, "{parts:?}");
+        assert_eq!(recover(&disk, 1).unwrap().0, rows);
+        let refused = repaired(&disk, None).unwrap_err();
+        assert!(refused.to_string().contains("nothing is damaged"), "{refused}");
+        // The next checkpoint has copies again, and what is left of this one goes.
+        drop(TestLog::open(&disk, 1));
+        assert_eq!(recover(&disk, 1).unwrap().0, rows);
+    }
+}
+
+#[test]
+fn a_repair_mends_the_log_where_copies_of_records_are_damaged_too() {
+    let (disk, rows) = with_copies();
+    let copies = Path::new("db/checkpoint-1/copies.ckpt");
+    disk.flip(copies, (4096 + 70) * 8).unwrap();
+    let sealed = log_files(&disk).into_iter().find(|path| path.extension().unwrap() == "log").unwrap();
+    let len = disk.contents(&sealed).unwrap().len() as u64;
+    // Its end: all that was logged later is lost.
+    disk.flip(&sealed, (len - 30) * 8).unwrap();
+    let mut worst = Consequence::Copies;
+    verify(&*disk, Path::new(DIR), &mut |damage| worst = worst.max(damage.consequence)).unwrap();
+    let Consequence::After(kept) = worst else { panic!("{worst:?}") };
+    let before = contents(&disk);
+    // An opening names the worst that it has seen, not the first.
+    let seen = Arc::new(disk.fork());
+    seen.truncate(copies, 4096).unwrap();
+    seen.truncate(&sealed, len - 1).unwrap();
+    let error = recover(&seen, 1).unwrap_err();
+    assert!(error.damage().is_some_and(|damage| damage.consequence == worst), "{error}");
+    let refused = repair(&as_disk(&disk), Path::new(DIR), None).unwrap_err();
+    assert!(refused.to_string().contains(&format!("after epoch {kept} are lost")), "{refused}");
+    let without_part = Arc::new(disk.fork());
+    let repaired = repair(&as_disk(&disk), Path::new(DIR), Some(kept)).unwrap();
+    let damaged: BTreeSet<&Path> = repaired.damages.iter().map(|damage| &*damage.file).collect();
+    assert_eq!(damaged, BTreeSet::from([copies, &*sealed]));
+    let left = recover(&disk, 1).unwrap().0;
+    assert!(left.len() > 2 && left.len() < rows.len(), "{}", left.len());
+    assert!(left.iter().all(|(key, row)| rows.get(key) == Some(row)));
+    // Where the first place is damaged too, a repair mends nothing.
+    without_part.flip(Path::new("db/checkpoint-1/part-0.ckpt"), (4096 + 70) * 8).unwrap();
+    let refused = repair(&as_disk(&without_part), Path::new(DIR), Some(kept)).unwrap_err();
+    assert_eq!(refused.damage().unwrap().consequence, Consequence::Checkpoint, "{refused}");
+    let changed = |(path, bytes): (&PathBuf, &Vec<u8>)| {
+        before.get(path) != Some(bytes) && !path.ends_with("part-0.ckpt")
+    };
+    assert!(!contents(&without_part).iter().any(changed));
 }

@@ -120,7 +120,7 @@ fn a_damaged_block_of_a_checkpoint_costs_its_rows_alone() {
     let refused = recover(&disk, 1).unwrap_err();
     let damage = refused.damage().unwrap();
     assert_eq!((damage.offset, damage.consequence), (Some(offset), Consequence::Checkpoint));
-    let repaired = repair(&as_disk(&disk), Path::new(DIR), Epoch::new(1)).unwrap_err();
+    let repaired = repair(&as_disk(&disk), Path::new(DIR), Some(Epoch::new(1))).unwrap_err();
     assert_eq!(repaired.damage(), Some(damage));
     assert!(repaired.to_string().contains("ensilo salvage"), "{repaired}");
     let salvaged = save(&disk).unwrap();
@@ -217,11 +217,11 @@ fn a_log_file_that_is_lost_takes_nothing_of_earlier_openings_with_it() {
         let disk = Arc::new(sound.fork());
         disk.remove(&path).unwrap();
         save(&disk).unwrap();
-        assert_eq!(saved_rows(&disk), rows, "without {}", path.display());
+        assert!(saved_rows(&disk) == rows, "without {}", path.display());
         let disk = Arc::new(sound.fork());
         disk.open(&path).unwrap().write_at(0, &[0xff; 64]).unwrap();
         save(&disk).unwrap();
-        assert_eq!(saved_rows(&disk), rows, "with another header of {}", path.display());
+        assert!(saved_rows(&disk) == rows, "with another header of {}", path.display());
     }
 }
 
@@ -324,7 +324,7 @@ fn is_saved_by_copy(disk: &SimulatedDisk, expected: &Rows, what: &str) -> bool {
     disks.all(|disk| {
         let disk = Arc::new(disk);
         disk.flip(&Path::new(DIR).join("MANIFEST"), 300).unwrap();
-        let is_whole = save(&disk).is_ok_and(|salvaged| salvaged.loss() == Loss::Nothing);
+        let is_whole = save(&disk).is_ok_and(|salvaged| salvaged.loss() == Loss::Uncertain);
         if is_whole {
             assert_eq!(saved_rows(&disk), *expected, "{what}");
         }
@@ -359,8 +359,8 @@ fn after_a_checkpoint_that_fails_the_copy_of_the_manifest_is_right_or_known_to_b
         let expected = rows_up_to(&run.history, run.log.durable_epoch);
         assert!(is_saved_by_copy(&disk, &expected, &what), "{what}");
     }
-    // But where the copy itself could not be written.
-    assert!(all > 20 && whole + 5 >= all, "{whole} of {all}");
+    // But where the copy itself could not be removed, created, written, synced, or its name synced.
+    assert_eq!((whole, all > 20), (all - 5, true));
 }
 
 #[test]
@@ -390,7 +390,8 @@ fn after_an_opening_that_fails_the_copy_of_the_manifest_is_right_or_known_to_be_
         let _ = open(&disk);
         assert!(is_saved_by_copy(&disk, &expected, &what), "{what}");
     }
-    assert!(all > 20 && whole * 2 > all, "{whole} of {all}");
+    // As after a checkpoint: but where the copy of the new manifest could not be put in the place of the one before.
+    assert_eq!((whole, all > 20), (all - 5, true));
 }
 
 #[test]
@@ -424,7 +425,7 @@ fn changes_of_rows_that_are_nowhere_are_found_by_verify_and_not_repaired() {
     let [damage] = &damages[..] else { panic!("{damages:?}") };
     assert_eq!(damage.finding, Finding::WithoutRow { table: TABLE, rows: 3 });
     assert!(damage.to_string().contains("ensilo salvage"), "{damage}");
-    let refused = repair(&as_disk(&disk), Path::new(DIR), Epoch::new(first));
+    let refused = repair(&as_disk(&disk), Path::new(DIR), Some(Epoch::new(first)));
     assert!(matches!(&refused, Err(OpenError::Damaged(found)) if **found == *damage), "{refused:?}");
     let salvaged = salvage(&as_disk(&disk), Path::new(DIR), Path::new(TARGET)).unwrap();
     assert!(salvaged.tables[0].incomplete_rows > 0, "{salvaged:?}");

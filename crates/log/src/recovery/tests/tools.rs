@@ -309,7 +309,7 @@ fn verify_needs_a_database() {
     let disk = Arc::new(disk);
     for refused in [
         verified(&*disk).0.map(drop),
-        repair(&as_disk(&disk), Path::new(DIR), Epoch::new(1)).map(drop),
+        repair(&as_disk(&disk), Path::new(DIR), Some(Epoch::new(1))).map(drop),
         backup(&as_disk(&disk), Path::new(DIR), Path::new("copy")).map(drop),
     ] {
         assert!(matches!(refused, Err(OpenError::NotADatabase { holds: None, .. })), "{refused:?}");
@@ -377,14 +377,14 @@ fn repair_gives_up_what_it_says_and_nothing_else() {
             let Err(OpenError::Damaged(damage)) = recover(&disk, 1) else { continue };
             let before = contents(&disk);
             let Consequence::After(kept) = damage.consequence else {
-                repair(&as_disk(&disk), Path::new(DIR), checkpoint_end).unwrap_err();
+                repair(&as_disk(&disk), Path::new(DIR), Some(checkpoint_end)).unwrap_err();
                 assert_eq!(contents(&disk), before, "{what}");
                 continue;
             };
-            let refused = repair(&as_disk(&disk), Path::new(DIR), Epoch::new(kept.get() + 1));
+            let refused = repair(&as_disk(&disk), Path::new(DIR), Some(Epoch::new(kept.get() + 1)));
             assert!(matches!(refused, Err(OpenError::Refused(_))), "{what}: {refused:?}");
             assert_eq!(contents(&disk), before, "{what}");
-            let repaired = repair(&as_disk(&disk), Path::new(DIR), kept).unwrap();
+            let repaired = repair(&as_disk(&disk), Path::new(DIR), Some(kept)).unwrap();
             assert_eq!((repaired.kept_to, repaired.stored_to), (kept, stored), "{what}");
             assert_eq!(repaired.copy, Path::new(DIR).join("before-repair-1"));
             let copied: usize =
@@ -395,7 +395,10 @@ fn repair_gives_up_what_it_says_and_nothing_else() {
             // It stays so after a power failure, and there is nothing more to repair.
             let disk = Arc::new(disk.crash(byte));
             assert_eq!(recover(&disk, 1).unwrap().0, rows, "{what}");
-            assert!(matches!(repair(&as_disk(&disk), Path::new(DIR), kept), Err(OpenError::Refused(_))));
+            assert!(matches!(
+                repair(&as_disk(&disk), Path::new(DIR), Some(kept)),
+                Err(OpenError::Refused(_))
+            ));
             repaired_some.insert(path.clone());
         }
     }
@@ -415,7 +418,7 @@ fn repair_gets_over_a_missing_file_and_a_missing_directory() {
         disk.delete(&path).unwrap();
         let Err(error) = recover(&disk, 1) else { panic!("{} is missing", path.display()) };
         let Consequence::After(kept) = error.damage().unwrap().consequence else { continue };
-        repair(&as_disk(&disk), Path::new(DIR), kept).unwrap();
+        repair(&as_disk(&disk), Path::new(DIR), Some(kept)).unwrap();
         assert_eq!(recover(&disk, 1).unwrap().0, rows_up_to(&history, kept), "{}", path.display());
     }
 }
