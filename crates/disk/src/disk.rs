@@ -270,3 +270,17 @@ impl Listed {
         Listed { name, len_bytes: 0, is_dir: true }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_damaged_disk_is_called_unreadable() {
+        assert!(is_unreadable(&Errno::IO.into()));
+        for other in [Errno::NOENT, Errno::ACCESS, Errno::MFILE, Errno::NOMEM, Errno::NOSPC] {
+            assert!(!is_unreadable(&other.into()), "{other}");
+        }
+        assert!(!is_unreadable(&io::Error::other("not of the system")));
+    }
+}

@@ -229,6 +229,23 @@ fn a_damaged_owner_is_reported_and_may_be_removed() {
 }
 
 #[test]
+fn damaged_owners_of_several_directories_are_all_reported_and_hide_no_other_holder() {
+    let disk = Arc::new(SimulatedDisk::new());
+    store_and_close(open(&disk, "/db", &["/in", "/out"]).unwrap().0, 1);
+    put(&disk, "/copy", &tree(&disk, "/db"));
+    disk.flip(Path::new("/in/OWNER"), 300).unwrap();
+    // What the second directory says of the copy counts, although the first one says nothing.
+    let error = salvage(&as_disk(&disk), Path::new("/copy"), Path::new("/saved")).unwrap_err();
+    assert!(is_refused_for(&error, "/out/OWNER", "/db"), "{error}");
+    let error = verify(&*disk, Path::new("/copy"), &mut |_| {}).unwrap_err();
+    assert!(is_refused_for(&error, "/out/OWNER", "/db"), "{error}");
+    disk.flip(Path::new("/out/OWNER"), 300).unwrap();
+    let mut reported = Vec::new();
+    verify(&*disk, Path::new("/db"), &mut |damage| reported.push(damage.file)).unwrap();
+    assert_eq!(reported, [PathBuf::from("/in/OWNER"), PathBuf::from("/out/OWNER")]);
+}
+
+#[test]
 fn all_directories_are_locked_however_they_are_spelled() {
     let disk = sample();
     let (log, _) = open(&disk, "/db", &["/out", "/out/.", "/db/log"]).unwrap();
