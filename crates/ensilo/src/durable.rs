@@ -294,7 +294,40 @@ fn replay_failed(error: ReplayError, directory: &Path) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use ensilo_test_disk::SimulatedDisk;
+
     use super::*;
+    use crate::Database;
+
+    #[test]
+    fn who_has_the_files_sees_that_the_database_closes_while_the_last_checkpoint_waits_for_them() {
+        let db: Database = Database::options().open_with(Arc::new(SimulatedDisk::new()), "/db").unwrap();
+        let (shared, is_about_to_wait) = (db.shared(), AtomicBool::new(false));
+        let durable = shared.durable().unwrap();
+        let checkpointer = &durable.checkpointer;
+        thread::scope(|scope| {
+            let last = checkpointer.with_files(|_| {
+                checkpointer.stop();
+                let last = scope.spawn(|| {
+                    is_about_to_wait.store(true, Ordering::Relaxed);
+                    checkpointer.make_last(&*shared.engine, &durable.log)
+                });
+                let mut looks = 0;
+                while looks < 10_000 {
+                    assert!(checkpointer.is_stopped());
+                    looks += u32::from(is_about_to_wait.load(Ordering::Relaxed));
+                    thread::yield_now();
+                }
+                Ok(last)
+            });
+            last.unwrap().join().unwrap().unwrap();
+        });
+        assert!(matches!(durable.checkpoint(&*shared.engine), Err(Error::Closed)));
+        assert!(matches!(checkpointer.with_files(|_| Ok(())), Err(Error::Closed)));
+        assert_eq!(checkpointer.statistics().made, 1);
+    }
 
     #[test]
     fn a_database_whose_epochs_are_used_up_is_refused() {

@@ -46,12 +46,15 @@ impl Durable {
         // What was acknowledged before the call is durable by now, and the failure of a log does not take it back.
         let durable_epoch = log.durable_epoch();
         E::reached(Failpoint::BackupBegun);
+        let mut is_given_up = false;
         let copied = files.backup(target, durable_epoch, &mut |bytes| {
-            pace.keep(bytes);
+            pace.keep(bytes, || checkpointer.is_stopped());
             E::reached(Failpoint::BackupBytesCopied);
-            if checkpointer.is_stopped() { Err(closing()) } else { Ok(()) }
+            is_given_up = checkpointer.is_stopped();
+            if is_given_up { Err(closing()) } else { Ok(()) }
         });
-        copied.map_err(|error| match checkpointer.is_stopped() {
+        // What else has failed is told, also while the database is being closed.
+        copied.map_err(|error| match is_given_up {
             true => Error::Closed,
             false => Error::BackupFailed(Box::new(error)),
         })

@@ -50,7 +50,7 @@ pub(crate) struct Checkpointer {
     directory: PathBuf,
     /// Held while a checkpoint or a backup is made. `None` once the database is closed.
     files: sync::Mutex<Option<DatabaseFiles>>,
-    /// Tells a checkpoint under way, and the thread, to end.
+    /// Tells a checkpoint or backup under way, and the thread, to end. Never unset.
     is_stopped: AtomicBool,
     /// Whether somebody has called since the thread looked last.
     is_called: Mutex<bool>,
@@ -59,6 +59,15 @@ pub(crate) struct Checkpointer {
     /// Whether the log that the opening has found is to be replaced by a checkpoint.
     is_overdue: AtomicBool,
     pub(super) condition: Condition,
+}
+
+/// A checkpoint that is being made.
+struct Making<'m, E> {
+    engine: &'m E,
+    log: &'m Log,
+    pace: Pace,
+    /// Whether closing makes it: any other one ends when the database closes.
+    is_last: bool,
 }
 
 /// What checkpoints have come to.
@@ -151,15 +160,22 @@ impl Checkpointer {
     /// # Errors
     /// [`Error::CheckpointFailed`], [`Error::LogFailed`], [`Error::Closed`].
     pub(crate) fn checkpoint<E: Engine>(&self, engine: &E, log: &Log) -> Result<Checkpoint> {
-        self.checkpoint_within(self.options.interval / 2, engine, log)
+        self.checkpoint_within(self.options.interval / 2, engine, log, false)
     }
 
     /// Makes a checkpoint that takes about so long, if that is not too slow or too fast for the options.
-    fn checkpoint_within<E: Engine>(&self, within: Duration, engine: &E, log: &Log) -> Result<Checkpoint> {
+    fn checkpoint_within<E: Engine>(
+        &self,
+        within: Duration,
+        engine: &E,
+        log: &Log,
+        is_last: bool,
+    ) -> Result<Checkpoint> {
         let mut files = self.lock_files();
         let files = files.as_mut().ok_or(Error::Closed)?;
         self.counters.is_under_way.store(true, Ordering::Relaxed);
-        let made = self.make(files, self.pace(within, engine), engine, log);
+        let pace = Pace::new(self.options.bytes_per_second(self.expected_bytes(engine), within));
+        let made = self.make(files, &Making { engine, log, pace, is_last });
         self.counters.is_under_way.store(false, Ordering::Relaxed);
         let outcome = if made.is_ok() { &self.counters.made } else { &self.counters.failed };
         outcome.fetch_add(1, Ordering::Relaxed);
@@ -172,18 +188,12 @@ impl Checkpointer {
         made
     }
 
-    fn make<E: Engine>(
-        &self,
-        files: &mut DatabaseFiles,
-        pace: Pace,
-        engine: &E,
-        log: &Log,
-    ) -> Result<Checkpoint> {
+    fn make<E: Engine>(&self, files: &mut DatabaseFiles, making: &Making<'_, E>) -> Result<Checkpoint> {
         let start = Instant::now();
-        let begin_epoch = self.begin(engine, log)?;
+        let begin_epoch = self.begin(making)?;
         E::reached(Failpoint::CheckpointBegun);
         let place = files.begin_checkpoint(begin_epoch).map_err(failed)?;
-        match self.write_and_install(files, place.clone(), pace, engine, log) {
+        match self.write_and_install(files, place.clone(), making) {
             Ok(installed) => {
                 E::reached(Failpoint::CheckpointInstalled);
                 let made = Checkpoint::new(&installed, start.elapsed());
@@ -204,18 +214,22 @@ impl Checkpointer {
     /// # Errors
     /// [`Error::Closed`]; that of `work`.
     pub(super) fn with_files<R>(&self, work: impl FnOnce(&DatabaseFiles) -> Result<R>) -> Result<R> {
-        work(self.lock_files().as_ref().ok_or(Error::Closed)?)
+        let files = self.lock_files();
+        if self.is_stopped() {
+            return Err(Error::Closed);
+        }
+        work(files.as_ref().ok_or(Error::Closed)?)
     }
 
-    /// Whether the database is being closed.
+    /// Whether the database is being closed. It stays so.
     pub(super) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
     /// Chooses `e_l`, and waits until all commits of earlier epochs are complete.
-    fn begin<E: Engine>(&self, engine: &E, log: &Log) -> Result<Epoch> {
-        self.check_running(log)?;
-        let epochs = engine.epochs();
+    fn begin<E: Engine>(&self, making: &Making<'_, E>) -> Result<Epoch> {
+        self.check_running(making)?;
+        let (epochs, log) = (making.engine.epochs(), making.log);
         log.set_full_rows_before(Epoch::MAX);
         epochs.advance();
         let begin = epochs.global_epoch();
@@ -223,7 +237,7 @@ impl Checkpointer {
         // What is in the files of before will not be needed.
         log.rotate();
         while epochs.complete_frontier() < begin {
-            self.check_running(log)?;
+            self.check_running(making)?;
             thread::sleep(Duration::from_millis(1));
         }
         Ok(begin)
@@ -233,12 +247,11 @@ impl Checkpointer {
         &self,
         files: &mut DatabaseFiles,
         place: CheckpointPlace,
-        pace: Pace,
-        engine: &E,
-        log: &Log,
+        making: &Making<'_, E>,
     ) -> Result<InstalledCheckpoint> {
-        let written = self.write(&place, pace, engine, log)?;
+        let written = self.write(&place, making)?;
         E::reached(Failpoint::CheckpointWritten);
+        let (engine, log) = (making.engine, making.log);
         let end_epoch = engine.epochs().global_epoch();
         log.wait_durable(end_epoch).map_err(Error::from_log)?;
         let finished = FinishedCheckpoint { place, end_epoch, written };
@@ -246,13 +259,7 @@ impl Checkpointer {
         installed.map_err(|error| failed(give_up_if_taken_over(error, log)))
     }
 
-    fn write<E: Engine>(
-        &self,
-        place: &CheckpointPlace,
-        pace: Pace,
-        engine: &E,
-        log: &Log,
-    ) -> Result<Vec<WrittenParts>> {
+    fn write<E: Engine>(&self, place: &CheckpointPlace, making: &Making<'_, E>) -> Result<Vec<WrittenParts>> {
         let checkpointers = self.options.threads;
         let options = CheckpointWriterOptions {
             parts: (self.options.parts / checkpointers).max(1),
@@ -267,13 +274,10 @@ impl Checkpointer {
         let bytes_before = self.counters.bytes_written.load(Ordering::Relaxed);
         let check = |bytes| {
             self.counters.bytes_written.fetch_max(bytes_before + bytes, Ordering::Relaxed);
-            self.check_running(log)
+            making.pace.keep(bytes, || self.check_running(making).is_err());
+            self.check_running(making)
         };
-        Walk::new(engine, place, checkpointers as usize, pace, check).write(first, others, copies)
-    }
-
-    fn pace<E: Engine>(&self, within: Duration, engine: &E) -> Pace {
-        Pace::new(self.options.bytes_per_second(self.expected_bytes(engine), within))
+        Walk::new(making.engine, place, checkpointers as usize, check).write(first, others, copies)
     }
 
     /// About how many bytes the next checkpoint will have.
@@ -297,11 +301,11 @@ impl Checkpointer {
         }
     }
 
-    fn check_running(&self, log: &Log) -> Result<()> {
-        if self.is_stopped() {
+    fn check_running<E>(&self, making: &Making<'_, E>) -> Result<()> {
+        if self.is_stopped() && !making.is_last {
             return Err(Error::Closed);
         }
-        log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))
+        making.log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))
     }
 
     /// Lets a checkpoint be made soon, unless none is made by itself: the log that the opening has found is long.
@@ -344,7 +348,7 @@ impl Checkpointer {
             let due = schedule.due(log.statistics().written_bytes, self.room(engine, log));
             match due.filter(|_| is_running) {
                 // What went wrong is noted, and tried again when the next one is due.
-                Some(within) => schedule.note(self.checkpoint_within(within, engine, log).is_ok()),
+                Some(within) => schedule.note(self.checkpoint_within(within, engine, log, false).is_ok()),
                 None => self.wait(),
             }
         }
@@ -364,7 +368,7 @@ impl Checkpointer {
         self.wake.notify_all();
     }
 
-    /// Ends the thread, and a checkpoint under way.
+    /// Ends the thread, and a checkpoint or backup under way. None begins from now on, but the last checkpoint.
     pub(super) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
         self.call();
@@ -372,9 +376,8 @@ impl Checkpointer {
 
     /// Makes the last checkpoint, when all commits have ended.
     pub(super) fn make_last<E: Engine>(&self, engine: &E, log: &Log) -> Result<()> {
-        self.is_stopped.store(false, Ordering::Relaxed);
         // Nobody is held up by it any more.
-        self.checkpoint_within(Duration::ZERO, engine, log).map(|_| ())
+        self.checkpoint_within(Duration::ZERO, engine, log, true).map(|_| ())
     }
 
     /// Lets others open the database.

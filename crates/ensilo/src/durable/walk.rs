@@ -14,7 +14,6 @@ use ensilo_engine::{Engine, Failpoint, KeyRange, Store, StoredRow};
 use ensilo_log::{CheckpointPlace, CheckpointWriter, DEFINITION_TABLES, WrittenParts};
 
 use super::checkpointer::io_failed;
-use super::pace::Pace;
 use crate::Result;
 
 /// So many ranges of a table for each checkpointer: where one has more rows than others, they still end together.
@@ -24,7 +23,6 @@ const RANGES_PER_CHECKPOINTER: usize = 8;
 pub(super) struct Walk<'w, E: Engine, C> {
     engine: &'w E,
     place: &'w CheckpointPlace,
-    pace: Pace,
     /// The tables that are written twice.
     definitions: Vec<Arc<E::Store>>,
     /// The others, in ranges.
@@ -35,19 +33,13 @@ pub(super) struct Walk<'w, E: Engine, C> {
     written_bytes: AtomicU64,
     /// Whether one of them failed, so that the others may stop.
     has_failed: AtomicBool,
-    /// Told now and then how many bytes were written in all; ends the walk by an error.
+    /// Called now and then with the bytes that were written in all. It may hold the walk up, and ends it by an error.
     check: C,
 }
 
 // Relaxed, in all of this: the numbers need only be right; what the checkpointers wrote is passed on when they are joined.
 impl<'w, E: Engine, C: Fn(u64) -> Result<()> + Sync> Walk<'w, E, C> {
-    pub(super) fn new(
-        engine: &'w E,
-        place: &'w CheckpointPlace,
-        checkpointers: usize,
-        pace: Pace,
-        check: C,
-    ) -> Self {
+    pub(super) fn new(engine: &'w E, place: &'w CheckpointPlace, checkpointers: usize, check: C) -> Self {
         let logged = engine.stores().into_iter().filter(|store| store.id().is_logged());
         let (definitions, others): (Vec<_>, Vec<_>) =
             logged.partition(|store| DEFINITION_TABLES.contains(&store.id().0));
@@ -61,7 +53,6 @@ impl<'w, E: Engine, C: Fn(u64) -> Result<()> + Sync> Walk<'w, E, C> {
         Walk {
             engine,
             place,
-            pace,
             definitions,
             ranges: ranges.collect(),
             next: AtomicUsize::new(0),
@@ -145,7 +136,6 @@ impl<'w, E: Engine, C: Fn(u64) -> Result<()> + Sync> Walk<'w, E, C> {
             let more = bytes(writers) - before;
             before += more;
             let written_bytes = self.written_bytes.fetch_add(more, Ordering::Relaxed) + more;
-            self.pace.keep(written_bytes);
             *outcome = (self.check)(written_bytes);
             if self.has_failed.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { flow(outcome) }
         };
