@@ -227,6 +227,9 @@ impl<E: Engine> Database<E> {
     /// second call finds nothing to do; while the first one goes on, it waits for it, except in a job, for which the first one waits. So a job
     /// must not wait for a thread that closes the database.
     ///
+    /// A job may close another database, or drop its last handle. Where a job of that database waits for one of this one's, directly or through
+    /// others, or closes this one, it is not waited for: it ends like a request of another thread.
+    ///
     /// In a hook of [`Options::on_event`], or in a waker that a ticket or a job's handle was polled with, it does not wait, since closing waits
     /// for these: it goes on on a thread of its own. The same holds where the last handle is dropped there.
     ///

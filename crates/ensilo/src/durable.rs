@@ -230,7 +230,8 @@ impl Durable {
         thread::current().id() == self.thread_id || self.log.is_own_thread()
     }
 
-    /// Stores what was committed, and lets others open the database. Called once, and not on an own thread. All jobs have ended.
+    /// Stores what was committed, and lets others open the database. Called once, and not on an own thread. All jobs have ended, but for
+    /// those that were not to be waited for.
     pub(crate) fn close<E: Engine>(&self, shared: &Shared<E>) -> Result<()> {
         self.checkpointer.stop();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -7,7 +7,7 @@
 //! - P1: a job that was taken by [`Pool::submit`] is either run once or dropped, and either way its handle is completed.
 //! - P2: a thread of a pool never waits for room in its own queue, so that jobs may submit jobs; nor for a job of its own pool to end:
 //!   with all threads waiting so, nobody would run what they wait for. The same holds for a pool whose threads wait for its own, in turn or
-//!   through others ([`waits`]).
+//!   through others ([`waits`]). Only closing waits for jobs of its own pool, which do not wait for it.
 
 mod affinity;
 mod handle;
@@ -20,6 +20,7 @@ use std::thread::{self, JoinHandle};
 pub use handle::JobHandle;
 pub(crate) use handle::promise;
 use queue::Queue;
+pub(crate) use waits::{Circle, Wait};
 
 use crate::{Error, Result};
 
@@ -85,19 +86,27 @@ impl Pool {
         self.queue.push(job, when_full)
     }
 
-    /// Whether the calling thread is one of the pool.
-    pub(crate) fn is_own_thread(&self) -> bool {
-        self.queue.is_own_thread()
+    /// Notes that the calling thread waits for the pool's jobs, until the note is dropped.
+    ///
+    /// # Errors
+    /// [`Circle`] where a job of the pool would wait for the calling thread, or is what calls.
+    pub(crate) fn begin_wait(&self) -> Result<Wait, Circle> {
+        Wait::begin(&self.queue)
     }
 
     /// Drops the jobs that have not begun, waits for those that have, and ends the threads.
     ///
-    /// Called on a thread of the pool it does not wait for that thread, which ends after the job it is running.
+    /// Called on a thread of the pool it does not wait for that thread, which ends after the job it is running. Called by a job of another
+    /// pool for which jobs of this one wait, it waits for none of them: each ends by itself.
     pub(crate) fn stop(&self) {
         let waiting = self.queue.close();
         // Outside of the queue's lock: dropping a job completes its handle and may run a waker.
         drop(waiting);
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let wait = self.begin_wait();
+        if wait.is_err() && !self.queue.is_own_thread() {
+            return;
+        }
         for thread in threads {
             if thread.thread().id() != thread::current().id() {
                 // A job's panic is caught and reported to its handle: the thread itself cannot have panicked.

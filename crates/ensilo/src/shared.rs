@@ -159,17 +159,12 @@ impl<E: Engine> Shared<E> {
     /// # Errors
     /// [`Error::LogFailed`], [`Error::CheckpointFailed`].
     fn close(&self) -> Result<()> {
-        let is_job = self.pool.get().is_some_and(Pool::is_own_thread);
-        let Some(_closer) = self.closing.begin(!is_job) else {
+        self.refuse_requests();
+        let Some(_closer) = self.closing.begin(self.pool.get()) else {
             return self.durable().map_or(Ok(()), Durable::failure);
         };
-        let registered = {
-            let mut slots = self.lock_slots();
-            slots.is_closed = true;
-            self.is_closed.store(true, Ordering::Relaxed);
-            std::mem::take(&mut slots.registered)
-        };
         self.collector.stop();
+        let registered = std::mem::take(&mut self.lock_slots().registered);
         let slots: Vec<_> = registered.iter().filter_map(|watched| watched.slot.upgrade()).collect();
         slots.iter().for_each(|slot| slot.mark_closed());
         barrier::heavy();
@@ -183,6 +178,12 @@ impl<E: Engine> Shared<E> {
         }
         self.engine.epochs().close();
         stored
+    }
+
+    /// Registers no slot any more, and starts no pool.
+    fn refuse_requests(&self) {
+        self.lock_slots().is_closed = true;
+        self.is_closed.store(true, Ordering::Relaxed);
     }
 
     /// The pool, started by the first job.

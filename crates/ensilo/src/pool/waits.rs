@@ -15,11 +15,11 @@ type Edge = (usize, usize);
 
 /// The wait of a pool's thread for another pool, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Wait(Option<Edge>);
+pub(crate) struct Wait(Option<Edge>);
 
 /// That a wait would close a circle.
 #[derive(Debug)]
-pub(super) struct Circle;
+pub(crate) struct Circle;
 
 impl Wait {
     /// Notes that the calling thread waits for the pool of `queue`. Threads of no pool wait without a note.

@@ -3,6 +3,8 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
+use crate::pool::Pool;
+
 /// The state of closing.
 #[derive(Debug, Default)]
 pub(super) struct Closing {
@@ -25,9 +27,9 @@ pub(super) struct Closer<'a>(&'a Closing);
 
 impl Closing {
     /// Returns the right to close the database to the first caller. Another one returns with nothing when the database is closed; at once if
-    /// it may not wait, as a job of the pool, for whose end the first one waits, or if it is called by the first one itself, in the waker of
-    /// a job's handle.
-    pub(super) fn begin(&self, may_wait: bool) -> Option<Closer<'_>> {
+    /// it may not wait: as a job of `pool`, for whose end the first one waits, or of a pool that such a job waits for; or if it is called
+    /// by the first one itself, in the waker of a job's handle. `pool` is the database's, and none is started after the call.
+    pub(super) fn begin(&self, pool: Option<&Pool>) -> Option<Closer<'_>> {
         let mut state = self.lock();
         let own = State::By(thread::current().id());
         match *state {
@@ -36,7 +38,8 @@ impl Closing {
                 Some(Closer(self))
             }
             other => {
-                if may_wait && other != own {
+                let wait = pool.map(Pool::begin_wait).transpose();
+                if wait.is_ok() && other != own {
                     let is_under_way = |state: &mut State| *state != State::Closed;
                     drop(self.ended.wait_while(state, is_under_way));
                 }
