@@ -7,7 +7,12 @@
 //! part of the time only; an owner that comes back during a step waits for the rest of it.
 //!
 //! A request that finds no memory has the thread do all of this at once, and then runs again.
+//!
+//! The thread has another use: it closes the database for hooks and wakers, which must not wait for that. It is there until then, also after a
+//! panic of its work.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -64,8 +69,14 @@ struct Control {
 
 #[derive(Debug, Default)]
 struct Wanted {
+    /// The thread was started.
+    has_thread: bool,
     is_running: bool,
     is_stopped: bool,
+    /// The thread is to close the database.
+    closes: bool,
+    /// What has ended the thread's work before it was stopped.
+    panic: Option<Box<dyn Any + Send>>,
     /// How often somebody has asked for a collection at once, and how many of these were answered.
     asked: u64,
     answered: u64,
@@ -97,11 +108,15 @@ impl Collector {
     /// [`Error::InvalidOption`] when the system has no thread left.
     pub(crate) fn start<E: Engine>(&self, shared: Arc<Shared<E>>) -> Result<()> {
         let control = Arc::clone(&self.control);
+        // Before it runs: it says itself when it does so no more.
         lock(&control.wanted).is_running = true;
         let thread = thread::Builder::new().name("ensilo-collector".into());
         let thread = thread.spawn(move || {
-            let _running = Running(&control);
-            run(&shared, &control);
+            let worked = catch_unwind(AssertUnwindSafe(|| run(&shared, &control)));
+            control.end_work(worked.err());
+            if control.wait_for_end() {
+                shared.close_unless_begun();
+            }
         });
         let thread = thread.map_err(|error| {
             Error::InvalidOption(Name::new(format!(
@@ -109,34 +124,64 @@ impl Collector {
             )))
         })?;
         *lock(&self.thread) = Some(thread);
+        lock(&self.control.wanted).has_thread = true;
         Ok(())
     }
 
-    /// Ends the thread, and waits until it has ended.
+    /// Ends the thread, and waits until it has ended; called on the thread itself, it does not wait.
+    ///
+    /// # Panics
+    /// When the thread's work has panicked.
     pub(crate) fn stop(&self) {
         lock(&self.control.wanted).is_stopped = true;
         self.control.has_changed.notify_all();
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread
-            && let Err(panic) = thread.join()
-            && !thread::panicking()
+            && thread.thread().id() != thread::current().id()
         {
-            std::panic::resume_unwind(panic);
+            // Panics of its work are caught, see below; one of closing was told to those who ask how that went.
+            let _ = thread.join();
         }
+        let panic = lock(&self.control.wanted).panic.take();
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+    }
+
+    /// Lets the thread close the database, unless that is being closed, and does not wait for it; false where there is no thread.
+    pub(crate) fn close_database(&self) -> bool {
+        let mut wanted = lock(&self.control.wanted);
+        wanted.closes = true;
+        self.control.has_changed.notify_all();
+        wanted.has_thread
     }
 }
 
 impl Control {
     fn is_stopped(&self) -> bool {
-        lock(&self.wanted).is_stopped
+        lock(&self.wanted).is_at_end()
     }
 
     /// Sleeps for so long, or until somebody asks or it is the end, which it returns.
     fn sleep(&self, duration: Duration) -> bool {
         let wanted = lock(&self.wanted);
-        let sleeps = |wanted: &mut Wanted| !wanted.is_stopped && wanted.asked == wanted.answered;
+        let sleeps = |wanted: &mut Wanted| !wanted.is_at_end() && wanted.asked == wanted.answered;
         let woken = self.has_changed.wait_timeout_while(wanted, duration, sleeps);
-        woken.unwrap_or_else(PoisonError::into_inner).0.is_stopped
+        woken.unwrap_or_else(PoisonError::into_inner).0.is_at_end()
+    }
+
+    /// Says that the thread collects nothing any more, and lets those go on who wait for it.
+    fn end_work(&self, panic: Option<Box<dyn Any + Send>>) {
+        let mut wanted = lock(&self.wanted);
+        (wanted.is_running, wanted.panic) = (false, panic);
+        drop(wanted);
+        self.has_changed.notify_all();
+    }
+
+    /// Waits until the thread is to end, and returns whether it is to close the database before.
+    fn wait_for_end(&self) -> bool {
+        let waited = self.has_changed.wait_while(lock(&self.wanted), |wanted| !wanted.is_at_end());
+        waited.unwrap_or_else(PoisonError::into_inner).closes
     }
 
     /// The number of the last request for a collection at once, if it is not answered yet.
@@ -169,13 +214,10 @@ impl Control {
     }
 }
 
-/// The thread runs. Its end, also by a panic, lets those go on who wait for it.
-struct Running<'c>(&'c Control);
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        lock(&self.0.wanted).is_running = false;
-        self.0.has_changed.notify_all();
+impl Wanted {
+    /// Whether the thread is to leave its work.
+    fn is_at_end(&self) -> bool {
+        self.is_stopped || self.closes
     }
 }
 

@@ -5,6 +5,7 @@ mod storage;
 mod tables;
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -35,8 +36,8 @@ struct Owner<E: Engine>(Arc<Shared<E>>);
 
 impl<E: Engine> Drop for Owner<E> {
     fn drop(&mut self) {
-        // Whoever wants to know calls `Database::close`.
-        let _ = self.0.close_from_anywhere();
+        // Whoever wants to know calls `Database::close`. A panic was printed where it was met.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.0.close_from_anywhere()));
     }
 }
 
@@ -224,14 +225,15 @@ impl<E: Engine> Database<E> {
 
     /// Closes the database for all handles: every request from now on fails with [`Error::Closed`]. Jobs under way are waited for;
     /// those that have not begun are dropped, and their handles get [`Error::Closed`]. Waits until all that was committed is stored. A
-    /// second call finds nothing to do; while the first one goes on, it waits for it, except in a job, for which the first one waits. So a job
-    /// must not wait for a thread that closes the database.
+    /// second call finds nothing to do, and returns the same error; while the first one goes on, it waits for it, except in a job, for which
+    /// the first one waits. So a job must not wait for a thread that closes the database.
     ///
     /// A job may close another database, or drop its last handle. Where a job of that database waits for one of this one's, directly or through
     /// others, or closes this one, it is not waited for: it ends like a request of another thread.
     ///
-    /// In a hook of [`Options::on_event`], or in a waker that a ticket or a job's handle was polled with, it does not wait, since closing waits
-    /// for these: it goes on on a thread of its own. The same holds where the last handle is dropped there.
+    /// In a hook of [`Options::on_event`], or while a waker wakes that a ticket or a job's handle was polled with, it does not wait, since
+    /// closing may wait for these: a thread of the database that is closed goes on with it. It is the same whichever database calls the hook
+    /// or the waker, and where the last handle is dropped there.
     ///
     /// Requests under way on other threads are not waited for. Each ends as it would, and if that is with `Ok`, what it has committed is stored;
     /// or with [`Error::Closed`], because it met a conflict, or came to its commit when a durable database had stored everything else: then
@@ -241,7 +243,11 @@ impl<E: Engine> Database<E> {
     /// # Errors
     /// [`Error::LogFailed`]: what was not acknowledged as stored may be lost. [`Error::CheckpointFailed`] when the
     /// last checkpoint that [`Options::checkpoint_at_close`] asks for could not be made, or the manifest could not be brought up to what is
-    /// stored; the log has everything.
+    /// stored; the log has everything. [`Error::ThreadPanicked`] when an earlier call has panicked.
+    ///
+    /// # Panics
+    /// When a thread of the database has panicked, which is a mistake in Ensilo: with that panic, and after all else was closed. What was
+    /// acknowledged as stored is stored, and the database can be opened again. Dropping the last handle does not panic.
     pub fn close(&self) -> Result<()> {
         self.shared.close_from_anywhere()
     }

@@ -44,7 +44,7 @@ pub use statistics::{DurabilityStatistics, RecoveryStatistics};
 
 use crate::error::{Abort, Name};
 use crate::options::{EPOCH_INTERVAL_MAX, EPOCH_INTERVAL_MIN, Options};
-use crate::shared::Shared;
+use crate::shared::{FirstPanic, Shared};
 use crate::{Error, Result};
 use checkpointer::Checkpointer;
 use schedule::Backlog;
@@ -232,19 +232,17 @@ impl Durable {
 
     /// Stores what was committed, and lets others open the database. Called once, and not on an own thread. All jobs have ended, but for
     /// those that were not to be waited for.
-    pub(crate) fn close<E: Engine>(&self, shared: &Shared<E>) -> Result<()> {
+    pub(crate) fn close<E: Engine>(&self, shared: &Shared<E>, panics: &mut FirstPanic) -> Result<()> {
         self.checkpointer.stop();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Err(panic)) = thread.map(JoinHandle::join)
-            && !thread::panicking()
-        {
-            std::panic::resume_unwind(panic);
-        }
-        let last = self.last_checkpoint(shared);
-        let stored = self.log.close().map_err(Error::from_log);
-        let noted = if stored.is_ok() { self.checkpointer.note_durable(&self.log) } else { Ok(()) };
-        self.checkpointer.release_files();
-        stored.and(noted).and(last)
+        thread.map_or(Ok(()), JoinHandle::join).unwrap_or_else(|panic| panics.note(panic));
+        // What a panic has left half done, in records or files, is not built upon: the log has everything.
+        let last = panics.is_none().then(|| panics.catch(|| self.last_checkpoint(shared))).flatten();
+        let stored = panics.catch(|| self.log.close().map_err(Error::from_log));
+        let is_noted = panics.is_none() && matches!(stored, Some(Ok(())));
+        let noted = is_noted.then(|| panics.catch(|| self.checkpointer.note_durable(&self.log))).flatten();
+        panics.catch(|| self.checkpointer.release_files());
+        [stored, noted, last].into_iter().flatten().collect()
     }
 
     /// That the log has not failed.

@@ -132,6 +132,9 @@ pub enum Error {
     JobWaitsForJob,
     /// A submitted job panicked; its transaction was undone. The text is the panic's message.
     JobPanicked(Name),
+    /// A thread of the database panicked before it was closed, which is a mistake in Ensilo. The text is the panic's message. All else of the
+    /// database was closed, and what was acknowledged as stored is. Remedy: open the database again.
+    ThreadPanicked(Name),
     /// An option is out of its range. The text says which and why.
     InvalidOption(Name),
     /// The closure asked for the transaction to be undone, see [`Error::rollback`] and [`Error::user`].
@@ -253,6 +256,7 @@ impl fmt::Display for Error {
                 f.write_str("a submitted job waits for another one of the same database")
             }
             Error::JobPanicked(message) => write!(f, "the submitted job panicked: {message}"),
+            Error::ThreadPanicked(message) => write!(f, "a thread of the database panicked: {message}"),
             Error::InvalidOption(text) => write!(f, "invalid option: {text}"),
             Error::User(user) => write!(f, "rolled back by the request: {user}"),
         }

@@ -17,8 +17,10 @@ mod waits;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use ensilo_log::call_foreign;
+
 pub use handle::JobHandle;
-pub(crate) use handle::promise;
+pub(crate) use handle::{message_of, promise};
 use queue::Queue;
 pub(crate) use waits::{Circle, Wait};
 
@@ -100,8 +102,8 @@ impl Pool {
     /// pool for which jobs of this one wait, it waits for none of them: each ends by itself.
     pub(crate) fn stop(&self) {
         let waiting = self.queue.close();
-        // Outside of the queue's lock: dropping a job completes its handle and may run a waker.
-        drop(waiting);
+        // Outside of the queue's lock: dropping a job completes its handle, which may run a waker, and drops what the job has borrowed.
+        waiting.into_iter().for_each(|job| call_foreign(|| drop(job)));
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let wait = self.begin_wait();
         if wait.is_err() && !self.queue.is_own_thread() {

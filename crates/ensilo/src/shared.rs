@@ -3,10 +3,9 @@
 mod closing;
 
 use std::sync::{Arc, OnceLock, PoisonError};
-use std::thread;
 
 use ensilo_engine::{AbortReason, Engine, EngineOptions, Session};
-use ensilo_log::Log;
+use ensilo_log::{Log, is_in_foreign_code};
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::barrier;
 use ensilo_sync::sync::{Mutex, MutexGuard};
@@ -25,7 +24,8 @@ use crate::records::RecordCounts;
 use crate::row_ids::RowIdSource;
 use crate::worker::{self, DatabaseKey, Entered, Lease, Slot, SpareSlots};
 use crate::{Error, Result};
-use closing::Closing;
+pub(crate) use closing::FirstPanic;
+use closing::{Closer, Closing};
 
 /// One thread's way into the engine, and its scratch memory.
 pub(crate) struct ThreadWorker<E: Engine> {
@@ -137,47 +137,78 @@ impl<E: Engine> Shared<E> {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Closes the database; on another thread, and without waiting for it, where the calling one is a thread of log or checkpoints: in a hook
-    /// or a waker, which closing would wait for.
+    /// Closes the database; by its collector's thread, and without waiting for it, where the calling thread runs a hook or a waker: closing
+    /// may wait for that thread, or for one that waits for it.
     ///
     /// # Errors
-    /// As [`Shared::close`]; [`Error::InvalidOption`] when the system has no thread left.
-    pub(crate) fn close_from_anywhere(self: &Arc<Self>) -> Result<()> {
-        if !self.durable().is_some_and(Durable::is_own_thread) {
+    /// As [`Shared::close`].
+    pub(crate) fn close_from_anywhere(&self) -> Result<()> {
+        let is_own = self.durable().is_some_and(Durable::is_own_thread);
+        if !is_own && !is_in_foreign_code() {
             return self.close();
         }
-        let shared = Arc::clone(self);
-        let closing = thread::Builder::new().name("ensilo-close".into()).spawn(move || shared.close());
-        closing.map(drop).map_err(|error| {
-            Error::InvalidOption(Name::new(format!("the thread that closes does not start: {error}")))
-        })
+        self.refuse_requests();
+        if !self.collector.close_database() {
+            // The opening has failed: nobody else knows of the database.
+            return self.close();
+        }
+        self.closing.outcome().unwrap_or_else(|| self.failure())
     }
 
     /// Refuses all requests from now on, stores what was committed, and ends the database's threads. Requests that run are not waited for;
-    /// once the log has ended, one that has something to commit is refused. Who calls this second waits for the first.
+    /// once the log has ended, one that has something to commit is refused. Who calls this second waits for the first, and returns the same.
     ///
     /// # Errors
-    /// [`Error::LogFailed`], [`Error::CheckpointFailed`].
+    /// [`Error::LogFailed`], [`Error::CheckpointFailed`], [`Error::ThreadPanicked`].
+    ///
+    /// # Panics
+    /// For the first caller, when a thread of the database has panicked.
     fn close(&self) -> Result<()> {
         self.refuse_requests();
-        let Some(_closer) = self.closing.begin(self.pool.get()) else {
-            return self.durable().map_or(Ok(()), Durable::failure);
-        };
-        self.collector.stop();
+        match self.closing.begin() {
+            Some(closer) => self.close_as(closer),
+            None => self.closing.wait(self.pool.get()).unwrap_or_else(|| self.failure()),
+        }
+    }
+
+    /// Closes the database unless somebody does so already, for whom it does not wait.
+    pub(crate) fn close_unless_begun(&self) {
+        self.refuse_requests();
+        if let Some(closer) = self.closing.begin() {
+            // Whoever wants to know asks by `close`.
+            let _ = self.close_as(closer);
+        }
+    }
+
+    /// Ends all parts of the database, also those that come after one that panics.
+    fn close_as(&self, closer: Closer<'_>) -> Result<()> {
+        let mut panics = FirstPanic::default();
+        panics.catch(|| self.collector.stop());
+        self.close_slots(&mut panics);
+        if let Some(pool) = self.pool.get() {
+            panics.catch(|| pool.stop());
+        }
+        let stored = self.durable().map_or(Ok(()), |durable| durable.close(self, &mut panics));
+        if let Some(read_only) = self.read_only.get() {
+            panics.catch(|| read_only.close());
+        }
+        panics.catch(|| self.engine.epochs().close());
+        closer.end(stored, panics)
+    }
+
+    fn close_slots(&self, panics: &mut FirstPanic) {
         let registered = std::mem::take(&mut self.lock_slots().registered);
         let slots: Vec<_> = registered.iter().filter_map(|watched| watched.slot.upgrade()).collect();
         slots.iter().for_each(|slot| slot.mark_closed());
         barrier::heavy();
-        slots.iter().for_each(|slot| drop(slot.take_if_idle()));
-        if let Some(pool) = self.pool.get() {
-            pool.stop();
+        for slot in slots {
+            panics.catch(|| drop(slot.take_if_idle()));
         }
-        let stored = self.durable().map_or(Ok(()), |durable| durable.close(self));
-        if let Some(read_only) = self.read_only.get() {
-            read_only.close();
-        }
-        self.engine.epochs().close();
-        stored
+    }
+
+    /// That the log has not failed.
+    fn failure(&self) -> Result<()> {
+        self.durable().map_or(Ok(()), Durable::failure)
     }
 
     /// Registers no slot any more, and starts no pool.

@@ -26,4 +26,5 @@ pub use recovery::{
 };
 pub use runtime::{
     Callback, EpochClock, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError, Stored, Watcher,
+    call_foreign, is_in_foreign_code,
 };

@@ -4,11 +4,10 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use ensilo_log::{Log, LogError};
+use ensilo_log::{Log, LogError, call_foreign};
 
 use crate::Error;
 
@@ -139,8 +138,7 @@ impl Condition {
             let event = self.lock().pending.pop_front();
             let Some(event) = event else { return };
             if let Some(EventHook(hook)) = &self.hook {
-                // A hook that panics has printed its message, and must not end the checkpoints.
-                let _ = catch_unwind(AssertUnwindSafe(|| hook(&event)));
+                call_foreign(|| hook(&event));
             }
         }
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use ensilo_epoch::Epoch;
-use ensilo_log::{Log, Stored};
+use ensilo_log::{Log, Stored, call_foreign};
 
 use super::Pool;
 use super::queue::Queue;
@@ -267,7 +267,7 @@ impl<R> Shared<R> {
         let before = std::mem::replace(&mut *self.lock(), Progress::Done(outcome));
         self.completed.notify_all();
         if let Progress::Running(Some(waker)) = before {
-            waker.wake();
+            call_foreign(|| waker.wake());
         }
     }
 
@@ -290,7 +290,7 @@ impl<R> Progress<R> {
 }
 
 /// The text of a panic, when it has one.
-fn message_of(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
     if let Some(text) = panic.downcast_ref::<&str>() {
         return (*text).to_owned();
     }

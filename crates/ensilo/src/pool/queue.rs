@@ -76,6 +76,8 @@ impl Queue {
             // The job reports its own panics. What is left is a panic of a waker or of a result's destructor: the thread goes on.
             let _ = catch_unwind(AssertUnwindSafe(job));
         }
+        // Destructors of the thread's variables are no jobs, and another queue may get the address.
+        WORKS_FOR.set(ptr::null());
     }
 
     fn pop(&self) -> Option<Job> {

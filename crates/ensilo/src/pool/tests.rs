@@ -94,3 +94,14 @@ fn a_pool_that_ends_on_its_own_thread_does_not_wait_for_itself() {
     hand_over.send(own).unwrap();
     last.wait().unwrap();
 }
+
+#[test]
+fn a_thread_that_has_left_its_pool_works_for_none() {
+    let queue = Queue::new(1);
+    queue.close();
+    let work = || {
+        queue.work();
+        Queue::of_thread()
+    };
+    assert_eq!(std::thread::scope(|scope| scope.spawn(work).join().unwrap()), None);
+}

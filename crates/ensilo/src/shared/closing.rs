@@ -1,9 +1,13 @@
-//! Which thread closes a database: one, and the others wait for it.
+//! Which thread closes a database: one, and the others wait for it. And how all parts of closing run, though some of them panic.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-use crate::pool::Pool;
+use crate::error::Name;
+use crate::pool::{Pool, message_of};
+use crate::{Error, Result};
 
 /// The state of closing.
 #[derive(Debug, Default)]
@@ -12,40 +16,51 @@ pub(super) struct Closing {
     ended: Condvar,
 }
 
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 enum State {
     /// Nobody closes the database. Left by the first closer.
     #[default]
     Open,
     /// This thread closes it. Left by it when it is done.
     By(ThreadId),
-    Closed,
+    /// What has come of it.
+    Closed(Result<()>),
 }
 
 /// The right to close the database; dropping it lets the others go on.
-pub(super) struct Closer<'a>(&'a Closing);
+pub(super) struct Closer<'a> {
+    closing: &'a Closing,
+    outcome: Result<()>,
+}
 
 impl Closing {
-    /// Returns the right to close the database to the first caller. Another one returns with nothing when the database is closed; at once if
-    /// it may not wait: as a job of `pool`, for whose end the first one waits, or of a pool that such a job waits for; or if it is called
-    /// by the first one itself, in the waker of a job's handle. `pool` is the database's, and none is started after the call.
-    pub(super) fn begin(&self, pool: Option<&Pool>) -> Option<Closer<'_>> {
+    /// Returns the right to close the database to the first caller.
+    pub(super) fn begin(&self) -> Option<Closer<'_>> {
         let mut state = self.lock();
-        let own = State::By(thread::current().id());
-        match *state {
-            State::Open => {
-                *state = own;
-                Some(Closer(self))
-            }
-            other => {
-                let wait = pool.map(Pool::begin_wait).transpose();
-                if wait.is_ok() && other != own {
-                    let is_under_way = |state: &mut State| *state != State::Closed;
-                    drop(self.ended.wait_while(state, is_under_way));
-                }
-                None
-            }
+        if !matches!(*state, State::Open) {
+            return None;
         }
+        *state = State::By(thread::current().id());
+        Some(Closer { closing: self, outcome: Ok(()) })
+    }
+
+    /// Waits until the database is closed, and returns what has come of it. Returns with nothing where the caller may not wait: as a job of
+    /// `pool`, for whose end the closer waits, or of a pool that such a job waits for; or as the closer itself, in a destructor.
+    /// `pool` is the database's, and none is started after the call.
+    pub(super) fn wait(&self, pool: Option<&Pool>) -> Option<Result<()>> {
+        let state = self.lock();
+        let is_own = matches!(*state, State::By(closer) if closer == thread::current().id());
+        let wait = pool.map(Pool::begin_wait).transpose();
+        if is_own || wait.is_err() {
+            return state.outcome();
+        }
+        let state = self.ended.wait_while(state, |state| !matches!(*state, State::Closed(_)));
+        state.unwrap_or_else(PoisonError::into_inner).outcome()
+    }
+
+    /// What has come of closing, if that has ended.
+    pub(super) fn outcome(&self) -> Option<Result<()>> {
+        self.lock().outcome()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -53,9 +68,67 @@ impl Closing {
     }
 }
 
+impl State {
+    fn outcome(&self) -> Option<Result<()>> {
+        let State::Closed(outcome) = self else { return None };
+        Some(outcome.as_ref().map_err(again).copied())
+    }
+}
+
+/// An error that closing has ended with, once more.
+fn again(error: &Error) -> Error {
+    match error {
+        Error::LogFailed(error) => Error::LogFailed(error.clone()),
+        Error::ThreadPanicked(message) => Error::ThreadPanicked(message.clone()),
+        Error::CheckpointFailed(text) => Error::CheckpointFailed(text.clone()),
+        other => Error::CheckpointFailed(Name::new(other.to_string())),
+    }
+}
+
+impl Closer<'_> {
+    /// Lets the others know what has come of closing, and goes on with the first panic, if there was one.
+    ///
+    /// # Errors
+    /// That of `outcome`; [`Error::ThreadPanicked`] where this thread is panicking already.
+    pub(super) fn end(mut self, outcome: Result<()>, panics: FirstPanic) -> Result<()> {
+        let panicked = |panic: &Panic| Error::ThreadPanicked(Name::new(message_of(&**panic)));
+        let outcome = panics.0.as_ref().map_or(outcome, |panic| Err(panicked(panic)));
+        self.outcome = outcome.as_ref().map_err(again).copied();
+        drop(self);
+        match panics.0 {
+            Some(panic) if !thread::panicking() => resume_unwind(panic),
+            _ => outcome,
+        }
+    }
+}
+
 impl Drop for Closer<'_> {
     fn drop(&mut self) {
-        *self.0.lock() = State::Closed;
-        self.0.ended.notify_all();
+        *self.closing.lock() = State::Closed(std::mem::replace(&mut self.outcome, Ok(())));
+        self.closing.ended.notify_all();
+    }
+}
+
+type Panic = Box<dyn Any + Send>;
+
+/// Runs parts of closing, all of them though one panics.
+#[derive(Default)]
+pub(crate) struct FirstPanic(Option<Panic>);
+
+impl FirstPanic {
+    /// Runs a part; nothing is returned if it panics.
+    pub(crate) fn catch<R>(&mut self, part: impl FnOnce() -> R) -> Option<R> {
+        // What it leaves half done is looked at by other parts of closing alone, each of which may fail in turn.
+        catch_unwind(AssertUnwindSafe(part)).map_err(|panic| self.note(panic)).ok()
+    }
+
+    /// Whether nothing has panicked.
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Notes a panic that was caught elsewhere.
+    pub(crate) fn note(&mut self, panic: Panic) {
+        self.0.get_or_insert(panic);
     }
 }

@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -17,6 +16,7 @@ use ensilo_sync::CachePadded;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::error::LogError;
+use super::foreign::call_foreign;
 use super::monitor::Monitor;
 
 /// What is called when an epoch is durable, or when it never will be.
@@ -244,11 +244,10 @@ impl Group {
             waiter.wake(result.clone());
         }
         for callback in self.callbacks {
-            // A callback that panics has printed its message, and must not take the logger with it.
-            let _ = catch_unwind(AssertUnwindSafe(|| callback(result.clone())));
+            call_foreign(|| callback(result.clone()));
         }
         for waker in self.wakers.into_values() {
-            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+            call_foreign(|| waker.wake());
         }
     }
 }
