@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ensilo_engine::{
-    Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Session, Store, TableId, Tid,
-    TransactionStatistics, WorkerCounters,
+    Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, ROW_LEN_MAX, Session, Store, TableId,
+    Tid, TransactionStatistics, WorkerCounters,
 };
 use ensilo_epoch::{Epochs, Participant};
 use ensilo_slab::Pool;
@@ -27,7 +27,6 @@ pub use transaction::{Found, MapTransaction};
 pub struct MapEngine {
     epochs: Arc<Epochs>,
     state: Mutex<State>,
-    counters: Mutex<Vec<Arc<WorkerCounters>>>,
 }
 
 /// A store: its rows lie in the engine.
@@ -50,6 +49,10 @@ struct State {
     last_tid: Tid,
     /// By id; `None` for a store that was dropped.
     stores: BTreeMap<TableId, Option<Rows>>,
+    /// Of the sessions that there are.
+    counters: Vec<Arc<WorkerCounters>>,
+    /// What those have counted that have ended.
+    ended: TransactionStatistics,
 }
 
 type Rows = BTreeMap<Vec<u8>, Row>;
@@ -86,7 +89,7 @@ impl Engine for MapEngine {
 
     fn start(options: EngineOptions) -> Arc<Self> {
         let epochs = Epochs::new(options.epochs, Pool::new(options.memory_limit_bytes));
-        Arc::new(MapEngine { epochs, state: Mutex::default(), counters: Mutex::default() })
+        Arc::new(MapEngine { epochs, state: Mutex::default() })
     }
 
     fn epochs(&self) -> &Arc<Epochs> {
@@ -95,7 +98,7 @@ impl Engine for MapEngine {
 
     fn session(self: &Arc<Self>) -> MapSession {
         let counters = Arc::new(WorkerCounters::default());
-        self.counters.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counters));
+        self.lock().counters.push(Arc::clone(&counters));
         MapSession { engine: Arc::clone(self), participant: self.epochs.participant(), counters }
     }
 
@@ -127,9 +130,9 @@ impl Engine for MapEngine {
     }
 
     fn statistics(&self) -> EngineStatistics {
-        let mut transactions = TransactionStatistics::default();
-        let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        counters.iter().for_each(|counters| counters.add_to(&mut transactions));
+        let state = self.lock();
+        let mut transactions = state.ended.clone();
+        state.counters.iter().for_each(|counters| counters.add_to(&mut transactions));
         EngineStatistics { transactions, memory: self.epochs.pool().usage(), epochs: self.epochs.counters() }
     }
 }
@@ -154,18 +157,23 @@ unsafe impl Session for MapSession {
     }
 }
 
+impl Drop for MapSession {
+    fn drop(&mut self) {
+        let mut state = self.engine.lock();
+        self.counters.add_to(&mut state.ended);
+        state.counters.retain(|counters| !Arc::ptr_eq(counters, &self.counters));
+    }
+}
+
 impl State {
     fn rows(&self, store: TableId) -> Option<&Rows> {
         self.stores.get(&store)?.as_ref()
-    }
-
-    fn rows_mut(&mut self, store: TableId) -> Option<&mut Rows> {
-        self.stores.get_mut(&store)?.as_mut()
     }
 }
 
 impl Row {
     fn new(tid: Tid, words: &[u64], len_bytes: usize) -> Row {
+        assert!(len_bytes <= ROW_LEN_MAX && words.len() == len_bytes.div_ceil(8), "a row has its words");
         Row { tid, words: words.iter().copied().map(AtomicU64::new).collect(), len_bytes }
     }
 }

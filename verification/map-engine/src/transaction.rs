@@ -26,11 +26,13 @@ pub struct MapTransaction<'s> {
     counters: &'s WorkerCounters,
     /// The version of the state that this transaction works on, once it has looked.
     version: Option<u64>,
+    /// The largest TID among the rows that it has read.
+    seen: Tid,
     found: Vec<(TableId, Vec<u8>)>,
     /// What it has written: `None` for a deletion.
     own: BTreeMap<(TableId, Vec<u8>), Option<Row>>,
     doomed: Option<Abort>,
-    is_over: bool,
+    is_counted: bool,
 }
 
 impl<'s> MapTransaction<'s> {
@@ -39,8 +41,8 @@ impl<'s> MapTransaction<'s> {
         guard: ExclusiveGuard<'s>,
         counters: &'s WorkerCounters,
     ) -> Self {
-        let (found, own) = (Vec::new(), BTreeMap::new());
-        MapTransaction { engine, guard, counters, version: None, found, own, doomed: None, is_over: false }
+        let (version, seen, found, own) = (None, Tid::ZERO, Vec::new(), BTreeMap::new());
+        MapTransaction { engine, guard, counters, version, seen, found, own, doomed: None, is_counted: false }
     }
 
     /// The state, as long as it is the one that this transaction works on.
@@ -67,7 +69,22 @@ impl<'s> MapTransaction<'s> {
         let Some(rows) = state.rows(store) else { return Err(self.doom(AbortReason::StoreDropped, store)) };
         let own = self.own.get(&(store, key.to_vec()));
         let row = own.map_or_else(|| rows.get(key), Option::as_ref);
+        self.seen = row.map_or(self.seen, |row| self.seen.max(row.tid));
         Ok(row.map(decode))
+    }
+
+    /// What `decode` makes of the row of a record that was found, which this transaction has not deleted.
+    fn look_again<R>(&mut self, Found(at): Found, decode: impl FnOnce(&Row) -> R) -> Result<R, Abort> {
+        let (store, key) = self.found[at].clone();
+        let value = self.look(store, &key, decode)?;
+        Ok(value.unwrap_or_else(|| panic!("a deleted record is used")))
+    }
+
+    /// Puts a row, or none, in the place of one that was found.
+    fn set(&mut self, found: Found, row: Option<Row>) -> Result<(), Abort> {
+        self.look_again(found, |_| ())?;
+        self.own.insert(self.found[found.0].clone(), row);
+        Ok(())
     }
 
     fn handle(&mut self, store: TableId, key: &[u8]) -> Found {
@@ -75,22 +92,9 @@ impl<'s> MapTransaction<'s> {
         Found(self.found.len() - 1)
     }
 
-    fn end(&mut self) -> Result<Committed, Abort> {
-        self.is_over = true;
-        let outcome = match self.doomed.take() {
-            Some(abort) => Err(abort),
-            None => self.install(),
-        };
-        match &outcome {
-            Ok(_) => self.counters.count_commit(),
-            Err(abort) => self.counters.count_abort(abort.reason()),
-        }
-        outcome
-    }
-
     fn install(&mut self) -> Result<Committed, Abort> {
         if self.own.is_empty() {
-            return Ok(Committed { tid: Tid::ZERO, epoch: Epoch::default() });
+            return Ok(Committed { tid: self.seen, epoch: self.seen.epoch() });
         }
         let mut state = self.state()?;
         let epoch = self.guard.epochs().global_epoch();
@@ -98,7 +102,7 @@ impl<'s> MapTransaction<'s> {
         let tid = state.last_tid.next_in(epoch).ok_or_else(exhausted)?;
         for ((store, key), row) in std::mem::take(&mut self.own) {
             // A store that is dropped would have changed the version.
-            let Some(rows) = state.rows_mut(store) else { continue };
+            let Some(Some(rows)) = state.stores.get_mut(&store) else { continue };
             match row {
                 Some(row) => _ = rows.insert(key, Row { tid, ..row }),
                 None => _ = rows.remove(&key),
@@ -125,10 +129,8 @@ impl Read for MapTransaction<'_> {
         Ok(is_there.then(|| self.handle(store.id(), key)))
     }
 
-    fn read<R>(&mut self, Found(at): Found, mut decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
-        let (store, key) = self.found[at].clone();
-        let value = self.look(store, &key, |row| decode(row.as_ref()))?;
-        Ok(value.unwrap_or_else(|| panic!("a deleted record is read")))
+    fn read<R>(&mut self, found: Found, mut decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
+        self.look_again(found, |row| decode(row.as_ref()))
     }
 
     fn scan<R>(
@@ -154,7 +156,8 @@ impl Read for MapTransaction<'_> {
             }
         }
         let mut values: Vec<(Vec<u8>, R)> =
-            seen.into_iter().map(|(key, row)| (key.to_vec(), decode(key, row.as_ref()))).collect();
+            seen.iter().map(|(key, row)| (key.to_vec(), decode(key, row.as_ref()))).collect();
+        self.seen = seen.values().map(|row| row.tid).fold(self.seen, Tid::max);
         drop(state);
         if direction == Direction::Reverse {
             values.reverse();
@@ -170,24 +173,19 @@ impl Read for MapTransaction<'_> {
 }
 
 impl Write for MapTransaction<'_> {
-    fn patch(&mut self, Found(at): Found, words: &[(u32, u64)]) -> Result<(), Abort> {
-        let (store, key) = self.found[at].clone();
-        let row = self.look(store, &key, |row| {
+    fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
+        let row = self.look_again(found, |row| {
             let before: Vec<u64> = row.as_ref().all_words().collect();
             Row::new(row.tid, &before, row.len_bytes)
         })?;
-        let row = row.unwrap_or_else(|| panic!("a deleted record is written"));
         for &(index, word) in words {
             row.words[index as usize].store(word, Ordering::Relaxed);
         }
-        self.own.insert((store, key), Some(row));
-        Ok(())
+        self.set(found, Some(row))
     }
 
-    fn put(&mut self, Found(at): Found, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
-        let place = self.found[at].clone();
-        self.own.insert(place, Some(Row::new(Tid::ZERO, row, len_bytes)));
-        Ok(())
+    fn put(&mut self, found: Found, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
+        self.set(found, Some(Row::new(Tid::ZERO, row, len_bytes)))
     }
 
     fn insert(&mut self, store: &MapStore, key: &[u8], row: &[u64], len_bytes: usize) -> Result<bool, Abort> {
@@ -198,17 +196,18 @@ impl Write for MapTransaction<'_> {
         Ok(true)
     }
 
-    fn delete(&mut self, Found(at): Found) -> Result<(), Abort> {
-        let place = self.found[at].clone();
-        self.own.insert(place, None);
-        Ok(())
+    fn delete(&mut self, found: Found) -> Result<(), Abort> {
+        self.set(found, None)
     }
 
     fn commit(mut self) -> Result<Committed, Abort> {
         self.guard.participant().begin_commit();
-        let outcome = self.end();
+        let outcome = self.doomed.clone().map_or_else(|| self.install(), Err);
         self.guard.participant().end_commit();
-        outcome
+        let committed = outcome.map_err(|abort| self.doomed.insert(abort).clone())?;
+        self.counters.count_commit();
+        self.is_counted = true;
+        Ok(committed)
     }
 
     fn check(&mut self) -> Result<Epoch, Abort> {
@@ -218,7 +217,7 @@ impl Write for MapTransaction<'_> {
 
 impl Drop for MapTransaction<'_> {
     fn drop(&mut self) {
-        if !self.is_over {
+        if !self.is_counted {
             let reason = self.doomed.as_ref().map_or(AbortReason::User, Abort::reason);
             self.counters.count_abort(reason);
         }
