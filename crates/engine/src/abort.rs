@@ -77,7 +77,7 @@ impl AbortReason {
             AbortReason::SnapshotTooOld => "snapshot too old",
             AbortReason::OutOfMemory => "out of memory",
             AbortReason::User => "user",
-            AbortReason::StoreDropped => "table dropped",
+            AbortReason::StoreDropped => "table or index dropped",
             AbortReason::LogFailed => "log failed",
             AbortReason::TransactionTooLarge => "transaction too large",
             AbortReason::EpochsExhausted => "epochs used up",

@@ -15,8 +15,8 @@ pub enum Failpoint {
     IndexRowsDone,
     /// An index has all of its entries and is not ready yet.
     IndexFilled,
-    /// Writers that begin from now on leave an index alone that is dropped or given up. Its entries are still there.
-    IndexLeft,
+    /// An index that is dropped or given up takes no reads and no entries any more. Writers still know it.
+    IndexDropped,
     /// The catalog's rows of a table that is dropped are gone, and nothing else of it.
     TableRowsDeleted,
     /// A table is unknown to statements that begin from now on. Its stores are still there.

@@ -25,7 +25,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use dropped::{DroppedName, DroppedNames};
 use ensilo_engine::{Engine, NewStoreError, Store, TableId};
-use ensilo_epoch::Epochs;
 use ensilo_row::Schema;
 
 pub(crate) use index_set::{IndexSet, Pinned, column_mask};
@@ -99,12 +98,12 @@ impl<E: Engine> Catalog<E> {
     }
 
     /// Takes the table out.
-    fn remove(&self, table: &TableCore<E::Store>, epochs: &Epochs) {
+    fn remove(&self, table: &TableCore<E::Store>) {
         let name = || DroppedName::Table(Arc::clone(&table.name));
         for index in table.indexes.snapshot() {
-            self.dropped.add(index.store.id(), name(), epochs);
+            self.dropped.add(index.store.id(), name());
         }
-        self.dropped.add(table.store.id(), name(), epochs);
+        self.dropped.add(table.store.id(), name());
         self.write().remove(&table.name);
     }
 

@@ -80,8 +80,10 @@ struct Wanted {
     /// How often somebody has asked for a collection at once, and how many of these were answered.
     asked: u64,
     answered: u64,
-    /// The tick of the epochs after which a collection that was asked for has left nothing.
+    /// The tick of the epochs after which a collection that was asked for has visited all workers and left nothing.
     collected_at: Epoch,
+    /// Those who wait in a request, by their workers' counters: such a worker is busy, and has collected its own garbage.
+    waiting: Vec<Arc<WorkerCounters>>,
 }
 
 /// A thread's slot, and what the collector knows of it.
@@ -190,7 +192,7 @@ impl Control {
         (wanted.asked > wanted.answered).then_some(wanted.asked)
     }
 
-    /// Answers requests up to this one: a collection has left nothing that was ripe at that tick, if there is one.
+    /// Answers requests up to this one: a collection has left nothing, with any worker, that was ripe at that tick, if there is one.
     fn answer(&self, asked: u64, collected_at: Option<Epoch>) {
         let mut wanted = lock(&self.wanted);
         wanted.answered = asked;
@@ -199,18 +201,29 @@ impl Control {
         self.has_changed.notify_all();
     }
 
-    /// Has the thread collect garbage at once, and waits until it has; false when nothing can have become free since the last time.
-    fn collect_now(&self, tick: Epoch) -> bool {
+    /// Has the thread collect garbage at once, and waits until it has; false when nothing can have become free since the last time. `own` is
+    /// of the worker that the calling thread is using.
+    fn collect_now(&self, tick: Epoch, own: Option<Arc<WorkerCounters>>) -> bool {
         let mut wanted = lock(&self.wanted);
         if wanted.collected_at >= tick || !wanted.is_running {
             return false;
         }
         wanted.asked += 1;
         let number = wanted.asked;
+        wanted.waiting.extend(own.clone());
         self.has_changed.notify_all();
         let waits = |wanted: &mut Wanted| wanted.answered < number && wanted.is_running && !wanted.is_stopped;
-        drop(self.has_changed.wait_timeout_while(wanted, COLLECT_NOW_MAX, waits));
+        let waited = self.has_changed.wait_timeout_while(wanted, COLLECT_NOW_MAX, waits);
+        let (mut wanted, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = own {
+            wanted.waiting.retain(|waiting| !Arc::ptr_eq(waiting, &own));
+        }
         true
+    }
+
+    /// Whether the worker's owner waits for a collection.
+    fn is_waited_for_by(&self, worker: &Arc<WorkerCounters>) -> bool {
+        lock(&self.wanted).waiting.iter().any(|waiting| Arc::ptr_eq(waiting, worker))
     }
 }
 
@@ -227,13 +240,17 @@ impl<E: Engine> Shared<E> {
     pub(crate) fn free_memory(&self, worker: &mut ThreadWorker<E>) -> bool {
         let has_own = worker.raw.remains() == Remains::Now;
         collect_until(worker, || false);
-        self.free_memory_of_all() || has_own
+        self.collect_now(Some(worker.raw.counters())) || has_own
     }
 
     /// The same between two requests.
     #[cold]
     pub(crate) fn free_memory_of_all(&self) -> bool {
-        self.collector.control.collect_now(self.engine.epochs().last_tick())
+        self.collect_now(None)
+    }
+
+    fn collect_now(&self, own: Option<Arc<WorkerCounters>>) -> bool {
+        self.collector.control.collect_now(self.engine.epochs().last_tick(), own)
     }
 }
 
@@ -243,11 +260,11 @@ fn run<E: Engine>(shared: &Shared<E>, control: &Control) {
     let mut trims = Trims { not_before: Instant::now(), interval: TRIM_INTERVAL_MIN, lent_at: None };
     while !control.sleep(pause) {
         let (asked, tick) = (control.asked(), shared.engine.epochs().last_tick());
-        let remains = collect_for_a_slice(shared, control, asked.is_some());
+        let Collected { remains, has_missed } = collect_for_a_slice(shared, control, asked.is_some());
         ask_for_durable_epoch(shared, &mut wanted_epoch);
         if let Some(asked) = asked {
             trims.lend_in_shortage(shared);
-            control.answer(asked, (remains != Remains::Now).then_some(tick));
+            control.answer(asked, (remains != Remains::Now && !has_missed).then_some(tick));
         }
         if remains == Remains::Now {
             trims.expect_more();
@@ -264,15 +281,38 @@ fn run<E: Engine>(shared: &Shared<E>, control: &Control) {
     }
 }
 
+/// What collecting has come to.
+#[derive(Copy, Clone, Debug)]
+struct Collected {
+    remains: Remains,
+    /// Whether a worker was in use that may have garbage which could be freed.
+    has_missed: bool,
+}
+
+impl Collected {
+    fn and(self, other: Collected) -> Collected {
+        Collected {
+            remains: self.remains.max(other.remains),
+            has_missed: self.has_missed || other.has_missed,
+        }
+    }
+}
+
+impl From<Remains> for Collected {
+    fn from(remains: Remains) -> Self {
+        Collected { remains, has_missed: false }
+    }
+}
+
 /// Where somebody waits, busy workers are visited too if they are between two requests.
-fn collect_for_a_slice<E: Engine>(shared: &Shared<E>, control: &Control, is_asked: bool) -> Remains {
+fn collect_for_a_slice<E: Engine>(shared: &Shared<E>, control: &Control, is_asked: bool) -> Collected {
     let began = Instant::now();
     let watched = shared.watched();
     loop {
-        let of_workers = watched.iter().map(|watched| watched.collect(began, is_asked));
-        let remains = of_workers.fold(shared.engine.collect_left_behind(), Remains::max);
-        if remains != Remains::Now || began.elapsed() >= SLICE || control.is_stopped() {
-            return remains;
+        let of_workers = watched.iter().map(|watched| watched.collect(began, is_asked.then_some(control)));
+        let collected = of_workers.fold(shared.engine.collect_left_behind().into(), Collected::and);
+        if collected.remains != Remains::Now || began.elapsed() >= SLICE || control.is_stopped() {
+            return collected;
         }
     }
 }
@@ -345,17 +385,20 @@ impl<E: Engine> Watched<E> {
         Watched { slot: Arc::downgrade(slot), counters, look: Mutex::new(look) }
     }
 
-    /// Frees some of the worker's garbage if it is quiet, or somebody asks for it, and its owner does not use it.
-    fn collect(&self, now: Instant, is_asked: bool) -> Remains {
+    /// Frees some of the worker's garbage if it is quiet, or somebody has asked for it, and its owner does not use it.
+    fn collect(&self, now: Instant, asked: Option<&Control>) -> Collected {
         // A slot that is gone has left its worker to the engine.
-        let Some(slot) = self.slot.upgrade() else { return Remains::Nothing };
+        let Some(slot) = self.slot.upgrade() else { return Remains::Nothing.into() };
         let mut look = lock(&self.look);
         look.update(now, self.counters.ended());
-        if is_asked || look.is_quiet && look.remains != Remains::Nothing {
+        let mut has_missed = false;
+        if asked.is_some() || look.is_quiet && look.remains != Remains::Nothing {
             let visited = slot.visit(|worker| collect_until(worker, || slot.is_busy()));
+            has_missed =
+                visited.is_none() && asked.is_some_and(|control| !control.is_waited_for_by(&self.counters));
             look.remains = visited.unwrap_or(Remains::Later);
         }
-        look.remains
+        Collected { remains: look.remains, has_missed }
     }
 }
 
@@ -408,3 +451,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing under these locks panics half-way.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,7 +40,7 @@ const DRAINED: usize = 2;
 #[derive(Debug)]
 pub(crate) struct StoreRegistry {
     blocks: Box<[AtomicPtr<Block>]>,
-    /// Transactions that began before this epoch may have used a table that was dropped since.
+    /// Transactions that began before this epoch may have used a store that was dropped since.
     dropped_before: AtomicU64,
     /// Keeps every registered store alive, and serialises registration.
     owners: Mutex<BTreeMap<TableId, Arc<Store>>>,
@@ -115,7 +115,7 @@ impl StoreRegistry {
         Some(store)
     }
 
-    /// Says that transactions which began before `epoch` may have used a table that was dropped.
+    /// Says that transactions which began before `epoch` may have used a store that was dropped.
     pub(crate) fn set_dropped_before(&self, epoch: Epoch) {
         // Relaxed: the caller's heavy barrier follows.
         self.dropped_before.fetch_max(epoch.get(), Ordering::Relaxed);
@@ -124,7 +124,9 @@ impl StoreRegistry {
     /// What was given to [`StoreRegistry::set_dropped_before`] last.
     #[inline]
     pub(crate) fn dropped_before(&self) -> Epoch {
-        // Relaxed: a commit looks behind the barrier that follows its locks, see `Engine::drop_store`.
+        // Relaxed: a commit that writes looks behind the barrier that follows its locks, see `Engine::drop_store`. One that only reads
+        // has no barrier and needs none: what it has read of a transaction that knew of the drop came to it behind that transaction's
+        // TID, and the drop before that.
         Epoch::new(self.dropped_before.load(Ordering::Relaxed))
     }
 

@@ -74,7 +74,7 @@ impl<E: Engine> Shared<E> {
         let table = self.catalog.table(name)?;
         self.change_rows(|tx| self.catalog.system.delete_table(tx, &table))?;
         E::reached(Failpoint::TableRowsDeleted);
-        self.catalog.remove(&table, self.engine.epochs());
+        self.catalog.remove(&table);
         table.mark_dropped();
         E::reached(Failpoint::TableForgotten);
         for index in table.indexes.snapshot() {
@@ -82,6 +82,7 @@ impl<E: Engine> Shared<E> {
             self.engine.drop_store(index.store.id());
         }
         self.engine.drop_store(table.store.id());
+        self.catalog.dropped.note_drop(self.engine.epochs());
         Ok(())
     }
 
@@ -155,11 +156,13 @@ impl<E: Engine> Shared<E> {
 
     fn take_index_out(&self, table: &TableCore<E::Store>, index: &Arc<IndexCore<E::Store>>) {
         let name = DroppedName::Index { table: Arc::clone(&table.name), index: Arc::clone(&index.name) };
-        self.catalog.dropped.add(index.store.id(), name, self.engine.epochs());
+        self.catalog.dropped.add(index.store.id(), name);
         index.mark_dropped();
         self.engine.drop_store(index.store.id());
-        E::reached(Failpoint::IndexLeft);
-        // Not before: whoever writes without keeping the index could commit beside somebody who still reads it.
+        self.catalog.dropped.note_drop(self.engine.epochs());
+        E::reached(Failpoint::IndexDropped);
+        // Not before: whoever writes without keeping the index could commit beside somebody who still reads it. Until then, whoever writes
+        // an entry is undone, and runs again.
         let mut indexes = table.indexes.snapshot();
         indexes.retain(|other| !Arc::ptr_eq(other, index));
         table.indexes.publish(indexes, self.engine.epochs());

@@ -39,17 +39,27 @@ pub(crate) struct DroppedNames(Mutex<VecDeque<Dropped>>);
 struct Dropped {
     id: TableId,
     name: DroppedName,
-    /// When the store was about to be dropped.
-    epoch: Epoch,
+    /// An epoch after the drop, once that has taken place: transactions that have used the store began in it or before.
+    epoch: Option<Epoch>,
 }
 
 impl DroppedNames {
-    /// Notes what a store is that is about to be dropped, and forgets names that no transaction needs any more.
-    pub(super) fn add(&self, id: TableId, name: DroppedName, epochs: &Epochs) {
+    /// Notes what a store is that is about to be dropped. [`DroppedNames::note_drop`] follows.
+    pub(super) fn add(&self, id: TableId, name: DroppedName) {
+        self.lock().push_back(Dropped { id, name, epoch: None });
+    }
+
+    /// Says that all stores were dropped that were noted, and forgets names that no transaction needs any more. Changes of the catalog are
+    /// made one at a time (G1).
+    pub(super) fn note_drop(&self, epochs: &Epochs) {
         let mut names = self.lock();
-        names.push_back(Dropped { id, name, epoch: epochs.global_epoch() });
+        let epoch = epochs.global_epoch();
+        names.iter_mut().rev().map_while(|name| name.epoch.is_none().then_some(name)).for_each(|name| {
+            name.epoch = Some(epoch);
+        });
         let horizon = epochs.memory_horizon();
-        while names.len() > KEPT_MIN && names.front().is_some_and(|oldest| oldest.epoch < horizon) {
+        let is_over = |oldest: &Dropped| oldest.epoch.is_some_and(|epoch| epoch < horizon);
+        while names.len() > KEPT_MIN && names.front().is_some_and(is_over) {
             names.pop_front();
         }
     }
@@ -73,7 +83,8 @@ mod tests {
 
     fn drop_tables(names: &DroppedNames, numbers: std::ops::Range<u32>, epochs: &Epochs) {
         for number in numbers {
-            names.add(TableId(2 * number + 1), DroppedName::Table(format!("{number}").into()), epochs);
+            names.add(TableId(2 * number + 1), DroppedName::Table(format!("{number}").into()));
+            names.note_drop(epochs);
         }
     }
 
@@ -98,5 +109,25 @@ mod tests {
         drop_tables(&names, many + 1..many + 2, epochs);
         assert!(!is_known(&names, 0) && is_known(&names, many));
         assert_eq!(names.lock().len(), KEPT_MIN);
+    }
+
+    #[test]
+    fn a_name_stays_for_a_transaction_that_began_between_its_note_and_the_drop() {
+        let engine = Silo::<crate::Standard>::new(EngineOptions::default());
+        let epochs = engine.epochs();
+        let names = DroppedNames::default();
+        let many = 2 * KEPT_MIN as u32;
+        names.add(TableId(1), DroppedName::Table("0".into()));
+        (0..5).for_each(|_| epochs.advance());
+        let participant = epochs.participant();
+        let guard = participant.pin();
+        names.note_drop(epochs);
+        (0..5).for_each(|_| epochs.advance());
+        drop_tables(&names, 1..many, epochs);
+        assert!(is_known(&names, 0));
+        drop(guard);
+        (0..5).for_each(|_| epochs.advance());
+        drop_tables(&names, many..many + 1, epochs);
+        assert!(!is_known(&names, 0));
     }
 }

@@ -65,6 +65,13 @@ impl<E: Engine> Database<E> {
 
     /// Drops an index. Its memory comes back when the transactions under way have ended.
     ///
+    /// A transaction under way that has read by the index is undone when it uses the index again, or commits:
+    /// [`Database::transact`] runs it again, and its statements then return [`Error::UnknownIndex`]; one of [`Database::begin`], or one
+    /// without retries, ends with [`Error::Aborted`], which names the index and the reason
+    /// [`AbortReason::StoreDropped`](crate::AbortReason::StoreDropped). A snapshot that goes on to use the index ends with
+    /// [`Error::UnknownIndex`]. A transaction that has only written to the table commits, but if it writes at the moment of the drop it may
+    /// be undone in the same way, and commits when it runs again.
+    ///
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::UnknownIndex`]; [`Error::IndexNotReady`] while it is built;
     /// [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`].

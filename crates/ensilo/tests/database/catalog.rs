@@ -1,9 +1,11 @@
 //! Tables and indexes that come and go.
 
 use std::cmp::Reverse;
+use std::sync::mpsc;
 
-use ensilo::{AbortReason, Database, Error, Order, ReadTransaction, Row, Silo, Table};
+use ensilo::{AbortReason, Database, Error, Failpoint, Order, ReadTransaction, Row, Silo, Table};
 
+use crate::failpoints::{HookedSilo, hook_once};
 use crate::snapshots::wait_for_snapshot;
 use crate::{Account, Event, account, quick, with_accounts};
 
@@ -233,4 +235,53 @@ fn who_has_read_an_index_that_was_dropped_since_does_not_commit_beside_what_it_d
         );
         assert!(error.to_string().contains(index), "{error}");
     }
+}
+
+/// Inserts this account on a thread of its own, as often as it takes; `first_abort` gets the reason why it does not at first.
+fn insert_on_thread(
+    db: &Database<HookedSilo>,
+    accounts: &Table<Account, HookedSilo>,
+    id: u32,
+    first_abort: mpsc::Sender<AbortReason>,
+) -> std::thread::JoinHandle<ensilo::Result<u32>> {
+    let (db, accounts) = (db.clone(), accounts.clone());
+    std::thread::spawn(move || {
+        let request = db.request().retries(u32::MAX).on_abort(|abort| {
+            // Only the first one is waited for.
+            let _ = first_abort.send(abort.reason());
+        });
+        request.transact(|tx| accounts.insert(tx, &account(id)))
+    })
+}
+
+#[test]
+fn who_writes_while_an_index_is_dropped_keeps_it_until_nobody_commits_who_has_read_it() {
+    let db: Database<HookedSilo> = Database::options().in_memory_with().unwrap();
+    let accounts = db.create_table::<Account>().unwrap();
+    let by_owner = accounts.index::<(ensilo::Text<16>, Reverse<i64>)>("by_owner").unwrap();
+    let mut reader = db.begin().unwrap();
+    assert_eq!(reader.with(|tx| by_owner.prefix((account(1).owner,)).count(tx)).unwrap(), 0);
+    let (hand_over, writer) = mpsc::channel();
+    let dropping = {
+        let (db, accounts) = (db.clone(), accounts.clone());
+        std::thread::spawn(move || {
+            let (for_hook, accounts) = (db.clone(), accounts.clone());
+            hook_once(Failpoint::IndexDropped, 1, move || {
+                let (tell, first_abort) = mpsc::channel();
+                hand_over.send(insert_on_thread(&for_hook, &accounts, 1, tell)).unwrap();
+                // It does not commit without an entry while the drop is not done.
+                assert_eq!(first_abort.recv(), Ok(AbortReason::StoreDropped));
+            });
+            db.drop_index("account", "by_owner")
+        })
+    };
+    dropping.join().unwrap().unwrap();
+    assert_eq!(writer.recv().unwrap().join().unwrap().unwrap(), 1);
+    assert_eq!(reader.with(|tx| accounts.get(tx, 1)).unwrap(), Some(account(1)));
+    let error = reader.commit().unwrap_err();
+    assert!(
+        matches!(&error, Error::Aborted(abort) if abort.reason() == AbortReason::StoreDropped),
+        "{error}"
+    );
+    assert!(matches!(db.transact(|tx| by_owner.scan().count(tx)), Err(Error::UnknownIndex(_))));
 }

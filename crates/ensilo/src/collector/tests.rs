@@ -1,0 +1,38 @@
+use std::sync::Barrier;
+
+use super::*;
+use crate::Database;
+
+/// A database whose epochs hardly move.
+fn in_memory() -> Database {
+    Database::options().epoch_interval(Duration::from_secs(10)).epochs_per_snapshot(1).in_memory().unwrap()
+}
+
+#[test]
+fn a_collection_that_has_missed_a_busy_worker_does_not_say_that_nothing_is_left() {
+    let db = in_memory();
+    let (is_busy, may_end) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        let busy = scope.spawn(|| {
+            db.transact(|_| {
+                is_busy.wait();
+                may_end.wait();
+                Ok(())
+            })
+        });
+        is_busy.wait();
+        // As often as somebody asks.
+        let answers = [(); 3].map(|()| db.shared().free_memory_of_all());
+        may_end.wait();
+        assert_eq!(answers, [true; 3]);
+        busy.join().unwrap().unwrap();
+    });
+    while db.shared().free_memory_of_all() {}
+}
+
+#[test]
+fn the_workers_of_those_who_ask_in_a_request_are_not_missed() {
+    let db = in_memory();
+    let mut worker = db.shared().enter().unwrap();
+    while db.shared().free_memory(&mut worker) {}
+}
