@@ -12,6 +12,7 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::buffer::{Buffer, Held};
 use super::collect::{Retired, Unhook};
+use super::commit::Plan;
 use super::lost_write::LostWrites;
 use super::node_set::NodeSet;
 use super::variant::Variant;
@@ -97,23 +98,8 @@ pub(super) struct WriteEntry {
     pub(super) entry: u32,
     /// Whether this transaction put the record into the tree as a placeholder.
     pub(super) is_created: bool,
-    /// Set while committing: memory for the old version or for the record that replaces this one.
-    pub(super) spare: Spare,
-}
-
-/// Memory that a commit takes before it can no longer fail.
-#[derive(Copy, Clone, Debug)]
-pub(super) enum Spare {
-    /// The write needs none.
-    None,
-    /// Takes a copy of the old version.
-    Version(RecordPtr),
-    /// The same from the reserve beside the memory limit.
-    ReserveVersion(RecordPtr),
-    /// Stands for the old version, whose row the deleted record keeps.
-    Mark(RecordPtr),
-    /// Replaces the record in the tree of that store.
-    Replacement(RecordPtr, StorePtr),
+    /// Set while committing: what the install does.
+    pub(super) plan: Plan,
 }
 
 /// A store that is in use by a running transaction, which keeps it from being freed.
@@ -380,7 +366,7 @@ impl Context {
             key,
             entry: NOT_READ,
             is_created: true,
-            spare: Spare::None,
+            plan: Plan::Open,
         });
     }
 

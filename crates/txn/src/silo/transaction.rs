@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use ensilo_engine::{Abort, AbortReason, Committed, TableId};
+use ensilo_engine::{Abort, AbortReason, TableId};
 use ensilo_epoch::{Epoch, ExclusiveGuard, Participant};
 use ensilo_index::NodeStamp;
 
@@ -80,44 +80,6 @@ impl<'w, V: Variant> Transaction<'w, V> {
         }
     }
 
-    /// Commits. A transaction that has looked at one record and written none has nothing to validate: what it saw was current
-    /// when it looked.
-    #[inline]
-    pub(super) fn end(self) -> Result<Committed, Abort> {
-        if V::RECORDS_HISTORY || !self.context.has_looked_once() {
-            return self.end_by_protocol();
-        }
-        let tid = self.context.largest_tid_seen();
-        self.context.counters.count_commit();
-        self.context.forget_look();
-        self.context.is_open = false;
-        Ok(Committed { tid, epoch: tid.epoch() })
-    }
-
-    #[inline(never)]
-    fn end_by_protocol(mut self) -> Result<Committed, Abort> {
-        let outcome = match self.context.doomed.take() {
-            Some(abort) => Err(abort),
-            None => self.try_commit(),
-        };
-        self.context.is_open = false;
-        match &outcome {
-            Ok(committed) => {
-                self.context.counters.count_commit();
-                if V::RECORDS_HISTORY {
-                    self.context.record_commit(*committed);
-                }
-                self.withdraw(|change| matches!(change, Change::Cancelled));
-            }
-            Err(abort) => {
-                self.context.counters.count_abort(abort.reason());
-                self.withdraw(|_| true);
-            }
-        }
-        self.clear();
-        outcome
-    }
-
     /// Ends the transaction without a commit.
     pub(super) fn roll_back(&mut self) {
         let reason = self.context.doomed.take().map_or(AbortReason::User, |abort| abort.reason());
@@ -129,7 +91,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
 
     /// Takes the placeholders that this transaction made for changes of the given kind out of the tree.
     #[inline]
-    fn withdraw(&mut self, concerns: impl Fn(Change) -> bool) {
+    pub(super) fn withdraw(&mut self, concerns: impl Fn(Change) -> bool) {
         for at in 0..self.context.writes.len() {
             let write = &self.context.writes[at];
             if write.is_created && concerns(write.change) {
@@ -139,7 +101,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
     }
 
     #[inline]
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.context.clear();
         if V::RECORDS_HISTORY {
             self.context.recording = Default::default();

@@ -14,7 +14,8 @@ use ensilo_epoch::Epoch;
 use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX};
 use ensilo_sync::cpu_relax;
 
-use super::context::{Change, Context, RowSpan, Spare, WriteEntry};
+use super::commit::Plan;
+use super::context::{Change, Context, RowSpan, WriteEntry};
 use super::memory;
 use super::node_set::OwnInsert;
 use super::read::{Sight, look_at};
@@ -118,7 +119,7 @@ impl<V: Variant> Transaction<'_, V> {
             key: seen.key,
             entry: found.entry,
             is_created: false,
-            spare: Spare::None,
+            plan: Plan::Open,
         };
         self.context.push_write(write).map_err(|abort| self.doom(abort))
     }

@@ -1,0 +1,150 @@
+//! Phase 3: each record gets its new version and, in the same store, its lock back.
+
+use ensilo_engine::Tid;
+use ensilo_epoch::Epoch;
+
+use super::plan::{Kept, Plan, Prepared};
+use crate::record::RecordPtr;
+use crate::silo::collect::{Retired, Unhook};
+use crate::silo::context::{Change, Context, RowSpan, WriteEntry};
+use crate::silo::memory;
+use crate::silo::transaction::Transaction;
+use crate::silo::variant::Variant;
+use crate::store::Store;
+use crate::tid::TidWord;
+
+/// All writes are visible, and no lock is held.
+#[derive(Debug)]
+pub(in crate::silo) struct Installed(());
+
+impl<V: Variant> Transaction<'_, V> {
+    /// Phase 3, as planned. The caller has published a commit epoch, and logged the writes under this TID.
+    pub(in crate::silo) fn install(&mut self, prepared: Prepared, tid: Tid) -> Installed {
+        let Prepared { .. } = prepared;
+        let snapshot = self.guard.epochs().snapshot_of(tid.epoch());
+        for at in 0..self.context.writes.len() {
+            let write = self.context.writes[at];
+            match write.plan {
+                Plan::Enliven => write.record.publish(TidWord::live(tid)),
+                Plan::Leave => write.record.publish(write.observed),
+                Plan::Delete(kept) => {
+                    self.keep(&write, kept, snapshot);
+                    self.delete_record(&write, tid, snapshot);
+                }
+                Plan::Overwrite(kept) => {
+                    self.keep(&write, kept, snapshot);
+                    self.overwrite(write.record, write.change);
+                    write.record.publish(TidWord::live(tid));
+                }
+                Plan::Replace(replacement, store) => {
+                    // SAFETY: reserved by this very commit.
+                    let store = unsafe { store.get() };
+                    self.replace(&write, store, replacement, tid, snapshot);
+                }
+                Plan::Open => unreachable!("a prepared write has a plan"),
+            }
+        }
+        self.context.last_tid = tid;
+        Installed(())
+    }
+
+    /// Links the old version behind the record, which keeps it until no snapshot reads it.
+    #[inline]
+    fn keep(&mut self, write: &WriteEntry, kept: Kept, snapshot: Epoch) {
+        if !matches!(kept, Kept::Nothing) {
+            self.keep_version(write, kept, snapshot);
+        }
+    }
+
+    fn keep_version(&mut self, write: &WriteEntry, kept: Kept, snapshot: Epoch) {
+        let (version, retired) = match kept {
+            Kept::Nothing => return,
+            Kept::Copy(copy) => {
+                write.record.push_version(copy, write.observed);
+                (copy, Retired::Copy(copy))
+            }
+            Kept::ReserveCopy(copy) => {
+                write.record.push_version(copy, write.observed);
+                (copy, Retired::ReserveCopy(copy))
+            }
+            Kept::Mark(mark) => {
+                write.record.push_mark(mark, write.observed);
+                (mark, Retired::Mark(mark))
+            }
+        };
+        self.context.counters.version_kept(version.size_bytes());
+        self.context.garbage.versions.push(snapshot, retired);
+    }
+
+    /// Makes a record of ours absent. It stays in the tree until no snapshot needs it.
+    #[inline]
+    fn delete_record(&mut self, write: &WriteEntry, tid: Tid, snapshot: Epoch) {
+        let word = TidWord::deleted(tid);
+        if V::COLLECTS {
+            let key = self.context.key(write.key).into();
+            self.context.garbage.unhooks.push(snapshot, Unhook { record: write.record, word, key });
+        }
+        self.context.counters.unhook_waits();
+        write.record.publish(word);
+    }
+
+    /// Writes the words of a change over those of a record of ours.
+    #[inline]
+    fn overwrite(&self, record: RecordPtr, change: Change) {
+        match change {
+            Change::Put(row) => record.store_row_words(self.context.row_words(row), row.len as usize),
+            Change::Patch(patch) => self.store_patch(record, patch),
+            _ => unreachable!("only rows and patches have words"),
+        }
+    }
+
+    #[inline]
+    fn store_patch(&self, record: RecordPtr, patch: RowSpan) {
+        for pair in 0..patch.len as usize {
+            let (index, word) = self.context.patch_word(patch, pair);
+            record.store_word(index, word);
+        }
+    }
+
+    /// Puts `replacement` into the tree in place of the record of a write, which stays as its previous version.
+    #[cold]
+    fn replace(
+        &mut self,
+        write: &WriteEntry,
+        store: &Store,
+        replacement: RecordPtr,
+        tid: Tid,
+        snapshot: Epoch,
+    ) {
+        match write.change {
+            Change::Put(row) => {
+                replacement.store_row_words(self.context.row_words(row), row.len as usize);
+            }
+            Change::Patch(patch) => {
+                replacement.copy_row(write.record);
+                self.store_patch(replacement, patch);
+            }
+            _ => unreachable!("only rows replace a record"),
+        }
+        let is_owned_elsewhere = write.observed.is_absent() && !write.is_created;
+        // A variant that replaces records all the time keeps those only that snapshots need. A mark needs the deleted record (I4).
+        let is_kept =
+            V::OVERWRITES || is_owned_elsewhere || V::SNAPSHOTS && write.observed.tid().epoch() < snapshot;
+        replacement.set_previous(if is_kept { Some(write.record) } else { write.record.previous() });
+        replacement.set_unpublished_tid(TidWord::live(tid));
+        let (old, new) = (write.record.index_value(), replacement.index_value());
+        let is_replaced = store.index().replace(self.context.key(write.key), old, new, &self.guard);
+        assert!(is_replaced, "a locked, latest record is the one in the tree");
+        write.record.publish(write.observed.superseded());
+        let Context { garbage, counters, .. } = &mut *self.context;
+        if is_owned_elsewhere {
+            return;
+        }
+        if is_kept {
+            garbage.keep_replaced::<V>(snapshot, write.record, counters);
+        } else {
+            // SAFETY: it has left the tree, no snapshot that begins from now on needs it, and O1: the tree owned it, now this commit does.
+            unsafe { memory::retire::<V>(write.record, &self.guard, garbage) };
+        }
+    }
+}

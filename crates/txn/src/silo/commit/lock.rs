@@ -1,0 +1,75 @@
+//! Phase 1: the write set is locked.
+
+use ensilo_engine::{Abort, AbortReason, Fault};
+use ensilo_sync::barrier;
+
+use crate::silo::context::{Context, WriteEntry};
+use crate::silo::transaction::Transaction;
+use crate::silo::variant::{Variant, has_fault};
+
+/// The write set is locked, and the locks are seen by whoever looks from now on. Next: the validation.
+#[derive(Debug)]
+#[must_use = "the locks are held until the commit is over or given up"]
+pub(in crate::silo) struct Locked(());
+
+impl<V: Variant> Transaction<'_, V> {
+    /// Sorts the write set by record address: every transaction locks in the same order, so that none waits in a circle.
+    #[inline]
+    pub(in crate::silo) fn order_write_set(&mut self) -> Result<(), Abort> {
+        let Context { lock_order, writes, held, .. } = &mut *self.context;
+        lock_order.reserve(writes.len(), held)?;
+        lock_order.extend_reserved(writes.iter().map(|write| write.record.address()).zip(0..));
+        if lock_order.len() > 1 && !has_fault::<V>(Fault::UnorderedLocks) {
+            lock_order.sort_unstable();
+        }
+        Ok(())
+    }
+
+    /// Phase 1. On an error no lock is held.
+    #[inline]
+    pub(in crate::silo) fn lock_write_set(&mut self) -> Result<Locked, Abort> {
+        for position in 0..self.context.lock_order.len() {
+            let write = &self.context.writes[self.context.lock_order[position].1 as usize];
+            if let Err(reason) = lock_record(write) {
+                let abort = self.context.abort_at(reason, write.record, write.key);
+                self.unlock_first(position);
+                return Err(abort);
+            }
+        }
+        barrier::after_rmw();
+        Ok(Locked(()))
+    }
+
+    /// Frees all locks without having changed anything: the commit is given up.
+    #[cold]
+    pub(in crate::silo) fn unlock_write_set(&mut self) {
+        self.unlock_first(self.context.lock_order.len());
+    }
+
+    /// Frees the first `count` locks, in lock order.
+    #[cold]
+    fn unlock_first(&mut self, count: usize) {
+        for &(_, at) in &self.context.lock_order[..count] {
+            let write = &self.context.writes[at as usize];
+            write.record.publish(write.observed);
+        }
+    }
+}
+
+/// Locks a record that still carries the version that was seen.
+#[inline]
+fn lock_record(write: &WriteEntry) -> Result<(), AbortReason> {
+    loop {
+        if write.record.try_lock(write.observed) {
+            return Ok(());
+        }
+        match write.record.stable_tid() {
+            None => return Err(AbortReason::LockHeld),
+            Some(now) if now == write.observed => {}
+            Some(now) if write.observed.is_absent() && !now.is_absent() && now.is_latest() => {
+                return Err(AbortReason::KeyExists);
+            }
+            Some(_) => return Err(AbortReason::ReadValidation),
+        }
+    }
+}

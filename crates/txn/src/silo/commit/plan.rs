@@ -1,0 +1,194 @@
+//! What each write does at its install is decided, and the memory for it is taken, so that installing cannot fail.
+//!
+//! | change | record | variant | plan |
+//! |---|---|---|---|
+//! | `Placed` | the transaction's own placeholder | | [`Plan::Enliven`] |
+//! | `Cancelled` | the transaction's own placeholder | | [`Plan::Leave`] |
+//! | `Delete` | live | | [`Plan::Delete`], and a mark stands for the old version if a snapshot may read it |
+//! | `Put` | a placeholder with room for the row | | [`Plan::Overwrite`], and nothing is kept |
+//! | `Put` | live, with room for the row | overwrites | [`Plan::Overwrite`], and a copy of the old version is kept if a snapshot may read it |
+//! | `Put` | live | never overwrites | [`Plan::Replace`] |
+//! | `Put` | deleted, or too small for the row | | [`Plan::Replace`] |
+//! | `Patch` | live | overwrites | [`Plan::Overwrite`], with a copy as for `Put` |
+//! | `Patch` | live | never overwrites | [`Plan::Replace`] |
+//!
+//! A snapshot may read the old version if that is of an earlier snapshot interval than the new one (Silo §4.9). A deleted record is never
+//! brought back to life (§4.5): the worker that deleted it has it on its list. A deletion leaves the row where it is, so that it needs no
+//! copy: otherwise nothing could be deleted once the memory limit is reached.
+
+use ensilo_engine::{Abort, AbortReason};
+use ensilo_epoch::Epoch;
+use ensilo_slab::OutOfMemory;
+
+use super::Stop;
+use super::validate::Validated;
+use crate::record::RecordPtr;
+use crate::silo::context::{Change, StorePtr, WriteEntry};
+use crate::silo::memory;
+use crate::silo::transaction::Transaction;
+use crate::silo::variant::Variant;
+use crate::tid::TidWord;
+
+/// Everything that can fail has happened, and the locks are held. Next: the install, or the end without one.
+#[derive(Debug)]
+#[must_use = "the locks are held until the commit is over or given up"]
+pub(in crate::silo) struct Prepared(());
+
+/// What a write does at its install. The module's documentation says which write gets which.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::silo) enum Plan {
+    /// Nothing is decided: no commit is under way.
+    Open,
+    /// The record comes to life with the row that it has.
+    Enliven,
+    /// The record stays the placeholder that it is.
+    Leave,
+    /// The record is deleted.
+    Delete(Kept),
+    /// The new words are written over those of the record.
+    Overwrite(Kept),
+    /// Another record takes its place in the tree of that store.
+    Replace(RecordPtr, StorePtr),
+}
+
+/// Memory for the version that a write supersedes.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::silo) enum Kept {
+    /// No snapshot reads it.
+    Nothing,
+    /// It is copied here.
+    Copy(RecordPtr),
+    /// It is copied here, in the reserve beside the memory limit.
+    ReserveCopy(RecordPtr),
+    /// This stands for it, and the deleted record keeps its row.
+    Mark(RecordPtr),
+}
+
+impl<V: Variant> Transaction<'_, V> {
+    /// Takes room in the log and memory for the writes, and decides what each of them does. Old versions of epochs before `snapshot` are
+    /// kept. On an error the locks are still held, and nothing else.
+    #[inline]
+    pub(in crate::silo) fn reserve(
+        &mut self,
+        validated: Validated,
+        snapshot: Epoch,
+    ) -> Result<Prepared, Stop> {
+        let Validated { .. } = validated;
+        self.reserve_log()?;
+        self.plan_writes(snapshot)?;
+        Ok(Prepared(()))
+    }
+
+    fn plan_writes(&mut self, snapshot: Epoch) -> Result<(), Abort> {
+        for at in 0..self.context.writes.len() {
+            match self.plan_for(&self.context.writes[at], snapshot) {
+                Ok(plan) => self.context.writes[at].plan = plan,
+                Err(reason) => {
+                    let write = self.context.writes[at];
+                    self.give_back_memory(at);
+                    return Err(self.context.abort_at(reason, write.record, write.key));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back what the first `count` writes took.
+    #[cold]
+    pub(in crate::silo) fn give_back_memory(&mut self, count: usize) {
+        for write in &mut self.context.writes[..count] {
+            match std::mem::replace(&mut write.plan, Plan::Open) {
+                Plan::Open | Plan::Enliven | Plan::Leave => {}
+                Plan::Delete(Kept::Nothing) | Plan::Overwrite(Kept::Nothing) => {}
+                // SAFETY: as below.
+                Plan::Delete(Kept::Mark(mark)) | Plan::Overwrite(Kept::Mark(mark)) => unsafe {
+                    memory::free_mark(mark, &self.guard);
+                },
+                // SAFETY: as below.
+                Plan::Delete(Kept::ReserveCopy(copy)) | Plan::Overwrite(Kept::ReserveCopy(copy)) => unsafe {
+                    memory::free_reserve(copy, &self.guard);
+                },
+                // SAFETY: reserved by this commit and not yet linked anywhere.
+                Plan::Delete(Kept::Copy(record))
+                | Plan::Overwrite(Kept::Copy(record))
+                | Plan::Replace(record, _) => unsafe {
+                    memory::free::<V>(record, &self.guard);
+                },
+            }
+        }
+    }
+
+    /// See the module's table.
+    #[inline]
+    fn plan_for(&self, write: &WriteEntry, snapshot: Epoch) -> Result<Plan, AbortReason> {
+        let record = write.record;
+        match write.change {
+            Change::Placed => Ok(Plan::Enliven),
+            Change::Cancelled => Ok(Plan::Leave),
+            Change::Put(row) if needs_replacement::<V>(write, row.len as usize) => {
+                self.replacement_for(record, row.len as usize)
+            }
+            Change::Patch(_) if !V::OVERWRITES => self.replacement_for(record, record.row().len_bytes()),
+            Change::Put(_) | Change::Patch(_) => self.plan_overwrite(write, snapshot),
+            Change::Delete => self.plan_delete(write, snapshot),
+        }
+    }
+
+    /// With room for a copy of the record as it is: in the reserve, if the memory limit leaves none.
+    #[inline]
+    fn plan_overwrite(&self, write: &WriteEntry, snapshot: Epoch) -> Result<Plan, AbortReason> {
+        if !is_kept::<V>(write, snapshot) {
+            return Ok(Plan::Overwrite(Kept::Nothing));
+        }
+        let record = write.record;
+        let row_len = record.row().len_bytes();
+        match self.allocate(record, row_len) {
+            Ok(copy) => Ok(Plan::Overwrite(Kept::Copy(copy))),
+            Err(_) => {
+                let reserve = memory::allocate_reserve(&self.guard, record.table(), row_len);
+                Ok(Plan::Overwrite(Kept::ReserveCopy(reserve.map_err(out_of_memory)?)))
+            }
+        }
+    }
+
+    /// With what stands for the record as it is.
+    #[inline]
+    fn plan_delete(&self, write: &WriteEntry, snapshot: Epoch) -> Result<Plan, AbortReason> {
+        if !is_kept::<V>(write, snapshot) {
+            return Ok(Plan::Delete(Kept::Nothing));
+        }
+        let mark = memory::allocate_mark(&self.guard).map_err(out_of_memory)?;
+        Ok(Plan::Delete(Kept::Mark(mark)))
+    }
+
+    /// A record to replace this one in the tree, with room for a row of so many bytes.
+    #[inline]
+    fn replacement_for(&self, record: RecordPtr, row_len: usize) -> Result<Plan, AbortReason> {
+        let Some(store) = self.shared.stores.store(record.table()) else {
+            return Err(AbortReason::StoreDropped);
+        };
+        let store = StorePtr::new(store);
+        self.allocate(record, row_len).map(|replacement| Plan::Replace(replacement, store))
+    }
+
+    fn allocate(&self, like: RecordPtr, row_len: usize) -> Result<RecordPtr, AbortReason> {
+        memory::allocate::<V>(&self.guard, like.table(), row_len, TidWord::PLACEHOLDER).map_err(out_of_memory)
+    }
+}
+
+fn out_of_memory(_: OutOfMemory) -> AbortReason {
+    AbortReason::OutOfMemory
+}
+
+/// Whether the old version is kept beside the one that a write leaves in its record: there is one, and a snapshot may read it.
+#[inline]
+fn is_kept<V: Variant>(write: &WriteEntry, snapshot: Epoch) -> bool {
+    V::SNAPSHOTS && !write.observed.is_absent() && write.observed.tid().epoch() < snapshot
+}
+
+/// Whether a new row of `len_bytes` needs a record of its own.
+#[inline]
+fn needs_replacement<V: Variant>(write: &WriteEntry, len_bytes: usize) -> bool {
+    let is_deleted = write.observed.is_absent() && write.observed != TidWord::PLACEHOLDER;
+    is_deleted || !write.record.fits(len_bytes) || !V::OVERWRITES && !write.observed.is_absent()
+}

@@ -1,0 +1,97 @@
+//! Phase 2: what was read is still current.
+
+use ensilo_engine::{Abort, AbortReason, Fault, TableId};
+use ensilo_epoch::Epoch;
+use ensilo_index::Masstree;
+
+use super::lock::Locked;
+use crate::silo::transaction::Transaction;
+use crate::silo::variant::{Variant, has_fault};
+
+/// What was read is current while the write set is locked. Next: all that the writes need.
+#[derive(Debug)]
+#[must_use = "the locks are held until the commit is over or given up"]
+pub(in crate::silo) struct Validated(());
+
+impl<V: Variant> Transaction<'_, V> {
+    /// Phase 2. On an error the locks are still held.
+    #[inline]
+    pub(in crate::silo) fn validate(&self, locked: Locked) -> Result<Validated, Abort> {
+        let Locked { .. } = locked;
+        self.validate_reads()?;
+        Ok(Validated(()))
+    }
+
+    /// Whether what was read is current.
+    #[inline]
+    pub(in crate::silo) fn validate_reads(&self) -> Result<(), Abort> {
+        self.validate_read_set()?;
+        self.validate_node_set()
+    }
+
+    /// Phase 2 without a commit: says whether what was read was current, and the last epoch that it is of.
+    pub(in crate::silo) fn check_reads(&mut self) -> Result<Epoch, Abort> {
+        let outcome = self.validate_reads().and_then(|()| self.validate_placeholders());
+        outcome.map_err(|abort| self.doom(abort))?;
+        Ok(self.context.largest_tid_seen().epoch())
+    }
+
+    /// For records: each still carries the TID that was read and nobody else has locked it.
+    #[inline]
+    fn validate_read_set(&self) -> Result<(), Abort> {
+        if self.begin_epoch() < self.shared.stores.dropped_before() {
+            self.refuse_dropped_stores()?;
+        }
+        if has_fault::<V>(Fault::SkipReadValidation) {
+            return Ok(());
+        }
+        for read in &*self.context.reads {
+            let now = read.record.tid();
+            let is_valid = now == read.word
+                || (now == read.word.locked() && self.context.own_write(read.record).is_some());
+            if !is_valid {
+                return Err(self.context.abort_at(AbortReason::ReadValidation, read.record, read.key));
+            }
+        }
+        Ok(())
+    }
+
+    /// After a store was dropped: it is none of those that were used. An index that was only written may be: its entries just go with it.
+    #[cold]
+    fn refuse_dropped_stores(&self) -> Result<(), Abort> {
+        let read = self.context.reads.iter().map(|read| read.record.table());
+        let written = self.context.writes.iter().map(|write| write.record.table());
+        let written = written.filter(|table| table.is_logged());
+        let mut used = read.chain(written).chain(self.context.nodes.stores().iter().copied());
+        match used.find(|&table| self.shared.stores.store(table).is_none()) {
+            Some(dropped) => Err(Abort::new(AbortReason::StoreDropped, dropped, &[])),
+            None => Ok(()),
+        }
+    }
+
+    /// For nodes: each still holds the keys it held.
+    #[inline]
+    fn validate_node_set(&self) -> Result<(), Abort> {
+        if has_fault::<V>(Fault::SkipNodeValidation) {
+            return Ok(());
+        }
+        for &stamp in self.context.nodes.stamps() {
+            // SAFETY: the stamp was taken by this transaction, under the guard that it still holds.
+            if !unsafe { Masstree::is_current(stamp, &self.guard) } {
+                return Err(Abort::new(AbortReason::NodeValidation, TableId::NONE, &[]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Without locks: the keys that were inserted are still missing. Whoever else inserts one of them writes into the placeholder,
+    /// which changes no node.
+    fn validate_placeholders(&self) -> Result<(), Abort> {
+        for write in self.context.writes.iter().filter(|write| write.is_created) {
+            if !write.record.still(write.observed) {
+                return Err(self.context.abort_at(AbortReason::KeyExists, write.record, write.key));
+            }
+        }
+        Ok(())
+    }
+}
