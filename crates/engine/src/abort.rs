@@ -30,6 +30,10 @@ pub enum AbortReason {
     TransactionTooLarge,
     /// The last epoch has come, in which nothing commits: numbers of epochs have 40 bits.
     EpochsExhausted,
+    /// A prepared transaction holds the record's lock until its decision.
+    PreparedLock,
+    /// A prepared transaction has read the record or the range of keys that would change, and it stays as it is until the decision.
+    PreparedRead,
 }
 
 /// What bounds a transaction, in words.
@@ -50,6 +54,8 @@ impl AbortReason {
         AbortReason::LogFailed,
         AbortReason::TransactionTooLarge,
         AbortReason::EpochsExhausted,
+        AbortReason::PreparedLock,
+        AbortReason::PreparedRead,
     ];
 
     /// Whether the same transaction may succeed when it is run again.
@@ -81,6 +87,8 @@ impl AbortReason {
             AbortReason::LogFailed => "log failed",
             AbortReason::TransactionTooLarge => "transaction too large",
             AbortReason::EpochsExhausted => "epochs used up",
+            AbortReason::PreparedLock => "prepared lock",
+            AbortReason::PreparedRead => "prepared read",
         }
     }
 

@@ -28,6 +28,8 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     const IS_TRANSACTIONAL: bool = true;
     /// Whether what commits can be logged, so that a database in a directory can use the engine.
     const LOGS: bool = true;
+    /// Whether transactions can be [prepared](crate::Write::prepare).
+    const TWO_PHASE_COMMIT: bool = false;
     /// The longest key in bytes.
     const KEY_LEN_MAX: usize;
 

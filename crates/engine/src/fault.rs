@@ -18,6 +18,8 @@ pub enum Fault {
     ForgetTombstones,
     /// Recovery replays what was written and is not known to be durable.
     ReplayPastDurableEpoch,
+    /// What a prepared transaction has read is not protected until its decision.
+    UnprotectedPreparedReads,
     /// A row that leaves a unique index takes out the entry under its key, whosever it is.
     RemoveEntriesOfOthers,
 }

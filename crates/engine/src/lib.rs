@@ -24,6 +24,7 @@ mod failpoint;
 mod fault;
 pub mod history;
 mod key_range;
+mod prepared;
 mod row;
 mod session;
 mod store;
@@ -39,6 +40,7 @@ pub use engine::{
 pub use failpoint::Failpoint;
 pub use fault::Fault;
 pub use key_range::KeyRange;
+pub use prepared::{NeverPrepared, Prepared};
 pub use row::{ROW_LEN_MAX, RowRef};
 pub use session::{Session, SnapshotOf, TransactionOf};
 pub use store::{Store, TableId};

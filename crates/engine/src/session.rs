@@ -16,7 +16,7 @@ pub type SnapshotOf<'s, E> = <<E as Engine>::Session as Session>::Snapshot<'s>;
 /// Runs transactions, one at a time, on any thread. While no transaction is under way it holds nobody back.
 ///
 /// # Safety
-/// From the return of [`Session::begin`] or [`Session::begin_snapshot`] until the transaction is committed, aborted or dropped, a
+/// From the return of [`Session::begin`] or [`Session::begin_snapshot`] until the transaction is committed, prepared, aborted or dropped, a
 /// participant of [`Engine::epochs`] is pinned for it, also when it can no longer commit: what the tables above the engine share by pointer,
 /// such as the set of a table's indexes, is freed once the memory horizon of these epochs has passed.
 pub unsafe trait Session: Send {

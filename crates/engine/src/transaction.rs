@@ -8,6 +8,7 @@ use ensilo_epoch::Epoch;
 use crate::abort::Abort;
 use crate::engine::Engine;
 use crate::fault::Fault;
+use crate::prepared::Prepared;
 use crate::row::RowRef;
 use crate::store::Store;
 use crate::tid::Tid;
@@ -123,6 +124,10 @@ pub trait Write: Read + Sized {
     /// As [`Engine::FAULT`](crate::Engine::FAULT).
     const FAULT: Option<Fault> = None;
 
+    /// The transaction once it is prepared; [`NeverPrepared`](crate::NeverPrepared) in an engine without
+    /// [two-phase commit](Engine::TWO_PHASE_COMMIT).
+    type Prepared: Prepared;
+
     /// Replaces single words of the row; `words` are pairs of word index and new word, computed from what this
     /// transaction read of the row. The row's length stays.
     ///
@@ -172,6 +177,19 @@ pub trait Write: Read + Sized {
     /// # Errors
     /// [`Abort`] when another transaction got in between; nothing has changed.
     fn commit(self) -> Result<Committed, Abort>;
+
+    /// Does everything of a commit that can fail, so that the transaction can wait for the decision of a two-phase commit: its vote to commit.
+    /// Others go on meanwhile. What they would change of what this transaction has read or will write they leave as it is, and abort with
+    /// [`AbortReason::PreparedRead`](crate::AbortReason::PreparedRead) or [`AbortReason::PreparedLock`](crate::AbortReason::PreparedLock).
+    ///
+    /// # Errors
+    /// [`Abort`] as for [`Write::commit`]: the vote to abort. Nothing has changed.
+    ///
+    /// # Panics
+    /// In an engine without [two-phase commit](Engine::TWO_PHASE_COMMIT).
+    fn prepare(self) -> Result<Self::Prepared, Abort> {
+        unreachable!("nothing prepares transactions of an engine without two-phase commit")
+    }
 
     /// Says whether all that this transaction has read is still current, so that what its caller concluded from it
     /// holds. A transaction may read what no serial history would show it, and only its commit would tell: whoever gives up for

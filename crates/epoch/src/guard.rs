@@ -100,6 +100,11 @@ impl<'p> ExclusiveGuard<'p> {
     pub(crate) fn new(guard: Guard<'p>) -> Self {
         ExclusiveGuard { guard }
     }
+
+    /// Ends the pin, and keeps the participant from everybody else.
+    pub fn unpin(self) -> Unpinned<'p> {
+        Unpinned { participant: self.guard.participant }
+    }
 }
 
 impl<'p> Deref for ExclusiveGuard<'p> {
@@ -108,5 +113,21 @@ impl<'p> Deref for ExclusiveGuard<'p> {
     #[inline]
     fn deref(&self) -> &Guard<'p> {
         &self.guard
+    }
+}
+
+/// A participant that an [`ExclusiveGuard`] had pinned.
+#[derive(Debug)]
+pub struct Unpinned<'p> {
+    participant: &'p Participant,
+}
+
+// SAFETY: as for `ExclusiveGuard`, from which the reference comes: it is the only one to the participant during 'p.
+unsafe impl Send for Unpinned<'_> {}
+
+impl<'p> Unpinned<'p> {
+    /// Pins it again.
+    pub fn pin(self) -> ExclusiveGuard<'p> {
+        ExclusiveGuard::new(self.participant.pin())
     }
 }

@@ -71,7 +71,7 @@ mod slot;
 pub use counters::EpochCounters;
 pub use epoch::Epoch;
 pub use epochs::Epochs;
-pub use guard::{ExclusiveGuard, Guard};
+pub use guard::{ExclusiveGuard, Guard, Unpinned};
 pub use options::{Advance, EpochOptions};
 pub use participant::Participant;
 pub use retire_list::RetireList;

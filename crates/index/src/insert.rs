@@ -34,6 +34,8 @@ pub enum InsertError {
         /// Its length in bytes.
         len_bytes: usize,
     },
+    /// The observer does not let the node change: see [`InsertObserver::may_change`].
+    Refused,
 }
 
 impl fmt::Display for InsertError {
@@ -43,6 +45,7 @@ impl fmt::Display for InsertError {
             InsertError::KeyTooLong { len_bytes } => {
                 write!(f, "a key of {len_bytes} bytes; an index takes at most {KEY_LEN_MAX}")
             }
+            InsertError::Refused => f.write_str("the keys of the node must not change"),
         }
     }
 }
@@ -61,6 +64,13 @@ impl From<OutOfMemory> for InsertError {
 /// `(node, after)`, and whoever relied on `from` relies on the nodes split from it too. A method may be called while a
 /// node is locked: it must not use the index and must not panic.
 pub trait InsertObserver {
+    /// Whether a border node may change. Asked when the node is locked and nothing has changed yet.
+    #[inline]
+    fn may_change(&mut self, node: NodeId) -> bool {
+        let _ = node;
+        true
+    }
+
     /// A node had version `before` when the insert locked it and has `after` now, with nothing but this insert in between.
     fn changed(&mut self, node: NodeId, before: NodeVersion, after: NodeVersion);
 
@@ -91,7 +101,7 @@ impl Masstree {
     /// Maps `key` to `value`, unless it is there already. The observer learns of every border node that was changed or made.
     ///
     /// # Errors
-    /// [`InsertError::OutOfMemory`] and [`InsertError::KeyTooLong`]; the tree is as it was.
+    /// [`InsertError`]; the tree is as it was.
     ///
     /// # Panics
     /// When `value` is 0.
@@ -132,8 +142,14 @@ impl Masstree {
 impl<O: InsertObserver> Insertion<'_, O> {
     /// None if the key's way leads on into a layer by now.
     #[inline]
-    fn insert_at(self, place: Place) -> Result<Option<Inserted>, OutOfMemory> {
+    fn insert_at(self, place: Place) -> Result<Option<Inserted>, InsertError> {
         match self.border.content(self.key, place) {
+            Content::Nothing | Content::OtherSuffix
+                if !self.observer.may_change(NodeId::new(&self.border)) =>
+            {
+                self.border.unlock_unchanged();
+                return Err(InsertError::Refused);
+            }
             Content::Nothing if self.border.permuter().is_full() => self.split(place.position)?,
             Content::Nothing => self.use_free_slot(place.position)?,
             Content::OtherSuffix => self.make_layer(place)?,

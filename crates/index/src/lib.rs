@@ -64,6 +64,7 @@ pub use insert::{InsertError, InsertObserver, Inserted};
 #[cfg(shuttle)]
 #[doc(hidden)]
 pub use planted::{Fault, plant};
+pub use remove::Removal;
 pub use scan::{Bounds, Direction, ScanVisitor};
 pub use stamp::{NodeId, NodeStamp};
 pub use statistics::Statistics;

@@ -8,7 +8,19 @@ use crate::key::LAYER;
 use crate::locked::Locked;
 use crate::node::{Kind, NodeRef};
 use crate::planted::{self, Fault, Step, is_planted};
+use crate::stamp::NodeId;
 use crate::unlinked::Unlinked;
+
+/// What [`Masstree::remove_if`] did.
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub enum Removal {
+    /// The key is removed.
+    Done,
+    /// The key was not mapped to the expected value; nothing was changed.
+    NotThere,
+    /// This node must not change; nothing was changed.
+    Refused(NodeId),
+}
 
 /// What is left of a layer after a border node lost a slot.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
@@ -22,6 +34,19 @@ pub(crate) enum Layer {
 impl Masstree {
     /// Removes `key`, if it is mapped to `expected`; says whether it did. Nodes and layers that become empty leave the tree.
     pub fn remove(&self, key: &[u8], expected: u64, guard: &Guard<'_>) -> bool {
+        self.remove_if(key, expected, guard, |_| true) == Removal::Done
+    }
+
+    /// Like [`Masstree::remove`], where only those border nodes change for which `may_change` returns true. It is asked when the node is
+    /// locked and has not changed yet. A layer that becomes empty stays, empty, where it or the slot that leads to it lies in a node
+    /// that must not change.
+    pub fn remove_if(
+        &self,
+        key: &[u8],
+        expected: u64,
+        guard: &Guard<'_>,
+        mut may_change: impl FnMut(NodeId) -> bool,
+    ) -> Removal {
         loop {
             let position = self.descend_to_write(key, usize::MAX, guard);
             let Some(border) = position.lock() else { continue };
@@ -34,12 +59,17 @@ impl Masstree {
                 }
                 _ => {
                     border.unlock_unchanged();
-                    return false;
+                    return Removal::NotThere;
                 }
             }
+            let node = NodeId::new(&border);
+            if !may_change(node) {
+                border.unlock_unchanged();
+                return Removal::Refused(node);
+            }
             let layer = self.take_out(border, place.position, None, guard);
-            self.drop_empty_layers(key, position.depth, layer, guard);
-            return true;
+            self.drop_empty_layers(key, position.depth, layer, guard, &mut may_change);
+            return Removal::Done;
         }
     }
 
@@ -69,18 +99,31 @@ impl Masstree {
     }
 
     /// While the layer at `depth` on the way to `key` is empty, takes it out of the layer above.
-    fn drop_empty_layers(&self, key: &[u8], depth: usize, mut layer: Layer, guard: &Guard<'_>) {
+    fn drop_empty_layers(
+        &self,
+        key: &[u8],
+        depth: usize,
+        mut layer: Layer,
+        guard: &Guard<'_>,
+        may_change: &mut impl FnMut(NodeId) -> bool,
+    ) {
         for depth in (0..depth).rev() {
             if layer == Layer::InUse {
                 return;
             }
-            layer = self.drop_empty_layer(key, depth, guard);
+            layer = self.drop_empty_layer(key, depth, guard, may_change);
         }
     }
 
     /// Takes the layer below `depth` on the way to `key` out of the layer at `depth`, if it is still empty.
     #[cold]
-    fn drop_empty_layer(&self, key: &[u8], depth: usize, guard: &Guard<'_>) -> Layer {
+    fn drop_empty_layer(
+        &self,
+        key: &[u8],
+        depth: usize,
+        guard: &Guard<'_>,
+        may_change: &mut impl FnMut(NodeId) -> bool,
+    ) -> Layer {
         loop {
             let position = self.descend_to_write(key, depth, guard);
             if !matches!(position.probe, Some(Probe::Layer(_))) {
@@ -94,7 +137,8 @@ impl Masstree {
             };
             // SAFETY: the slot has kind LAYER, and stays so while we hold the lock.
             let layer = unsafe { NodeRef::from_word(border.value(slot)) };
-            let Some(nodes) = EmptyLayer::lock(layer) else {
+            let nodes = if may_change(NodeId::new(&border)) { EmptyLayer::lock(layer) } else { None };
+            let Some(nodes) = nodes.and_then(|nodes| nodes.only_if(may_change)) else {
                 border.unlock_unchanged();
                 return Layer::InUse;
             };
@@ -131,6 +175,15 @@ impl<'g> EmptyLayer<'g> {
                 None
             }
         }
+    }
+
+    /// The layer, if its node may change; otherwise it is unlocked.
+    fn only_if(self, may_change: &mut impl FnMut(NodeId) -> bool) -> Option<Self> {
+        if may_change(NodeId::new(&self.border)) {
+            return Some(self);
+        }
+        self.border.unlock_unchanged();
+        None
     }
 
     /// Deletes the node and those above it: each has just this child, since any other would lead to another border node.

@@ -62,4 +62,17 @@ impl Masstree {
         let border = unsafe { stamp.node.0.as_ref() };
         border.version().is_still(stamp.version)
     }
+
+    /// Like [`Masstree::is_current`], at a moment at which nobody holds the node: a writer that has locked it is waited for. It holds the
+    /// lock for a moment only.
+    ///
+    /// # Safety
+    /// As for [`Masstree::is_current`].
+    #[must_use]
+    pub unsafe fn is_current_at_rest(stamp: NodeStamp, guard: &Guard<'_>) -> bool {
+        let _ = guard;
+        // SAFETY: as in `is_current`.
+        let border = unsafe { stamp.node.0.as_ref() };
+        border.version().rests_at(stamp.version)
+    }
 }

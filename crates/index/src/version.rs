@@ -149,6 +149,19 @@ impl Version {
         self.0.load(Ordering::Acquire) & !LOCKED == since.0
     }
 
+    /// Whether the node has the version `since` when nobody holds its lock.
+    pub(crate) fn rests_at(&self, since: NodeVersion) -> bool {
+        let mut backoff = Backoff::new();
+        loop {
+            // Acquire: [unlock] as in `is_still`.
+            let word = self.0.load(Ordering::Acquire);
+            if word != since.0 | LOCKED {
+                return word == since.0;
+            }
+            backoff.wait();
+        }
+    }
+
     /// Whether the node has left the tree, which never changes again.
     pub(crate) fn is_of_a_deleted_node(&self) -> bool {
         self.0.load(Ordering::Relaxed) & DELETED != 0

@@ -140,8 +140,9 @@ impl<E> Batch<'_, '_, E> {
         loop {
             // SAFETY: a value of a store's tree is a record, read while this thread is pinned.
             let record = unsafe { RecordPtr::from_index_value(value) };
-            let Some(word) = record.stable_tid() else { continue };
-            if !word.is_latest() {
+            // The row of a record that a prepared transaction holds locked stands. What its decision puts there is of a later epoch.
+            let Some(word) = record.standing_tid() else { continue };
+            if !word.unlocked().is_latest() {
                 cpu_relax();
                 let Lookup::Found(newer) = self.store.index().get(key, self.guard) else { return None };
                 value = newer;

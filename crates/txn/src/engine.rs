@@ -20,6 +20,7 @@ use ensilo_sync::sync::Mutex;
 use crate::global_tid::GlobalTid;
 use crate::protocol::Protocol;
 use crate::registry::{StoreRegistry, lock};
+use crate::silo::PreparedRegistry;
 use crate::store::Store;
 use crate::work_list::WorkList;
 use crate::worker::{Worker, WorkerState};
@@ -31,6 +32,8 @@ pub struct Shared {
     pub(crate) stores: StoreRegistry,
     /// Where the TIDs of variants come from that count all in one place.
     pub(crate) global_tid: GlobalTid,
+    /// What prepared transactions rely on.
+    pub(crate) prepared: PreparedRegistry,
     /// Where commits are logged, once that was begun.
     pub(crate) log: OnceLock<Arc<Log>>,
     /// The age in epochs beyond which a snapshot transaction is told to end.
@@ -78,6 +81,7 @@ impl<P: Protocol> Engine<P> {
                 epochs,
                 stores: StoreRegistry::new(),
                 global_tid: GlobalTid::new(),
+                prepared: PreparedRegistry::new(),
                 log: OnceLock::new(),
                 snapshot_age_epochs_max,
             },

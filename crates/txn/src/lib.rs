@@ -34,8 +34,8 @@ mod worker;
 pub use engine::{Engine, Shared};
 pub use ensilo_engine::{
     Abort, AbortReason, Committed, Direction, EngineOptions, EngineStatistics, Failpoint, Fault, KeyBounds,
-    KeyRange, NewStoreError, ROW_LEN_MAX, Read, Recovered, RecoveredStore, Remains, RowRef, StoredRow,
-    TRANSACTION_LIMITS, TableId, Tid, TransactionStatistics, WorkerCounters, Write, history,
+    KeyRange, NewStoreError, Prepared, ROW_LEN_MAX, Read, Recovered, RecoveredStore, Remains, RowRef,
+    StoredRow, TRANSACTION_LIMITS, TableId, Tid, TransactionStatistics, WorkerCounters, Write, history,
 };
 pub use ensilo_epoch::{Advance, Epoch, EpochCounters, EpochOptions};
 pub use ensilo_index::KEY_LEN_MAX;
@@ -43,8 +43,8 @@ pub use ensilo_slab::{AccountId, Usage};
 pub use protocol::{Found, Protocol};
 pub use replay::{ReplayWorker, Replayer};
 pub use silo::{
-    Allocator, GlobalTid, LogRecords, NoGc, NoSnapshots, RowLog, Silo, Simple, Snapshot, Standard, TidLog,
-    Transaction, Variant,
+    Allocator, GlobalTid, LogRecords, NoGc, NoSnapshots, PreparedTransaction, RowLog, Silo, Simple, Snapshot,
+    Standard, TidLog, Transaction, Variant,
 };
 pub use store::Store;
 pub use tid::TidWord;

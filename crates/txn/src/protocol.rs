@@ -55,7 +55,10 @@ pub trait Protocol: std::fmt::Debug + Sized + Send + Sync + 'static {
     /// Makes the worker log what it commits from now on, unless it does.
     fn attach_log(context: &mut Self::Context, log: &Arc<Log>);
 
-    /// Begins a transaction.
+    /// Whether transactions can be prepared.
+    const TWO_PHASE_COMMIT: bool = false;
+
+    /// Begins a transaction. While that lasts, nobody else has the participant.
     fn begin<'w>(
         shared: &'w Shared,
         participant: &'w mut Participant,

@@ -24,13 +24,13 @@
 //! | edge | from | to | what it carries |
 //! |---|---|---|---|
 //! | tid-install | [`RecordPtr::publish`] Release | [`RecordPtr::stable_tid`] Acquire | the row before its TID |
-//! | tid-lock | Release fence in [`RecordPtr::try_lock`] | Acquire fence in [`RecordPtr::still`] | a reader that copied a word of a later writer sees that writer's lock |
+//! | tid-lock | Release fence in [`RecordPtr::try_lock`] and [`RecordPtr::begin_install`] | Acquire fence in [`RecordPtr::still`] | a reader that copied a word of a later writer sees that writer's lock |
 //! | previous | [`RecordPtr::push_version`] Release | [`RecordPtr::previous`] Acquire | the copied version before the link to it |
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-use ensilo_engine::{ROW_LEN_MAX, RowRef, TableId, Tid};
+use ensilo_engine::{AbortReason, ROW_LEN_MAX, RowRef, TableId, Tid};
 use ensilo_epoch::Guard;
 use ensilo_slab::{AccountId, Heap, OutOfMemory};
 use ensilo_sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
@@ -200,19 +200,30 @@ impl RecordPtr {
         TidWord::from_raw(self.header().tid.load(Ordering::Acquire))
     }
 
-    /// The TID word once no writer is at work, or `None` when one holds the lock for unreasonably long.
+    /// The TID word once no writer is at work, or why there is none: a writer holds the lock for unreasonably long, or a prepared
+    /// transaction does, for which nobody waits.
     #[inline]
-    pub(crate) fn stable_tid(self) -> Option<TidWord> {
+    pub(crate) fn stable_tid(self) -> Result<TidWord, AbortReason> {
         let word = self.tid();
-        if word.is_locked() { self.wait_for_unlock() } else { Some(word) }
+        if word.is_locked() { self.wait_for_unlock() } else { Ok(word) }
     }
 
     #[cold]
-    fn wait_for_unlock(self) -> Option<TidWord> {
+    fn wait_for_unlock(self) -> Result<TidWord, AbortReason> {
+        match self.standing_tid() {
+            Some(word) if word.is_prepared() => Err(AbortReason::PreparedLock),
+            Some(word) => Ok(word),
+            None => Err(AbortReason::LockHeld),
+        }
+    }
+
+    /// The TID word once the row stands: no writer is at work, or the one that holds the lock is prepared and changes nothing before its
+    /// decision. `None` when a writer is at work for unreasonably long.
+    pub(crate) fn standing_tid(self) -> Option<TidWord> {
         let mut backoff = Backoff::new();
         while backoff.waits() < LOCK_WAITS_MAX {
             let word = self.tid();
-            if !word.is_locked() {
+            if !word.is_locked() || word.is_prepared() {
                 return Some(word);
             }
             backoff.wait();
@@ -242,6 +253,21 @@ impl RecordPtr {
         // Release fence: [tid-lock] no word that we store after this becomes visible before the lock does.
         fence(Ordering::Release);
         taken
+    }
+
+    /// Says that the holder of the lock is prepared. `word` is what the record carried before it was locked.
+    pub(crate) fn hold_prepared(self, word: TidWord) {
+        debug_assert!(self.tid() == word.locked());
+        // Release: who sees the word sees what came before the vote.
+        self.header().tid.store(word.prepared().raw(), Ordering::Release);
+    }
+
+    /// Says that the holder of the lock, which was prepared, is at work.
+    pub(crate) fn begin_install(self, word: TidWord) {
+        debug_assert!(self.tid() == word.prepared());
+        self.header().tid.store(word.locked().raw(), Ordering::Relaxed);
+        // Release fence: [tid-lock] as in `try_lock`: who has read the row beside the prepared word sees this one if a word was newer.
+        fence(Ordering::Release);
     }
 
     /// Stores `word`, which frees the lock. Release: [tid-install].

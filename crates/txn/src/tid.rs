@@ -6,6 +6,9 @@
 //! # Layout
 //! The TID of the transaction that wrote the version, with three status bits in its low bits: locked (bit 0), latest (bit 1) and
 //! absent (bit 2).
+//!
+//! Only the latest version of a key is ever locked. So a locked word without *latest* is free for another meaning: the lock is that of a
+//! prepared transaction, which keeps it until its decision, and the version stands as long.
 
 use ensilo_engine::Tid;
 
@@ -76,10 +79,22 @@ impl TidWord {
         TidWord(self.0 | LOCKED)
     }
 
+    /// The same word with the lock held by a prepared transaction.
+    #[inline]
+    pub const fn prepared(self) -> Self {
+        TidWord((self.0 | LOCKED) & !LATEST)
+    }
+
+    /// Whether a prepared transaction holds the lock: the version stands until its decision.
+    #[inline]
+    pub const fn is_prepared(self) -> bool {
+        self.0 & (LOCKED | LATEST) == LOCKED
+    }
+
     /// The same word with the lock free.
     #[inline]
     pub const fn unlocked(self) -> Self {
-        TidWord(self.0 & !LOCKED)
+        TidWord(if self.is_prepared() { (self.0 | LATEST) & !LOCKED } else { self.0 & !LOCKED })
     }
 
     /// The word of the version after this one, for those who count versions and do not name transactions.
@@ -110,5 +125,17 @@ mod tests {
         assert_eq!(word.unlocked(), TidWord::deleted(tid));
         assert!(!word.superseded().is_latest() && !word.superseded().is_locked());
         assert_eq!(TidWord::live(tid).tid(), tid);
+    }
+
+    #[test]
+    fn the_lock_of_a_prepared_transaction_is_told_from_others() {
+        let tid = Tid::ZERO.next_in(Epoch::new(7)).unwrap();
+        for word in [TidWord::live(tid), TidWord::deleted(tid), TidWord::PLACEHOLDER] {
+            let prepared = word.prepared();
+            assert!(prepared.is_prepared() && prepared.is_locked());
+            assert_eq!((prepared.unlocked(), prepared.tid()), (word, word.tid()));
+            assert_eq!((prepared.locked(), prepared.is_absent()), (prepared, word.is_absent()));
+            assert!([word, word.locked(), word.superseded()].iter().all(|other| !other.is_prepared()));
+        }
     }
 }

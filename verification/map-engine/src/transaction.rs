@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::MutexGuard;
 
 use ensilo_engine::{
-    Abort, AbortReason, Committed, Direction, KeyBounds, Read, RowRef, Store, TableId, Tid, WorkerCounters,
-    Write,
+    Abort, AbortReason, Committed, Direction, KeyBounds, NeverPrepared, Read, RowRef, Store, TableId, Tid,
+    WorkerCounters, Write,
 };
 use ensilo_epoch::{Epoch, ExclusiveGuard};
 use ensilo_sync::atomic::Ordering;
@@ -173,6 +173,8 @@ impl Read for MapTransaction<'_> {
 }
 
 impl Write for MapTransaction<'_> {
+    type Prepared = NeverPrepared;
+
     fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
         let row = self.look_again(found, |row| {
             let before: Vec<u64> = row.as_ref().all_words().collect();

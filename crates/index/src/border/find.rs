@@ -86,7 +86,7 @@ impl Border {
     }
 
     /// What is at a place that was found for the key. The caller holds the lock.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn content(&self, key: KeyTail<'_>, place: Place) -> Content {
         let Some(slot) = place.slot else { return Content::Nothing };
         match self.kind(slot) {

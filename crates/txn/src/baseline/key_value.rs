@@ -13,7 +13,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ensilo_engine::{
-    Abort, AbortReason, Committed, Direction, KeyBounds, Read, RowRef, Tid, WorkerCounters, Write,
+    Abort, AbortReason, Committed, Direction, KeyBounds, NeverPrepared, Read, RowRef, Tid, WorkerCounters,
+    Write,
 };
 use ensilo_epoch::{Epoch, ExclusiveGuard, Guard, Participant};
 use ensilo_index::{InsertError, Inserted, Lookup, NodeStamp, ScanVisitor};
@@ -120,7 +121,7 @@ fn lookup(store: &Store, key: &[u8], guard: &Guard<'_>) -> Option<(RecordPtr, Ti
 #[inline]
 fn stable(record: RecordPtr) -> TidWord {
     loop {
-        if let Some(word) = record.stable_tid() {
+        if let Ok(word) = record.stable_tid() {
             return word;
         }
     }
@@ -290,6 +291,8 @@ impl KeyValueTransaction<'_> {
 }
 
 impl Write for KeyValueTransaction<'_> {
+    type Prepared = NeverPrepared;
+
     #[inline]
     fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
         let Some((record, word)) = self.lock(found) else { return Ok(()) };

@@ -21,7 +21,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ensilo_engine::{
-    Abort, AbortReason, Committed, Direction, KeyBounds, Read, RowRef, Tid, WorkerCounters, Write,
+    Abort, AbortReason, Committed, Direction, KeyBounds, NeverPrepared, Read, RowRef, Tid, WorkerCounters,
+    Write,
 };
 use ensilo_epoch::{Epoch, ExclusiveGuard, Participant};
 use ensilo_index::{InsertError, Inserted, Lookup, NodeStamp, ScanVisitor};
@@ -402,6 +403,8 @@ impl PartitionTransaction<'_> {
 }
 
 impl Write for PartitionTransaction<'_> {
+    type Prepared = NeverPrepared;
+
     #[inline]
     fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
         let record = self.record_to_write(found);

@@ -115,7 +115,11 @@ impl<P: Protocol> Engine<P> {
     fn collect_dropped(&self) -> Remains {
         self.dropped.visit(|dropped| {
             let horizon = self.shared.epochs.memory_horizon();
-            let Some(at) = dropped.iter().position(|dropped| dropped.epoch < horizon) else {
+            // A prepared transaction is not pinned: it says which stores it uses.
+            let is_unused = |dropped: &DroppedStore| {
+                dropped.epoch < horizon && !self.shared.prepared.uses_store(dropped.store.id())
+            };
+            let Some(at) = dropped.iter().position(is_unused) else {
                 return if dropped.is_empty() { Remains::Nothing } else { Remains::Later };
             };
             let steward = lock(&self.steward);

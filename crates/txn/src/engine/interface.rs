@@ -24,6 +24,7 @@ impl<P: Protocol> ensilo_engine::Engine for Engine<P> {
     const SNAPSHOTS: bool = P::SNAPSHOTS;
     const IS_TRANSACTIONAL: bool = P::IS_TRANSACTIONAL;
     const LOGS: bool = P::LOGS;
+    const TWO_PHASE_COMMIT: bool = P::TWO_PHASE_COMMIT;
     const KEY_LEN_MAX: usize = ensilo_index::KEY_LEN_MAX;
 
     type Store = Store;

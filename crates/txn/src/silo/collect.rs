@@ -10,17 +10,20 @@
 //! # Invariants
 //! O1. Every record has one owner who frees it: a latest live record the tree; a copy or a replaced record the list of the
 //!     worker that superseded it; a deleted record the unhook list of the worker that deleted it, also when it has been
-//!     superseded since; a placeholder the transaction that made it, until somebody commits into it.
+//!     superseded since; a placeholder the transaction that made it, or the registry of prepared transactions that it was left to, until
+//!     somebody commits into it.
 //!
 //! A worker frees some garbage before each of its transactions: a little, so that none takes noticeably longer, and more of a *backlog*, which
 //! is what it could have freed one snapshot interval ago, so that it is rid of any amount within a bounded number of transactions.
 
 use ensilo_engine::{Failpoint, Tid};
 use ensilo_epoch::{Guard, Participant};
+use ensilo_index::Removal;
 use ensilo_sync::Backoff;
 
 use super::context::{Context, Garbage, WriteEntry};
 use super::memory;
+use super::prepared::Obstacle;
 use super::variant::Variant;
 use crate::engine::Shared;
 use crate::record::RecordPtr;
@@ -68,7 +71,7 @@ pub(super) enum KeyBytes {
 impl KeyBytes {
     const SHORT_MAX: usize = 22;
 
-    fn as_slice(&self) -> &[u8] {
+    pub(super) fn as_slice(&self) -> &[u8] {
         match self {
             KeyBytes::Short(len, bytes) => &bytes[..usize::from(*len)],
             KeyBytes::Long(bytes) => bytes,
@@ -163,7 +166,12 @@ fn take_out<V: Variant>(
         match shared.stores.get(record.table()) {
             Registered::Store(store) => {
                 V::reached(Failpoint::UnhookBegun);
-                remove_locked::<V>(store, record, word, unhook.key.as_slice(), guard, garbage);
+                let key = unhook.key.as_slice();
+                if remove_locked::<V>(shared, store, record, word, key, guard, garbage).is_err() {
+                    // A prepared transaction relies on the record or its node.
+                    record.publish(word);
+                    return Some(unhook);
+                }
             }
             Registered::Draining => {
                 record.publish(word);
@@ -200,8 +208,40 @@ pub(super) fn withdraw_placeholder<V: Variant>(
     at: usize,
 ) {
     let WriteEntry { record, key, .. } = context.writes[at];
+    let keys = std::mem::take(&mut context.keys);
+    withdraw::<V>(shared, guard, context, record, key.of(&keys));
+    context.keys = keys;
+}
+
+/// The same for a placeholder that another transaction may have made and left to the caller, who is pinned since before.
+///
+/// Where a prepared transaction stands in the way, the next one that ends goes on: nobody waits for a decision.
+#[cold]
+pub(super) fn withdraw<V: Variant>(
+    shared: &Shared,
+    guard: &Guard<'_>,
+    context: &mut Context,
+    record: RecordPtr,
+    key: &[u8],
+) {
     let mut backoff = Backoff::new();
-    while !record.try_lock(TidWord::PLACEHOLDER) {
+    loop {
+        if record.try_lock(TidWord::PLACEHOLDER) {
+            let Registered::Store(store) = shared.stores.get(record.table()) else {
+                // The tree goes as a whole, with the placeholders in it.
+                return record.publish(TidWord::PLACEHOLDER);
+            };
+            let garbage = &mut context.garbage;
+            let removed =
+                remove_locked::<V>(shared, store, record, TidWord::PLACEHOLDER, key, guard, garbage);
+            let Err(obstacle) = removed else { return };
+            let is_put_off = shared.prepared.put_off(record, key, obstacle);
+            record.publish(TidWord::PLACEHOLDER);
+            if is_put_off {
+                return;
+            }
+            continue;
+        }
         let now = record.tid();
         if now == TidWord::PLACEHOLDER.superseded() {
             // An insert of a larger row has replaced it and left it to its maker.
@@ -211,31 +251,35 @@ pub(super) fn withdraw_placeholder<V: Variant>(
             // Somebody has committed into it. Whatever became of it since, it is not ours any more.
             return;
         }
-        backoff.wait();
-    }
-    match shared.stores.get(record.table()) {
-        Registered::Store(store) => {
-            let Context { keys, garbage, .. } = context;
-            remove_locked::<V>(store, record, TidWord::PLACEHOLDER, key.of(keys), guard, garbage);
+        if now.is_prepared() && shared.prepared.put_off(record, key, Obstacle::Lock) {
+            return;
         }
-        // The tree goes as a whole, with the placeholders in it.
-        Registered::Draining | Registered::Gone => record.publish(TidWord::PLACEHOLDER),
+        backoff.wait();
     }
 }
 
-/// Removes a locked, latest, absent record from its tree and retires it.
+/// Removes a locked, latest, absent record from its tree and retires it. On an error it is still there, and locked.
 fn remove_locked<V: Variant>(
+    shared: &Shared,
     store: &Store,
     record: RecordPtr,
     word: TidWord,
     key: &[u8],
     guard: &Guard<'_>,
     garbage: &mut Garbage,
-) {
-    let is_removed = store.index().remove(key, record.index_value(), guard);
-    assert!(is_removed, "a latest record stands in the tree");
+) -> Result<(), Obstacle> {
+    if shared.prepared.protects_record(record) {
+        return Err(Obstacle::Record);
+    }
+    let may_change = |node| !shared.prepared.protects_node(node);
+    match store.index().remove_if(key, record.index_value(), guard, may_change) {
+        Removal::Done => {}
+        Removal::Refused(node) => return Err(Obstacle::Node(node)),
+        Removal::NotThere => panic!("a latest record stands in the tree"),
+    }
     // SAFETY: it has left the tree. O1: the caller is its owner.
     unsafe { retire_locked::<V>(record, word, guard, garbage) };
+    Ok(())
 }
 
 /// Frees the lock of a record that has left its tree, and retires it.

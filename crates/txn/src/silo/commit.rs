@@ -119,7 +119,7 @@ impl<V: Variant> Transaction<'_, V> {
     }
 
     /// Counts the outcome and lets go of everything but what was installed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish(&mut self, outcome: Result<Committed, Abort>) -> Result<Committed, Abort> {
         self.context.is_open = false;
         match &outcome {
@@ -197,7 +197,7 @@ impl<V: Variant> Transaction<'_, V> {
     }
 
     /// A TID in `epoch` that is larger than all that this transaction and its worker have seen, unless there is none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_tid(&self, epoch: Epoch) -> Option<Tid> {
         let seen = self.context.largest_tid_seen().max(self.context.last_tid);
         if !V::GLOBAL_TID {

@@ -318,8 +318,10 @@ impl Context {
     pub(super) fn push_patch(&mut self, words: &[(u32, u64)]) -> Result<RowSpan, Abort> {
         self.rows.reserve(2 * words.len(), &mut self.held)?;
         let start = self.rows.end();
-        let pairs = words.iter().flat_map(|&(index, word)| [u64::from(index), word]);
-        self.rows.extend_reserved(pairs.map(AtomicU64::new));
+        for &(index, word) in words {
+            self.rows.push_reserved(AtomicU64::new(u64::from(index)));
+            self.rows.push_reserved(AtomicU64::new(word));
+        }
         Ok(RowSpan { start, len: words.len() as u32 })
     }
 

@@ -7,6 +7,7 @@
 //! changed since they began.
 
 use ensilo_engine::{Abort, AbortReason, TableId, Tid};
+use ensilo_epoch::Epoch;
 use ensilo_log::{
     LEFT_OUT_BYTES, LogWriter, PATCH_PAIR_BYTES_MAX, ReserveError, transaction_bytes, write_bytes_max,
 };
@@ -31,7 +32,19 @@ impl<V: Variant> Transaction<'_, V> {
     pub(super) fn reserve_log(&mut self) -> Result<(), Stop> {
         let Some(log) = &mut self.context.log else { return Ok(()) };
         // Read after the epoch: who commits in the checkpoint's first epoch, or later, sees its beginning.
-        self.context.full_rows_before = log.full_rows_before();
+        let full_rows_before = log.full_rows_before();
+        self.reserve_log_since(full_rows_before)
+    }
+
+    /// The same for a commit whose epoch is not known yet: there is room for whole rows.
+    pub(super) fn reserve_log_for_any_epoch(&mut self) -> Result<(), Stop> {
+        self.reserve_log_since(Epoch::LAST)
+    }
+
+    /// The same where a record whose version is of an earlier epoch is logged whole.
+    #[inline(always)]
+    fn reserve_log_since(&mut self, full_rows_before: Epoch) -> Result<(), Stop> {
+        self.context.full_rows_before = full_rows_before;
         let bytes = self.context.measure_log::<V>();
         let Some(log) = &mut self.context.log else { return Ok(()) };
         let refused = |reason| Err(Stop::Abort(Abort::new(reason, TableId::NONE, &[])));
@@ -45,7 +58,7 @@ impl<V: Variant> Transaction<'_, V> {
 
     /// Puts the writes into the log buffer, from where a logger may take them at once. The locks are held: the rows are what
     /// this commit will install.
-    #[inline]
+    #[inline(always)]
     pub(super) fn log_writes(&mut self, tid: Tid) {
         // Taken out so that the sets can be read meanwhile.
         let Some(mut log) = self.context.log.take() else { return };

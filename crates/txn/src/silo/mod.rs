@@ -1,8 +1,8 @@
 //! Silo's optimistic protocol.
 //!
 //! # Source
-//! Silo (SOSP 2013) §4.4 to §4.9, figure 2. One file a verb: `read`, `scan`, `write`, `commit`, `snapshot`, `collect`; what a
-//! worker keeps between transactions stands in `context`.
+//! Silo (SOSP 2013) §4.4 to §4.9, figure 2. One file a verb: `read`, `scan`, `write`, `commit`, `snapshot`, `collect`; what waits for the
+//! decision of a two-phase commit stands in `prepared`, what a worker keeps between transactions stands in `context`.
 
 mod baselines;
 mod buffer;
@@ -16,6 +16,7 @@ mod memory;
 mod model;
 mod node_set;
 mod own_write;
+mod prepared;
 mod read;
 mod record_history;
 mod scan;
@@ -35,6 +36,8 @@ use ensilo_log::Log;
 use ensilo_slab::Pool;
 
 pub use baselines::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
+pub(crate) use prepared::PreparedRegistry;
+pub use prepared::PreparedTransaction;
 pub use snapshot::Snapshot;
 pub use transaction::Transaction;
 pub use variant::{LogRecords, Standard, Variant};
@@ -62,6 +65,7 @@ impl<V: Variant> Protocol for Silo<V> {
 
     const SNAPSHOTS: bool = V::SNAPSHOTS;
     const SLABS: bool = V::SLABS;
+    const TWO_PHASE_COMMIT: bool = true;
 
     type Context = SiloContext;
     type Transaction<'w> = Transaction<'w, V>;

@@ -35,6 +35,7 @@ fn shared() -> Arc<Shared> {
         epochs,
         stores: StoreRegistry::new(),
         global_tid: GlobalTid::new(),
+        prepared: super::PreparedRegistry::new(),
         log: std::sync::OnceLock::new(),
         snapshot_age_epochs_max: 100,
     })
@@ -65,9 +66,9 @@ fn write_skew<V: Variant>() -> bool {
     let steward = shared.epochs.participant();
     let pair = Pair(committed_record(&shared, &steward, 0), committed_record(&shared, &steward, 0));
     let run = |shared: Arc<Shared>, read: RecordPtr, written: RecordPtr| {
-        let participant = shared.epochs.participant();
+        let mut participant = shared.epochs.participant();
         let mut context = Context::new(Pool::new(None));
-        let mut tx = Transaction::<V>::begin(&shared, &participant, &mut context);
+        let mut tx = Transaction::<V>::begin(&shared, &mut participant, &mut context);
         let (_, seen) = look(&mut tx, read);
         let (found, _) = look(&mut tx, written);
         tx.patch(found, &[(0, 1), (1, 1)]).unwrap();
@@ -112,21 +113,21 @@ fn the_model_finds_a_commit_without_read_validation() {
 fn a_reader_sees_a_row_before_or_after_an_overwrite_never_between() {
     model(|| {
         let shared = shared();
-        let steward = shared.epochs.participant();
+        let mut steward = shared.epochs.participant();
         let record = committed_record(&shared, &steward, 1);
         let writer = thread::spawn({
             let shared = Arc::clone(&shared);
             move || {
-                let participant = shared.epochs.participant();
+                let mut participant = shared.epochs.participant();
                 let mut context = Context::new(Pool::new(None));
-                let mut tx = Transaction::<Standard>::begin(&shared, &participant, &mut context);
+                let mut tx = Transaction::<Standard>::begin(&shared, &mut participant, &mut context);
                 let (found, _) = look(&mut tx, record);
                 tx.put(found, &[2, 2], ROW_BYTES).unwrap();
                 tx.commit().unwrap();
             }
         });
         let mut context = Context::new(Pool::new(None));
-        let mut tx = Transaction::<Standard>::begin(&shared, &steward, &mut context);
+        let mut tx = Transaction::<Standard>::begin(&shared, &mut steward, &mut context);
         let (_, words) = look(&mut tx, record);
         assert_eq!(words[0], words[1], "a torn row");
         tx.commit().unwrap();

@@ -7,6 +7,7 @@ use ensilo_engine::Abort;
 use ensilo_index::{InsertObserver, NodeId, NodeStamp, NodeVersion};
 
 use super::buffer::{Buffer, Held};
+use super::prepared::PreparedRegistry;
 use crate::pointer_map::PointerMap;
 use ensilo_engine::TableId;
 
@@ -86,6 +87,7 @@ impl NodeSet {
 pub(super) struct OwnInsert<'a> {
     nodes: &'a mut NodeSet,
     held: &'a mut Held,
+    prepared: &'a PreparedRegistry,
     /// Whether a stamped node had changed before this insert did.
     pub(super) is_overtaken: bool,
     /// Why a node that the insert made could not be added.
@@ -93,12 +95,17 @@ pub(super) struct OwnInsert<'a> {
 }
 
 impl<'a> OwnInsert<'a> {
-    pub(super) fn new(nodes: &'a mut NodeSet, held: &'a mut Held) -> Self {
-        OwnInsert { nodes, held, is_overtaken: false, failed: None }
+    pub(super) fn new(nodes: &'a mut NodeSet, held: &'a mut Held, prepared: &'a PreparedRegistry) -> Self {
+        OwnInsert { nodes, held, prepared, is_overtaken: false, failed: None }
     }
 }
 
 impl InsertObserver for OwnInsert<'_> {
+    #[inline]
+    fn may_change(&mut self, node: NodeId) -> bool {
+        !self.prepared.protects_node(node)
+    }
+
     fn changed(&mut self, node: NodeId, before: NodeVersion, after: NodeVersion) {
         if let Some(at) = self.nodes.position(node) {
             let stamp = &mut self.nodes.stamps[at];

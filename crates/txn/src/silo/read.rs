@@ -48,8 +48,9 @@ pub(super) fn look_at<V: Variant, const MAY_WRITE: bool, R>(
     // Before the record is looked at: its lines are on their way.
     let span = if MAY_WRITE || V::RECORDS_HISTORY { context.push_key(key)? } else { KeySpan::NOT_KEPT };
     loop {
-        let Some(word) = record.stable_tid() else {
-            return Err(Abort::new(AbortReason::LockHeld, record.table(), key));
+        let word = match record.stable_tid() {
+            Ok(word) => word,
+            Err(reason) => return Err(Abort::new(reason, record.table(), key)),
         };
         if !word.is_latest() {
             return Ok(Sight::Superseded);
@@ -115,10 +116,9 @@ impl<V: Variant> Read for Transaction<'_, V> {
         let seen = self.context.reads[found.entry as usize];
         loop {
             match record.stable_tid() {
-                Some(word) if word == seen.word => {}
+                Ok(word) if word == seen.word => {}
                 other => {
-                    let reason =
-                        if other.is_some() { AbortReason::ReadValidation } else { AbortReason::LockHeld };
+                    let reason = other.err().unwrap_or(AbortReason::ReadValidation);
                     let abort = self.context.abort_at(reason, record, seen.key);
                     return Err(self.doom(abort));
                 }

@@ -110,8 +110,9 @@ fn version_at<R>(
                 }
                 None => return (TidWord::PLACEHOLDER, None),
             }
-        } else if word.is_locked() {
-            // A writer is about to supersede the version we want, or to give up.
+        } else if word.is_locked() && !word.is_prepared() {
+            // A writer is about to supersede the version we want, or to give up. One that is prepared has not begun: the version stands
+            // until its decision, which changes the word before the row, and chooses an epoch that this snapshot does not show.
             backoff.wait();
         } else if word.is_absent() {
             return (word, None);

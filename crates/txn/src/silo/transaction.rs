@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ptr;
 
 use ensilo_engine::{Abort, AbortReason, TableId};
-use ensilo_epoch::{Epoch, ExclusiveGuard, Participant};
+use ensilo_epoch::{Epoch, ExclusiveGuard, Participant, Unpinned};
 use ensilo_index::NodeStamp;
 
 use super::collect::withdraw_placeholder;
@@ -35,6 +37,24 @@ impl<'w, V: Variant> Transaction<'w, V> {
         let guard = participant.pin_exclusively();
         context.is_open = true;
         Transaction { shared, guard, context, variant: PhantomData }
+    }
+
+    /// The transaction that was taken apart by [`Transaction::into_parts`], pinned anew.
+    pub(super) fn resume(shared: &'w Shared, participant: Unpinned<'w>, context: &'w mut Context) -> Self {
+        Transaction { shared, guard: participant.pin(), context, variant: PhantomData }
+    }
+
+    /// What the transaction consists of, which goes on without it.
+    pub(super) fn into_parts(self) -> (&'w Shared, ExclusiveGuard<'w>, &'w mut Context) {
+        let transaction = ManuallyDrop::new(self);
+        // SAFETY: each field is moved out once, and the transaction is neither used nor dropped after it.
+        unsafe {
+            (
+                transaction.shared,
+                ptr::read(&transaction.guard),
+                &mut *ptr::read(&raw const transaction.context),
+            )
+        }
     }
 
     /// The epoch in which the transaction began.

@@ -18,6 +18,7 @@ use super::commit::Plan;
 use super::context::{Change, Context, RowSpan, WriteEntry};
 use super::memory;
 use super::node_set::OwnInsert;
+use super::prepared::PreparedTransaction;
 use super::read::{Sight, look_at};
 use super::transaction::Transaction;
 use super::variant::Variant;
@@ -26,8 +27,10 @@ use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::TidWord;
 
-impl<V: Variant> Write for Transaction<'_, V> {
+impl<'w, V: Variant> Write for Transaction<'w, V> {
     const FAULT: Option<Fault> = V::FAULT;
+
+    type Prepared = PreparedTransaction<'w, V>;
 
     #[inline]
     fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
@@ -96,6 +99,10 @@ impl<V: Variant> Write for Transaction<'_, V> {
         self.end()
     }
 
+    fn prepare(self) -> Result<Self::Prepared, Abort> {
+        self.vote()
+    }
+
     fn check(&mut self) -> Result<Epoch, Abort> {
         self.check_reads()
     }
@@ -156,7 +163,7 @@ impl<V: Variant> Transaction<'_, V> {
             return Err(self.doom(abort));
         }
         let Context { nodes, held, .. } = &mut *self.context;
-        let mut observer = OwnInsert::new(nodes, held);
+        let mut observer = OwnInsert::new(nodes, held, &self.shared.prepared);
         let outcome =
             store.index().insert_if_absent(key, placeholder.index_value(), &self.guard, &mut observer);
         let OwnInsert { is_overtaken, failed, .. } = observer;
@@ -184,6 +191,7 @@ impl<V: Variant> Transaction<'_, V> {
                 unsafe { memory::free::<V>(placeholder, &self.guard) };
                 match error {
                     InsertError::KeyTooLong { .. } => unreachable!("the key's length was checked"),
+                    InsertError::Refused => Err(self.doom_at(AbortReason::PreparedRead, store.id(), key)),
                     _ => Err(self.doom_at(AbortReason::OutOfMemory, store.id(), key)),
                 }
             }

@@ -19,6 +19,7 @@ pub(in crate::silo) struct Installed(());
 
 impl<V: Variant> Transaction<'_, V> {
     /// Phase 3, as planned. The caller has published a commit epoch, and logged the writes under this TID.
+    #[inline(always)]
     pub(in crate::silo) fn install(&mut self, prepared: Prepared, tid: Tid) -> Installed {
         let Prepared { .. } = prepared;
         let snapshot = self.guard.epochs().snapshot_of(tid.epoch());

@@ -14,11 +14,13 @@ pub(in crate::silo) struct Locked(());
 
 impl<V: Variant> Transaction<'_, V> {
     /// Sorts the write set by record address: every transaction locks in the same order, so that none waits in a circle.
-    #[inline]
+    #[inline(always)]
     pub(in crate::silo) fn order_write_set(&mut self) -> Result<(), Abort> {
         let Context { lock_order, writes, held, .. } = &mut *self.context;
         lock_order.reserve(writes.len(), held)?;
-        lock_order.extend_reserved(writes.iter().map(|write| write.record.address()).zip(0..));
+        for (at, write) in (0..).zip(&**writes) {
+            lock_order.push_reserved((write.record.address(), at));
+        }
         if lock_order.len() > 1 && !has_fault::<V>(Fault::UnorderedLocks) {
             lock_order.sort_unstable();
         }
@@ -26,7 +28,7 @@ impl<V: Variant> Transaction<'_, V> {
     }
 
     /// Phase 1. On an error no lock is held.
-    #[inline]
+    #[inline(always)]
     pub(in crate::silo) fn lock_write_set(&mut self) -> Result<Locked, Abort> {
         for position in 0..self.context.lock_order.len() {
             let write = &self.context.writes[self.context.lock_order[position].1 as usize];
@@ -37,7 +39,22 @@ impl<V: Variant> Transaction<'_, V> {
             }
         }
         barrier::after_rmw();
+        // Before the epoch is read: see `prepared`.
+        if !self.shared.prepared.is_empty() {
+            self.refuse_protected_writes()?;
+        }
         Ok(Locked(()))
+    }
+
+    /// Refuses to write over what a prepared transaction has read. On an error no lock is held.
+    #[cold]
+    fn refuse_protected_writes(&mut self) -> Result<(), Abort> {
+        let records = self.context.writes.iter().map(|write| write.record);
+        let Some(at) = self.shared.prepared.first_protected(records) else { return Ok(()) };
+        let write = &self.context.writes[at];
+        let abort = self.context.abort_at(AbortReason::PreparedRead, write.record, write.key);
+        self.unlock_write_set();
+        Err(abort)
     }
 
     /// Frees all locks without having changed anything: the commit is given up.
@@ -64,12 +81,12 @@ fn lock_record(write: &WriteEntry) -> Result<(), AbortReason> {
             return Ok(());
         }
         match write.record.stable_tid() {
-            None => return Err(AbortReason::LockHeld),
-            Some(now) if now == write.observed => {}
-            Some(now) if write.observed.is_absent() && !now.is_absent() && now.is_latest() => {
+            Err(reason) => return Err(reason),
+            Ok(now) if now == write.observed => {}
+            Ok(now) if write.observed.is_absent() && !now.is_absent() && now.is_latest() => {
                 return Err(AbortReason::KeyExists);
             }
-            Some(_) => return Err(AbortReason::ReadValidation),
+            Ok(_) => return Err(AbortReason::ReadValidation),
         }
     }
 }

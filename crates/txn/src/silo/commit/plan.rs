@@ -17,7 +17,7 @@
 //! copy: otherwise nothing could be deleted once the memory limit is reached.
 
 use ensilo_engine::{Abort, AbortReason};
-use ensilo_epoch::Epoch;
+use ensilo_epoch::{Epoch, Guard};
 use ensilo_slab::OutOfMemory;
 
 use super::Stop;
@@ -64,6 +64,22 @@ pub(in crate::silo) enum Kept {
     Mark(RecordPtr),
 }
 
+impl Kept {
+    /// Gives back what was reserved and is not linked anywhere.
+    #[cold]
+    fn free<V: Variant>(self, guard: &Guard<'_>) {
+        match self {
+            Kept::Nothing => {}
+            // SAFETY: its commit, which is given up, has reserved it and has shown it to nobody.
+            Kept::Copy(copy) => unsafe { memory::free::<V>(copy, guard) },
+            // SAFETY: as for a copy.
+            Kept::ReserveCopy(copy) => unsafe { memory::free_reserve(copy, guard) },
+            // SAFETY: as for a copy.
+            Kept::Mark(mark) => unsafe { memory::free_mark(mark, guard) },
+        }
+    }
+}
+
 impl<V: Variant> Transaction<'_, V> {
     /// Takes room in the log and memory for the writes, and decides what each of them does. Old versions of epochs before `snapshot` are
     /// kept. On an error the locks are still held, and nothing else.
@@ -79,6 +95,15 @@ impl<V: Variant> Transaction<'_, V> {
         Ok(Prepared(()))
     }
 
+    /// The same for a commit whose epoch is not known yet: old versions are kept and rows logged whole.
+    pub(in crate::silo) fn reserve_for_any_epoch(&mut self, validated: Validated) -> Result<Prepared, Stop> {
+        let Validated { .. } = validated;
+        self.reserve_log_for_any_epoch()?;
+        self.plan_writes(Epoch::LAST)?;
+        Ok(Prepared(()))
+    }
+
+    #[inline(always)]
     fn plan_writes(&mut self, snapshot: Epoch) -> Result<(), Abort> {
         for at in 0..self.context.writes.len() {
             match self.plan_for(&self.context.writes[at], snapshot) {
@@ -99,21 +124,9 @@ impl<V: Variant> Transaction<'_, V> {
         for write in &mut self.context.writes[..count] {
             match std::mem::replace(&mut write.plan, Plan::Open) {
                 Plan::Open | Plan::Enliven | Plan::Leave => {}
-                Plan::Delete(Kept::Nothing) | Plan::Overwrite(Kept::Nothing) => {}
-                // SAFETY: as below.
-                Plan::Delete(Kept::Mark(mark)) | Plan::Overwrite(Kept::Mark(mark)) => unsafe {
-                    memory::free_mark(mark, &self.guard);
-                },
-                // SAFETY: as below.
-                Plan::Delete(Kept::ReserveCopy(copy)) | Plan::Overwrite(Kept::ReserveCopy(copy)) => unsafe {
-                    memory::free_reserve(copy, &self.guard);
-                },
+                Plan::Delete(kept) | Plan::Overwrite(kept) => kept.free::<V>(&self.guard),
                 // SAFETY: reserved by this commit and not yet linked anywhere.
-                Plan::Delete(Kept::Copy(record))
-                | Plan::Overwrite(Kept::Copy(record))
-                | Plan::Replace(record, _) => unsafe {
-                    memory::free::<V>(record, &self.guard);
-                },
+                Plan::Replace(record, _) => unsafe { memory::free::<V>(record, &self.guard) },
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use ensilo_engine::{Abort, AbortReason, Fault, TableId};
 use ensilo_epoch::Epoch;
-use ensilo_index::Masstree;
+use ensilo_index::{Masstree, NodeStamp};
 
 use super::lock::Locked;
 use crate::silo::transaction::Transaction;
@@ -23,10 +23,21 @@ impl<V: Variant> Transaction<'_, V> {
     }
 
     /// Whether what was read is current.
-    #[inline]
+    #[inline(always)]
     pub(in crate::silo) fn validate_reads(&self) -> Result<(), Abort> {
         self.validate_read_set()?;
         self.validate_node_set()
+    }
+
+    /// Phase 2 of a transaction that has registered what it read: nobody has begun to change it before. On an error the locks are still held.
+    pub(in crate::silo) fn validate_at_rest(&self, locked: Locked) -> Result<Validated, Abort> {
+        let Locked { .. } = locked;
+        self.validate_read_set()?;
+        self.validate_nodes(|stamp| {
+            // SAFETY: as in `validate_node_set`.
+            unsafe { Masstree::is_current_at_rest(stamp, &self.guard) }
+        })?;
+        Ok(Validated(()))
     }
 
     /// Phase 2 without a commit: says whether what was read was current, and the last epoch that it is of.
@@ -37,7 +48,7 @@ impl<V: Variant> Transaction<'_, V> {
     }
 
     /// For records: each still carries the TID that was read and nobody else has locked it.
-    #[inline]
+    #[inline(always)]
     fn validate_read_set(&self) -> Result<(), Abort> {
         if self.begin_epoch() < self.shared.stores.dropped_before() {
             self.refuse_dropped_stores()?;
@@ -50,7 +61,12 @@ impl<V: Variant> Transaction<'_, V> {
             let is_valid = now == read.word
                 || (now == read.word.locked() && self.context.own_write(read.record).is_some());
             if !is_valid {
-                return Err(self.context.abort_at(AbortReason::ReadValidation, read.record, read.key));
+                let reason = if now.is_prepared() && now.unlocked() == read.word {
+                    AbortReason::PreparedLock
+                } else {
+                    AbortReason::ReadValidation
+                };
+                return Err(self.context.abort_at(reason, read.record, read.key));
             }
         }
         Ok(())
@@ -72,12 +88,19 @@ impl<V: Variant> Transaction<'_, V> {
     /// For nodes: each still holds the keys it held.
     #[inline]
     fn validate_node_set(&self) -> Result<(), Abort> {
+        self.validate_nodes(|stamp| {
+            // SAFETY: the stamp was taken by this transaction, under the guard that it still holds.
+            unsafe { Masstree::is_current(stamp, &self.guard) }
+        })
+    }
+
+    #[inline(always)]
+    fn validate_nodes(&self, is_current: impl Fn(NodeStamp) -> bool) -> Result<(), Abort> {
         if has_fault::<V>(Fault::SkipNodeValidation) {
             return Ok(());
         }
         for &stamp in self.context.nodes.stamps() {
-            // SAFETY: the stamp was taken by this transaction, under the guard that it still holds.
-            if !unsafe { Masstree::is_current(stamp, &self.guard) } {
+            if !is_current(stamp) {
                 return Err(Abort::new(AbortReason::NodeValidation, TableId::NONE, &[]));
             }
         }

@@ -1,0 +1,267 @@
+//! A prepared transaction: it has voted to commit and waits for the decision of a two-phase commit.
+//!
+//! # Source
+//! Two-phase commit as in Islands (VLDB 2012) §3. What a prepared transaction of Silo has to hold is ours.
+//!
+//! # What it holds
+//! - Its write set is locked. A word of its own says that the holder is prepared ([`TidWord::prepared`](crate::TidWord::prepared)):
+//!   - another transaction that meets it aborts at once ([`AbortReason::PreparedLock`]) and does not spin;
+//!   - a snapshot, and the walk of a checkpoint, read the version in place. It stands until the decision, which changes the word
+//!     before the row;
+//!   - the collection of garbage leaves the record alone.
+//! - What it has *read* stays as it is: its read set and its node set stand in the [`PreparedRegistry`]. A commit that would write over such
+//!   a record, and an insert or a removal that would change such a node, is refused ([`AbortReason::PreparedRead`]) or put off.
+//! - Memory and room in the log for its writes, whatever the epoch of the decision will be.
+//!
+//! It holds nothing else: it is not pinned, since what it will touch cannot go (locked, protected, or in a store that is not taken apart
+//! meanwhile), and it publishes no commit epoch. So the durable epoch, snapshots, checkpoints and the reclamation of memory go on, but for
+//! the garbage of its own worker. The decision to commit publishes a commit epoch, reads the epoch, chooses the TID, logs and installs.
+//!
+//! # Why what was read has to stay
+//! With write locks alone: `P` has read `x` and will write `y`. Before the decision `T` overwrites `x` and commits in epoch 5. A snapshot at
+//! epoch 6 shows the `x` of `T` and the old `y`. The decision comes in epoch 7. `P` lies before `T`, whose `x` it did not see;
+//! `T` before the snapshot, which sees it; the snapshot before `P`, which it does not see: a cycle. The fault
+//! [`Fault::UnprotectedPreparedReads`] plants it.
+//!
+//! # Why it is serializable
+//! The serialization point of a prepared transaction is the read of the epoch in its *decision*. All that it has read is current there,
+//! and its write set is locked, as if it had validated just then. It remains to show that a transaction `T` which changes what `P` has read, and so lies
+//! behind it, either makes the vote of `P` fail or reads its own epoch after the decision of `P` did.
+//! - *Records.* `P` locks, registers, passes a full barrier and validates. `T` locks, passes a full barrier, asks the registry, and reads its epoch
+//!   **after that**. Of the two barriers one comes second. If it is that of `P`, its validation sees the lock or the new TID of
+//!   `T`, and fails. If it is that of `T`, it sees that `P` is registered, and aborts, unless the decision of `P` was carried out before:
+//!   then [decision] its read of the epoch comes after that of `P`. If `T` read the epoch before it asked, it could commit in an earlier epoch than
+//!   `P`, and the cycle above would be back.
+//! - *Keys.* A key that is missing is protected by its border node. Whoever changes the keys of a node asks with the node locked, before anything has
+//!   changed; `P` validates a node when nobody holds it. So one of the two sees the other, as above. While it is protected a node is not
+//!   split, and does not become empty and leave, nor does the layer that it belongs to or that a slot of it leads to: the keys of its range stay
+//!   those of this node. A key whose absent record was read (a placeholder, a deleted record) is protected with the record, which
+//!   does not leave the tree: otherwise an insert would make another record.
+//! - *Key of `T` already in the tree.* A placeholder that was there when `P` read the range is in the read set of `P`.
+//!
+//! Two transactions that prepare at once ask and register alike: of two that read what the other writes at most one is prepared.
+//!
+//! # Memory ordering
+//! `[decision]`: [`PreparedRegistry::release`] subtracts with Release after the epoch was read; [`PreparedRegistry::is_empty`] loads with Acquire before
+//! it is read. Who finds others registered passes the registry's lock instead.
+//!
+//! # What is left to the layers above
+//! Whoever waits for all transactions that began before some moment by the memory horizon, as the making of an index does, does not wait for
+//! prepared ones: these are not pinned. The catalog will have to ask for them before tables show two-phase commit.
+
+mod registry;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use ensilo_engine::{Abort, AbortReason, Committed, Fault, TableId};
+use ensilo_epoch::{Epoch, Unpinned};
+
+pub(crate) use registry::PreparedRegistry;
+pub(super) use registry::{Obstacle, Withdrawal};
+
+use super::buffer::refused;
+use super::collect::withdraw;
+use super::commit::{Locked, Prepared, Stop};
+use super::context::Context;
+use super::transaction::Transaction;
+use super::variant::{Variant, has_fault};
+use crate::engine::Shared;
+
+/// A transaction of Silo that waits for the decision. Dropping it is the decision to abort.
+pub struct PreparedTransaction<'w, V: Variant> {
+    /// Present until the decision.
+    waiting: Option<Waiting<'w>>,
+    variant: std::marker::PhantomData<V>,
+}
+
+/// What a prepared transaction needs for its decision.
+struct Waiting<'w> {
+    shared: &'w Shared,
+    participant: Unpinned<'w>,
+    context: &'w mut Context,
+    prepared: Prepared,
+    /// The stores that it uses, each once.
+    stores: Vec<TableId>,
+}
+
+impl<'w, V: Variant> Transaction<'w, V> {
+    /// The vote. Everything that can fail happens here.
+    pub(super) fn vote(mut self) -> Result<PreparedTransaction<'w, V>, Abort> {
+        let stores = self.stores_used();
+        match self.prepare_write_set(&stores) {
+            Ok(prepared) => {
+                let (shared, guard, context) = self.into_parts();
+                let participant = guard.unpin();
+                let waiting = Waiting { shared, participant, context, prepared, stores };
+                Ok(PreparedTransaction { waiting: Some(waiting), variant: std::marker::PhantomData })
+            }
+            Err(abort) => {
+                let _ = self.finish(Err(abort.clone()));
+                Err(abort)
+            }
+        }
+    }
+
+    fn stores_used(&self) -> Vec<TableId> {
+        let read = self.context.reads.iter().map(|read| read.record.table());
+        let written = self.context.writes.iter().map(|write| write.record.table());
+        let used: BTreeSet<TableId> =
+            read.chain(written).chain(self.context.nodes.stores().iter().copied()).collect();
+        used.into_iter().collect()
+    }
+
+    fn prepare_write_set(&mut self, stores: &[TableId]) -> Result<Prepared, Abort> {
+        if let Some(abort) = self.context.doomed.take() {
+            return Err(abort);
+        }
+        let (reads, nodes) = (self.context.reads.len(), self.context.nodes.stamps().len());
+        self.context.held.add(PreparedRegistry::bytes_for(reads, nodes))?;
+        self.order_write_set()?;
+        loop {
+            let locked = self.lock_write_set()?;
+            match self.prepare_locked(locked, stores) {
+                Ok(prepared) => return Ok(prepared),
+                Err(Stop::Abort(abort)) => return Err(abort),
+                Err(Stop::LogFull) => self.wait_for_log()?,
+                Err(Stop::EpochExhausted(epoch)) => self.leave_epoch(epoch)?,
+            }
+        }
+    }
+
+    /// From the locked write set to the prepared one. On an error nothing is locked or protected.
+    fn prepare_locked(&mut self, locked: Locked, stores: &[TableId]) -> Result<Prepared, Stop> {
+        if !self.register(stores) {
+            self.unlock_write_set();
+            return Err(refused(AbortReason::OutOfMemory).into());
+        }
+        let validated = self.validate_at_rest(locked).map_err(Stop::from);
+        match validated.and_then(|validated| self.reserve_for_any_epoch(validated)) {
+            Ok(prepared) => {
+                self.context.writes.iter().for_each(|write| write.record.hold_prepared(write.observed));
+                Ok(prepared)
+            }
+            Err(stop) => {
+                self.unlock_write_set();
+                self.release_reads();
+                self.shared.prepared.release_stores(stores);
+                Err(stop)
+            }
+        }
+    }
+
+    fn register(&self, stores: &[TableId]) -> bool {
+        let (reads, nodes) = self.protected();
+        let records = self.context.reads[..reads].iter().map(|read| read.record);
+        let nodes = self.context.nodes.stamps()[..nodes].iter().map(|stamp| stamp.node);
+        self.shared.prepared.register(records, nodes, stores)
+    }
+
+    /// How many of the read set and of the node set are protected: all, but for a planted fault.
+    fn protected(&self) -> (usize, usize) {
+        if has_fault::<V>(Fault::UnprotectedPreparedReads) {
+            return (0, 0);
+        }
+        (self.context.reads.len(), self.context.nodes.stamps().len())
+    }
+
+    /// Ends the protection of what was read, and withdraws what others have left. No lock is held.
+    fn release_reads(&mut self) {
+        let (reads, nodes) = self.protected();
+        let records = self.context.reads[..reads].iter().map(|read| read.record);
+        let nodes = self.context.nodes.stamps()[..nodes].iter().map(|stamp| stamp.node);
+        for Withdrawal { record, key } in self.shared.prepared.release(records, nodes) {
+            withdraw::<V>(self.shared, &self.guard, self.context, record, key.as_slice());
+            self.shared.prepared.release_stores(&[record.table()]);
+        }
+    }
+
+    /// Carries out the decision to commit, up to the free locks.
+    fn install_prepared(&mut self, prepared: Prepared) -> Result<Committed, Abort> {
+        if self.context.writes.is_empty() {
+            let tid = self.context.largest_tid_seen();
+            let epoch = if V::RECORDS_HISTORY { self.guard.epochs().global_epoch() } else { Epoch::new(0) };
+            return Ok(Committed { tid, epoch: epoch.max(tid.epoch()) });
+        }
+        loop {
+            self.guard.participant().begin_commit();
+            let epoch = self.guard.epochs().global_epoch();
+            let tid = self.next_tid(epoch).ok_or(Stop::EpochExhausted(epoch));
+            // The room is there since the vote; how much of it is needed depends on the epoch.
+            let stop = match tid.and_then(|tid| self.reserve_log().map(|()| tid)) {
+                Ok(tid) => {
+                    self.context.writes.iter().for_each(|write| write.record.begin_install(write.observed));
+                    self.log_writes(tid);
+                    let _ = self.install(prepared, tid);
+                    self.guard.participant().end_commit();
+                    return Ok(Committed { tid, epoch });
+                }
+                Err(stop) => stop,
+            };
+            self.guard.participant().end_commit();
+            let go_on = match stop {
+                Stop::Abort(abort) => Err(abort),
+                Stop::LogFull => self.wait_for_log(),
+                Stop::EpochExhausted(epoch) => self.leave_epoch(epoch),
+            };
+            if let Err(abort) = go_on {
+                self.give_up_prepared();
+                return Err(abort);
+            }
+        }
+    }
+
+    /// Frees the locks and what was reserved.
+    fn give_up_prepared(&mut self) {
+        self.unlock_write_set();
+        self.give_back_memory(self.context.writes.len());
+    }
+}
+
+impl<'w> Waiting<'w> {
+    /// Carries out a decision. The transaction is pinned again.
+    fn end<V: Variant>(
+        self,
+        decision: impl FnOnce(&mut Transaction<'w, V>, Prepared) -> Result<Committed, Abort>,
+    ) -> Result<Committed, Abort> {
+        let Waiting { shared, participant, context, prepared, stores } = self;
+        let mut transaction = Transaction::<V>::resume(shared, participant, context);
+        let outcome = decision(&mut transaction, prepared);
+        transaction.release_reads();
+        let outcome = transaction.finish(outcome);
+        // The last thing: the stores' records were in use until here.
+        shared.prepared.release_stores(&stores);
+        outcome
+    }
+
+    fn abort<V: Variant>(self) {
+        let _ = self.end::<V>(|transaction, prepared| {
+            drop(prepared);
+            transaction.give_up_prepared();
+            Err(refused(AbortReason::User))
+        });
+    }
+}
+
+impl<V: Variant> ensilo_engine::Prepared for PreparedTransaction<'_, V> {
+    fn commit(mut self) -> Result<Committed, Abort> {
+        match self.waiting.take() {
+            Some(waiting) => waiting.end::<V>(Transaction::install_prepared),
+            None => unreachable!("there is one decision"),
+        }
+    }
+}
+
+impl<V: Variant> Drop for PreparedTransaction<'_, V> {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            waiting.abort::<V>();
+        }
+    }
+}
+
+impl<V: Variant> fmt::Debug for PreparedTransaction<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedTransaction").finish_non_exhaustive()
+    }
+}
