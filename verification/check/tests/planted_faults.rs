@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use engine::plan::Plan;
 use engine::stress::run;
-use engine::{EarlyEpoch, IgnoreAbsent, NoNodeValidation, NoReadValidation, Recording, UnorderedLocks};
+use engine::{
+    EarlyEpoch, IgnoreAbsent, NoNodeValidation, NoReadValidation, Recording, UnorderedLocks, UnprotectedReads,
+};
 use ensilo_check::Anomaly;
 use ensilo_txn::{AbortReason, Engine, EngineOptions, Protocol, Silo, Store, TableId, Write};
 
@@ -35,6 +37,7 @@ fn planted_run() {
     let outcome = match fault {
         "no read validation" => run::<Silo<NoReadValidation>>(&plan),
         "no node validation" => run::<Silo<NoNodeValidation>>(&plan),
+        "unprotected prepared reads" => run::<Silo<UnprotectedReads>>(&plan),
         "early epoch" => run::<Silo<EarlyEpoch>>(&plan),
         // Short, because records are soon freed that are in use.
         "ignored absent bit" => run::<Silo<IgnoreAbsent>>(&Plan { transactions_per_thread: 100, ..plan }),
@@ -92,6 +95,12 @@ fn a_commit_without_read_validation_is_caught() {
 #[test]
 fn a_commit_without_node_validation_is_caught() {
     notice("no node validation", &[&found(Anomaly::G2)]);
+}
+
+/// Another transaction overwrites what a prepared one has read, and commits in an earlier epoch than its decision.
+#[test]
+fn prepared_reads_that_are_not_protected_are_caught() {
+    notice("unprotected prepared reads", &[&found(Anomaly::EpochOrder), &found(Anomaly::G2Item)]);
 }
 
 /// With assertions on the engine itself notices that a TID would lie before one that was read.

@@ -23,7 +23,7 @@ fn histories_of_random_transactions_are_serializable() {
     let deadline = Instant::now() + Duration::from_secs(setting("ENSILO_STRESS_SECONDS", 10));
     let first = setting("ENSILO_STRESS_SEED", 1);
     let mut runs = 0;
-    let mut sums = [0; 5];
+    let mut sums = [0; 8];
     while runs < 5 || Instant::now() < deadline {
         let outcome = run::<Silo<Recording>>(&Plan::of_seed(first + runs));
         assert!(
@@ -34,14 +34,21 @@ fn histories_of_random_transactions_are_serializable() {
         runs += 1;
         let statistics = &outcome.statistics.transactions;
         let aborts = |reason: AbortReason| statistics.aborts[reason.index()];
-        let conflicts =
-            [AbortReason::ReadValidation, AbortReason::NodeValidation, AbortReason::KeyExists].map(aborts);
-        let counts = [statistics.commits, statistics.snapshots].into_iter().chain(conflicts);
+        let conflicts = [
+            AbortReason::ReadValidation,
+            AbortReason::NodeValidation,
+            AbortReason::KeyExists,
+            AbortReason::PreparedLock,
+            AbortReason::PreparedRead,
+        ];
+        let counts = [statistics.commits, statistics.snapshots, outcome.prepared];
+        let counts = counts.into_iter().chain(conflicts.map(aborts));
         for (sum, count) in sums.iter_mut().zip(counts) {
             *sum += count;
         }
     }
     println!("{runs} runs from seed {first} on");
-    println!("commits, snapshots, aborts by read validation, node validation, key exists: {sums:?}");
+    println!("commits, snapshots, prepared; aborts by read validation, node validation, key exists,");
+    println!("a prepared one's lock, a prepared one's read: {sums:?}");
     assert!(sums.iter().all(|sum| *sum > 0), "the runs left something out: {sums:?}");
 }

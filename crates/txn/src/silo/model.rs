@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ensilo_engine::{Fault, TableId, Write};
-use ensilo_epoch::{Advance, EpochOptions, Epochs, Participant};
+use ensilo_engine::{AbortReason, Fault, Prepared as _, TableId, Write};
+use ensilo_epoch::{Advance, Epoch, EpochOptions, Epochs, Participant};
 use ensilo_slab::Pool;
 use loom::thread;
 
@@ -49,10 +49,11 @@ fn committed_record(shared: &Shared, participant: &Participant, word: u64) -> Re
     record
 }
 
-/// Reads both words of a record within a transaction.
-fn look<V: Variant>(tx: &mut Transaction<'_, V>, record: RecordPtr) -> (Found, [u64; 2]) {
+/// Reads both words of a record within a transaction, unless a prepared one holds it locked.
+fn look<V: Variant>(tx: &mut Transaction<'_, V>, record: RecordPtr) -> Option<(Found, [u64; 2])> {
     match look_at::<V, true, _>(tx.context, record, b"", tx.guard.epoch(), |row| [row.word(0), row.word(1)]) {
-        Ok(Sight::Present(found, words)) => (found, words),
+        Ok(Sight::Present(found, words)) => Some((found, words)),
+        Err(abort) if abort.reason() == AbortReason::PreparedLock => None,
         _ => panic!("the record exists, and nobody holds its lock for long"),
     }
 }
@@ -69,8 +70,8 @@ fn write_skew<V: Variant>() -> bool {
         let mut participant = shared.epochs.participant();
         let mut context = Context::new(Pool::new(None));
         let mut tx = Transaction::<V>::begin(&shared, &mut participant, &mut context);
-        let (_, seen) = look(&mut tx, read);
-        let (found, _) = look(&mut tx, written);
+        let (_, seen) = look(&mut tx, read).unwrap();
+        let (found, _) = look(&mut tx, written).unwrap();
         tx.patch(found, &[(0, 1), (1, 1)]).unwrap();
         tx.commit().is_ok() && seen[0] == 0
     };
@@ -109,6 +110,63 @@ fn the_model_finds_a_commit_without_read_validation() {
     model(|| assert!(!write_skew::<Unvalidated>(), "write skew"));
 }
 
+/// One transaction reads a record, writes another and is prepared; an epoch goes by before the decision. Another one overwrites what it has
+/// read. Returns the epochs of both if both have committed and the prepared one did not see the other.
+fn overwritten_while_prepared<V: Variant>() -> Option<(Epoch, Epoch)> {
+    let shared = shared();
+    let mut participant = shared.epochs.participant();
+    let pair = Pair(committed_record(&shared, &participant, 0), committed_record(&shared, &participant, 0));
+    let other = thread::spawn({
+        let shared = Arc::clone(&shared);
+        move || {
+            let mut participant = shared.epochs.participant();
+            let mut context = Context::new(Pool::new(None));
+            let mut tx = Transaction::<V>::begin(&shared, &mut participant, &mut context);
+            let (found, _) = look(&mut tx, pair.0)?;
+            tx.patch(found, &[(0, 1), (1, 1)]).ok()?;
+            tx.commit().ok().map(|committed| committed.epoch)
+        }
+    });
+    let mut context = Context::new(Pool::new(None));
+    let mut tx = Transaction::<V>::begin(&shared, &mut participant, &mut context);
+    let decided = look(&mut tx, pair.0).and_then(|(_, seen)| {
+        let (found, _) = look(&mut tx, pair.1)?;
+        tx.patch(found, &[(0, 1), (1, 1)]).ok()?;
+        let prepared = tx.prepare().ok()?;
+        shared.epochs.advance();
+        let epoch = prepared.commit().ok()?.epoch;
+        (seen[0] == 0).then_some(epoch)
+    });
+    Some((decided?, other.join().unwrap()?))
+}
+
+/// Otherwise a snapshot between the two epochs shows the later of two transactions and not the earlier.
+#[test]
+fn what_a_prepared_transaction_has_read_changes_in_no_earlier_epoch_than_its_decision() {
+    model(|| {
+        if let Some((decided, overwritten)) = overwritten_while_prepared::<Standard>() {
+            assert!(decided <= overwritten, "overwritten in an earlier epoch");
+        }
+    });
+}
+
+#[derive(Debug)]
+struct Unprotected;
+
+impl Variant for Unprotected {
+    const FAULT: Option<Fault> = Some(Fault::UnprotectedPreparedReads);
+}
+
+#[test]
+#[should_panic(expected = "overwritten in an earlier epoch")]
+fn the_model_finds_prepared_reads_that_are_not_protected() {
+    model(|| {
+        if let Some((decided, overwritten)) = overwritten_while_prepared::<Unprotected>() {
+            assert!(decided <= overwritten, "overwritten in an earlier epoch");
+        }
+    });
+}
+
 #[test]
 fn a_reader_sees_a_row_before_or_after_an_overwrite_never_between() {
     model(|| {
@@ -121,14 +179,14 @@ fn a_reader_sees_a_row_before_or_after_an_overwrite_never_between() {
                 let mut participant = shared.epochs.participant();
                 let mut context = Context::new(Pool::new(None));
                 let mut tx = Transaction::<Standard>::begin(&shared, &mut participant, &mut context);
-                let (found, _) = look(&mut tx, record);
+                let (found, _) = look(&mut tx, record).unwrap();
                 tx.put(found, &[2, 2], ROW_BYTES).unwrap();
                 tx.commit().unwrap();
             }
         });
         let mut context = Context::new(Pool::new(None));
         let mut tx = Transaction::<Standard>::begin(&shared, &mut steward, &mut context);
-        let (_, words) = look(&mut tx, record);
+        let (_, words) = look(&mut tx, record).unwrap();
         assert_eq!(words[0], words[1], "a torn row");
         tx.commit().unwrap();
         writer.join().unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ensilo_check::{Tid, Transaction, TransactionId};
-use ensilo_txn::{Engine, Protocol, Store, TableId, Worker, Write};
+use ensilo_txn::{Engine, Prepared, Protocol, Store, TableId, Worker, Write};
 
 use super::attempt::{Attempt, Seen};
 use super::plan::Plan;
@@ -28,6 +28,8 @@ pub(crate) struct Log {
     pub(crate) stamps: Vec<(u64, Tid)>,
     pub(crate) mismatches: Vec<String>,
     pub(crate) panics: Vec<String>,
+    /// How many transactions were prepared.
+    pub(crate) prepared: u64,
 }
 
 impl Log {
@@ -37,6 +39,7 @@ impl Log {
         self.stamps.extend(other.stamps);
         self.mismatches.extend(other.mismatches);
         self.panics.extend(other.panics);
+        self.prepared += other.prepared;
     }
 }
 
@@ -46,6 +49,9 @@ const SNAPSHOTS_PER_TIDE: u64 = 6;
 
 /// So many committed transactions of each thread tell something, however long they take.
 const TRANSACTIONS_MIN: usize = 100;
+
+/// A decision comes within this time.
+const DECISION_MAX: Duration = Duration::from_millis(50);
 
 /// One thread at work.
 pub(crate) struct Driver<'p> {
@@ -122,9 +128,31 @@ impl<'p> Driver<'p> {
             drop(transaction);
             return;
         }
-        if transaction.commit().is_ok() {
+        let is_prepared = self.plan.prepared_one_in.is_some_and(|times| self.random.one_in(times));
+        let is_committed = if P::TWO_PHASE_COMMIT && is_prepared {
+            transaction.prepare().is_ok_and(|prepared| self.decide(engine, prepared))
+        } else {
+            transaction.commit().is_ok()
+        };
+        if is_committed {
             self.take_record(worker, number, seen, Some(stamp));
         }
+    }
+
+    /// Lets others go on, and epochs go by, before the decision. Returns whether the transaction is committed.
+    fn decide<P: Protocol>(&mut self, engine: &Engine<P>, prepared: impl Prepared) -> bool {
+        self.log.prepared += 1;
+        let epochs = self.random.within(0..2 * self.plan.epochs_per_snapshot as usize + 2) as u64;
+        let until = engine.epochs().global_epoch().get() + epochs;
+        let deadline = Instant::now() + DECISION_MAX;
+        while engine.epochs().global_epoch().get() < until && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        if self.random.one_in(8) {
+            prepared.abort();
+            return false;
+        }
+        prepared.commit().is_ok()
     }
 
     fn read_snapshot<P: Protocol>(&mut self, engine: &Engine<P>, worker: &mut Worker<P>, number: u32) {

@@ -47,6 +47,11 @@ recording!(NoReadValidation, Some(Fault::SkipReadValidation), "Commits without v
 recording!(NoNodeValidation, Some(Fault::SkipNodeValidation), "Commits without validating the node set.");
 recording!(EarlyEpoch, Some(Fault::EarlyEpoch), "Reads the epoch when the transaction begins.");
 recording!(UnorderedLocks, Some(Fault::UnorderedLocks), "Locks in the order of the writes.");
+recording!(
+    UnprotectedReads,
+    Some(Fault::UnprotectedPreparedReads),
+    "Prepares without protecting what was read."
+);
 recording!(IgnoreAbsent, Some(Fault::IgnoreAbsent), "Takes deleted records for rows.");
 
 /// The engine's record of a transaction as the checker wants it.

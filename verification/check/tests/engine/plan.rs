@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) drops_a_store: bool,
     pub(crate) transactions_per_thread: usize,
     pub(crate) duration_max: Duration,
+    /// One transaction in so many is prepared and decided later.
+    pub(crate) prepared_one_in: Option<usize>,
 }
 
 impl Plan {
@@ -58,6 +60,7 @@ impl Plan {
             drops_a_store: stores > 1 && random.one_in(4),
             transactions_per_thread: 4000,
             duration_max: Duration::from_millis(250),
+            prepared_one_in: [None, Some(10), Some(50)][random.within(0..3)],
         }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Outcome {
     /// Threads that panicked: assertions of the engine.
     pub(crate) panics: Vec<String>,
     pub(crate) statistics: EngineStatistics,
+    /// How many transactions were prepared.
+    pub(crate) prepared: u64,
 }
 
 impl Outcome {
@@ -87,8 +89,8 @@ pub(crate) fn run<P: Protocol>(plan: &Plan) -> Outcome {
     compare_claims(&log.claims, &log.stamps, &mut mismatches);
     let options = Options { transactions_min: 100, dependencies_min: 100, ..Options::default() };
     let verdict = check(&History::of(log.transactions), &options);
-    let Log { panics, .. } = log;
-    Outcome { plan: plan.clone(), verdict, mismatches, panics, statistics: engine.statistics() }
+    let Log { panics, prepared, .. } = log;
+    Outcome { plan: plan.clone(), verdict, mismatches, panics, statistics: engine.statistics(), prepared }
 }
 
 /// Each row read carries the stamp of the transaction that wrote the version read.
