@@ -12,9 +12,12 @@ use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use common::{NodeSet, epochs, insert};
+use common::{NodeSet, epochs, insert, scan};
 use ensilo_epoch::{Epochs, Guard};
-use ensilo_index::{Direction, Fault, Inserted, Lookup, Masstree, NodeStamp, ScanVisitor, plant};
+use ensilo_index::{
+    Direction, Fault, InsertError, InsertObserver, Inserted, Lookup, Masstree, NodeId, NodeStamp,
+    NodeVersion, Removal, ScanVisitor, plant,
+};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 
@@ -285,6 +288,90 @@ fn write_skew() {
     write_skew_on_missing_keys(&before, &mine, &theirs);
 }
 
+/// Nodes that must not change, as prepared transactions keep them.
+#[derive(Default)]
+struct Protected(shuttle::sync::Mutex<Vec<NodeId>>);
+
+impl Protected {
+    fn may_change(&self, node: NodeId) -> bool {
+        !self.0.lock().unwrap().contains(&node)
+    }
+}
+
+impl InsertObserver for &Protected {
+    fn may_change(&mut self, node: NodeId) -> bool {
+        Protected::may_change(self, node)
+    }
+
+    fn changed(&mut self, _: NodeId, _: NodeVersion, _: NodeVersion) {}
+
+    fn split(&mut self, _: NodeId, _: NodeStamp) {}
+}
+
+/// One thread reads a range, protects its nodes, and validates them at rest. If that succeeds no key comes into the range or leaves it, also
+/// without a pin, until the protection ends. Others ask before they insert or remove.
+fn ranges_stay_while_protected(stamps_are_current: fn(NodeStamp, &Guard<'_>) -> bool) {
+    let keys: Vec<Key> = (1u8..8).map(|byte| number(byte * 10)).chain([deep(1, 1), deep(2, 1)]).collect();
+    let shared = Shared::new(&keys, &[]);
+    let protected = Arc::new(Protected::default());
+    let writers: Vec<_> = (0..2)
+        .map(|_| {
+            let (shared, protected) = (Arc::clone(&shared), Arc::clone(&protected));
+            thread::spawn(move || {
+                let participant = shared.epochs.participant();
+                for _ in 0..4 {
+                    let guard = participant.pin();
+                    let byte = thread_rng().gen_range(5..75);
+                    let key = match thread_rng().gen_range(0..4) {
+                        0 => deep(1, byte % 4),
+                        1 => deep(2, byte % 4),
+                        _ => number(byte / 5 * 5),
+                    };
+                    let value = value_of(&key);
+                    if thread_rng().gen_range(0..2) == 0 {
+                        let inserted = shared.tree.insert_if_absent(&key, value, &guard, &mut &*protected);
+                        assert!(matches!(inserted, Ok(_) | Err(InsertError::Refused)));
+                    } else {
+                        let may_change = |node| protected.may_change(node);
+                        let _: Removal = shared.tree.remove_if(&key, value, &guard, may_change);
+                    }
+                    drop(guard);
+                    shared.epochs.advance();
+                    participant.collect(usize::MAX);
+                }
+            })
+        })
+        .collect();
+    let participant = shared.epochs.participant();
+    let ends = [number(thread_rng().gen_range(5..75)), number(thread_rng().gen_range(5..75))];
+    let bounds = || (Bound::Included(&ends[0][..]), Bound::Included(&ends[1][..]));
+    let guard = participant.pin();
+    let before = scan(&shared.tree, bounds(), Direction::Forward, &guard);
+    *protected.0.lock().unwrap() = before.stamps.iter().map(|stamp| stamp.node).collect();
+    let is_prepared = before.stamps.iter().all(|&stamp| stamps_are_current(stamp, &guard));
+    drop(guard);
+    if is_prepared {
+        for _ in 0..2 {
+            let now = scan(&shared.tree, bounds(), Direction::Reverse, &participant.pin());
+            assert!(now.entries.iter().rev().eq(&before.entries), "a protected range has changed");
+        }
+    }
+    protected.0.lock().unwrap().clear();
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    shared.tree.verify(&participant.pin());
+}
+
+fn protected_ranges() {
+    // SAFETY: the stamps were taken under this guard.
+    ranges_stay_while_protected(|stamp, guard| unsafe { Masstree::is_current_at_rest(stamp, guard) });
+}
+
+/// As validation does for a commit that does not wait: a node may be locked by who has asked before.
+fn protected_ranges_validated_while_locked() {
+    // SAFETY: as above.
+    ranges_stay_while_protected(|stamp, guard| unsafe { Masstree::is_current(stamp, guard) });
+}
+
 /// Each thread has keys of its own among those of the others, and knows what every step must return.
 fn random_programs() {
     let pool: Vec<Key> = (1u8..16)
@@ -365,6 +452,17 @@ fn readers_that_pin_late_pass_layers_that_leave() {
 #[test]
 fn two_inserts_cannot_both_have_seen_the_other_missing() {
     check(write_skew);
+}
+
+#[test]
+fn a_range_whose_nodes_are_protected_keeps_its_keys() {
+    check(protected_ranges);
+}
+
+#[test]
+#[should_panic(expected = "a protected range has changed")]
+fn a_validation_that_looks_past_locks_is_caught() {
+    check(protected_ranges_validated_while_locked);
 }
 
 #[test]
