@@ -12,6 +12,9 @@
 //!   order of epochs: [`Committed::epoch`] is the epoch of that point.
 //! - **Logged before visible.** An engine that [logs](Engine::LOGS) hands each commit to the [`Log`](ensilo_log::Log) before others see it, under a TID of the
 //!   commit's epoch. TIDs of one key rise in the order of its versions.
+//! - **Two-phase commit**, in an engine that [has it](Engine::TWO_PHASE_COMMIT). A transaction that is [prepared](Write::prepare) can wait for
+//!   its decision for seconds. Until then all that it has read stays as it is, and the durable epoch, snapshots, checkpoints and the reclamation of memory go
+//!   on; who meets what it will write is told at once.
 //! - **Checkpoints.** [`Engine::walk`] hands out every row of a store that did not change since the epoch that it is given; what has
 //!   changed may be left out, because the log has it.
 //! - **Replay.** [`Engine::replayer`] takes checkpoint and log in any order and from many threads at once
