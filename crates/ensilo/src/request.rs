@@ -184,7 +184,7 @@ pub(crate) fn run_on<E: Engine, R>(
                 continue;
             }
         }
-        prepare_retry(shared, worker, attempt, retries, undone)?;
+        await_next_attempt(shared, worker, attempt, retries, undone)?;
     }
 }
 
@@ -205,7 +205,7 @@ fn attempt_once<E: Engine, R>(
 
 /// Waits before the next attempt, or says with which error there is none.
 #[cold]
-fn prepare_retry<E: Engine>(
+fn await_next_attempt<E: Engine>(
     shared: &Shared<E>,
     worker: &mut ThreadWorker<E>,
     attempt: u32,

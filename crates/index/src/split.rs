@@ -48,7 +48,7 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
     #[cold]
     pub(crate) fn split(self, position: usize) -> Result<(), OutOfMemory> {
         let division = self.divide(position);
-        match self.prepare(division) {
+        match self.make_room(division) {
             Ok((right, ancestors)) => {
                 self.split_at(division, right, ancestors);
                 Ok(())
@@ -61,7 +61,7 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
     }
 
     /// Makes the right node, with its share of the slots, and locks the ancestors.
-    fn prepare(&self, division: Division) -> Result<(Locked<'a, Border>, Ancestors<'a>), OutOfMemory> {
+    fn make_room(&self, division: Division) -> Result<(Locked<'a, Border>, Ancestors<'a>), OutOfMemory> {
         let right = self.make_right(division)?;
         let room = if division.new_goes_left() {
             reserve_for(&self.border, self.key, self.guard, self.tree)

@@ -134,7 +134,7 @@ impl Evaluation {
         interrupt: &Interrupt,
         is_quiet: bool,
     ) -> Result<Ending, FiguresError> {
-        self.prepare(selected)?;
+        self.make_way(selected)?;
         let workload = self.workload(selected);
         let mut progress = Progress::new(is_quiet, workload.runs - workload.done, workload.time);
         let mut experiment = None;
@@ -152,7 +152,7 @@ impl Evaluation {
     }
 
     /// Makes the directory ready for these experiments: what is outdated goes, or is a reason to refuse.
-    fn prepare(&self, selected: &[usize]) -> Result<(), FiguresError> {
+    fn make_way(&self, selected: &[usize]) -> Result<(), FiguresError> {
         let lost: Vec<String> = self
             .outdated(selected)
             .map(|(at, outdated)| told(self.experiments[at].name, &outdated))

@@ -112,7 +112,7 @@ fn account_name(id: u32) -> String {
 ///
 /// # Errors
 /// Those of the database.
-pub fn prepare<E: Engine>(db: &Database<E>, plan: &Plan) -> Result<()> {
+pub fn load<E: Engine>(db: &Database<E>, plan: &Plan) -> Result<()> {
     let accounts: Table<Account, E> = db.create_table()?;
     db.create_table::<Parked>()?;
     let progress: Table<Progress, E> = db.create_table()?;
@@ -126,7 +126,7 @@ pub fn prepare<E: Engine>(db: &Database<E>, plan: &Plan) -> Result<()> {
     })
 }
 
-/// Does the workload on a database that was prepared; `recorder` gets the acknowledgements.
+/// Does the workload on a database that was loaded; `recorder` gets the acknowledgements.
 ///
 /// # Errors
 /// The first error of the database.

@@ -65,7 +65,7 @@ fn parallel_run(seed: u64, crashes: usize) {
     let setup = Setup::of(seed);
     let disk = Arc::new(SimulatedDisk::new());
     let db: Database = setup.open(Arc::clone(&disk) as _).unwrap();
-    parallel::prepare(&db, &plan).unwrap();
+    parallel::load(&db, &plan).unwrap();
     drop(db);
     let recorder = Arc::new(Recorder::over(Arc::new(disk.crash(seed))));
     let db: Database = setup.open(Arc::clone(&recorder) as _).unwrap();

@@ -43,7 +43,7 @@ fn parallel_run<E: Engine>(seed: u64) -> Result<Explored, String> {
     let setup = Setup { loggers: 3, ..Setup::of(seed) };
     let disk = Arc::new(SimulatedDisk::new());
     let db: Database = setup.open(Arc::clone(&disk) as _).unwrap();
-    parallel::prepare(&db, &plan).unwrap();
+    parallel::load(&db, &plan).unwrap();
     drop(db);
     let recorder = Arc::new(Recorder::over(Arc::new(disk.crash(seed))));
     let db: Database = setup.open(Arc::clone(&recorder) as _).unwrap();

@@ -35,7 +35,7 @@ use super::manifest_file::{
     remove_if_there, spell_path, spelled_path, write_new_manifest,
 };
 use super::own_manifest::check_on_disk;
-use super::ownership::{bring_up, check_named, check_wanted, claim, prepare_claim};
+use super::ownership::{bring_up, check_named, check_wanted, claim, write_claim};
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::survey::{Names, Survey, survey};
@@ -335,7 +335,7 @@ impl Found {
         clear_directories(&*disk, &dir, &manifest, &directories)?;
         // Before the log files, which may take all the room that is left.
         write_new_manifest(&*disk, &dir, &manifest)?;
-        prepare_claim(&*disk, &dir, &manifest)?;
+        write_claim(&*disk, &dir, &manifest)?;
         let generation = NewGeneration::create(
             &*disk,
             manifest.database,

@@ -93,7 +93,7 @@ pub(super) fn bring_up(
 }
 
 /// Writes what [`claim`] puts in place: from then on that takes no more room on the disk.
-pub(super) fn prepare_claim(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
+pub(super) fn write_claim(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
     each_named(disk, dir, manifest, &mut |directory| write_new_owner(disk, dir, manifest, directory))
 }
 
