@@ -4,50 +4,61 @@
 //! Two-phase commit as in Islands (VLDB 2012) §3. What a prepared transaction of Silo has to hold is ours.
 //!
 //! # What it holds
-//! - Its write set is locked. A word of its own says that the holder is prepared ([`TidWord::prepared`](crate::TidWord::prepared)):
+//! - Its write set is locked. A word of its own says that the holder is prepared
+//!   ([`TidWord::prepared`](crate::TidWord::prepared)):
 //!   - another transaction that meets it aborts at once ([`AbortReason::PreparedLock`]) and does not spin;
-//!   - a snapshot, and the walk of a checkpoint, read the version in place. It stands until the decision, which changes the word
-//!     before the row;
+//!   - a snapshot, and the walk of a checkpoint, read the version in place. It stands until the decision,
+//!     which changes the word before the row;
 //!   - the collection of garbage leaves the record alone.
-//! - What it has *read* stays as it is: its read set and its node set stand in the [`PreparedRegistry`]. A commit that would write over such
-//!   a record, and an insert or a removal that would change such a node, is refused ([`AbortReason::PreparedRead`]) or put off.
+//! - What it has *read* stays as it is: its read set and its node set stand in the [`PreparedRegistry`]. A
+//!   commit that would write over such a record, and an insert or a removal that would change such a node, is
+//!   refused ([`AbortReason::PreparedRead`]) or put off.
 //! - Memory and room in the log for its writes, whatever the epoch of the decision will be.
 //!
-//! It holds nothing else: it is not pinned, since what it will touch cannot go (locked, protected, or in a store that is not taken apart
-//! meanwhile), and it publishes no commit epoch. So the durable epoch, snapshots, checkpoints and the reclamation of memory go on, but for
-//! the garbage of its own worker. The decision to commit publishes a commit epoch, reads the epoch, chooses the TID, logs and installs.
+//! It holds nothing else: it is not pinned, since what it will touch cannot go (locked, protected, or in a
+//! store that is not taken apart meanwhile), and it publishes no commit epoch. So the durable epoch,
+//! snapshots, checkpoints and the reclamation of memory go on, but for the garbage of its own worker. The
+//! decision to commit publishes a commit epoch, reads the epoch, chooses the TID, logs and installs.
 //!
 //! # Why what was read has to stay
-//! With write locks alone: `P` has read `x` and will write `y`. Before the decision `T` overwrites `x` and commits in epoch 5. A snapshot at
-//! epoch 6 shows the `x` of `T` and the old `y`. The decision comes in epoch 7. `P` lies before `T`, whose `x` it did not see;
-//! `T` before the snapshot, which sees it; the snapshot before `P`, which it does not see: a cycle. The fault
-//! [`Fault::UnprotectedPreparedReads`] plants it.
+//! With write locks alone: `P` has read `x` and will write `y`. Before the decision `T` overwrites `x` and
+//! commits in epoch 5. A snapshot at epoch 6 shows the `x` of `T` and the old `y`. The decision comes in
+//! epoch 7. `P` lies before `T`, whose `x` it did not see; `T` before the snapshot, which sees it; the
+//! snapshot before `P`, which it does not see: a cycle. The fault [`Fault::UnprotectedPreparedReads`] plants
+//! it.
 //!
 //! # Why it is serializable
-//! The serialization point of a prepared transaction is the read of the epoch in its *decision*. All that it has read is current there,
-//! and its write set is locked, as if it had validated just then. It remains to show that a transaction `T` which changes what `P` has read, and so lies
-//! behind it, either makes the vote of `P` fail or reads its own epoch after the decision of `P` did.
-//! - *Records.* `P` locks, registers, passes a full barrier and validates. `T` locks, passes a full barrier, asks the registry, and reads its epoch
-//!   **after that**. Of the two barriers one comes second. If it is that of `P`, its validation sees the lock or the new TID of
-//!   `T`, and fails. If it is that of `T`, it sees that `P` is registered, and aborts, unless the decision of `P` was carried out before:
-//!   then [decision] its read of the epoch comes after that of `P`. If `T` read the epoch before it asked, it could commit in an earlier epoch than
-//!   `P`, and the cycle above would be back.
-//! - *Keys.* A key that is missing is protected by its border node. Whoever changes the keys of a node asks with the node locked, before anything has
-//!   changed; `P` validates a node when nobody holds it. So one of the two sees the other, as above. While it is protected a node is not
-//!   split, and does not become empty and leave, nor does the layer that it belongs to or that a slot of it leads to: the keys of its range stay
-//!   those of this node. A key whose absent record was read (a placeholder, a deleted record) is protected with the record, which
-//!   does not leave the tree: otherwise an insert would make another record.
-//! - *Key of `T` already in the tree.* A placeholder that was there when `P` read the range is in the read set of `P`.
+//! The serialization point of a prepared transaction is the read of the epoch in its *decision*. All that it
+//! has read is current there, and its write set is locked, as if it had validated just then. It remains to
+//! show that a transaction `T` which changes what `P` has read, and so lies behind it, either makes the vote
+//! of `P` fail or reads its own epoch after the decision of `P` did.
+//! - *Records.* `P` locks, registers, passes a full barrier and validates. `T` locks, passes a full barrier,
+//!   asks the registry, and reads its epoch **after that**. Of the two barriers one comes second. If it is
+//!   that of `P`, its validation sees the lock or the new TID of `T`, and fails. If it is that of `T`, it
+//!   sees that `P` is registered, and aborts, unless the decision of `P` was carried out before: then
+//!   (`[decision]`) its read of the epoch comes after that of `P`. If `T` read the epoch before it asked, it
+//!   could commit in an earlier epoch than `P`, and the cycle above would be back.
+//! - *Keys.* A key that is missing is protected by its border node. Whoever changes the keys of a node asks
+//!   with the node locked, before anything has changed; `P` validates a node when nobody holds it. So one of
+//!   the two sees the other, as above. While it is protected a node is not split, and does not become empty
+//!   and leave, nor does the layer that it belongs to or that a slot of it leads to: the keys of its range
+//!   stay those of this node. A key whose absent record was read (a placeholder, a deleted record) is
+//!   protected with the record, which does not leave the tree: otherwise an insert would make another record.
+//! - *Key of `T` already in the tree.* A placeholder that was there when `P` read the range is in the read
+//!   set of `P`.
 //!
-//! Two transactions that prepare at once ask and register alike: of two that read what the other writes at most one is prepared.
+//! Two transactions that prepare at once ask and register alike: of two that read what the other writes at
+//! most one is prepared.
 //!
 //! # Memory ordering
-//! `[decision]`: [`PreparedRegistry::release`] subtracts with Release after the epoch was read; [`PreparedRegistry::is_empty`] loads with Acquire before
-//! it is read. Who finds others registered passes the registry's lock instead.
+//! `[decision]`: [`PreparedRegistry::release`] subtracts with Release after the epoch was read;
+//! [`PreparedRegistry::is_empty`] loads with Acquire before it is read. Who finds others registered passes
+//! the registry's lock instead.
 //!
 //! # What is left to the layers above
-//! Whoever waits for all transactions that began before some moment by the memory horizon, as the making of an index does, does not wait for
-//! prepared ones: these are not pinned. The catalog will have to ask for them before tables show two-phase commit.
+//! Whoever waits for all transactions that began before some moment by the memory horizon, as the making of
+//! an index does, does not wait for prepared ones: these are not pinned. The catalog will have to ask for
+//! them before tables show two-phase commit.
 
 mod registry;
 
