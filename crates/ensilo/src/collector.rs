@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use ensilo_engine::{Engine, Remains, Session, WorkerCounters};
 use ensilo_epoch::Epoch;
+use ensilo_log::ForeignAfter;
 
 use crate::error::Name;
 use crate::shared::{Shared, ThreadWorker};
@@ -114,6 +115,7 @@ impl Collector {
         lock(&control.wanted).is_running = true;
         let thread = thread::Builder::new().name("ensilo-collector".into());
         let thread = thread.spawn(move || {
+            let _working = ForeignAfter::default();
             let worked = catch_unwind(AssertUnwindSafe(|| run(&shared, &control)));
             control.end_work(worked.err());
             if control.wait_for_end() {

@@ -30,7 +30,9 @@ use ensilo_disk::Disk;
 use ensilo_engine::{Engine, EngineOptions, Fault, Replayer};
 use ensilo_epoch::Advance;
 use ensilo_epoch::{Epoch, EpochOptions};
-use ensilo_log::{EpochClock, Found, GenerationOptions, Log, LogOptions, OpenError, ReplayError};
+use ensilo_log::{
+    EpochClock, ForeignAfter, Found, GenerationOptions, Log, LogOptions, OpenError, ReplayError,
+};
 
 pub use backup::Backup;
 pub use checkpointer::{Checkpoint, CheckpointStatistics};
@@ -215,7 +217,10 @@ fn start_checkpointer<E: Engine>(
 ) -> Result<JoinHandle<()>> {
     let thread = thread::Builder::new().name("ensilo-checkpoint".into());
     thread
-        .spawn(move || checkpointer.run(&*engine, &log))
+        .spawn(move || {
+            let _working = ForeignAfter::default();
+            checkpointer.run(&*engine, &log);
+        })
         .map_err(|error| Error::CheckpointFailed(Name::new(format!("no thread for it: {error}"))))
 }
 
@@ -230,10 +235,15 @@ impl Durable {
         thread::current().id() == self.thread_id || self.log.is_own_thread()
     }
 
+    /// Ends a checkpoint or a backup under way, and begins no other but the last one.
+    pub(crate) fn give_up_checkpoints(&self) {
+        self.checkpointer.stop();
+    }
+
     /// Stores what was committed, and lets others open the database. Called once, and not on an own thread. All jobs have ended, but for
     /// those that were not to be waited for.
     pub(crate) fn close<E: Engine>(&self, shared: &Shared<E>, panics: &mut FirstPanic) -> Result<()> {
-        self.checkpointer.stop();
+        self.give_up_checkpoints();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         thread.map_or(Ok(()), JoinHandle::join).unwrap_or_else(|panic| panics.note(panic));
         // What a panic has left half done, in records or files, is not built upon: the log has everything.

@@ -17,7 +17,7 @@ mod waits;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use ensilo_log::call_foreign;
+use ensilo_log::{ForeignAfter, call_foreign};
 
 pub use handle::JobHandle;
 pub(crate) use handle::{message_of, promise};
@@ -66,6 +66,7 @@ impl Pool {
     fn start_thread(&self, number: usize, pin: bool) -> Result<JoinHandle<()>> {
         let queue = Arc::clone(&self.queue);
         let body = move || {
+            let _working = ForeignAfter::default();
             if pin {
                 affinity::pin_to_core(number);
             }

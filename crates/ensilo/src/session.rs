@@ -18,7 +18,7 @@ pub use control::CancelToken;
 pub(crate) use control::Control;
 use control::UnderWay;
 
-use crate::durability::{Outcome, Ticket, Visible};
+use crate::durability::{Outcome, Ticket, Visible, answer};
 use crate::request::{Request, run_on, run_snapshot_on};
 use crate::shared::{Shared, ThreadWorker};
 use crate::transaction::sealed::{Sealed, SealedWrite};
@@ -69,8 +69,9 @@ use crate::{Abort, Error, Result, Snapshot, Transaction};
 /// table was dropped after the transaction had used it; [`Session::is_open`] says so. After other errors it is as it was before
 /// the statement.
 pub struct Session<E: Engine = Silo> {
-    /// Borrows from `shared`.
-    open: Option<Open<E>>,
+    /// Borrows from `shared`. In a box, so that no value which is moved into a function has references into a worker or a slot that goes while the
+    /// function runs.
+    open: Option<Box<Open<E>>>,
     shared: Arc<Shared<E>>,
     control: Arc<Control>,
 }
@@ -108,7 +109,7 @@ impl<E: Engine> Session<E> {
         // dropped before the lease; that the lifetime says 'static is known to this module only, since statements are generic over it.
         let worker: &'static mut ThreadWorker<E> = unsafe { &mut *worker };
         let transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
-        self.open = Some(Open { transaction, lease, under_way });
+        self.open = Some(Box::new(Open { transaction, lease, under_way }));
         Ok(())
     }
 
@@ -130,7 +131,11 @@ impl<E: Engine> Session<E> {
             Some(abort) => self.shared.explain(Error::from_raw(abort)),
             None => error,
         });
-        guard.is_kept = !transaction.is_doomed() && !result.as_ref().is_err_and(Error::is_stop);
+        // One whose abort was swallowed stays open: its commit tells.
+        guard.is_kept = match &result {
+            Ok(_) => true,
+            Err(error) => !transaction.is_doomed() && !error.is_stop(),
+        };
         result
     }
 
@@ -159,11 +164,9 @@ impl<E: Engine> Session<E> {
         // Fails as a statement would.
         self.go_on(|_| Ok(()))?;
         let open = self.open.take().ok_or(Error::NoTransaction)?;
-        let Open { transaction, lease, under_way } = open;
-        // It is gone, also after a panic, before the worker that it borrows goes back.
-        let committed = transaction.commit();
-        drop((lease, under_way));
-        committed.map_err(|abort| self.shared.explain(Error::from_raw(abort)))
+        // The last two go at the end of this function. The transaction is gone by then, also after a panic.
+        let Open { transaction, lease: _lease, under_way: _under_way } = *open;
+        transaction.commit().map_err(|abort| self.shared.explain(Error::from_raw(abort)))
     }
 
     /// Undoes the transaction.
@@ -171,7 +174,11 @@ impl<E: Engine> Session<E> {
     /// # Errors
     /// [`Error::NoTransaction`].
     pub fn rollback(&mut self) -> Result<()> {
-        self.open.take().map(drop).ok_or(Error::NoTransaction)
+        if !self.is_open() {
+            return Err(Error::NoTransaction);
+        }
+        self.open = None;
+        Ok(())
     }
 
     /// Whether a transaction is open.
@@ -196,8 +203,11 @@ impl<E: Engine> Session<E> {
     /// As [`Database::snapshot`](crate::Database::snapshot), and the others of [`Session::transact`].
     pub fn snapshot<R>(&mut self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
         let level = self.shared.level(None)?;
-        let (mut lease, _under_way) = self.lend_for_request()?;
-        crate::durability::answer(run_snapshot_on(&self.shared, &mut lease, body), &self.shared, level)
+        let outcome = {
+            let (mut lease, _under_way) = self.lend_for_request()?;
+            run_snapshot_on(&self.shared, &mut lease, body)
+        };
+        answer(outcome, &self.shared, level)
     }
 
     /// A request like that of [`Database::request`](crate::Database::request), to be run in the way of [`Session::transact`].
@@ -263,7 +273,7 @@ impl<E: Engine> Session<E> {
 
 /// Ends the transaction when it is dropped, also by a panic, unless it was told to keep it.
 struct EndUnlessKept<'s, E: Engine> {
-    open: &'s mut Option<Open<E>>,
+    open: &'s mut Option<Box<Open<E>>>,
     is_kept: bool,
 }
 

@@ -22,7 +22,7 @@ use crate::options::Options;
 use crate::pool::Pool;
 use crate::records::RecordCounts;
 use crate::row_ids::RowIdSource;
-use crate::worker::{self, DatabaseKey, Entered, Lease, Slot, SpareSlots};
+use crate::worker::{self, DatabaseKey, Entered, Lease, Lent, Slot, SpareSlots};
 use crate::{Error, Result};
 pub(crate) use closing::FirstPanic;
 use closing::{Closer, Closing};
@@ -31,6 +31,12 @@ use closing::{Closer, Closing};
 pub(crate) struct ThreadWorker<E: Engine> {
     pub(crate) raw: E::Session,
     pub(crate) local: Local<E::Found>,
+}
+
+impl<E: Engine> Lent for ThreadWorker<E> {
+    fn forget_use(&mut self) {
+        self.local.control = None;
+    }
 }
 
 /// See the module's documentation. It outlives the last [`Database`](crate::Database) handle only in threads that are leaving.
@@ -183,6 +189,10 @@ impl<E: Engine> Shared<E> {
     /// Ends all parts of the database, also those that come after one that panics.
     fn close_as(&self, closer: Closer<'_>) -> Result<()> {
         let mut panics = FirstPanic::default();
+        if let Some(durable) = self.durable() {
+            // Before anybody is waited for who may make one.
+            durable.give_up_checkpoints();
+        }
         panics.catch(|| self.collector.stop());
         self.close_slots(&mut panics);
         if let Some(pool) = self.pool.get() {

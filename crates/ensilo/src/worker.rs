@@ -10,6 +10,6 @@ mod thread_cache;
 mod use_note;
 
 pub(crate) use slot::{Entered, Slot};
-pub(crate) use spare::{Lease, SpareSlots};
+pub(crate) use spare::{Lease, Lent, SpareSlots};
 pub(crate) use thread_cache::{DatabaseKey, enter, is_in_transaction};
 pub(crate) use use_note::UseNote;

@@ -259,3 +259,30 @@ fn a_panic_of_the_checkpoints_keeps_no_other_part_from_being_closed() {
 fn a_panic_of_the_collector_keeps_no_other_part_from_being_closed() {
     closing_goes_on_after_a_panic::<1>();
 }
+
+/// Closes the database when its thread ends.
+struct ClosesAtTheEnd(Database, mpsc::Sender<bool>);
+
+impl Drop for ClosesAtTheEnd {
+    fn drop(&mut self) {
+        self.1.send(self.0.close().is_ok()).unwrap();
+    }
+}
+
+thread_local! {
+    static AT_THE_END: std::cell::RefCell<Option<ClosesAtTheEnd>> = const { std::cell::RefCell::new(None) };
+}
+
+#[test]
+fn a_destructor_of_a_pool_threads_variable_may_close_the_database_that_waits_for_the_thread() {
+    let db = with_one_pool_thread();
+    let (closed, is_closed) = mpsc::channel();
+    let closes = db.clone();
+    let job = db.submit(move |_| {
+        AT_THE_END.set(Some(ClosesAtTheEnd(closes.clone(), closed.clone())));
+        Ok(())
+    });
+    job.unwrap().wait().unwrap();
+    db.close().unwrap();
+    assert!(is_closed.recv().unwrap());
+}

@@ -14,7 +14,7 @@ use crate::node::{Child, Header, Node, NodeRef};
 /// what they may point to.
 ///
 /// # Panics
-/// All methods that take a guard panic when it is not one of the epochs that the index was made in.
+/// All methods that take a guard, but for [`Masstree::is_current`], panic when it is not one of the epochs that the index was made in.
 #[derive(Debug)]
 pub struct Masstree {
     root: Child,

@@ -25,6 +25,6 @@ pub use recovery::{
     log_identity, manifest_of, repair, salvage, verify,
 };
 pub use runtime::{
-    Callback, EpochClock, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError, Stored, Watcher,
-    call_foreign, is_in_foreign_code,
+    Callback, EpochClock, ForeignAfter, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError,
+    Stored, Watcher, call_foreign, is_in_foreign_code, survive,
 };

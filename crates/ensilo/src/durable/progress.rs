@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use ensilo_log::Progress;
+use ensilo_log::{Progress, call_foreign};
 
 /// So often the hook is called.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
@@ -37,12 +37,13 @@ impl RecoveryHook {
     fn report(&self, progress: &Progress) {
         let report = progress.report();
         let left = report.seconds_left.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        (self.0)(&RecoveryProgress {
+        let progress = RecoveryProgress {
             bytes_done: report.bytes_done,
             bytes_total: report.bytes_total,
             elapsed: Duration::try_from_secs_f64(report.seconds).unwrap_or_default(),
             left,
-        });
+        };
+        call_foreign(|| (self.0)(&progress));
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use std::ptr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use ensilo_log::survive;
 
 use super::waits::Wait;
 use super::{Job, WhenFull};
@@ -74,7 +76,7 @@ impl Queue {
         WORKS_FOR.set(self);
         while let Some(job) = self.pop() {
             // The job reports its own panics. What is left is a panic of a waker or of a result's destructor: the thread goes on.
-            let _ = catch_unwind(AssertUnwindSafe(job));
+            survive(job);
         }
         // Destructors of the thread's variables are no jobs, and another queue may get the address.
         WORKS_FOR.set(ptr::null());

@@ -84,7 +84,8 @@ impl Control {
 
     fn cancel(&self) -> bool {
         let under_way = self.under_way.load(Ordering::Relaxed);
-        self.cancelled.store(under_way, Ordering::Relaxed);
+        // Numbers only grow: a slow caller must not take back the cancellation of what began since it has looked.
+        self.cancelled.fetch_max(under_way, Ordering::Relaxed);
         under_way != IDLE
     }
 }

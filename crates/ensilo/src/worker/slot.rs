@@ -67,7 +67,7 @@ struct Flags {
 // lock `visits` these from each other's. A closer on another thread drops the worker there, hence `W: Send`.
 unsafe impl<W: Send> Sync for Slot<W> {}
 
-/// The owner's use of its worker, from entering to leaving. Not `Send`: it belongs to the thread that entered.
+/// The owner's use of its worker, from entering to leaving. Not `Send`: it belongs to the thread that entered, unless a `Lease` takes it along.
 pub(crate) struct Entered<'s, W: Send> {
     slot: &'s Slot<W>,
     of_this_thread: PhantomData<*mut ()>,
@@ -94,7 +94,7 @@ impl<W: Send> Slot<W> {
     #[inline]
     pub(crate) unsafe fn enter(&self) -> Result<Entered<'_, W>> {
         let flags = &*self.flags;
-        // Relaxed: written by this thread only.
+        // Relaxed: written by owners only, and the one before has handed over.
         if flags.is_busy.load(Ordering::Relaxed) {
             return Err(Error::NestedRequest);
         }
@@ -109,7 +109,7 @@ impl<W: Send> Slot<W> {
         Ok(Entered { slot: self, of_this_thread: PhantomData })
     }
 
-    /// Whether the owner is using the worker; exact on the owner's thread.
+    /// Whether the owner is using the worker; exact for the owner.
     pub(crate) fn is_busy(&self) -> bool {
         self.flags.is_busy.load(Ordering::Relaxed)
     }

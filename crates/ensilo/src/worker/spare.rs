@@ -20,6 +20,12 @@ const SHARDS: usize = 16;
 /// So many are kept in a shard; others leave what they have to the engine.
 const SHARD_LEN_MAX: usize = 64;
 
+/// A worker that can be lent.
+pub(crate) trait Lent: Send + 'static {
+    /// Forgets what it was lent for.
+    fn forget_use(&mut self);
+}
+
 /// The workers that nobody uses.
 pub(crate) struct SpareSlots<W> {
     shards: [CachePadded<Shard<W>>; SHARDS],
@@ -28,18 +34,18 @@ pub(crate) struct SpareSlots<W> {
 type Shard<W> = Mutex<Vec<Arc<Slot<W>>>>;
 
 /// A worker that was lent. Dropping this gives it back.
-pub(crate) struct Lease<'s, W: Send + 'static> {
+pub(crate) struct Lease<'s, W: Lent> {
     /// Present until this is dropped. The first part borrows from the second.
     parts: Option<(Entered<'static, W>, Arc<Slot<W>>)>,
     spare: &'s SpareSlots<W>,
 }
 
-// SAFETY: the slot is reached through this value alone (`SpareSlots::lend` took it out of its shard, or it is new), so the value is the slot's
-// owner, and whichever thread has the value is the only one that enters, leaves or uses the worker, which is Send. Moving the value between
-// threads orders what they do.
-unsafe impl<W: Send> Send for Lease<'_, W> {}
+// SAFETY: nobody else is the slot's owner: `SpareSlots::lend` took it out of its shard, or it is new. So whichever thread has the value is the only
+// one that enters and leaves as the owner; moving the value between threads orders what they do. Closer and visitors know the slot too, and come
+// to terms with its owner as ever. The slot and its worker are Send, and the spare slots Sync.
+unsafe impl<W: Lent> Send for Lease<'_, W> {}
 
-impl<W: Send + 'static> SpareSlots<W> {
+impl<W: Lent> SpareSlots<W> {
     pub(crate) fn new() -> Self {
         SpareSlots { shards: std::array::from_fn(|_| CachePadded::new(Mutex::new(Vec::new()))) }
     }
@@ -85,7 +91,7 @@ fn own_shard() -> usize {
     thread_number() as usize % SHARDS
 }
 
-impl<W: Send> Deref for Lease<'_, W> {
+impl<W: Lent> Deref for Lease<'_, W> {
     type Target = W;
 
     fn deref(&self) -> &W {
@@ -96,7 +102,7 @@ impl<W: Send> Deref for Lease<'_, W> {
     }
 }
 
-impl<W: Send> DerefMut for Lease<'_, W> {
+impl<W: Lent> DerefMut for Lease<'_, W> {
     fn deref_mut(&mut self) -> &mut W {
         match &mut self.parts {
             Some((entered, _)) => entered,
@@ -105,9 +111,10 @@ impl<W: Send> DerefMut for Lease<'_, W> {
     }
 }
 
-impl<W: Send> Drop for Lease<'_, W> {
+impl<W: Lent> Drop for Lease<'_, W> {
     fn drop(&mut self) {
-        if let Some((entered, slot)) = self.parts.take() {
+        if let Some((mut entered, slot)) = self.parts.take() {
+            entered.forget_use();
             drop(entered);
             self.spare.put_back(slot);
         }
@@ -118,6 +125,10 @@ impl<W: Send> Drop for Lease<'_, W> {
 mod tests {
     use super::*;
     use crate::Error;
+
+    impl Lent for u32 {
+        fn forget_use(&mut self) {}
+    }
 
     fn lend(spare: &SpareSlots<u32>) -> Lease<'_, u32> {
         let Ok(lease) = spare.lend(|| Ok(Arc::new(Slot::new(0)))) else { unreachable!("nothing is closed") };

@@ -27,7 +27,8 @@ struct Notes {
 }
 
 /// A session's note.
-// Relaxed throughout: only the thread that it names asks, and each change is by the session's owner.
+// Relaxed throughout: each change is by the session's owner, so that the thread which it names knows of it. Others that ask, because their lists still have
+// it, find themselves named at most where they were a moment ago.
 #[derive(Debug)]
 pub(crate) struct UseNote {
     database: u64,

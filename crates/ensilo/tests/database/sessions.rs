@@ -297,3 +297,19 @@ fn an_async_task_carries_a_session_over_an_await() {
     outcome.unwrap();
     assert_eq!(db.transact(|tx| accounts.scan().count(tx)).unwrap(), 3);
 }
+
+#[test]
+fn an_abort_that_a_closure_swallows_is_told_by_the_commit() {
+    let (db, accounts) = with_accounts(2);
+    let mut session = db.begin().unwrap();
+    accounts.get(&mut session, 0).unwrap();
+    visit(&db, &accounts, 0);
+    let overtaken = session.with(|tx| {
+        let swallowed = accounts.update(tx, 0, |visits: &mut Visits| visits.visits = 9);
+        let again = accounts.update(tx, 0, |visits: &mut Visits| visits.visits = 9);
+        Ok(swallowed.is_err() || again.is_err())
+    });
+    assert!(overtaken.is_ok());
+    assert!(matches!(session.commit(), Err(Error::Aborted(_))));
+    assert!(matches!(session.commit(), Err(Error::NoTransaction)));
+}

@@ -261,25 +261,45 @@ fn what_was_stored_before_the_log_failed_can_be_copied() {
     assert_eq!(all_rows(&open_at(&disks, "/elsewhere/backup").unwrap()), [account(0)]);
 }
 
-#[test]
-fn closing_ends_a_backup() {
-    let disk = Arc::new(SimulatedDisk::new());
+/// A database whose backup would take 20 seconds.
+fn with_slow_backups(disk: &Arc<SimulatedDisk>) -> Database {
     let slow = options().checkpoint_bytes_per_second(1 << 20);
-    let db = open_with(slow, &disk).unwrap();
+    let db = open_with(slow, disk).unwrap();
     let table = db.create_table::<Account>().unwrap();
     let note = "x".repeat(10_000);
     for id in 0..2000 {
         let row = Account { note: note.clone(), ..account(id) };
         db.request().durability(Durability::Visible).transact(|tx| table.insert(tx, &row)).unwrap();
     }
+    db
+}
+
+fn wait_for_backup(disk: &SimulatedDisk) {
+    while !disk.exists(Path::new("/backup/log")).unwrap() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn closing_ends_a_backup() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = with_slow_backups(&disk);
     thread::scope(|scope| {
-        // It would take 20 seconds.
         let backup = scope.spawn(|| db.backup("/backup"));
-        while !disk.exists(Path::new("/backup/log")).unwrap() {
-            thread::yield_now();
-        }
+        wait_for_backup(&disk);
         db.close().unwrap();
         assert!(matches!(backup.join().unwrap(), Err(Error::Closed)));
     });
     assert!(!disk.exists(Path::new("/backup")).unwrap());
+}
+
+#[test]
+fn closing_ends_a_backup_that_a_job_makes() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = with_slow_backups(&disk);
+    let backs_up = db.clone();
+    let job = db.submit(move |_| Ok(backs_up.backup("/backup").map(drop))).unwrap();
+    wait_for_backup(&disk);
+    db.close().unwrap();
+    assert!(matches!(job.wait().unwrap(), Err(Error::Closed)));
 }

@@ -1,4 +1,4 @@
-//! Code of the program that is called back: callbacks, hooks and wakers.
+//! Code of the program that is called back: callbacks, hooks and wakers, and the destructors of what it has put into a thread's variables.
 //!
 //! It may panic, and it may call whatever it likes. So a thread that calls it catches the panic, and says that it does: who would wait for
 //! such a thread, or for others that wait for it, asks first.
@@ -13,8 +13,27 @@ thread_local! {
 /// Calls code of the program. One that panics has printed its message, and takes nobody with it.
 pub fn call_foreign(code: impl FnOnce()) {
     let before = IS_CALLED.replace(true);
-    let _ = catch_unwind(AssertUnwindSafe(code));
+    survive(code);
     IS_CALLED.set(before);
+}
+
+/// Calls code that may panic, also in the destructor of what it panics with.
+pub fn survive(code: impl FnOnce()) {
+    let mut outcome = catch_unwind(AssertUnwindSafe(code));
+    while let Err(payload) = outcome {
+        outcome = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    }
+}
+
+/// Held by a thread of a log or a database as long as it works. What comes after it is foreign code until the thread's end: destructors of its
+/// variables, for which whoever joins the thread waits.
+#[derive(Debug, Default)]
+pub struct ForeignAfter(());
+
+impl Drop for ForeignAfter {
+    fn drop(&mut self) {
+        IS_CALLED.set(true);
+    }
 }
 
 /// Whether the calling thread has come here from [`call_foreign`], of whichever log or database.
@@ -34,6 +53,29 @@ mod tests {
             assert!(is_in_foreign_code());
             call_foreign(|| assert!(is_in_foreign_code()));
         });
+        assert!(!is_in_foreign_code());
+    }
+
+    #[test]
+    fn what_comes_after_a_threads_work_is_foreign() {
+        let thread = std::thread::spawn(|| {
+            let working = ForeignAfter::default();
+            assert!(!is_in_foreign_code());
+            drop(working);
+            is_in_foreign_code()
+        });
+        assert!(thread.join().is_ok_and(|is_foreign| is_foreign));
+    }
+
+    #[test]
+    fn a_panic_whose_payload_panics_is_survived() {
+        struct PanicsWhenDropped;
+        impl Drop for PanicsWhenDropped {
+            fn drop(&mut self) {
+                panic!("on purpose, again");
+            }
+        }
+        call_foreign(|| std::panic::panic_any(PanicsWhenDropped));
         assert!(!is_in_foreign_code());
     }
 }

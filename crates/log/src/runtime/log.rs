@@ -15,6 +15,7 @@ use super::core::Core;
 use super::durable::{Callback, Durable};
 use super::error::LogError;
 use super::files::{Files, Watcher};
+use super::foreign::ForeignAfter;
 use super::leader::Leader;
 use super::logger::Logger;
 use super::monitor::Monitor;
@@ -232,6 +233,7 @@ impl Log {
     ) -> Result<(), LogError> {
         let core = Arc::clone(&self.core);
         let body = move || {
+            let _working = ForeignAfter::default();
             let watch = Watch(&core);
             if let Err(error) = run(&core) {
                 core.fail(error);

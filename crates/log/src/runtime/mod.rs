@@ -48,7 +48,7 @@ mod writer_state;
 pub use durable::Callback;
 pub use error::LogError;
 pub use files::Watcher;
-pub use foreign::{call_foreign, is_in_foreign_code};
+pub use foreign::{ForeignAfter, call_foreign, is_in_foreign_code, survive};
 pub use log::Log;
 pub use options::{EpochClock, LogOptions};
 pub use statistics::LogStatistics;
