@@ -107,8 +107,9 @@ impl<E: Engine> Database<E> {
     /// [`Error::Closed`]: nothing has changed.
     #[inline]
     pub fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
+        let level = self.shared.level_here(None)?;
         let outcome = request::run(&self.shared, self.shared.retries, &mut |_| (), body);
-        answer(outcome, &self.shared, self.shared.level(None)?)
+        answer(outcome, &self.shared, level)
     }
 
     /// Runs `body` on a recent consistent point of the serial order, read-only, on the calling thread.
@@ -125,7 +126,8 @@ impl<E: Engine> Database<E> {
     /// than [`Silo`].
     #[inline]
     pub fn snapshot<R>(&self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
-        answer(request::run_snapshot(&self.shared, body), &self.shared, self.shared.level(None)?)
+        let level = self.shared.level_here(None)?;
+        answer(request::run_snapshot(&self.shared, body), &self.shared, level)
     }
 
     /// A request with settings of its own: retries, a hook for aborts.

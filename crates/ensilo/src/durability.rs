@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use ensilo_engine::Engine;
 use ensilo_epoch::Epoch;
-use ensilo_log::{Log, Stored};
+use ensilo_log::{Log, Stored, is_in_foreign_code};
 
 use crate::shared::Shared;
 use crate::transaction::may_retry;
@@ -108,9 +108,17 @@ pub(crate) fn answer<E: Engine, R>(outcome: Outcome<R>, shared: &Shared<E>, leve
     }
 }
 
+/// # Errors
+/// [`Error::LogFailed`]; [`Error::NestedRequest`] on a thread of the log, which would wait for itself.
 #[inline]
 pub(crate) fn wait_stored(log: &Log, epoch: Epoch) -> Result<()> {
-    if log.durable_epoch() >= epoch { Ok(()) } else { log.wait_durable(epoch).map_err(Error::from_log) }
+    if log.durable_epoch() >= epoch {
+        return Ok(());
+    }
+    if is_in_foreign_code() && log.is_own_thread() {
+        return Err(Error::NestedRequest);
+    }
+    log.wait_durable(epoch).map_err(Error::from_log)
 }
 
 /// Says whether a transaction that is visible is stored, too. To be asked, waited for, or awaited in async code.
@@ -151,14 +159,15 @@ impl Ticket {
     /// Waits until the transaction is stored.
     ///
     /// # Errors
-    /// [`Error::LogFailed`]: whether the transaction survives is not known.
+    /// [`Error::LogFailed`]: whether the transaction survives is not known. [`Error::NestedRequest`] in a waker that the database calls.
     pub fn wait(&self) -> Result<()> {
         wait_stored(self.stored.log(), self.stored.epoch())
     }
 }
 
 /// Becomes ready when the transaction is stored, or will never be known to be. The last waker that it was polled with is kept until then, or
-/// until the ticket is dropped.
+/// until the ticket is dropped. It is called by the thread that writes to the disk, and should only pass the news on: a request in it that
+/// waits for the disk ends with [`Error::NestedRequest`].
 impl Future for Ticket {
     type Output = Result<()>;
 

@@ -98,10 +98,14 @@ pub enum Error {
     /// The session's [deadline](crate::Session::set_deadline) has passed, and the transaction was undone. Remedy: set a later one, or none, and
     /// make it again.
     DeadlineExceeded,
-    /// A request was made from inside a request to the same database on the same thread, or in a session that has a transaction open; or tables
-    /// or indexes were to be changed by a thread that was the last to use an open transaction of a session.
-    ///
-    /// Remedy: use the transaction at hand, or another [`Session`](crate::Session), or make the request afterwards.
+    /// The call would wait for itself, or for what it was made from. Which is the case, and what helps:
+    /// - A request from inside a request to the same database on the same thread: use the transaction at hand, or a
+    ///   [`Session`](crate::Session).
+    /// - A transaction or request in a session that has one open: commit it or roll it back first, or use another session.
+    /// - A change of tables or indexes by the thread that ran the last statement of a session whose transaction is open: end that transaction, or make
+    ///   the change on a thread that serves no sessions.
+    /// - A request that waits for the disk, in a waker that the database calls on the thread which writes to the disk: pass it on to
+    ///   another thread, or ask for [`Durability::Visible`](crate::Durability::Visible).
     NestedRequest,
     /// The log could not be written or synced: nothing is committed or acknowledged as stored any more. What was acknowledged before is
     /// stored, and reads of what is stored go on. A request that has read what was committed last and never stored gets this error, too,
@@ -183,11 +187,6 @@ impl Error {
         }
     }
 
-    /// Whether a session was to stop what it had under way.
-    pub(crate) fn is_stop(&self) -> bool {
-        matches!(self, Error::Cancelled | Error::DeadlineExceeded)
-    }
-
     pub(crate) fn as_abort_mut(&mut self) -> Option<&mut Abort> {
         match self {
             Error::Aborted(abort) | Error::OutOfMemory(abort) | Error::TransactionTooLarge(abort) => {
@@ -235,12 +234,15 @@ impl fmt::Display for Error {
             Error::MissingRow(missing) => missing.fmt(f),
             Error::Closed => f.write_str("the database is closed"),
             Error::NoTransaction => {
-                f.write_str("no transaction is open, or another than the one that has found the row")
+                f.write_str("no transaction is open in this session, or not the one that has found the row")
             }
             Error::Cancelled => f.write_str("the transaction was cancelled"),
             Error::DeadlineExceeded => f.write_str("the transaction was undone at its deadline"),
             Error::NestedRequest => {
-                f.write_str("the thread or the session is inside a transaction of the same database")
+                f.write_str(
+                    "the calling thread or session has a transaction of the database open, or runs a waker for it; \
+                     end the transaction first, or use another thread",
+                )
             }
             Error::LogFailed(error) => write!(f, "nothing can be stored any more: {error}"),
             Error::CheckpointFailed(text) => write!(f, "the checkpoint could not be made: {text}"),

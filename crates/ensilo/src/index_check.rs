@@ -10,6 +10,7 @@ use ensilo_row::{Key, KeyBuf, Row, Value};
 use crate::catalog::{IndexCore, TableCore};
 use crate::error::Name;
 use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
+use crate::table::Flow;
 use crate::transaction::{Inner, ReadTransaction};
 use crate::{DynamicTable, Error, Result, Table};
 
@@ -94,6 +95,7 @@ impl<E: Engine> DynamicTable<E> {
             index.check(&self.core, inner)?;
             let rows = entries_of_rows(inner, &self.core, &index)?;
             let mut entries = Vec::with_capacity(rows.len());
+            let mut flow = Flow::new(usize::MAX, inner.local);
             let scanned = inner.raw.scan_to_read(
                 &index.store,
                 (Bound::Unbounded, Bound::Unbounded),
@@ -101,10 +103,11 @@ impl<E: Engine> DynamicTable<E> {
                 |key, entry| (key_of_bytes(key), primary_key_of(entry)),
                 |_, entry| {
                     entries.push(entry);
-                    ControlFlow::Continue(())
+                    flow.after(ControlFlow::Continue(()))
                 },
             );
             scanned.map_err(|abort| inner.lost(abort))?;
+            flow.end()?;
             Ok(IndexCheck::of(&rows, &entries))
         })
     }
@@ -160,6 +163,7 @@ fn entries_of_rows<Raw: Read>(
     index: &IndexCore<Raw::Store>,
 ) -> Result<Vec<Entry>> {
     let mut rows: Vec<Entry> = Vec::new();
+    let mut flow = Flow::new(usize::MAX, inner.local);
     let scanned = inner.raw.scan_to_read(
         &table.store,
         (Bound::Unbounded, Bound::Unbounded),
@@ -171,10 +175,11 @@ fn entries_of_rows<Raw: Read>(
         },
         |_, row| {
             rows.push(whole(row));
-            ControlFlow::Continue(())
+            flow.after(ControlFlow::Continue(()))
         },
     );
     scanned.map_err(|abort| inner.lost(abort))?;
+    flow.end()?;
     rows.sort_by(compare);
     Ok(rows)
 }

@@ -96,7 +96,7 @@ impl<'d, E: Engine, H: FnMut(&Abort)> Request<'d, E, H> {
     /// As [`Database::transact`]; [`Error::NotDurable`] when it is to be stored and the database is in memory only.
     #[inline]
     pub fn transact<R>(mut self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
-        let level = self.place.shared().level(self.durability)?;
+        let level = self.place.shared().level_here(self.durability)?;
         answer(self.run(body), self.place.shared(), level)
     }
 
@@ -263,7 +263,7 @@ pub(crate) fn run_snapshot_on<E: Engine, R>(
     let ThreadWorker { raw, local } = worker;
     let snapshot_taken = raw.begin_snapshot();
     let mut snapshot = Snapshot::new(snapshot_taken, local, epoch_shown);
-    let outcome = body(&mut snapshot);
+    let outcome = body(&mut snapshot).and_then(|value| snapshot.inner.local.check_control().map(|()| value));
     let epoch = snapshot.largest_epoch_seen();
     match outcome {
         Ok(value) => Ok(Visible { value, epoch }),

@@ -34,9 +34,15 @@ use crate::{Abort, Error, Result, Snapshot, Transaction};
 /// transaction it takes less than a kilobyte and holds back nobody; with an open one it still holds back no commit, epoch, snapshot or checkpoint,
 /// but it keeps memory from coming back that others give up, and [`Database::create_index`](crate::Database::create_index) waits for it.
 ///
-/// The statements of tables take a session with an open transaction like any transaction. Conflicts are not retried: after
-/// [`Error::Aborted`] the transaction has ended, and the caller begins another one. Dropping the session undoes it, and so does a panic in a
-/// closure that was given to a statement.
+/// The statements of tables take a session with an open transaction like any transaction; one `fn(&mut Transaction<'_>)` serves
+/// [`Session::with`], [`Session::transact`] and [`Database::transact`](crate::Database::transact). Conflicts are not retried: after
+/// [`Error::Aborted`] the transaction has ended, and the caller begins another one, best after a short random pause: two open
+/// transactions that scan one range and insert into it may both end so. What can be one closure is better given to [`Session::transact`],
+/// which retries. Dropping the session undoes its transaction, and so does a panic in a closure that was given to a statement. An error that a closure
+/// returns to [`Session::with`] does not: it is handed on.
+///
+/// A transaction that nobody goes on with stays open: a deadline or a cancellation takes effect at its next statement. Who wants to end it from elsewhere
+/// keeps the session where both can lock it.
 ///
 /// ```
 /// # use ensilo::{Database, Error, Row, Table};
@@ -53,6 +59,15 @@ use crate::{Abort, Error, Result, Snapshot, Transaction};
 /// }).join().unwrap()?;
 /// session.commit()?;
 /// assert!(matches!(session.commit(), Err(Error::NoTransaction)));
+///
+/// // A time limit for a statement, and a way to stop it from another thread.
+/// let token = session.cancel_token();
+/// session.begin()?;
+/// session.set_deadline(Some(std::time::Instant::now() + std::time::Duration::from_secs(1)));
+/// # let accounts: Table<Account> = db.open_table()?;
+/// accounts.scan().for_each(&mut session, |_id, _account| ())?;
+/// std::thread::spawn(move || token.cancel()).join().unwrap();
+/// assert!(matches!(session.commit(), Err(Error::Cancelled)));
 /// # Ok(()) }
 /// ```
 ///
@@ -93,7 +108,7 @@ impl<E: Engine> Session<E> {
     /// Begins a transaction.
     ///
     /// # Errors
-    /// [`Error::NestedRequest`] when one is open; [`Error::Closed`]; [`Error::DeadlineExceeded`].
+    /// [`Error::NestedRequest`] when one is open; [`Error::Closed`]; [`Error::DeadlineExceeded`], [`Error::Cancelled`].
     pub fn begin(&mut self) -> Result<()> {
         if self.is_open() {
             return Err(Error::NestedRequest);
@@ -134,7 +149,7 @@ impl<E: Engine> Session<E> {
         // One whose abort was swallowed stays open: its commit tells.
         guard.is_kept = match &result {
             Ok(_) => true,
-            Err(error) => !transaction.is_doomed() && !error.is_stop(),
+            Err(error) => !transaction.inner.is_doomed() && !transaction.inner.is_stopped_by(error),
         };
         result
     }
@@ -146,7 +161,7 @@ impl<E: Engine> Session<E> {
     /// dropped; [`Error::OutOfMemory`]; [`Error::LogFailed`] as [`Database::transact`](crate::Database::transact); and those of every statement on a
     /// session, see [`Session`].
     pub fn commit(&mut self) -> Result<()> {
-        let level = self.shared.level(None)?;
+        let level = self.shared.level_here(None)?;
         let epoch = self.commit_visibly()?;
         Visible { value: (), epoch }.answer(&self.shared, level)
     }
@@ -202,7 +217,7 @@ impl<E: Engine> Session<E> {
     /// # Errors
     /// As [`Database::snapshot`](crate::Database::snapshot), and the others of [`Session::transact`].
     pub fn snapshot<R>(&mut self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
-        let level = self.shared.level(None)?;
+        let level = self.shared.level_here(None)?;
         let outcome = {
             let (mut lease, _under_way) = self.lend_for_request()?;
             run_snapshot_on(&self.shared, &mut lease, body)
@@ -229,9 +244,9 @@ impl<E: Engine> Session<E> {
         &self.shared
     }
 
-    /// From now on, statements and commits of this session end with [`Error::DeadlineExceeded`] after this time, which undoes the
-    /// transaction; `None` for none, as at the beginning. A scan that is under way at the time ends so after some rows. A commit that has begun by then is
-    /// not given up, nor does it return before it is stored.
+    /// From now on, statements and commits of this session end with [`Error::DeadlineExceeded`] after this time, which undoes the whole
+    /// transaction; until another call it refuses later ones, too. `None` for none, as at the beginning. A scan that is under way at the time
+    /// ends so after at most 256 rows. A commit that has begun by then is not given up, nor does it return before it is stored.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.control.set_deadline(deadline);
     }

@@ -27,6 +27,9 @@ use crate::{Error, Result};
 pub(crate) use closing::FirstPanic;
 use closing::{Closer, Closing};
 
+/// So many slots may be registered before those that are gone are looked for.
+const REGISTERED_MIN: usize = 16;
+
 /// One thread's way into the engine, and its scratch memory.
 pub(crate) struct ThreadWorker<E: Engine> {
     pub(crate) raw: E::Session,
@@ -64,6 +67,8 @@ pub(crate) struct Shared<E: Engine> {
 struct Slots<E: Engine> {
     is_closed: bool,
     registered: Vec<Arc<Watched<E>>>,
+    /// At this length, those that are gone are taken out of `registered`.
+    registered_max: usize,
     workers_made: u64,
 }
 
@@ -83,7 +88,12 @@ impl<E: Engine> Shared<E> {
             row_ids: Arc::default(),
             is_closed: AtomicBool::new(false),
             closing: Closing::default(),
-            slots: Mutex::new(Slots { is_closed: false, registered: Vec::new(), workers_made: 0 }),
+            slots: Mutex::new(Slots {
+                is_closed: false,
+                registered: Vec::new(),
+                registered_max: 0,
+                workers_made: 0,
+            }),
             spare: SpareSlots::new(),
             pool: OnceLock::new(),
             collector: Collector::default(),
@@ -118,7 +128,10 @@ impl<E: Engine> Shared<E> {
         if slots.is_closed {
             return Err(Error::Closed);
         }
-        slots.registered.retain(|watched| watched.slot.strong_count() > 0);
+        if slots.registered.len() >= slots.registered_max {
+            slots.registered.retain(|watched| watched.slot.strong_count() > 0);
+            slots.registered_max = (2 * slots.registered.len()).max(REGISTERED_MIN);
+        }
         slots.registered.push(Arc::new(Watched::new(&slot, counters)));
         Ok(slot)
     }
@@ -300,9 +313,31 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// Whether the calling thread has a transaction of this database under way.
-    pub(crate) fn is_in_transaction(&self) -> bool {
-        worker::is_in_transaction(self.id())
+    /// Like [`Shared::level`], for a request that the calling thread itself will wait for.
+    ///
+    /// # Errors
+    /// Also [`Error::NestedRequest`] in a waker that a thread of the log has called, which would wait for itself.
+    #[inline]
+    pub(crate) fn level_here(&self, asked: Option<Durability>) -> Result<Durability> {
+        let level = self.level(asked)?;
+        if level == Durability::Stored {
+            self.check_may_wait()?;
+        }
+        Ok(level)
+    }
+
+    /// That the calling thread is none that stores what it would wait for.
+    #[inline]
+    pub(crate) fn check_may_wait(&self) -> Result<()> {
+        if is_in_foreign_code() && self.log().is_some_and(|log| log.is_own_thread()) {
+            return Err(Error::NestedRequest);
+        }
+        Ok(())
+    }
+
+    /// That the calling thread has no transaction of this database under way, for whose end it would wait.
+    pub(crate) fn check_outside_transactions(&self) -> Result<()> {
+        worker::check_outside_transactions(self.id())
     }
 
     /// Makes an error that leaves a request readable: names the table of an abort.

@@ -22,7 +22,7 @@ use ensilo_engine::{Engine, Read};
 use ensilo_row::{Columns, Key, KeyBuf, Row};
 
 pub use bounds::ScanFlow;
-pub(crate) use bounds::{Bounds, Flow};
+pub(crate) use bounds::{Bounds, Flow, ROWS_PER_LOOK};
 pub(crate) use by_index::ByIndex;
 pub use found::Found;
 pub use index::Index;

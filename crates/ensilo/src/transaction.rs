@@ -160,6 +160,16 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
         Error::from_raw(abort)
     }
 
+    /// Whether the transaction cannot commit any more.
+    pub(crate) fn is_doomed(&self) -> bool {
+        self.doomed.is_some()
+    }
+
+    /// Whether `error` is that this transaction was to stop. One of another session that was passed on is not.
+    pub(crate) fn is_stopped_by(&self, error: &Error) -> bool {
+        matches!(error, Error::Cancelled | Error::DeadlineExceeded) && self.local.check_control().is_err()
+    }
+
     /// Gives the transaction up because what it read does not belong together: an entry of an index without its row.
     ///
     /// A transaction that has read this could not commit anyway; it need not go on to find that out.
@@ -186,11 +196,6 @@ impl<'t, E: Engine> Transaction<'t, E> {
         Ok(committed.epoch)
     }
 
-    /// Whether the transaction cannot commit any more.
-    pub(crate) fn is_doomed(&self) -> bool {
-        self.inner.doomed.is_some()
-    }
-
     /// Ends a transaction whose closure returned `error`, and says which error the request ends with.
     ///
     /// The closure may have come to its error by reads that do not belong together, which no serial order could have shown it. So an
@@ -203,7 +208,7 @@ impl<'t, E: Engine> Transaction<'t, E> {
         {
             return Undone::by_abort(abort);
         }
-        if error.is_stop() {
+        if self.inner.is_stopped_by(&error) {
             // It follows from nothing that was read.
             return error.into();
         }

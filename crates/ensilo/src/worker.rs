@@ -11,5 +11,5 @@ mod use_note;
 
 pub(crate) use slot::{Entered, Slot};
 pub(crate) use spare::{Lease, Lent, SpareSlots};
-pub(crate) use thread_cache::{DatabaseKey, enter, is_in_transaction};
+pub(crate) use thread_cache::{DatabaseKey, check_outside_transactions, enter};
 pub(crate) use use_note::UseNote;

@@ -176,7 +176,8 @@ impl<E: Engine> Shared<E> {
         if self.read_only().is_some() {
             return Err(Error::ReadOnly);
         }
-        if self.is_in_transaction() { Err(Error::NestedRequest) } else { Ok(()) }
+        self.check_may_wait()?;
+        self.check_outside_transactions()
     }
 
     /// Changes the system tables.

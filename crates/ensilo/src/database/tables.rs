@@ -83,7 +83,8 @@ impl<E: Engine> Database<E> {
     /// Drops a table and its indexes. Statements on it fail from now on with [`Error::UnknownTable`], also those of
     /// transactions under way, snapshots and those of sessions as well; its memory comes back when these have ended. A transaction that has
     /// used the table before, be it to find that a row is missing, and commits after this has returned, is undone as a whole:
-    /// [`Database::transact`] runs it again, and an open one of a [`Session`](crate::Session) ends with the same error.
+    /// [`Database::transact`] runs it again, and an open one of a [`Session`](crate::Session) ends with the same error. One that has looked at one row,
+    /// or for one, and done nothing else commits: it took place when it looked.
     ///
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`].

@@ -108,8 +108,8 @@ impl CancelToken {
         CancelToken { control: Arc::clone(control) }
     }
 
-    /// Lets the session's transaction or request that is under way end with [`Error::Cancelled`] at its next statement, in a scan after some
-    /// rows, or when it comes to commit. Returns `false`, and does nothing, when the session has nothing under way; what it begins later is
+    /// Lets the session's transaction or request that is under way end with [`Error::Cancelled`] at its next statement, in a scan after at most
+    /// 256 rows, or when it comes to commit. It is undone as a whole, then and not earlier. Returns `false`, and does nothing, when the session has nothing under way; what it begins later is
     /// not concerned. What has passed the beginning of its commit by now commits.
     pub fn cancel(&self) -> bool {
         self.control.cancel()

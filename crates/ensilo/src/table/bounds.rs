@@ -125,7 +125,7 @@ pub(crate) struct Flow {
 }
 
 /// A scan looks after so many rows whether it is to stop.
-const ROWS_PER_LOOK: usize = 256;
+pub(crate) const ROWS_PER_LOOK: usize = 256;
 
 impl Flow {
     /// Lets `limit` rows through; at least one.

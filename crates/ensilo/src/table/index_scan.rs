@@ -101,9 +101,9 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
         tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(T::Key) -> F,
     ) -> Result<()> {
-        let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
         tx.statement(|inner| {
             self.check(inner)?;
+            let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
             let mut flow = Flow::new(self.limit, inner.local);
             let outcome = inner.raw.scan_to_read(
                 &self.index.core.store,

@@ -3,7 +3,7 @@
 use ensilo_engine::{Engine, Read, ReadOf};
 use ensilo_row::{Columns, KeyBuf, Row};
 
-use super::{Found, Table};
+use super::{Found, ROWS_PER_LOOK, Table};
 use crate::Result;
 use crate::row_words::{RowWords, whole};
 use crate::transaction::{Inner, ReadTransaction};
@@ -40,6 +40,9 @@ impl<T: Row, E: Engine> Table<T, E> {
             found.clear();
             self.find_raw(inner, keys, |_, raw| found.push(raw))?;
             for (at, (key, raw)) in keys.iter().zip(&found).enumerate() {
+                if at % ROWS_PER_LOOK == 0 {
+                    inner.local.check_control()?;
+                }
                 let Some(raw) = *raw else {
                     each(at, None);
                     continue;

@@ -17,7 +17,8 @@ use crate::transaction::ReadTransaction;
 /// A scan of a table, to be narrowed and then run in a transaction.
 ///
 /// It sees the transaction's own writes. In a [`Transaction`](crate::Transaction) the whole range that it went
-/// through is protected: a row that another transaction inserts into it or deletes from it makes the later of the two abort.
+/// through is protected: when rows came or went in it, or close to it, the transaction aborts at its commit. Inserts of others that have not
+/// committed, or were undone, count as well; of two that scan one range and insert into it, both may abort.
 ///
 /// ```
 /// # use ensilo::{Database, Row, Table};
@@ -179,10 +180,10 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
     /// # Errors
     /// Those of every statement, see [`Table`].
     pub fn count<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<usize> {
-        let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(0) };
         let core = &self.table.core;
         tx.statement(|inner| {
             core.check(inner)?;
+            let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(0) };
             let mut flow = Flow::new(self.limit, inner.local);
             let mut count = 0;
             let each = |_, ()| {
@@ -202,10 +203,10 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
         tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(Stamp, T::Key, C, E::Found) -> ControlFlow<()>,
     ) -> Result<()> {
-        let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
         let core = &self.table.core;
         tx.statement(|inner| {
             core.check(inner)?;
+            let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
             let mut flow = Flow::new(self.limit, inner.local);
             let stamp = inner.local.stamp;
             let decode = |key: &[u8], row: RowRef<'_>| -> std::result::Result<_, Malformed> {

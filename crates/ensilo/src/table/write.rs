@@ -22,13 +22,7 @@ impl<T: Row, E: Engine> Table<T, E> {
     /// [`Error::KeyTooLong`](crate::Error::KeyTooLong). Nothing has changed then.
     #[inline]
     pub fn insert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<T::Key> {
-        tx.statement(|inner| {
-            self.core.check(inner)?;
-            let key = row.insert_key(|| inner.local.row_ids.next());
-            let bytes = self.encode(&key)?;
-            self.insert_encoded(inner, row, &key, &bytes)?;
-            Ok(key)
-        })
+        tx.statement(|inner| self.insert_row(inner, row))
     }
 
     /// Inserts rows and returns their primary keys, all of them or none.
@@ -43,19 +37,25 @@ impl<T: Row, E: Engine> Table<T, E> {
     where
         T: 'r,
     {
-        let rows = rows.into_iter();
-        let mut keys = Vec::with_capacity(rows.size_hint().0);
-        for row in rows {
-            match self.insert(tx, row) {
-                Ok(key) => keys.push(key),
+        // The caller's iterator runs before anything has changed: it may panic.
+        let rows: Vec<&T> = rows.into_iter().collect();
+        tx.statement(|inner| {
+            self.core.check(inner)?;
+            let mut keys = Vec::with_capacity(rows.len());
+            let inserted = rows.into_iter().try_for_each(|row| {
+                keys.push(self.insert_row(inner, row)?);
+                Ok(())
+            });
+            match inserted {
+                Ok(()) => Ok(keys),
                 Err(error) => {
-                    // After an abort the transaction is lost, and these deletes say so at once.
-                    keys.iter().try_for_each(|key| self.delete(tx, key).map(|_| ()))?;
-                    return Err(error);
+                    if !inner.is_doomed() {
+                        keys.iter().try_for_each(|key| self.delete_row(inner, key).map(drop))?;
+                    }
+                    Err(error)
                 }
             }
-        }
-        Ok(keys)
+        })
     }
 
     /// Inserts the row, or puts it in the place of the one with its key.
@@ -128,13 +128,27 @@ impl<T: Row, E: Engine> Table<T, E> {
     ) -> Result<bool> {
         tx.statement(|inner| {
             self.core.check(inner)?;
-            let bytes = self.encode(key.borrow())?;
-            match inner.raw.find(&self.core.store, bytes.as_bytes()) {
-                Ok(Some(found)) => maintain::delete_row(inner, &self.core, &bytes, found).map(|()| true),
-                Ok(None) => Ok(false),
-                Err(abort) => Err(inner.lost(abort)),
-            }
+            self.delete_row(inner, key.borrow())
         })
+    }
+
+    #[inline(always)]
+    fn insert_row(&self, inner: &mut Inner<'_, impl WriteOf<E>>, row: &T) -> Result<T::Key> {
+        self.core.check(inner)?;
+        let key = row.insert_key(|| inner.local.row_ids.next());
+        let bytes = self.encode(&key)?;
+        self.insert_encoded(inner, row, &key, &bytes)?;
+        Ok(key)
+    }
+
+    #[inline(always)]
+    fn delete_row(&self, inner: &mut Inner<'_, impl WriteOf<E>>, key: &T::Key) -> Result<bool> {
+        let bytes = self.encode(key)?;
+        match inner.raw.find(&self.core.store, bytes.as_bytes()) {
+            Ok(Some(found)) => maintain::delete_row(inner, &self.core, &bytes, found).map(|()| true),
+            Ok(None) => Ok(false),
+            Err(abort) => Err(inner.lost(abort)),
+        }
     }
 
     #[inline(always)]

@@ -137,9 +137,12 @@ fn find(id: u64) -> Result<Option<Arc<dyn AnySlot>>> {
     found.map_err(|_| Error::ThreadEnding)
 }
 
-/// Whether the calling thread is inside a request to the database, or has used an open transaction of it last: then it must not wait
-/// for all transactions to end, for one of them is its own.
-pub(crate) fn is_in_transaction(id: u64) -> bool {
-    let in_request = matches!(find(id), Ok(Some(slot)) if slot.is_busy());
-    in_request || has_used_open_transaction(id)
+/// That the calling thread is not inside a request to the database, and was not the last to use an open transaction of it: else it must not wait for
+/// all transactions to end, for one of them is its own.
+///
+/// # Errors
+/// [`Error::NestedRequest`]; [`Error::ThreadEnding`] when nobody can tell any more.
+pub(crate) fn check_outside_transactions(id: u64) -> Result<()> {
+    let is_in_request = find(id)?.is_some_and(|slot| slot.is_busy());
+    if is_in_request || has_used_open_transaction(id)? { Err(Error::NestedRequest) } else { Ok(()) }
 }

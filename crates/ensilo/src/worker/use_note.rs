@@ -7,6 +7,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::{Error, Result};
+
 /// No thread has this number.
 const NO_THREAD: u64 = 0;
 
@@ -48,7 +50,7 @@ impl UseNote {
         let own = thread_number();
         if self.thread.load(Ordering::Relaxed) != own {
             self.thread.store(own, Ordering::Relaxed);
-            // A thread whose variables are gone already makes no changes of the catalog.
+            // A thread whose variables are gone already is refused all changes of the catalog.
             let _ = NOTES.try_with(|notes| notes.borrow_mut().add(Arc::clone(self), own));
         }
     }
@@ -77,12 +79,15 @@ impl Notes {
 }
 
 /// Whether the calling thread has used an open transaction of the database last.
-pub(super) fn has_used_open_transaction(database: u64) -> bool {
+///
+/// # Errors
+/// [`Error::ThreadEnding`] when its notes are gone.
+pub(super) fn has_used_open_transaction(database: u64) -> Result<bool> {
     let own = thread_number();
     let is_open = |note: &Arc<UseNote>| {
         note.database == database && note.names(own) && note.is_open.load(Ordering::Relaxed)
     };
-    NOTES.try_with(|notes| notes.borrow().notes.iter().any(is_open)).unwrap_or(false)
+    NOTES.try_with(|notes| notes.borrow().notes.iter().any(is_open)).map_err(|_| Error::ThreadEnding)
 }
 
 /// A number that tells the calling thread from all others.
@@ -102,6 +107,10 @@ pub(super) fn thread_number() -> u64 {
 mod tests {
     use super::*;
 
+    fn has_used(database: u64) -> bool {
+        has_used_open_transaction(database).is_ok_and(|has_used| has_used)
+    }
+
     fn notes_len() -> usize {
         NOTES.with(|notes| notes.borrow().notes.len())
     }
@@ -110,18 +119,18 @@ mod tests {
     fn the_thread_that_used_it_last_is_named_until_the_end() {
         let note = Arc::new(UseNote::new(7));
         note.note_use();
-        assert!(has_used_open_transaction(7) && !has_used_open_transaction(8));
+        assert!(has_used(7) && !has_used(8));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                assert!(!has_used_open_transaction(7));
+                assert!(!has_used(7));
                 note.note_use();
-                assert!(has_used_open_transaction(7));
+                assert!(has_used(7));
             });
         });
-        assert!(!has_used_open_transaction(7));
+        assert!(!has_used(7));
         note.note_use();
         note.note_end();
-        assert!(!has_used_open_transaction(7));
+        assert!(!has_used(7));
     }
 
     #[test]
@@ -135,6 +144,6 @@ mod tests {
             lasting.note_use();
         }
         assert!(notes_len() <= NOTES_MIN + 1, "{} notes", notes_len());
-        assert!(has_used_open_transaction(7));
+        assert!(has_used(7));
     }
 }

@@ -313,3 +313,107 @@ fn an_abort_that_a_closure_swallows_is_told_by_the_commit() {
     assert!(matches!(session.commit(), Err(Error::Aborted(_))));
     assert!(matches!(session.commit(), Err(Error::NoTransaction)));
 }
+
+#[test]
+fn a_statement_without_anything_to_do_still_needs_a_transaction() {
+    let (db, accounts) = with_accounts(3);
+    let by_owner = accounts.index::<(Text<16>, Reverse<i64>)>("by_owner").unwrap();
+    let mut session = db.session().unwrap();
+    #[allow(clippy::reversed_empty_ranges, reason = "a range with nothing in it")]
+    let empty = accounts.range(5..3);
+    let outcomes = [
+        empty.collect(&mut session).map(drop),
+        accounts.scan().limit(0).count(&mut session).map(drop),
+        by_owner.scan().limit(0).count(&mut session).map(drop),
+        by_owner.scan().limit(0).collect(&mut session).map(drop),
+        accounts.insert_many(&mut session, []).map(drop),
+        accounts.get_many(&mut session, &[]).map(drop),
+    ];
+    for (number, outcome) in outcomes.into_iter().enumerate() {
+        assert!(matches!(outcome, Err(Error::NoTransaction)), "{number}: {outcome:?}");
+    }
+}
+
+#[test]
+fn rows_are_inserted_all_or_none_also_when_the_session_is_to_stop() {
+    let (db, accounts) = with_accounts(1);
+    let rows: Vec<_> = (1..500).map(account).collect();
+    let mut session = db.begin().unwrap();
+    let token = session.cancel_token();
+    let cancelled = accounts.insert_many(&mut session, rows.iter().inspect(|_| _ = token.cancel()));
+    assert!(matches!(cancelled, Err(Error::Cancelled)), "{cancelled:?}");
+    session.begin().unwrap();
+    session.set_deadline(Some(Instant::now()));
+    assert!(matches!(accounts.insert_many(&mut session, &rows), Err(Error::DeadlineExceeded)));
+    session.set_deadline(None);
+    session.begin().unwrap();
+    let panics = rows.iter().inspect(|row| assert!(row.id < 3, "on purpose"));
+    assert!(catch_unwind(AssertUnwindSafe(|| accounts.insert_many(&mut session, panics))).is_err());
+    if session.is_open() {
+        session.commit().unwrap();
+    }
+    let duplicate = [account(7), account(0)];
+    session.begin().unwrap();
+    assert!(matches!(accounts.insert_many(&mut session, &duplicate), Err(Error::DuplicateKey(_))));
+    session.commit().unwrap();
+    assert_eq!(db.transact(|tx| accounts.scan().count(tx)).unwrap(), 1);
+}
+
+#[test]
+fn another_sessions_end_is_an_error_like_others() {
+    let (db, accounts) = with_accounts(2);
+    let (mut session, mut stopped) = (db.begin().unwrap(), db.begin().unwrap());
+    stopped.set_deadline(Some(Instant::now()));
+    let passed_on = session.with(|_| accounts.get(&mut stopped, 1));
+    assert!(matches!(passed_on, Err(Error::DeadlineExceeded)));
+    assert!(session.is_open());
+    // Concluded from reads that do not belong together, it is met by another attempt.
+    let mut attempts = 0;
+    let outcome = db.transact(|tx| {
+        attempts += 1;
+        let before = accounts.get_columns::<Visits>(tx, 0)?;
+        if attempts == 1 {
+            visit_both(&db, &accounts);
+        }
+        let after = accounts.get_columns::<Visits>(tx, 1)?;
+        if before == after { Ok(()) } else { Err(Error::Cancelled) }
+    });
+    assert_eq!((outcome.is_ok(), attempts), (true, 2));
+}
+
+fn visit_both(db: &Database, accounts: &Table<Account>) {
+    let (db, accounts) = (db.clone(), accounts.clone());
+    thread::spawn(move || (visit(&db, &accounts, 0), visit(&db, &accounts, 1))).join().unwrap();
+}
+
+#[test]
+fn looking_through_an_index_is_stopped_like_a_scan() {
+    let (db, accounts) = with_accounts(1500);
+    let dynamic = db.open_dynamic_table("account").unwrap();
+    let mut session = db.session().unwrap();
+    let many: Vec<u32> = (0..1500).collect();
+    let mut looked = 0;
+    session.begin().unwrap();
+    let token = session.cancel_token();
+    let stopped = accounts.get_columns_many::<Visits>(&mut session, &many, |_, _| {
+        looked += 1;
+        token.cancel();
+    });
+    assert!(matches!(stopped, Err(Error::Cancelled)) && looked < 1500, "{stopped:?} after {looked}");
+    // By a deadline that passes while it goes on: sooner or later it is within the comparison.
+    let mut deadline = Duration::from_micros(1);
+    loop {
+        session.set_deadline(None);
+        session.begin().unwrap();
+        session.set_deadline(Some(Instant::now() + deadline));
+        match dynamic.check_index(&mut session, "by_owner") {
+            Ok(check) => break assert!(check.is_whole()),
+            Err(error) => assert!(matches!(error, Error::DeadlineExceeded), "{error}"),
+        }
+        deadline *= 2;
+    }
+    session.set_deadline(None);
+    session.rollback().unwrap();
+    let snapshot = session.snapshot(|_| Ok(token.cancel()));
+    assert!(matches!(snapshot, Err(Error::Cancelled)));
+}

@@ -2,10 +2,10 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 
-use ensilo::{Durability, Error};
+use ensilo::{Durability, Error, Session};
 use ensilo_test_disk::{Faults, Gate, SimulatedDisk};
 
 use crate::{account, with_accounts};
@@ -111,4 +111,34 @@ fn a_session_of_a_database_in_memory_has_no_tickets_and_stays_open() {
     assert!(matches!(session.commit_with_ticket(), Err(Error::NotDurable)));
     assert!(session.is_open());
     session.commit().unwrap();
+}
+
+/// Commits a session's transaction when it is woken.
+struct Commits(Mutex<Option<Session>>, mpsc::Sender<bool>);
+
+impl Wake for Commits {
+    fn wake(self: Arc<Self>) {
+        let Some(mut session) = self.0.lock().unwrap().take() else { return };
+        let refused = matches!(session.commit(), Err(Error::NestedRequest));
+        let is_visible = session.is_open() && session.commit_with_ticket().is_ok();
+        self.1.send(refused && is_visible).unwrap();
+    }
+}
+
+#[test]
+fn a_request_that_waits_for_the_disk_is_refused_in_a_waker_of_the_disks_own_thread() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_accounts(&disk, 1);
+    let gate = Gate::closed();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+    let mut session = db.begin().unwrap();
+    accounts.insert(&mut session, &account(7)).unwrap();
+    let (_, mut ticket) = db.request().transact_with_ticket(|tx| accounts.insert(tx, &account(8))).unwrap();
+    let (done, is_done) = mpsc::channel();
+    let waker = Waker::from(Arc::new(Commits(Mutex::new(Some(session)), done)));
+    assert!(Pin::new(&mut ticket).poll(&mut Context::from_waker(&waker)).is_pending());
+    gate.open();
+    assert!(is_done.recv().unwrap());
+    db.transact(|tx| accounts.insert(tx, &account(9))).unwrap();
+    assert!(db.transact(|tx| accounts.contains(tx, 7)).unwrap());
 }

@@ -38,6 +38,7 @@ impl Drop for ForeignAfter {
 
 /// Whether the calling thread has come here from [`call_foreign`], of whichever log or database.
 #[must_use]
+#[inline]
 pub fn is_in_foreign_code() -> bool {
     IS_CALLED.get()
 }
