@@ -55,6 +55,12 @@
 //! [`PreparedRegistry::is_empty`] loads with Acquire before it is read. Who finds others registered passes
 //! the registry's lock instead.
 //!
+//! # Limits
+//! - It waits in memory: the vote is not logged, and after a crash it is as if it had never been.
+//! - Nobody queues. Where some prepared transaction is always there that has read a record or a range, those who
+//!   would change it are refused again and again.
+//! - While any transaction is prepared, each commit and each insert asks the registry, under its lock.
+//!
 //! # What is left to the layers above
 //! Whoever waits for all transactions that began before some moment by the memory horizon, as the making of
 //! an index does, does not wait for prepared ones: these are not pinned. The catalog will have to ask for

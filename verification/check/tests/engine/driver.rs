@@ -60,13 +60,23 @@ pub(crate) struct Driver<'p> {
     stores: &'p [Arc<Store>],
     random: Random,
     attempts: u64,
+    /// No transaction is prepared before then: others have to come through between those that wait for decisions.
+    prepares_from: Instant,
     pub(crate) log: Log,
 }
 
 impl<'p> Driver<'p> {
     pub(crate) fn new(plan: &'p Plan, thread: usize, stores: &'p [Arc<Store>]) -> Driver<'p> {
         let random = Random::new(plan.seed ^ (thread as u64 + 1) << 32);
-        Driver { plan, thread, stores, random, attempts: 0, log: Log::default() }
+        Driver {
+            plan,
+            thread,
+            stores,
+            random,
+            attempts: 0,
+            prepares_from: Instant::now(),
+            log: Log::default(),
+        }
     }
 
     /// Runs transactions; a panic ends that, but what was done until then counts.
@@ -128,7 +138,8 @@ impl<'p> Driver<'p> {
             drop(transaction);
             return;
         }
-        let is_prepared = self.plan.prepared_one_in.is_some_and(|times| self.random.one_in(times));
+        let is_prepared = self.plan.prepared_one_in.is_some_and(|times| self.random.one_in(times))
+            && Instant::now() >= self.prepares_from;
         let is_committed = if P::TWO_PHASE_COMMIT && is_prepared {
             transaction.prepare().is_ok_and(|prepared| self.decide(engine, prepared))
         } else {
@@ -144,10 +155,12 @@ impl<'p> Driver<'p> {
         self.log.prepared += 1;
         let epochs = self.random.within(0..2 * self.plan.epochs_per_snapshot as usize + 2) as u64;
         let until = engine.epochs().global_epoch().get() + epochs;
-        let deadline = Instant::now() + DECISION_MAX;
+        let began = Instant::now();
+        let deadline = began + DECISION_MAX;
         while engine.epochs().global_epoch().get() < until && Instant::now() < deadline {
             std::thread::yield_now();
         }
+        self.prepares_from = Instant::now() + began.elapsed() * 3 * self.plan.threads as u32;
         if self.random.one_in(8) {
             prepared.abort();
             return false;
