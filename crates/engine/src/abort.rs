@@ -26,7 +26,7 @@ pub enum AbortReason {
     StoreDropped,
     /// The log could not be written: nothing is committed any more until the database is opened again.
     LogFailed,
-    /// The transaction holds more than one transaction can: [`TRANSACTION_LIMITS`].
+    /// The transaction holds more keys, rows, reads, writes or bytes to log than one transaction can.
     TransactionTooLarge,
     /// The last epoch has come, in which nothing commits: numbers of epochs have 40 bits.
     EpochsExhausted,

@@ -248,7 +248,7 @@ impl<E: Engine> Database<E> {
     /// stored; the log has everything. [`Error::ThreadPanicked`] when an earlier call has panicked.
     ///
     /// # Panics
-    /// When a thread of the database has panicked, which is a mistake in Ensilo: with that panic, and after all else was closed. What was
+    /// When a thread of the database other than those of the log has panicked, which is a mistake in Ensilo: with that panic, and after all else was closed. What was
     /// acknowledged as stored is stored, and the database can be opened again. Dropping the last handle does not panic.
     pub fn close(&self) -> Result<()> {
         self.shared.close_from_anywhere()
