@@ -15,6 +15,7 @@ use crate::output::{Output, failed};
 #[command(after_help = "\
 What `ensilo verify` names as lost stays lost: a repair makes the rest usable again. It gives up every transaction
 after the epoch that is accepted, also those that could still be read, so that what remains is one consistent point.
+That epoch is not before the end of the checkpoint, which is of no use without the log up to there.
 Without --accept-loss-after-epoch it gives up nothing that was stored: it mends a damaged copies.ckpt, which the
 checkpoint goes on without, and refuses anything else. All files are first copied to before-repair-<n> in the
 database's directory. Other damage of a checkpoint, and that of the manifest, no repair mends: see `ensilo salvage`.

@@ -194,6 +194,12 @@ impl Manifest {
         if durable_epoch < self.first_epoch { durable_epoch.min(self.durable_epoch) } else { durable_epoch }
     }
 
+    /// The end epoch of the checkpoint, if there is one.
+    #[must_use]
+    pub fn checkpoint_end(&self) -> Option<Epoch> {
+        self.checkpoint.as_ref().map(|checkpoint| checkpoint.end_epoch)
+    }
+
     /// Whether a log file of this name was needed once, and is not any more.
     #[must_use]
     pub fn is_done_with(&self, name: &LogFileName) -> bool {

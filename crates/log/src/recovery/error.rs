@@ -150,6 +150,13 @@ pub enum Finding {
     NotAsInstalled,
     /// The manifest is malformed, although its checksum is right.
     Manifest(Malformed),
+    /// The manifest says that everything up to an epoch was stored, and nothing after it counts, but its checkpoint ends with a later one.
+    BeforeCheckpoint {
+        /// The durable epoch of the manifest.
+        durable: Epoch,
+        /// The end epoch of the checkpoint.
+        end: Epoch,
+    },
     /// The log changes so many rows of a table, by number, that are not there, or has changed words outside of them.
     WithoutRow {
         /// The table.
@@ -423,6 +430,9 @@ impl fmt::Display for Finding {
             }
             Finding::NotAsInstalled => f.write_str("the file is not the one that the manifest describes"),
             Finding::Manifest(malformed) => write!(f, "the manifest makes no sense: {malformed}"),
+            Finding::BeforeCheckpoint { durable, end } => {
+                write!(f, "nothing after epoch {durable} counts, but the checkpoint ends with epoch {end}")
+            }
             Finding::LaterGeneration(generation) => {
                 write!(f, "the manifest is older than this file, which opening {generation} wrote")
             }

@@ -50,8 +50,8 @@ pub struct Repaired {
 /// first copied to `before-repair-<n>` in `dir`; `docs/format.md` says how a repair is undone with them.
 ///
 /// # Errors
-/// [`OpenError::Refused`] when nothing is damaged; when not even everything up to that epoch is there, and it says up to which epoch it is;
-/// and when nothing of the log is lost that could be given up.
+/// [`OpenError::Refused`] when nothing is damaged; when not even everything up to that epoch is there, or the epoch is before the end of the
+/// checkpoint, and it says which epochs may be asked for; and when nothing of the log is lost that could be given up.
 /// [`OpenError::Damaged`] for damage that no repair mends; what is left can be had by [`crate::salvage`].
 /// The other errors as in [`crate::inspect`]. The database is as it was, and the copy is gone, unless the last step failed, the sync of a
 /// manifest that is in place: then it is as it was or repaired, and the copy stays.
@@ -70,7 +70,7 @@ pub fn repair(
     if found.damages.is_empty() {
         return Err(unseen_damage(&**disk, dir)?);
     }
-    let kept_to = check_request(&found, accept_loss_after)?;
+    let kept_to = check_request(&manifest, &found, accept_loss_after)?;
     let files = found.replay_files(dir, &without_copies(&manifest, &lost_copies), kept_to);
     replay(&**disk, &files, &Nowhere, 1, &Progress::new())?;
     let given_up = count_given_up(&**disk, &found, kept_to)?;
@@ -148,7 +148,11 @@ fn find_lost_copies(
 }
 
 /// The epoch up to which a repair keeps everything, if it can be made as it was asked for.
-fn check_request(found: &Survey, accept_loss_after: Option<Epoch>) -> Result<Epoch, OpenError> {
+fn check_request(
+    manifest: &Manifest,
+    found: &Survey,
+    accept_loss_after: Option<Epoch>,
+) -> Result<Epoch, OpenError> {
     let Some(worst) = worst_of(&found.damages) else {
         return Err(nothing_is_damaged());
     };
@@ -159,11 +163,27 @@ fn check_request(found: &Survey, accept_loss_after: Option<Epoch>) -> Result<Epo
             found.durable_epoch
         )),
         (Consequence::Copies, _) => Ok(found.durable_epoch),
-        (Consequence::After(reachable), Some(epoch)) if epoch <= reachable => Ok(epoch),
-        (Consequence::After(reachable), _) => refused(format!(
-            "transactions after epoch {reachable} are lost already: accept the loss of everything after epoch {reachable}, or after an earlier one"
-        )),
+        (Consequence::After(reachable), epoch) => {
+            keep_to(epoch, manifest.checkpoint_end(), reachable).map_err(OpenError::Refused)
+        }
         _ => Err(OpenError::Damaged(Box::new(worst.clone()))),
+    }
+}
+
+/// The epoch that was asked for, if everything up to it can be had: the log reaches up to `reachable`, and without the log up to `end` the
+/// checkpoint is no state that ever was. Otherwise which epochs may be asked for.
+fn keep_to(asked: Option<Epoch>, end: Option<Epoch>, reachable: Epoch) -> Result<Epoch, String> {
+    let earliest = end.unwrap_or_default();
+    match asked {
+        Some(epoch) if epoch < earliest => Err(format!(
+            "the checkpoint ends with epoch {earliest}, and is of no use without everything up to there: accept the loss of everything \
+             after epoch {reachable}, or after an earlier one down to epoch {earliest}"
+        )),
+        Some(epoch) if epoch <= reachable => Ok(epoch),
+        _ => Err(format!(
+            "transactions after epoch {reachable} are lost already: accept the loss of everything after epoch {reachable}, or after an \
+             earlier one down to epoch {earliest}"
+        )),
     }
 }
 

@@ -250,13 +250,13 @@ impl Source<'_> {
         let stored_to = found.stored_epoch(manifest);
         let last_epoch = found.largest_epoch.max(stored_to);
         write_database(disk, target, &kept, last_epoch)?;
-        let end = manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.end_epoch);
+        let is_missing = |end| end > found.reachable_epoch || end > manifest.durable_epoch;
         Ok(Salvaged {
             manifest: None,
             tables: self.tables(&kept),
             kept_to: manifest.counted_to(found.reachable_epoch),
             stored_to,
-            mixed_to: end.filter(|&end| end > found.reachable_epoch),
+            mixed_to: manifest.checkpoint_end().filter(|&end| is_missing(end)),
             given_up: count_given_up(self.disk, &found, found.reachable_epoch)?,
             damages: found.damages,
             unreadable,

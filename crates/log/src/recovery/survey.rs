@@ -10,6 +10,7 @@ use super::chain::{Chain, Depth, Flaw, Place};
 use super::database_files::list_log_files;
 use super::error::{Consequence, Damage, Finding, OpenError};
 use super::log_file::{LogFile, is_unused, read_header};
+use super::manifest_file::MANIFEST;
 use super::replay::{Extent, ReplayFile};
 use super::scan::{Evidence, Scan};
 use crate::format::{BlockEnd, CheckpointPart, EarlierFile, FileIdentity, FileRole, LogFileName, Manifest};
@@ -261,11 +262,21 @@ impl Surveyor<'_> {
         self.earlier_reach.map_or(reach, |earlier| earlier.min(reach))
     }
 
+    /// A manifest that gives up what its checkpoint needs. None is written so: a checkpoint is installed when its end is durable.
+    fn manifest_before_checkpoint(&self) -> Option<Damage> {
+        let (durable, end) = (self.manifest.durable_epoch, self.manifest.checkpoint_end()?);
+        (durable < end).then(|| Damage {
+            file: self.dir.join(MANIFEST),
+            offset: None,
+            finding: Finding::BeforeCheckpoint { durable, end },
+            consequence: Consequence::LogOfCheckpoint(end),
+        })
+    }
+
     /// What the flaws mean, if the log of the last generation reaches `reach`.
     fn damages(&self, reach: Epoch) -> Vec<Damage> {
         let reach = self.reachable(reach);
-        let checkpoint_end = self.manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.end_epoch);
-        let of_log = match checkpoint_end {
+        let of_log = match self.manifest.checkpoint_end() {
             // A checkpoint is made while transactions go on: without the log up to its end it is no state that ever was.
             Some(end) if before(reach) < end => Consequence::LogOfCheckpoint(end),
             _ => Consequence::After(before(reach)),
@@ -276,12 +287,13 @@ impl Surveyor<'_> {
             finding: flaw.finding.clone(),
             consequence,
         };
+        let manifest = self.manifest_before_checkpoint();
         let log = self.flaws.iter().map(|flaw| match flaw.finding {
             Finding::LaterGeneration(_) | Finding::Stranger => damage(flaw, Consequence::Everything),
             _ => damage(flaw, of_log),
         });
         let checkpoint = self.checkpoint_flaws.iter().map(|(flaw, consequence)| damage(flaw, *consequence));
-        each_once(checkpoint.chain(log))
+        each_once(manifest.into_iter().chain(checkpoint).chain(log))
     }
 }
 

@@ -10,12 +10,13 @@ use ensilo_test_disk::{Faults, SimulatedDisk};
 
 use super::history::Run;
 use super::model::{OneWrite, Op, Rows, Transaction};
-use super::writer::{DIR, TestLog, find, recover, words};
+use super::writer::{DIR, TestLog, find, recover, rows_up_to, words};
 use crate::format::{Manifest, epoch_of};
 use crate::recovery::copy::copy_file;
+use crate::recovery::manifest_file::install_manifest;
 use crate::recovery::{
     CheckpointWriterOptions, Consequence, DEFINITION_TABLES, Dumped, Finding, FinishedCheckpoint,
-    GenerationOptions, GivenUp, OpenError, Repaired, dump, inspect, repair, verify,
+    GenerationOptions, GivenUp, Loss, OpenError, Repaired, dump, inspect, repair, salvage, verify,
 };
 
 /// A logger with sealed files that was killed, what was stored, and an epoch that no other on disk comes after.
@@ -253,6 +254,72 @@ fn log_that_a_checkpoint_needs_is_named_as_such() {
         "{text}"
     );
     assert!(repair(&as_disk(&disk), Path::new(DIR), Some(end)).is_err());
+}
+
+/// A database with a checkpoint, and log after it in two files, of which the second one is damaged; the end of the checkpoint, and how far
+/// the log can be read.
+fn damaged_after_checkpoint(seed: u64) -> (SimulatedDisk, Vec<Transaction>, Epoch, Epoch) {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut run = Run::new(&disk, 1, seed);
+    (0..3).for_each(|_| run.round());
+    run.rotate(0);
+    run.checkpoint(1);
+    let end = run.log.files.manifest().checkpoint_end().unwrap();
+    (0..4).for_each(|_| run.round());
+    run.rotate(0);
+    (0..4).for_each(|_| run.round());
+    let history = run.history.clone();
+    drop(run);
+    let files = log_files(&disk);
+    disk.flip(files.iter().find(|path| path.extension().unwrap() == "open").unwrap(), (4096 + 70) * 8)
+        .unwrap();
+    let error = recover(&disk, 1).unwrap_err();
+    let Consequence::After(reachable) = error.damage().unwrap().consequence else { panic!("{error}") };
+    assert!(reachable.get() > end.get() + 1, "{reachable}, {end}");
+    (disk.fork(), history, end, reachable)
+}
+
+#[test]
+fn no_repair_gives_up_what_the_checkpoint_needs() {
+    let (damaged, history, end, reachable) = damaged_after_checkpoint(7);
+    let before = contents(&damaged);
+    for kept in 0..=reachable.get() + 1 {
+        let (disk, kept) = (Arc::new(damaged.fork()), Epoch::new(kept));
+        match repair(&as_disk(&disk), Path::new(DIR), Some(kept)) {
+            Ok(_) => {
+                assert!((end..=reachable).contains(&kept), "{kept}");
+                assert_eq!(recover(&disk, 1).unwrap().0, rows_up_to(&history, kept), "{kept}");
+            }
+            Err(refused) => {
+                assert!(!(end..=reachable).contains(&kept), "{kept}: {refused}");
+                let named = format!("after epoch {reachable}, or after an earlier one down to epoch {end}");
+                assert!(refused.to_string().contains(&named), "{refused}");
+                assert_eq!(contents(&disk), before);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_manifest_that_ends_before_its_checkpoint_is_refused() {
+    let (disk, _, end, reachable) = damaged_after_checkpoint(8);
+    let disk = Arc::new(disk);
+    repair(&as_disk(&disk), Path::new(DIR), Some(reachable)).unwrap();
+    let found = find(&disk).unwrap();
+    let durable = Epoch::new(end.get() - 1);
+    let wrong = Manifest { durable_epoch: durable, ..found.manifest().unwrap().clone() };
+    drop(found);
+    install_manifest(&*disk, Path::new(DIR), &wrong).unwrap();
+    let refused = recover(&disk, 1).unwrap_err();
+    let expected = Finding::BeforeCheckpoint { durable, end };
+    let damage = refused.damage().unwrap();
+    assert_eq!((&damage.finding, damage.consequence), (&expected, Consequence::LogOfCheckpoint(end)));
+    let mut reported = Vec::new();
+    verify(&*disk, Path::new(DIR), &mut |damage| reported.push(damage.finding)).unwrap();
+    assert!(reported.contains(&expected), "{reported:?}");
+    assert!(repair(&as_disk(&disk), Path::new(DIR), None).is_err());
+    let salvaged = salvage(&as_disk(&disk), Path::new(DIR), Path::new("saved")).unwrap();
+    assert_eq!((salvaged.mixed_to, salvaged.loss()), (Some(end), Loss::Rows));
 }
 
 #[test]
