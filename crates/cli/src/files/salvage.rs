@@ -34,7 +34,8 @@ only read; it must not be open, except for reading only. Each place that cannot 
 records and the keys (table and hexadecimal digits, as `ensilo log dump` shows them) between which they lie; then each
 table, with how many of its rows are saved and lost. Rows that changed since the checkpoint are in the log, and are saved.
 The definitions of tables and indexes stand in a checkpoint twice, and are lost only if both places are damaged; earlier
-versions wrote them once. Where the manifest is damaged, a salvage goes by MANIFEST.copy beside it, which does not say what
+versions wrote them once. Rows of a part of the checkpoint that comes from another copy of the database are saved for
+want of others, and count as lost. Where the manifest is damaged, a salvage goes by MANIFEST.copy beside it, which does not say what
 was stored since it was written: if log directories were replaced by older ones meanwhile, nothing shows that. Log that
 belongs to another copy of the database, or is older than the manifest, is refused. What the system cannot read is taken
 for zeros, by sectors of 4096 bytes, and files that cannot be opened for empty ones. As much memory is needed as the rows
@@ -138,6 +139,12 @@ fn lines(salvaged: &Salvaged, names: &BTreeMap<u32, String>) -> Vec<String> {
                 .to_owned(),
         );
     }
+    lines.extend(salvaged.other_parts.iter().map(|file| {
+        format!(
+            "{} is of another copy of the database, which has gone on by itself: its rows were saved, and may be older or newer than they were",
+            file.display()
+        )
+    }));
     lines.extend(salvaged.unread.iter().map(|(file, bytes)| {
         format!("the system cannot read {bytes} bytes of {}, which were taken for zeros", file.display())
     }));

@@ -271,6 +271,11 @@ impl BlockHeader {
 }
 
 impl SealedHeader {
+    /// The checksum of the block.
+    pub(crate) fn checksum(&self) -> u32 {
+        self.checksum
+    }
+
     /// Bytes that the block takes in the file.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -23,7 +23,7 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use self::forgiving::ForgivingDisk;
-use self::part::read_part;
+use self::part::{Origin, ReadPart, read_part};
 use self::rows::{Gathering, Kept};
 use self::write::write_database;
 use super::backup::Target;
@@ -37,8 +37,8 @@ use super::manifest_file::{manifest_is_lost, read_copy};
 use super::ownership::{OWNER, damages_of_named};
 use super::progress::Progress;
 use super::replay::replay;
-use super::survey::{Survey, survey};
-use crate::format::{LogFileName, Manifest};
+use super::survey::{Survey, consequence_of, part_identity, survey};
+use crate::format::{CheckpointPart, LogFileName, Manifest};
 
 /// What a salvage has saved, and what not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +62,9 @@ pub struct Salvaged {
     /// The places in the checkpoint that cannot be read. Their records are lost unless they changed since or stand in it twice: see
     /// [`SalvagedTable::lost_records`].
     pub unreadable: Vec<UnreadableRecords>,
+    /// Parts of the checkpoint that are not those that the manifest describes, but belong to a copy of the database that has gone on by itself.
+    /// Their records were taken, for want of others: rows may be older or newer than those of this database, missing, or too many.
+    pub other_parts: Vec<PathBuf>,
     /// Files of which the system could not read so many bytes. They were taken for zeros.
     pub unread: Vec<(PathBuf, u64)>,
     /// Files and directories of which the system could read nothing.
@@ -144,6 +147,7 @@ impl Salvaged {
         };
         let is_short = self.stored_to > self.kept_to
             || self.mixed_to.is_some()
+            || !self.other_parts.is_empty()
             || self.unread.iter().any(|(path, _)| is_log(path))
             || self.unopened.iter().any(|unopened| is_log(&unopened.path));
         let mut lossy = self.tables.iter().filter(|table| table.is_lossy()).peekable();
@@ -241,12 +245,22 @@ struct Read {
     found: Survey,
     kept: Kept,
     unreadable: Vec<UnreadableRecords>,
+    other_parts: Vec<PathBuf>,
+    given_up: GivenUp,
+}
+
+/// What was read of the checkpoint, but for its records.
+#[derive(Default)]
+struct ReadCheckpoint {
+    unreadable: Vec<UnreadableRecords>,
+    /// Parts that are not those of the manifest, with what that costs.
+    others: Vec<(PathBuf, Consequence)>,
 }
 
 impl Source<'_> {
     fn salvage_into(&self, disk: &Arc<dyn Disk>, target: &Target<'_>) -> Result<Salvaged, OpenError> {
         let manifest = self.manifest;
-        let Read { found, kept, unreadable } = self.read()?;
+        let Read { found, kept, unreadable, other_parts, given_up } = self.read()?;
         let stored_to = found.stored_epoch(manifest);
         let last_epoch = found.largest_epoch.max(stored_to);
         write_database(disk, target, &kept, last_epoch)?;
@@ -257,44 +271,85 @@ impl Source<'_> {
             kept_to: manifest.counted_to(found.reachable_epoch),
             stored_to,
             mixed_to: manifest.checkpoint_end().filter(|&end| is_missing(end)),
-            given_up: count_given_up(self.disk, &found, found.reachable_epoch)?,
+            given_up,
             damages: found.damages,
             unreadable,
+            other_parts,
             unread: self.disk.unread(),
             unopened: self.disk.unopened(),
         })
     }
 
-    /// Reads everything. A place in the log that could be read at first, and then not any more, is damage that the survey has not seen: then
-    /// all is done again, without it.
+    /// Reads everything. What could be read at first, and then not any more, the survey has taken for sound: then all is done again, without
+    /// it.
     fn read(&self) -> Result<Read, OpenError> {
         loop {
             let failures = self.disk.count_failures();
-            let found = survey(self.disk, self.dir, self.manifest, Depth::Full)?;
-            let is_fatal = |damage: &&Damage| damage.consequence == Consequence::Everything;
-            if let Some(damage) = found.damages.iter().find(is_fatal) {
-                return Err(OpenError::Damaged(Box::new(damage.clone())));
-            }
-            let gathering = Gathering::default();
-            let unreadable = self.read_checkpoint(&gathering)?;
-            match self.read_log(&found, &gathering) {
-                Err(OpenError::Damaged(_)) if self.disk.count_failures() > failures => {}
-                read => return read.map(|()| Read { found, kept: gathering.finish(), unreadable }),
+            match self.read_once() {
+                Err(OpenError::Damaged(_) | OpenError::Io { .. })
+                    if self.disk.count_failures() > failures => {}
+                read => return read,
             }
         }
     }
 
-    /// Gathers the records of the checkpoint. Returns the places that cannot be read.
-    fn read_checkpoint(&self, gathering: &Gathering) -> Result<Vec<UnreadableRecords>, OpenError> {
-        let mut unreadable = Vec::new();
-        if let Some(checkpoint) = &self.manifest.checkpoint {
-            for part in &checkpoint.parts {
-                let identity = super::survey::part_identity(self.manifest, checkpoint.id, part);
-                let path = self.dir.join(&part.path);
-                unreadable.extend(read_part(self.disk, &path, &identity, part, gathering)?);
+    fn read_once(&self) -> Result<Read, OpenError> {
+        let mut found = survey(self.disk, self.dir, self.manifest, Depth::Full)?;
+        let is_fatal = |damage: &&Damage| damage.consequence == Consequence::Everything;
+        if let Some(damage) = found.damages.iter().find(is_fatal) {
+            return Err(OpenError::Damaged(Box::new(damage.clone())));
+        }
+        let gathering = Gathering::default();
+        let ReadCheckpoint { unreadable, others } = self.read_checkpoint(&gathering)?;
+        self.read_log(&found, &gathering)?;
+        let given_up = count_given_up(self.disk, &found, found.reachable_epoch)?;
+        for (file, consequence) in &others {
+            let (file, finding) = (file.clone(), Finding::NotAsInstalled);
+            let damage = Damage { file, offset: None, finding, consequence: *consequence };
+            if !found.damages.contains(&damage) {
+                found.damages.push(damage);
             }
         }
-        Ok(unreadable)
+        let other_parts = others.into_iter().filter(|(_, consequence)| *consequence != Consequence::Copies);
+        let other_parts = other_parts.map(|(file, _)| file).collect();
+        Ok(Read { found, kept: gathering.finish(), unreadable, other_parts, given_up })
+    }
+
+    /// Gathers the records of the checkpoint. Its copies of records count only where not all of the others are proved to be those of the
+    /// manifest, and never if they are not themselves.
+    fn read_checkpoint(&self, gathering: &Gathering) -> Result<ReadCheckpoint, OpenError> {
+        let mut read = ReadCheckpoint::default();
+        let Some(checkpoint) = &self.manifest.checkpoint else { return Ok(read) };
+        let (copies, parts): (Vec<_>, Vec<_>) = checkpoint.parts.iter().partition(|part| part.is_copy());
+        let mut is_proved = true;
+        for part in parts {
+            is_proved &= self.read_part(checkpoint.id, part, gathering, &mut read)? == Origin::Proved;
+        }
+        for part in copies {
+            let records = Gathering::default();
+            let origin = self.read_part(checkpoint.id, part, &records, &mut read)?;
+            if !is_proved && origin != Origin::Other {
+                gathering.take_copies(records, origin == Origin::Proved);
+            }
+        }
+        Ok(read)
+    }
+
+    fn read_part(
+        &self,
+        checkpoint: u64,
+        part: &CheckpointPart,
+        gathering: &Gathering,
+        read: &mut ReadCheckpoint,
+    ) -> Result<Origin, OpenError> {
+        let identity = part_identity(self.manifest, checkpoint, part);
+        let path = self.dir.join(&part.path);
+        let ReadPart { unreadable, origin } = read_part(self.disk, &path, &identity, part, gathering)?;
+        read.unreadable.extend(unreadable);
+        if origin == Origin::Other {
+            read.others.push((path, consequence_of(part)));
+        }
+        Ok(origin)
     }
 
     /// Gathers the changes of the log, as far as it counts.

@@ -319,7 +319,7 @@ pub(super) fn part_identity(manifest: &Manifest, checkpoint: u64, part: &Checkpo
 }
 
 /// What is lost if a part of the checkpoint is damaged.
-fn consequence_of(part: &CheckpointPart) -> Consequence {
+pub(super) fn consequence_of(part: &CheckpointPart) -> Consequence {
     if part.is_copy() { Consequence::Copies } else { Consequence::Checkpoint }
 }
 

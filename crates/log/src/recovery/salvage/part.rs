@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_disk::Disk;
 
 use super::rows::Gathering;
@@ -14,19 +15,38 @@ use crate::recovery::error::{OpenError, ReplayError};
 use crate::recovery::replay::record;
 use crate::recovery::scan::each_block_beyond;
 
-/// Gathers the records of all valid blocks. Returns the places where there is no valid block.
+/// What was found where a part of a checkpoint must be.
+pub(super) struct ReadPart {
+    /// The places where there is no valid block.
+    pub(super) unreadable: Vec<UnreadableRecords>,
+    pub(super) origin: Origin,
+}
+
+/// Whether what was read is of the part that the manifest describes. Other parts with the same identity are in a copy of the database that has
+/// gone on by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It is that part, and all of it was read.
+    Proved,
+    /// Not all of it can be read, and what can be read does not contradict the manifest.
+    Unknown,
+    /// It is another part.
+    Other,
+}
+
+/// Gathers the records of all valid blocks.
 pub(super) fn read_part(
     disk: &dyn Disk,
     path: &Path,
     identity: &FileIdentity,
     part: &CheckpointPart,
     gathering: &Gathering,
-) -> Result<Vec<UnreadableRecords>, OpenError> {
-    let end = FILE_HEADER_BYTES as u64;
-    let mut reading = Reading { path, gathering, records: 0, last: None, end, unreadable: Vec::new() };
+) -> Result<ReadPart, OpenError> {
+    let mut reading = Reading::new(path, gathering);
     if disk.exists(path).map_err(OpenError::io("look for", path))? {
         let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
         let len = file.len_bytes().map_err(OpenError::io("read", path))?;
+        reading.is_too_long = len > part.bytes;
         let (codec, start) = (BlockCodec::new(identity), FILE_HEADER_BYTES as u64);
         let mut outcome = Ok(());
         let mut raw = Vec::new();
@@ -50,14 +70,37 @@ struct Reading<'r> {
     /// The end of the last valid block.
     end: u64,
     unreadable: Vec<UnreadableRecords>,
+    /// Over the checksums of all valid blocks.
+    digest: Digest,
+    /// Where the block that ends the part ends, and how many records it says that the part has.
+    ended: Option<(u64, Option<u64>)>,
+    /// Whether the file is longer than the manifest says.
+    is_too_long: bool,
 }
 
-impl Reading<'_> {
+impl<'r> Reading<'r> {
+    fn new(path: &'r Path, gathering: &'r Gathering) -> Reading<'r> {
+        Reading {
+            path,
+            gathering,
+            records: 0,
+            last: None,
+            end: FILE_HEADER_BYTES as u64,
+            unreadable: Vec::new(),
+            digest: Digest::new(CrcAlgorithm::Crc32Iscsi),
+            ended: None,
+            is_too_long: false,
+        }
+    }
+
     /// Takes a valid block. One that makes no sense within is as good as damaged.
     fn take(&mut self, sealed: &SealedHeader, payload: &[u8], raw: &mut Vec<u8>) -> Result<(), ReplayError> {
         let is_end = sealed.header.end != BlockEnd::None;
         let records = match sealed.raw(payload, raw) {
-            Ok(_) if is_end => Vec::new(),
+            Ok(raw) if is_end => {
+                self.ended = Some((sealed.end_offset(), Source::new(raw).varint().ok()));
+                Vec::new()
+            }
             Ok(raw) => match records_of(raw) {
                 Ok(records) => records,
                 Err(_) => return Ok(()),
@@ -71,6 +114,7 @@ impl Reading<'_> {
         let key_of = |write: &Write<'_>| RecordKey { table: write.table, key: write.key.to_vec() };
         self.note_gap(sealed.header.offset, records.first().map(key_of));
         self.end = sealed.end_offset();
+        self.digest.update(&sealed.checksum().to_le_bytes());
         if let Some(last) = records.last() {
             self.last = Some(key_of(last));
             self.records += records.len() as u64;
@@ -89,12 +133,26 @@ impl Reading<'_> {
         }
     }
 
-    fn finish(mut self, part: &CheckpointPart) -> Vec<UnreadableRecords> {
+    fn finish(mut self, part: &CheckpointPart) -> ReadPart {
         self.note_gap(part.bytes, None);
+        let origin = self.origin(part);
         if let [only] = &mut self.unreadable[..] {
             only.records = Some(part.records.saturating_sub(self.records));
         }
-        self.unreadable
+        ReadPart { unreadable: self.unreadable, origin }
+    }
+
+    fn origin(&self, part: &CheckpointPart) -> Origin {
+        let is_ended = self.ended == Some((part.bytes, Some(part.records)));
+        if !self.unreadable.is_empty() {
+            let is_other = self.is_too_long || self.ended.is_some() && !is_ended;
+            return if is_other { Origin::Other } else { Origin::Unknown };
+        }
+        let digest = self.digest.clone().finalize() as u32;
+        match is_ended && (self.records, digest) == (part.records, part.digest) {
+            true => Origin::Proved,
+            false => Origin::Other,
+        }
     }
 }
 

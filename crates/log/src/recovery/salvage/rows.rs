@@ -3,6 +3,7 @@
 //! The rule is that of [`Replay`]: the base with the largest TID wins, and each word takes the value of the latest patch after it.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Mutex, PoisonError};
 
 use super::RecordKey;
@@ -54,6 +55,19 @@ impl Gathering {
             let gathered = rows.entry(key).or_default();
             gathered.is_in_checkpoint |= is_in_checkpoint;
             gathered.take(write);
+        }
+    }
+
+    /// Takes what copies of records have come to: over the records of the same keys if `is_proved`, which says that they are what the
+    /// checkpoint had, otherwise only where there is no other. Nothing of the log has come yet.
+    pub(super) fn take_copies(&self, copies: Gathering, is_proved: bool) {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (key, copy) in copies.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            match rows.entry(key) {
+                Entry::Occupied(mut record) if is_proved => _ = record.insert(copy),
+                Entry::Occupied(_) => {}
+                Entry::Vacant(place) => _ = place.insert(copy),
+            }
         }
     }
 

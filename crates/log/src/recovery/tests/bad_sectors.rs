@@ -19,6 +19,9 @@ struct BadDisk {
     sector: Option<Arc<BadSector>>,
     /// Operations on a path that fail.
     operations: Vec<(PathBuf, Operation)>,
+    /// A file that can be opened so many times, then once not, and then again.
+    one_failure: Option<(PathBuf, u64)>,
+    opened: AtomicU64,
 }
 
 /// A sector of a file.
@@ -51,6 +54,11 @@ const SECTOR_BYTES: u64 = 4096;
 const EIO: i32 = 5;
 
 impl BadDisk {
+    fn new(disk: &Arc<SimulatedDisk>) -> BadDisk {
+        let (sector, operations, one_failure) = (None, Vec::new(), None);
+        BadDisk { disk: Arc::clone(disk), sector, operations, one_failure, opened: AtomicU64::new(0) }
+    }
+
     fn check(&self, path: &Path, operation: Operation) -> io::Result<()> {
         let is_bad = self.operations.iter().any(|(bad, fails)| bad == path && *fails == operation);
         if is_bad { Err(io::Error::from_raw_os_error(EIO)) } else { Ok(()) }
@@ -68,6 +76,12 @@ impl Disk for BadDisk {
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
         self.check(path, Operation::Open)?;
+        if let Some((failing, good)) = &self.one_failure
+            && failing == path
+            && self.opened.fetch_add(1, Ordering::Relaxed) == *good
+        {
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
         let file = self.disk.open_read(path)?;
         match &self.sector {
             Some(sector) if sector.path == path => {
@@ -166,7 +180,7 @@ fn save_with_sector_going_bad(
 ) -> Result<Salvaged, OpenError> {
     let sector =
         Arc::new(BadSector { path: path.to_path_buf(), sector, good_reads, reads: AtomicU64::new(0) });
-    let bad = BadDisk { disk: Arc::clone(disk), sector: Some(Arc::clone(&sector)), operations: Vec::new() };
+    let bad = BadDisk { sector: Some(Arc::clone(&sector)), ..BadDisk::new(disk) };
     let saved = salvage(&(Arc::new(bad) as Arc<dyn Disk>), Path::new(DIR), Path::new(TARGET));
     let reads = sector.reads.load(Ordering::Relaxed);
     assert!(reads <= good_reads + 2, "{reads} reads, {good_reads} of them good");
@@ -177,7 +191,7 @@ fn save_without(
     disk: &Arc<SimulatedDisk>,
     operations: &[(PathBuf, Operation)],
 ) -> Result<Salvaged, OpenError> {
-    let bad = BadDisk { disk: Arc::clone(disk), sector: None, operations: operations.to_vec() };
+    let bad = BadDisk { operations: operations.to_vec(), ..BadDisk::new(disk) };
     salvage(&(Arc::new(bad) as Arc<dyn Disk>), Path::new(DIR), Path::new(TARGET))
 }
 
@@ -290,4 +304,26 @@ fn the_copy_of_the_manifest_is_found_where_the_directory_cannot_be_listed() {
     sound.remove(&Path::new(DIR).join("MANIFEST.copy")).unwrap();
     let error = save_without(&sound, &bad).unwrap_err();
     assert!(matches!(error, OpenError::Io { .. }), "{error}");
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_once_costs_what_is_in_it_whenever_that_is() {
+    let (sound, rows) = sixty_rows();
+    let mut told = 0;
+    for path in [PathBuf::from(PART), Path::new(DIR).join("log/log-1-0-1.open"), "db/log/OWNER".into()] {
+        for good in 0.. {
+            let disk = Arc::new(sound.fork());
+            let bad = Arc::new(BadDisk { one_failure: Some((path.clone(), good)), ..BadDisk::new(&disk) });
+            let salvaged = salvage(&(Arc::clone(&bad) as Arc<dyn Disk>), Path::new(DIR), Path::new(TARGET));
+            let what = format!("{} after {good}", path.display());
+            let salvaged = salvaged.unwrap_or_else(|error| panic!("{what}: {error}"));
+            if bad.opened.load(Ordering::Relaxed) <= good {
+                assert!(salvaged.loss() == Loss::Nothing && saved_rows(&disk) == rows, "{what}");
+                break;
+            }
+            assert_ne!(salvaged.loss(), Loss::Nothing, "{what}");
+            told += 1;
+        }
+    }
+    assert!(told > 5, "{told}");
 }

@@ -11,10 +11,11 @@ use ensilo_test_disk::{Faults, SimulatedDisk};
 use super::checkpoint_failures::before_second_checkpoint;
 use super::history::Run;
 use super::model::{AnyOrder, OneWrite, Op, RowKey, Rows, Transaction, Versions};
-use super::writer::{DIR, FILE_BYTES, TestLog, find, options, recover, rows_up_to};
+use super::writer::{DIR, FILE_BYTES, TestLog, find, options, recover, rows_up_to, words};
 use crate::recovery::{
-    Consequence, Dumped, Finding, GenerationOptions, Loss, OpenError, Progress, RecordKey, Salvaged, dump,
-    inspect, repair, salvage, verify,
+    CheckpointWriterOptions, Consequence, DEFINITION_TABLES, Dumped, Finding, FinishedCheckpoint,
+    GenerationOptions, Loss, OpenError, Progress, RecordKey, Salvaged, dump, inspect, repair, salvage,
+    verify,
 };
 
 pub(super) const TARGET: &str = "saved";
@@ -429,4 +430,95 @@ fn changes_of_rows_that_are_nowhere_are_found_by_verify_and_not_repaired() {
     assert!(matches!(&refused, Err(OpenError::Damaged(found)) if **found == *damage), "{refused:?}");
     let salvaged = salvage(&as_disk(&disk), Path::new(DIR), Path::new(TARGET)).unwrap();
     assert!(salvaged.tables[0].incomplete_rows > 0, "{salvaged:?}");
+}
+
+/// Two databases from one, with a checkpoint of the same number each, which was made after different changes. Both have the same number of
+/// records, in parts of the same length.
+fn diverged() -> [(Arc<SimulatedDisk>, Rows); 2] {
+    let disk = Arc::new(SimulatedDisk::new());
+    drop(TestLog::open(&disk, 1));
+    [1, 2].map(|value: u8| {
+        let disk = Arc::new(disk.fork());
+        let mut log = TestLog::open(&disk, 1);
+        let epoch = Epoch::new(log.first_epoch.get() + u64::from(value));
+        let versions: Versions<Vec<u8>> = DEFINITION_TABLES
+            .into_iter()
+            .chain([TABLE])
+            .zip(1..)
+            .map(|(table, sequence)| ((table, key(1)), (tid(epoch.get(), sequence), vec![value; 40])))
+            .collect();
+        let writes = versions.iter().map(|((table, key), (tid, row))| {
+            let writes = vec![OneWrite { table: *table, key: key.clone(), op: Op::Put(row.clone()) }];
+            Transaction { tid: *tid, writes }
+        });
+        log.round(&[writes.collect()], Epoch::new(epoch.get() + 1));
+        log.rotate(0, Epoch::new(epoch.get() + 1));
+        log.round(&[vec![]], Epoch::new(epoch.get() + 2));
+        let place = log.files.begin_checkpoint(Epoch::new(epoch.get() + 1)).unwrap();
+        let options = CheckpointWriterOptions::default();
+        let (mut writer, mut copies) =
+            (place.writer(0, options).unwrap(), place.writer_of_copies(options).unwrap());
+        for ((table, key), (tid, row)) in &versions {
+            writer.record(*table, key, *tid, row.len(), words(row)).unwrap();
+            if DEFINITION_TABLES.contains(table) {
+                copies.record(*table, key, *tid, row.len(), words(row)).unwrap();
+            }
+        }
+        let written = vec![writer.finish().unwrap(), copies.finish().unwrap()];
+        let end_epoch = log.durable_epoch;
+        log.files.install_checkpoint(FinishedCheckpoint { place, end_epoch, written }, end_epoch).unwrap();
+        drop(log);
+        let rows = recover(&disk, 1).unwrap().0;
+        assert_eq!(rows.len(), 3);
+        (disk, rows)
+    })
+}
+
+fn put_from(disk: &SimulatedDisk, other: &SimulatedDisk, path: &Path) {
+    let bytes = other.contents(path).unwrap();
+    assert_ne!(bytes, disk.contents(path).unwrap());
+    let file = disk.open(path).unwrap();
+    file.set_len(bytes.len() as u64).unwrap();
+    file.write_at(0, &bytes).unwrap();
+}
+
+#[test]
+fn parts_of_a_checkpoint_from_a_copy_that_went_on_by_itself_are_told_from_the_own_ones() {
+    let diverged = diverged();
+    let (part, copies) = (Path::new(PART), Path::new("db/checkpoint-1/copies.ckpt"));
+    for (own, other) in [(0, 1), (1, 0)] {
+        let (sound, rows) = &diverged[own];
+        let (foreign, foreign_rows) = &diverged[other];
+        // Copies of another checkpoint count for nothing, whether they are older or newer.
+        let disk = Arc::new(sound.fork());
+        put_from(&disk, foreign, copies);
+        let salvaged = save(&disk).unwrap();
+        assert_eq!(saved_rows(&disk), *rows);
+        assert_eq!((salvaged.loss(), salvaged.other_parts.len()), (Loss::Nothing, 0));
+        let [damage] = &salvaged.damages[..] else { panic!("{:?}", salvaged.damages) };
+        assert_eq!((&*damage.file, &damage.finding), (copies, &Finding::NotAsInstalled));
+        // Own copies count more than another part.
+        let disk = Arc::new(sound.fork());
+        put_from(&disk, foreign, part);
+        let salvaged = save(&disk).unwrap();
+        assert_eq!((salvaged.loss(), &salvaged.other_parts[..]), (Loss::Rows, &[part.to_path_buf()][..]));
+        let saved = saved_rows(&disk);
+        for ((table, key), row) in &saved {
+            let from = if DEFINITION_TABLES.contains(table) { rows } else { foreign_rows };
+            assert_eq!(from.get(&(*table, key.clone())), Some(row));
+        }
+        // Where all is of another one, that is said.
+        put_from(&disk, foreign, copies);
+        let salvaged = salvage(&as_disk(&disk), Path::new(DIR), Path::new("more")).unwrap();
+        assert_eq!(salvaged.loss(), Loss::Rows);
+        let files: Vec<&Path> = salvaged.damages.iter().map(|damage| &*damage.file).collect();
+        assert_eq!(files, [part, copies]);
+        // Own copies that are damaged are taken for what the parts lack alone.
+        let disk = Arc::new(sound.fork());
+        put_from(&disk, foreign, part);
+        let len = disk.contents(copies).unwrap().len() as u64;
+        disk.flip(copies, (len - 10) * 8).unwrap();
+        assert_eq!(save(&disk).unwrap().loss(), Loss::Rows);
+        assert_eq!(saved_rows(&disk), *foreign_rows);
+    }
 }
