@@ -24,7 +24,8 @@ To undo a repair, close the database, remove its MANIFEST and MANIFEST.copy, its
 checkpoints, and move what before-repair-<n> holds into their places; elsewhere-<k> in it has the files of a log directory
 outside, which the repair has named.
 
-Exit codes: 0 repaired; 1 refused or failed, the database is as it was; 2 bad parameters.")]
+Exit codes: 0 repaired; 1 refused or failed, the database is as it was, unless the sync of its new manifest failed: then it
+is as it was or repaired, and before-repair-<n> stays; 2 bad parameters.")]
 pub(crate) struct RepairArguments {
     /// The database
     #[arg(value_name = "DIR")]
@@ -64,6 +65,11 @@ pub(crate) fn repair(arguments: &RepairArguments) -> ExitCode {
     output.line(format_args!("all files as they were: {}", repaired.copy.display()));
     for (directory, copy) in &repaired.elsewhere {
         output.line(format_args!("those of {}: {}", directory.display(), copy.display()));
+    }
+    if let Some(error) = &repaired.unclaimed {
+        output.line(format_args!(
+            "repaired, but the log directories were not claimed, which the next opening does: {error}"
+        ));
     }
     ExitCode::SUCCESS
 }

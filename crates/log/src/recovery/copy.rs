@@ -1,6 +1,5 @@
 //! Copying files of a database, one after the other, each synced.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use ensilo_disk::{Disk, File};
@@ -54,18 +53,6 @@ pub(super) fn copy_open_file(
     }
     target.sync_all().map_err(OpenError::io("sync", to))?;
     Ok(len)
-}
-
-/// Removes a directory with everything in it, if it is there.
-pub(super) fn remove_tree(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
-    if !disk.exists(directory)? {
-        return Ok(());
-    }
-    for entry in disk.list(directory)? {
-        let path = directory.join(&entry.name);
-        if entry.is_dir { remove_tree(disk, &path)? } else { disk.remove(&path)? }
-    }
-    disk.remove_dir(directory)
 }
 
 /// The first of `prefix1`, `prefix2`, ... in `dir` that is not there.

@@ -295,15 +295,18 @@ fn is_what_its_name_says(
     Ok(read_header(disk, path, &identity)?.1.is_ok() || is_unused(disk, path, &identity)?)
 }
 
-/// Removes a directory of files, if it is there.
+/// Removes a directory with everything in it, if it is there. Of a link the name goes, and not what it leads to.
 pub(crate) fn remove_directory(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
     let files = match disk.list(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         listed => listed.map_err(OpenError::io("list", directory))?,
     };
-    for file in files {
-        let path = directory.join(file.name);
-        disk.remove(&path).map_err(OpenError::io("remove", &path))?;
+    for entry in files {
+        let path = directory.join(entry.name);
+        match disk.remove(&path) {
+            Err(_) if entry.is_dir => remove_directory(disk, &path)?,
+            removed => removed.map_err(OpenError::io("remove", &path))?,
+        }
     }
     disk.remove_dir(directory).map_err(OpenError::io("remove", directory))
 }

@@ -273,15 +273,20 @@ impl Found {
         options: &GenerationOptions,
     ) -> Result<(NewGeneration, DatabaseFiles), OpenError> {
         let last_epoch = self.durable_epoch().unwrap_or_default();
-        self.generation_after(options, last_epoch)
+        let known = self.manifest().cloned();
+        let installed = self.generation_after(options, last_epoch)?;
+        installed.claim()?;
+        installed.remove_leftovers(known.as_ref())?;
+        Ok(installed.into_open())
     }
 
-    /// Begins a generation in which nothing after `last_epoch` counts of what was before.
+    /// Begins a generation in which nothing after `last_epoch` counts of what was before. Its manifest is in place, and the log directories
+    /// are not claimed yet.
     pub(super) fn generation_after(
         self,
         options: &GenerationOptions,
         last_epoch: Epoch,
-    ) -> Result<(NewGeneration, DatabaseFiles), OpenError> {
+    ) -> Result<Installed, OpenError> {
         assert!(options.first_epoch > self.largest_epoch(), "an epoch that is on disk already");
         assert!(!options.directories.is_empty(), "a log without directories");
         if options.first_epoch >= EPOCH_END {
@@ -348,11 +353,35 @@ impl Found {
         put_manifest_in_place(&*disk, &dir)?;
         // Before the claim: the copy fits what owns the log directories before it and after it.
         keep_copy(&*disk, &dir, &manifest);
-        claim(&*disk, &dir, &manifest)?;
-        let known = database.as_ref().map(|(before, _)| before.log_directories()).unwrap_or_default();
-        remove_leftovers(&*disk, &dir, &manifest, known)?;
+        Ok(Installed { disk, dir, locks, manifest, generation })
+    }
+}
+
+/// A generation whose manifest is in place.
+pub(super) struct Installed {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    locks: DirectoryLocks,
+    manifest: Manifest,
+    generation: NewGeneration,
+}
+
+impl Installed {
+    /// Says in each log directory that this generation writes there. Nothing may be logged before.
+    pub(super) fn claim(&self) -> Result<(), OpenError> {
+        claim(&*self.disk, &self.dir, &self.manifest)
+    }
+
+    /// Removes what is not needed any more of what the manifest before named.
+    pub(super) fn remove_leftovers(&self, before: Option<&Manifest>) -> Result<(), OpenError> {
+        let known = before.map(Manifest::log_directories).unwrap_or_default();
+        remove_leftovers(&*self.disk, &self.dir, &self.manifest, known).map(|_| ())
+    }
+
+    fn into_open(self) -> (NewGeneration, DatabaseFiles) {
+        let Installed { disk, dir, locks, manifest, generation } = self;
         let files = DatabaseFiles::new(disk, dir, manifest, generation.sealed.clone(), locks);
-        Ok((generation, files))
+        (generation, files)
     }
 }
 

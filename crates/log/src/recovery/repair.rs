@@ -11,8 +11,8 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::Depth;
-use super::copy::{copy_file, free_name, remove_tree};
-use super::database_files::{checkpoint_number, list_log_files};
+use super::copy::{copy_file, free_name};
+use super::database_files::{checkpoint_number, list_log_files, remove_directory};
 use super::directory::{check_is_database, missing_manifest};
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, OpenError, worst_of};
@@ -43,6 +43,9 @@ pub struct Repaired {
     pub copy: PathBuf,
     /// Log directories outside of the database's, each with the directory in the copy that has its files.
     pub elsewhere: Vec<(PathBuf, PathBuf)>,
+    /// What the system said when the log directories could not be told, by `OWNER` in each, that they belong to the repaired database. It is
+    /// repaired all the same: nothing was logged since, and the next opening does it again.
+    pub unclaimed: Option<String>,
 }
 
 /// Gives up all transactions of the damaged database in `dir` after an epoch, so that it can be opened again; with `None` nothing that was
@@ -54,7 +57,8 @@ pub struct Repaired {
 /// checkpoint, and it says which epochs may be asked for; and when nothing of the log is lost that could be given up.
 /// [`OpenError::Damaged`] for damage that no repair mends; what is left can be had by [`crate::salvage`].
 /// The other errors as in [`crate::inspect`]. The database is as it was, and the copy is gone, unless the last step failed, the sync of a
-/// manifest that is in place: then it is as it was or repaired, and the copy stays.
+/// manifest that is in place: then it is as it was or repaired, and the copy stays. What fails after that is no error
+/// ([`Repaired::unclaimed`]).
 pub fn repair(
     disk: &Arc<dyn Disk>,
     dir: &Path,
@@ -76,18 +80,31 @@ pub fn repair(
     let given_up = count_given_up(&**disk, &found, kept_to)?;
     let (copy, elsewhere) = copy_all(&**disk, dir, &manifest)?;
     let stored_to = found.stored_epoch(&manifest);
-    let repaired = Repaired { kept_to, stored_to, given_up, damages: found.damages.clone(), copy, elsewhere };
+    let repaired = Repaired {
+        kept_to,
+        stored_to,
+        given_up,
+        damages: found.damages.clone(),
+        copy,
+        elsewhere,
+        unclaimed: None,
+    };
     let options = GenerationOptions {
         directories: manifest.loggers.iter().map(|logger| spelled_path(dir, &logger.directory)).collect(),
         file_bytes: 0,
         first_epoch: Epoch::new(found.largest_epoch.max(stored_to).get() + 1),
     };
-    let generation = manifest.generation;
+    let before = manifest.clone();
     let found = Found::new(Arc::clone(disk), dir.to_path_buf(), locks, manifest, found);
     match found.without_copies(lost_copies).generation_after(&options, kept_to) {
-        Ok(_) => Ok(repaired),
+        Ok(installed) => {
+            let unclaimed = installed.claim().err().map(|error| error.to_string());
+            // What is left does no harm, and goes with the next opening.
+            let _ = installed.remove_leftovers(Some(&before));
+            Ok(Repaired { unclaimed, ..repaired })
+        }
         Err(error) => {
-            remove_unless_needed(&**disk, dir, generation, &repaired.copy);
+            remove_unless_needed(&**disk, dir, before.generation, &repaired.copy);
             Err(error)
         }
     }
@@ -99,7 +116,7 @@ fn remove_unless_needed(disk: &dyn Disk, dir: &Path, generation: u64, copy: &Pat
         && manifest.generation == generation
     {
         // What cannot be removed does no harm.
-        let _ = remove_tree(disk, copy);
+        let _ = remove_directory(disk, copy);
     }
 }
 
@@ -199,7 +216,7 @@ fn copy_all(
         Ok(elsewhere) => Ok((target, elsewhere)),
         Err(error) => {
             // What cannot be removed does no harm.
-            let _ = remove_tree(disk, &target);
+            let _ = remove_directory(disk, &target);
             Err(error)
         }
     }
@@ -266,7 +283,8 @@ fn copy_checkpoints(disk: &dyn Disk, dir: &Path, target: &Path) -> Result<(), Op
     for entry in listed.iter().filter(|entry| checkpoint_number(entry).is_some()) {
         let (from, to) = (dir.join(&entry.name), target.join(&entry.name));
         make(disk, &to)?;
-        for part in disk.list(&from).map_err(OpenError::io("list", &from))? {
+        let parts = disk.list(&from).map_err(OpenError::io("list", &from))?;
+        for part in parts.iter().filter(|part| !part.is_dir) {
             copy_file(disk, &from.join(&part.name), &to.join(&part.name), None, &mut |_| Ok(()))?;
         }
         disk.sync_dir(&to).map_err(OpenError::io("sync", &to))?;
