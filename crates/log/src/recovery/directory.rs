@@ -25,7 +25,7 @@ use crate::format::{FILE_HEADER_BYTES, LogFileName, Manifest};
 pub(super) fn check_is_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let exists = |path: &Path| disk.exists(path).map_err(OpenError::io("look for", path));
     if exists(&dir.join(MANIFEST))? {
-        Ok(())
+        check_finished(disk, dir)
     } else if exists(dir)? {
         Err(missing_manifest(disk, dir))
     } else {
@@ -60,7 +60,7 @@ pub(super) fn check_before_lock(disk: &dyn Disk, dir: &Path) -> Result<(), OpenE
     let manifest = dir.join(MANIFEST);
     let exists = || disk.exists(&manifest).map_err(OpenError::io("look for", &manifest));
     if exists()? {
-        return Ok(());
+        return check_finished(disk, dir);
     }
     match check_new(disk, dir) {
         Err(error) if !exists()? => Err(error),
@@ -71,11 +71,11 @@ pub(super) fn check_before_lock(disk: &dyn Disk, dir: &Path) -> Result<(), OpenE
 /// Whether a directory without a manifest may become a database: one that is empty, or where the creation of one was interrupted.
 pub(super) fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let entries = disk.list(dir).map_err(OpenError::io("list", dir))?;
-    if entries.iter().any(|entry| entry.name == MANIFEST_COPY) {
-        return Err(manifest_is_lost(disk, dir));
-    }
     if entries.iter().any(|entry| entry.name == UNFINISHED) {
         return Err(unfinished_backup(dir));
+    }
+    if entries.iter().any(|entry| entry.name == MANIFEST_COPY) {
+        return Err(manifest_is_lost(disk, dir));
     }
     for entry in entries {
         match entry.name.as_str() {
@@ -110,6 +110,15 @@ fn is_unused_log(disk: &dyn Disk, dir: &Path, within: &Path, entry: &Listed) -> 
         return Err(manifest_is_lost(disk, dir));
     }
     Ok(LogFileName::parse(&entry.name).is_some())
+}
+
+/// Whether the database in `dir` is no copy that was not finished: a manifest may be there before all is verified.
+fn check_finished(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    let mark = dir.join(UNFINISHED);
+    match disk.exists(&mark).map_err(OpenError::io("look for", &mark))? {
+        true => Err(unfinished_backup(dir)),
+        false => Ok(()),
+    }
 }
 
 fn unfinished_backup(dir: &Path) -> OpenError {

@@ -1,9 +1,9 @@
 //! The directory that a backup, or another new database, is made in.
 //!
 //! # Crash
-//! The first thing in the directory is a mark, synced with its name; the last is the manifest, and then the mark goes. A directory with the
-//! mark and no manifest is refused by an opening, whatever else is in it: a backup that was interrupted cannot be taken for a database. Beside
-//! a manifest the mark means nothing.
+//! The first thing in the directory is a mark, synced with its name; the last is the manifest, and when all was verified the mark goes, which is
+//! synced before anybody is told of success. A directory with the mark is refused, whatever else is in it: a backup that was interrupted cannot
+//! be taken for a database, nor one whose files were not verified.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -177,16 +177,19 @@ impl<'t> Target<'t> {
         self.sync(self.dir)
     }
 
-    /// Removes everything, the mark last. Without a mark nothing is removed: what is there then is a whole database.
+    /// Removes everything, the manifest first and the mark last. The manifest goes also where a sync fails; then the other files stay, so that
+    /// what a crash leaves has the mark, has no manifest, or is all of a database. If no mark can be made, nothing is removed: without one what is there
+    /// is a whole database.
     pub(in crate::recovery) fn give_up(
         &self,
         checkpoint_directories: &[impl AsRef<Path>],
     ) -> Result<(), OpenError> {
         self.put_mark_back()?;
-        for name in [MANIFEST_COPY, MANIFEST, MANIFEST_NEW] {
-            remove_if_there(self.disk, &self.dir.join(name))?;
-        }
-        self.sync(self.dir)?;
+        let marked = self.sync(self.dir);
+        let names = [MANIFEST, MANIFEST_COPY, MANIFEST_NEW];
+        let removed = names.map(|name| remove_if_there(self.disk, &self.dir.join(name)));
+        let synced = self.sync(self.dir);
+        [marked].into_iter().chain(removed).chain([synced]).collect::<Result<(), OpenError>>()?;
         for directory in checkpoint_directories {
             remove_directory(self.disk, &self.dir.join(directory))?;
         }
@@ -202,7 +205,7 @@ impl<'t> Target<'t> {
         if !self.disk.exists(&mark).map_err(OpenError::io("look for", &mark))? {
             self.disk.create(&mark, 0).map_err(OpenError::io("create", &mark))?;
         }
-        self.sync(self.dir)
+        Ok(())
     }
 
     /// Removes the mark, and the directory if it is new.

@@ -13,4 +13,5 @@ mod recovery;
 mod repair;
 mod salvage;
 mod tools;
+mod unfinished;
 mod writer;
