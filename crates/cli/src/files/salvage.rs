@@ -47,7 +47,7 @@ shows them, until that database makes its own next checkpoint.
 Exit codes: 0 everything is saved; 1 failed: an unfinished new database is removed, a finished one that could not be read
 or described stays; 2 bad parameters; 3 saved, but rows are lost, as listed; 4 saved, but definitions of tables or indexes
 are lost, as listed, and perhaps rows too; 5 saved, and nothing is known to be lost, but the copy of the manifest was gone
-by, or nothing says how old a log directory is.")]
+by, or nothing says whose log a directory holds, or how old it is.")]
 pub(crate) struct SalvageArguments {
     /// The damaged database
     #[arg(value_name = "DIR")]

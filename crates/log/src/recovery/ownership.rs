@@ -22,7 +22,7 @@ use ensilo_disk::Disk;
 use super::database_files::list_log_files;
 use super::error::{Consequence, Damage, Finding, OpenError};
 use super::manifest_file::{read_file, read_manifest, remove_if_there, spelled_path};
-use crate::format::{Manifest, Owner};
+use crate::format::{Manifest, OpeningId, Owner};
 
 /// Says whose log a directory holds.
 pub(super) const OWNER: &str = "OWNER";
@@ -53,6 +53,31 @@ pub(super) fn damages_of_named(
             Ok(())
         }
         checked => checked,
+    })?;
+    Ok(damages)
+}
+
+/// The log directories of this manifest in which no `OWNER` can be found, each as damage, although an opening has written one there: the one
+/// that wrote the manifest, or the one before. In what a backup or a salvage has made nothing was opened yet, and an earlier version wrote none.
+///
+/// # Errors
+/// [`OpenError::Io`].
+pub(super) fn missing_owners(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+) -> Result<Vec<Damage>, OpenError> {
+    let mut damages = Vec::new();
+    if [manifest.opening, manifest.previous_opening].contains(&OpeningId::default()) {
+        return Ok(damages);
+    }
+    each_named(disk, dir, manifest, &mut |directory| {
+        let file = directory.join(OWNER);
+        if !disk.exists(&file).map_err(OpenError::io("look for", &file))? {
+            let (finding, consequence) = (Finding::Missing, Consequence::Everything);
+            damages.push(Damage { file, offset: None, finding, consequence });
+        }
+        Ok(())
     })?;
     Ok(damages)
 }

@@ -34,7 +34,7 @@ use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, Finding, OpenError};
 use super::given_up::{GivenUp, count_given_up};
 use super::manifest_file::{manifest_is_lost, read_copy};
-use super::ownership::{OWNER, damages_of_named};
+use super::ownership::{OWNER, damages_of_named, missing_owners};
 use super::progress::Progress;
 use super::replay::replay;
 use super::survey::{Survey, consequence_of, part_identity, survey};
@@ -209,7 +209,10 @@ fn check_owners(
     let is_refused = |damage: &Damage| !is_in_place || damage.finding == Finding::OlderDirectory;
     match damages.iter().position(is_refused) {
         Some(at) => Err(OpenError::Damaged(Box::new(damages.swap_remove(at)))),
-        None => Ok(damages),
+        None => {
+            damages.extend(missing_owners(disk, dir, manifest)?);
+            Ok(damages)
+        }
     }
 }
 

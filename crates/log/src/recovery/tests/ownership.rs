@@ -216,6 +216,22 @@ fn a_salvage_goes_on_where_nothing_says_whose_a_log_directory_is() {
 }
 
 #[test]
+fn a_salvage_says_so_where_the_owner_of_a_log_directory_is_missing() {
+    let disk = sample();
+    let backup_of = Arc::new(disk.fork());
+    backup(&as_disk(&backup_of), Path::new("/db"), Path::new("/backup")).unwrap();
+    disk.remove(Path::new("/out/OWNER")).unwrap();
+    let salvaged = salvage(&as_disk(&disk), Path::new("/db"), Path::new("/saved")).unwrap();
+    let [damage] = &salvaged.damages[..] else { panic!("{:?}", salvaged.damages) };
+    assert_eq!((&*damage.file, &damage.finding), (Path::new("/out/OWNER"), &Finding::Missing));
+    assert_eq!(salvaged.loss(), Loss::Uncertain);
+    assert_eq!(keys(&open(&disk, "/saved", &["/saved/log"]).unwrap().1), [1]);
+    // A backup that was never opened has none.
+    let salvaged = salvage(&as_disk(&backup_of), Path::new("/backup"), Path::new("/saved")).unwrap();
+    assert_eq!((salvaged.loss(), salvaged.damages.len()), (Loss::Nothing, 0));
+}
+
+#[test]
 fn a_damaged_owner_is_reported_and_may_be_removed() {
     let disk = sample();
     disk.flip(Path::new("/out/OWNER"), 300).unwrap();
