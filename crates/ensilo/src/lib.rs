@@ -118,12 +118,12 @@ mod row_ids;
 mod row_words;
 mod session;
 mod shared;
-mod stamp;
 mod statistics;
 mod table;
 #[cfg(test)]
 mod test_support;
 mod transaction;
+mod transaction_number;
 mod worker;
 
 /// What Silo's paper compares it with: small engines, which lack guarantees that [`Silo`] gives, and [`Variant`]s of it,

@@ -11,8 +11,8 @@ use super::Table;
 use crate::error::WrongType;
 use crate::maintain;
 use crate::row_words::{RowWords, whole};
-use crate::stamp::Stamp;
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
+use crate::transaction_number::TransactionNumber;
 use crate::{Error, Result};
 
 /// A row of the table that `'h` borrows, as the transaction `'t` has found it.
@@ -38,15 +38,15 @@ pub struct Found<'h, 't, T: Row, E: Engine = Silo> {
     key: T::Key,
     raw: E::Found,
     /// Of the transaction that has found it: in a session the lifetime does not say it.
-    stamp: Stamp,
+    number: TransactionNumber,
     /// Invariant: fits one transaction.
     brand: PhantomData<fn(&'t ()) -> &'t ()>,
 }
 
 impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     #[inline(always)]
-    pub(super) fn new(table: &'h Table<T, E>, key: T::Key, raw: E::Found, stamp: Stamp) -> Self {
-        Found { table, key, raw, stamp, brand: PhantomData }
+    pub(super) fn new(table: &'h Table<T, E>, key: T::Key, raw: E::Found, number: TransactionNumber) -> Self {
+        Found { table, key, raw, number, brand: PhantomData }
     }
 
     /// The row's primary key.
@@ -138,7 +138,7 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     /// The engine's handle, unless this transaction has deleted the row since.
     #[inline(always)]
     fn current<Raw: ReadOf<E>>(&self, inner: &mut Inner<'_, Raw>) -> Result<E::Found> {
-        if self.stamp != inner.local.stamp {
+        if self.number != inner.local.number {
             return Err(Error::NoTransaction);
         }
         self.table.core.check(inner)?;

@@ -12,8 +12,8 @@ use super::by_index::ByIndex;
 use super::{Bounds, Flow, Found, Index, ScanFlow};
 use crate::Result;
 use crate::row_words::{RowWords, primary_key_of, whole};
-use crate::stamp::Stamp;
 use crate::transaction::{Inner, ReadTransaction};
+use crate::transaction_number::TransactionNumber;
 
 /// A scan through a secondary index, to be narrowed and then run in a transaction. As to isolation it is like
 /// [`Scan`](super::Scan).
@@ -86,8 +86,8 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
         mut each: impl FnMut(Found<'h, 't, T, E>, C) -> F,
     ) -> Result<()> {
         let table = &self.index.table;
-        self.run_rows(tx, |stamp, key, columns, raw| {
-            each(Found::new(table, key, raw, stamp), columns).into_flow()
+        self.run_rows(tx, |number, key, columns, raw| {
+            each(Found::new(table, key, raw, number), columns).into_flow()
         })
     }
 
@@ -180,7 +180,7 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
     fn run_rows<'t>(
         self,
         tx: &mut impl ReadTransaction<'t, E>,
-        mut each: impl FnMut(Stamp, T::Key, C, E::Found) -> ControlFlow<()>,
+        mut each: impl FnMut(TransactionNumber, T::Key, C, E::Found) -> ControlFlow<()>,
     ) -> Result<()> {
         let IndexScan { index, bounds, direction, limit, .. } = self;
         let scan = ByIndex { table: &index.table.core, index: &index.core, bounds, direction, limit };
@@ -190,8 +190,8 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
             Ok((key, columns))
         };
         tx.statement(|inner| {
-            let stamp = inner.local.stamp;
-            scan.run(inner, |_, _| true, decode, |raw, (key, columns)| each(stamp, key, columns, raw))
+            let number = inner.local.number;
+            scan.run(inner, |_, _| true, decode, |raw, (key, columns)| each(number, key, columns, raw))
         })
     }
 }

@@ -71,8 +71,8 @@ impl<T: Row, E: Engine> Table<T, E> {
     ) -> Result<()> {
         tx.statement(|inner| {
             self.core.check(inner)?;
-            let stamp = inner.local.stamp;
-            let found = |at: usize, raw| Found::new(self, keys[at].clone(), raw, stamp);
+            let number = inner.local.number;
+            let found = |at: usize, raw| Found::new(self, keys[at].clone(), raw, number);
             self.find_raw(inner, keys, |at, raw| each(at, raw.map(|raw| found(at, raw))))
         })
     }

@@ -11,8 +11,8 @@ use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Malformed, Row};
 use super::{Bounds, Flow, Found, ScanFlow, Table};
 use crate::Result;
 use crate::row_words::{RowWords, whole};
-use crate::stamp::Stamp;
 use crate::transaction::ReadTransaction;
+use crate::transaction_number::TransactionNumber;
 
 /// A scan of a table, to be narrowed and then run in a transaction.
 ///
@@ -118,8 +118,8 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
         mut each: impl FnMut(Found<'h, 't, T, E>, C) -> F,
     ) -> Result<()> {
         let table = self.table;
-        self.run::<true>(tx, |stamp, key, columns, raw| {
-            each(Found::new(table, key, raw, stamp), columns).into_flow()
+        self.run::<true>(tx, |number, key, columns, raw| {
+            each(Found::new(table, key, raw, number), columns).into_flow()
         })
     }
 
@@ -148,8 +148,8 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
     ) -> Result<Option<(Found<'h, 't, T, E>, C)>> {
         let table = self.table;
         let mut first = None;
-        self.limit(1).run::<true>(tx, |stamp, key, columns, raw| {
-            first = Some((Found::new(table, key, raw, stamp), columns));
+        self.limit(1).run::<true>(tx, |number, key, columns, raw| {
+            first = Some((Found::new(table, key, raw, number), columns));
             ControlFlow::Break(())
         })?;
         Ok(first)
@@ -201,14 +201,14 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
     fn run<'t, const MAY_WRITE: bool>(
         self,
         tx: &mut impl ReadTransaction<'t, E>,
-        mut each: impl FnMut(Stamp, T::Key, C, E::Found) -> ControlFlow<()>,
+        mut each: impl FnMut(TransactionNumber, T::Key, C, E::Found) -> ControlFlow<()>,
     ) -> Result<()> {
         let core = &self.table.core;
         tx.statement(|inner| {
             core.check(inner)?;
             let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
             let mut flow = Flow::new(self.limit, inner.local);
-            let stamp = inner.local.stamp;
+            let number = inner.local.number;
             let decode = |key: &[u8], row: RowRef<'_>| -> std::result::Result<_, Malformed> {
                 let key = T::Key::decode(key)?;
                 let columns = C::decode(&key, &RowWords(row))?;
@@ -216,7 +216,7 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
             };
             let each = |raw, decoded| {
                 let (key, columns) = whole(decoded);
-                flow.after(each(stamp, key, columns, raw))
+                flow.after(each(number, key, columns, raw))
             };
             let outcome = if MAY_WRITE {
                 inner.raw.scan(&core.store, bounds, self.direction, decode, each)

@@ -1,4 +1,4 @@
-//! Stamps: what a row that a transaction has found says of that transaction.
+//! Numbers of transactions: what a row that a transaction has found says of that transaction.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,20 +9,20 @@ static NEXT_BLOCK: AtomicU64 = AtomicU64::new(0);
 
 /// Tells a transaction from all others of the process: 2^40 blocks of 2^24 transactions each are handed out to workers, and none twice.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(u64);
+pub(crate) struct TransactionNumber(u64);
 
-impl Stamp {
+impl TransactionNumber {
     /// The first of a new block.
     pub(crate) fn fresh() -> Self {
         // Relaxed: the blocks need only differ.
-        Stamp(NEXT_BLOCK.fetch_add(1, Ordering::Relaxed) << COUNT_BITS)
+        TransactionNumber(NEXT_BLOCK.fetch_add(1, Ordering::Relaxed) << COUNT_BITS)
     }
 
     /// The worker's next one.
     #[inline(always)]
     pub(crate) fn next(self) -> Self {
         let next = self.0 + 1;
-        if next & ((1 << COUNT_BITS) - 1) == 0 { Stamp::fresh() } else { Stamp(next) }
+        if next & ((1 << COUNT_BITS) - 1) == 0 { TransactionNumber::fresh() } else { TransactionNumber(next) }
     }
 }
 
@@ -32,9 +32,10 @@ mod tests {
 
     #[test]
     fn the_last_of_a_block_is_followed_by_another_block() {
-        let first = Stamp::fresh();
-        assert_eq!(first.next(), Stamp(first.0 + 1));
-        let (last, handed_out) = (Stamp(first.0 | ((1 << COUNT_BITS) - 1)), Stamp::fresh());
+        let first = TransactionNumber::fresh();
+        assert_eq!(first.next(), TransactionNumber(first.0 + 1));
+        let (last, handed_out) =
+            (TransactionNumber(first.0 | ((1 << COUNT_BITS) - 1)), TransactionNumber::fresh());
         let next = last.next();
         assert!(next.0 > handed_out.0, "{next:?} may be that of another worker");
         assert_eq!(next.0 & ((1 << COUNT_BITS) - 1), 0);
