@@ -72,6 +72,13 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     /// Every store that was not dropped.
     fn stores(&self) -> Vec<Arc<Self::Store>>;
 
+    /// Whether a transaction that began at this epoch or earlier is [prepared](crate::Write::prepare) and waits for its decision, or has not quite ended
+    /// after it. It is not pinned, so that the memory horizon says nothing of it.
+    fn has_prepared_begun_by(&self, epoch: Epoch) -> bool {
+        let _ = epoch;
+        false
+    }
+
     /// What the engine counts.
     fn statistics(&self) -> EngineStatistics;
 

@@ -104,7 +104,7 @@ impl<E: Engine> Shared<E> {
     }
 
     pub(super) fn wait_for_older_transactions(&self) -> Result<()> {
-        wait::for_older_transactions(self.engine.epochs(), || self.is_closed())
+        wait::for_older_transactions(&*self.engine, || self.is_closed())
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::thread;
 use std::time::Duration;
 
-use ensilo_epoch::Epochs;
+use ensilo_engine::Engine;
 
 use crate::{Error, Result};
 
@@ -15,11 +15,13 @@ const WAIT_MAX: Duration = Duration::from_millis(10);
 /// transaction sees.
 ///
 /// The epochs say so: whoever is pinned now is pinned at an epoch not after the present one, and memory that is retired in the
-/// present one would be free to go. The epochs are advanced by hand to find out soon; a few more of them do no harm.
+/// present one would be free to go. The epochs are advanced by hand to find out soon; a few more of them do no harm. A prepared
+/// transaction is not pinned: the engine says whether there is one.
 ///
 /// # Errors
 /// [`Error::Closed`] when `is_closed` says so meanwhile.
-pub(super) fn for_older_transactions(epochs: &Epochs, is_closed: impl Fn() -> bool) -> Result<()> {
+pub(super) fn for_older_transactions<E: Engine>(engine: &E, is_closed: impl Fn() -> bool) -> Result<()> {
+    let epochs = engine.epochs();
     // What was published must be visible before the epoch is read (a store, then a load).
     fence(Ordering::SeqCst);
     let now = epochs.global_epoch();
@@ -28,7 +30,8 @@ pub(super) fn for_older_transactions(epochs: &Epochs, is_closed: impl Fn() -> bo
     let mut wait = FIRST_WAIT;
     loop {
         epochs.advance();
-        if epochs.memory_horizon() > now {
+        // In this order: a transaction is registered as prepared before its pin ends.
+        if epochs.memory_horizon() > now && !engine.has_prepared_begun_by(now) {
             return Ok(());
         }
         if is_closed() {
@@ -36,5 +39,35 @@ pub(super) fn for_older_transactions(epochs: &Epochs, is_closed: impl Fn() -> bo
         }
         thread::sleep(wait);
         wait = (wait * 2).min(WAIT_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use ensilo_engine::{EngineOptions, Prepared, TableId, Write};
+    use ensilo_txn::Silo;
+
+    use super::*;
+
+    #[test]
+    fn a_prepared_transaction_is_waited_for() {
+        let engine = <ensilo_txn::Engine<Silo> as Engine>::start(EngineOptions::default());
+        let store = engine.new_store(TableId(1)).unwrap();
+        let mut session = Engine::session(&engine);
+        let mut transaction = session.begin();
+        assert!(transaction.insert(&store, b"key", &[1], 8).unwrap());
+        let prepared = RefCell::new(Some(transaction.prepare().unwrap()));
+        let rounds = Cell::new(0);
+        for_older_transactions(&*engine, || {
+            rounds.set(rounds.get() + 1);
+            if rounds.get() == 5 {
+                prepared.take().unwrap().commit().unwrap();
+            }
+            false
+        })
+        .unwrap();
+        assert!(prepared.take().is_none(), "the wait was over before the decision");
     }
 }

@@ -97,6 +97,10 @@ impl<P: Protocol> ensilo_engine::Engine for Engine<P> {
         derive_record(participant, store, row)
     }
 
+    fn has_prepared_begun_by(&self, epoch: Epoch) -> bool {
+        self.shared.prepared.has_begun_by(epoch)
+    }
+
     fn statistics(&self) -> EngineStatistics {
         self.statistics()
     }

@@ -61,10 +61,10 @@
 //!   would change it are refused again and again.
 //! - While any transaction is prepared, each commit and each insert asks the registry, under its lock.
 //!
-//! # What is left to the layers above
-//! Whoever waits for all transactions that began before some moment by the memory horizon, as the making of
-//! an index does, does not wait for prepared ones: these are not pinned. The catalog will have to ask for
-//! them before tables show two-phase commit.
+//! # What the layers above ask
+//! A wait for all transactions that began before some moment, as the making of an index needs it, cannot go by
+//! the memory horizon alone: prepared ones are not pinned. It asks
+//! [`Engine::has_prepared_begun_by`](ensilo_engine::Engine::has_prepared_begun_by) after the horizon has passed.
 
 mod registry;
 
@@ -75,7 +75,7 @@ use ensilo_engine::{Abort, AbortReason, Committed, Fault, TableId};
 use ensilo_epoch::{Epoch, Unpinned};
 
 pub(crate) use registry::PreparedRegistry;
-pub(super) use registry::{Obstacle, Withdrawal};
+pub(super) use registry::{Obstacle, Use, Withdrawal};
 
 use super::buffer::refused;
 use super::collect::withdraw;
@@ -98,19 +98,18 @@ struct Waiting<'w> {
     participant: Unpinned<'w>,
     context: &'w mut Context,
     prepared: Prepared,
-    /// The stores that it uses, each once.
-    stores: Vec<TableId>,
+    used: Use,
 }
 
 impl<'w, V: Variant> Transaction<'w, V> {
     /// The vote. Everything that can fail happens here.
     pub(super) fn vote(mut self) -> Result<PreparedTransaction<'w, V>, Abort> {
-        let stores = self.stores_used();
-        match self.prepare_write_set(&stores) {
+        let used = Use { began: self.guard.epoch(), stores: self.stores_used() };
+        match self.prepare_write_set(&used) {
             Ok(prepared) => {
                 let (shared, guard, context) = self.into_parts();
                 let participant = guard.unpin();
-                let waiting = Waiting { shared, participant, context, prepared, stores };
+                let waiting = Waiting { shared, participant, context, prepared, used };
                 Ok(PreparedTransaction { waiting: Some(waiting), variant: std::marker::PhantomData })
             }
             Err(abort) => {
@@ -128,7 +127,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
         used.into_iter().collect()
     }
 
-    fn prepare_write_set(&mut self, stores: &[TableId]) -> Result<Prepared, Abort> {
+    fn prepare_write_set(&mut self, used: &Use) -> Result<Prepared, Abort> {
         if let Some(abort) = self.context.doomed.take() {
             return Err(abort);
         }
@@ -137,7 +136,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
         self.order_write_set()?;
         loop {
             let locked = self.lock_write_set()?;
-            match self.prepare_locked(locked, stores) {
+            match self.prepare_locked(locked, used) {
                 Ok(prepared) => return Ok(prepared),
                 Err(Stop::Abort(abort)) => return Err(abort),
                 Err(Stop::LogFull) => self.wait_for_log()?,
@@ -147,8 +146,8 @@ impl<'w, V: Variant> Transaction<'w, V> {
     }
 
     /// From the locked write set to the prepared one. On an error nothing is locked or protected.
-    fn prepare_locked(&mut self, locked: Locked, stores: &[TableId]) -> Result<Prepared, Stop> {
-        if !self.register(stores) {
+    fn prepare_locked(&mut self, locked: Locked, used: &Use) -> Result<Prepared, Stop> {
+        if !self.register(used) {
             self.unlock_write_set();
             return Err(refused(AbortReason::OutOfMemory).into());
         }
@@ -161,17 +160,17 @@ impl<'w, V: Variant> Transaction<'w, V> {
             Err(stop) => {
                 self.unlock_write_set();
                 self.release_reads();
-                self.shared.prepared.release_stores(stores);
+                self.shared.prepared.end(used);
                 Err(stop)
             }
         }
     }
 
-    fn register(&self, stores: &[TableId]) -> bool {
+    fn register(&self, used: &Use) -> bool {
         let (reads, nodes) = self.protected();
         let records = self.context.reads[..reads].iter().map(|read| read.record);
         let nodes = self.context.nodes.stamps()[..nodes].iter().map(|stamp| stamp.node);
-        self.shared.prepared.register(records, nodes, stores)
+        self.shared.prepared.register(records, nodes, used)
     }
 
     /// How many of the read set and of the node set are protected: all, but for a planted fault.
@@ -189,7 +188,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
         let nodes = self.context.nodes.stamps()[..nodes].iter().map(|stamp| stamp.node);
         for Withdrawal { record, key } in self.shared.prepared.release(records, nodes) {
             withdraw::<V>(self.shared, &self.guard, self.context, record, key.as_slice());
-            self.shared.prepared.release_stores(&[record.table()]);
+            self.shared.prepared.end_withdrawal(record.table());
         }
     }
 
@@ -241,13 +240,13 @@ impl<'w> Waiting<'w> {
         self,
         decision: impl FnOnce(&mut Transaction<'w, V>, Prepared) -> Result<Committed, Abort>,
     ) -> Result<Committed, Abort> {
-        let Waiting { shared, participant, context, prepared, stores } = self;
+        let Waiting { shared, participant, context, prepared, used } = self;
         let mut transaction = Transaction::<V>::resume(shared, participant, context);
         let outcome = decision(&mut transaction, prepared);
         transaction.release_reads();
         let outcome = transaction.finish(outcome);
         // The last thing: the stores' records were in use until here.
-        shared.prepared.release_stores(&stores);
+        shared.prepared.end(&used);
         outcome
     }
 

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use ensilo_engine::TableId;
+use ensilo_epoch::Epoch;
 use ensilo_index::NodeId;
 use ensilo_sync::CachePadded;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
@@ -45,7 +46,18 @@ struct ReliedOn {
     nodes: Counted<usize>,
     /// Stores that were used.
     stores: Counted<TableId>,
+    /// The prepared transactions themselves, by the epochs at which they began.
+    transactions: Counted<Epoch>,
     withdrawals: Vec<Withdrawal>,
+}
+
+/// What a prepared transaction relies on until it has ended, beyond what it has read.
+#[derive(Debug)]
+pub(in crate::silo) struct Use {
+    /// The epoch at which it began.
+    pub(in crate::silo) began: Epoch,
+    /// The stores in which it has read or written, each once.
+    pub(in crate::silo) stores: Vec<TableId>,
 }
 
 /// A placeholder that is to leave the tree.
@@ -94,18 +106,20 @@ impl PreparedRegistry {
         &self,
         records: impl ExactSizeIterator<Item = RecordPtr>,
         nodes: impl ExactSizeIterator<Item = NodeId>,
-        stores: &[TableId],
+        used: &Use,
     ) -> bool {
         let mut relied_on = self.lock();
         let is_reserved = relied_on.records.reserve(records.len())
             && relied_on.nodes.reserve(nodes.len())
-            && relied_on.stores.reserve(stores.len());
+            && relied_on.stores.reserve(used.stores.len())
+            && relied_on.transactions.reserve(1);
         if !is_reserved {
             return false;
         }
         records.for_each(|record| relied_on.records.add(record.address()));
         nodes.for_each(|node| relied_on.nodes.add(node.address()));
-        stores.iter().for_each(|&store| relied_on.stores.add(store));
+        used.stores.iter().for_each(|&store| relied_on.stores.add(store));
+        relied_on.transactions.add(used.began);
         // Under the lock: who sees the number finds the entries. SeqCst: with the barrier that follows, a store before loads.
         self.count.fetch_add(1, Ordering::SeqCst);
         drop(relied_on);
@@ -130,10 +144,16 @@ impl PreparedRegistry {
         withdrawals
     }
 
-    /// Ends the use of stores.
-    pub(in crate::silo) fn release_stores(&self, stores: &[TableId]) {
+    /// Ends a transaction's use of its stores: it has ended.
+    pub(in crate::silo) fn end(&self, used: &Use) {
         let mut relied_on = self.lock();
-        stores.iter().for_each(|&store| relied_on.stores.remove(store));
+        used.stores.iter().for_each(|&store| relied_on.stores.remove(store));
+        relied_on.transactions.remove(used.began);
+    }
+
+    /// Says that the placeholder of a withdrawal has left its store.
+    pub(in crate::silo) fn end_withdrawal(&self, store: TableId) {
+        self.lock().stores.remove(store);
     }
 
     /// Leaves a withdrawal to the next prepared transaction that ends. Returns `false`, and keeps nothing, when the obstacle is gone.
@@ -192,6 +212,11 @@ impl PreparedRegistry {
     /// Whether a prepared transaction uses the store, or a placeholder that is to be withdrawn lies in it.
     pub(crate) fn uses_store(&self, store: TableId) -> bool {
         self.lock().stores.contains(store)
+    }
+
+    /// Whether a transaction that began at this epoch or earlier is prepared and has not ended.
+    pub(crate) fn has_begun_by(&self, epoch: Epoch) -> bool {
+        self.lock().transactions.0.keys().any(|&began| began <= epoch)
     }
 
     fn lock(&self) -> MutexGuard<'_, ReliedOn> {
