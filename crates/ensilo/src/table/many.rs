@@ -77,8 +77,25 @@ impl<T: Row, E: Engine> Table<T, E> {
         })
     }
 
+    /// Goes block by block, so that a long request can be cancelled and keeps the encoded keys of one block alone.
     #[inline]
     fn find_raw(
+        &self,
+        inner: &mut Inner<'_, impl ReadOf<E>>,
+        keys: &[T::Key],
+        mut each: impl FnMut(usize, Option<E::Found>),
+    ) -> Result<()> {
+        let mut first = 0;
+        for block in keys.chunks(ROWS_PER_LOOK) {
+            inner.local.check_control()?;
+            self.find_block(inner, block, |at, raw| each(first + at, raw))?;
+            first += block.len();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn find_block(
         &self,
         inner: &mut Inner<'_, impl ReadOf<E>>,
         keys: &[T::Key],

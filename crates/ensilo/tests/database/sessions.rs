@@ -400,6 +400,14 @@ fn looking_through_an_index_is_stopped_like_a_scan() {
         token.cancel();
     });
     assert!(matches!(stopped, Err(Error::Cancelled)) && looked < 1500, "{stopped:?} after {looked}");
+    looked = 0;
+    session.begin().unwrap();
+    let token = session.cancel_token();
+    let stopped = accounts.find_many(&mut session, &many, |_, _| {
+        looked += 1;
+        token.cancel();
+    });
+    assert!(matches!(stopped, Err(Error::Cancelled)) && looked < 1500, "{stopped:?} after {looked}");
     // By a deadline that passes while it goes on: sooner or later it is within the comparison.
     let mut deadline = Duration::from_micros(1);
     loop {

@@ -12,6 +12,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 use super::*;
+use crate::worker::{Lent, SpareSlots};
 
 /// Stands for a worker.
 struct Watched {
@@ -107,6 +108,56 @@ fn a_visitor_meets_a_close() {
     assert_eq!(drops.load(Ordering::Relaxed), 1, "whoever is last takes the worker out, once");
 }
 
+impl Lent for Watched {
+    fn forget_use(&mut self) {}
+}
+
+/// Spare workers for threads of the model, which ask for `'static`.
+fn spare_slots() -> &'static SpareSlots<Watched> {
+    Box::leak(Box::new(SpareSlots::new()))
+}
+
+/// Two threads lend a worker, one of them hands it to a third, while the garbage of the first worker is collected.
+fn a_lease_goes_from_thread_to_thread() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let watched = || Arc::new(Slot::new(Watched { uses: UnsafeCell::new(0), drops: Arc::clone(&drops) }));
+    let spare = spare_slots();
+    let (first, second) = (watched(), watched());
+    drop(spare.lend(|| Ok(Arc::clone(&first))));
+    let other = thread::spawn(move || {
+        let Ok(mut lease) = spare.lend(|| Ok(second)) else { unreachable!("nothing is closed") };
+        lease.touch();
+        thread::spawn(move || lease.touch())
+    });
+    let Ok(mut lease) = spare.lend(|| Ok(watched())) else { unreachable!("nothing is closed") };
+    lease.touch();
+    drop(lease);
+    first.visit(Watched::touch);
+    // The checker watches the cells: it fails the model when two use one worker.
+    other.join().unwrap().join().unwrap();
+}
+
+/// A lease is moved to another thread and ends there, while the database is closed.
+fn a_lease_that_moves_meets_a_close() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let slot = Arc::new(Slot::new(Watched { uses: UnsafeCell::new(0), drops: Arc::clone(&drops) }));
+    let spare = spare_slots();
+    let Ok(mut lease) = spare.lend(|| Ok(Arc::clone(&slot))) else { unreachable!("nothing is closed yet") };
+    lease.touch();
+    let ends = thread::spawn(move || {
+        lease.touch();
+        drop(lease);
+        if let Ok(mut again) = spare.lend(|| Err(Error::Closed)) {
+            again.touch();
+        }
+    });
+    slot.mark_closed();
+    barrier::heavy();
+    drop(slot.take_if_idle());
+    ends.join().unwrap();
+    assert_eq!(drops.load(Ordering::Relaxed), 1, "whoever is last takes the worker out, once");
+}
+
 fn bounded(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -138,4 +189,14 @@ fn owner_and_closer_never_share_the_worker_and_it_is_dropped_once() {
 fn the_model_notices_missing_barriers() {
     let planted = catch_unwind(AssertUnwindSafe(|| loom::model(|| requests_meet_a_close(true))));
     assert!(planted.is_err());
+}
+
+#[test]
+fn a_lease_that_goes_from_thread_to_thread_has_its_worker_alone() {
+    bounded(3, a_lease_goes_from_thread_to_thread);
+}
+
+#[test]
+fn a_lease_that_moves_and_a_closer_never_share_the_worker() {
+    bounded(3, a_lease_that_moves_meets_a_close);
 }
