@@ -3,9 +3,10 @@
 use crate::step::{Need, Step};
 
 /// Packages, each with those of its tests that take Miri seconds, not hours.
-const PURE: [(&str, &str, &str); 3] = [
+const PURE: [(&str, &str, &str); 4] = [
     ("rows and keys", "ensilo-row", "--skip an_index_key_takes_one_step"),
     ("nodes of the index", "ensilo-index", "key:: permuter:: a_layer_that_a_reader_can_still_find"),
+    ("workers that are lent", "ensilo", "worker::slot worker::spare"),
     ("formats of files", "ensilo-log", "format::block format::cursor"),
 ];
 
