@@ -35,14 +35,14 @@ use ensilo_log::{
 };
 
 pub use backup::Backup;
-pub use checkpointer::{Checkpoint, CheckpointStatistics};
+pub use checkpointer::Checkpoint;
 pub(crate) use condition::EventHook;
 pub use condition::{Degraded, DegradedReason, Event};
 pub(crate) use options::DurableOptions;
 pub(crate) use progress::RecoveryHook;
 pub use progress::RecoveryProgress;
 pub(crate) use read_only::{ReadOnly, open_read_only};
-pub use statistics::{DurabilityStatistics, RecoveryStatistics};
+pub use statistics::{CheckpointStatistics, DurabilityStatistics, RecoveryStatistics};
 
 use crate::error::{Abort, Name};
 use crate::options::{EPOCH_INTERVAL_MAX, EPOCH_INTERVAL_MIN, Options};

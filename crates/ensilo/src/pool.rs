@@ -94,7 +94,7 @@ impl Pool {
     /// # Errors
     /// [`Circle`] where a job of the pool would wait for the calling thread, or is what calls.
     pub(crate) fn begin_wait(&self) -> Result<Wait, Circle> {
-        Wait::begin(&self.queue)
+        self.queue.begin_wait()
     }
 
     /// Drops the jobs that have not begun, waits for those that have, and ends the threads.

@@ -29,7 +29,8 @@ use super::condition::{Condition, EventHook};
 use super::options::CheckpointOptions;
 use super::pace::Pace;
 use super::schedule::{Room, Schedule};
-use super::walk::Walk;
+use super::statistics::CheckpointStatistics;
+use super::walk::{Walk, io_failed};
 use crate::error::Name;
 use crate::{Error, Result};
 
@@ -97,24 +98,6 @@ pub struct Checkpoint {
     pub files_removed: u64,
     /// How long it took.
     pub duration: Duration,
-}
-
-/// What the checkpoints of a database have come to since it was opened.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct CheckpointStatistics {
-    /// How many were made.
-    pub made: u64,
-    /// How many could not be made.
-    pub failed: u64,
-    /// Whether one is being made now.
-    pub is_under_way: bool,
-    /// Bytes that were written, also by those that failed or are not finished.
-    pub bytes_written: u64,
-    /// Bytes of the last one.
-    pub last_bytes: u64,
-    /// How long the last one took.
-    pub last_duration: Duration,
 }
 
 impl Checkpoint {
@@ -412,8 +395,4 @@ fn give_up_if_taken_over(error: OpenError, log: &Log) -> OpenError {
 
 fn failed(error: OpenError) -> Error {
     Error::CheckpointFailed(Name::new(error.to_string()))
-}
-
-pub(super) fn io_failed(place: &CheckpointPlace, error: &io::Error) -> Error {
-    Error::CheckpointFailed(Name::new(format!("cannot write {}: {error}", place.directory().display())))
 }

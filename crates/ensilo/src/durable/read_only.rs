@@ -8,7 +8,7 @@ use ensilo_engine::Engine;
 use ensilo_epoch::Epoch;
 use ensilo_log::{Log, LogStatistics, ReadOnlyFiles};
 
-use super::checkpointer::CheckpointStatistics;
+use super::statistics::CheckpointStatistics;
 use super::statistics::{DurabilityStatistics, RecoveryStatistics};
 use super::{check_epochs, open_failed, recover};
 use crate::Result;

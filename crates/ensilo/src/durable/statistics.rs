@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use ensilo_log::{LogStatistics, Replayed};
 
-use super::checkpointer::CheckpointStatistics;
 use super::condition::Degraded;
 
 /// What keeps a database in a directory safe has come to since it was opened.
@@ -40,6 +39,24 @@ pub struct DurabilityStatistics {
     /// What is wrong while the database goes on all the same; `None` if nothing is. See also
     /// [`Options::on_event`](crate::Options::on_event).
     pub degraded: Option<Degraded>,
+}
+
+/// What the checkpoints of a database have come to since it was opened.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct CheckpointStatistics {
+    /// How many were made.
+    pub made: u64,
+    /// How many could not be made.
+    pub failed: u64,
+    /// Whether one is being made now.
+    pub is_under_way: bool,
+    /// Bytes that were written, also by those that failed or are not finished.
+    pub bytes_written: u64,
+    /// Bytes of the last one.
+    pub last_bytes: u64,
+    /// How long the last one took.
+    pub last_duration: Duration,
 }
 
 /// How a database was opened.

@@ -5,6 +5,7 @@
 //! writes files of its own.
 
 use std::cell::RefCell;
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,8 +14,8 @@ use std::thread;
 use ensilo_engine::{Engine, Failpoint, KeyRange, Store, StoredRow};
 use ensilo_log::{CheckpointPlace, CheckpointWriter, DEFINITION_TABLES, WrittenParts};
 
-use super::checkpointer::io_failed;
-use crate::Result;
+use crate::error::Name;
+use crate::{Error, Result};
 
 /// So many ranges of a table for each checkpointer: where one has more rows than others, they still end together.
 const RANGES_PER_CHECKPOINTER: usize = 8;
@@ -146,4 +147,8 @@ impl<'w, E: Engine, C: Fn(u64) -> Result<()> + Sync> Walk<'w, E, C> {
 
 fn flow(outcome: &Result<()>) -> ControlFlow<()> {
     if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+}
+
+pub(super) fn io_failed(place: &CheckpointPlace, error: &io::Error) -> Error {
+    Error::CheckpointFailed(Name::new(format!("cannot write {}: {error}", place.directory().display())))
 }

@@ -14,7 +14,7 @@ use ensilo_log::{Log, Stored, call_foreign};
 
 use super::Pool;
 use super::queue::Queue;
-use super::waits::{Circle, Wait};
+use super::waits::Circle;
 use crate::durability::{Durability, Outcome, Visible, wait_stored};
 use crate::error::Name;
 use crate::{Error, Result};
@@ -121,7 +121,7 @@ impl<R> JobHandle<R> {
             if let Some(outcome) = progress.take() {
                 return Ok(outcome);
             }
-            let _wait = Wait::begin(&self.queue).map_err(|Circle| Error::JobWaitsForJob)?;
+            let _wait = self.queue.begin_wait().map_err(|Circle| Error::JobWaitsForJob)?;
             progress = self.shared.completed.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
     }

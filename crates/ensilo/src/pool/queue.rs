@@ -2,13 +2,12 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-
 use std::ptr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use ensilo_log::survive;
 
-use super::waits::Wait;
+use super::waits::{Circle, Wait};
 use super::{Job, WhenFull};
 use crate::{Error, Result};
 
@@ -47,7 +46,7 @@ impl Queue {
             if when_full == WhenFull::Refuse {
                 return Err(Error::QueueFull);
             }
-            let Ok(wait) = Wait::begin(self) else { break };
+            let Ok(wait) = self.begin_wait() else { break };
             state = self.room_came.wait(state).unwrap_or_else(PoisonError::into_inner);
             drop(wait);
         }
@@ -102,15 +101,15 @@ impl Queue {
         ptr::eq(WORKS_FOR.get(), self)
     }
 
+    /// Notes that the calling thread waits for the pool of this queue.
+    pub(super) fn begin_wait(&self) -> Result<Wait, Circle> {
+        Wait::begin(Queue::of_thread(), ptr::from_ref(self).addr())
+    }
+
     /// The address of the queue that the calling thread works for, if it does for any.
     pub(super) fn of_thread() -> Option<usize> {
         let queue = WORKS_FOR.get();
         (!queue.is_null()).then(|| queue.addr())
-    }
-
-    /// Tells it from all other queues as long as it lives.
-    pub(super) fn address(&self) -> usize {
-        ptr::from_ref(self).addr()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -5,8 +5,6 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::queue::Queue;
-
 /// The waits under way: of a thread of the first queue's pool for the second's.
 static WAITS: Mutex<Vec<Edge>> = Mutex::new(Vec::new());
 
@@ -22,10 +20,10 @@ pub(crate) struct Wait(Option<Edge>);
 pub(crate) struct Circle;
 
 impl Wait {
-    /// Notes that the calling thread waits for the pool of `queue`. Threads of no pool wait without a note.
-    pub(super) fn begin(queue: &Queue) -> Result<Wait, Circle> {
-        let Some(own) = Queue::of_thread() else { return Ok(Wait(None)) };
-        let edge = (own, queue.address());
+    /// Notes that a thread of the pool with the queue `own` waits for the pool of another. Threads of no pool wait without a note.
+    pub(super) fn begin(own: Option<usize>, other: usize) -> Result<Wait, Circle> {
+        let Some(own) = own else { return Ok(Wait(None)) };
+        let edge = (own, other);
         let mut waits = lock();
         if leads_to(&waits, edge.1, own) {
             return Err(Circle);
