@@ -33,6 +33,7 @@ mod session;
 mod store;
 mod tid;
 mod transaction;
+mod transaction_number;
 
 pub use abort::{Abort, AbortReason, TRANSACTION_LIMITS};
 pub use counters::{TransactionStatistics, WorkerCounters};
@@ -49,3 +50,4 @@ pub use session::{Session, SnapshotOf, TransactionOf};
 pub use store::{Store, TableId};
 pub use tid::Tid;
 pub use transaction::{Committed, Direction, KeyBounds, Read, ReadOf, Write, WriteOf};
+pub use transaction_number::TransactionNumber;

@@ -32,8 +32,12 @@ pub type KeyBounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 pub trait Read {
     /// What is read.
     type Store: Store;
-    /// A handle to a record that this transaction has found. It means something only to the transaction that returned it.
+    /// A handle to a record that this transaction has found. It says which transaction that is, as by a
+    /// [`TransactionNumber`](crate::TransactionNumber): no other one takes it.
     type Found: Copy + fmt::Debug;
+
+    /// Whether this transaction has found it.
+    fn has_found(&self, found: Self::Found) -> bool;
 
     /// Looks up `key`.
     ///
@@ -63,7 +67,7 @@ pub trait Read {
     /// [`Abort`] when the transaction cannot commit any more.
     ///
     /// # Panics
-    /// When this transaction has deleted the record.
+    /// When another transaction has [found](Read::has_found) it, or this one has deleted the record.
     fn read<R>(&mut self, found: Self::Found, decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort>;
 
     /// Looks up `key` and computes a value from its row; `None` when there is no such key.
@@ -135,7 +139,7 @@ pub trait Write: Read + Sized {
     /// [`Abort`] when the transaction cannot commit any more.
     ///
     /// # Panics
-    /// When a word lies outside the row, or this transaction has deleted the record.
+    /// When a word lies outside the row, another transaction has found the record, or this one has deleted it.
     fn patch(&mut self, found: Self::Found, words: &[(u32, u64)]) -> Result<(), Abort>;
 
     /// Replaces the whole row by `len_bytes` bytes in `row`, the last word padded with zero bytes.
@@ -144,8 +148,8 @@ pub trait Write: Read + Sized {
     /// [`Abort`] when the transaction cannot commit any more.
     ///
     /// # Panics
-    /// When the row is longer than [`crate::ROW_LEN_MAX`] or `row` has not exactly the words it needs, or this
-    /// transaction has deleted the record.
+    /// When the row is longer than [`crate::ROW_LEN_MAX`] or `row` has not exactly the words it needs, another
+    /// transaction has found the record, or this one has deleted it.
     fn put(&mut self, found: Self::Found, row: &[u64], len_bytes: usize) -> Result<(), Abort>;
 
     /// Inserts a row under `key`; `false`, and nothing changed, when the key exists.
@@ -169,7 +173,7 @@ pub trait Write: Read + Sized {
     /// [`Abort`] when the transaction cannot commit any more.
     ///
     /// # Panics
-    /// When this transaction has deleted the record before.
+    /// When another transaction has found the record, or this one has deleted it before.
     fn delete(&mut self, found: Self::Found) -> Result<(), Abort>;
 
     /// Ends the transaction: all of its writes become visible at one point of the serial order, or none.

@@ -123,7 +123,6 @@ mod table;
 #[cfg(test)]
 mod test_support;
 mod transaction;
-mod transaction_number;
 mod worker;
 
 /// What Silo's paper compares it with: small engines, which lack guarantees that [`Silo`] gives, and [`Variant`]s of it,

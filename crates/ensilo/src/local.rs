@@ -9,7 +9,6 @@ use crate::records::{RecordCounts, RecordTally};
 use crate::request::backoff::Jitter;
 use crate::row_ids::{RowIdSource, RowIds};
 use crate::session::Control;
-use crate::transaction_number::TransactionNumber;
 
 /// See the module's documentation. Between two statements the scratch holds nothing that matters.
 #[derive(Debug)]
@@ -18,8 +17,6 @@ pub(crate) struct Local<F> {
     pub(crate) database: u64,
     /// What may stop the transaction from outside, if it is a session's.
     pub(crate) control: Option<Arc<Control>>,
-    /// Tells the transaction from all others.
-    pub(crate) number: TransactionNumber,
     pub(crate) row_ids: RowIds,
     pub(crate) records: RecordTally,
     pub(crate) jitter: Jitter,
@@ -43,7 +40,6 @@ impl<F> Local<F> {
         Local {
             database,
             control: None,
-            number: TransactionNumber::fresh(),
             row_ids: RowIds::new(Arc::clone(row_ids)),
             records: records.tally(),
             jitter: Jitter::new(seed),

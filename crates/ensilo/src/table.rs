@@ -139,9 +139,8 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx.statement(|inner| {
             self.core.check(inner)?;
             let bytes = self.encode(key)?;
-            let number = inner.local.number;
             match inner.raw.find(&self.core.store, bytes.as_bytes()) {
-                Ok(found) => Ok(found.map(|found| Found::new(self, key.clone(), found, number))),
+                Ok(found) => Ok(found.map(|found| Found::new(self, key.clone(), found))),
                 Err(abort) => Err(inner.lost(abort)),
             }
         })

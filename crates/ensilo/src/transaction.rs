@@ -128,7 +128,6 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
     pub(crate) fn new(raw: Raw, local: &'t mut Local<Raw::Found>, epoch_shown: u64) -> Self {
         // The one before may not have committed.
         local.records.discard();
-        local.number = local.number.next();
         // SAFETY: kept beside `raw`, which is a transaction of the engine; X2 of the index set.
         let pinned = unsafe { Pinned::new() };
         Inner { raw, local, doomed: None, epoch_shown, deleted_in: 0, pinned, brand: PhantomData }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use ensilo_engine::history::TransactionRecord;
-use ensilo_engine::{Failpoint, Fault, Read, WorkerCounters, Write};
+use ensilo_engine::{Failpoint, Fault, Read, TransactionNumber, WorkerCounters, Write};
 use ensilo_epoch::Participant;
 use ensilo_log::Log;
 use ensilo_slab::Pool;
@@ -96,11 +96,12 @@ pub trait Protocol: std::fmt::Debug + Sized + Send + Sync + 'static {
 
 /// A handle to an existing record that this transaction has found.
 ///
-/// It means something only to the transaction that returned it. Passing it to another one is a mistake of the caller, which the
-/// layers above rule out by a lifetime.
+/// It is good in the transaction that returned it; another one refuses it.
 #[derive(Copy, Clone, Debug)]
 pub struct Found {
     pub(crate) record: RecordPtr,
+    /// Of the transaction that has found it.
+    pub(crate) number: TransactionNumber,
     /// The place of the record in the transaction's read set.
     pub(crate) entry: u32,
 }

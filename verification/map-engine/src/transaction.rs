@@ -6,20 +6,21 @@ use std::sync::MutexGuard;
 
 use ensilo_engine::{
     Abort, AbortReason, Committed, Direction, KeyBounds, NeverPrepared, Read, RowRef, Store, TableId, Tid,
-    WorkerCounters, Write,
+    TransactionNumber, WorkerCounters, Write,
 };
 use ensilo_epoch::{Epoch, ExclusiveGuard};
 use ensilo_sync::atomic::Ordering;
 
 use crate::{MapEngine, MapStore, Row, State};
 
-/// A handle to a record: its number among those that the transaction has found.
+/// A handle to a record: its place among those that the transaction of this number has found.
 #[derive(Debug, Copy, Clone)]
-pub struct Found(usize);
+pub struct Found(TransactionNumber, usize);
 
 /// A read-write transaction.
 #[derive(Debug)]
 pub struct MapTransaction<'s> {
+    number: TransactionNumber,
     engine: &'s MapEngine,
     /// Keeps what is freed by epochs while the transaction is under way.
     guard: ExclusiveGuard<'s>,
@@ -42,7 +43,18 @@ impl<'s> MapTransaction<'s> {
         counters: &'s WorkerCounters,
     ) -> Self {
         let (version, seen, found, own) = (None, Tid::ZERO, Vec::new(), BTreeMap::new());
-        MapTransaction { engine, guard, counters, version, seen, found, own, doomed: None, is_counted: false }
+        MapTransaction {
+            number: TransactionNumber::fresh(),
+            engine,
+            guard,
+            counters,
+            version,
+            seen,
+            found,
+            own,
+            doomed: None,
+            is_counted: false,
+        }
     }
 
     /// The state, as long as it is the one that this transaction works on.
@@ -74,8 +86,9 @@ impl<'s> MapTransaction<'s> {
     }
 
     /// What `decode` makes of the row of a record that was found, which this transaction has not deleted.
-    fn look_again<R>(&mut self, Found(at): Found, decode: impl FnOnce(&Row) -> R) -> Result<R, Abort> {
-        let (store, key) = self.found[at].clone();
+    fn look_again<R>(&mut self, found: Found, decode: impl FnOnce(&Row) -> R) -> Result<R, Abort> {
+        assert!(self.has_found(found), "a handle of another transaction");
+        let (store, key) = self.found[found.1].clone();
         let value = self.look(store, &key, decode)?;
         Ok(value.unwrap_or_else(|| panic!("a deleted record is used")))
     }
@@ -83,13 +96,13 @@ impl<'s> MapTransaction<'s> {
     /// Puts a row, or none, in the place of one that was found.
     fn set(&mut self, found: Found, row: Option<Row>) -> Result<(), Abort> {
         self.look_again(found, |_| ())?;
-        self.own.insert(self.found[found.0].clone(), row);
+        self.own.insert(self.found[found.1].clone(), row);
         Ok(())
     }
 
     fn handle(&mut self, store: TableId, key: &[u8]) -> Found {
         self.found.push((store, key.to_vec()));
-        Found(self.found.len() - 1)
+        Found(self.number, self.found.len() - 1)
     }
 
     fn install(&mut self) -> Result<Committed, Abort> {
@@ -123,6 +136,10 @@ impl Row {
 impl Read for MapTransaction<'_> {
     type Store = MapStore;
     type Found = Found;
+
+    fn has_found(&self, found: Found) -> bool {
+        found.0 == self.number
+    }
 
     fn find(&mut self, store: &MapStore, key: &[u8]) -> Result<Option<Found>, Abort> {
         let is_there = self.look(store.id(), key, |_| ())?.is_some();

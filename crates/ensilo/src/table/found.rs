@@ -12,7 +12,6 @@ use crate::error::WrongType;
 use crate::maintain;
 use crate::row_words::{RowWords, whole};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
-use crate::transaction_number::TransactionNumber;
 use crate::{Error, Result};
 
 /// A row of the table that `'h` borrows, as the transaction `'t` has found it.
@@ -36,17 +35,16 @@ use crate::{Error, Result};
 pub struct Found<'h, 't, T: Row, E: Engine = Silo> {
     table: &'h Table<T, E>,
     key: T::Key,
+    /// It knows which transaction has found it: in a session the lifetime does not say it.
     raw: E::Found,
-    /// Of the transaction that has found it: in a session the lifetime does not say it.
-    number: TransactionNumber,
     /// Invariant: fits one transaction.
     brand: PhantomData<fn(&'t ()) -> &'t ()>,
 }
 
 impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     #[inline(always)]
-    pub(super) fn new(table: &'h Table<T, E>, key: T::Key, raw: E::Found, number: TransactionNumber) -> Self {
-        Found { table, key, raw, number, brand: PhantomData }
+    pub(super) fn new(table: &'h Table<T, E>, key: T::Key, raw: E::Found) -> Self {
+        Found { table, key, raw, brand: PhantomData }
     }
 
     /// The row's primary key.
@@ -138,7 +136,7 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     /// The engine's handle, unless this transaction has deleted the row since.
     #[inline(always)]
     fn current<Raw: ReadOf<E>>(&self, inner: &mut Inner<'_, Raw>) -> Result<E::Found> {
-        if self.number != inner.local.number {
+        if !inner.raw.has_found(self.raw) {
             return Err(Error::NoTransaction);
         }
         self.table.core.check(inner)?;

@@ -13,7 +13,6 @@ use super::{Bounds, Flow, Found, Index, ScanFlow};
 use crate::Result;
 use crate::row_words::{RowWords, primary_key_of, whole};
 use crate::transaction::{Inner, ReadTransaction};
-use crate::transaction_number::TransactionNumber;
 
 /// A scan through a secondary index, to be narrowed and then run in a transaction. As to isolation it is like
 /// [`Scan`](super::Scan).
@@ -71,7 +70,7 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
         tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(C) -> F,
     ) -> Result<()> {
-        self.run_rows(tx, |_, _, columns, _| each(columns).into_flow())
+        self.run_rows(tx, |_, columns, _| each(columns).into_flow())
     }
 
     /// Calls `each` with every row, to be changed after the scan without looking it up, and its columns, until it returns
@@ -86,9 +85,7 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
         mut each: impl FnMut(Found<'h, 't, T, E>, C) -> F,
     ) -> Result<()> {
         let table = &self.index.table;
-        self.run_rows(tx, |number, key, columns, raw| {
-            each(Found::new(table, key, raw, number), columns).into_flow()
-        })
+        self.run_rows(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
     }
 
     /// Calls `each` with the primary key of every row, until it returns [`ControlFlow::Break`]. The rows are not looked up.
@@ -180,7 +177,7 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
     fn run_rows<'t>(
         self,
         tx: &mut impl ReadTransaction<'t, E>,
-        mut each: impl FnMut(TransactionNumber, T::Key, C, E::Found) -> ControlFlow<()>,
+        mut each: impl FnMut(T::Key, C, E::Found) -> ControlFlow<()>,
     ) -> Result<()> {
         let IndexScan { index, bounds, direction, limit, .. } = self;
         let scan = ByIndex { table: &index.table.core, index: &index.core, bounds, direction, limit };
@@ -190,8 +187,7 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
             Ok((key, columns))
         };
         tx.statement(|inner| {
-            let number = inner.local.number;
-            scan.run(inner, |_, _| true, decode, |raw, (key, columns)| each(number, key, columns, raw))
+            scan.run(inner, |_, _| true, decode, |raw, (key, columns)| each(key, columns, raw))
         })
     }
 }

@@ -71,8 +71,7 @@ impl<T: Row, E: Engine> Table<T, E> {
     ) -> Result<()> {
         tx.statement(|inner| {
             self.core.check(inner)?;
-            let number = inner.local.number;
-            let found = |at: usize, raw| Found::new(self, keys[at].clone(), raw, number);
+            let found = |at: usize, raw| Found::new(self, keys[at].clone(), raw);
             self.find_raw(inner, keys, |at, raw| each(at, raw.map(|raw| found(at, raw))))
         })
     }

@@ -12,7 +12,6 @@ use super::{Bounds, Flow, Found, ScanFlow, Table};
 use crate::Result;
 use crate::row_words::{RowWords, whole};
 use crate::transaction::ReadTransaction;
-use crate::transaction_number::TransactionNumber;
 
 /// A scan of a table, to be narrowed and then run in a transaction.
 ///
@@ -103,7 +102,7 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
         tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(T::Key, C) -> F,
     ) -> Result<()> {
-        self.run::<false>(tx, |_, key, columns, _| each(key, columns).into_flow())
+        self.run::<false>(tx, |key, columns, _| each(key, columns).into_flow())
     }
 
     /// Calls `each` with every row, to be changed after the scan without looking it up, and its columns, until it returns
@@ -118,9 +117,7 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
         mut each: impl FnMut(Found<'h, 't, T, E>, C) -> F,
     ) -> Result<()> {
         let table = self.table;
-        self.run::<true>(tx, |number, key, columns, raw| {
-            each(Found::new(table, key, raw, number), columns).into_flow()
-        })
+        self.run::<true>(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
     }
 
     /// The first row: its primary key and columns.
@@ -130,7 +127,7 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
     #[inline]
     pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
         let mut first = None;
-        self.limit(1).run::<false>(tx, |_, key, columns, _| {
+        self.limit(1).run::<false>(tx, |key, columns, _| {
             first = Some((key, columns));
             ControlFlow::Break(())
         })?;
@@ -148,8 +145,8 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
     ) -> Result<Option<(Found<'h, 't, T, E>, C)>> {
         let table = self.table;
         let mut first = None;
-        self.limit(1).run::<true>(tx, |number, key, columns, raw| {
-            first = Some((Found::new(table, key, raw, number), columns));
+        self.limit(1).run::<true>(tx, |key, columns, raw| {
+            first = Some((Found::new(table, key, raw), columns));
             ControlFlow::Break(())
         })?;
         Ok(first)
@@ -201,14 +198,13 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
     fn run<'t, const MAY_WRITE: bool>(
         self,
         tx: &mut impl ReadTransaction<'t, E>,
-        mut each: impl FnMut(TransactionNumber, T::Key, C, E::Found) -> ControlFlow<()>,
+        mut each: impl FnMut(T::Key, C, E::Found) -> ControlFlow<()>,
     ) -> Result<()> {
         let core = &self.table.core;
         tx.statement(|inner| {
             core.check(inner)?;
             let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
             let mut flow = Flow::new(self.limit, inner.local);
-            let number = inner.local.number;
             let decode = |key: &[u8], row: RowRef<'_>| -> std::result::Result<_, Malformed> {
                 let key = T::Key::decode(key)?;
                 let columns = C::decode(&key, &RowWords(row))?;
@@ -216,7 +212,7 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
             };
             let each = |raw, decoded| {
                 let (key, columns) = whole(decoded);
-                flow.after(each(number, key, columns, raw))
+                flow.after(each(key, columns, raw))
             };
             let outcome = if MAY_WRITE {
                 inner.raw.scan(&core.store, bounds, self.direction, decode, each)

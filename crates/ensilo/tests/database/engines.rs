@@ -1,9 +1,12 @@
 //! What every engine passes: tables, indexes and requests mean the same whatever runs the transactions.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ensilo::baseline::{GlobalTid, KeyValue, NoSnapshots, Partitioned, Simple};
 use ensilo::{ColumnType, Engine, Error, IndexState, Order, Schema, Silo, Value};
+use ensilo_engine::{EngineOptions, Read, Session, TableId, Write};
 use ensilo_map_engine::MapEngine;
 
 use super::*;
@@ -184,4 +187,44 @@ fn sessions_are_the_same_on_every_engine_that_validates() {
     sessions_work::<Silo<NoSnapshots>>();
     sessions_work::<Silo<Simple>>();
     sessions_work::<MapEngine>();
+}
+
+/// What each use of a handle does by a transaction that has not found it.
+fn handles_are_refused<E: Engine>() {
+    let engine = E::start(EngineOptions::default());
+    let store = engine.new_store(TableId(1)).unwrap();
+    let (mut session, mut other) = (engine.session(), engine.session());
+    let mut tx = session.begin();
+    assert!(tx.insert(&store, b"key", &[1], 8).unwrap());
+    let inserted = tx.find(&store, b"key").unwrap().unwrap();
+    tx.commit().unwrap();
+    let mut finder = other.begin();
+    let found = finder.find(&store, b"key").unwrap().unwrap();
+    assert!(finder.has_found(found) && !finder.has_found(inserted));
+    drop(finder);
+    let refuses = |use_it: &dyn Fn()| assert!(catch_unwind(AssertUnwindSafe(use_it)).is_err());
+    for foreign in [inserted, found] {
+        let tx = RefCell::new(session.begin());
+        // It has read the same record at the same place.
+        assert!(tx.borrow_mut().find(&store, b"key").unwrap().is_some() && !tx.borrow().has_found(foreign));
+        refuses(&|| _ = tx.borrow_mut().read(foreign, |_| ()));
+        refuses(&|| _ = tx.borrow_mut().put(foreign, &[2], 8));
+        refuses(&|| _ = tx.borrow_mut().patch(foreign, &[(0, 2)]));
+        refuses(&|| _ = tx.borrow_mut().delete(foreign));
+        assert_eq!(tx.borrow_mut().get(&store, b"key", |row| row.word(0)).unwrap(), Some(1));
+        tx.into_inner().commit().unwrap();
+        if E::SNAPSHOTS {
+            let snapshot = RefCell::new(session.begin_snapshot());
+            refuses(&|| _ = snapshot.borrow_mut().read(foreign, |_| ()));
+        }
+    }
+}
+
+#[test]
+fn a_handle_is_good_in_the_transaction_that_has_found_it_alone() {
+    handles_are_refused::<Silo>();
+    handles_are_refused::<Silo<Simple>>();
+    handles_are_refused::<Partitioned>();
+    handles_are_refused::<KeyValue>();
+    handles_are_refused::<MapEngine>();
 }

@@ -1,14 +1,24 @@
 //! The keys under which a transaction has found records: its handles lead to them.
 
+use ensilo_engine::TransactionNumber;
+
 use crate::protocol::Found;
 use crate::record::RecordPtr;
 
 /// The keys of records that were found. Their memory stays from one transaction to the next.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct FoundKeys {
+    /// Of the transaction under way, or the last one.
+    number: TransactionNumber,
     /// Where each key ends in `bytes`.
     ends: Vec<usize>,
     bytes: Vec<u8>,
+}
+
+impl Default for FoundKeys {
+    fn default() -> Self {
+        FoundKeys { number: TransactionNumber::fresh(), ends: Vec::new(), bytes: Vec::new() }
+    }
 }
 
 impl FoundKeys {
@@ -21,7 +31,7 @@ impl FoundKeys {
         let Ok(entry) = u32::try_from(self.ends.len()) else { panic!("2^32 handles in one transaction") };
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
-        Found { record, entry }
+        Found { record, number: self.number, entry }
     }
 
     /// The key of a handle.
@@ -37,5 +47,22 @@ impl FoundKeys {
     pub(super) fn clear(&mut self) {
         self.ends.clear();
         self.bytes.clear();
+        self.number = self.number.next();
+    }
+
+    pub(super) fn number(&self) -> TransactionNumber {
+        self.number
+    }
+
+    /// # Panics
+    /// When another transaction has found it.
+    #[inline]
+    pub(super) fn refuse_others(&self, found: Found) {
+        assert!(self.has(found), "a handle of another transaction");
+    }
+
+    #[inline]
+    pub(super) fn has(&self, found: Found) -> bool {
+        found.number == self.number
     }
 }

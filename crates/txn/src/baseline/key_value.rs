@@ -143,6 +143,10 @@ impl Read for KeyValueTransaction<'_> {
     type Store = Store;
     type Found = Found;
 
+    fn has_found(&self, found: Found) -> bool {
+        self.context.found.has(found)
+    }
+
     #[inline]
     fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
         store.check()?;
@@ -172,6 +176,7 @@ impl Read for KeyValueTransaction<'_> {
 
     #[inline]
     fn read<R>(&mut self, found: Found, decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
+        self.context.found.refuse_others(found);
         let record = if stable(found.record).is_latest() { found.record } else { self.successor_of(found) };
         Ok(read_row(record, decode))
     }
@@ -295,6 +300,7 @@ impl Write for KeyValueTransaction<'_> {
 
     #[inline]
     fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
+        self.context.found.refuse_others(found);
         let Some((record, word)) = self.lock(found) else { return Ok(()) };
         let len_words = record.row().len_words();
         if words.iter().any(|&(index, _)| index as usize >= len_words) {
@@ -309,6 +315,7 @@ impl Write for KeyValueTransaction<'_> {
     }
 
     fn put(&mut self, found: Found, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
+        self.context.found.refuse_others(found);
         let Some((record, word)) = self.lock(found) else { return Ok(()) };
         if !record.fits(len_bytes) {
             return self.replace((record, word), found, row, len_bytes);
@@ -335,6 +342,7 @@ impl Write for KeyValueTransaction<'_> {
     }
 
     fn delete(&mut self, found: Found) -> Result<(), Abort> {
+        self.context.found.refuse_others(found);
         let Some((record, word)) = self.lock(found) else { return Ok(()) };
         let key = self.context.found.of(found.entry);
         let is_removed = self

@@ -166,6 +166,10 @@ impl Read for PartitionTransaction<'_> {
     type Store = Store;
     type Found = Found;
 
+    fn has_found(&self, found: Found) -> bool {
+        self.context.found.has(found)
+    }
+
     #[inline]
     fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
         store.check()?;
@@ -196,6 +200,7 @@ impl Read for PartitionTransaction<'_> {
 
     #[inline]
     fn read<R>(&mut self, found: Found, mut decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
+        self.context.found.refuse_others(found);
         let record = moved_to(found.record);
         assert!(!record.tid().is_absent(), "a record is read that the same transaction has deleted");
         Ok(decode(record.row()))
@@ -313,7 +318,9 @@ impl PartitionTransaction<'_> {
         assert!(is_replaced, "the partition belongs to this transaction");
         record.set_previous(Some(to));
         record.set_own_tid(PRESENT.superseded());
-        self.context.undo.push(Undo::Moved { from: Found { record, entry }, to });
+        self.context
+            .undo
+            .push(Undo::Moved { from: Found { record, number: self.context.found.number(), entry }, to });
         Ok(())
     }
 
@@ -407,6 +414,7 @@ impl Write for PartitionTransaction<'_> {
 
     #[inline]
     fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
+        self.context.found.refuse_others(found);
         let record = self.record_to_write(found);
         let row = record.row();
         for &(index, word) in words {
@@ -419,6 +427,7 @@ impl Write for PartitionTransaction<'_> {
     }
 
     fn put(&mut self, found: Found, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
+        self.context.found.refuse_others(found);
         let record = self.record_to_write(found);
         self.write_row(record, found.entry, row, len_bytes)
     }
@@ -443,6 +452,7 @@ impl Write for PartitionTransaction<'_> {
     }
 
     fn delete(&mut self, found: Found) -> Result<(), Abort> {
+        self.context.found.refuse_others(found);
         let record = moved_to(found.record);
         assert!(!record.tid().is_absent(), "a deleted record is deleted again");
         record.set_own_tid(DELETED);

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use ensilo_engine::{Abort, AbortReason, RowRef, Tid, WorkerCounters};
+use ensilo_engine::{Abort, AbortReason, RowRef, Tid, TransactionNumber, WorkerCounters};
 use ensilo_epoch::{Epoch, RetireList};
 use ensilo_index::{Lookup, NodeStamp};
 use ensilo_log::LogWriter;
@@ -17,6 +17,7 @@ use super::lost_write::LostWrites;
 use super::node_set::NodeSet;
 use super::variant::Variant;
 use crate::pointer_map::PointerMap;
+use crate::protocol::Found;
 use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::TidWord;
@@ -128,6 +129,8 @@ impl StorePtr {
 pub(crate) struct Context {
     /// Whether a transaction is under way that has neither committed nor been undone.
     pub(super) is_open: bool,
+    /// Of the transaction that is under way, or the last one.
+    pub(super) number: TransactionNumber,
     /// Why the running transaction cannot commit any more, if it cannot.
     pub(super) doomed: Option<Abort>,
     /// With their keys where a handle may be written through; an abort names its key then.
@@ -200,6 +203,7 @@ impl Context {
     pub(crate) fn new(pool: Arc<Pool>) -> Self {
         Context {
             is_open: false,
+            number: TransactionNumber::fresh(),
             doomed: None,
             reads: Buffer::new(),
             writes: Buffer::new(),
@@ -220,6 +224,24 @@ impl Context {
             full_rows_before: Epoch::new(0),
             logged_count: 0,
         }
+    }
+
+    /// A handle to a record that the transaction has found, with its place in the read set.
+    #[inline(always)]
+    pub(super) fn handle(&self, record: RecordPtr, entry: u32) -> Found {
+        Found { record, number: self.number, entry }
+    }
+
+    #[inline(always)]
+    pub(super) fn has_found(&self, found: Found) -> bool {
+        found.number == self.number
+    }
+
+    /// # Panics
+    /// When another transaction has found the record.
+    #[inline(always)]
+    pub(super) fn refuse_others(&self, found: Found) {
+        assert!(self.has_found(found), "a handle of another transaction");
     }
 
     /// Empties the sets. Their memory stays, unless it is out of the ordinary.

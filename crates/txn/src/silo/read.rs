@@ -39,7 +39,7 @@ pub(super) fn look_at<V: Variant, const MAY_WRITE: bool, R>(
     mut decode: impl FnMut(RowRef<'_>) -> R,
 ) -> Result<Sight<R>, Abort> {
     if let Some(at) = context.own_write(record) {
-        let found = Found { record, entry: context.writes[at].entry };
+        let found = context.handle(record, context.writes[at].entry);
         return Ok(match context.read_own(at, decode)? {
             Some(value) => Sight::Present(found, value),
             None => Sight::Absent,
@@ -65,7 +65,7 @@ pub(super) fn look_at<V: Variant, const MAY_WRITE: bool, R>(
         let value = decode(record.row());
         if record.still(word) {
             let entry = context.push_read(record, word, span)?;
-            return Ok(Sight::Present(Found { record, entry }, value));
+            return Ok(Sight::Present(context.handle(record, entry), value));
         }
     }
 }
@@ -73,6 +73,11 @@ pub(super) fn look_at<V: Variant, const MAY_WRITE: bool, R>(
 impl<V: Variant> Read for Transaction<'_, V> {
     type Store = Store;
     type Found = Found;
+
+    #[inline]
+    fn has_found(&self, found: Found) -> bool {
+        self.context.has_found(found)
+    }
 
     #[inline]
     fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
@@ -106,6 +111,7 @@ impl<V: Variant> Read for Transaction<'_, V> {
 
     #[inline]
     fn read<R>(&mut self, found: Found, mut decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
+        self.context.refuse_others(found);
         let record = found.record;
         if let Some(at) = self.context.own_write(record) {
             let Some(value) = self.context.read_own(at, decode).map_err(|abort| self.doom(abort))? else {

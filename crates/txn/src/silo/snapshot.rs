@@ -41,6 +41,7 @@ impl<'w, V: Variant> Snapshot<'w, V> {
     pub(super) fn begin(shared: &'w Shared, participant: &'w Participant, context: &'w mut Context) -> Self {
         assert!(V::SNAPSHOTS, "this variant keeps no versions for snapshots");
         let (guard, epoch) = participant.pin_snapshot();
+        context.number = context.number.next();
         Snapshot { shared, participant, guard, context, epoch, largest_seen: Tid::ZERO, variant: PhantomData }
     }
 
@@ -76,7 +77,7 @@ impl<'w, V: Variant> Snapshot<'w, V> {
                 if V::RECORDS_HISTORY {
                     self.context.record_read(record, key, word);
                 }
-                value.map(|value| (found(record), value))
+                value.map(|value| (self.context.handle(record, 0), value))
             }
             Lookup::Missing(_) => {
                 if V::RECORDS_HISTORY {
@@ -125,14 +126,14 @@ fn version_at<R>(
     }
 }
 
-#[inline]
-fn found(record: RecordPtr) -> Found {
-    Found { record, entry: 0 }
-}
-
 impl<V: Variant> Read for Snapshot<'_, V> {
     type Store = Store;
     type Found = Found;
+
+    #[inline]
+    fn has_found(&self, found: Found) -> bool {
+        self.context.has_found(found)
+    }
 
     #[inline]
     fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
@@ -163,6 +164,7 @@ impl<V: Variant> Read for Snapshot<'_, V> {
 
     #[inline]
     fn read<R>(&mut self, found: Found, decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
+        self.context.refuse_others(found);
         let (_, value) = version_at(found.record, self.epoch, decode);
         let Some(value) = value else { unreachable!("what a snapshot has found stays what it is") };
         Ok(value)

@@ -35,6 +35,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
     ) -> Self {
         debug_assert!(context.reads.is_empty() && context.writes.is_empty() && context.doomed.is_none());
         let guard = participant.pin_exclusively();
+        context.number = context.number.next();
         context.is_open = true;
         Transaction { shared, guard, context, variant: PhantomData }
     }

@@ -34,6 +34,7 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
 
     #[inline]
     fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
+        self.context.refuse_others(found);
         match self.context.own_write(found.record) {
             None => {
                 self.check_patch(found, words)?;
@@ -45,6 +46,7 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
     }
 
     fn put(&mut self, found: Found, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
+        self.context.refuse_others(found);
         check_row(row, len_bytes);
         let span = self.push_row(row, len_bytes)?;
         match self.context.own_write(found.record) {
@@ -83,6 +85,7 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
     }
 
     fn delete(&mut self, found: Found) -> Result<(), Abort> {
+        self.context.refuse_others(found);
         match self.context.own_write(found.record) {
             None => self.push_found(found, Change::Delete),
             Some(at) => {
@@ -117,7 +120,6 @@ impl<V: Variant> Transaction<'_, V> {
     #[inline]
     fn push_found(&mut self, found: Found, change: Change) -> Result<(), Abort> {
         let seen = self.context.reads[found.entry as usize];
-        debug_assert!(seen.record == found.record, "a handle of another transaction");
         assert!(seen.key.is_kept(), "a handle of a scan that only reads is written through");
         let write = WriteEntry {
             record: found.record,
@@ -222,7 +224,7 @@ impl<V: Variant> Transaction<'_, V> {
             Sight::Superseded => Ok(None),
             Sight::Absent => {
                 let span = self.push_row(row, len_bytes)?;
-                self.push_found(Found { record: existing, entry }, Change::Put(span))?;
+                self.push_found(self.context.handle(existing, entry), Change::Put(span))?;
                 self.context.note_revived().map_err(|abort| self.doom(abort))?;
                 Ok(Some(true))
             }

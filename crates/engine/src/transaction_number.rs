@@ -1,4 +1,4 @@
-//! Numbers of transactions: what a row that a transaction has found says of that transaction.
+//! Numbers of transactions: what a handle says of the transaction that has found it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,18 +9,20 @@ static NEXT_BLOCK: AtomicU64 = AtomicU64::new(0);
 
 /// Tells a transaction from all others of the process: 2^40 blocks of 2^24 transactions each are handed out to workers, and none twice.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TransactionNumber(u64);
+pub struct TransactionNumber(u64);
 
 impl TransactionNumber {
     /// The first of a new block.
-    pub(crate) fn fresh() -> Self {
+    #[must_use]
+    pub fn fresh() -> Self {
         // Relaxed: the blocks need only differ.
         TransactionNumber(NEXT_BLOCK.fetch_add(1, Ordering::Relaxed) << COUNT_BITS)
     }
 
     /// The worker's next one.
+    #[must_use]
     #[inline(always)]
-    pub(crate) fn next(self) -> Self {
+    pub fn next(self) -> Self {
         let next = self.0 + 1;
         if next & ((1 << COUNT_BITS) - 1) == 0 { TransactionNumber::fresh() } else { TransactionNumber(next) }
     }
