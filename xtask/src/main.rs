@@ -140,6 +140,7 @@ fn safety(stress_seconds: u64) -> Vec<Step> {
         ("ensilo-epoch", ""),
         ("ensilo-index", ""),
         ("ensilo-txn", ""),
+        ("ensilo-baselines", ""),
         ("ensilo-log", "--skip recovery::tests::damage --skip a_power_failure"),
         ("ensilo", ""),
     ];

@@ -125,13 +125,8 @@ mod test_support;
 mod transaction;
 mod worker;
 
-/// What Silo's paper compares it with: small engines, which lack guarantees that [`Silo`] gives, and [`Variant`]s of it,
-/// `Database<Silo<GlobalTid>>` and so on.
+/// What Silo's paper compares [`Silo`] with of its own kind: [`Variant`]s of it, `Database<Silo<GlobalTid>>` and so on.
 pub mod baseline {
-    /// The index and its records alone: gets and puts of single keys.
-    pub type KeyValue = ensilo_txn::Engine<ensilo_txn::baseline::KeyValue>;
-    /// Partitions with a lock each: fast as long as a transaction stays in one.
-    pub type Partitioned = ensilo_txn::Engine<ensilo_txn::baseline::Partitioned>;
     pub use ensilo_txn::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
 }
 

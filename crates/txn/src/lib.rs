@@ -15,7 +15,6 @@
 //! - *placeholder*: the absent record that an insert puts into the tree before it commits;
 //! - *unhooking*: taking a deleted record out of the tree, once no snapshot needs it.
 
-pub mod baseline;
 mod checkpoint;
 mod engine;
 mod global_tid;

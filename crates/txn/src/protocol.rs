@@ -29,13 +29,6 @@ pub trait Protocol: std::fmt::Debug + Sized + Send + Sync + 'static {
     /// Whether there are snapshot transactions.
     const SNAPSHOTS: bool = true;
 
-    /// Whether a transaction is all or nothing, at one point of a serial order. A protocol without is for comparisons: each of its writes
-    /// takes place when it is made, by itself.
-    const IS_TRANSACTIONAL: bool = true;
-
-    /// Whether what commits can be logged, so that a database in a directory can use the protocol.
-    const LOGS: bool = true;
-
     /// Whether records lie in slabs, which go with the engine. If not, the engine frees them one by one when it goes.
     const SLABS: bool = true;
 

@@ -397,13 +397,6 @@ impl RecordPtr {
         self.header().tid.store(word.raw(), Ordering::Relaxed);
     }
 
-    /// Sets the TID word of a record that the caller has to itself, by whatever means.
-    #[inline]
-    pub(crate) fn set_own_tid(self, word: TidWord) {
-        // Release: whoever comes upon the record through the tree without that means finds what was written before.
-        self.header().tid.store(word.raw(), Ordering::Release);
-    }
-
     /// The version before this one. Acquire: [previous] its row is as complete as the link.
     #[inline]
     pub(crate) fn previous(self) -> Option<RecordPtr> {

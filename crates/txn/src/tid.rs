@@ -97,12 +97,6 @@ impl TidWord {
         TidWord(if self.is_prepared() { (self.0 | LATEST) & !LOCKED } else { self.0 & !LOCKED })
     }
 
-    /// The word of the version after this one, for those who count versions and do not name transactions.
-    #[inline]
-    pub(crate) const fn next_version(self) -> Self {
-        TidWord(self.0.wrapping_add(Tid::STEP))
-    }
-
     /// The same version, no longer the newest of its key, with the lock free.
     #[inline]
     pub const fn superseded(self) -> Self {

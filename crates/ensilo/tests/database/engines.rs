@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ensilo::baseline::{GlobalTid, KeyValue, NoSnapshots, Partitioned, Simple};
+use ensilo::baseline::{GlobalTid, NoSnapshots, Simple};
 use ensilo::{ColumnType, Engine, Error, IndexState, Order, Schema, Silo, Value};
+use ensilo_baselines::{KeyValue, PartitionedStore};
 use ensilo_engine::{EngineOptions, Read, Session, TableId, Write};
 use ensilo_map_engine::MapEngine;
 
@@ -67,7 +68,7 @@ fn tables_are_the_same_on_every_engine() {
     tables_work::<Silo<GlobalTid>>();
     tables_work::<Silo<NoSnapshots>>();
     tables_work::<Silo<Simple>>();
-    tables_work::<Partitioned>();
+    tables_work::<PartitionedStore>();
     tables_work::<KeyValue>();
     tables_work::<MapEngine>();
 }
@@ -148,7 +149,7 @@ fn the_catalog_is_the_same_on_every_engine() {
 #[test]
 fn dynamic_tables_are_the_same_on_every_engine() {
     dynamic_tables_work::<Silo>();
-    dynamic_tables_work::<Partitioned>();
+    dynamic_tables_work::<PartitionedStore>();
     dynamic_tables_work::<MapEngine>();
 }
 
@@ -224,7 +225,7 @@ fn handles_are_refused<E: Engine>() {
 fn a_handle_is_good_in_the_transaction_that_has_found_it_alone() {
     handles_are_refused::<Silo>();
     handles_are_refused::<Silo<Simple>>();
-    handles_are_refused::<Partitioned>();
+    handles_are_refused::<PartitionedStore>();
     handles_are_refused::<KeyValue>();
     handles_are_refused::<MapEngine>();
 }

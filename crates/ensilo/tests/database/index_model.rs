@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use ensilo::baseline::Partitioned;
 use ensilo::{Engine, Error, Result, Silo, Table, Text, Transaction};
+use ensilo_baselines::PartitionedStore;
 use ensilo_map_engine::MapEngine;
 use proptest::prelude::*;
 
@@ -179,6 +179,6 @@ proptest! {
     fn tables_and_indexes_agree_with_the_model_on_every_engine(batches in batches()) {
         agrees_with_the_model::<Silo>(&batches)?;
         agrees_with_the_model::<MapEngine>(&batches)?;
-        agrees_with_the_model::<Partitioned>(&batches)?;
+        agrees_with_the_model::<PartitionedStore>(&batches)?;
     }
 }

@@ -1,7 +1,8 @@
 //! What the log of a measurement holds, and that nobody takes it for more.
 
-use ensilo::baseline::{KeyValue, Partitioned, RowLog, TidLog};
+use ensilo::baseline::{RowLog, TidLog};
 use ensilo::{Engine, Error, Silo, Variant};
+use ensilo_baselines::{KeyValue, PartitionedStore};
 
 use super::*;
 
@@ -49,9 +50,9 @@ fn a_log_of_tids_is_short_and_cannot_be_opened() {
 }
 
 #[test]
-fn protocols_without_a_log_have_no_directory() {
+fn engines_without_a_log_have_no_directory() {
     let disk = Arc::new(SimulatedDisk::new());
     assert!(matches!(open_as::<KeyValue>(&disk), Err(Error::NotDurable)));
-    assert!(matches!(open_as::<Partitioned>(&disk), Err(Error::NotDurable)));
+    assert!(matches!(open_as::<PartitionedStore>(&disk), Err(Error::NotDurable)));
     assert!(open_with(options(), &disk).is_ok(), "nothing was made there");
 }

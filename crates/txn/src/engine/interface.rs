@@ -22,8 +22,6 @@ use crate::worker::Worker;
 impl<P: Protocol> ensilo_engine::Engine for Engine<P> {
     const FAULT: Option<Fault> = P::FAULT;
     const SNAPSHOTS: bool = P::SNAPSHOTS;
-    const IS_TRANSACTIONAL: bool = P::IS_TRANSACTIONAL;
-    const LOGS: bool = P::LOGS;
     const TWO_PHASE_COMMIT: bool = P::TWO_PHASE_COMMIT;
     const KEY_LEN_MAX: usize = ensilo_index::KEY_LEN_MAX;
 

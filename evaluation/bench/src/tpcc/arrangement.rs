@@ -7,8 +7,8 @@
 use std::fmt;
 use std::thread;
 
-use ensilo::baseline::Partitioned;
 use ensilo::{Database, Engine, Result, Silo};
+use ensilo_baselines::PartitionedStore;
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::{AtomicBool, AtomicU32};
 
@@ -136,7 +136,7 @@ impl<E: Engine> Arrangement for Split<E> {
 /// Partitioned-Store: a set of tables for each partition, and a lock, which transactions take in order before they begin.
 #[derive(Debug)]
 pub struct LockedPartitions {
-    tables: Split<Partitioned>,
+    tables: Split<PartitionedStore>,
     locks: Vec<PartitionLock>,
 }
 
@@ -158,22 +158,22 @@ pub struct HeldLocks<'a> {
 }
 
 impl Arrangement for LockedPartitions {
-    type Engine = Partitioned;
+    type Engine = PartitionedStore;
     type Locks<'a> = HeldLocks<'a>;
 
     const IS_SPLIT: bool = true;
 
-    fn create(database: &Database<Partitioned>, options: &TpccOptions) -> Result<Self> {
+    fn create(database: &Database<PartitionedStore>, options: &TpccOptions) -> Result<Self> {
         let locks = (0..options.partitions()).map(|_| PartitionLock::default()).collect();
         Ok(Self { tables: Split::create(database, options)?, locks })
     }
 
     #[inline]
-    fn of(&self, warehouse: u16) -> &Tables<Partitioned> {
+    fn of(&self, warehouse: u16) -> &Tables<PartitionedStore> {
         self.tables.of(warehouse)
     }
 
-    fn sets(&self) -> &[Tables<Partitioned>] {
+    fn sets(&self) -> &[Tables<PartitionedStore>] {
         self.tables.sets()
     }
 

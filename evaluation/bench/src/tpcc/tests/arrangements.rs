@@ -1,7 +1,8 @@
 //! The systems that Silo is compared with run the same transactions, and leave the database as consistent.
 
-use ensilo::baseline::{Allocator, GlobalTid, NoGc, NoSnapshots, Partitioned, Simple};
+use ensilo::baseline::{Allocator, GlobalTid, NoGc, NoSnapshots, Simple};
 use ensilo::{Engine, Silo};
+use ensilo_baselines::PartitionedStore;
 use ensilo_map_engine::MapEngine;
 
 use super::super::arrangement::{Arrangement, FastIds, LockedPartitions, Split, Whole};
@@ -71,23 +72,23 @@ fn partitions_under_their_locks_leave_the_database_consistent() {
 
 /// The arrangement of partitions without its locks: a mistake that the conditions have to show.
 #[derive(Debug)]
-struct Unlocked(Split<Partitioned>);
+struct Unlocked(Split<PartitionedStore>);
 
 impl Arrangement for Unlocked {
-    type Engine = Partitioned;
+    type Engine = PartitionedStore;
     type Locks<'a> = ();
 
     const IS_SPLIT: bool = true;
 
-    fn create(database: &ensilo::Database<Partitioned>, options: &TpccOptions) -> ensilo::Result<Self> {
+    fn create(database: &ensilo::Database<PartitionedStore>, options: &TpccOptions) -> ensilo::Result<Self> {
         Split::create(database, options).map(Self)
     }
 
-    fn of(&self, warehouse: u16) -> &super::super::tables::Tables<Partitioned> {
+    fn of(&self, warehouse: u16) -> &super::super::tables::Tables<PartitionedStore> {
         self.0.of(warehouse)
     }
 
-    fn sets(&self) -> &[super::super::tables::Tables<Partitioned>] {
+    fn sets(&self) -> &[super::super::tables::Tables<PartitionedStore>] {
         self.0.sets()
     }
 

@@ -1,19 +1,18 @@
-//! The small engines that Silo is compared with do what they promise: alone they are maps, and each keeps what it says under threads.
+//! The engines that are compared do what they promise: alone they are maps, and each keeps what it says under threads.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use common::{insert, manual_engine, read};
-use ensilo_txn::baseline::{KeyValue, Partitioned};
-use ensilo_txn::{
-    AccountId, Allocator, Direction, Engine, EngineOptions, NoGc, Protocol, Read, Silo, Simple, Store,
-    TableId, Worker, Write,
-};
+use ensilo_baselines::{KeyValue, PartitionedStore};
+use ensilo_engine::{Direction, Engine, EngineOptions, Read, RowRef, Session, TableId, Write};
+use ensilo_epoch::{Advance, EpochOptions};
+use ensilo_slab::AccountId;
+use ensilo_txn::{Allocator, NoGc, Silo, Simple, Standard};
+
+type SiloOf<V> = ensilo_txn::Engine<Silo<V>>;
 
 const KEYS: u64 = 40;
 const ROW_WORDS_MAX: u64 = 40;
@@ -49,8 +48,23 @@ impl Random {
     }
 }
 
+/// An engine whose epochs advance by hand.
+fn manual_engine<E: Engine>() -> Arc<E> {
+    let mut options = EngineOptions::default();
+    options.epochs = EpochOptions { epochs_per_snapshot: 5, advance: Advance::Manual, ..options.epochs };
+    E::start(options)
+}
+
+fn insert<T: Write>(tx: &mut T, store: &T::Store, key: &str, row: &[u64]) -> bool {
+    tx.insert(store, key.as_bytes(), row, row.len() * 8).unwrap()
+}
+
+fn read<T: Read>(tx: &mut T, store: &T::Store, key: &str) -> Option<Vec<u64>> {
+    tx.get(store, key.as_bytes(), |row| row.all_words().collect()).unwrap()
+}
+
 /// One statement on the store and on the model, with the same answer.
-fn step(tx: &mut impl Write<Store = Store>, store: &Store, model: &mut Model, random: &mut Random) {
+fn step<T: Write>(tx: &mut T, store: &T::Store, model: &mut Model, random: &mut Random) {
     let key = random.key();
     match random.below(7) {
         0 => assert_eq!(read(tx, store, &key), model.get(&key).cloned()),
@@ -89,12 +103,11 @@ fn step(tx: &mut impl Write<Store = Store>, store: &Store, model: &mut Model, ra
     }
 }
 
-fn scan(tx: &mut impl Read<Store = Store>, store: &Store, model: &Model, random: &mut Random) {
+fn scan<T: Read>(tx: &mut T, store: &T::Store, model: &Model, random: &mut Random) {
     let (low, direction) = (random.key(), [Direction::Forward, Direction::Reverse][random.below(2) as usize]);
     let mut seen = Vec::new();
     let bounds = (Bound::Excluded(low.as_bytes()), Bound::Unbounded);
-    let decode =
-        |key: &[u8], row: ensilo_txn::RowRef<'_>| (String::from_utf8(key.to_vec()).unwrap(), row.word(0));
+    let decode = |key: &[u8], row: RowRef<'_>| (String::from_utf8(key.to_vec()).unwrap(), row.word(0));
     tx.scan(store, bounds, direction, decode, |_, entry| {
         seen.push(entry);
         ControlFlow::Continue(())
@@ -108,22 +121,22 @@ fn scan(tx: &mut impl Read<Store = Store>, store: &Store, model: &Model, random:
     assert_eq!(seen, expected);
 }
 
-/// Runs random transactions by one worker, beside a map. A third of them is rolled back where that is possible.
-fn is_a_map<P: Protocol>(bytes_left_max: u64) {
+/// Runs random transactions by one session, beside a map. A third of them is rolled back where that is possible.
+fn is_a_map<E: Engine>(bytes_left_max: u64) {
     for seed in 1..60 {
-        let engine = manual_engine::<P>();
+        let engine = manual_engine::<E>();
         let store = engine.new_store(TableId(1)).unwrap();
-        let mut worker = engine.worker();
+        let mut session = engine.session();
         let (mut model, mut random) = (Model::new(), Random(u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15)));
         for _ in 0..200 {
             let mut changed = model.clone();
-            let mut tx = worker.begin();
+            let mut tx = session.begin();
             for _ in 0..random.below(12) {
                 step(&mut tx, &store, &mut changed, &mut random);
             }
             match random.below(6) {
-                0 if P::IS_TRANSACTIONAL => drop(tx),
-                1 if P::IS_TRANSACTIONAL => tx.abort(),
+                0 if E::IS_TRANSACTIONAL => drop(tx),
+                1 if E::IS_TRANSACTIONAL => tx.abort(),
                 _ => {
                     tx.check().unwrap();
                     tx.commit().unwrap();
@@ -132,19 +145,19 @@ fn is_a_map<P: Protocol>(bytes_left_max: u64) {
             }
             engine.epochs().advance();
         }
-        let mut tx = worker.begin();
+        let mut tx = session.begin();
         for key in model.keys() {
             assert_eq!(read(&mut tx, &store, key).as_ref(), model.get(key), "seed {seed}");
         }
         tx.commit().unwrap();
-        let left = bytes_left(&engine, &store, &mut worker);
+        let left = bytes_left::<E>(&engine, &store, &mut session);
         assert!(left <= bytes_left_max, "{left} bytes are left");
     }
 }
 
 /// The memory that is left when everything is deleted and all garbage is collected: that of some nodes.
-fn bytes_left<P: Protocol>(engine: &Engine<P>, store: &Store, worker: &mut Worker<P>) -> u64 {
-    let mut tx = worker.begin();
+fn bytes_left<E: Engine>(engine: &E, store: &E::Store, session: &mut E::Session) -> u64 {
+    let mut tx = session.begin();
     let mut all = Vec::new();
     let bounds = (Bound::Unbounded, Bound::Unbounded);
     tx.scan(
@@ -162,7 +175,7 @@ fn bytes_left<P: Protocol>(engine: &Engine<P>, store: &Store, worker: &mut Worke
     tx.commit().unwrap();
     for _ in 0..100 {
         engine.epochs().advance();
-        worker.collect();
+        session.collect();
     }
     engine.statistics().memory.of(AccountId(1))
 }
@@ -174,15 +187,15 @@ fn single_keys_are_a_map() {
 
 #[test]
 fn a_partition_is_a_map_with_transactions() {
-    is_a_map::<Partitioned>(NODES_BYTES);
+    is_a_map::<PartitionedStore>(NODES_BYTES);
 }
 
 #[test]
 fn so_are_the_variants_of_silo() {
-    is_a_map::<Silo>(NODES_BYTES);
-    is_a_map::<Silo<Simple>>(NODES_BYTES);
-    is_a_map::<Silo<Allocator>>(NODES_BYTES);
-    is_a_map::<Silo<NoGc>>(u64::MAX);
+    is_a_map::<SiloOf<Standard>>(NODES_BYTES);
+    is_a_map::<SiloOf<Simple>>(NODES_BYTES);
+    is_a_map::<SiloOf<Allocator>>(NODES_BYTES);
+    is_a_map::<SiloOf<NoGc>>(u64::MAX);
 }
 
 /// A row whose words say which writer it is of: torn ones do not.
@@ -192,18 +205,18 @@ fn row_of(writer: u64, words: u64) -> Vec<u64> {
 
 #[test]
 fn single_keys_are_read_and_written_whole_by_many_threads() {
-    let engine = Engine::<KeyValue>::new(EngineOptions::default());
+    let engine = KeyValue::start(EngineOptions::default());
     let store = engine.new_store(TableId(1)).unwrap();
     let keys = ["one", "two", "three"];
     std::thread::scope(|scope| {
         for thread in 1..5 {
             let (engine, store) = (&engine, &store);
             scope.spawn(move || {
-                let mut worker = engine.worker();
+                let mut session = engine.session();
                 let mut random = Random(thread);
                 for turn in 0..20_000 {
                     let key = keys[random.below(3) as usize];
-                    let mut tx = worker.begin();
+                    let mut tx = session.begin();
                     let row = row_of(thread, 2 + random.below(if turn % 16 == 0 { 60 } else { 4 }));
                     match (random.below(8), tx.find(store, key.as_bytes()).unwrap()) {
                         (0, Some(found)) => tx.delete(found).unwrap(),
@@ -224,20 +237,20 @@ fn single_keys_are_read_and_written_whole_by_many_threads() {
 
 #[test]
 fn transactions_of_a_partition_under_its_lock_lose_nothing() {
-    let engine = Engine::<Partitioned>::new(EngineOptions::default());
+    let engine = PartitionedStore::start(EngineOptions::default());
     let store = engine.new_store(TableId(1)).unwrap();
-    let mut worker = engine.worker();
-    let mut tx = worker.begin();
+    let mut session = engine.session();
+    let mut tx = session.begin();
     assert!(insert(&mut tx, &store, "from", &[40_000]) && insert(&mut tx, &store, "to", &[0]));
     tx.commit().unwrap();
     let partition = Mutex::new(());
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let mut worker = engine.worker();
+                let mut session = engine.session();
                 for turn in 0..10_000 {
                     let _locked = partition.lock().unwrap();
-                    let mut tx = worker.begin();
+                    let mut tx = session.begin();
                     for (key, difference) in [("from", -1), ("to", 1)] {
                         let found = tx.find(&store, key.as_bytes()).unwrap().unwrap();
                         let balance = tx.read(found, |row| row.word(0)).unwrap();
@@ -248,7 +261,7 @@ fn transactions_of_a_partition_under_its_lock_lose_nothing() {
             });
         }
     });
-    let mut tx = worker.begin();
+    let mut tx = session.begin();
     assert_eq!(read(&mut tx, &store, "from"), Some(vec![4_000]));
     assert_eq!(read(&mut tx, &store, "to"), Some(vec![36_000]));
     tx.commit().unwrap();
@@ -256,6 +269,6 @@ fn transactions_of_a_partition_under_its_lock_lose_nothing() {
 
 #[test]
 #[should_panic(expected = "no snapshots")]
-fn a_partitioned_store_has_no_snapshots() {
-    drop(manual_engine::<Partitioned>().worker().begin_snapshot());
+fn there_are_no_snapshots() {
+    drop(manual_engine::<PartitionedStore>().session().begin_snapshot());
 }

@@ -2,12 +2,21 @@
 
 use ensilo_engine::TransactionNumber;
 
-use crate::protocol::Found;
-use crate::record::RecordPtr;
+use crate::record::Record;
+
+/// A handle to a record that a transaction has found. It is good in the transaction that returned it; another one refuses it.
+#[derive(Copy, Clone, Debug)]
+pub struct Found {
+    pub(crate) record: Record,
+    /// Of the transaction that has found it.
+    pub(crate) number: TransactionNumber,
+    /// The place of the record's key among those that were found.
+    pub(crate) entry: u32,
+}
 
 /// The keys of records that were found. Their memory stays from one transaction to the next.
 #[derive(Debug)]
-pub(super) struct FoundKeys {
+pub(crate) struct FoundKeys {
     /// Of the transaction under way, or the last one.
     number: TransactionNumber,
     /// Where each key ends in `bytes`.
@@ -27,7 +36,7 @@ impl FoundKeys {
     /// # Panics
     /// When the transaction has found 2^32 records: it is made for comparisons, where none does.
     #[inline]
-    pub(super) fn push(&mut self, record: RecordPtr, key: &[u8]) -> Found {
+    pub(crate) fn push(&mut self, record: Record, key: &[u8]) -> Found {
         let Ok(entry) = u32::try_from(self.ends.len()) else { panic!("2^32 handles in one transaction") };
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
@@ -36,7 +45,7 @@ impl FoundKeys {
 
     /// The key of a handle.
     #[inline]
-    pub(super) fn of(&self, entry: u32) -> &[u8] {
+    pub(crate) fn of(&self, entry: u32) -> &[u8] {
         let at = entry as usize;
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.bytes[start..self.ends[at]]
@@ -44,25 +53,21 @@ impl FoundKeys {
 
     /// Forgets all.
     #[inline]
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.ends.clear();
         self.bytes.clear();
         self.number = self.number.next();
     }
 
-    pub(super) fn number(&self) -> TransactionNumber {
-        self.number
-    }
-
     /// # Panics
     /// When another transaction has found it.
     #[inline]
-    pub(super) fn refuse_others(&self, found: Found) {
+    pub(crate) fn refuse_others(&self, found: Found) {
         assert!(self.has(found), "a handle of another transaction");
     }
 
     #[inline]
-    pub(super) fn has(&self, found: Found) -> bool {
+    pub(crate) fn has(&self, found: Found) -> bool {
         found.number == self.number
     }
 }

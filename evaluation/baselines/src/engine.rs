@@ -1,0 +1,182 @@
+//! What both engines have in common: epochs, stores, sessions, and what they count.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ensilo_engine::{
+    Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Remains, Session, TableId,
+    TransactionStatistics, WorkerCounters, Write,
+};
+use ensilo_epoch::{Epochs, ExclusiveGuard, Participant};
+use ensilo_slab::Pool;
+
+use crate::found_keys::Found;
+use crate::store::{Store, Stores};
+
+/// How many blocks of memory one call of the collector frees.
+const BUDGET: usize = 64;
+
+/// What an engine of this crate does with records.
+pub trait Protocol: fmt::Debug + Send + Sync + Sized + 'static {
+    /// As [`Engine::IS_TRANSACTIONAL`].
+    const IS_TRANSACTIONAL: bool;
+
+    /// What a session keeps from one transaction to the next.
+    type Context: fmt::Debug + Default + Send;
+    /// A transaction.
+    type Transaction<'s>: Write<Store = Store, Found = Found> + Send;
+
+    /// Begins a transaction.
+    fn begin<'s>(
+        stores: &'s Stores,
+        guard: ExclusiveGuard<'s>,
+        context: &'s mut Self::Context,
+        counters: &'s WorkerCounters,
+    ) -> Self::Transaction<'s>;
+}
+
+/// An engine whose records are read and written by protocol `P`.
+#[derive(Debug)]
+pub struct BaselineEngine<P: Protocol> {
+    epochs: Arc<Epochs>,
+    stores: Stores,
+    shared: Mutex<Shared>,
+    protocol: PhantomData<P>,
+}
+
+/// What is used outside transactions.
+#[derive(Debug)]
+struct Shared {
+    /// Makes the roots of new stores, and frees what sessions that have ended have left.
+    participant: Participant,
+    /// Of the sessions that there are.
+    counters: Vec<Arc<WorkerCounters>>,
+    /// What those have counted that have ended.
+    ended: TransactionStatistics,
+}
+
+/// One user's way into the engine.
+#[derive(Debug)]
+pub struct BaselineSession<P: Protocol> {
+    engine: Arc<BaselineEngine<P>>,
+    participant: Participant,
+    context: P::Context,
+    counters: Arc<WorkerCounters>,
+}
+
+impl<P: Protocol> BaselineEngine<P> {
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<P: Protocol> Engine for BaselineEngine<P> {
+    const SNAPSHOTS: bool = false;
+    const IS_TRANSACTIONAL: bool = P::IS_TRANSACTIONAL;
+    const LOGS: bool = false;
+    const KEY_LEN_MAX: usize = ensilo_index::KEY_LEN_MAX;
+
+    type Store = Store;
+    type Found = Found;
+    type Session = BaselineSession<P>;
+    type Replayer<'e> = NoReplay;
+
+    fn start(options: EngineOptions) -> Arc<Self> {
+        let pool = Pool::new(options.memory_limit_bytes);
+        // A refusal is no failure yet: a transaction that finds no memory aborts.
+        let _ = pool.prefault(options.prefault_bytes);
+        let epochs = Epochs::new(options.epochs, pool);
+        let (counters, ended) = (Vec::new(), TransactionStatistics::default());
+        let shared = Mutex::new(Shared { participant: epochs.participant(), counters, ended });
+        Arc::new(BaselineEngine { epochs, stores: Stores::new(), shared, protocol: PhantomData })
+    }
+
+    fn epochs(&self) -> &Arc<Epochs> {
+        &self.epochs
+    }
+
+    fn session(self: &Arc<Self>) -> BaselineSession<P> {
+        let counters = Arc::new(WorkerCounters::default());
+        self.shared().counters.push(Arc::clone(&counters));
+        let (participant, context) = (self.epochs.participant(), P::Context::default());
+        BaselineSession { engine: Arc::clone(self), participant, context, counters }
+    }
+
+    fn new_store(&self, id: TableId) -> Result<Arc<Store>, NewStoreError> {
+        let shared = self.shared();
+        self.stores.make(id, &shared.participant.pin())
+    }
+
+    fn drop_store(&self, id: TableId) -> bool {
+        self.stores.get(id).is_some_and(|store| store.mark_dropped())
+    }
+
+    fn stores(&self) -> Vec<Arc<Store>> {
+        self.stores.all()
+    }
+
+    fn replayer(&self) -> NoReplay {
+        NoReplay
+    }
+
+    fn statistics(&self) -> EngineStatistics {
+        let shared = self.shared();
+        let mut transactions = shared.ended.clone();
+        shared.counters.iter().for_each(|counters| counters.add_to(&mut transactions));
+        EngineStatistics { transactions, memory: self.epochs.pool().usage(), epochs: self.epochs.counters() }
+    }
+
+    fn collect_left_behind(&self) -> Remains {
+        match self.shared().participant.collect(BUDGET) {
+            BUDGET => Remains::Now,
+            _ if self.epochs.has_orphans() => Remains::Later,
+            _ => Remains::Nothing,
+        }
+    }
+}
+
+// SAFETY: each transaction owns a guard of a participant of the engine's epochs.
+unsafe impl<P: Protocol> Session for BaselineSession<P> {
+    type Engine = BaselineEngine<P>;
+    type Transaction<'s> = P::Transaction<'s>;
+    type Snapshot<'s> = P::Transaction<'s>;
+
+    #[inline]
+    fn begin(&mut self) -> P::Transaction<'_> {
+        self.participant.collect(BUDGET);
+        let guard = self.participant.pin_exclusively();
+        P::begin(&self.engine.stores, guard, &mut self.context, &self.counters)
+    }
+
+    fn begin_snapshot(&mut self) -> P::Transaction<'_> {
+        panic!("this engine has no snapshots");
+    }
+
+    fn counters(&mut self) -> Arc<WorkerCounters> {
+        Arc::clone(&self.counters)
+    }
+
+    fn remains(&mut self) -> Remains {
+        if !self.participant.has_retired() {
+            Remains::Nothing
+        } else if self.participant.retired_before(self.engine.epochs.memory_horizon()) == 0 {
+            Remains::Later
+        } else {
+            Remains::Now
+        }
+    }
+
+    fn collect(&mut self) -> Remains {
+        self.participant.collect(BUDGET);
+        self.remains()
+    }
+}
+
+impl<P: Protocol> Drop for BaselineSession<P> {
+    fn drop(&mut self) {
+        let mut shared = self.engine.shared();
+        self.counters.add_to(&mut shared.ended);
+        shared.counters.retain(|counters| !Arc::ptr_eq(counters, &self.counters));
+    }
+}
