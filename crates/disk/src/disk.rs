@@ -11,7 +11,7 @@ use rustix::io::Errno;
 ///
 /// What a call has changed survives a power failure only after a sync: a file's bytes and length after [`File::sync_data`], its name
 /// after [`Disk::sync_dir`] of its directory.
-pub trait Disk: Send + Sync + fmt::Debug + 'static {
+pub trait Disk: Send + Sync + fmt::Debug {
     /// Creates a file of `preallocate_bytes` zeros, for which the space is reserved.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::{Args, value_parser};
 use ensilo_epoch::Epoch;
 
+use super::output::unread_lines;
 use super::shown_disk::ShownDisk;
 use crate::output::{Output, failed};
 
@@ -18,7 +19,8 @@ after the epoch that is accepted, also those that could still be read, so that w
 That epoch is not before the end of the checkpoint, which is of no use without the log up to there.
 Without --accept-loss-after-epoch it gives up nothing that was stored: it mends a damaged copies.ckpt, which the
 checkpoint goes on without, and refuses anything else. All files are first copied to before-repair-<n> in the
-database's directory. Other damage of a checkpoint, and that of the manifest, no repair mends: see `ensilo salvage`.
+database's directory; where the system cannot read a sector of 4096 bytes, the copy says so in its place, and a file that
+cannot be opened is empty in it. Other damage of a checkpoint, and that of the manifest, no repair mends: see `ensilo salvage`.
 
 To undo a repair, close the database, remove its MANIFEST and MANIFEST.copy, its log files and OWNER beside them, and its
 checkpoints, and move what before-repair-<n> holds into their places; elsewhere-<k> in it has the files of a log directory
@@ -63,6 +65,8 @@ pub(crate) fn repair(arguments: &RepairArguments) -> ExitCode {
     }
     output.line(format_args!("known to have been stored: everything up to epoch {}", repaired.stored_to));
     output.line(format_args!("all files as they were: {}", repaired.copy.display()));
+    let unread = unread_lines(&repaired.unread, &repaired.unopened);
+    unread.iter().for_each(|line| output.line(format_args!("but not what could not be read: {line}")));
     for (directory, copy) in &repaired.elsewhere {
         output.line(format_args!("those of {}: {}", directory.display(), copy.display()));
     }

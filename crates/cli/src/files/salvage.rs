@@ -10,6 +10,7 @@ use ensilo::{Database, Error, IndexState};
 use ensilo_log::{DEFINITION_TABLES, Loss, RecordKey, Salvaged, SalvagedTable, UnreadableRecords};
 
 use super::log::hexadecimal;
+use super::output::unread_lines;
 use super::shown_disk::ShownDisk;
 use crate::output::{Output, failed};
 
@@ -37,9 +38,9 @@ The definitions of tables and indexes stand in a checkpoint twice, and are lost 
 versions wrote them once. Rows of a part of the checkpoint that comes from another copy of the database are saved for
 want of others, and count as lost. Where the manifest is damaged, a salvage goes by MANIFEST.copy beside it, which does not say what
 was stored since it was written: if log directories were replaced by older ones meanwhile, nothing shows that. Log that
-belongs to another copy of the database, or is older than the manifest, is refused. What the system cannot read is taken
-for zeros, by sectors of 4096 bytes, and files that cannot be opened for empty ones. As much memory is needed as the rows
-take.
+belongs to another copy of the database, or is older than the manifest, is refused. What the system cannot read counts for
+nothing, by sectors of 4096 bytes, and files that cannot be opened are taken for empty ones. As much memory is needed as the
+rows take.
 
 Rows of a table whose definition is lost cannot be read. They are in the new database's checkpoint, where `ensilo log dump`
 shows them, until that database makes its own next checkpoint.
@@ -145,12 +146,7 @@ fn lines(salvaged: &Salvaged, names: &BTreeMap<u32, String>) -> Vec<String> {
             file.display()
         )
     }));
-    lines.extend(salvaged.unread.iter().map(|(file, bytes)| {
-        format!("the system cannot read {bytes} bytes of {}, which were taken for zeros", file.display())
-    }));
-    lines.extend(salvaged.unopened.iter().map(|unopened| {
-        format!("the system cannot {} {}: {}", unopened.doing, unopened.path.display(), unopened.error)
-    }));
+    lines.extend(unread_lines(&salvaged.unread, &salvaged.unopened));
     lines.extend(salvaged.unreadable.iter().map(|place| unreadable_line(place, names)));
     let is_sure = salvaged.loss() != Loss::Definitions;
     lines.extend(salvaged.tables.iter().map(|table| table_line(table, names, is_sure)));

@@ -13,8 +13,9 @@ use crate::output::{Output, failed};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Reads every file that counts, block by block, and reports every damage with file, offset, what cannot be recovered
-because of it, and what can be done; behind a damaged block it goes on with the next valid one. The database must not
-be open, except for reading only. Nothing is changed, and no right to write is needed.
+because of it, and what can be done; behind a damaged block it goes on with the next valid one, and so it does behind a
+sector that the system cannot read, which is damage too. The database must not be open, except for reading only. Nothing is
+changed, and no right to write is needed.
 
 Exit codes: 0 all is in order; 1 there is damage, or it could not be read; 2 bad parameters.")]
 pub(crate) struct VerifyArguments {

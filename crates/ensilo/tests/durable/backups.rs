@@ -13,7 +13,7 @@ use super::*;
 
 const ACCOUNTS: u32 = 40;
 
-fn open_at<D: Disk>(disk: &Arc<D>, directory: &str) -> Result<Database> {
+fn open_at<D: Disk + 'static>(disk: &Arc<D>, directory: &str) -> Result<Database> {
     options().open_with(Arc::clone(disk) as Arc<dyn Disk>, directory)
 }
 

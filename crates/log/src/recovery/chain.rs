@@ -47,6 +47,16 @@ pub(super) struct Flaw {
     pub(super) finding: Finding,
 }
 
+impl Flaw {
+    /// Where bytes end that could not be read, or the file if none could.
+    pub(super) fn end(&self) -> u64 {
+        match (self.offset, &self.finding) {
+            (Some(offset), Finding::Unreadable { bytes, .. }) => offset + bytes,
+            (offset, _) => offset.unwrap_or(u64::MAX),
+        }
+    }
+}
+
 /// How thoroughly files are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {

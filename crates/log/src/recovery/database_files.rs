@@ -284,7 +284,7 @@ pub(crate) fn checkpoint_number(entry: &Listed) -> Option<u64> {
 }
 
 /// Whether a file is the log file of this database that its name says, or nothing was ever written to it. Whatever else has such a name
-/// is left alone.
+/// is left alone, and what cannot be read.
 fn is_what_its_name_says(
     disk: &dyn Disk,
     path: &Path,
@@ -292,7 +292,11 @@ fn is_what_its_name_says(
     name: LogFileName,
 ) -> Result<bool, OpenError> {
     let identity = log_identity(manifest.database, name);
-    Ok(read_header(disk, path, &identity)?.1.is_ok() || is_unused(disk, path, &identity)?)
+    let is_known = || Ok(read_header(disk, path, &identity)?.1.is_ok() || is_unused(disk, path, &identity)?);
+    match is_known() {
+        Err(error @ OpenError::Io { .. }) if error.is_unreadable() => Ok(false),
+        is_known => is_known,
+    }
 }
 
 /// Removes a directory with everything in it, if it is there. Of a link the name goes, and not what it leads to.

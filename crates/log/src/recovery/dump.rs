@@ -5,7 +5,9 @@ use std::path::Path;
 use ensilo_disk::{Disk, File};
 
 use super::block_stream::{BlockStream, Chunk, Next};
+use super::chain::Flaw;
 use super::error::{Consequence, Finding, OpenError};
+use super::forgiving::ForgivingDisk;
 use super::manifest_file::{MANIFEST, MANIFEST_COPY, read_file};
 use super::replay::record;
 use crate::format::{
@@ -47,14 +49,20 @@ pub enum Dumped<'a> {
 /// # Errors
 /// [`OpenError`] when the system fails, or the file has no header that makes sense.
 pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Result<(), OpenError> {
+    let disk = &ForgivingDisk::new(disk);
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     let len = file.len_bytes().map_err(OpenError::io("read", path))?;
-    let wrong = |damage| OpenError::damaged(path, Some(0), Finding::Header(damage), Consequence::Everything);
+    let damaged = |finding| OpenError::damaged(path, Some(0), finding, Consequence::Everything);
+    let wrong = |damage| damaged(Finding::Header(damage));
     let mut head = vec![0; FILE_HEADER_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];
     file.read_at(0, &mut head).map_err(OpenError::io("read", path))?;
+    if let Some(Flaw { finding, .. }) = disk.failures_in(path).pop() {
+        return Err(damaged(finding));
+    }
     match FileHeader::decode(&head) {
         Ok(header) => {
             out(Dumped::Header(&header));
+            let out = &mut |dumped: Dumped<'_>| out(named(disk, path, dumped));
             dump_blocks(&*file, len, &header, out).map_err(OpenError::io("read", path))
         }
         Err(damage) => match Manifest::decode(&read_file(disk, path)?) {
@@ -75,6 +83,14 @@ pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Re
             }
         },
     }
+}
+
+/// The same, but for a block of which not all could be read: then the first place that could not.
+fn named<'a>(disk: &ForgivingDisk<'_>, path: &Path, dumped: Dumped<'a>) -> Dumped<'a> {
+    let Dumped::Damage { offset, finding: Finding::Block(_) } = dumped else { return dumped };
+    let unread = disk.failures_in(path).into_iter();
+    let place = |Flaw { offset, finding, .. }: Flaw| Some(Dumped::Damage { offset: offset?, finding });
+    unread.filter(|failure| failure.end() > offset).find_map(place).unwrap_or(dumped)
 }
 
 pub(super) fn dump_blocks(

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ensilo_disk::is_disk_full;
+use ensilo_disk::{is_disk_full, is_unreadable};
 use ensilo_epoch::Epoch;
 
 use super::ownership::OWNER;
@@ -126,6 +126,20 @@ pub enum Finding {
     Stranger,
     /// The log directory is an older copy than the manifest.
     OlderDirectory,
+    /// So many bytes cannot be read.
+    Unreadable {
+        /// How many, whole sectors but for the last one of the file.
+        bytes: u64,
+        /// What the system said.
+        error: String,
+    },
+    /// It cannot be read at all.
+    Unopened {
+        /// What was to be done with it: "open", "list", "look for".
+        doing: &'static str,
+        /// What the system said.
+        error: String,
+    },
     /// Its header is wrong.
     Header(HeaderDamage),
     /// There is no valid block where one must be.
@@ -214,6 +228,12 @@ impl OpenError {
         }
     }
 
+    /// Whether the system cannot read something because the disk is damaged.
+    pub(super) fn is_unreadable(&self) -> bool {
+        let reading = ["read", "open", "list", "look for"];
+        matches!(self, OpenError::Io { doing, error, .. } if reading.contains(doing) && is_unreadable(error))
+    }
+
     /// The damage, if that is what it is.
     #[must_use]
     pub fn damage(&self) -> Option<&Damage> {
@@ -243,6 +263,10 @@ impl Damage {
                 let back = "put the file back if it was moved, or mount the disk that it lies on; otherwise ";
                 format!("{back}{}", self.consequence.remedy())
             }
+            consequence if self.finding.is_unread() => {
+                let otherwise = self.finding.remedy(&self.file).unwrap_or_else(|| consequence.remedy());
+                format!("try again, what failed once may be read then; otherwise {otherwise}")
+            }
             consequence => self.finding.remedy(&self.file).unwrap_or_else(|| consequence.remedy()),
         }
     }
@@ -254,6 +278,27 @@ pub(super) fn worst_of(damages: &[Damage]) -> Option<&Damage> {
 }
 
 impl Finding {
+    /// Whether the system could not read what is there.
+    pub(super) fn is_unread(&self) -> bool {
+        matches!(self, Finding::Unreadable { .. } | Finding::Unopened { .. })
+    }
+
+    /// Whether it may be there because the system could not read something in the same file.
+    pub(super) fn may_follow_from_unread(&self) -> bool {
+        matches!(
+            self,
+            Finding::Missing
+                | Finding::Stranger
+                | Finding::Header(_)
+                | Finding::Block(_)
+                | Finding::NoEnd
+                | Finding::Cut { .. }
+                | Finding::Entry(_)
+                | Finding::Epoch
+                | Finding::Behind { .. }
+        )
+    }
+
     /// What mends it without any loss, if something does.
     fn remedy(&self, file: &Path) -> Option<String> {
         match self {
@@ -272,7 +317,9 @@ impl Finding {
             Finding::OtherDatabase(_) if file.ends_with(OWNER) => {
                 Some("name another directory for the log".to_owned())
             }
-            Finding::Header(_) if file.ends_with(OWNER) => {
+            Finding::Header(_) | Finding::Unreadable { .. } | Finding::Unopened { .. }
+                if file.ends_with(OWNER) =>
+            {
                 Some("remove the file, unless another database keeps its log in this directory".to_owned())
             }
             _ => None,
@@ -345,6 +392,12 @@ impl fmt::Display for OpenError {
                 "cannot {doing} {}: {error}; without the right to write, a database can be opened for reading only (Options::read_only)",
                 path.display()
             ),
+            OpenError::Io { doing, path, error } if self.is_unreadable() => write!(
+                f,
+                "cannot {doing} {}: {error}; try again, what failed once may be read then; otherwise ensilo verify says what is lost and what \
+                 helps",
+                path.display()
+            ),
             OpenError::Io { doing, path, error } => write!(f, "cannot {doing} {}: {error}", path.display()),
             OpenError::OtherOwner { file, directory } => write!(
                 f,
@@ -396,7 +449,7 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.place_and_finding())?;
         match self.finding.remedy(&self.file) {
-            Some(remedy) => write!(f, "; {remedy}"),
+            Some(_) => write!(f, "; {}", self.remedy()),
             None => write!(f, "; {}; {}", self.consequence, self.remedy()),
         }
     }
@@ -417,6 +470,8 @@ impl fmt::Display for Finding {
                 write!(f, "the log changes {rows} rows of table {table} that were never logged")
             }
             Finding::Stranger => f.write_str("the file has the name of a log file, but no opening wrote it"),
+            Finding::Unreadable { bytes, error } => write!(f, "{bytes} bytes cannot be read: {error}"),
+            Finding::Unopened { doing, error } => write!(f, "the system cannot {doing} it: {error}"),
             Finding::Header(damage) => damage.fmt(f),
             Finding::Block(damage) => damage.fmt(f),
             Finding::NoEnd => f.write_str("the file ends too early"),

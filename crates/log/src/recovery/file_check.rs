@@ -10,8 +10,10 @@ use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
 
 use super::block_stream::{BlockStream, Chunk, Next};
+use super::chain::Flaw;
 use super::directory::is_empty_log_file;
 use super::error::{Consequence, Finding, OpenError};
+use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
 use super::log_file::misnamed;
 use super::replay::record;
@@ -56,10 +58,14 @@ pub struct CheckedFile {
 /// [`OpenError`] when the system fails, or the file has no header that makes sense.
 pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Result<CheckedFile, OpenError> {
     let wrong = |finding| OpenError::damaged(path, Some(0), finding, Consequence::Everything);
+    let disk = &ForgivingDisk::new(disk);
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     let len = file.len_bytes().map_err(OpenError::io("read", path))?;
     let mut head = vec![0; FILE_HEADER_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];
     file.read_at(0, &mut head).map_err(OpenError::io("read", path))?;
+    if let Some(Flaw { finding, .. }) = disk.failures_in(path).pop() {
+        return Err(wrong(finding));
+    }
     let name = path.file_name().and_then(|name| LogFileName::parse(name.to_str()?));
     let is_open = name.is_some_and(|name| name.largest_epoch.is_none());
     let header = match FileHeader::decode(&head) {
@@ -79,7 +85,8 @@ pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Res
         (_, None) if name.is_some() && !is_open => Expected::End(BlockEnd::Seal),
         (_, None) => Expected::Written,
     };
-    let mut checked = check_blocks(&*file, &header.identity, header.reserved_bytes, expected)
+    let unread = &|| disk.failures_in(path);
+    let mut checked = check_blocks(&*file, &header.identity, header.reserved_bytes, expected, unread)
         .map_err(OpenError::io("read", path))?;
     // What a damaged block held may be what the name says.
     let is_whole = checked.damages.is_empty() && valid_bytes.is_none();
@@ -88,12 +95,14 @@ pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Res
     Ok(checked)
 }
 
-/// Checks all blocks of the file with this identity, whose header says how long it was made.
+/// Checks all blocks of the file with this identity, whose header says how long it was made. `unread` says, when all were read, what of the
+/// file could not be.
 pub(super) fn check_blocks(
     file: &dyn File,
     identity: &FileIdentity,
     reserved_bytes: u64,
     expected: Expected,
+    unread: &dyn Fn() -> Vec<Flaw>,
 ) -> io::Result<CheckedFile> {
     let len = file.len_bytes()?;
     let limit = if let Expected::Bytes(bytes) = expected { bytes.min(len) } else { len };
@@ -104,12 +113,14 @@ pub(super) fn check_blocks(
         limit,
         found: CheckedFile { bytes: FILE_HEADER_BYTES as u64, ..CheckedFile::default() },
         stops: Vec::new(),
+        unread: Vec::new(),
         end: BlockEnd::None,
         synced_to: 0,
         reserved_bytes,
         raw: Vec::new(),
     };
     walk.run()?;
+    walk.blame(unread());
     Ok(walk.judge(expected, len))
 }
 
@@ -122,6 +133,8 @@ struct Walk<'f> {
     found: CheckedFile,
     /// Where there is no valid block, although one could be there.
     stops: Vec<(u64, BlockDamage)>,
+    /// What could not be read where something counts, or could.
+    unread: Vec<(u64, Finding)>,
     /// What the last block ends.
     end: BlockEnd,
     /// The file was synced up to here, as its blocks say.
@@ -194,9 +207,23 @@ impl Walk<'_> {
         Ok(sealed.end_offset())
     }
 
+    /// Puts what could not be read in the place of what follows from it: there are no valid blocks from the last stop in front of it up to
+    /// its end.
+    fn blame(&mut self, unread: Vec<Flaw>) {
+        let counts_to = if self.end == BlockEnd::None { self.limit } else { self.found.bytes };
+        for flaw in unread.into_iter().filter(|flaw| flaw.offset < Some(counts_to)) {
+            if let Some(stop) = self.stops.iter().rposition(|stop| stop.0 < flaw.end()) {
+                self.stops.remove(stop);
+            }
+            self.unread.push((flaw.offset.unwrap_or_default(), flaw.finding));
+        }
+    }
+
     /// What of all this is damage.
     fn judge(self, expected: Expected, len: u64) -> CheckedFile {
-        let Walk { mut found, stops, end, synced_to, reserved_bytes, .. } = self;
+        let Walk { mut found, stops, unread, end, synced_to, reserved_bytes, .. } = self;
+        let is_read = unread.is_empty();
+        found.damages.extend(unread);
         let is_damage = |&(offset, _): &(u64, BlockDamage)| match expected {
             Expected::End(_) | Expected::Bytes(_) => true,
             Expected::Written => offset < synced_to,
@@ -207,13 +234,13 @@ impl Walk<'_> {
         let is_torn = |stop: &&(u64, BlockDamage)| !is_damage(stop) && stop.1 != BlockDamage::Empty;
         found.torn = stops.iter().find(is_torn).copied();
         match expected {
-            Expected::End(wanted) if stops.is_empty() && end != wanted => {
+            Expected::End(wanted) if is_read && stops.is_empty() && end != wanted => {
                 found.damages.push((found.bytes, Finding::NoEnd));
             }
-            Expected::Bytes(bytes) if stops.is_empty() && found.bytes != bytes => {
+            Expected::Bytes(bytes) if is_read && stops.is_empty() && found.bytes != bytes => {
                 found.damages.push((found.bytes, Finding::NoEnd));
             }
-            Expected::Written if end == BlockEnd::None && len < reserved_bytes => {
+            Expected::Written if is_read && end == BlockEnd::None && len < reserved_bytes => {
                 found.damages.push((len, Finding::Cut { reserved_bytes }));
             }
             _ => {}

@@ -107,7 +107,7 @@ impl Walk {
     /// A check of the file by itself finds the same blocks, and perhaps more behind them, and damage where replay does.
     fn check_by_itself(&self, file: &Bytes, header: &FileHeader, are_valid: bool) {
         let check = |expected| {
-            let checked = check_blocks(file, &header.identity, header.reserved_bytes, expected);
+            let checked = check_blocks(file, &header.identity, header.reserved_bytes, expected, &Vec::new);
             checked.expect("memory can be read")
         };
         let found = check(Expected::Bytes(self.valid_end));

@@ -27,6 +27,7 @@ use super::database_files::{DatabaseFiles, list_log_files, remove_leftovers};
 use super::directory::{check_before_lock, check_new, is_empty_log_file};
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, Finding, OpenError, worst_of};
+use super::forgiving::ForgivingDisk;
 use super::generation::{NewGeneration, create_directory};
 use super::known_file::damages_of;
 use super::log_file::{LogFile, read_header};
@@ -102,14 +103,14 @@ pub(super) fn sound_survey(
     manifest: &Manifest,
     depth: Depth,
 ) -> Result<Survey, OpenError> {
-    let found = survey(disk, dir, manifest, depth)?;
+    let found = survey(&ForgivingDisk::new(disk), dir, manifest, depth)?;
     match worst_of(&found.damages) {
         None => Ok(found),
         Some(worst) => Err(error_of(worst.clone())),
     }
 }
 
-fn error_of(damage: Damage) -> OpenError {
+pub(super) fn error_of(damage: Damage) -> OpenError {
     OpenError::damaged(&damage.file, damage.offset, damage.finding, damage.consequence)
 }
 
@@ -243,21 +244,22 @@ impl Found {
             return Ok(Replayed::default());
         };
         let files = found.replay_files(&self.dir, manifest, found.durable_epoch);
-        let replayed = replay(&*self.disk, &files, target, threads, progress);
-        let replayed = replayed.map_err(|error| self.with_consequence(error))?;
+        let disk = ForgivingDisk::new(&*self.disk);
+        let replayed = replay(&disk, &files, target, threads, progress);
+        let replayed = replayed.map_err(|error| self.with_consequence(&disk, error))?;
         // Relaxed: whoever begins a generation owns this.
         self.was_replayed.store(true, Ordering::Relaxed);
         Ok(replayed)
     }
 
     /// Damage that replay came upon, with its place and what it means; that takes a look at everything.
-    fn with_consequence(&self, error: OpenError) -> OpenError {
+    fn with_consequence(&self, disk: &ForgivingDisk<'_>, error: OpenError) -> OpenError {
         let (OpenError::Damaged(damage), Some((manifest, _))) = (&error, &self.database) else {
             return error;
         };
-        let Ok(full) = survey(&*self.disk, &self.dir, manifest, Depth::Full) else { return error };
+        let Ok(full) = survey(disk, &self.dir, manifest, Depth::Full) else { return error };
         let found = full.damages.into_iter().find(|other| other.file == damage.file);
-        let first = || damages_of(&*self.disk, &self.dir, manifest, damage).ok()?.into_iter().next();
+        let first = || damages_of(disk, &self.dir, manifest, damage).ok()?.into_iter().next();
         found.or_else(first).map_or(error, error_of)
     }
 
@@ -446,7 +448,12 @@ fn clear_directories(
         for name in list_log_files(disk, directory)? {
             let path = directory.join(name.to_string());
             let identity = super::generation::log_identity(manifest.database, name);
-            match read_header(disk, &path, &identity)?.1 {
+            let header = match read_header(disk, &path, &identity) {
+                // What counted of it a repair has given up.
+                Err(error) if error.is_unreadable() && name.generation < manifest.generation => continue,
+                header => header?.1,
+            };
+            match header {
                 Err(finding @ Finding::OtherDatabase(_)) => {
                     return Err(OpenError::damaged(&path, None, finding, Consequence::Everything));
                 }

@@ -6,6 +6,7 @@ use ensilo_disk::Disk;
 
 use super::error::{Damage, OpenError};
 use super::file_check::{CheckedFile, Expected, check_blocks};
+use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
 use super::manifest_file::spelled_path;
 use super::survey::part_identity;
@@ -14,7 +15,7 @@ use crate::format::{BlockEnd, EarlierFile, FileIdentity, LogFileName, Manifest};
 /// All damage of the file in which a replay came upon this one. A replay reads ahead by what headers claim, and may name a place that a
 /// damaged header has led it to.
 pub(super) fn damages_of(
-    disk: &dyn Disk,
+    disk: &ForgivingDisk<'_>,
     dir: &Path,
     manifest: &Manifest,
     damage: &Damage,
@@ -29,7 +30,7 @@ pub(super) fn damages_of(
 
 /// What is in a file, if it is there and one of those that the manifest asks for.
 pub(super) fn check_known(
-    disk: &dyn Disk,
+    disk: &ForgivingDisk<'_>,
     dir: &Path,
     manifest: &Manifest,
     path: &Path,
@@ -41,7 +42,8 @@ pub(super) fn check_known(
         return Ok(None);
     }
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
-    check_blocks(&*file, &identity, 0, expected).map(Some).map_err(OpenError::io("read", path))
+    let unread = &|| disk.failures_in(path);
+    check_blocks(&*file, &identity, 0, expected, unread).map(Some).map_err(OpenError::io("read", path))
 }
 
 /// What the file of this path has to be, if it is one of those that the manifest asks for.

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use ensilo_disk::Disk;
 
+use super::chain::Flaw;
 use super::error::{Consequence, Finding, OpenError};
+use super::forgiving::ForgivingDisk;
 use crate::format::{Manifest, ManifestDamage};
 
 /// The name of the manifest.
@@ -20,7 +22,10 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manife
     if !disk.exists(&path).map_err(OpenError::io("look for", &path))? {
         return Ok(None);
     }
-    let bytes = read_file(disk, &path)?;
+    let (bytes, unread) = read_what_can_be_read(disk, &path)?;
+    if let Some(Flaw { file, offset, finding }) = unread {
+        return Err(OpenError::damaged(&file, offset, finding, without_manifest(disk, dir)));
+    }
     Manifest::decode(&bytes).map(Some).map_err(|damage| {
         let finding = match damage {
             ManifestDamage::Head(damage) => Finding::Header(damage),
@@ -102,6 +107,16 @@ pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), OpenEr
         disk.remove(path).map_err(OpenError::io("remove", path))?;
     }
     Ok(())
+}
+
+/// A whole file, which is expected to be short, and what of it could not be read, if anything.
+pub(super) fn read_what_can_be_read(
+    disk: &dyn Disk,
+    path: &Path,
+) -> Result<(Vec<u8>, Option<Flaw>), OpenError> {
+    let disk = ForgivingDisk::new(disk);
+    let bytes = read_file(&disk, path)?;
+    Ok((bytes, disk.failures_in(path).into_iter().next()))
 }
 
 /// A whole file, which is expected to be short.

@@ -12,6 +12,7 @@ mod directory_locks;
 mod dump;
 mod error;
 mod file_check;
+mod forgiving;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod generation;

@@ -19,9 +19,10 @@ use std::path::{Path, PathBuf};
 
 use ensilo_disk::Disk;
 
+use super::chain::Flaw;
 use super::database_files::list_log_files;
 use super::error::{Consequence, Damage, Finding, OpenError};
-use super::manifest_file::{read_file, read_manifest, remove_if_there, spelled_path};
+use super::manifest_file::{read_manifest, read_what_can_be_read, remove_if_there, spelled_path};
 use crate::format::{Manifest, OpeningId, Owner};
 
 /// Says whose log a directory holds.
@@ -137,6 +138,9 @@ pub(super) fn check_own(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Res
         let taken = || OpenError::TakenOver { file: directory.join(OWNER) };
         match read_owner(disk, &directory) {
             Ok(Some(owner)) if is_of(&owner, manifest) => {}
+            Err(OpenError::Damaged(damage)) if damage.finding.is_unread() => {
+                return Err(OpenError::Damaged(damage));
+            }
             Ok(_) | Err(OpenError::Damaged(_)) => return Err(taken()),
             Err(error) => return Err(error),
         }
@@ -234,9 +238,13 @@ fn read_owner(disk: &dyn Disk, directory: &Path) -> Result<Option<Owner>, OpenEr
     if !disk.exists(&path).map_err(OpenError::io("look for", &path))? {
         return Ok(None);
     }
-    Owner::decode(&read_file(disk, &path)?).map(Some).map_err(|damage| {
-        OpenError::damaged(&path, Some(0), Finding::Header(damage), Consequence::Everything)
-    })
+    let damaged = |offset, finding| OpenError::damaged(&path, offset, finding, Consequence::Everything);
+    match read_what_can_be_read(disk, &path)? {
+        (_, Some(Flaw { offset, finding, .. })) => Err(damaged(offset, finding)),
+        (bytes, None) => {
+            Owner::decode(&bytes).map(Some).map_err(|damage| damaged(Some(0), Finding::Header(damage)))
+        }
+    }
 }
 
 /// Writes the `OWNER` of a directory. When this returns, it is there after any crash.

@@ -11,19 +11,21 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::Depth;
-use super::copy::{copy_file, free_name};
+use super::copy::{copy_file, copy_open_file, free_name};
 use super::database_files::{checkpoint_number, list_log_files, remove_directory};
 use super::directory::{check_is_database, missing_manifest};
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, OpenError, worst_of};
+use super::forgiving::ForgivingDisk;
 use super::generation::create_directory;
 use super::given_up::{GivenUp, count_given_up};
-use super::inspect::{Found, GenerationOptions, without_copies};
+use super::inspect::{Found, GenerationOptions, error_of, without_copies};
 use super::known_file::damages_of;
 use super::manifest_file::{MANIFEST, MANIFEST_COPY, read_manifest, remove_if_there, spelled_path};
 use super::ownership::{OWNER, check_named};
 use super::progress::Progress;
-use super::replay::replay;
+use super::replay::{ReplayFile, replay};
+use super::salvage::Unopened;
 use super::survey::{Survey, survey};
 use super::verify::{Nowhere, verify_locked};
 use crate::format::Manifest;
@@ -39,8 +41,12 @@ pub struct Repaired {
     pub given_up: GivenUp,
     /// What was damaged.
     pub damages: Vec<Damage>,
-    /// A directory with all files as they were.
+    /// A directory with all files as they were, but for what the system could not read.
     pub copy: PathBuf,
+    /// Files of which the system could not read so many bytes. In the copy a text stands in their place that says so.
+    pub unread: Vec<(PathBuf, u64)>,
+    /// Files and directories of which the system could read nothing. In the copy the files are empty, and so are the directories.
+    pub unopened: Vec<Unopened>,
     /// Log directories outside of the database's, each with the directory in the copy that has its files.
     pub elsewhere: Vec<(PathBuf, PathBuf)>,
     /// What the system said when the log directories could not be told, by `OWNER` in each, that they belong to the repaired database. It is
@@ -50,7 +56,7 @@ pub struct Repaired {
 
 /// Gives up all transactions of the damaged database in `dir` after an epoch, so that it can be opened again; with `None` nothing that was
 /// stored may be given up. A damaged part of the checkpoint of which everything stands in other parts too is left out of it. All files are
-/// first copied to `before-repair-<n>` in `dir`; `docs/format.md` says how a repair is undone with them.
+/// first copied to `before-repair-<n>` in `dir`, as far as the system can read them; `docs/format.md` says how a repair is undone with them.
 ///
 /// # Errors
 /// [`OpenError::Refused`] when nothing is damaged; when not even everything up to that epoch is there, or the epoch is before the end of the
@@ -69,16 +75,19 @@ pub fn repair(
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
     locks.add_named(&**disk, dir, &manifest)?;
     check_named(&**disk, dir, &manifest)?;
-    let mut found = survey(&**disk, dir, &manifest, Depth::Full)?;
-    let lost_copies = find_lost_copies(&**disk, dir, &manifest, &mut found)?;
+    let read = ForgivingDisk::new(&**disk);
+    let mut found = survey(&read, dir, &manifest, Depth::Full)?;
+    let lost_copies = find_lost_copies(&read, dir, &manifest, &mut found)?;
     if found.damages.is_empty() {
         return Err(unseen_damage(&**disk, dir)?);
     }
     let kept_to = check_request(&manifest, &found, accept_loss_after)?;
     let files = found.replay_files(dir, &without_copies(&manifest, &lost_copies), kept_to);
-    replay(&**disk, &files, &Nowhere, 1, &Progress::new())?;
-    let given_up = count_given_up(&**disk, &found, kept_to)?;
-    let (copy, elsewhere) = copy_all(&**disk, dir, &manifest)?;
+    if let Some(damage) = damages_in(&read, dir, &manifest, &files)?.into_iter().next() {
+        return Err(error_of(damage));
+    }
+    let given_up = count_given_up(&read, &found, kept_to)?;
+    let (copy, elsewhere) = copy_all(&read, dir, &manifest)?;
     let stored_to = found.stored_epoch(&manifest);
     let repaired = Repaired {
         kept_to,
@@ -86,6 +95,8 @@ pub fn repair(
         given_up,
         damages: found.damages.clone(),
         copy,
+        unread: read.unread(),
+        unopened: read.unopened(),
         elsewhere,
         unclaimed: None,
     };
@@ -139,7 +150,7 @@ fn nothing_is_damaged() -> OpenError {
 /// Reads the parts of the checkpoint whose records other parts have too. Returns the numbers of those that are damaged, and adds the damage
 /// that the survey did not come upon.
 fn find_lost_copies(
-    disk: &dyn Disk,
+    disk: &ForgivingDisk<'_>,
     dir: &Path,
     manifest: &Manifest,
     found: &mut Survey,
@@ -149,19 +160,28 @@ fn find_lost_copies(
     for (file, number) in files.iter().filter_map(|file| Some((file, file.copy_number()?))) {
         let is_known = found.damages.iter().any(|damage| damage.file == file.path);
         if !is_known {
-            match replay(disk, std::slice::from_ref(file), &Nowhere, 1, &Progress::new()) {
-                Err(OpenError::Damaged(damage)) => {
-                    found.damages.extend(damages_of(disk, dir, manifest, &damage)?);
-                }
-                replayed => {
-                    replayed?;
-                    continue;
-                }
+            let damages = damages_in(disk, dir, manifest, std::slice::from_ref(file))?;
+            if damages.is_empty() {
+                continue;
             }
+            found.damages.extend(damages);
         }
         lost.push(number);
     }
     Ok(lost)
+}
+
+/// All damage of the first of these files in which a replay comes upon any.
+fn damages_in(
+    disk: &ForgivingDisk<'_>,
+    dir: &Path,
+    manifest: &Manifest,
+    files: &[ReplayFile],
+) -> Result<Vec<Damage>, OpenError> {
+    match replay(disk, files, &Nowhere, 1, &Progress::new()) {
+        Err(OpenError::Damaged(damage)) => damages_of(disk, dir, manifest, &damage),
+        replayed => replayed.map(|_| Vec::new()),
+    }
 }
 
 /// The epoch up to which a repair keeps everything, if it can be made as it was asked for.
@@ -204,15 +224,16 @@ fn keep_to(asked: Option<Epoch>, end: Option<Epoch>, reachable: Epoch) -> Result
     }
 }
 
-/// Copies all files of a database within its directory; returns where they are, and which directory there stands for which other one.
+/// Copies all files of a database, as far as they can be read, within its directory; returns where they are, and which directory there stands for which other one.
 /// If that fails, what was copied is removed.
 fn copy_all(
-    disk: &dyn Disk,
+    source: &ForgivingDisk<'_>,
     dir: &Path,
     manifest: &Manifest,
 ) -> Result<(PathBuf, Vec<(PathBuf, PathBuf)>), OpenError> {
+    let disk = source.disk();
     let target = free_name(disk, dir, "before-repair-")?;
-    match copy_to(disk, dir, manifest, &target) {
+    match copy_to(source, dir, manifest, &target) {
         Ok(elsewhere) => Ok((target, elsewhere)),
         Err(error) => {
             // What cannot be removed does no harm.
@@ -224,14 +245,15 @@ fn copy_all(
 
 /// Copies all files of a database, the manifest last: a copy that has it is complete. The copy of the manifest is one of them.
 fn copy_to(
-    disk: &dyn Disk,
+    source: &ForgivingDisk<'_>,
     dir: &Path,
     manifest: &Manifest,
     target: &Path,
 ) -> Result<Vec<(PathBuf, PathBuf)>, OpenError> {
+    let disk = source.disk();
     make(disk, target)?;
-    let elsewhere = copy_logs(disk, dir, manifest, target)?;
-    copy_checkpoints(disk, dir, target)?;
+    let elsewhere = copy_logs(source, dir, manifest, target)?;
+    copy_checkpoints(source, dir, target)?;
     let (copy, copied) = (dir.join(MANIFEST_COPY), target.join(MANIFEST_COPY));
     if disk.exists(&copy).map_err(OpenError::io("look for", &copy))?
         && copy_file(disk, &copy, &copied, None, &mut |_| Ok(())).is_err()
@@ -246,7 +268,7 @@ fn copy_to(
 
 /// Copies the log files, and what says whose they are.
 fn copy_logs(
-    disk: &dyn Disk,
+    source: &ForgivingDisk<'_>,
     dir: &Path,
     manifest: &Manifest,
     target: &Path,
@@ -254,7 +276,7 @@ fn copy_logs(
     let mut elsewhere = Vec::new();
     for (number, spelled) in manifest.log_directories().into_iter().enumerate() {
         let from = spelled_path(dir, spelled);
-        if !disk.exists(&from).map_err(OpenError::io("look for", &from))? {
+        if !source.exists(&from).map_err(OpenError::io("look for", &from))? {
             continue;
         }
         let mut to = target.join(spelled);
@@ -263,33 +285,38 @@ fn copy_logs(
             to = target.join(format!("elsewhere-{number}"));
             elsewhere.push((from.clone(), to.clone()));
         }
-        make(disk, &to)?;
-        for name in list_log_files(disk, &from)? {
+        make(source.disk(), &to)?;
+        for name in list_log_files(source, &from)? {
             let name = name.to_string();
-            copy_file(disk, &from.join(&name), &to.join(&name), None, &mut |_| Ok(()))?;
+            copy_what_can_be_read(source, &from.join(&name), &to.join(&name))?;
         }
         let owner = from.join(OWNER);
-        if disk.exists(&owner).map_err(OpenError::io("look for", &owner))? {
-            copy_file(disk, &owner, &to.join(OWNER), None, &mut |_| Ok(()))?;
+        if source.exists(&owner).map_err(OpenError::io("look for", &owner))? {
+            copy_what_can_be_read(source, &owner, &to.join(OWNER))?;
         }
-        disk.sync_dir(&to).map_err(OpenError::io("sync", &to))?;
+        source.disk().sync_dir(&to).map_err(OpenError::io("sync", &to))?;
     }
     Ok(elsewhere)
 }
 
 /// Copies all checkpoints, also those that the manifest does not name: it may be an older one that was put back.
-fn copy_checkpoints(disk: &dyn Disk, dir: &Path, target: &Path) -> Result<(), OpenError> {
-    let listed = disk.list(dir).map_err(OpenError::io("list", dir))?;
+fn copy_checkpoints(source: &ForgivingDisk<'_>, dir: &Path, target: &Path) -> Result<(), OpenError> {
+    let listed = source.list(dir).map_err(OpenError::io("list", dir))?;
     for entry in listed.iter().filter(|entry| checkpoint_number(entry).is_some()) {
         let (from, to) = (dir.join(&entry.name), target.join(&entry.name));
-        make(disk, &to)?;
-        let parts = disk.list(&from).map_err(OpenError::io("list", &from))?;
+        make(source.disk(), &to)?;
+        let parts = source.list(&from).map_err(OpenError::io("list", &from))?;
         for part in parts.iter().filter(|part| !part.is_dir) {
-            copy_file(disk, &from.join(&part.name), &to.join(&part.name), None, &mut |_| Ok(()))?;
+            copy_what_can_be_read(source, &from.join(&part.name), &to.join(&part.name))?;
         }
-        disk.sync_dir(&to).map_err(OpenError::io("sync", &to))?;
+        source.disk().sync_dir(&to).map_err(OpenError::io("sync", &to))?;
     }
     Ok(())
+}
+
+fn copy_what_can_be_read(source: &ForgivingDisk<'_>, from: &Path, to: &Path) -> Result<(), OpenError> {
+    let file = source.open_read(from).map_err(OpenError::io("open", from))?;
+    copy_open_file(source.disk(), &*file, from, to, None, &mut |_| Ok(())).map(|_| ())
 }
 
 fn make(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {

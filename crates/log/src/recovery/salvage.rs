@@ -9,7 +9,6 @@
 //! - S2: a row is taken whole or not at all. A row of which only changes are left is lost.
 //! - S3: the new database can be opened only when all of it is written, synced and verified.
 
-mod forgiving;
 mod part;
 mod rows;
 mod write;
@@ -22,7 +21,6 @@ use std::sync::Arc;
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
-use self::forgiving::ForgivingDisk;
 use self::part::{Origin, ReadPart, read_part};
 use self::rows::{Gathering, Kept};
 use self::write::write_database;
@@ -32,6 +30,7 @@ use super::checkpoint_writer::DEFINITION_TABLES;
 use super::directory::manifest_of;
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, Finding, OpenError};
+use super::forgiving::ForgivingDisk;
 use super::given_up::{GivenUp, count_given_up};
 use super::manifest_file::{manifest_is_lost, read_copy};
 use super::ownership::{OWNER, damages_of_named, missing_owners};
@@ -65,7 +64,7 @@ pub struct Salvaged {
     /// Parts of the checkpoint that are not those that the manifest describes, but belong to a copy of the database that has gone on by itself.
     /// Their records were taken, for want of others: rows may be older or newer than those of this database, missing, or too many.
     pub other_parts: Vec<PathBuf>,
-    /// Files of which the system could not read so many bytes. They were taken for zeros.
+    /// Files of which the system could not read so many bytes. Nothing of them counts.
     pub unread: Vec<(PathBuf, u64)>,
     /// Files and directories of which the system could read nothing.
     pub unopened: Vec<Unopened>,
@@ -178,7 +177,7 @@ impl SalvagedTable {
 /// log belongs to the database in another directory, or the manifest, or its copy, is older than the log; [`OpenError::Refused`] for a
 /// target that is none.
 pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvaged, OpenError> {
-    let damaged = ForgivingDisk::new(disk);
+    let damaged = ForgivingDisk::new(&**disk);
     read_either_manifest(&damaged, dir)?;
     let mut locks = DirectoryLocks::of_database(&damaged, dir, Share::Part)?;
     let (manifest, manifest_damage) = read_either_manifest(&damaged, dir)?;
@@ -217,7 +216,10 @@ fn check_owners(
 }
 
 /// The manifest of the database in `dir`, or the copy of it if it is damaged or missing, and what is wrong with it then.
-fn read_either_manifest(disk: &ForgivingDisk, dir: &Path) -> Result<(Manifest, Option<Damage>), OpenError> {
+fn read_either_manifest(
+    disk: &ForgivingDisk<'_>,
+    dir: &Path,
+) -> Result<(Manifest, Option<Damage>), OpenError> {
     let error = match manifest_of(disk, dir) {
         Ok(manifest) => return Ok((manifest, None)),
         // Where the directory cannot be listed nothing else shows that there was a manifest.
@@ -238,7 +240,7 @@ fn read_either_manifest(disk: &ForgivingDisk, dir: &Path) -> Result<(Manifest, O
 
 /// A damaged database.
 struct Source<'s> {
-    disk: &'s ForgivingDisk,
+    disk: &'s ForgivingDisk<'s>,
     dir: &'s Path,
     manifest: &'s Manifest,
 }

@@ -9,6 +9,7 @@ use ensilo_epoch::Epoch;
 use super::chain::{Chain, Depth, Flaw, Place};
 use super::database_files::list_log_files;
 use super::error::{Consequence, Damage, Finding, OpenError};
+use super::forgiving::ForgivingDisk;
 use super::log_file::{LogFile, is_unused, read_header};
 use super::manifest_file::MANIFEST;
 use super::replay::{Extent, ReplayFile};
@@ -49,7 +50,7 @@ pub(super) enum Names {
 
 /// A survey while it is made.
 struct Surveyor<'a> {
-    disk: &'a dyn Disk,
+    disk: &'a ForgivingDisk<'a>,
     dir: &'a Path,
     manifest: &'a Manifest,
     depth: Depth,
@@ -63,9 +64,9 @@ struct Surveyor<'a> {
 }
 
 /// Looks at the files that `manifest` names. Damage that `depth` does not show is left to replay; if any shows, all is looked at, so that
-/// what is said of its consequences is true.
+/// what is said of its consequences is true. What the disk could not read is damage wherever something counts, or could.
 pub(super) fn survey(
-    disk: &dyn Disk,
+    disk: &ForgivingDisk<'_>,
     dir: &Path,
     manifest: &Manifest,
     depth: Depth,
@@ -101,6 +102,7 @@ impl Surveyor<'_> {
             chains.push(chain);
         }
         self.check_checkpoint()?;
+        self.note_unread(&chains, &earlier);
         self.check_evidence(&chains);
         let reach = chains.iter().map(|chain| chain.reach).min().unwrap_or(self.manifest.first_epoch);
         Ok(Survey {
@@ -160,6 +162,8 @@ impl Surveyor<'_> {
             Err(finding @ (Finding::OtherDatabase(_) | Finding::OtherFile)) => finding.clone(),
             _ if is_extra => Finding::OtherFile,
             _ if file.evidence().has_blocks => Finding::LaterGeneration(file.name.generation),
+            // What could not be read is noted by itself.
+            _ if !self.disk.failures_in(&file.path).is_empty() => return Ok(None),
             _ if file.name.largest_epoch.is_some() => Finding::Stranger,
             _ if is_unused(self.disk, &file.path, &file.identity)? => return Ok(None),
             Ok(_) => Finding::LaterGeneration(file.name.generation),
@@ -235,6 +239,43 @@ impl Surveyor<'_> {
         Ok(())
     }
 
+    /// Puts what the disk could not read in the place of the flaws that follow from it. It is a flaw also where no other shows it: what
+    /// cannot be read at the end of a log may have been more of it.
+    fn note_unread(&mut self, chains: &[Chain], earlier: &[Earlier]) {
+        for failure in self.disk.failures() {
+            let follows = |flaw: &Flaw| flaw.file == failure.file && flaw.finding.may_follow_from_unread();
+            if let Some(part) = self.part_at(&failure.file) {
+                let consequence = consequence_of(part);
+                self.checkpoint_flaws.retain(|(flaw, _)| !follows(flaw));
+                self.checkpoint_flaws.push((failure, consequence));
+            } else if self.is_of_log(&failure, chains, earlier) {
+                self.flaws.retain(|flaw| !follows(flaw));
+                self.flaws.push(failure);
+            }
+        }
+        // What lies in a directory that cannot be read is told with it.
+        self.flaws.sort_by_key(|flaw| flaw.offset.is_some() || !flaw.finding.is_unread());
+    }
+
+    /// The part of the checkpoint that has this path.
+    fn part_at(&self, path: &Path) -> Option<&CheckpointPart> {
+        let checkpoint = self.manifest.checkpoint.as_ref()?;
+        checkpoint.parts.iter().find(|part| self.dir.join(&part.path) == path)
+    }
+
+    /// Whether what could not be read is a log directory, or lies in a log file where something counts, or could.
+    fn is_of_log(&self, failure: &Flaw, chains: &[Chain], earlier: &[Earlier]) -> bool {
+        let path = &failure.file;
+        let directories = self.manifest.log_directories();
+        let is_directory = |path: &Path| directories.iter().any(|spelled| self.dir.join(spelled) == path);
+        let name = || LogFileName::parse(path.file_name()?.to_str()?);
+        match name().filter(|_| path.parent().is_some_and(is_directory)) {
+            None => is_directory(path),
+            Some(name) if self.manifest.is_done_with(&name) => false,
+            Some(_) => counted_end(path, chains, earlier).is_none_or(|end| failure.offset < Some(end)),
+        }
+    }
+
     /// Whether the log reaches as far as its own blocks, or the manifest, say that it did.
     fn check_evidence(&mut self, chains: &[Chain]) {
         let Some(least) = chains.iter().min_by_key(|chain| chain.reach) else { return };
@@ -297,13 +338,26 @@ impl Surveyor<'_> {
     }
 }
 
-/// Each damage once, and a directory that is missing without the files in it.
+/// Where what counts of a log file ends, if it is known.
+fn counted_end(path: &Path, chains: &[Chain], earlier: &[Earlier]) -> Option<u64> {
+    let found = earlier.iter().find(|earlier| earlier.file.path == path);
+    if let Some(end) = found.and_then(|earlier| earlier.entry.valid_bytes) {
+        return Some(end);
+    }
+    let of_chains = chains.iter().flat_map(|chain| chain.files.iter().chain(&chain.behind));
+    let mut files = of_chains.chain(found.map(|earlier| &earlier.file));
+    let scan = files.find(|file| file.path == path)?.scan.as_ref()?;
+    (scan.end != BlockEnd::None).then_some(scan.valid_end)
+}
+
+/// Each damage once, and a directory that is missing, or cannot be read, without the files in it.
 fn each_once(damages: impl Iterator<Item = Damage>) -> Vec<Damage> {
     let mut told: Vec<Damage> = Vec::new();
     for damage in damages {
         let is_told = |other: &Damage| {
             *other == damage
-                || other.finding == Finding::Missing && damage.file.parent() == Some(other.file.as_path())
+                || matches!(other.finding, Finding::Missing | Finding::Unopened { .. })
+                    && damage.file.parent() == Some(other.file.as_path())
         };
         if !told.iter().any(is_told) {
             told.push(damage);

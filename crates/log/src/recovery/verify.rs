@@ -11,6 +11,7 @@ use super::database_files::list_log_files;
 use super::directory::{check_is_database, missing_manifest};
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, Finding, OpenError, ReplayError};
+use super::forgiving::ForgivingDisk;
 use super::known_file::{check_known, damages_of};
 use super::manifest_file::{read_manifest, spelled_path};
 use super::ownership::damages_of_named;
@@ -67,6 +68,7 @@ pub(super) fn verify_locked(
         Err(error) => return Err(error),
     };
     let wrong_owners = damages_of_named(disk, dir, &manifest)?;
+    let disk = &ForgivingDisk::new(disk);
     let found = survey(disk, dir, &manifest, Depth::Full)?;
     let mut verification = Verification {
         disk,
@@ -107,7 +109,7 @@ fn void_epochs(manifest: &Manifest, durable_epoch: Epoch) -> Option<(Epoch, Epoc
 
 /// A look at everything.
 struct Verification<'v> {
-    disk: &'v dyn Disk,
+    disk: &'v ForgivingDisk<'v>,
     dir: &'v Path,
     manifest: &'v Manifest,
     report: &'v mut dyn FnMut(Damage),
@@ -136,7 +138,8 @@ impl Verification<'_> {
 
     /// Reports what else is wrong within the file of this damage, which is one of those that are `known`.
     fn report_behind(&mut self, damage: &Damage, known: &[Damage]) -> Result<(), OpenError> {
-        if matches!(damage.finding, Finding::OtherDatabase(_) | Finding::OtherFile) {
+        if matches!(damage.finding, Finding::OtherDatabase(_) | Finding::OtherFile | Finding::Unopened { .. })
+        {
             return Ok(());
         }
         let Some(checked) = check_known(self.disk, self.dir, self.manifest, &damage.file)? else {

@@ -72,6 +72,14 @@ impl SimulatedDisk {
         })
     }
 
+    /// Makes a sector of a file, of 4096 bytes, one that the system cannot read, as long as there is the file.
+    ///
+    /// # Errors
+    /// `NotFound`; `IsADirectory`.
+    pub fn spoil(&self, path: &Path, sector: u64) -> io::Result<()> {
+        self.lock_state().spoil(path, sector)
+    }
+
     /// Takes a file away for good. The other names of its directory count as synced.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! All that a simulated disk holds, and the operations on it, one at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +11,9 @@ use super::faults::{FaultState, Gate, io_error, no_space};
 use super::file_node::FileNode;
 use super::names::{ChangeKind, Entry, Inode, Name, Namespace, ROOT, parts};
 use super::random::{Random, mix};
+
+/// What is spoiled at once.
+const SECTOR_BYTES: u64 = 4096;
 
 /// The disk as one process sees it.
 ///
@@ -23,6 +26,8 @@ pub(super) struct State {
     /// How many open files there are of an inode; those without a name live on until the last one is closed.
     open_files: BTreeMap<Inode, usize>,
     locks: BTreeMap<Inode, Held>,
+    /// Sectors of files that cannot be read.
+    spoiled: BTreeSet<(Inode, u64)>,
     is_dead: bool,
     pub(super) faults: FaultState,
 }
@@ -72,6 +77,7 @@ impl Default for State {
             moment: 0,
             open_files: BTreeMap::new(),
             locks: BTreeMap::new(),
+            spoiled: BTreeSet::new(),
             is_dead: false,
             faults: FaultState::default(),
         }
@@ -86,6 +92,7 @@ impl State {
             files: self.files.clone(),
             next_inode: self.next_inode,
             moment: self.moment,
+            spoiled: self.spoiled.clone(),
             ..State::default()
         }
     }
@@ -100,7 +107,8 @@ impl State {
             let crashed = || Arc::new(file.crash(&mut Random::new(mix(seed ^ mix(inode)))));
             (inode, if is_unchanged { file.clone() } else { crashed() })
         });
-        State { files: files.collect(), names, next_inode: self.next_inode, ..State::default() }
+        let (files, spoiled) = (files.collect(), self.spoiled.clone());
+        State { files, names, next_inode: self.next_inode, spoiled, ..State::default() }
     }
 
     /// Gives the gates at which calls may hang.
@@ -350,6 +358,10 @@ impl State {
         if self.faults.count_read() {
             return Err(io_error());
         }
+        let sectors = offset / SECTOR_BYTES..offset.saturating_add(bytes.len() as u64).div_ceil(SECTOR_BYTES);
+        if self.spoiled.iter().any(|(spoiled, sector)| *spoiled == inode && sectors.contains(sector)) {
+            return Err(io_error());
+        }
         let content = &self.files[&inode].live;
         if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > content.len_bytes()) {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -477,6 +489,12 @@ impl State {
     }
 
     /// Takes away a file's name, with all that its directory had unsynced.
+    pub(super) fn spoil(&mut self, path: &Path, sector: u64) -> io::Result<()> {
+        let inode = self.names.live.lookup_file(path)?;
+        self.spoiled.insert((inode, sector));
+        Ok(())
+    }
+
     pub(super) fn delete(&mut self, path: &Path) -> io::Result<()> {
         self.names.live.lookup_file(path)?;
         let name = self.names.live.place(path)?;

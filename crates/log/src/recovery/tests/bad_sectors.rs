@@ -14,7 +14,7 @@ use crate::recovery::{Loss, OpenError, Salvaged, salvage};
 
 /// A disk of which some places cannot be read.
 #[derive(Debug)]
-struct BadDisk {
+pub(super) struct BadDisk {
     disk: Arc<SimulatedDisk>,
     sector: Option<Arc<BadSector>>,
     /// Operations on a path that fail.
@@ -22,12 +22,16 @@ struct BadDisk {
     /// A file that can be opened so many times, then once not, and then again.
     one_failure: Option<(PathBuf, u64)>,
     opened: AtomicU64,
+    /// What the system says of it.
+    pub(super) error: i32,
 }
 
 /// A sector of a file.
 #[derive(Debug)]
 struct BadSector {
     path: PathBuf,
+    /// The file that had the path in the beginning; another one lies elsewhere on the disk.
+    place: Place,
     sector: u64,
     /// So many reads are right before it goes bad.
     good_reads: u64,
@@ -35,7 +39,7 @@ struct BadSector {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operation {
+pub(super) enum Operation {
     Open,
     LookFor,
     List,
@@ -46,17 +50,40 @@ enum Operation {
 struct FileWithBadSector {
     file: Box<dyn File>,
     sector: Arc<BadSector>,
+    error: i32,
 }
 
-const SECTOR_BYTES: u64 = 4096;
+pub(super) const SECTOR_BYTES: u64 = 4096;
 
 /// What a system says of a disk that cannot be read.
-const EIO: i32 = 5;
+pub(super) const EIO: i32 = 5;
 
 impl BadDisk {
+    /// A disk with one bad sector, which can be read so many times before.
+    pub(super) fn with_bad_sector(
+        disk: &Arc<SimulatedDisk>,
+        path: &Path,
+        sector: u64,
+        good_reads: u64,
+    ) -> BadDisk {
+        let place = disk.place(path).unwrap();
+        let reads = AtomicU64::new(0);
+        let sector = BadSector { path: path.to_path_buf(), place, sector, good_reads, reads };
+        BadDisk { sector: Some(Arc::new(sector)), ..BadDisk::new(disk) }
+    }
+
+    pub(super) fn without(disk: &Arc<SimulatedDisk>, operations: &[(PathBuf, Operation)]) -> BadDisk {
+        BadDisk { operations: operations.to_vec(), ..BadDisk::new(disk) }
+    }
+
+    fn reads_of_sector(&self) -> u64 {
+        self.sector.as_ref().map_or(0, |sector| sector.reads.load(Ordering::Relaxed))
+    }
+
     fn new(disk: &Arc<SimulatedDisk>) -> BadDisk {
         let (sector, operations, one_failure) = (None, Vec::new(), None);
-        BadDisk { disk: Arc::clone(disk), sector, operations, one_failure, opened: AtomicU64::new(0) }
+        let (disk, opened, error) = (Arc::clone(disk), AtomicU64::new(0), EIO);
+        BadDisk { disk, sector, operations, one_failure, opened, error }
     }
 
     fn check(&self, path: &Path, operation: Operation) -> io::Result<()> {
@@ -84,8 +111,8 @@ impl Disk for BadDisk {
         }
         let file = self.disk.open_read(path)?;
         match &self.sector {
-            Some(sector) if sector.path == path => {
-                Ok(Box::new(FileWithBadSector { file, sector: Arc::clone(sector) }))
+            Some(sector) if sector.path == path && self.disk.place(path)? == sector.place => {
+                Ok(Box::new(FileWithBadSector { file, sector: Arc::clone(sector), error: self.error }))
             }
             _ => Ok(file),
         }
@@ -145,7 +172,7 @@ impl File for FileWithBadSector {
         let bad = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
         let is_hit = offset < bad.end && offset + bytes.len() as u64 > bad.start;
         if is_hit && reads.fetch_add(1, Ordering::Relaxed) >= *good_reads {
-            return Err(io::Error::other("a bad sector"));
+            return Err(io::Error::from_raw_os_error(self.error));
         }
         self.file.read_at(offset, bytes)
     }
@@ -178,11 +205,9 @@ fn save_with_sector_going_bad(
     sector: u64,
     good_reads: u64,
 ) -> Result<Salvaged, OpenError> {
-    let sector =
-        Arc::new(BadSector { path: path.to_path_buf(), sector, good_reads, reads: AtomicU64::new(0) });
-    let bad = BadDisk { sector: Some(Arc::clone(&sector)), ..BadDisk::new(disk) };
-    let saved = salvage(&(Arc::new(bad) as Arc<dyn Disk>), Path::new(DIR), Path::new(TARGET));
-    let reads = sector.reads.load(Ordering::Relaxed);
+    let bad = Arc::new(BadDisk::with_bad_sector(disk, path, sector, good_reads));
+    let saved = salvage(&(Arc::clone(&bad) as Arc<dyn Disk>), Path::new(DIR), Path::new(TARGET));
+    let reads = bad.reads_of_sector();
     assert!(reads <= good_reads + 2, "{reads} reads, {good_reads} of them good");
     saved
 }
@@ -191,7 +216,7 @@ fn save_without(
     disk: &Arc<SimulatedDisk>,
     operations: &[(PathBuf, Operation)],
 ) -> Result<Salvaged, OpenError> {
-    let bad = BadDisk { operations: operations.to_vec(), ..BadDisk::new(disk) };
+    let bad = BadDisk::without(disk, operations);
     salvage(&(Arc::new(bad) as Arc<dyn Disk>), Path::new(DIR), Path::new(TARGET))
 }
 

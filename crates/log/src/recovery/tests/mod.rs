@@ -14,4 +14,5 @@ mod repair;
 mod salvage;
 mod tools;
 mod unfinished;
+mod unread;
 mod writer;

@@ -346,7 +346,7 @@ fn a_missing_log_file_is_reported_under_both_its_names() {
 }
 
 /// A database whose checkpoint has its rows twice, with log after it in two files.
-fn with_copies() -> (Arc<SimulatedDisk>, Rows) {
+pub(super) fn with_copies() -> (Arc<SimulatedDisk>, Rows) {
     let disk = Arc::new(SimulatedDisk::new());
     let mut log = TestLog::open(&disk, 1);
     let tables = DEFINITION_TABLES;

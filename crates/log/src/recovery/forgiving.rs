@@ -1,8 +1,12 @@
 //! A disk of which not all can be read any more.
 //!
-//! Sectors that cannot be read are zeros, which are no part of anything valid. A file that cannot be opened is empty; one that cannot be
-//! looked for is not there, and neither is a directory; a directory that cannot be listed holds nothing. All of that is remembered: what
-//! failed once stays as it was taken to be, and is not asked for again, since a damaged disk may take a minute to fail.
+//! A sector that cannot be read is filled with a text, which is no part of anything valid. A file that cannot be opened is empty; one that
+//! cannot be looked for is not there, and neither is a directory; a directory that cannot be listed holds nothing. All of that is remembered:
+//! what failed once stays as it was taken to be, and is not asked for again, since a damaged disk may take a minute to fail. Only errors that
+//! say that the disk is damaged ([`is_unreadable`]) are taken so; others, such as that memory is short, stay errors.
+//!
+//! An opening, a verification, a repair and a salvage read through it, each through one of its own: what is damaged because it could not be
+//! read is found as other damage is, and is named by what is remembered here.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,18 +15,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ensilo_disk::{Disk, File, Listed, Lock, Place, is_unreadable};
 
-use super::Unopened;
+use super::chain::Flaw;
+use super::error::Finding;
+use super::salvage::Unopened;
 
 /// What fails to be read as a whole is read in pieces of so many bytes, the sectors of most disks.
 const SECTOR_BYTES: u64 = 4096;
 
+/// What stands, again and again, in the place of bytes that could not be read. Zeros could be right by chance, or say that a file has ended.
+const UNREAD: &[u8; 16] = b"cannot be read! ";
+
 /// What could not be read.
 #[derive(Debug, Default)]
 struct Failures {
-    /// The bytes within each sector, by file.
-    sectors: BTreeMap<PathBuf, BTreeMap<u64, u64>>,
+    /// Sectors, by file and number.
+    sectors: BTreeMap<PathBuf, BTreeMap<u64, BadSector>>,
     /// Files and directories as a whole: what was to be done with them, and what the system said.
     whole: BTreeMap<(PathBuf, &'static str), String>,
+}
+
+#[derive(Debug)]
+struct BadSector {
+    /// How many of its bytes lie within the file, as far as they were asked for.
+    bytes: u64,
+    /// What the system said.
+    error: String,
 }
 
 #[derive(Debug, Default)]
@@ -56,20 +73,51 @@ impl SharedFailures {
 
 /// The disk of a damaged database. Nothing is changed through it.
 #[derive(Debug)]
-pub(super) struct ForgivingDisk {
-    disk: Arc<dyn Disk>,
+pub(super) struct ForgivingDisk<'d> {
+    disk: &'d dyn Disk,
     failures: Arc<SharedFailures>,
 }
 
-impl ForgivingDisk {
-    pub(super) fn new(disk: &Arc<dyn Disk>) -> ForgivingDisk {
-        ForgivingDisk { disk: Arc::clone(disk), failures: Arc::default() }
+impl<'d> ForgivingDisk<'d> {
+    pub(super) fn new(disk: &'d dyn Disk) -> ForgivingDisk<'d> {
+        ForgivingDisk { disk, failures: Arc::default() }
+    }
+
+    /// The disk as it is, to be written to.
+    pub(super) fn disk(&self) -> &'d dyn Disk {
+        self.disk
+    }
+
+    /// All that could not be read: files and directories as a whole, then places in files. Sectors that follow each other are one place.
+    pub(super) fn failures(&self) -> Vec<Flaw> {
+        let failures = self.failures.lock();
+        let whole = failures.whole.iter().map(|(&(ref file, doing), error)| Flaw {
+            file: file.clone(),
+            offset: None,
+            finding: Finding::Unopened { doing, error: error.clone() },
+        });
+        let places = failures.sectors.iter().flat_map(|(file, sectors)| places(file, sectors));
+        whole.chain(places).collect()
+    }
+
+    /// Those of one file.
+    pub(super) fn failures_in(&self, path: &Path) -> Vec<Flaw> {
+        let mut failures = self.failures();
+        failures.retain(|failure| failure.file == path);
+        failures
     }
 
     /// The files of which not all could be read, each with the number of bytes that could not.
     pub(super) fn unread(&self) -> Vec<(PathBuf, u64)> {
         let failures = self.failures.lock();
-        failures.sectors.iter().map(|(path, sectors)| (path.clone(), sectors.values().sum())).collect()
+        failures
+            .sectors
+            .iter()
+            .map(|(path, sectors)| {
+                let bytes = sectors.values().map(|sector| sector.bytes);
+                (path.clone(), bytes.sum())
+            })
+            .collect()
     }
 
     /// The files and directories of which nothing could be read.
@@ -88,7 +136,25 @@ impl ForgivingDisk {
     }
 }
 
-impl Disk for ForgivingDisk {
+/// The places of a file that its bad sectors make up.
+fn places(file: &Path, sectors: &BTreeMap<u64, BadSector>) -> Vec<Flaw> {
+    let mut places: Vec<Flaw> = Vec::new();
+    let mut next = None;
+    for (&number, sector) in sectors {
+        match places.last_mut().map(|place| &mut place.finding) {
+            Some(Finding::Unreadable { bytes, .. }) if next == Some(number) => *bytes += sector.bytes,
+            _ => places.push(Flaw {
+                file: file.to_path_buf(),
+                offset: Some(number * SECTOR_BYTES),
+                finding: Finding::Unreadable { bytes: sector.bytes, error: sector.error.clone() },
+            }),
+        }
+        next = Some(number + 1);
+    }
+    places
+}
+
+impl Disk for ForgivingDisk<'_> {
     fn create(&self, _: &Path, _: u64) -> io::Result<Box<dyn File>> {
         Err(changes_nothing())
     }
@@ -161,15 +227,24 @@ struct ForgivingFile {
 }
 
 impl ForgivingFile {
-    /// Reads what lies within one sector, or zeros.
-    fn read_piece(&self, file: &dyn File, offset: u64, bytes: &mut [u8]) {
-        if self.has_failed(offset, bytes.len()) || file.read_at(offset, bytes).is_err() {
-            bytes.fill(0);
-            let mut failures = self.failures.lock();
-            let sectors = failures.sectors.entry(self.path.clone()).or_default();
-            let count = sectors.entry(offset / SECTOR_BYTES).or_default();
-            *count = (*count).max(bytes.len() as u64);
-        }
+    /// Reads what lies within one sector, or takes it for unread.
+    fn read_piece(&self, file: &dyn File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let error = match self.has_failed(offset, bytes.len()) {
+            true => None,
+            false => match file.read_at(offset, bytes) {
+                Err(error) if is_unreadable(&error) => Some(error.to_string()),
+                read => return read,
+            },
+        };
+        let unread = UNREAD.iter().cycle().skip((offset % UNREAD.len() as u64) as usize);
+        bytes.iter_mut().zip(unread).for_each(|(byte, unread)| *byte = *unread);
+        let mut failures = self.failures.lock();
+        let sectors = failures.sectors.entry(self.path.clone()).or_default();
+        let sector = sectors
+            .entry(offset / SECTOR_BYTES)
+            .or_insert_with(|| BadSector { bytes: 0, error: error.unwrap_or_default() });
+        sector.bytes = sector.bytes.max(bytes.len() as u64);
+        Ok(())
     }
 
     /// Whether any of these bytes lies in a sector that could not be read before.
@@ -191,7 +266,7 @@ impl File for ForgivingFile {
         };
         if !self.has_failed(offset, bytes.len()) {
             match file.read_at(offset, bytes) {
-                Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {}
+                Err(error) if is_unreadable(&error) => {}
                 read => return read,
             }
         }
@@ -199,7 +274,7 @@ impl File for ForgivingFile {
         while !rest.is_empty() {
             let left = usize::try_from(SECTOR_BYTES - at % SECTOR_BYTES).unwrap_or(usize::MAX);
             let (piece, behind) = rest.split_at_mut(left.min(rest.len()));
-            self.read_piece(&**file, at, piece);
+            self.read_piece(&**file, at, piece)?;
             at += piece.len() as u64;
             rest = behind;
         }
