@@ -356,3 +356,80 @@ fn a_copy_of_the_manifest_that_is_older_than_the_log_is_refused() {
     put_copy_in_place(&disk);
     assert!(open_with(options(), &disk).is_err());
 }
+
+/// The sectors of a file.
+fn sectors(disk: &SimulatedDisk, file: &Path) -> u64 {
+    (disk.contents(file).unwrap().len() as u64).div_ceil(4096)
+}
+
+#[test]
+fn a_sector_that_cannot_be_read_is_named_by_an_opening_and_the_remedy_works() {
+    let (sound, whole) = sample();
+    let parts = sound.list(Path::new(CHECKPOINT)).unwrap().into_iter();
+    let mut files: Vec<PathBuf> = parts.map(|part| Path::new(CHECKPOINT).join(part.name)).collect();
+    files.extend([MANIFEST, "/db/log/OWNER"].map(PathBuf::from));
+    let log = sound.list(Path::new("/db/log")).unwrap().into_iter();
+    let log = log.filter(|entry| entry.name.starts_with("log-"));
+    files.extend(log.map(|entry| Path::new("/db/log").join(entry.name)));
+    let mut helped = BTreeSet::new();
+    for file in &files {
+        for sector in [0, 1, sectors(&sound, file) - 1] {
+            let disk = Arc::new(sound.fork());
+            disk.spoil(file, sector).unwrap();
+            let what = format!("sector {sector} of {}", file.display());
+            let error = match open_with(options(), &disk) {
+                Ok(_) => {
+                    assert!(sector * 4096 >= sound.contents(file).unwrap().len() as u64, "{what}");
+                    continue;
+                }
+                Err(error) => error.to_string(),
+            };
+            let place = format!("{}, byte {}: ", file.display(), sector * 4096);
+            assert!(error.contains(&place) && error.contains("bytes cannot be read: "), "{what}: {error}");
+            assert!(error.contains("try again"), "{what}: {error}");
+            let remedies = [
+                "MANIFEST.copy",
+                "--accept-loss-after-epoch ",
+                "ensilo repair",
+                "ensilo salvage",
+                "remove the file",
+            ];
+            let remedy = remedies.into_iter().find(|remedy| error.contains(remedy)).unwrap();
+            helped.insert(remedy);
+            match remedy {
+                "--accept-loss-after-epoch " => {
+                    let epoch: String = error
+                        .split(remedy)
+                        .nth(1)
+                        .unwrap()
+                        .chars()
+                        .take_while(char::is_ascii_digit)
+                        .collect();
+                    let epoch = ensilo_epoch::Epoch::new(epoch.parse().unwrap());
+                    repair(&as_disk(&disk), Path::new(DIRECTORY), Some(epoch)).unwrap();
+                    assert_eq!(contents(&open(&disk)).events, whole.events, "{what}");
+                }
+                "ensilo repair" => {
+                    repair(&as_disk(&disk), Path::new(DIRECTORY), None).unwrap();
+                    assert_eq!(contents(&open(&disk)), whole, "{what}");
+                }
+                "ensilo salvage" => {
+                    salvage(&as_disk(&disk), Path::new(DIRECTORY), Path::new(TARGET)).unwrap();
+                    drop(open_saved(&disk));
+                }
+                "MANIFEST.copy" => {
+                    let copy = disk.contents(Path::new(COPY)).unwrap();
+                    disk.remove(Path::new(MANIFEST)).unwrap();
+                    let file = disk.create(Path::new(MANIFEST), 0).unwrap();
+                    file.write_at(0, &copy).unwrap();
+                    assert_eq!(contents(&open(&disk)), whole, "{what}");
+                }
+                _ => {
+                    disk.remove(file).unwrap();
+                    assert_eq!(contents(&open(&disk)), whole, "{what}");
+                }
+            }
+        }
+    }
+    assert_eq!(helped.len(), 5, "{helped:?}");
+}
