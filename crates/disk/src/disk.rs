@@ -48,7 +48,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// `NotFound`, `DirectoryNotEmpty`; those of the system.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// What a directory holds, by name.
+    /// What a directory holds, by name. A link is what it leads to.
     ///
     /// # Errors
     /// `NotFound`; those of the system.
@@ -66,7 +66,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// `NotFound`; those of the system.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Whether there is a file or directory of this name.
+    /// Whether there is a file or directory of this name. A link that leads nowhere is none.
     ///
     /// # Errors
     /// Those of the system.
@@ -251,8 +251,10 @@ impl Place {
 pub struct Listed {
     /// The name within the directory.
     pub name: String,
-    /// The length in bytes; 0 for a directory.
+    /// The length in bytes, if it is a file of which that is known; otherwise 0.
     pub len_bytes: u64,
+    /// Whether it is a file.
+    pub is_file: bool,
     /// Whether it is a directory.
     pub is_dir: bool,
 }
@@ -261,13 +263,19 @@ impl Listed {
     /// A file of this length.
     #[must_use]
     pub fn file(name: String, len_bytes: u64) -> Listed {
-        Listed { name, len_bytes, is_dir: false }
+        Listed { name, len_bytes, is_file: true, is_dir: false }
     }
 
     /// A directory.
     #[must_use]
     pub fn directory(name: String) -> Listed {
-        Listed { name, len_bytes: 0, is_dir: true }
+        Listed { name, len_bytes: 0, is_file: false, is_dir: true }
+    }
+
+    /// Neither: a link that leads nowhere, or something else that holds no bytes.
+    #[must_use]
+    pub fn other(name: String) -> Listed {
+        Listed { name, len_bytes: 0, is_file: false, is_dir: false }
     }
 }
 

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rustix::io::Errno;
+
 use crate::disk::{Disk, File, Listed, Lock, LockHeld, Place, is_disk_full};
 use crate::page_buffer::PAGE_BYTES;
 use crate::read_only::ReadOnly;
@@ -68,13 +70,7 @@ impl Disk for RealDisk {
     fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
         let mut listed = Vec::new();
         for entry in fs::read_dir(or_current(dir))? {
-            let entry = entry?;
-            match fs::metadata(entry.path()) {
-                Ok(metadata) => listed.push(listed_as(&entry, &metadata)),
-                // Removed since the directory was read, or a link to nothing.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
+            listed.extend(listed_as(&entry?)?);
         }
         listed.sort_by(|left, right| left.name.cmp(&right.name));
         Ok(listed)
@@ -90,8 +86,7 @@ impl Disk for RealDisk {
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
         match or_current(path).try_exists() {
-            // What is no directory holds nothing.
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
+            Err(error) if leads_nowhere(&error) => Ok(false),
             found => found,
         }
     }
@@ -343,9 +338,27 @@ fn or_current(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-fn listed_as(entry: &fs::DirEntry, metadata: &fs::Metadata) -> Listed {
+/// An entry as what it leads to; `None` if it was removed since the directory was read. One that cannot be looked at does not hide the others:
+/// it is a file, unless the directory says otherwise, and opening it says why.
+fn listed_as(entry: &fs::DirEntry) -> io::Result<Option<Listed>> {
     let name = entry.file_name().to_string_lossy().into_owned();
-    if metadata.is_dir() { Listed::directory(name) } else { Listed::file(name, metadata.len()) }
+    Ok(Some(match fs::metadata(entry.path()) {
+        Ok(metadata) if metadata.is_dir() => Listed::directory(name),
+        Ok(metadata) if metadata.is_file() => Listed::file(name, metadata.len()),
+        Ok(_) => Listed::other(name),
+        Err(error) if leads_nowhere(&error) => match fs::symlink_metadata(entry.path()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            _ => Listed::other(name),
+        },
+        Err(_) if entry.file_type()?.is_dir() => Listed::directory(name),
+        Err(_) => Listed::file(name, 0),
+    }))
+}
+
+/// Whether there is nothing where a path leads to: a name on the way is missing, is no directory, or is a link that leads back to itself.
+fn leads_nowhere(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        || Errno::from_io_error(error) == Some(Errno::LOOP)
 }
 
 /// The process that has written its number into a lock file. It only makes messages better: what cannot be read is left out.
@@ -369,7 +382,7 @@ fn preallocate(file: &fs::File, len_bytes: u64) -> io::Result<()> {
 #[cfg(not(any(target_os = "netbsd", target_os = "openbsd", target_os = "dragonfly")))]
 fn reserve(file: &fs::File, len_bytes: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
-    use rustix::io::{Errno, retry_on_intr};
+    use rustix::io::retry_on_intr;
     match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, len_bytes)) {
         // Which one comes depends on the file system; some say "invalid" for what they do not know.
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Err(io::ErrorKind::Unsupported.into()),

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -282,4 +282,37 @@ fn a_lock_holds_although_its_file_is_removed() {
     assert_eq!(RealDisk.lock_shared(&path).unwrap_err().kind(), ErrorKind::WouldBlock);
     drop(lock);
     RealDisk.lock(&path).unwrap();
+}
+
+#[test]
+fn a_link_is_listed_as_what_it_leads_to_and_one_that_leads_nowhere_by_its_name() {
+    let dir = TemporaryDirectory::new();
+    drop(RealDisk.create(&dir.join("file"), 7).unwrap());
+    RealDisk.create_dir_all(&dir.join("inner")).unwrap();
+    let link = |to: &str, name: &str| symlink(to, dir.join(name)).unwrap();
+    link("file", "to-file");
+    link("inner", "to-inner");
+    link("missing", "to-nothing");
+    link("file/within", "to-nothing-either");
+    link("to-itself", "to-itself");
+    let listed = RealDisk.list(&dir.0).unwrap();
+    let listed: Vec<_> =
+        listed.iter().map(|l| (l.name.as_str(), l.len_bytes, l.is_file, l.is_dir)).collect();
+    assert_eq!(
+        listed,
+        [
+            ("file", 7, true, false),
+            ("inner", 0, false, true),
+            ("to-file", 7, true, false),
+            ("to-inner", 0, false, true),
+            ("to-itself", 0, false, false),
+            ("to-nothing", 0, false, false),
+            ("to-nothing-either", 0, false, false),
+        ]
+    );
+    for name in ["to-nothing", "to-nothing-either", "to-itself"] {
+        assert!(!RealDisk.exists(&dir.join(name)).unwrap(), "{name}");
+        RealDisk.remove(&dir.join(name)).unwrap();
+    }
+    assert_eq!(RealDisk.list(&dir.0).unwrap().len(), 4);
 }

@@ -239,7 +239,7 @@ pub(crate) fn list_log_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<Lo
     let listed = disk.list(directory).map_err(OpenError::io("list", directory))?;
     Ok(listed
         .iter()
-        .filter(|entry| !entry.is_dir)
+        .filter(|entry| entry.is_file)
         .filter_map(|entry| LogFileName::parse(&entry.name))
         .collect())
 }

@@ -74,7 +74,8 @@ pub(super) fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     if entries.iter().any(|entry| entry.name == UNFINISHED) {
         return Err(unfinished_backup(dir));
     }
-    if entries.iter().any(|entry| entry.name == MANIFEST_COPY) {
+    // A manifest that is listed here is a link that leads nowhere.
+    if entries.iter().any(|entry| [MANIFEST, MANIFEST_COPY].contains(&&*entry.name)) {
         return Err(manifest_is_lost(disk, dir));
     }
     for entry in entries {
@@ -106,10 +107,13 @@ fn is_unused_log(disk: &dyn Disk, dir: &Path, within: &Path, entry: &Listed) -> 
         }
         return Ok(true);
     }
-    if LogFileName::parse(&entry.name).is_some() && !is_empty_log_file(disk, &path)? {
-        return Err(manifest_is_lost(disk, dir));
+    if !entry.is_file || LogFileName::parse(&entry.name).is_none() {
+        return Ok(false);
     }
-    Ok(LogFileName::parse(&entry.name).is_some())
+    match is_empty_log_file(disk, &path)? {
+        true => Ok(true),
+        false => Err(manifest_is_lost(disk, dir)),
+    }
 }
 
 /// Whether the database in `dir` is no copy that was not finished: a manifest may be there before all is verified.

@@ -306,7 +306,7 @@ fn copy_checkpoints(source: &ForgivingDisk<'_>, dir: &Path, target: &Path) -> Re
         let (from, to) = (dir.join(&entry.name), target.join(&entry.name));
         make(source.disk(), &to)?;
         let parts = source.list(&from).map_err(OpenError::io("list", &from))?;
-        for part in parts.iter().filter(|part| !part.is_dir) {
+        for part in parts.iter().filter(|part| part.is_file) {
             copy_what_can_be_read(source, &from.join(&part.name), &to.join(&part.name))?;
         }
         source.disk().sync_dir(&to).map_err(OpenError::io("sync", &to))?;
