@@ -296,8 +296,7 @@ fn a_link_is_listed_as_what_it_leads_to_and_one_that_leads_nowhere_by_its_name()
     link("file/within", "to-nothing-either");
     link("to-itself", "to-itself");
     let listed = RealDisk.list(&dir.0).unwrap();
-    let listed: Vec<_> =
-        listed.iter().map(|l| (l.name.as_str(), l.len_bytes, l.is_file, l.is_dir)).collect();
+    let listed: Vec<_> = listed.iter().map(|l| (l.name.as_str(), l.len_bytes, l.is_file, l.is_dir)).collect();
     assert_eq!(
         listed,
         [

@@ -19,6 +19,7 @@ mod generation;
 mod given_up;
 mod inspect;
 mod known_file;
+mod location;
 mod log_file;
 mod manifest_file;
 mod own_manifest;

@@ -46,7 +46,7 @@ use state::State;
 ///
 /// One value stands for the disk as one process sees it. [`crash`](Self::crash) and [`kill`](Self::kill) end that process: this
 /// value and all files and locks opened through it refuse every call from then on, and the disk that the next process
-/// finds is a new value. Paths are looked up from the root, with or without a leading `/`, and `..` is refused.
+/// finds is a new value. Paths are looked up from the root, with or without a leading `/`.
 ///
 /// Copies share their bytes until one of them writes, so that a disk of many megabytes is forked and crashed in microseconds.
 ///

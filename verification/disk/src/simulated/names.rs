@@ -253,7 +253,9 @@ pub(super) fn parts(path: &Path) -> io::Result<Vec<&str>> {
                 parts.push(part.to_str().ok_or_else(|| refused("a name that is no text"))?)
             }
             Component::RootDir | Component::CurDir => {}
-            Component::ParentDir | Component::Prefix(_) => return Err(refused("a path with `..`")),
+            // There are no links, and nothing lies above the root.
+            Component::ParentDir => _ = parts.pop(),
+            Component::Prefix(_) => return Err(refused("a path with a prefix")),
         }
     }
     Ok(parts)

@@ -5,8 +5,7 @@
 //! synced before anybody is told of success. A directory with the mark is refused, whatever else is in it: a backup that was interrupted cannot
 //! be taken for a database, nor one whose files were not verified.
 
-use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
@@ -18,6 +17,7 @@ use crate::recovery::database_files::{LOCK, remove_directory};
 use crate::recovery::directory_locks::{DirectoryLocks, Share};
 use crate::recovery::error::{Damage, OpenError};
 use crate::recovery::generation::{NewGeneration, create_directory};
+use crate::recovery::location::Location;
 use crate::recovery::manifest_file::{
     MANIFEST, MANIFEST_COPY, MANIFEST_NEW, install_manifest, keep_copy, remove_if_there, spelled_path,
 };
@@ -95,8 +95,9 @@ impl<'t> Target<'t> {
         manifest: &Manifest,
         dir: &'t Path,
     ) -> Result<Self, OpenError> {
-        refuse_within_database(disk, dir)?;
-        refuse_within_log(source, manifest, dir)?;
+        let location = Location::of(disk, dir)?;
+        refuse_within_database(disk, dir, &location)?;
+        refuse_within_log(disk, source, manifest, dir, &location)?;
         let was_there = disk.exists(dir).map_err(OpenError::io("look for", dir))?;
         create_directory(disk, dir).map_err(OpenError::io("create", dir))?;
         refuse_unless_empty(disk, dir)?;
@@ -284,15 +285,14 @@ impl Copy<'_> {
 }
 
 /// A directory of a database is no place for another one: the database removes what it does not know.
-fn refuse_within_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    let plain = without_detours(dir).map_err(OpenError::io("find", dir))?;
-    for directory in plain.ancestors() {
+fn refuse_within_database(disk: &dyn Disk, dir: &Path, location: &Location) -> Result<(), OpenError> {
+    for (directory, _) in &location.around {
         let exists = |name| {
             let path = directory.join(name);
             disk.exists(&path).map_err(OpenError::io("look for", &path))
         };
         if exists(MANIFEST)? || exists(MANIFEST_COPY)? {
-            let why = match directory == plain {
+            let why = match location.is_of(directory) {
                 true => format!("{} holds a database already", dir.display()),
                 false => format!("{} lies within the database {}", dir.display(), directory.display()),
             };
@@ -302,32 +302,29 @@ fn refuse_within_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> 
     Ok(())
 }
 
-/// Nor is a directory that the database keeps its log in, wherever that lies.
-fn refuse_within_log(source: &Path, manifest: &Manifest, dir: &Path) -> Result<(), OpenError> {
-    let plain = without_detours(dir).map_err(OpenError::io("find", dir))?;
+/// Nor is a directory that the database keeps its log in, wherever that lies, or one that such a directory is to lie in.
+fn refuse_within_log(
+    disk: &dyn Disk,
+    source: &Path,
+    manifest: &Manifest,
+    dir: &Path,
+    location: &Location,
+) -> Result<(), OpenError> {
     for spelled in manifest.log_directories() {
         let log = spelled_path(source, spelled);
-        if plain.starts_with(without_detours(&log).map_err(OpenError::io("find", &log))?) {
-            return Err(OpenError::Refused(format!(
-                "{} lies within {}, where the database keeps its log; name another directory",
-                dir.display(),
-                log.display()
-            )));
-        }
+        let of_log = Location::of(disk, &log)?;
+        let why = match (location.lies_within(&of_log), of_log.lies_within(location)) {
+            (true, _) => "lies within",
+            (false, true) => "encloses",
+            (false, false) => continue,
+        };
+        return Err(OpenError::Refused(format!(
+            "{} {why} {}, where the database keeps its log; name another directory",
+            dir.display(),
+            log.display()
+        )));
     }
     Ok(())
-}
-
-/// An absolute path without `..`.
-fn without_detours(path: &Path) -> io::Result<PathBuf> {
-    let mut plain = PathBuf::new();
-    for component in std::path::absolute(path)?.components() {
-        match component {
-            Component::ParentDir => _ = plain.pop(),
-            other => plain.push(other),
-        }
-    }
-    Ok(plain)
 }
 
 fn refuse_unless_empty(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {

@@ -9,6 +9,7 @@ mod history;
 mod model;
 mod names;
 mod ownership;
+mod places;
 mod recovery;
 mod repair;
 mod salvage;

@@ -1,0 +1,75 @@
+//! Where a path leads, whether or not anything is there: two paths are compared by the places of directories, not by how they are spelled.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use ensilo_disk::{Disk, Place};
+
+use super::error::OpenError;
+
+/// Where a path leads.
+#[derive(Debug)]
+pub(super) struct Location {
+    /// The directories that it lies in, from the nearest that is there, which may be the one that the path leads to, out to the root.
+    pub(super) around: Vec<(PathBuf, Place)>,
+    /// The rest of the path within the first of them, which is not there.
+    missing: PathBuf,
+}
+
+impl Location {
+    /// Finds the directories around a path.
+    pub(super) fn of(disk: &dyn Disk, path: &Path) -> Result<Location, OpenError> {
+        find(disk, path).map_err(OpenError::io("find", path))
+    }
+
+    /// Whether the path leads to this directory, one of those around it.
+    pub(super) fn is_of(&self, directory: &Path) -> bool {
+        self.missing.as_os_str().is_empty() && self.around[0].0 == directory
+    }
+
+    /// Whether it is `outer`, or lies within it.
+    pub(super) fn lies_within(&self, outer: &Location) -> bool {
+        let nearest = outer.around[0].1;
+        match outer.missing.as_os_str().is_empty() {
+            true => self.around.iter().any(|(_, place)| *place == nearest),
+            false => self.around[0].1 == nearest && self.missing.starts_with(&outer.missing),
+        }
+    }
+}
+
+fn find(disk: &dyn Disk, path: &Path) -> io::Result<Location> {
+    let (mut directory, mut missing) = (PathBuf::new(), PathBuf::new());
+    for component in std::path::absolute(path)?.components() {
+        let next = directory.join(component);
+        match component {
+            // What is missing has no links in it.
+            Component::ParentDir if missing.pop() => {}
+            // Only a directory has one that it lies in.
+            _ if missing.as_os_str().is_empty()
+                && disk.exists(&next)?
+                && disk.exists(&next.join(".."))? =>
+            {
+                directory = next;
+            }
+            _ => missing.push(component),
+        }
+    }
+    let mut around = vec![(directory.clone(), disk.place(&directory)?)];
+    while let Some(outer) = outside(disk, &around)? {
+        around.push(outer);
+    }
+    Ok(Location { around, missing })
+}
+
+/// The directory that the last of these lies in, `None` for the root. Behind a link it is another one than the path says.
+fn outside(disk: &dyn Disk, around: &[(PathBuf, Place)]) -> io::Result<Option<(PathBuf, Place)>> {
+    let Some((directory, inner)) = around.last() else { return Ok(None) };
+    let up = directory.join("..");
+    let place = disk.place(&up)?;
+    if place == *inner {
+        return Ok(None);
+    }
+    let parent = directory.parent().map(Path::to_path_buf);
+    let spelled = parent.filter(|parent| disk.place(parent).is_ok_and(|found| found == place));
+    Ok(Some((spelled.unwrap_or(up), place)))
+}

@@ -1,0 +1,203 @@
+//! Links, and other ways to spell where something lies, on the disk of the machine.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ensilo_disk::{Disk, RealDisk};
+use ensilo_epoch::Epoch;
+
+use crate::recovery::{Finding, GenerationOptions, OpenError, backup, inspect, salvage, verify};
+
+/// A directory that goes with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ensilo-places-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Directory(path)
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn link(&self, to: &str, name: &str) {
+        symlink(to, self.join(name)).unwrap();
+    }
+
+    /// Opens the database `db` with a logger in `db/log` and one in `out`, and lets go of it.
+    fn open(&self) -> Result<(), OpenError> {
+        let found = inspect(&disk(), &self.join("db"))?;
+        let options = GenerationOptions {
+            directories: vec![self.join("db/log"), self.join("out")],
+            file_bytes: 8 << 10,
+            first_epoch: Epoch::new(found.largest_epoch().get() + 1),
+        };
+        found.next_generation(&options).map(drop)
+    }
+
+    fn damages(&self) -> Vec<(PathBuf, Finding)> {
+        let mut damages = Vec::new();
+        verify(&RealDisk, &self.join("db"), &mut |damage| damages.push((damage.file, damage.finding)))
+            .unwrap();
+        damages
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn disk() -> Arc<dyn Disk> {
+    Arc::new(RealDisk)
+}
+
+#[test]
+fn a_target_within_the_database_or_its_log_is_refused_however_it_is_spelled() {
+    let directory = Directory::new("target");
+    directory.open().unwrap();
+    fs::create_dir(directory.join("db/log/deep")).unwrap();
+    directory.link("db", "to-db");
+    directory.link("db/log/deep", "to-deep");
+    directory.link("out", "to-out");
+    directory.link("to-out", "to-to-out");
+    let targets = [
+        "db",
+        "db/new",
+        "to-db/new",
+        "to-db",
+        "to-deep/new",
+        "to-deep/../new",
+        "to-deep/../../new/more",
+        "out/new",
+        "to-out/new",
+        "to-to-out",
+        "to-to-out/new/more",
+        "missing/../out/new",
+        "missing/../to-out/new",
+        "db/../out/./new",
+    ];
+    for target in targets {
+        let target = directory.join(target);
+        for made in [
+            backup(&disk(), &directory.join("db"), &target).map(|_| ()),
+            salvage(&disk(), &directory.join("to-db"), &target).map(|_| ()),
+        ] {
+            let refused = made.unwrap_err();
+            let why = refused.to_string();
+            assert!(matches!(refused, OpenError::Refused(_)), "{why}");
+            let is_told = ["lies within", "holds a database already"].iter().any(|told| why.contains(told));
+            assert!(is_told && why.contains("name another directory"), "{why}");
+        }
+    }
+    assert!(!directory.join("missing").exists() && !directory.join("db/new").exists());
+    // Behind a link out of the database nothing is the database's.
+    fs::create_dir_all(directory.join("other/inner")).unwrap();
+    directory.link("../other/inner", "db/to-inner");
+    for target in ["db/to-inner/new", "db/to-inner/../one", "db/../two"] {
+        backup(&disk(), &directory.join("db"), &directory.join(target)).unwrap();
+    }
+    // Where log directories are missing nothing is put into their places either, nor around them.
+    fs::rename(directory.join("out"), directory.join("moved")).unwrap();
+    for target in ["out", "out/new", "other/../out/new"] {
+        let refused = salvage(&disk(), &directory.join("db"), &directory.join(target)).unwrap_err();
+        assert!(refused.to_string().contains("keeps its log"), "{refused}");
+    }
+}
+
+#[test]
+fn a_target_that_a_missing_log_directory_is_to_lie_in_is_refused() {
+    let directory = Directory::new("encloses");
+    let found = inspect(&disk(), &directory.join("db")).unwrap();
+    let log = directory.join("outer/log");
+    let options =
+        GenerationOptions { directories: vec![log], file_bytes: 8 << 10, first_epoch: Epoch::new(1) };
+    drop(found.next_generation(&options).unwrap());
+    fs::rename(directory.join("outer/log"), directory.join("moved")).unwrap();
+    let refused = salvage(&disk(), &directory.join("db"), &directory.join("outer")).unwrap_err();
+    assert!(refused.to_string().contains("encloses"), "{refused}");
+}
+
+#[test]
+fn links_that_lead_nowhere_do_not_keep_a_database_from_being_read() {
+    let directory = Directory::new("nowhere");
+    directory.open().unwrap();
+    fs::create_dir(directory.join("db/checkpoint-7")).unwrap();
+    for within in ["db", "db/log", "out", "db/checkpoint-7"] {
+        directory.link("missing", &format!("{within}/to-nothing"));
+        directory.link("to-itself", &format!("{within}/to-itself"));
+        directory.link(".", &format!("{within}/to-here"));
+    }
+    assert_eq!(directory.damages(), []);
+    backup(&disk(), &directory.join("db"), &directory.join("copy")).unwrap();
+    directory.open().unwrap();
+    assert!(!directory.join("db/checkpoint-7").exists(), "no manifest names it");
+    assert_eq!(directory.damages(), []);
+    // In the place of a log file, each is as good as none.
+    let log_file = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "open");
+    let listed = fs::read_dir(directory.join("out")).unwrap().map(|entry| entry.unwrap().path());
+    let file = listed.filter(log_file).max().unwrap();
+    for to in ["missing", file.file_name().unwrap().to_str().unwrap()] {
+        fs::remove_file(&file).unwrap();
+        symlink(to, &file).unwrap();
+        let [(_, Finding::Missing)] = directory.damages()[..] else { panic!("{:?}", directory.damages()) };
+        let error = directory.open().unwrap_err();
+        assert_eq!(error.damage().unwrap().finding, Finding::Missing, "{error}");
+    }
+    // A directory with one of them is not empty, and a manifest that leads nowhere is lost.
+    fs::create_dir(directory.join("target")).unwrap();
+    directory.link("to-itself", "target/to-itself");
+    let refused = backup(&disk(), &directory.join("copy"), &directory.join("target")).unwrap_err();
+    assert!(refused.to_string().contains("it holds to-itself"), "{refused}");
+    let refused = inspect(&disk(), &directory.join("target")).unwrap_err();
+    assert!(matches!(&refused, OpenError::NotADatabase { holds: Some(name), .. } if name == "to-itself"));
+    fs::remove_file(directory.join("target/to-itself")).unwrap();
+    directory.link("MANIFEST", "target/MANIFEST");
+    let refused = inspect(&disk(), &directory.join("target")).unwrap_err();
+    assert_eq!(refused.damage().unwrap().file, directory.join("target/MANIFEST"), "{refused}");
+}
+
+#[test]
+fn files_and_directories_may_be_links() {
+    let directory = Directory::new("links");
+    directory.open().unwrap();
+    fs::create_dir(directory.join("moved")).unwrap();
+    for (number, name) in ["db/log", "out", "db/MANIFEST.copy"].into_iter().enumerate() {
+        let moved = directory.join("moved").join(number.to_string());
+        fs::rename(directory.join(name), &moved).unwrap();
+        directory.link(moved.to_str().unwrap(), name);
+    }
+    let log = fs::read_dir(directory.join("out")).unwrap().map(|entry| entry.unwrap().path());
+    let file = log.filter(|path| path.to_str().unwrap().ends_with(".open")).max().unwrap();
+    fs::rename(&file, directory.join("moved/file")).unwrap();
+    symlink(directory.join("moved/file"), &file).unwrap();
+    for _ in 0..2 {
+        assert_eq!(directory.damages(), []);
+        directory.open().unwrap();
+    }
+}
+
+#[test]
+fn a_lock_file_that_is_a_directory_is_named_and_keeps_nobody_from_reading() {
+    let directory = Directory::new("lock");
+    directory.open().unwrap();
+    for place in ["db", "db/log", "out"] {
+        let lock = directory.join(place).join("LOCK");
+        fs::remove_file(&lock).unwrap();
+        fs::create_dir(&lock).unwrap();
+        assert_eq!(directory.damages(), []);
+        backup(&disk(), &directory.join("db"), &directory.join("copy")).unwrap();
+        fs::remove_dir_all(directory.join("copy")).unwrap();
+        let error = directory.open().unwrap_err();
+        let is_named = |path: &Path| path == lock;
+        assert!(matches!(&error, OpenError::Io { doing: "lock", path, .. } if is_named(path)), "{error}");
+        fs::remove_dir(&lock).unwrap();
+    }
+    directory.open().unwrap();
+}
