@@ -14,8 +14,9 @@ use crate::output::{Output, failed};
 #[command(after_help = "\
 Reads every file that counts, block by block, and reports every damage with file, offset, what cannot be recovered
 because of it, and what can be done; behind a damaged block it goes on with the next valid one, and so it does behind a
-sector that the system cannot read, which is damage too. The database must not be open, except for reading only. Nothing is
-changed, and no right to write is needed.
+sector that the system cannot read, which is damage too. Where the manifest is damaged it goes on by MANIFEST.copy beside
+it, and says so. The database must not be open, except for reading only. Nothing is changed, and no right to write is
+needed.
 
 Exit codes: 0 all is in order; 1 there is damage, or it could not be read; 2 bad parameters.")]
 pub(crate) struct VerifyArguments {
@@ -44,6 +45,11 @@ pub(crate) fn verify(arguments: &VerifyArguments) -> ExitCode {
         read.log_bytes,
         read.writes
     ));
+    if verified.is_by_copy {
+        output.line(format_args!(
+            "instead of the manifest its copy has said what to read, which may be older than the manifest was"
+        ));
+    }
     match verified.durable_epoch {
         Some(epoch) => {
             output.line(format_args!("everything up to epoch {epoch} is there"));

@@ -12,9 +12,11 @@ use ensilo_disk::{Disk, Listed};
 
 use super::backup::UNFINISHED;
 use super::database_files::LOCK;
-use super::error::OpenError;
+use super::error::{Damage, OpenError};
 use super::log_file::has_zeros_from;
-use super::manifest_file::{MANIFEST, MANIFEST_COPY, MANIFEST_NEW, manifest_is_lost, read_manifest};
+use super::manifest_file::{
+    MANIFEST, MANIFEST_COPY, MANIFEST_NEW, manifest_is_lost, read_copy, read_manifest,
+};
 use super::ownership::{OWNER, OWNER_NEW};
 use crate::format::{FILE_HEADER_BYTES, LogFileName, Manifest};
 
@@ -42,9 +44,35 @@ pub fn manifest_of(disk: &dyn Disk, dir: &Path) -> Result<Manifest, OpenError> {
     read_manifest(disk, dir)?.ok_or_else(|| missing_manifest(disk, dir))
 }
 
+/// Whether there is, or was, a database in `dir`: as [`check_is_database`], for what can go by the copy of the manifest.
+pub(super) fn check_was_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    match check_is_database(disk, dir) {
+        Err(OpenError::Damaged(_)) => Ok(()),
+        checked => checked,
+    }
+}
+
+/// The manifest of the database in `dir`, or the copy of it if it is damaged or missing, and what is wrong with it then.
+///
+/// # Errors
+/// What is wrong with the manifest, if the copy cannot be read either; the others of reading it.
+pub(super) fn either_manifest(disk: &dyn Disk, dir: &Path) -> Result<(Manifest, Option<Damage>), OpenError> {
+    let error = match read_manifest(disk, dir) {
+        Ok(Some(manifest)) => return Ok((manifest, None)),
+        Ok(None) => missing_manifest(disk, dir),
+        Err(error) => error,
+    };
+    match (error, read_copy(disk, dir)) {
+        (OpenError::Damaged(damage), Some(copy)) => Ok((copy, Some(*damage))),
+        (error, _) => Err(error),
+    }
+}
+
 /// What a directory without a manifest is, if it must have one.
 pub(super) fn missing_manifest(disk: &dyn Disk, dir: &Path) -> OpenError {
     match check_new(disk, dir) {
+        // Where the directory cannot be listed nothing else shows that there was a manifest.
+        Ok(()) if read_copy(disk, dir).is_some() => manifest_is_lost(disk, dir),
         // That a new database needs an empty directory is no matter here.
         Ok(()) | Err(OpenError::NotADatabase { .. }) => {
             OpenError::NotADatabase { directory: dir.to_path_buf(), holds: None }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::Disk;
 
 use super::chain::Flaw;
-use super::error::{Consequence, Finding, OpenError};
+use super::error::{Consequence, Damage, Finding, OpenError};
 use super::forgiving::ForgivingDisk;
 use crate::format::{Manifest, ManifestDamage};
 
@@ -26,13 +26,16 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manife
     if let Some(Flaw { file, offset, finding }) = unread {
         return Err(OpenError::damaged(&file, offset, finding, without_manifest(disk, dir)));
     }
-    Manifest::decode(&bytes).map(Some).map_err(|damage| {
-        let finding = match damage {
-            ManifestDamage::Head(damage) => Finding::Header(damage),
-            ManifestDamage::Body(malformed) => Finding::Manifest(malformed),
-        };
-        OpenError::damaged(&path, Some(0), finding, without_manifest(disk, dir))
-    })
+    Manifest::decode(&bytes)
+        .map(Some)
+        .map_err(|damage| OpenError::damaged(&path, Some(0), finding_of(damage), without_manifest(disk, dir)))
+}
+
+fn finding_of(damage: ManifestDamage) -> Finding {
+    match damage {
+        ManifestDamage::Head(damage) => Finding::Header(damage),
+        ManifestDamage::Body(malformed) => Finding::Manifest(malformed),
+    }
 }
 
 /// That there is no manifest in `dir`, which holds a database.
@@ -48,6 +51,26 @@ fn without_manifest(disk: &dyn Disk, dir: &Path) -> Consequence {
 /// The copy of the manifest, if it can be read.
 pub(super) fn read_copy(disk: &dyn Disk, dir: &Path) -> Option<Manifest> {
     Manifest::decode(&read_file(disk, &dir.join(MANIFEST_COPY)).ok()?).ok()
+}
+
+/// Why the copy of the manifest of the database in `dir` cannot be read, if it cannot; nothing else says which files belong to the database.
+///
+/// # Errors
+/// [`OpenError`] if the system fails, or a later version wrote it.
+pub(super) fn damage_of_copy(disk: &dyn Disk, dir: &Path) -> Result<Option<Damage>, OpenError> {
+    let path = dir.join(MANIFEST_COPY);
+    let found = if disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+        let (bytes, unread) = read_what_can_be_read(disk, &path)?;
+        let damage = || Manifest::decode(&bytes).err().map(|damage| (Some(0), finding_of(damage)));
+        unread.map(|flaw| (flaw.offset, flaw.finding)).or_else(damage)
+    } else {
+        Some((None, Finding::Missing))
+    };
+    let Some((offset, finding)) = found else { return Ok(None) };
+    match OpenError::damaged(&path, offset, finding, Consequence::Everything) {
+        OpenError::Damaged(damage) => Ok(Some(*damage)),
+        error => Err(error),
+    }
 }
 
 /// Writes a copy of the manifest that is in place, before files are removed that the one before needs. Nothing depends on the copy as long as

@@ -27,12 +27,11 @@ use self::write::write_database;
 use super::backup::Target;
 use super::chain::Depth;
 use super::checkpoint_writer::DEFINITION_TABLES;
-use super::directory::manifest_of;
+use super::directory::{check_was_database, either_manifest};
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, Finding, OpenError};
 use super::forgiving::ForgivingDisk;
 use super::given_up::{GivenUp, count_given_up};
-use super::manifest_file::{manifest_is_lost, read_copy};
 use super::ownership::{OWNER, damages_of_named, missing_owners};
 use super::progress::Progress;
 use super::replay::replay;
@@ -215,27 +214,16 @@ fn check_owners(
     }
 }
 
-/// The manifest of the database in `dir`, or the copy of it if it is damaged or missing, and what is wrong with it then.
-fn read_either_manifest(
-    disk: &ForgivingDisk<'_>,
-    dir: &Path,
-) -> Result<(Manifest, Option<Damage>), OpenError> {
-    let error = match manifest_of(disk, dir) {
-        Ok(manifest) => return Ok((manifest, None)),
-        // Where the directory cannot be listed nothing else shows that there was a manifest.
-        Err(OpenError::NotADatabase { .. }) if read_copy(disk, dir).is_some() => manifest_is_lost(disk, dir),
-        Err(error) => error,
-    };
-    match (error, read_copy(disk, dir)) {
-        (OpenError::Damaged(damage), Some(copy)) => Ok((copy, Some(*damage))),
-        (error @ OpenError::NotADatabase { .. }, _) => match disk.unopened().pop() {
-            Some(Unopened { path, doing, error }) => {
-                Err(OpenError::Io { doing, path, error: io::Error::other(error) })
-            }
-            None => Err(error),
-        },
-        (error, _) => Err(error),
-    }
+/// The manifest of the database in `dir`, or its copy, as [`either_manifest`]. Where there seems to be none because the system cannot read
+/// something, that is the error.
+fn read_either_manifest(disk: &ForgivingDisk<'_>, dir: &Path) -> Result<(Manifest, Option<Damage>), OpenError> {
+    let read = check_was_database(disk, dir).and_then(|()| either_manifest(disk, dir));
+    read.map_err(|error| match (error, disk.unopened().pop()) {
+        (OpenError::NotADatabase { .. }, Some(Unopened { path, doing, error })) => {
+            OpenError::Io { doing, path, error: io::Error::other(error) }
+        }
+        (error, _) => error,
+    })
 }
 
 /// A damaged database.

@@ -8,12 +8,12 @@ use ensilo_epoch::Epoch;
 
 use super::chain::Depth;
 use super::database_files::list_log_files;
-use super::directory::{check_is_database, missing_manifest};
+use super::directory::{check_was_database, either_manifest};
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, Finding, OpenError, ReplayError};
 use super::forgiving::ForgivingDisk;
 use super::known_file::{check_known, damages_of};
-use super::manifest_file::{read_manifest, spelled_path};
+use super::manifest_file::{damage_of_copy, spelled_path};
 use super::ownership::damages_of_named;
 use super::progress::Progress;
 use super::replay::{Replay, ReplayFile, Replayed, replay};
@@ -35,18 +35,23 @@ pub struct Verified {
     /// The first and the last of the epochs before that one of which nothing counts: of the time between the last two openings, or given
     /// up by a repair. `None` if there are none, or that is not known any more.
     pub void: Option<(Epoch, Epoch)>,
+    /// Whether the manifest is damaged or missing, and its copy has said what to read.
+    pub is_by_copy: bool,
 }
 
 /// Reads all files of the database in `dir` that count, and reports every damage, also what lies behind another one. Changes nothing, and
 /// needs no right to write; nobody can open the database meanwhile. It takes memory for the keys of the rows that the log changes word by
 /// word, less than an opening takes, and reads everything twice if there are any.
 ///
+/// If the manifest is damaged that is reported first, and the copy of it says what else to read. A copy that cannot be read either is reported
+/// too, and nothing more.
+///
 /// # Errors
 /// [`OpenError`] when there is no database, another process has it open, or the system fails. Damage is no error here.
 pub fn verify(disk: &dyn Disk, dir: &Path, report: &mut dyn FnMut(Damage)) -> Result<Verified, OpenError> {
-    check_is_database(disk, dir)?;
+    check_was_database(disk, dir)?;
     let mut locks = DirectoryLocks::of_database(disk, dir, Share::Part)?;
-    if let Ok(Some(manifest)) = read_manifest(disk, dir) {
+    if let Ok((manifest, _)) = either_manifest(disk, dir) {
         locks.add_named(disk, dir, &manifest)?;
     }
     verify_locked(disk, dir, report)
@@ -58,12 +63,20 @@ pub(super) fn verify_locked(
     dir: &Path,
     report: &mut dyn FnMut(Damage),
 ) -> Result<Verified, OpenError> {
-    let manifest = match read_manifest(disk, dir) {
-        Ok(Some(manifest)) => manifest,
-        Ok(None) => return Err(missing_manifest(disk, dir)),
+    let mut verified = Verified::default();
+    let manifest = match either_manifest(disk, dir) {
+        Ok((manifest, None)) => manifest,
+        Ok((manifest, Some(damage))) => {
+            report(damage);
+            verified = Verified { damages: 1, is_by_copy: true, ..verified };
+            manifest
+        }
         Err(OpenError::Damaged(damage)) => {
             report(*damage);
-            return Ok(Verified { damages: 1, ..Verified::default() });
+            let copy = damage_of_copy(disk, dir)?;
+            let damages = 1 + u64::from(copy.is_some());
+            copy.into_iter().for_each(report);
+            return Ok(Verified { damages, ..verified });
         }
         Err(error) => return Err(error),
     };
@@ -75,7 +88,7 @@ pub(super) fn verify_locked(
         dir,
         manifest: &manifest,
         report,
-        verified: Verified::default(),
+        verified,
         looked_at: BTreeSet::new(),
         rows: RowCheck::default(),
     };
@@ -181,7 +194,8 @@ impl Verification<'_> {
 
     /// Reads everything once more if rows are changed by patches, to see whether they are there. Where something else is wrong they need not be.
     fn check_rows(&mut self, files: &[ReplayFile]) -> Result<(), OpenError> {
-        if self.verified.damages > 0 || !self.rows.has_patches() {
+        let of_manifest = u64::from(self.verified.is_by_copy);
+        if self.verified.damages > of_manifest || !self.rows.has_patches() {
             return Ok(());
         }
         replay(self.disk, files, &self.rows, 1, &Progress::new())?;

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod bad_sectors;
+mod by_copy;
 mod checkpoint_failures;
 mod consequences;
 mod damage;
