@@ -8,11 +8,14 @@ use ensilo_disk::{Disk, Lock, LockHeld, Place};
 
 use super::database_files::LOCK;
 use super::error::OpenError;
+use super::made::Made;
 use super::manifest_file::spelled_path;
 use crate::format::Manifest;
 
 /// The locks that are held of the directories of a database, or shares of them. Each directory is locked once, however it is spelled.
 pub(crate) struct DirectoryLocks {
+    /// Goes first, while the locks are held.
+    made: Made,
     share: Share,
     /// A directory without a lock file is not shared if the system cannot lock directories: nobody has had it open.
     held: Vec<(Place, Option<Box<dyn Lock>>)>,
@@ -30,9 +33,21 @@ pub(super) enum Share {
 impl DirectoryLocks {
     /// Locks the directory of a database, which is there.
     pub(super) fn of_database(disk: &dyn Disk, dir: &Path, share: Share) -> Result<Self, OpenError> {
-        let mut locks = DirectoryLocks { share, held: Vec::new() };
+        let mut locks = DirectoryLocks { made: Made::default(), share, held: Vec::new() };
         locks.add(disk, dir)?;
         Ok(locks)
+    }
+
+    /// Locks the directory of a database for an opening, which takes back what it has made if it fails. `made` has what it has made so far.
+    pub(super) fn of_opening(disk: &dyn Disk, dir: &Path, made: Made) -> Result<Self, OpenError> {
+        let mut locks = DirectoryLocks { made, share: Share::All, held: Vec::new() };
+        locks.add(disk, dir)?;
+        Ok(locks)
+    }
+
+    /// What goes with these locks unless it is kept: lock files that were missing, and more.
+    pub(super) fn made(&mut self) -> &mut Made {
+        &mut self.made
     }
 
     /// Locks the log directories that a manifest of the database in `dir` names, as far as they are there.
@@ -58,6 +73,8 @@ impl DirectoryLocks {
             return Ok(());
         }
         let file = directory.join(LOCK);
+        let is_made =
+            self.share == Share::All && !disk.exists(&file).map_err(OpenError::io("look for", &file))?;
         let lock = match self.share {
             Share::All => disk.lock(&file).map(Some),
             Share::Part => match disk.lock_shared(&file) {
@@ -65,7 +82,10 @@ impl DirectoryLocks {
                 lock => lock.map(Some),
             },
         };
-        let lock = lock.map_err(|error| lock_error(file, error))?;
+        let lock = lock.map_err(|error| lock_error(file.clone(), error))?;
+        if is_made {
+            self.made.file(file);
+        }
         self.held.push((place, lock));
         Ok(())
     }
@@ -80,6 +100,11 @@ fn lock_error(file: PathBuf, error: io::Error) -> OpenError {
 
 impl fmt::Debug for DirectoryLocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DirectoryLocks").field("share", &self.share).field("held", &self.held).finish()
+        let DirectoryLocks { made, share, held } = self;
+        f.debug_struct("DirectoryLocks")
+            .field("made", made)
+            .field("share", share)
+            .field("held", held)
+            .finish()
     }
 }

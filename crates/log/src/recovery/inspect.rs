@@ -12,8 +12,10 @@
 //!    manifest;
 //! 6. make the log files of the new generation, install the manifest that names them, copy it, claim the log directories, and remove what
 //!    is not needed any more.
+//!
+//! An opening that is refused, or fails before its manifest is in place, takes back what it has made ([`super::made`]): all that can be
+//! refused is looked at before the first step that changes a file.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,25 +26,24 @@ use ensilo_epoch::Epoch;
 
 use super::chain::{Chain, Depth};
 use super::database_files::{DatabaseFiles, list_log_files, remove_leftovers};
-use super::directory::{check_before_lock, check_new, is_empty_log_file};
-use super::directory_locks::{DirectoryLocks, Share};
-use super::error::{Consequence, Damage, Finding, OpenError, worst_of};
+use super::directory::{check_before_lock, check_new};
+use super::directory_locks::DirectoryLocks;
+use super::error::{Damage, OpenError, worst_of};
 use super::forgiving::ForgivingDisk;
-use super::generation::{NewGeneration, create_directory};
+use super::generation::NewGeneration;
 use super::known_file::damages_of;
-use super::log_file::{LogFile, read_header};
+use super::log_file::LogFile;
+use super::made::Made;
 use super::manifest_file::{
-    MANIFEST, bring_copy_up, install_manifest, keep_copy, put_manifest_in_place, read_manifest,
-    remove_if_there, spell_path, spelled_path, write_new_manifest,
+    MANIFEST, bring_copy_up, keep_copy, read_manifest, remove_if_there, rename_new_manifest, spelled_path,
 };
 use super::own_manifest::check_on_disk;
-use super::ownership::{bring_up, check_named, check_wanted, claim, write_claim};
+use super::ownership::{check_named, claim};
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::survey::{Names, Survey, survey};
-use crate::format::{
-    CheckpointEntry, DatabaseId, EPOCH_END, FILE_HEADER_BYTES, LoggerFiles, Manifest, OpeningId,
-};
+use super::wanted::Wanted;
+use crate::format::{CheckpointEntry, DatabaseId, EPOCH_END, FILE_HEADER_BYTES, Manifest, OpeningId};
 
 /// What a directory holds. As long as this lives, nobody else can open it.
 pub struct Found {
@@ -68,16 +69,18 @@ pub struct GenerationOptions {
     pub first_epoch: Epoch,
 }
 
-/// Looks at the database in `dir`, to open it. A directory that is missing is created, for a new database.
+/// Looks at the database in `dir`, to open it. A directory that is missing is created, for a new database; it goes again with [`Found`] if
+/// that does not become one, as lock files do that were missing.
 ///
 /// What is read was synced before, and nothing was changed.
 ///
 /// # Errors
-/// [`OpenError`]; the directory can be opened again when the cause is gone.
+/// [`OpenError`]; the directory can be opened again when the cause is gone, and nothing is there that was not there before.
 pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
-    create_directory(&**disk, dir).map_err(OpenError::io("create", dir))?;
+    let mut made = Made::new(disk);
+    made.create_directory(&**disk, dir)?;
     check_before_lock(&**disk, dir)?;
-    let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::All)?;
+    let mut locks = DirectoryLocks::of_opening(&**disk, dir, made)?;
     disk.sync_dir(dir).map_err(OpenError::io("sync", dir))?;
     let database = match read_manifest(&**disk, dir)? {
         None => {
@@ -276,7 +279,7 @@ impl Found {
     ) -> Result<(NewGeneration, DatabaseFiles), OpenError> {
         let last_epoch = self.durable_epoch().unwrap_or_default();
         let known = self.manifest().cloned();
-        let installed = self.generation_after(options, last_epoch)?;
+        let installed = self.generation_after(options, last_epoch, Leftovers::Go)?;
         installed.claim()?;
         installed.remove_leftovers(known.as_ref())?;
         Ok(installed.into_open())
@@ -288,6 +291,7 @@ impl Found {
         self,
         options: &GenerationOptions,
         last_epoch: Epoch,
+        leftovers: Leftovers,
     ) -> Result<Installed, OpenError> {
         assert!(options.first_epoch > self.largest_epoch(), "an epoch that is on disk already");
         assert!(!options.directories.is_empty(), "a log without directories");
@@ -299,64 +303,54 @@ impl Found {
         let Found { disk, dir, mut locks, database, was_replayed, lost_copies } = self;
         check_on_disk(&*disk, &dir, database.as_ref().map(|(manifest, _)| manifest))?;
         let names = if was_replayed.into_inner() { Names::Proved } else { Names::Hints };
-        let directories: BTreeSet<&PathBuf> = options.directories.iter().collect();
-        for &directory in &directories {
-            create_directory(&*disk, directory).map_err(OpenError::io("create", directory))?;
-            locks.add(&*disk, directory)?;
-        }
-        let manifest = match &database {
+        let before = database.as_ref().map_or_else(new_manifest, |(manifest, _)| manifest.clone());
+        let wanted = Wanted::of(&*disk, &dir, &options.directories, &before)?;
+        let in_the_way = wanted.check(&mut locks, database.is_none())?;
+        wanted.create(&mut locks)?;
+        in_the_way.iter().try_for_each(|path| remove_if_there(&*disk, path))?;
+        let earlier = match &database {
             None => {
-                remove_interrupted_creation(&*disk, &dir, &directories)?;
-                let manifest = new_manifest();
-                check_wanted(&*disk, &dir, &manifest, &directories)?;
-                if directories.iter().any(|directory| !directory.starts_with(&dir)) {
-                    // Whoever finds the files of an interrupted creation elsewhere knows by it whose they are.
-                    install_manifest(&*disk, &dir, &manifest)?;
-                }
-                manifest
+                wanted.install_first_manifest(&mut locks)?;
+                Vec::new()
             }
             Some((manifest, survey)) => {
-                check_wanted(&*disk, &dir, manifest, &directories)?;
                 // A crash may have left the copy of the manifest before, which needs what is removed now.
                 bring_copy_up(&*disk, &dir, manifest);
                 survey.unfinished.iter().try_for_each(|path| remove_if_there(&*disk, path))?;
-                remove_leftovers(&*disk, &dir, manifest, manifest.log_directories())?;
-                let earlier = survey.earlier_files(manifest, last_epoch, names);
-                Manifest { earlier, ..without_copies(manifest, &lost_copies) }
+                let removed = remove_leftovers(&*disk, &dir, manifest, manifest.log_directories());
+                if leftovers == Leftovers::Go {
+                    removed?;
+                }
+                survey.earlier_files(manifest, last_epoch, names)
             }
         };
-        bring_up(&*disk, &dir, &manifest, &directories)?;
+        wanted.bring_up(&mut locks)?;
         let manifest = Manifest {
-            generation: manifest.generation + 1,
+            generation: before.generation + 1,
             opening: OpeningId::random(),
-            previous_opening: manifest.opening,
+            previous_opening: before.opening,
             first_epoch: options.first_epoch,
-            durable_epoch: manifest.counted_to(last_epoch),
-            loggers: options
-                .directories
-                .iter()
-                .map(|path| Ok(LoggerFiles { directory: spell_path(&dir, path)?, first_sequence: 1 }))
-                .collect::<Result<_, OpenError>>()?,
-            ..manifest
+            durable_epoch: before.counted_to(last_epoch),
+            loggers: wanted.loggers.clone(),
+            earlier,
+            ..without_copies(&before, &lost_copies)
         };
-        clear_directories(&*disk, &dir, &manifest, &directories)?;
-        // Before the log files, which may take all the room that is left.
-        write_new_manifest(&*disk, &dir, &manifest)?;
-        write_claim(&*disk, &dir, &manifest)?;
-        let generation = NewGeneration::create(
-            &*disk,
-            manifest.database,
-            manifest.generation,
-            options.first_epoch,
-            &options.directories,
-            options.file_bytes,
-        )
-        .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
-        put_manifest_in_place(&*disk, &dir)?;
+        let generation = wanted.create_files(&mut locks, &manifest, options)?;
+        rename_new_manifest(&*disk, &dir)?;
+        // From here on the manifest may name all of it.
+        locks.made().keep();
+        disk.sync_dir(&dir).map_err(OpenError::io("sync", &dir))?;
         // Before the claim: the copy fits what owns the log directories before it and after it.
         keep_copy(&*disk, &dir, &manifest);
         Ok(Installed { disk, dir, locks, manifest, generation })
     }
+}
+
+/// Whether files that nothing needs may stay where they cannot be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leftovers {
+    Go,
+    MayStay,
 }
 
 /// A generation whose manifest is in place.
@@ -410,63 +404,6 @@ pub(super) fn new_manifest() -> Manifest {
         opening: OpeningId::random(),
         previous_opening: OpeningId::default(),
     }
-}
-
-/// Removes the empty log files that an interrupted creation left within the directory of the database. Elsewhere they may be
-/// those of another database.
-fn remove_interrupted_creation(
-    disk: &dyn Disk,
-    dir: &Path,
-    directories: &BTreeSet<&PathBuf>,
-) -> Result<(), OpenError> {
-    for directory in directories.iter().filter(|directory| directory.starts_with(dir)) {
-        if !disk.exists(directory).map_err(OpenError::io("look for", directory))? {
-            continue;
-        }
-        for name in list_log_files(disk, directory)? {
-            let path = directory.join(name.to_string());
-            if is_empty_log_file(disk, &path)? {
-                disk.remove(&path).map_err(OpenError::io("remove", &path))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Makes room for a new generation: removes the empty log files that an interrupted opening left in directories which no manifest
-/// has named yet. Other files that a manifest should know of, or another database's, stop the opening.
-fn clear_directories(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    directories: &BTreeSet<&PathBuf>,
-) -> Result<(), OpenError> {
-    for directory in directories {
-        if !disk.exists(directory).map_err(OpenError::io("look for", directory))? {
-            continue;
-        }
-        for name in list_log_files(disk, directory)? {
-            let path = directory.join(name.to_string());
-            let identity = super::generation::log_identity(manifest.database, name);
-            let header = match read_header(disk, &path, &identity) {
-                // What counted of it a repair has given up.
-                Err(error) if error.is_unreadable() && name.generation < manifest.generation => continue,
-                header => header?.1,
-            };
-            match header {
-                Err(finding @ Finding::OtherDatabase(_)) => {
-                    return Err(OpenError::damaged(&path, None, finding, Consequence::Everything));
-                }
-                _ if name.generation < manifest.generation => continue,
-                _ if is_empty_log_file(disk, &path)? => {
-                    disk.remove(&path).map_err(OpenError::io("remove", &path))?;
-                }
-                // No manifest of this opening has named the directory: the survey would have found the file.
-                _ => return Err(OpenError::OtherOwner { file: path, directory: dir.to_path_buf() }),
-            }
-        }
-    }
-    Ok(())
 }
 
 impl fmt::Debug for Found {

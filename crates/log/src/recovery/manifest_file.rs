@@ -120,9 +120,17 @@ fn write_manifest(disk: &dyn Disk, path: &Path, manifest: &Manifest) -> Result<(
 /// # Errors
 /// [`OpenError::Io`]. A crash may then leave either, and what both name is needed until a later manifest is in place.
 pub(super) fn put_manifest_in_place(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    let (path, new) = (dir.join(MANIFEST), dir.join(MANIFEST_NEW));
-    disk.rename(&new, &path).map_err(OpenError::io("rename", &new))?;
+    rename_new_manifest(disk, dir)?;
     disk.sync_dir(dir).map_err(OpenError::io("sync", dir))
+}
+
+/// Renames the manifest that was written last, without a sync.
+///
+/// # Errors
+/// [`OpenError::Io`]. The one before is in place.
+pub(super) fn rename_new_manifest(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    let (path, new) = (dir.join(MANIFEST), dir.join(MANIFEST_NEW));
+    disk.rename(&new, &path).map_err(OpenError::io("rename", &new))
 }
 
 pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), OpenError> {

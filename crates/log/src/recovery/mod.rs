@@ -21,6 +21,7 @@ mod inspect;
 mod known_file;
 mod location;
 mod log_file;
+mod made;
 mod manifest_file;
 mod own_manifest;
 mod ownership;
@@ -34,6 +35,7 @@ mod scan;
 mod sealed_files;
 mod survey;
 mod verify;
+mod wanted;
 
 pub use backup::{BackedUp, backup};
 pub use checkpoint_writer::{

@@ -14,13 +14,14 @@ use super::chain::Depth;
 use super::copy::{copy_file, copy_open_file, free_name};
 use super::database_files::{checkpoint_number, list_log_files, remove_directory};
 use super::directory::{check_is_database, missing_manifest};
-use super::directory_locks::{DirectoryLocks, Share};
+use super::directory_locks::DirectoryLocks;
 use super::error::{Consequence, Damage, OpenError, worst_of};
 use super::forgiving::ForgivingDisk;
 use super::generation::create_directory;
 use super::given_up::{GivenUp, count_given_up};
-use super::inspect::{Found, GenerationOptions, error_of, without_copies};
+use super::inspect::{Found, GenerationOptions, Leftovers, error_of, without_copies};
 use super::known_file::damages_of;
+use super::made::Made;
 use super::manifest_file::{MANIFEST, MANIFEST_COPY, read_manifest, remove_if_there, spelled_path};
 use super::ownership::{OWNER, check_named};
 use super::progress::Progress;
@@ -71,7 +72,7 @@ pub fn repair(
     accept_loss_after: Option<Epoch>,
 ) -> Result<Repaired, OpenError> {
     check_is_database(&**disk, dir)?;
-    let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::All)?;
+    let mut locks = DirectoryLocks::of_opening(&**disk, dir, Made::new(disk))?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
     locks.add_named(&**disk, dir, &manifest)?;
     check_named(&**disk, dir, &manifest)?;
@@ -107,7 +108,7 @@ pub fn repair(
     };
     let before = manifest.clone();
     let found = Found::new(Arc::clone(disk), dir.to_path_buf(), locks, manifest, found);
-    match found.without_copies(lost_copies).generation_after(&options, kept_to) {
+    match found.without_copies(lost_copies).generation_after(&options, kept_to, Leftovers::MayStay) {
         Ok(installed) => {
             let unclaimed = installed.claim().err().map(|error| error.to_string());
             // What is left does no harm, and goes with the next opening.

@@ -216,7 +216,10 @@ fn check_owners(
 
 /// The manifest of the database in `dir`, or its copy, as [`either_manifest`]. Where there seems to be none because the system cannot read
 /// something, that is the error.
-fn read_either_manifest(disk: &ForgivingDisk<'_>, dir: &Path) -> Result<(Manifest, Option<Damage>), OpenError> {
+fn read_either_manifest(
+    disk: &ForgivingDisk<'_>,
+    dir: &Path,
+) -> Result<(Manifest, Option<Damage>), OpenError> {
     let read = check_was_database(disk, dir).and_then(|()| either_manifest(disk, dir));
     read.map_err(|error| match (error, disk.unopened().pop()) {
         (OpenError::NotADatabase { .. }, Some(Unopened { path, doing, error })) => {

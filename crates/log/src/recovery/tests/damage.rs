@@ -347,18 +347,23 @@ fn a_block_that_knows_more_than_the_log_holds_is_evidence() {
     assert!(matches!(error.damage().unwrap().finding, Finding::Behind { .. }), "{error}");
 }
 
-#[test]
-fn a_later_format_is_left_to_a_later_version() {
-    let disk = Arc::new(SimulatedDisk::new());
-    drop(TestLog::open(&disk, 1));
-    let manifest = Path::new(DIR).join("MANIFEST");
-    let mut bytes = disk.contents(&manifest).unwrap();
+/// Makes a manifest one that a later version wrote.
+pub(super) fn make_later_format(disk: &SimulatedDisk, manifest: &Path) {
+    let mut bytes = disk.contents(manifest).unwrap();
     bytes[8] = FORMAT_VERSION as u8 + 1;
     let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
     digest.update(&bytes[..12]);
     digest.update(&bytes[16..]);
     bytes[12..16].copy_from_slice(&(digest.finalize() as u32).to_le_bytes());
-    disk.overwrite(&manifest, 0, &bytes).unwrap();
+    disk.overwrite(manifest, 0, &bytes).unwrap();
+}
+
+#[test]
+fn a_later_format_is_left_to_a_later_version() {
+    let disk = Arc::new(SimulatedDisk::new());
+    drop(TestLog::open(&disk, 1));
+    let manifest = Path::new(DIR).join("MANIFEST");
+    make_later_format(&disk, &manifest);
     assert!(
         matches!(recover(&disk, 1), Err(OpenError::NewerFormat { format, .. }) if format == FORMAT_VERSION + 1)
     );

@@ -1,0 +1,87 @@
+//! What an opening or a repair makes before its manifest is in place, and takes back if it fails.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ensilo_disk::Disk;
+
+use super::error::OpenError;
+use super::generation::create_directory;
+
+/// Files and directories in the order in which they were made. Dropping this removes them, the last one first, unless they were kept. One that
+/// cannot be removed stays, and so does all that was made before it: that may be needed to tell whose it is.
+#[derive(Default)]
+pub(super) struct Made {
+    /// `None` if all is kept.
+    disk: Option<Arc<dyn Disk>>,
+    paths: Vec<MadePath>,
+}
+
+#[derive(Debug)]
+enum MadePath {
+    File(PathBuf),
+    Directory(PathBuf),
+}
+
+impl Made {
+    pub(super) fn new(disk: &Arc<dyn Disk>) -> Made {
+        Made { disk: Some(Arc::clone(disk)), paths: Vec::new() }
+    }
+
+    /// Notes a file that is about to be made, or was just made.
+    pub(super) fn file(&mut self, path: PathBuf) {
+        self.paths.push(MadePath::File(path));
+    }
+
+    /// Creates a directory and those above it that are missing, and syncs their names.
+    pub(super) fn create_directory(&mut self, disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
+        let mut missing = Vec::new();
+        for path in directory.ancestors().filter(|path| !path.as_os_str().is_empty()) {
+            if disk.exists(path).map_err(OpenError::io("look for", path))? {
+                break;
+            }
+            missing.push(MadePath::Directory(path.to_path_buf()));
+        }
+        self.paths.extend(missing.into_iter().rev());
+        create_directory(disk, directory).map_err(OpenError::io("create", directory))
+    }
+
+    /// Lets all stay that was made.
+    pub(super) fn keep(&mut self) {
+        self.paths.clear();
+    }
+
+    fn take_back(&mut self, disk: &dyn Disk) -> Result<(), OpenError> {
+        while let Some(made) = self.paths.pop() {
+            let (MadePath::File(path) | MadePath::Directory(path)) = &made;
+            if !disk.exists(path).map_err(OpenError::io("look for", path))? {
+                continue;
+            }
+            if let MadePath::Directory(path) = &made {
+                disk.remove_dir(path).map_err(OpenError::io("remove", path))?;
+                continue;
+            }
+            disk.remove(path).map_err(OpenError::io("remove", path))?;
+            // What was made before is not to be gone after a crash that brings this one back.
+            let directory = path.parent().unwrap_or(path);
+            disk.sync_dir(directory).map_err(OpenError::io("sync", directory))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(disk) = self.disk.take() {
+            // What made all of it go is told already.
+            let _ = self.take_back(&*disk);
+        }
+    }
+}
+
+impl fmt::Debug for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Made").field(&self.paths).finish()
+    }
+}
