@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::{Args, value_parser};
 use ensilo_epoch::Epoch;
+use ensilo_log::Repaired;
 
 use super::output::unread_lines;
 use super::shown_disk::ShownDisk;
@@ -49,31 +50,65 @@ pub(crate) fn repair(arguments: &RepairArguments) -> ExitCode {
         Err(error) => return failed(error),
     };
     let mut output = Output::new();
-    for damage in &repaired.damages {
-        output.line(format_args!("damaged: {}", damage.place_and_finding()));
-    }
+    lines(&repaired, kept_to).iter().for_each(|line| output.line(format_args!("{line}")));
+    ExitCode::SUCCESS
+}
+
+/// All that is to be said of a repair that was to keep everything up to an epoch, or to give nothing up.
+fn lines(repaired: &Repaired, kept_to: Option<Epoch>) -> Vec<String> {
+    let damages = repaired.damages.iter();
+    let mut lines: Vec<String> =
+        damages.map(|damage| format!("damaged: {}", damage.place_and_finding())).collect();
     if kept_to.is_none() {
-        output
-            .line(format_args!("nothing is given up: everything up to epoch {} is there", repaired.kept_to));
+        lines.push(format!("nothing is given up: everything up to epoch {} is there", repaired.kept_to));
     } else {
-        output.line(format_args!("given up: every transaction after epoch {}", repaired.kept_to));
+        lines.push(format!("given up: every transaction after epoch {}", repaired.kept_to));
         let given_up = repaired.given_up;
-        output.line(format_args!(
+        lines.push(format!(
             "of that could be read: {} transactions with {} writes, in {} files; {} bytes could not",
             given_up.transactions, given_up.writes, given_up.files, given_up.unreadable_bytes
         ));
     }
-    output.line(format_args!("known to have been stored: everything up to epoch {}", repaired.stored_to));
-    output.line(format_args!("all files as they were: {}", repaired.copy.display()));
+    lines.push(format!("known to have been stored: everything up to epoch {}", repaired.stored_to));
+    lines.push(format!("all files as they were: {}", repaired.copy.display()));
     let unread = unread_lines(&repaired.unread, &repaired.unopened);
-    unread.iter().for_each(|line| output.line(format_args!("but not what could not be read: {line}")));
-    for (directory, copy) in &repaired.elsewhere {
-        output.line(format_args!("those of {}: {}", directory.display(), copy.display()));
+    lines.extend(unread.iter().map(|line| format!("but not what could not be read: {line}")));
+    let elsewhere = repaired.elsewhere.iter();
+    lines.extend(
+        elsewhere.map(|(directory, copy)| format!("those of {}: {}", directory.display(), copy.display())),
+    );
+    lines.extend(repaired.unclaimed.iter().map(|error| {
+        format!("repaired, but the log directories were not claimed, which the next opening does: {error}")
+    }));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use ensilo_log::GivenUp;
+
+    use super::*;
+
+    /// No file system fails at the very step that a real repair would need for it.
+    #[test]
+    fn log_directories_that_were_not_claimed_are_told() {
+        let repaired = Repaired {
+            kept_to: Epoch::new(7),
+            stored_to: Epoch::new(9),
+            given_up: GivenUp::default(),
+            damages: Vec::new(),
+            copy: "/db/before-repair-1".into(),
+            elsewhere: vec![("/log".into(), "/db/before-repair-1/elsewhere-0".into())],
+            unread: Vec::new(),
+            unopened: Vec::new(),
+            unclaimed: None,
+        };
+        let claimed = lines(&repaired, Some(Epoch::new(7)));
+        assert_eq!(claimed.last().unwrap(), "those of /log: /db/before-repair-1/elsewhere-0");
+        let error = "cannot rename /log/OWNER.new: Input/output error".to_owned();
+        let unclaimed = lines(&Repaired { unclaimed: Some(error.clone()), ..repaired }, Some(Epoch::new(7)));
+        assert_eq!(unclaimed.split_last().unwrap().1, claimed);
+        let told = unclaimed.last().unwrap();
+        assert!(told.contains("the next opening does") && told.ends_with(&error), "{told}");
     }
-    if let Some(error) = &repaired.unclaimed {
-        output.line(format_args!(
-            "repaired, but the log directories were not claimed, which the next opening does: {error}"
-        ));
-    }
-    ExitCode::SUCCESS
 }

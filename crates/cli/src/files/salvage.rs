@@ -209,3 +209,42 @@ fn named(table: u32, names: &BTreeMap<u32, String>) -> String {
         None => format!("table {table}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ensilo_epoch::Epoch;
+    use ensilo_log::{GivenUp, Unopened};
+
+    use super::*;
+
+    /// No file system fails to read one directory of several on demand.
+    #[test]
+    fn what_the_system_could_not_open_or_list_is_told() {
+        let unopened = |path: &str, doing| Unopened {
+            path: path.into(),
+            doing,
+            error: "Input/output error (os error 5)".to_owned(),
+        };
+        let salvaged = Salvaged {
+            manifest: None,
+            tables: Vec::new(),
+            kept_to: Epoch::new(7),
+            stored_to: Epoch::new(7),
+            mixed_to: None,
+            given_up: GivenUp::default(),
+            damages: Vec::new(),
+            unreadable: Vec::new(),
+            other_parts: Vec::new(),
+            unread: Vec::new(),
+            unopened: vec![unopened("/log", "list"), unopened("/db/checkpoint-1/part-0.ckpt", "open")],
+        };
+        assert_eq!(
+            lines(&salvaged, &BTreeMap::new()),
+            [
+                "the system cannot list /log: Input/output error (os error 5)",
+                "the system cannot open /db/checkpoint-1/part-0.ckpt: Input/output error (os error 5)",
+                "saved: changes up to epoch 7",
+            ]
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! What `salvage` and `repair` say of losses, and of what nobody can know.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ensilo::{Database, Row, Table};
+
+/// A directory that goes with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ensilo-losses-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Directory(path)
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a command says that ends with this exit code.
+fn told(code: i32, arguments: &[&str], paths: &[&Path]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_ensilo")).args(arguments).args(paths).output().unwrap();
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+    text
+}
+
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(table = "account")]
+struct Account {
+    #[row(key)]
+    id: u32,
+    note: String,
+}
+
+fn open(directory: &Path) -> Database {
+    Database::options().log_file_bytes(1 << 20).checkpoint_at_close(false).open(directory).unwrap()
+}
+
+/// Inserts accounts, each in a transaction that is stored before the next one begins.
+fn insert(db: &Database, ids: std::ops::Range<u32>) {
+    let accounts: Table<Account> = db.open_table().unwrap();
+    for id in ids {
+        let account = Account { id, note: format!("account {id}") };
+        db.transact(|tx| accounts.insert(tx, &account)).unwrap();
+    }
+}
+
+/// A database with 10 accounts in its checkpoint, and 10 in its log.
+fn database(directory: &Directory) -> PathBuf {
+    let path = directory.join("database");
+    let db = open(&path);
+    db.create_table::<Account>().unwrap();
+    insert(&db, 0..10);
+    db.checkpoint().unwrap();
+    insert(&db, 10..20);
+    db.close().unwrap();
+    path
+}
+
+fn flip(file: &Path, at: usize) {
+    let mut bytes = fs::read(file).unwrap();
+    bytes[at] ^= 1;
+    fs::write(file, bytes).unwrap();
+}
+
+#[test]
+fn a_salvage_is_uncertain_where_nothing_says_whose_a_log_directory_is() {
+    let directory = Directory::new("owner");
+    let path = database(&directory);
+    let owner = path.join("log/OWNER");
+    let sound = told(0, &["salvage"], &[&path, &directory.join("sound")]);
+    assert!(sound.contains("nothing is lost") && sound.contains("20 rows saved"), "{sound}");
+    let losses: [(&str, fn(&Path)); 2] = [
+        ("byte 0", |owner| flip(owner, 40)),
+        ("the file is missing", |owner| fs::remove_file(owner).unwrap()),
+    ];
+    for (number, (expected, lose)) in losses.into_iter().enumerate() {
+        lose(&owner);
+        let saved = told(5, &["salvage"], &[&path, &directory.join(&number.to_string())]);
+        assert!(saved.contains("OWNER") && saved.contains(expected), "{saved}");
+        assert!(saved.contains("nothing is known to be lost") && saved.contains("20 rows saved"), "{saved}");
+    }
+}
+
+#[test]
+fn verify_goes_on_by_the_copy_of_a_damaged_manifest_and_says_so() {
+    let directory = Directory::new("by-copy");
+    let path = database(&directory);
+    flip(&path.join("MANIFEST"), 40);
+    flip(&path.join("checkpoint-1/part-0.ckpt"), 4096 + 80);
+    let said = told(1, &["verify"], &[&path]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("damaged: ") && lines[0].contains("MANIFEST, byte 0"), "{said}");
+    assert!(lines[1].starts_with("damaged: ") && lines[1].contains("part-0.ckpt"), "{said}");
+    assert!(said.contains("its copy has said what to read") && said.contains("2 damages"), "{said}");
+    flip(&path.join("MANIFEST.copy"), 40);
+    let said = told(1, &["verify"], &[&path]);
+    assert!(said.contains("MANIFEST, byte 0") && said.contains("MANIFEST.copy, byte 0"), "{said}");
+    assert!(said.contains("2 damages") && !said.contains("its copy has said"), "{said}");
+    told(1, &["salvage"], &[&path, &directory.join("saved")]);
+}
+
+#[test]
+fn a_target_behind_a_link_into_the_database_is_refused() {
+    let directory = Directory::new("link");
+    let path = database(&directory);
+    symlink(path.join("log"), directory.join("link")).unwrap();
+    for command in ["backup", "salvage"] {
+        let refused = told(1, &[command], &[&path, &directory.join("link/target")]);
+        assert!(refused.contains("lies within the database"), "{refused}");
+    }
+    assert!(!path.join("log/target").exists());
+}
