@@ -8,8 +8,8 @@
 //! 3. write the end of each log, as far as no block proves that it was synced, once more, and sync it: after a failed sync a system
 //!    may show bytes that are not on the disk;
 //! 4. replay;
-//! 5. bring the copy of the manifest up to it, remove what interrupted openings and checkpoints left, and bring the `OWNER` files up to the
-//!    manifest;
+//! 5. see whether the database may log to the directories that are asked for, and make those that are missing; bring the copy of the
+//!    manifest up to it, remove what interrupted openings and checkpoints left, and bring the `OWNER` files up to the manifest;
 //! 6. make the log files of the new generation, install the manifest that names them, copy it, claim the log directories, and remove what
 //!    is not needed any more.
 //!
@@ -336,9 +336,14 @@ impl Found {
             ..without_copies(&before, &lost_copies)
         };
         let generation = wanted.create_files(&mut locks, &manifest, options)?;
-        rename_new_manifest(&*disk, &dir)?;
-        // From here on the manifest may name all of it.
-        locks.made().keep();
+        let renamed = rename_new_manifest(&*disk, &dir);
+        // A rename that is said to have failed may have been done all the same: then the manifest names what was made.
+        let is_in_place =
+            || !read_manifest(&*disk, &dir).is_ok_and(|found| found.as_ref() != Some(&manifest));
+        if renamed.is_ok() || is_in_place() {
+            locks.made().keep();
+        }
+        renamed?;
         disk.sync_dir(&dir).map_err(OpenError::io("sync", &dir))?;
         // Before the claim: the copy fits what owns the log directories before it and after it.
         keep_copy(&*disk, &dir, &manifest);

@@ -63,9 +63,9 @@ pub struct Repaired {
 /// [`OpenError::Refused`] when nothing is damaged; when not even everything up to that epoch is there, or the epoch is before the end of the
 /// checkpoint, and it says which epochs may be asked for; and when nothing of the log is lost that could be given up.
 /// [`OpenError::Damaged`] for damage that no repair mends; what is left can be had by [`crate::salvage`].
-/// The other errors as in [`crate::inspect`]. The database is as it was, and the copy is gone, unless the last step failed, the sync of a
-/// manifest that is in place: then it is as it was or repaired, and the copy stays. What fails after that is no error
-/// ([`Repaired::unclaimed`]).
+/// The other errors as in [`crate::inspect`]. The database is as it was, and the copy is gone, with all else that was made, unless the last
+/// step failed, the sync of a manifest that is in place: then it is as it was or repaired, and the copy stays. What fails after that is no
+/// error ([`Repaired::unclaimed`]), nor is it that a checkpoint or log file which nothing needs cannot be removed.
 pub fn repair(
     disk: &Arc<dyn Disk>,
     dir: &Path,
