@@ -297,10 +297,10 @@ impl Options {
     /// Opens the database in this directory, run by the engine [`Silo`], and makes it if the directory is empty or missing.
     ///
     /// Everything that was acknowledged as stored is there, and with it everything before it in the serial order. Damage is an error, and
-    /// so are files of another time or another copy of the database, with three exceptions: a copy of all of its directories that is put
-    /// back is the database as it was; an older copy of a log directory is found only if the database was closed since, or was
-    /// open for at least ten seconds more; and a single log file of another copy of the database, which has gone on by itself, is taken for
-    /// the one of the same name, so that files of two copies must not be mixed (`docs/format.md` says why).
+    /// so are files of another time or another copy of the database, with two exceptions: a copy of all of its directories that is put
+    /// back is the database as it was; and an older copy of a log directory is found only if the database was closed since, or was
+    /// open for at least ten seconds more (`docs/format.md` says why). Log files that programs of format versions 1 and 2 wrote do not name
+    /// their opening: one of another copy, which has gone on by itself, is taken for the one of the same name.
     ///
     /// # Errors
     /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, in which case nothing was

@@ -12,8 +12,8 @@ use std::{env, fs, thread};
 use ensilo_disk::{Disk, RealDisk};
 use ensilo_epoch::{Advance, Epoch, EpochOptions, Epochs, Participant};
 use ensilo_log::{
-    Compression, DatabaseId, EpochClock, Log, LogOptions, LogStatistics, LogWriter, NewGeneration, put_bytes,
-    transaction_bytes,
+    Compression, DatabaseId, EpochClock, Log, LogOptions, LogStatistics, LogWriter, NewGeneration, OpeningId,
+    put_bytes, transaction_bytes,
 };
 use ensilo_slab::Pool;
 
@@ -181,8 +181,8 @@ fn start(directory: &Path, epochs: &Arc<Epochs>, arguments: &Arguments) -> Arc<L
     let directories = vec![directory.join("log"); arguments.loggers];
     let first = epochs.global_epoch();
     let file_bytes = arguments.log.file_bytes;
-    let files =
-        NewGeneration::create(&*disk, DatabaseId::random(), 1, first, &directories, file_bytes).unwrap();
+    let (database, opening) = (DatabaseId::random(), OpeningId::random());
+    let files = NewGeneration::create(&*disk, database, opening, 1, first, &directories, file_bytes).unwrap();
     Log::start(disk, files, Arc::clone(epochs), &arguments.log).unwrap()
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use common::*;
 use ensilo_disk::Disk;
-use ensilo_log::{DatabaseId, Log, LogOptions, NewGeneration};
+use ensilo_log::{DatabaseId, Log, LogOptions, NewGeneration, OpeningId};
 use ensilo_test_disk::SimulatedDisk;
 use ensilo_txn::{
     Abort, AbortReason, Direction, Engine, KeyRange, Prepared, Read, Silo, Standard, Store, TableId,
@@ -437,7 +437,8 @@ fn start_log(engine: &Engine<Silo>, disk: &Arc<SimulatedDisk>) -> Arc<Log> {
     let options = LogOptions { file_bytes: 1 << 20, ..LogOptions::default() };
     let first = engine.epochs().global_epoch();
     let directories = [Path::new("/log").to_path_buf()];
-    let files = NewGeneration::create(&*disk, DatabaseId(7), 1, first, &directories, options.file_bytes);
+    let (database, opening) = (DatabaseId(7), OpeningId(8));
+    let files = NewGeneration::create(&*disk, database, opening, 1, first, &directories, options.file_bytes);
     let log = Log::start(disk, files.unwrap(), Arc::clone(engine.epochs()), &options).unwrap();
     engine.start_log(Arc::clone(&log));
     log

@@ -1,6 +1,8 @@
 //! Damaged files: the opening is refused with an error that names the file, or what is served is exactly right.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "corruption/diverged.rs"]
+mod diverged;
 #[path = "corruption/misplaced.rs"]
 mod misplaced;
 

@@ -1,7 +1,8 @@
 //! Databases of every format version, from the repository, are opened, and hold what they held.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::path::Path;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ensilo::{Database, Silo};
@@ -9,14 +10,20 @@ use ensilo_crash::fixture::rows::{Contents, Event, Item, LONG_NOTE_BYTES, event,
 use ensilo_crash::fixture::stored::{Features, directory, features, load};
 use ensilo_crash::fixture::{Kind, make};
 use ensilo_disk::{Disk, RealDisk};
-use ensilo_log::FORMAT_VERSION;
+use ensilo_log::{
+    Dumped, FORMAT_VERSION, FileHeader, FileRole, Finding, OpeningId, dump, manifest_of, verify,
+};
 use ensilo_test_disk::SimulatedDisk;
 
 const DATABASE: &str = make::DIRECTORY;
 
 /// All fixtures, each on a disk of its own.
 fn fixtures() -> impl Iterator<Item = (Kind, SimulatedDisk)> {
-    let all = (1..=FORMAT_VERSION).flat_map(|format| Kind::ALL.map(|kind| (format, kind)));
+    fixtures_of(1..=FORMAT_VERSION)
+}
+
+fn fixtures_of(formats: RangeInclusive<u32>) -> impl Iterator<Item = (Kind, SimulatedDisk)> {
+    let all = formats.flat_map(|format| Kind::ALL.map(|kind| (format, kind)));
     all.map(|(format, kind)| {
         let disk = SimulatedDisk::new();
         load(&directory(format, kind), &disk, Path::new(DATABASE)).unwrap();
@@ -61,6 +68,62 @@ fn so_they_are_on_the_real_disk() {
         load(&directory(FORMAT_VERSION, kind), &RealDisk, &path).unwrap();
         check(kind, &(Arc::new(RealDisk) as Arc<dyn Disk>), &path);
         std::fs::remove_dir_all(&path).unwrap();
+    }
+}
+
+/// The headers of all log files that have one.
+fn log_headers(disk: &SimulatedDisk) -> Vec<(PathBuf, FileHeader)> {
+    let mut headers = Vec::new();
+    for (path, _) in disk.files() {
+        let path = Path::new("/").join(path);
+        // Whatever else there is has no such header.
+        let _ = dump(disk, &path, &mut |dumped| match dumped {
+            Dumped::Header(header) if matches!(header.identity.file, FileRole::Log { .. }) => {
+                headers.push((path.clone(), *header));
+            }
+            _ => {}
+        });
+    }
+    headers
+}
+
+/// The last version whose log files do not name their opening.
+const WITHOUT_OPENINGS: u32 = 2;
+
+#[test]
+fn new_log_files_of_a_database_of_an_earlier_version_name_their_opening() {
+    for (kind, disk) in fixtures_of(1..=WITHOUT_OPENINGS) {
+        let old = manifest_of(&disk, Path::new(DATABASE)).unwrap();
+        let disk = Arc::new(disk);
+        open(kind, Arc::clone(&disk) as _, Path::new(DATABASE)).close().unwrap();
+        let new = manifest_of(&*disk, Path::new(DATABASE)).unwrap();
+        assert!(new.earlier.iter().all(|file| file.opening == OpeningId::default()));
+        let (mut with, mut without) = (0, 0);
+        for (path, header) in log_headers(&disk) {
+            let FileRole::Log { generation, .. } = header.identity.file else { continue };
+            let is_old = generation <= old.generation;
+            let expected = if is_old { OpeningId::default() } else { new.opening };
+            assert_eq!(header.identity.opening, expected, "{kind:?}, {}", path.display());
+            *(if is_old { &mut without } else { &mut with }) += 1;
+        }
+        assert!(with > 0 && without > 0, "{kind:?}: {with} and {without}");
+    }
+}
+
+#[test]
+fn a_log_file_that_names_an_opening_is_none_of_a_generation_of_an_earlier_version() {
+    for (kind, disk) in fixtures_of(1..=WITHOUT_OPENINGS) {
+        let last = manifest_of(&disk, Path::new(DATABASE)).unwrap().generation;
+        for (path, mut header) in log_headers(&disk) {
+            let FileRole::Log { generation, .. } = header.identity.file else { continue };
+            let disk = disk.fork();
+            header.identity.opening = OpeningId::random();
+            disk.overwrite(&path, 0, &header.encode()).unwrap();
+            let mut found = Vec::new();
+            verify(&disk, Path::new(DATABASE), &mut |damage| found.push((damage.file, damage.finding)))
+                .unwrap();
+            assert_eq!(found, [(path, Finding::OtherCopy)], "{kind:?}, {generation} of {last}");
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use ensilo_log::{
     BlockEnd, Change, Damage, Dumped, FileHeader, FileRole, Finding, HeaderDamage, LogFileName, Manifest,
-    OpenError, SealedHeader, Write,
+    OpenError, OpeningId, SealedHeader, Write,
 };
 
 use super::checkpoint::checkpoint_lines;
@@ -116,9 +116,10 @@ fn show(dumped: &Dumped<'_>, is_log: bool, blocks_only: bool, output: &mut Outpu
 
 fn show_manifest(manifest: &Manifest, output: &mut Output) {
     output.line(format_args!(
-        "  manifest of database {}: generation {}, from epoch {} on; everything up to epoch {} was stored; the next checkpoint is {}",
+        "  manifest of database {}: generation {}{}, from epoch {} on; everything up to epoch {} was stored; the next checkpoint is {}",
         manifest.database,
         manifest.generation,
+        by_opening(manifest.opening),
         manifest.first_epoch,
         manifest.durable_epoch,
         manifest.next_checkpoint
@@ -134,14 +135,20 @@ fn show_manifest(manifest: &Manifest, output: &mut Output) {
         };
         let path = Path::new(&file.directory).join(file.name.to_string());
         output.line(format_args!(
-            "  earlier log file {}: {extent}, up to epoch {}",
+            "  earlier log file {}{}: {extent}, up to epoch {}",
             path.display(),
+            by_opening(file.opening),
             file.durable_epoch
         ));
     }
     for line in manifest.checkpoint.iter().flat_map(checkpoint_lines) {
         output.line(format_args!("  {line}"));
     }
+}
+
+/// Which opening wrote something, if that has a number.
+fn by_opening(opening: OpeningId) -> String {
+    if opening == OpeningId::default() { String::new() } else { format!(" by opening {opening}") }
 }
 
 fn header_text(header: &FileHeader) -> String {
@@ -152,7 +159,7 @@ fn header_text(header: &FileHeader) -> String {
         }
         FileRole::Checkpoint { checkpoint, part } => format!("part {part} of checkpoint {checkpoint}"),
     };
-    let mut text = format!("{role} of database {}", identity.database);
+    let mut text = format!("{role} of database {}{}", identity.database, by_opening(identity.opening));
     if matches!(identity.file, FileRole::Log { .. }) {
         let _ = write!(text, ", from epoch {first_epoch} on, made {reserved_bytes} bytes long");
     }

@@ -37,10 +37,10 @@ table, with how many of its rows are saved and lost. Rows that changed since the
 The definitions of tables and indexes stand in a checkpoint twice, and are lost only if both places are damaged; earlier
 versions wrote them once. Rows of a part of the checkpoint that comes from another copy of the database are saved for
 want of others, and count as lost. Where the manifest is damaged, a salvage goes by MANIFEST.copy beside it, which does not say what
-was stored since it was written: if log directories were replaced by older ones meanwhile, nothing shows that. Log that
-belongs to another copy of the database, or is older than the manifest, is refused. What the system cannot read counts for
-nothing, by sectors of 4096 bytes, and files that cannot be opened are taken for empty ones. As much memory is needed as the
-rows take.
+was stored since it was written: if log directories were replaced by older ones meanwhile, nothing shows that. A log
+directory that belongs to another copy of the database, or is older than the manifest, is refused; a single log file of
+another copy is listed, and saves nothing. What the system cannot read counts for nothing, by sectors of 4096 bytes, and
+files that cannot be opened are taken for empty ones. As much memory is needed as the rows take.
 
 Rows of a table whose definition is lost cannot be read. They are in the new database's checkpoint, where `ensilo log dump`
 shows them, until that database makes its own next checkpoint.

@@ -6,7 +6,7 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 4 | magic, `ENSB` |
-//! | 4 | 4 | CRC-32C over the identity of the file, then the block from byte 8 on |
+//! | 4 | 4 | CRC-32C over the identity of the file, with the opening if there is one, then the block from byte 8 on |
 //! | 8 | 4 | payload bytes in the file |
 //! | 12 | 4 | payload bytes before compression |
 //! | 16 | 4 | flags: bit 0 compressed (LZ4 block format), bits 1-2 the end: 0 none, 1 seal, 2 closed, 3 checkpoint part, bit 3 a reservation |
@@ -171,6 +171,7 @@ impl BlockCodec {
     pub fn new(file: &FileIdentity) -> BlockCodec {
         let mut identity = Digest::new(CrcAlgorithm::Crc32Iscsi);
         identity.update(&file.encode());
+        file.encode_opening().into_iter().for_each(|opening| identity.update(&opening));
         BlockCodec { identity }
     }
 

@@ -4,12 +4,13 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | magic, `ENSILOLG` |
-//! | 8 | 4 | format version |
+//! | 8 | 4 | format version: 1 without the number of an opening, 3 with it |
 //! | 12 | 4 | CRC-32C of all other bytes |
-//! | 16 | 40 | identity of the file: see [`FileIdentity::encode`] |
+//! | 16 | 40 | identity of the file without the opening: see [`FileIdentity::encode`] |
 //! | 56 | 8 | first epoch: no entry in the file has an earlier one |
 //! | 64 | 8 | reserved length of a log file; 0 in a checkpoint part |
-//! | 72 | 4024 | zeros |
+//! | 72 | 16 | opening that wrote a log file; 0 in the first format |
+//! | 88 | 4008 | zeros |
 //!
 //! # Crash
 //! A log file was made as long as its header says, and that was synced, before the header was written. So a log file whose header is
@@ -21,15 +22,20 @@ use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_epoch::Epoch;
 
 use super::cursor::Source;
-use super::identity::{FileIdentity, FileRole};
+use super::identity::{FileIdentity, FileRole, OpeningId};
 use super::transactions::EPOCH_END;
 
-/// The format of the databases that this version writes, and the newest that it reads: that of the manifest and of `OWNER`.
-pub const FORMAT_VERSION: u32 = 2;
-/// The format of log files and checkpoint parts, which the second format of databases has left as it was.
-const FILE_FORMAT_VERSION: u32 = 1;
+/// The format of the databases that this version writes, and the newest that it reads: that of the manifest. A file whose bytes have not
+/// changed since an earlier format has the number of that one.
+pub const FORMAT_VERSION: u32 = 3;
+/// The format of checkpoint parts, and of log files of the first two versions: without the number of an opening.
+const FORMAT_WITHOUT_OPENING: u32 = 1;
+/// The format of log files.
+const FORMAT_WITH_OPENING: u32 = 3;
 /// Bytes before the first block of a file.
 pub const FILE_HEADER_BYTES: usize = 4096;
+/// Behind the fields come zeros.
+const FIELDS_END: usize = 88;
 
 const MAGIC: [u8; 8] = *b"ENSILOLG";
 
@@ -80,22 +86,27 @@ impl FileHeader {
     pub fn encode(&self) -> [u8; FILE_HEADER_BYTES] {
         let mut bytes = [0; FILE_HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&FILE_FORMAT_VERSION.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.format().to_le_bytes());
         bytes[16..56].copy_from_slice(&self.identity.encode());
         bytes[56..64].copy_from_slice(&self.first_epoch.get().to_le_bytes());
         bytes[64..72].copy_from_slice(&self.reserved_bytes.to_le_bytes());
+        bytes[72..FIELDS_END].copy_from_slice(&self.identity.opening.0.to_le_bytes());
         let checksum = checksum(&bytes);
         bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
         bytes
     }
 
-    /// Whether these are the first bytes of the header of such a file, or none of them, and zeros: the write of it was interrupted. What
-    /// follows from more than the identity may be anything.
+    /// Whether these are the first bytes of the header of such a file, of any opening, or none of them, and zeros: the write of it was
+    /// interrupted. What follows from more than the identity may be anything.
     pub(crate) fn is_torn(bytes: &[u8; FILE_HEADER_BYTES], identity: &FileIdentity) -> bool {
         let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        let whole =
-            FileHeader { identity: *identity, first_epoch: Epoch::default(), reserved_bytes: 0 }.encode();
-        end <= 72 && (0..12).chain(16..56).take_while(|&at| at < end).all(|at| bytes[at] == whole[at])
+        let begins_with = |opening| {
+            let identity = FileIdentity { opening, ..*identity };
+            let whole = FileHeader { identity, first_epoch: Epoch::default(), reserved_bytes: 0 }.encode();
+            (0..12).chain(16..56).take_while(|&at| at < end).all(|at| bytes[at] == whole[at])
+        };
+        // One of each format.
+        end <= FIELDS_END && [OpeningId(0), OpeningId(1)].into_iter().any(begins_with)
     }
 
     /// The header at the beginning of `bytes`.
@@ -114,18 +125,26 @@ impl FileHeader {
         if format > FORMAT_VERSION {
             return Err(HeaderDamage::Newer(format));
         }
-        let mut fields = Source::new(&bytes[16..72]);
+        let mut fields = Source::new(&bytes[16..FIELDS_END]);
         let header = FileHeader::decode_fields(&mut fields).ok_or(HeaderDamage::Fields)?;
-        let is_known = format == FILE_FORMAT_VERSION && bytes[72..].iter().all(|&byte| byte == 0);
+        let is_known = format == header.format() && bytes[FIELDS_END..].iter().all(|&byte| byte == 0);
         if is_known && header.makes_sense() { Ok(header) } else { Err(HeaderDamage::Fields) }
     }
 
     fn decode_fields(fields: &mut Source<'_>) -> Option<FileHeader> {
-        Some(FileHeader {
-            identity: FileIdentity::decode(&fields.array().ok()?)?,
-            first_epoch: Epoch::new(fields.u64().ok()?),
-            reserved_bytes: fields.u64().ok()?,
-        })
+        let identity = fields.array().ok()?;
+        let (first_epoch, reserved_bytes) = (Epoch::new(fields.u64().ok()?), fields.u64().ok()?);
+        let opening = OpeningId(u128::from_le_bytes(fields.array().ok()?));
+        let identity = FileIdentity::decode(&identity, opening)?;
+        Some(FileHeader { identity, first_epoch, reserved_bytes })
+    }
+
+    fn format(&self) -> u32 {
+        if self.identity.opening == OpeningId::default() {
+            FORMAT_WITHOUT_OPENING
+        } else {
+            FORMAT_WITH_OPENING
+        }
     }
 
     fn makes_sense(&self) -> bool {
@@ -133,7 +152,9 @@ impl FileHeader {
             FileRole::Log { .. } => {
                 self.first_epoch < EPOCH_END && self.reserved_bytes >= FILE_HEADER_BYTES as u64
             }
-            FileRole::Checkpoint { .. } => self.first_epoch == Epoch::default() && self.reserved_bytes == 0,
+            FileRole::Checkpoint { .. } => {
+                (self.first_epoch, self.reserved_bytes, self.identity.opening) == Default::default()
+            }
         }
     }
 }
@@ -152,15 +173,34 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn header() -> FileHeader {
+    fn header_of(opening: u128) -> FileHeader {
         let file = FileRole::Log { generation: 2, logger: 3, sequence: 4 };
-        let identity = FileIdentity { database: DatabaseId(5), file };
+        let identity = FileIdentity { database: DatabaseId(5), file, opening: OpeningId(opening) };
         FileHeader { identity, first_epoch: Epoch::new(6), reserved_bytes: 1 << 20 }
     }
 
+    fn header() -> FileHeader {
+        header_of(7)
+    }
+
     #[test]
-    fn headers_come_back() {
-        assert_eq!(FileHeader::decode(&header().encode()), Ok(header()));
+    fn headers_come_back_in_the_format_that_has_what_they_say() {
+        for (opening, format) in [(7, FORMAT_WITH_OPENING), (0, FORMAT_WITHOUT_OPENING)] {
+            let bytes = header_of(opening).encode();
+            assert_eq!(bytes[8..12], format.to_le_bytes());
+            assert_eq!(FileHeader::decode(&bytes), Ok(header_of(opening)));
+        }
+    }
+
+    #[test]
+    fn the_format_and_the_opening_fit_each_other() {
+        for (opening, format) in [(7, 1), (0, 3), (7, 2), (0, 2), (7, 0), (0, 0)] {
+            let mut bytes = header_of(opening).encode();
+            bytes[8] = format;
+            let checksum = checksum(&bytes);
+            bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+            assert_eq!(FileHeader::decode(&bytes), Err(HeaderDamage::Fields), "{opening} in {format}");
+        }
     }
 
     #[test]

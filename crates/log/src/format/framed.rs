@@ -26,10 +26,10 @@ impl Framed {
     }
 
     /// Fills in the head.
-    pub(super) fn finish(self, magic: [u8; 8]) -> Vec<u8> {
+    pub(super) fn finish(self, magic: [u8; 8], format: u32) -> Vec<u8> {
         let mut bytes = self.0;
         bytes[..8].copy_from_slice(&magic);
-        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[8..12].copy_from_slice(&format.to_le_bytes());
         let len = bytes.len() as u64;
         bytes[16..24].copy_from_slice(&len.to_le_bytes());
         let checksum = checksum(&bytes);

@@ -16,8 +16,8 @@ impl DatabaseId {
     }
 }
 
-/// The number that tells one opening of a database from every other, also of a copy: drawn when it begins. 0 before the first, and of
-/// openings by versions that drew none.
+/// The number that tells one opening of a database from every other, also of a copy: drawn when it begins, and written in each log file of
+/// the opening. 0 before the first, and of openings by versions that drew none or did not write it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct OpeningId(pub u128);
 
@@ -47,6 +47,12 @@ impl fmt::Display for DatabaseId {
     }
 }
 
+impl fmt::Display for OpeningId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
 /// A file of a database. It goes into the checksum of each block, so that a block that got into another file is no block there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
@@ -54,6 +60,9 @@ pub struct FileIdentity {
     pub database: DatabaseId,
     /// The file within the database.
     pub file: FileRole,
+    /// The opening that wrote a log file: two copies of a database, each opened by itself, write different files of the same role. 0 of a
+    /// log file in the first format, and of a part of a checkpoint, which the manifest knows by its digest.
+    pub opening: OpeningId,
 }
 
 /// What a file is within its database.
@@ -61,7 +70,7 @@ pub struct FileIdentity {
 pub enum FileRole {
     /// A log file.
     Log {
-        /// The opening of the database that wrote it, from 1.
+        /// How often the database, or what it is a copy of, had been opened, from 1.
         generation: u64,
         /// The logger within the generation, from 0.
         logger: u32,
@@ -78,10 +87,10 @@ pub enum FileRole {
 }
 
 impl FileIdentity {
-    /// Bytes of an encoded identity.
+    /// Bytes of an encoded identity, without the opening.
     pub const BYTES: usize = 40;
 
-    /// The identity as it stands in file headers and goes into checksums:
+    /// The identity without the opening, as it stands in file headers and goes into checksums:
     ///
     /// | offset | bytes | log file | checkpoint part |
     /// |---|---|---|---|
@@ -105,9 +114,9 @@ impl FileIdentity {
         bytes
     }
 
-    /// The identity in these bytes, unless they hold none.
+    /// The identity in these bytes, of a file of this opening, unless they hold none.
     #[must_use]
-    pub fn decode(bytes: &[u8; Self::BYTES]) -> Option<FileIdentity> {
+    pub fn decode(bytes: &[u8; Self::BYTES], opening: OpeningId) -> Option<FileIdentity> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
         let database = DatabaseId(u128::from(u64_at(0)) | u128::from(u64_at(8)) << 64);
@@ -116,7 +125,12 @@ impl FileIdentity {
             (2, 0) => FileRole::Checkpoint { checkpoint: u64_at(24), part: u32_at(20) },
             _ => return None,
         };
-        Some(FileIdentity { database, file })
+        Some(FileIdentity { database, file, opening })
+    }
+
+    /// The number of the opening as it stands in file headers and goes into checksums, unless there is none.
+    pub(super) fn encode_opening(&self) -> Option<[u8; 16]> {
+        (self.opening != OpeningId::default()).then(|| self.opening.0.to_le_bytes())
     }
 }
 
@@ -127,14 +141,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn identities_come_back(database: u128, a: u64, b: u32, c: u64, log: bool) {
+        fn identities_come_back(database: u128, opening: u128, a: u64, b: u32, c: u64, log: bool) {
             let file = if log {
                 FileRole::Log { generation: a, logger: b, sequence: c }
             } else {
                 FileRole::Checkpoint { checkpoint: a, part: b }
             };
-            let identity = FileIdentity { database: DatabaseId(database), file };
-            prop_assert_eq!(FileIdentity::decode(&identity.encode()), Some(identity));
+            let opening = OpeningId(opening);
+            let identity = FileIdentity { database: DatabaseId(database), file, opening };
+            prop_assert_eq!(FileIdentity::decode(&identity.encode(), opening), Some(identity));
         }
     }
 

@@ -10,6 +10,7 @@
 //!               | opening 16 bytes | previous opening 16 bytes        -- from format 2 on
 //! logger     := text directory | first sequence
 //! earlier    := text directory | text name | valid bytes, 0 for "up to the seal" | durable epoch
+//!               | opening 16 bytes                                    -- from format 3 on
 //! checkpoint := id | begin epoch | end epoch | list of part | list of table
 //! part       := text path | number | bytes | records | digest u32
 //! table      := table | records
@@ -34,12 +35,19 @@ use super::transactions::EPOCH_END;
 
 const MAGIC: [u8; 8] = *b"ENSILOMF";
 
+/// The first format that has the numbers of openings.
+const FORMAT_OF_OPENINGS: u32 = 2;
+/// The first format that goes with log files in the headers of which they stand.
+const FORMAT_OF_LOG_OPENINGS: u32 = 3;
+
 /// Parts of a checkpoint with this number or a later one have only records that other parts have too.
 pub(crate) const FIRST_COPY: u32 = 1 << 31;
 
 /// The files of a database and what they are good for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
+    /// The format that it has, or is to be written in: [`crate::FORMAT_VERSION`], unless an earlier version wrote it.
+    pub format: u32,
     /// Drawn when the database was created.
     pub database: DatabaseId,
     /// How often the database was opened.
@@ -82,6 +90,8 @@ pub struct EarlierFile {
     pub valid_bytes: Option<u64>,
     /// Entries of later epochs are void: their generation ended before they were stored.
     pub durable_epoch: Epoch,
+    /// The opening that wrote it, as its header says; 0 if that has no number.
+    pub opening: OpeningId,
 }
 
 /// A checkpoint that is complete and on disk.
@@ -150,7 +160,7 @@ impl fmt::Display for ManifestDamage {
 }
 
 impl Manifest {
-    /// The bytes of the file.
+    /// The bytes of the file, in the format of the manifest: that which such a format has no place for is left out.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Framed::new();
@@ -169,11 +179,31 @@ impl Manifest {
             body.text(&file.directory);
             body.text(&file.name.to_string());
             body.numbers(&[file.valid_bytes.unwrap_or(0), file.durable_epoch.get()]);
+            if self.format >= FORMAT_OF_LOG_OPENINGS {
+                body.raw(&file.opening.0.to_le_bytes());
+            }
         });
         body.list(self.checkpoint.as_slice(), put_checkpoint);
-        body.raw(&self.opening.0.to_le_bytes());
-        body.raw(&self.previous_opening.0.to_le_bytes());
-        body.finish(MAGIC)
+        if self.format >= FORMAT_OF_OPENINGS {
+            body.raw(&self.opening.0.to_le_bytes());
+            body.raw(&self.previous_opening.0.to_le_bytes());
+        }
+        body.finish(MAGIC, self.format)
+    }
+
+    /// The opening that the headers of this generation's log files name: the manifest's, or 0 if an earlier version wrote them.
+    #[must_use]
+    pub fn log_opening(&self) -> OpeningId {
+        if self.format >= FORMAT_OF_LOG_OPENINGS { self.opening } else { OpeningId::default() }
+    }
+
+    /// The opening that the header of the log file of this name has to name; `None` of a file that the manifest does not know.
+    #[must_use]
+    pub fn opening_of(&self, name: &LogFileName) -> Option<OpeningId> {
+        if name.generation == self.generation {
+            return Some(self.log_opening());
+        }
+        self.earlier.iter().find(|file| file.name == *name).map(|file| file.opening)
     }
 
     /// The directories that log files may lie in, as the manifest spells them, each once.
@@ -231,11 +261,12 @@ fn put_checkpoint(body: &mut Framed, checkpoint: &CheckpointEntry) {
 }
 
 fn decode_body(format: u32, mut source: Source<'_>) -> Result<Manifest, Malformed> {
-    let opening = |source: &mut Source<'_>| match format {
-        1 => Ok(OpeningId::default()),
-        _ => Ok(OpeningId(u128::from_le_bytes(source.array()?))),
+    let opening = |source: &mut Source<'_>, first_format| match format < first_format {
+        true => Ok(OpeningId::default()),
+        false => Ok(OpeningId(u128::from_le_bytes(source.array()?))),
     };
     let manifest = Manifest {
+        format,
         database: DatabaseId(u128::from_le_bytes(source.array()?)),
         generation: source.varint()?,
         first_epoch: epoch(&mut source)?,
@@ -244,28 +275,27 @@ fn decode_body(format: u32, mut source: Source<'_>) -> Result<Manifest, Malforme
         loggers: list(&mut source, |source| {
             Ok(LoggerFiles { directory: text(source)?, first_sequence: source.varint()? })
         })?,
-        earlier: list(&mut source, earlier)?,
+        earlier: list(&mut source, |source| {
+            Ok(EarlierFile {
+                directory: text(source)?,
+                name: LogFileName::parse(&text(source)?).ok_or(Malformed::Text)?,
+                valid_bytes: Some(source.varint()?).filter(|&bytes| bytes != 0),
+                durable_epoch: epoch(source)?,
+                opening: opening(source, FORMAT_OF_LOG_OPENINGS)?,
+            })
+        })?,
         checkpoint: match source.varint()? {
             0 => None,
             1 => Some(checkpoint(&mut source)?),
             _ => return Err(Malformed::Number),
         },
-        opening: opening(&mut source)?,
-        previous_opening: opening(&mut source)?,
+        opening: opening(&mut source, FORMAT_OF_OPENINGS)?,
+        previous_opening: opening(&mut source, FORMAT_OF_OPENINGS)?,
     };
     if !source.is_empty() {
         return Err(Malformed::Surplus);
     }
     Ok(manifest)
-}
-
-fn earlier(source: &mut Source<'_>) -> Result<EarlierFile, Malformed> {
-    Ok(EarlierFile {
-        directory: text(source)?,
-        name: LogFileName::parse(&text(source)?).ok_or(Malformed::Text)?,
-        valid_bytes: Some(source.varint()?).filter(|&bytes| bytes != 0),
-        durable_epoch: epoch(source)?,
-    })
 }
 
 fn checkpoint(source: &mut Source<'_>) -> Result<CheckpointEntry, Malformed> {
@@ -293,6 +323,7 @@ fn epoch(source: &mut Source<'_>) -> Result<Epoch, Malformed> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::file_header::FORMAT_VERSION;
     use super::super::framed::{HEAD_BYTES, checksum};
     use super::*;
     use proptest::collection::vec;
@@ -322,18 +353,21 @@ mod tests {
             .prop_map(|(directory, first_sequence)| LoggerFiles { directory, first_sequence });
         let name = (1u64..1 << 40, any::<u32>(), 1u64..1 << 40, prop::option::of(epochs()))
             .prop_map(|(g, l, s, e)| LogFileName { generation: g, logger: l, sequence: s, largest_epoch: e });
-        let earlier = (any::<String>(), name, prop::option::of(1u64..), epochs()).prop_map(
-            |(directory, name, valid_bytes, durable_epoch)| EarlierFile {
+        let opening = any::<u128>().prop_map(OpeningId);
+        let earlier = (any::<String>(), name, prop::option::of(1u64..), epochs(), opening).prop_map(
+            |(directory, name, valid_bytes, durable_epoch, opening)| EarlierFile {
                 directory,
                 name,
                 valid_bytes,
                 durable_epoch,
+                opening,
             },
         );
         let ids = (any::<u128>(), any::<u128>(), any::<u128>());
         let numbers = (ids, any::<u64>(), epochs(), epochs(), any::<u64>());
         (numbers, vec(logger, 0..4), vec(earlier, 0..4), prop::option::of(checkpoints())).prop_map(
             |((ids, generation, first_epoch, durable_epoch, next), loggers, earlier, checkpoint)| Manifest {
+                format: FORMAT_VERSION,
                 database: DatabaseId(ids.0),
                 opening: OpeningId(ids.1),
                 previous_opening: OpeningId(ids.2),
@@ -352,6 +386,20 @@ mod tests {
         #[test]
         fn manifests_come_back(manifest in manifests()) {
             prop_assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
+        }
+
+        #[test]
+        fn manifests_of_earlier_formats_come_back_as_they_were(manifest in manifests(), format in 1..FORMAT_VERSION) {
+            let bytes = Manifest { format, ..manifest.clone() }.encode();
+            let found = Manifest::decode(&bytes).unwrap();
+            prop_assert_eq!(found.encode(), bytes);
+            prop_assert_eq!(found.log_opening(), OpeningId::default());
+            let mut expected = Manifest { format, ..manifest };
+            expected.earlier.iter_mut().for_each(|file| file.opening = OpeningId::default());
+            if format == 1 {
+                (expected.opening, expected.previous_opening) = Default::default();
+            }
+            prop_assert_eq!(found, expected);
         }
 
         #[test]

@@ -13,6 +13,8 @@ use super::framed::{Framed, check_head, text};
 use super::identity::{DatabaseId, OpeningId};
 
 const MAGIC: [u8; 8] = *b"ENSILOOW";
+/// Later formats have left the file as it was.
+const FORMAT: u32 = 2;
 
 /// Whose log a directory holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +36,7 @@ impl Owner {
         body.raw(&self.opening.0.to_le_bytes());
         body.numbers(&[self.generation]);
         body.text(&self.directory);
-        body.finish(MAGIC)
+        body.finish(MAGIC, FORMAT)
     }
 
     /// The owner in these bytes, which are a whole file.

@@ -92,7 +92,7 @@ fn running_log(
     manifest: &Manifest,
     durable_epoch: Epoch,
 ) -> Result<(Vec<EarlierFile>, Epoch), OpenError> {
-    let mut files = manifest.earlier.clone();
+    let (mut files, opening) = (manifest.earlier.clone(), manifest.log_opening());
     let mut largest_epoch = manifest.first_epoch.max(durable_epoch);
     if let Some(checkpoint) = &manifest.checkpoint {
         largest_epoch = largest_epoch.max(checkpoint.end_epoch);
@@ -105,7 +105,7 @@ fn running_log(
         for sequence in logger.first_sequence.. {
             let (name, file) = open_running(disk, dir, manifest, logger, number, sequence)?;
             let path = spelled_path(dir, &logger.directory).join(name.to_string());
-            let codec = BlockCodec::new(&log_identity(manifest.database, name));
+            let codec = BlockCodec::new(&log_identity(manifest.database, opening, name));
             let (needed, largest) =
                 needed_up_to(&*file, &codec, durable_epoch).map_err(OpenError::io("read", &path))?;
             largest_epoch = largest_epoch.max(largest).max(name.largest_epoch.unwrap_or_default());
@@ -114,7 +114,7 @@ fn running_log(
                 return Err(OpenError::Refused(why));
             };
             let directory = logger.directory.clone();
-            files.push(EarlierFile { directory, name, valid_bytes: Some(end), durable_epoch });
+            files.push(EarlierFile { directory, name, valid_bytes: Some(end), durable_epoch, opening });
             if needed == Needed::To(end) {
                 break;
             }

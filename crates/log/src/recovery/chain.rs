@@ -131,7 +131,7 @@ impl Place<'_> {
     /// What is wrong with a file behind a missing one, if it is none of the logger's: before a file was made, the header of the one before
     /// was synced, so that only the last one may be without.
     fn stranger(&self, name: LogFileName) -> Result<Option<Flaw>, OpenError> {
-        let mut file = LogFile::open(self.disk, self.dir, self.directory(), name, self.manifest.database)?;
+        let mut file = LogFile::open(self.disk, self.dir, self.manifest, self.directory(), name)?;
         file.scan(self.disk)?;
         let is_ours = file.header.is_ok() || file.evidence().has_blocks;
         Ok((!is_ours).then(|| self.flaw(name, Finding::Stranger)))
@@ -161,8 +161,7 @@ impl Place<'_> {
     /// Looks at each file. The blocks of one with a damaged header do not count, but testify.
     fn open(&self, names: Vec<LogFileName>, depth: Depth) -> Result<Vec<LogFile>, OpenError> {
         let open = |name: LogFileName| {
-            let mut file =
-                LogFile::open(self.disk, self.dir, self.directory(), name, self.manifest.database)?;
+            let mut file = LogFile::open(self.disk, self.dir, self.manifest, self.directory(), name)?;
             if depth == Depth::Full || name.largest_epoch.is_none() {
                 file.scan(self.disk)?;
             }
@@ -185,8 +184,9 @@ impl Chain {
         let tail = self.files.iter().rposition(LogFile::has_blocks).unwrap_or(0);
         let mut kept = tail + 1;
         for at in 0..self.files.len() {
-            if at > tail && !self.is_sealed(at - 1) {
-                break;
+            // A crash leaves anything of a file that was made ahead, but not another one.
+            if at > tail && !self.is_sealed(at - 1) && !self.files[at].is_foreign() {
+                continue;
             }
             if let Some(flaw) = self.flaw_at(at, tail) {
                 // What lies in front of the damage still counts, for a repair. A wrong name damages nothing.

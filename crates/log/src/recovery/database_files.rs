@@ -17,8 +17,7 @@ use ensilo_epoch::Epoch;
 use super::checkpoint_writer::{CheckpointPlace, WrittenParts};
 use super::directory_locks::DirectoryLocks;
 use super::error::OpenError;
-use super::generation::log_identity;
-use super::log_file::{is_unused, read_header};
+use super::log_file::{is_unused, read_log_header};
 use super::manifest_file::{keep_copy, spelled_path};
 use super::own_manifest::{OwnManifest, check_on_disk};
 use super::ownership::check_own;
@@ -291,8 +290,10 @@ fn is_what_its_name_says(
     manifest: &Manifest,
     name: LogFileName,
 ) -> Result<bool, OpenError> {
-    let identity = log_identity(manifest.database, name);
-    let is_known = || Ok(read_header(disk, path, &identity)?.1.is_ok() || is_unused(disk, path, &identity)?);
+    let is_known = || {
+        let (_, identity, header) = read_log_header(disk, path, manifest, name)?;
+        Ok(header.is_ok() || is_unused(disk, path, &identity)?)
+    };
     match is_known() {
         Err(error @ OpenError::Io { .. }) if error.is_unreadable() => Ok(false),
         is_known => is_known,

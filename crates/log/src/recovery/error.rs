@@ -115,6 +115,8 @@ pub enum Finding {
     OtherDatabase(DatabaseId),
     /// It is another file of this database, under this name.
     OtherFile,
+    /// It is the file of this name of another copy of this database: an opening wrote it that this one never had.
+    OtherCopy,
     /// Its name says that its last entry is of another epoch than its blocks say.
     Misnamed {
         /// What the name says.
@@ -263,6 +265,10 @@ impl Damage {
                 let back = "put the file back if it was moved, or mount the disk that it lies on; otherwise ";
                 format!("{back}{}", self.consequence.remedy())
             }
+            _ if self.finding == Finding::OtherCopy => {
+                let back = "put this copy's own file back; otherwise ";
+                format!("{back}{}", self.consequence.remedy())
+            }
             consequence if self.finding.is_unread() => {
                 let otherwise = self.finding.remedy(&self.file).unwrap_or_else(|| consequence.remedy());
                 format!("try again, what failed once may be read then; otherwise {otherwise}")
@@ -278,6 +284,11 @@ pub(super) fn worst_of(damages: &[Damage]) -> Option<&Damage> {
 }
 
 impl Finding {
+    /// Whether a file is in order by itself, but not the one that it has to be.
+    pub(super) fn is_foreign(&self) -> bool {
+        matches!(self, Finding::OtherDatabase(_) | Finding::OtherFile | Finding::OtherCopy)
+    }
+
     /// Whether the system could not read what is there.
     pub(super) fn is_unread(&self) -> bool {
         matches!(self, Finding::Unreadable { .. } | Finding::Unopened { .. })
@@ -462,6 +473,9 @@ impl fmt::Display for Finding {
             Finding::Doubled => f.write_str("the file is there under two names"),
             Finding::OtherDatabase(database) => write!(f, "the file belongs to another database, {database}"),
             Finding::OtherFile => f.write_str("the file is another one of this database, under this name"),
+            Finding::OtherCopy => {
+                f.write_str("the file belongs to another copy of this database, which has gone on by itself")
+            }
             Finding::Misnamed { named, found } => {
                 write!(f, "the file's name says that its last epoch is {named}, but its blocks say {found}")
             }

@@ -76,7 +76,8 @@ pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Res
         }
         Err(damage) => return Err(wrong(Finding::Header(damage))),
     };
-    if name.is_some_and(|name| log_identity(header.identity.database, name) != header.identity) {
+    let FileIdentity { database, opening, .. } = header.identity;
+    if name.is_some_and(|name| log_identity(database, opening, name) != header.identity) {
         return Err(wrong(Finding::OtherFile));
     }
     let expected = match (header.identity.file, valid_bytes) {

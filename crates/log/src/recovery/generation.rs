@@ -10,6 +10,7 @@ use ensilo_epoch::Epoch;
 use super::sealed_files::SealedFiles;
 use crate::format::{
     BLOCK_HEADER_BYTES, DatabaseId, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole, LogFileName,
+    OpeningId,
 };
 
 /// What the log of a new generation starts with.
@@ -17,6 +18,8 @@ use crate::format::{
 pub struct NewGeneration {
     /// The database.
     pub database: DatabaseId,
+    /// The opening that begins the generation.
+    pub opening: OpeningId,
     /// The number of the generation.
     pub generation: u64,
     /// No transaction of the generation has an earlier epoch, and none on disk has this one or a later one.
@@ -64,6 +67,7 @@ impl NewGeneration {
     pub(crate) fn none() -> NewGeneration {
         NewGeneration {
             database: DatabaseId(0),
+            opening: OpeningId::default(),
             generation: 0,
             first_epoch: Epoch::default(),
             loggers: Vec::new(),
@@ -81,6 +85,7 @@ impl NewGeneration {
     pub fn create(
         disk: &dyn Disk,
         database: DatabaseId,
+        opening: OpeningId,
         generation: u64,
         first_epoch: Epoch,
         directories: &[PathBuf],
@@ -91,12 +96,13 @@ impl NewGeneration {
             let at = |error| (directory.clone(), error);
             create_directory(disk, directory).map_err(at)?;
             let name = LogFileName { generation, logger, sequence: 1, largest_epoch: None };
-            let plan = LogFilePlan { disk, directory, database, name, first_epoch, file_bytes };
+            let plan = LogFilePlan { disk, directory, database, opening, name, first_epoch, file_bytes };
             let CreatedLogFile { file, reserved_bytes, shortage } = plan.create_within_room().map_err(at)?;
             let directory = directory.clone();
             loggers.push(NewLogger { directory, sequence: 1, file, reserved_bytes, shortage });
         }
-        Ok(NewGeneration { database, generation, first_epoch, loggers, sealed: SealedFiles::default() })
+        let sealed = SealedFiles::default();
+        Ok(NewGeneration { database, opening, generation, first_epoch, loggers, sealed })
     }
 }
 
@@ -129,6 +135,7 @@ pub(crate) struct LogFilePlan<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) directory: &'a Path,
     pub(crate) database: DatabaseId,
+    pub(crate) opening: OpeningId,
     pub(crate) name: LogFileName,
     /// No entry of the file has an earlier epoch.
     pub(crate) first_epoch: Epoch,
@@ -146,10 +153,11 @@ impl LogFilePlan<'_> {
     /// # Errors
     /// `AlreadyExists`; those of the system.
     pub(crate) fn create(self) -> io::Result<CreatedLogFile> {
-        let LogFilePlan { disk, directory, database, name, first_epoch, file_bytes } = self;
+        let LogFilePlan { disk, directory, database, opening, name, first_epoch, file_bytes } = self;
         let bytes_min = (FILE_HEADER_BYTES + BLOCK_HEADER_BYTES) as u64;
         let reserved_bytes = file_bytes.max(bytes_min).next_multiple_of(PAGE_BYTES as u64);
-        let header = FileHeader { identity: log_identity(database, name), first_epoch, reserved_bytes };
+        let identity = log_identity(database, opening, name);
+        let header = FileHeader { identity, first_epoch, reserved_bytes };
         let path = directory.join(name.to_string());
         let file = disk.create(&path, reserved_bytes)?;
         let written = || {
@@ -183,9 +191,9 @@ impl LogFilePlan<'_> {
     }
 }
 
-/// What the header of the log file of this name says.
+/// What the header of the log file of this name says, if this opening wrote it.
 #[must_use]
-pub fn log_identity(database: DatabaseId, name: LogFileName) -> FileIdentity {
+pub fn log_identity(database: DatabaseId, opening: OpeningId, name: LogFileName) -> FileIdentity {
     let LogFileName { generation, logger, sequence, .. } = name;
-    FileIdentity { database, file: FileRole::Log { generation, logger, sequence } }
+    FileIdentity { database, file: FileRole::Log { generation, logger, sequence }, opening }
 }

@@ -43,7 +43,9 @@ use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::survey::{Names, Survey, survey};
 use super::wanted::Wanted;
-use crate::format::{CheckpointEntry, DatabaseId, EPOCH_END, FILE_HEADER_BYTES, Manifest, OpeningId};
+use crate::format::{
+    CheckpointEntry, DatabaseId, EPOCH_END, FILE_HEADER_BYTES, FORMAT_VERSION, Manifest, OpeningId,
+};
 
 /// What a directory holds. As long as this lives, nobody else can open it.
 pub struct Found {
@@ -326,6 +328,7 @@ impl Found {
         };
         wanted.bring_up(&mut locks)?;
         let manifest = Manifest {
+            format: FORMAT_VERSION,
             generation: before.generation + 1,
             opening: OpeningId::random(),
             previous_opening: before.opening,
@@ -398,6 +401,7 @@ pub(super) fn without_copies(manifest: &Manifest, lost_copies: &[u32]) -> Manife
 /// That of a new database, which was never opened.
 pub(super) fn new_manifest() -> Manifest {
     Manifest {
+        format: FORMAT_VERSION,
         database: DatabaseId::random(),
         generation: 0,
         first_epoch: Epoch::default(),

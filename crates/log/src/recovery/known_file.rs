@@ -63,5 +63,5 @@ fn expected_file(dir: &Path, manifest: &Manifest, path: &Path) -> Option<(FileId
         None if name.largest_epoch.is_some() => Expected::End(BlockEnd::Seal),
         None => Expected::Written,
     };
-    Some((log_identity(manifest.database, name), expected))
+    Some((log_identity(manifest.database, manifest.opening_of(&name)?, name), expected))
 }

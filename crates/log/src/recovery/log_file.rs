@@ -10,7 +10,7 @@ use super::error::{Finding, OpenError};
 use super::generation::log_identity;
 use super::scan::{Evidence, Scan, scan};
 use crate::format::{
-    BlockCodec, DatabaseId, FILE_HEADER_BYTES, FileHeader, FileIdentity, HeaderDamage, LogFileName,
+    BlockCodec, FILE_HEADER_BYTES, FileHeader, FileIdentity, HeaderDamage, LogFileName, Manifest,
 };
 
 /// A log file of the database.
@@ -20,6 +20,7 @@ pub(super) struct LogFile {
     /// The directory as the manifest spells it.
     pub(super) directory: String,
     pub(super) name: LogFileName,
+    /// What it has to be. Of a file that the manifest does not know, any opening may have written it.
     pub(super) identity: FileIdentity,
     /// Its length.
     pub(super) bytes: u64,
@@ -33,13 +34,12 @@ impl LogFile {
     pub(super) fn open(
         disk: &dyn Disk,
         dir: &Path,
+        manifest: &Manifest,
         directory: &str,
         name: LogFileName,
-        database: DatabaseId,
     ) -> Result<LogFile, OpenError> {
         let path = dir.join(directory).join(name.to_string());
-        let identity = log_identity(database, name);
-        let (bytes, header) = read_header(disk, &path, &identity)?;
+        let (bytes, identity, header) = read_log_header(disk, &path, manifest, name)?;
         Ok(LogFile { path, directory: directory.to_owned(), name, identity, bytes, header, scan: None })
     }
 
@@ -60,6 +60,11 @@ impl LogFile {
     /// Whether it has blocks, as far as is known: one that is sealed by its name must have.
     pub(super) fn has_blocks(&self) -> bool {
         self.name.largest_epoch.is_some() || self.scan.as_ref().is_some_and(|scan| scan.evidence.has_blocks)
+    }
+
+    /// Whether its header is that of another file.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.header.as_ref().is_err_and(Finding::is_foreign)
     }
 }
 
@@ -107,12 +112,32 @@ pub(super) fn has_zeros_from(file: &dyn File, from: u64) -> io::Result<bool> {
     Ok(true)
 }
 
+/// The length of the log file of this name, which file it has to be, and its header if it is that one.
+pub(super) fn read_log_header(
+    disk: &dyn Disk,
+    path: &Path,
+    manifest: &Manifest,
+    name: LogFileName,
+) -> Result<(u64, FileIdentity, Result<FileHeader, Finding>), OpenError> {
+    let (bytes, header) = read_any_header(disk, path)?;
+    let found = || header.as_ref().map(|header| header.identity.opening).unwrap_or_default();
+    let opening = manifest.opening_of(&name).unwrap_or_else(found);
+    let identity = log_identity(manifest.database, opening, name);
+    Ok((bytes, identity, header.and_then(|header| check_identity(header, &identity))))
+}
+
 /// The length of a file, and its header if it is the one that it should be.
 pub(super) fn read_header(
     disk: &dyn Disk,
     path: &Path,
     identity: &FileIdentity,
 ) -> Result<(u64, Result<FileHeader, Finding>), OpenError> {
+    let (bytes, header) = read_any_header(disk, path)?;
+    Ok((bytes, header.and_then(|header| check_identity(header, identity))))
+}
+
+/// The length of a file, and its header, whichever file of whichever database it is.
+fn read_any_header(disk: &dyn Disk, path: &Path) -> Result<(u64, Result<FileHeader, Finding>), OpenError> {
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     let len = file.len_bytes().map_err(OpenError::io("read", path))?;
     if len < FILE_HEADER_BYTES as u64 {
@@ -120,13 +145,19 @@ pub(super) fn read_header(
     }
     let mut bytes = vec![0; FILE_HEADER_BYTES];
     file.read_at(0, &mut bytes).map_err(OpenError::io("read", path))?;
-    let header = match FileHeader::decode(&bytes) {
-        Err(damage) => Err(Finding::Header(damage)),
-        Ok(header) if header.identity.database != identity.database => {
-            Err(Finding::OtherDatabase(header.identity.database))
-        }
-        Ok(header) if header.identity.file != identity.file => Err(Finding::OtherFile),
-        Ok(header) => Ok(header),
-    };
-    Ok((len, header))
+    Ok((len, FileHeader::decode(&bytes).map_err(Finding::Header)))
+}
+
+/// The header, if it is that of the file with this identity.
+fn check_identity(header: FileHeader, wanted: &FileIdentity) -> Result<FileHeader, Finding> {
+    let found = header.identity;
+    if found.database != wanted.database {
+        Err(Finding::OtherDatabase(found.database))
+    } else if found.file != wanted.file {
+        Err(Finding::OtherFile)
+    } else if found.opening != wanted.opening {
+        Err(Finding::OtherCopy)
+    } else {
+        Ok(header)
+    }
 }

@@ -14,7 +14,9 @@ use super::log_file::{LogFile, is_unused, read_header};
 use super::manifest_file::MANIFEST;
 use super::replay::{Extent, ReplayFile};
 use super::scan::{Evidence, Scan};
-use crate::format::{BlockEnd, CheckpointPart, EarlierFile, FileIdentity, FileRole, LogFileName, Manifest};
+use crate::format::{
+    BlockEnd, CheckpointPart, EarlierFile, FileIdentity, FileRole, LogFileName, Manifest, OpeningId,
+};
 
 /// The files of a database as a manifest names them.
 #[derive(Debug)]
@@ -144,7 +146,7 @@ impl Surveyor<'_> {
                 if !is_later && !is_extra {
                     continue;
                 }
-                let mut file = LogFile::open(self.disk, self.dir, directory, name, self.manifest.database)?;
+                let mut file = LogFile::open(self.disk, self.dir, self.manifest, directory, name)?;
                 file.scan(self.disk)?;
                 self.strangers.merge(file.evidence());
                 match self.finding_of(&file, is_extra)? {
@@ -159,7 +161,7 @@ impl Surveyor<'_> {
     /// What is wrong with a log file that the manifest knows nothing of; nothing with one that an interrupted opening left.
     fn finding_of(&self, file: &LogFile, is_extra: bool) -> Result<Option<Finding>, OpenError> {
         Ok(Some(match &file.header {
-            Err(finding @ (Finding::OtherDatabase(_) | Finding::OtherFile)) => finding.clone(),
+            Err(finding) if finding.is_foreign() => finding.clone(),
             _ if is_extra => Finding::OtherFile,
             _ if file.evidence().has_blocks => Finding::LaterGeneration(file.name.generation),
             // What could not be read is noted by itself.
@@ -186,8 +188,7 @@ impl Surveyor<'_> {
                 );
                 continue;
             }
-            let mut file =
-                LogFile::open(self.disk, self.dir, &entry.directory, entry.name, self.manifest.database)?;
+            let mut file = LogFile::open(self.disk, self.dir, self.manifest, &entry.directory, entry.name)?;
             if file.header.is_ok() && self.depth == Depth::Full {
                 file.scan(self.disk)?;
             }
@@ -369,7 +370,7 @@ fn each_once(damages: impl Iterator<Item = Damage>) -> Vec<Damage> {
 /// What the header of a part must say.
 pub(super) fn part_identity(manifest: &Manifest, checkpoint: u64, part: &CheckpointPart) -> FileIdentity {
     let file = FileRole::Checkpoint { checkpoint, part: part.number };
-    FileIdentity { database: manifest.database, file }
+    FileIdentity { database: manifest.database, file, opening: OpeningId::default() }
 }
 
 /// What is lost if a part of the checkpoint is damaged.
@@ -500,6 +501,7 @@ impl Survey {
                     Extent::Seal | Extent::Part { .. } => None,
                 },
                 durable_epoch: last_epoch,
+                opening: manifest.log_opening(),
             }
         });
         kept.chain(new).collect()

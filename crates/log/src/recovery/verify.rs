@@ -151,8 +151,7 @@ impl Verification<'_> {
 
     /// Reports what else is wrong within the file of this damage, which is one of those that are `known`.
     fn report_behind(&mut self, damage: &Damage, known: &[Damage]) -> Result<(), OpenError> {
-        if matches!(damage.finding, Finding::OtherDatabase(_) | Finding::OtherFile | Finding::Unopened { .. })
-        {
+        if damage.finding.is_foreign() || matches!(damage.finding, Finding::Unopened { .. }) {
             return Ok(());
         }
         let Some(checked) = check_known(self.disk, self.dir, self.manifest, &damage.file)? else {

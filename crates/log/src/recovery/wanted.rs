@@ -9,9 +9,9 @@ use super::database_files::list_log_files;
 use super::directory::is_empty_log_file;
 use super::directory_locks::DirectoryLocks;
 use super::error::{Consequence, Finding, OpenError};
-use super::generation::{NewGeneration, log_identity};
+use super::generation::NewGeneration;
 use super::inspect::GenerationOptions;
-use super::log_file::read_header;
+use super::log_file::read_log_header;
 use super::manifest_file::{
     MANIFEST, MANIFEST_NEW, install_manifest, spell_path, spelled_path, write_new_manifest,
 };
@@ -74,10 +74,10 @@ impl<'w> Wanted<'w> {
             return Ok(true);
         }
         let is_earlier = name.generation <= self.before.generation;
-        let header = match read_header(self.disk, path, &log_identity(self.before.database, name)) {
+        let (_, _, header) = match read_log_header(self.disk, path, self.before, name) {
             // What counted of it a repair has given up.
             Err(error) if error.is_unreadable() && is_earlier => return Ok(false),
-            header => header?.1,
+            header => header?,
         };
         match header {
             Err(finding @ Finding::OtherDatabase(_)) => {
@@ -138,8 +138,16 @@ impl<'w> Wanted<'w> {
                 locks.made().file(path);
             }
         }
-        let Manifest { database, generation, .. } = *manifest;
-        NewGeneration::create(self.disk, database, generation, *first_epoch, directories, *file_bytes)
-            .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })
+        let Manifest { database, opening, generation, .. } = *manifest;
+        NewGeneration::create(
+            self.disk,
+            database,
+            opening,
+            generation,
+            *first_epoch,
+            directories,
+            *file_bytes,
+        )
+        .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })
     }
 }

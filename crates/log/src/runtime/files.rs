@@ -18,7 +18,7 @@ use ensilo_epoch::Epoch;
 use super::error::{Attempt, LogError};
 use super::log_file::{Length, LogFile};
 use super::monitor::Monitor;
-use crate::format::{BlockCodec, DatabaseId, LogFileName};
+use crate::format::{BlockCodec, DatabaseId, LogFileName, OpeningId};
 use crate::recovery::{CreatedLogFile, LogFilePlan, NewGeneration, SealedFiles, log_identity};
 
 /// How long to wait before a file is tried again that the disk has no room for, at first. Twice as long each time.
@@ -32,6 +32,7 @@ pub type Watcher = Box<dyn Fn() + Send + Sync>;
 pub(crate) struct Files {
     disk: Arc<dyn Disk>,
     database: DatabaseId,
+    opening: OpeningId,
     file_bytes: u64,
     /// By logger.
     directories: Vec<PathBuf>,
@@ -68,13 +69,13 @@ enum Task {
 impl Files {
     /// The files of a new generation, and of each logger the one that it begins with.
     pub(crate) fn new(disk: Arc<dyn Disk>, files: NewGeneration, file_bytes: u64) -> (Files, Vec<LogFile>) {
-        let NewGeneration { database, generation, first_epoch, loggers, sealed } = files;
+        let NewGeneration { database, opening, generation, first_epoch, loggers, sealed } = files;
         let (mut directories, mut first, mut tasks) = (Vec::new(), Vec::new(), VecDeque::new());
         let mut shortages = Vec::new();
         for (logger, new) in (0u32..).zip(loggers) {
             let name = LogFileName { generation, logger, sequence: new.sequence, largest_epoch: None };
             let path = new.directory.join(name.to_string());
-            let codec = BlockCodec::new(&log_identity(database, name));
+            let codec = BlockCodec::new(&log_identity(database, opening, name));
             shortages.push(new.shortage.map(|error| LogError::io(Attempt::Name, &path, error)));
             let length = Length { reserved_bytes: new.reserved_bytes, wanted_bytes: file_bytes };
             first.push(LogFile::new(name, path, codec, new.file, length));
@@ -90,7 +91,8 @@ impl Files {
             shortages,
             is_ended: false,
         });
-        (Files { disk, database, file_bytes, directories, sealed, state, watcher: OnceLock::new() }, first)
+        let watcher = OnceLock::new();
+        (Files { disk, database, opening, file_bytes, directories, sealed, state, watcher }, first)
     }
 
     /// The file that the logger goes on in, if it is made already.
@@ -192,6 +194,7 @@ impl Files {
             disk: &*self.disk,
             directory,
             database: self.database,
+            opening: self.opening,
             name,
             first_epoch,
             file_bytes: self.file_bytes,
@@ -202,7 +205,7 @@ impl Files {
             Err(error) => return Err(LogError::io(Attempt::Name, &path, error)),
         };
         let shortage = shortage.map(|error| LogError::io(Attempt::Name, &path, error));
-        let codec = BlockCodec::new(&log_identity(self.database, name));
+        let codec = BlockCodec::new(&log_identity(self.database, self.opening, name));
         let next = created.map(|(file, reserved_bytes)| {
             let length = Length { reserved_bytes, wanted_bytes: self.file_bytes };
             LogFile::new(name, path, codec, file, length)

@@ -8,8 +8,8 @@ use std::time::Duration;
 use ensilo_disk::Disk;
 use ensilo_epoch::{Advance, Epoch, EpochOptions, Epochs, Participant};
 use ensilo_log::{
-    DatabaseId, EpochClock, Log, LogError, LogOptions, LogWriter, NewGeneration, ReserveError, put_bytes,
-    transaction_bytes,
+    DatabaseId, EpochClock, Log, LogError, LogOptions, LogWriter, NewGeneration, OpeningId, ReserveError,
+    put_bytes, transaction_bytes,
 };
 use ensilo_slab::Pool;
 use ensilo_test_disk::SimulatedDisk;
@@ -17,6 +17,7 @@ use ensilo_test_disk::SimulatedDisk;
 use crate::scan::{Scan, scan};
 
 pub(crate) const DATABASE: DatabaseId = DatabaseId(77);
+pub(crate) const OPENING: OpeningId = OpeningId(78);
 
 /// Epochs that last as long as in a database that is in no hurry.
 pub(crate) fn options() -> LogOptions {
@@ -45,8 +46,9 @@ impl Rig {
         let epoch_options = EpochOptions { advance: Advance::Manual, ..EpochOptions::default() };
         let epochs = Epochs::new(epoch_options, Pool::new(None));
         let first = epochs.global_epoch();
+        let file_bytes = options.file_bytes;
         let files =
-            NewGeneration::create(&*disk, DATABASE, 1, first, &directories, options.file_bytes).unwrap();
+            NewGeneration::create(&*disk, DATABASE, OPENING, 1, first, &directories, file_bytes).unwrap();
         let log = Log::start(Arc::clone(&disk), files, Arc::clone(&epochs), options).unwrap();
         Rig { disk, log, epochs, directories }
     }

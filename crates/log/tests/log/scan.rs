@@ -10,7 +10,7 @@ use ensilo_log::{
     log_identity,
 };
 
-use crate::rig::DATABASE;
+use crate::rig::{DATABASE, OPENING};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ impl Scan {
     ) -> bool {
         let bytes = read(disk, directory, name);
         let header = FileHeader::decode(&bytes).unwrap();
-        assert_eq!(header.identity, log_identity(DATABASE, name));
+        assert_eq!(header.identity, log_identity(DATABASE, OPENING, name));
         // Before its first epoch there was nothing to store.
         let first_mark = *mark.get_or_insert(header.first_epoch);
         assert!(header.first_epoch <= first_mark);

@@ -1,10 +1,11 @@
-use super::super::identity::{DatabaseId, FileIdentity, FileRole};
+use super::super::identity::{DatabaseId, FileIdentity, FileRole, OpeningId};
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn file(sequence: u64) -> FileIdentity {
-    FileIdentity { database: DatabaseId(77), file: FileRole::Log { generation: 3, logger: 1, sequence } }
+    let file = FileRole::Log { generation: 3, logger: 1, sequence };
+    FileIdentity { database: DatabaseId(77), file, opening: OpeningId(4) }
 }
 
 fn headers() -> impl Strategy<Value = BlockHeader> {

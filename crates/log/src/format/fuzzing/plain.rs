@@ -1,5 +1,7 @@
 //! The format once more, after the document, by code that has nothing in common with the one that is checked by it.
 
+use std::ops::Range;
+
 use crc_fast::{CrcAlgorithm, checksum};
 
 use crate::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileIdentity};
@@ -78,18 +80,19 @@ pub(super) fn is_header(bytes: &[u8]) -> bool {
         return false;
     }
     let bytes = &bytes[..FILE_HEADER_BYTES];
-    let (role, sequence) = (u32_at(bytes, 32), u64_at(bytes, 48));
+    let (format, role, sequence) = (u32_at(bytes, 8), u32_at(bytes, 32), u64_at(bytes, 48));
     let (first_epoch, reserved_bytes) = (u64_at(bytes, 56), u64_at(bytes, 64));
-    let are_fields_right = match role {
-        1 => first_epoch < EPOCHS && reserved_bytes >= 4096,
-        2 => (sequence, first_epoch, reserved_bytes) == (0, 0, 0),
+    let is_zero = |range: Range<usize>| bytes[range].iter().all(|&byte| byte == 0);
+    let are_fields_right = match (format, role) {
+        (1 | 3, 1) => first_epoch < EPOCHS && reserved_bytes >= 4096,
+        (1, 2) => (sequence, first_epoch, reserved_bytes) == (0, 0, 0),
         _ => false,
     };
     bytes.starts_with(b"ENSILOLG")
-        && u32_at(bytes, 8) == 1
         && u32_at(bytes, 12) == crc_of_file(bytes)
         && are_fields_right
-        && bytes[72..].iter().all(|&byte| byte == 0)
+        && is_zero(72..88) == (format == 1)
+        && is_zero(88..4096)
 }
 
 /// Section 3: the block at the beginning of `bytes`, which lie at `offset` of this file.
@@ -118,7 +121,9 @@ pub(crate) fn plain_block(file: &FileIdentity, bytes: &[u8], offset: u64) -> Opt
         && durable < EPOCHS
         && unsynced <= offset;
     let block = bytes.get(..64 + payload_bytes as usize)?;
-    let is_whole = u32_at(block, 4) == crc(&[&file.encode()[..], &block[8..]].concat());
+    let opening = file.opening.0.to_le_bytes();
+    let opening = if file.opening.0 == 0 { &[][..] } else { &opening };
+    let is_whole = u32_at(block, 4) == crc(&[&file.encode()[..], opening, &block[8..]].concat());
     (is_right && is_whole).then(|| PlainBlock {
         bytes: block.len(),
         epochs: (last > 0 && !is_reservation).then_some((first, last)),

@@ -11,7 +11,7 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::{BackedUp, open_renamed};
-use crate::format::{EarlierFile, LogFileName, LoggerFiles, Manifest, OpeningId};
+use crate::format::{EarlierFile, FORMAT_VERSION, LogFileName, LoggerFiles, Manifest, OpeningId};
 use crate::recovery::copy::{Watch, copy_file, copy_open_file};
 use crate::recovery::database_files::{LOCK, remove_directory};
 use crate::recovery::directory_locks::{DirectoryLocks, Share};
@@ -125,6 +125,7 @@ impl<'t> Target<'t> {
         let earlier = copy.copy_log()?;
         let Copy { files, bytes, .. } = copy;
         self.begin_generation(&Manifest {
+            format: FORMAT_VERSION,
             generation: source.manifest.generation + 1,
             first_epoch: Epoch::new(source.largest_epoch.get() + 1),
             durable_epoch: source.durable_epoch,
@@ -154,8 +155,9 @@ impl<'t> Target<'t> {
 
     /// Makes the log file of a generation without anything in it, and installs its manifest.
     pub(in crate::recovery) fn begin_generation(&self, manifest: &Manifest) -> Result<(), OpenError> {
-        let Manifest { database, generation, first_epoch, .. } = *manifest;
-        NewGeneration::create(self.disk, database, generation, first_epoch, &[self.dir.join(LOG)], 0)
+        let Manifest { database, opening, generation, first_epoch, .. } = *manifest;
+        let directories = [self.dir.join(LOG)];
+        NewGeneration::create(self.disk, database, opening, generation, first_epoch, &directories, 0)
             .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
         install_manifest(self.disk, self.dir, manifest)?;
         keep_copy(self.disk, self.dir, manifest);

@@ -5,6 +5,7 @@ mod by_copy;
 mod checkpoint_failures;
 mod consequences;
 mod damage;
+mod diverged;
 mod fuzzing;
 mod history;
 mod model;

@@ -13,7 +13,7 @@ use ensilo_test_disk::{Faults, Recorder, SimulatedDisk};
 use super::history::Run;
 use super::model::{AnyOrder, Rows};
 use super::writer::{DIR, FILE_BYTES, recover, rows_up_to};
-use crate::format::{BlockCodec, BlockDamage, HeaderDamage, LogFileName, epoch_of};
+use crate::format::{BlockCodec, BlockDamage, HeaderDamage, LogFileName, Manifest, epoch_of};
 use crate::recovery::scan::{Needed, needed_up_to};
 use crate::recovery::{
     BackedUp, Consequence, Damage, Dumped, Finding, Found, GenerationOptions, OpenError, Progress, Verified,
@@ -517,9 +517,10 @@ impl File for CutMeanwhile {
 #[test]
 fn a_log_file_that_is_cut_off_while_a_backup_looks_at_it_is_looked_at_again() {
     let (disk, run) = two_generations(1);
+    let Manifest { database, opening, .. } = *run.log.files.manifest();
     let name = LogFileName { generation: 2, logger: 0, sequence: 1, largest_epoch: None };
     let file = || disk.open(&Path::new(DIR).join("log").join(name.to_string())).unwrap();
-    let codec = BlockCodec::new(&log_identity(run.log.files.manifest().database, name));
+    let codec = BlockCodec::new(&log_identity(database, opening, name));
     let stored = run.log.durable_epoch;
     let expected = needed_up_to(&*file(), &codec, stored).unwrap();
     assert!(matches!(expected.0, Needed::To(_)), "{expected:?}");

@@ -10,8 +10,8 @@ use ensilo_test_disk::SimulatedDisk;
 use super::model::{AnyOrder, Op, Rows, Transaction, Versions, in_order};
 use crate::format::{
     BLOCK_HEADER_BYTES, BlockCodec, BlockEnd, BlockHeader, Compression, Cursor, FILE_HEADER_BYTES,
-    LogFileName, delete_bytes, encode_delete, encode_patch, encode_put, encode_transaction, epoch_of,
-    patch_bytes, put_bytes, transaction_bytes,
+    LogFileName, Manifest, delete_bytes, encode_delete, encode_patch, encode_put, encode_transaction,
+    epoch_of, patch_bytes, put_bytes, transaction_bytes,
 };
 use crate::recovery::{
     CheckpointPlace, CheckpointWriterOptions, CreatedLogFile, DatabaseFiles, FinishedCheckpoint, Found,
@@ -78,7 +78,7 @@ impl TestLog {
     }
 
     pub(crate) fn new(disk: Arc<SimulatedDisk>, generation: NewGeneration, files: DatabaseFiles) -> TestLog {
-        let NewGeneration { database, generation, first_epoch, loggers, sealed } = generation;
+        let NewGeneration { database, opening, generation, first_epoch, loggers, sealed } = generation;
         let loggers = (0u32..)
             .zip(loggers)
             .map(|(logger, new)| {
@@ -87,7 +87,7 @@ impl TestLog {
                     directory: new.directory,
                     name,
                     file: new.file,
-                    codec: BlockCodec::new(&log_identity(database, name)),
+                    codec: BlockCodec::new(&log_identity(database, opening, name)),
                     offset: FILE_HEADER_BYTES as u64,
                     synced_to: FILE_HEADER_BYTES as u64,
                     reserved_bytes: new.reserved_bytes,
@@ -142,35 +142,42 @@ impl TestLog {
 
     /// A logger seals its file with a mark and goes on in the next one.
     pub(crate) fn rotate(&mut self, logger: usize, mark: Epoch) {
-        let database = self.files.manifest().database;
-        let next =
-            LogFileName { sequence: self.loggers[logger].name.sequence + 1, ..self.loggers[logger].name };
-        let directory = self.loggers[logger].directory.clone();
-        let plan = LogFilePlan {
-            disk: &*self.disk,
-            directory: &directory,
-            database,
-            name: next,
-            first_epoch: mark,
-            file_bytes: FILE_BYTES,
-        };
-        let CreatedLogFile { file, reserved_bytes, .. } = plan.create().unwrap();
+        let Manifest { database, opening, .. } = *self.files.manifest();
+        let (next, CreatedLogFile { file, reserved_bytes, .. }) = self.create_next(logger, mark);
         self.append(logger, &[], Some(mark), BlockEnd::Seal);
         self.sync(logger);
         let logger = &mut self.loggers[logger];
         let sealed = logger.name.sealed(logger.largest_epoch);
         self.disk
-            .rename(&directory.join(logger.name.to_string()), &directory.join(sealed.to_string()))
+            .rename(
+                &logger.directory.join(logger.name.to_string()),
+                &logger.directory.join(sealed.to_string()),
+            )
             .unwrap();
         logger.file.set_len(logger.offset).unwrap();
         self.sealed.add(logger.name, logger.largest_epoch);
         logger.name = next;
         logger.file = file;
-        logger.codec = BlockCodec::new(&log_identity(database, next));
+        logger.codec = BlockCodec::new(&log_identity(database, opening, next));
         logger.offset = FILE_HEADER_BYTES as u64;
         logger.synced_to = FILE_HEADER_BYTES as u64;
         logger.reserved_bytes = reserved_bytes;
         logger.largest_epoch = Epoch::default();
+    }
+
+    /// Makes the file that a logger would go on in.
+    pub(crate) fn make_ahead(&self, logger: usize) {
+        let _ = self.create_next(logger, Epoch::new(self.durable_epoch.get() + 1));
+    }
+
+    fn create_next(&self, logger: usize, first_epoch: Epoch) -> (LogFileName, CreatedLogFile) {
+        let Manifest { database, opening, .. } = *self.files.manifest();
+        let TestLogger { name, directory, .. } = &self.loggers[logger];
+        let name = LogFileName { sequence: name.sequence + 1, ..*name };
+        let disk = &*self.disk;
+        let file_bytes = FILE_BYTES;
+        let plan = LogFilePlan { disk, directory, database, opening, name, first_epoch, file_bytes };
+        (name, plan.create().unwrap())
     }
 
     /// Ends the log in order.
