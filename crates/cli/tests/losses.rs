@@ -72,6 +72,18 @@ fn database(directory: &Directory) -> PathBuf {
     path
 }
 
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => _ = fs::copy(entry.path(), to).unwrap(),
+        }
+    }
+}
+
 fn flip(file: &Path, at: usize) {
     let mut bytes = fs::read(file).unwrap();
     bytes[at] ^= 1;
@@ -95,6 +107,26 @@ fn a_salvage_is_uncertain_where_nothing_says_whose_a_log_directory_is() {
         assert!(saved.contains("OWNER") && saved.contains(expected), "{saved}");
         assert!(saved.contains("nothing is known to be lost") && saved.contains("20 rows saved"), "{saved}");
     }
+}
+
+#[test]
+fn a_part_of_another_copy_is_told_and_its_rows_count_as_lost() {
+    let directory = Directory::new("part");
+    let path = database(&directory);
+    let other = directory.join("other");
+    copy(&path, &other);
+    for (path, ids) in [(&path, 20..30), (&other, 30..45)] {
+        let db = open(path);
+        insert(&db, ids);
+        db.checkpoint().unwrap();
+        db.close().unwrap();
+    }
+    for part in fs::read_dir(other.join("checkpoint-2")).unwrap().map(|entry| entry.unwrap().path()) {
+        fs::copy(&part, path.join("checkpoint-2").join(part.file_name().unwrap())).unwrap();
+    }
+    let saved = told(3, &["salvage"], &[&path, &directory.join("saved")]);
+    assert!(saved.contains("is of another copy of the database"), "{saved}");
+    assert!(saved.contains("rows are lost"), "{saved}");
 }
 
 #[test]
