@@ -87,8 +87,8 @@ impl Store {
         // SAFETY: the tree did not take the record, so nobody else knows it.
         unsafe { record.free(guard) };
         match inserted {
-            // SAFETY: a value of a store's tree is a record, read while pinned.
             Ok(Inserted::Existing(value)) => {
+                // SAFETY: a value of a store's tree is a record, read while pinned.
                 Ok(Insertion::Existing(unsafe { Record::from_index_value(value) }))
             }
             Ok(Inserted::New) => unreachable!("handled above"),
