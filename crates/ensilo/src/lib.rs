@@ -168,7 +168,7 @@ pub use ensilo_row::{
     Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order, Row, RowId, Schema,
     SchemaBuilder, SchemaError, Text, TextError, Timestamp, Value,
 };
-pub use ensilo_txn::{Standard, Variant};
+pub use ensilo_txn::{Silo, Standard, Variant};
 pub use error::{
     Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch, TooLong,
     UserError, WrongType,
@@ -181,8 +181,5 @@ pub use session::{CancelToken, Session};
 pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statistics, TableStatistics};
 pub use table::{Found, Index, IndexScan, Scan, ScanFlow, Table};
 pub use transaction::{ReadTransaction, Snapshot, Transaction, WriteTransaction};
-
-/// Silo's engine, which every type of this crate uses by default; `V` chooses among its variants.
-pub type Silo<V = Standard> = ensilo_txn::Engine<ensilo_txn::Silo<V>>;
 
 const _: () = assert!(ensilo_row::ROW_LEN_MAX <= ensilo_engine::ROW_LEN_MAX);

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use ensilo_epoch::{EpochOptions, Epochs};
 use ensilo_index::{InsertObserver, Lookup, Masstree, NodeId, NodeStamp, NodeVersion};
 use ensilo_slab::{AccountId, Pool};
-use ensilo_txn::{Engine, EngineOptions, Read, Silo, Store, TableId, Write};
+use ensilo_txn::{EngineOptions, Read, Silo, Store, TableId, Write};
 
 const VALUE_BYTES: usize = 100;
 const VALUE_WORDS: usize = VALUE_BYTES.div_ceil(8);
@@ -214,18 +214,18 @@ impl Worker for KeyValueWorker<'_> {
 
 /// The engine, by the interface that tables are built on.
 struct Transactions {
-    engine: Arc<Engine<Silo>>,
+    engine: Arc<Silo>,
     store: Arc<Store>,
 }
 
 struct TransactionsWorker<'a> {
     store: &'a Store,
-    worker: ensilo_txn::Worker<Silo>,
+    worker: ensilo_txn::Worker,
 }
 
 impl Transactions {
     fn load(records: u64) -> Self {
-        let engine = Engine::<Silo>::new(EngineOptions::default());
+        let engine = <Silo>::new(EngineOptions::default());
         let store = engine.new_store(TableId(1)).expect("the first store");
         let mut worker = engine.worker();
         for key in 0..records {

@@ -11,9 +11,9 @@ use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_index::{Lookup, NodeStamp, ScanVisitor};
 use ensilo_sync::cpu_relax;
 
-use crate::engine::Engine;
-use crate::protocol::Protocol;
+use crate::engine::Silo;
 use crate::record::RecordPtr;
+use crate::silo::Variant;
 use crate::store::Store;
 
 /// So many records are visited under one pin: a walk of minutes keeps no memory from being freed.
@@ -22,7 +22,7 @@ const BATCH_LEN: usize = 512;
 /// So many records wait for their rows to be loaded.
 const RECORDS_AHEAD: usize = 4;
 
-impl<P: Protocol> Engine<P> {
+impl<V: Variant> Silo<V> {
     /// Hands the records of a part of a store to `each`, in the order of their keys, except those that changed in epoch `before` or later. All
     /// commits with earlier epochs are complete. Ends early when `each` or `pause` breaks, or when the store is dropped.
     ///

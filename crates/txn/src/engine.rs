@@ -18,16 +18,15 @@ use ensilo_sync::barrier;
 use ensilo_sync::sync::Mutex;
 
 use crate::global_tid::GlobalTid;
-use crate::protocol::Protocol;
 use crate::registry::{StoreRegistry, lock};
-use crate::silo::PreparedRegistry;
+use crate::silo::{PreparedRegistry, Standard, Variant};
 use crate::store::Store;
 use crate::work_list::WorkList;
 use crate::worker::{Worker, WorkerState};
 
-/// What transactions of every protocol need of the engine.
+/// What transactions need of the engine.
 #[derive(Debug)]
-pub struct Shared {
+pub(crate) struct Shared {
     pub(crate) epochs: Arc<Epochs>,
     pub(crate) stores: StoreRegistry,
     /// Where the TIDs of variants come from that count all in one place.
@@ -52,19 +51,19 @@ impl Shared {
     }
 }
 
-/// One database's epochs, memory, stores and workers, run by protocol `P`.
-pub struct Engine<P: Protocol> {
+/// Silo's engine: one database's epochs, memory, stores and workers; `V` chooses among its variants at compile time.
+pub struct Silo<V: Variant = Standard> {
     pub(crate) shared: Shared,
     pool: Arc<Pool>,
     /// States of workers that have left: the next worker goes on with one. Their garbage is collected meanwhile.
-    parked: WorkList<Box<WorkerState<P>>>,
+    parked: WorkList<Box<WorkerState<V>>>,
     dropped: WorkList<DroppedStore>,
     counters: Mutex<Vec<Arc<WorkerCounters>>>,
     /// For what is done outside transactions: making the root of a new store.
     steward: Mutex<Participant>,
 }
 
-impl<P: Protocol> Engine<P> {
+impl<V: Variant> Silo<V> {
     /// Starts an engine without stores; its epoch thread runs until the engine goes. Memory that cannot be had in advance is
     /// taken when it is needed.
     #[must_use]
@@ -76,7 +75,7 @@ impl<P: Protocol> Engine<P> {
             options.snapshot_age_max.saturating_mul(options.epochs.epochs_per_snapshot);
         let epochs = Epochs::new(options.epochs, Arc::clone(&pool));
         let steward = Mutex::new(epochs.participant());
-        Arc::new(Engine {
+        Arc::new(Silo {
             shared: Shared {
                 epochs,
                 stores: StoreRegistry::new(),
@@ -95,14 +94,14 @@ impl<P: Protocol> Engine<P> {
 
     /// A worker for the calling thread. It takes over from one that has left, if there is one: its last TID, its memory and its garbage.
     #[must_use]
-    pub fn worker(self: &Arc<Self>) -> Worker<P> {
+    pub fn worker(self: &Arc<Self>) -> Worker<V> {
         let mut state = self.parked.pop().unwrap_or_else(|| {
             let state = WorkerState::new(self.shared.epochs.participant());
-            lock(&self.counters).push(Arc::clone(P::counters(&state.context)));
+            lock(&self.counters).push(Arc::clone(&state.context.counters));
             Box::new(state)
         });
         if let Some(log) = self.shared.log.get() {
-            P::attach_log(&mut state.context, log);
+            state.context.log.get_or_insert_with(|| log.writer());
         }
         Worker::new(Arc::clone(self), state)
     }
@@ -145,7 +144,7 @@ impl<P: Protocol> Engine<P> {
     }
 
     /// Drops the store under `id`: operations on it abort from now on, and so does the commit of whoever has read in it, or written if it is a
-    /// table's, unless that has passed its validation by now. [`Engine::collect_left_behind`] frees its memory, once the transactions that are running
+    /// table's, unless that has passed its validation by now. [`Silo::collect_left_behind`] frees its memory, once the transactions that are running
     /// have ended. False when there is no such store.
     pub fn drop_store(&self, id: TableId) -> bool {
         let Some(store) = self.shared.stores.remove(id) else { return false };
@@ -184,13 +183,13 @@ impl<P: Protocol> Engine<P> {
     }
 
     /// Gives back the state of a worker that leaves.
-    pub(crate) fn park(&self, state: Box<WorkerState<P>>) {
+    pub(crate) fn park(&self, state: Box<WorkerState<V>>) {
         self.parked.push(state);
     }
 }
 
-impl<P: Protocol> fmt::Debug for Engine<P> {
+impl<V: Variant> fmt::Debug for Silo<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("shared", &self.shared).finish_non_exhaustive()
+        f.debug_struct("Silo").field("shared", &self.shared).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Internal to `ensilo`, not to be used by itself: records, TID words, the sets of a transaction, commit protocols.
+//! Internal to `ensilo`, not to be used by itself: records, TID words, the sets of a transaction, the commit protocol.
 //!
 //! This crate turns the ordered index of [`ensilo_index`] into serializable transactions over stores of records. It knows
 //! encoded keys and rows of words; tables with columns, requests and retries belong to the layers above.
@@ -17,9 +17,9 @@
 
 mod checkpoint;
 mod engine;
+mod found;
 mod global_tid;
 mod pointer_map;
-mod protocol;
 mod ranges;
 mod record;
 mod registry;
@@ -30,21 +30,24 @@ mod tid;
 mod work_list;
 mod worker;
 
-pub use engine::{Engine, Shared};
+pub use engine::Silo;
 pub use ensilo_engine::{
-    Abort, AbortReason, Committed, Direction, EngineOptions, EngineStatistics, Failpoint, Fault, KeyBounds,
-    KeyRange, NewStoreError, Prepared, ROW_LEN_MAX, Read, Recovered, RecoveredStore, Remains, RowRef,
-    StoredRow, TRANSACTION_LIMITS, TableId, Tid, TransactionStatistics, WorkerCounters, Write, history,
+    Abort, AbortReason, Committed, Direction, EngineOptions, EngineStatistics, KeyBounds, KeyRange,
+    NewStoreError, Prepared, ROW_LEN_MAX, Read, Recovered, RecoveredStore, Remains, RowRef, StoredRow,
+    TRANSACTION_LIMITS, TableId, Tid, TransactionStatistics, WorkerCounters, Write,
 };
+#[doc(hidden)]
+pub use ensilo_engine::{Failpoint, Fault, history};
 pub use ensilo_epoch::{Advance, Epoch, EpochCounters, EpochOptions};
 pub use ensilo_index::KEY_LEN_MAX;
 pub use ensilo_slab::{AccountId, Usage};
-pub use protocol::{Found, Protocol};
+pub use found::Found;
 pub use replay::{ReplayWorker, Replayer};
+#[doc(hidden)]
 pub use silo::{
-    Allocator, GlobalTid, LogRecords, NoGc, NoSnapshots, PreparedTransaction, RowLog, Silo, Simple, Snapshot,
-    Standard, TidLog, Transaction, Variant,
+    Allocator, GlobalTid, LogRecords, NoGc, NoSnapshots, RowLog, Simple, Standard, TidLog, Variant,
 };
+pub use silo::{PreparedTransaction, Snapshot, Transaction};
 pub use store::Store;
 pub use tid::TidWord;
 pub use worker::Worker;

@@ -5,11 +5,11 @@ use std::ops::{Bound, ControlFlow};
 use ensilo_engine::{Direction, KeyRange};
 use ensilo_index::{NodeStamp, ScanVisitor};
 
-use crate::engine::Engine;
-use crate::protocol::Protocol;
+use crate::engine::Silo;
+use crate::silo::Variant;
 use crate::store::Store;
 
-impl<P: Protocol> Engine<P> {
+impl<V: Variant> Silo<V> {
     /// The largest key of a store; deleted ones count until they have left the tree.
     #[must_use]
     pub fn last_key(&self, store: &Store) -> Option<Vec<u8>> {

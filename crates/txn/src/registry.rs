@@ -124,7 +124,7 @@ impl StoreRegistry {
     /// What was given to [`StoreRegistry::set_dropped_before`] last.
     #[inline]
     pub(crate) fn dropped_before(&self) -> Epoch {
-        // Relaxed: a commit that writes looks behind the barrier that follows its locks, see `Engine::drop_store`. One that only reads
+        // Relaxed: a commit that writes looks behind the barrier that follows its locks, see `Silo::drop_store`. One that only reads
         // has no barrier and needs none: what it has read of a transaction that knew of the drop came to it behind that transaction's
         // TID, and the drop before that. Where such a transaction only read what another one then replaced, nothing carries the drop from the one
         // to the other but the heavy barrier of the drop, which stops every thread; without it, that all threads see the stores of others

@@ -28,10 +28,10 @@ use ensilo_log::{Replay, ReplayError, Write as LogWrite};
 use ensilo_sync::sync::Mutex;
 
 use self::pending::LockedRecord;
-use crate::engine::Engine;
-use crate::protocol::Protocol;
+use crate::engine::Silo;
 use crate::record::RecordPtr;
 use crate::registry::lock;
+use crate::silo::{Standard, Variant};
 use crate::store::Store;
 
 pub(crate) use derive::derive_record;
@@ -40,8 +40,8 @@ pub(crate) use derive::derive_record;
 const BATCH_LEN: usize = 64;
 
 /// Puts a log and a checkpoint back into an engine on which no transaction has begun.
-pub struct Replayer<'e, P: Protocol> {
-    engine: &'e Engine<P>,
+pub struct Replayer<'e, V: Variant = Standard> {
+    engine: &'e Silo<V>,
     /// What the workers that have ended leave to do.
     left: Mutex<Vec<Leftover>>,
 }
@@ -68,9 +68,9 @@ struct Leftover {
     forgets_tombstones: bool,
 }
 
-impl<'e, P: Protocol> Replayer<'e, P> {
+impl<'e, V: Variant> Replayer<'e, V> {
     /// A replay into `engine`.
-    pub fn new(engine: &'e Engine<P>) -> Self {
+    pub fn new(engine: &'e Silo<V>) -> Self {
         Replayer { engine, left: Mutex::new(Vec::new()) }
     }
 
@@ -90,7 +90,7 @@ impl<'e, P: Protocol> Replayer<'e, P> {
     }
 }
 
-impl<P: Protocol> Replay for Replayer<'_, P> {
+impl<V: Variant> Replay for Replayer<'_, V> {
     type Worker<'r>
         = ReplayWorker<'r>
     where
@@ -98,7 +98,7 @@ impl<P: Protocol> Replay for Replayer<'_, P> {
 
     fn worker(&self) -> ReplayWorker<'_> {
         let participant = self.engine.epochs().participant();
-        let forgets_tombstones = P::FAULT == Some(crate::Fault::ForgetTombstones);
+        let forgets_tombstones = V::FAULT == Some(crate::Fault::ForgetTombstones);
         let mut leftover = Leftover::default();
         leftover.forgets_tombstones = forgets_tombstones;
         ReplayWorker { participant, leftover, left: &self.left }
@@ -113,7 +113,7 @@ impl<P: Protocol> Replay for Replayer<'_, P> {
     }
 }
 
-impl<P: Protocol> Replayer<'_, P> {
+impl<V: Variant> Replayer<'_, V> {
     /// Applies writes, those of one table after those of another: their look-ups wait for memory together.
     fn apply_batch(
         &self,
@@ -149,7 +149,7 @@ impl<P: Protocol> Replayer<'_, P> {
     }
 }
 
-impl<P: Protocol> fmt::Debug for Replayer<'_, P> {
+impl<V: Variant> fmt::Debug for Replayer<'_, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replayer").field("engine", self.engine).finish_non_exhaustive()
     }

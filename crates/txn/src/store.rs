@@ -43,7 +43,7 @@ impl Store {
     #[must_use]
     pub fn is_dropped(&self) -> bool {
         // Acquire: [drop] a transaction that pinned after the drop's epoch had passed sees the flag: it read the epoch
-        // with Acquire after the advancing thread had seen the dropper's store (see Engine::drop_store).
+        // with Acquire after the advancing thread had seen the dropper's store (see Silo::drop_store).
         self.is_dropped.load(Ordering::Acquire)
     }
 

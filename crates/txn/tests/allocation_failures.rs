@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use common::*;
 use ensilo_txn::{
-    Abort, AbortReason, Direction, Engine, Epoch, Protocol, Read, Silo, Simple, Store, Worker, Write,
+    Abort, AbortReason, Direction, Epoch, Read, Silo, Simple, Standard, Store, Variant, Worker, Write,
 };
 
 type Model = BTreeMap<String, u64>;
@@ -72,15 +72,15 @@ fn entries(model: &Model) -> Vec<(String, u64)> {
     model.iter().map(|(key, &value)| (key.clone(), value)).collect()
 }
 
-struct Run<P: Protocol> {
-    worker: Worker<P>,
+struct Run<V: Variant> {
+    worker: Worker<V>,
     model: Model,
     /// The model after the commits of each epoch, for snapshots.
     history: Vec<(Epoch, Model)>,
     failed: u64,
 }
 
-impl<P: Protocol> Run<P> {
+impl<V: Variant> Run<V> {
     /// A transaction of some operations.
     fn transaction(&mut self, store: &Store, numbers: &mut Numbers) {
         let mut after = self.model.clone();
@@ -98,7 +98,7 @@ impl<P: Protocol> Run<P> {
         }
     }
 
-    fn check(&mut self, engine: &Engine<P>, store: &Store) {
+    fn check(&mut self, engine: &Silo<V>, store: &Store) {
         let mut tx = self.worker.begin();
         assert_eq!(scan_all(&mut tx, store, Direction::Forward), entries(&self.model));
         tx.commit().unwrap();
@@ -110,8 +110,8 @@ impl<P: Protocol> Run<P> {
     }
 }
 
-fn failed_operations_change_nothing<P: Protocol>(one_in: u64, seed: u64) {
-    let engine = manual_engine::<P>();
+fn failed_operations_change_nothing<V: Variant>(one_in: u64, seed: u64) {
+    let engine = manual_engine::<V>();
     let store = engine.new_store(ensilo_txn::TableId(1)).unwrap();
     let pool = engine.epochs().pool();
     let mut run = Run { worker: engine.worker(), model: Model::new(), history: Vec::new(), failed: 0 };
@@ -147,11 +147,11 @@ fn failed_operations_change_nothing<P: Protocol>(one_in: u64, seed: u64) {
 #[test]
 fn an_operation_that_gets_no_memory_changes_nothing() {
     for (seed, one_in) in [(1, 12), (2, 40)] {
-        failed_operations_change_nothing::<Silo>(one_in, seed);
+        failed_operations_change_nothing::<Standard>(one_in, seed);
     }
 }
 
 #[test]
 fn nor_does_one_of_a_variant_that_takes_records_from_elsewhere_and_replaces_them() {
-    failed_operations_change_nothing::<Silo<Simple>>(20, 3);
+    failed_operations_change_nothing::<Simple>(20, 3);
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use ensilo_txn::{AccountId, Engine, Protocol, Silo, Worker, Write};
+use ensilo_txn::{AccountId, Silo, Variant, Worker, Write};
 
 const ROWS: usize = 30_000;
 
@@ -17,7 +17,7 @@ fn key(number: usize) -> String {
 }
 
 /// Runs a transaction that does nothing, and returns how many deleted rows it has taken out.
-fn taken_out<P: Protocol>(engine: &Engine<P>, worker: &mut Worker<P>) -> u64 {
+fn taken_out<V: Variant>(engine: &Silo<V>, worker: &mut Worker<V>) -> u64 {
     let waiting = || engine.statistics().transactions.deleted_records;
     let before = waiting();
     worker.begin().commit().unwrap();
@@ -75,7 +75,7 @@ fn a_worker_that_keeps_up_frees_little_at_a_time() {
 #[test]
 fn a_step_of_the_collection_is_short() {
     let (engine, store) = engine_and_store();
-    let mut worker: Worker<Silo> = engine.worker();
+    let mut worker: Worker = engine.worker();
     let mut tx = worker.begin();
     (0..ROWS).for_each(|number| assert!(insert(&mut tx, &store, &key(number), &[1])));
     tx.commit().unwrap();

@@ -5,10 +5,10 @@
 mod common;
 
 use common::*;
-use ensilo_txn::{Abort, AbortReason, EngineOptions, Silo, Store, TableId, Worker, Write};
+use ensilo_txn::{Abort, AbortReason, EngineOptions, Standard, Store, TableId, Worker, Write};
 
 /// Inserts a row of 1 KB.
-fn try_insert(worker: &mut Worker<Silo>, store: &Store, number: usize) -> Result<(), Abort> {
+fn try_insert(worker: &mut Worker, store: &Store, number: usize) -> Result<(), Abort> {
     let mut tx = worker.begin();
     let key = format!("{number:08}");
     assert!(tx.insert(store, key.as_bytes(), &[7; 120], 960)?);
@@ -19,7 +19,7 @@ fn try_insert(worker: &mut Worker<Silo>, store: &Store, number: usize) -> Result
 fn a_busy_worker_lends_what_it_has_free_when_others_find_none() {
     let mut options = EngineOptions::default();
     options.memory_limit_bytes = Some(8 << 20);
-    let engine = manual_engine_of::<Silo>(options);
+    let engine = manual_engine_of::<Standard>(options);
     let store = engine.new_store(TableId(1)).unwrap();
     let (mut owner, mut other) = (engine.worker(), engine.worker());
     let rows = (0..).take_while(|&number| try_insert(&mut owner, &store, number).is_ok()).count();

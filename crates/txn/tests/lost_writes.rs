@@ -6,9 +6,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use common::*;
-use ensilo_txn::{
-    Abort, AbortReason, Direction, Engine, Read, Silo, Standard, Store, Transaction, Worker, Write,
-};
+use ensilo_txn::{Abort, AbortReason, Direction, Read, Silo, Standard, Store, Transaction, Worker, Write};
 
 type Tx<'w> = Transaction<'w, Standard>;
 
@@ -29,7 +27,7 @@ const STATEMENTS: [Statement; 4] = [
 ];
 
 /// A store in which "a" and some other keys have rows of one word, and two workers.
-fn with_rows() -> (Arc<Engine<Silo>>, Arc<Store>, Worker<Silo>, Worker<Silo>) {
+fn with_rows() -> (Arc<Silo>, Arc<Store>, Worker, Worker) {
     let (engine, store) = engine_and_store();
     let (mut one, other) = (engine.worker(), engine.worker());
     commit(&mut one, |tx| {
@@ -43,7 +41,7 @@ fn with_rows() -> (Arc<Engine<Silo>>, Arc<Store>, Worker<Silo>, Worker<Silo>) {
 /// Lets `write` change "a" and some other rows in a transaction, then `overtake` do its worst, and expects every statement to end the attempt.
 fn assert_each_statement_aborts(
     write: impl Fn(&mut Tx<'_>, &Store),
-    overtake: impl Fn(&Engine<Silo>, &Store, &mut Worker<Silo>),
+    overtake: impl Fn(&Silo, &Store, &mut Worker),
 ) {
     for statement in STATEMENTS {
         for others in [0, 30] {
@@ -62,7 +60,7 @@ fn assert_each_statement_aborts(
 }
 
 /// Takes what `worker` has deleted out of the tree.
-fn collect(engine: &Engine<Silo>, worker: &mut Worker<Silo>) {
+fn collect(engine: &Silo, worker: &mut Worker) {
     for _ in 0..3 {
         pass_snapshot(engine);
         worker.collect();

@@ -13,14 +13,14 @@ use ensilo_disk::Disk;
 use ensilo_log::{DatabaseId, Log, LogOptions, NewGeneration, OpeningId};
 use ensilo_test_disk::SimulatedDisk;
 use ensilo_txn::{
-    Abort, AbortReason, Direction, Engine, KeyRange, Prepared, Read, Silo, Standard, Store, TableId,
-    Transaction, Worker, Write,
+    Abort, AbortReason, Direction, KeyRange, Prepared, Read, Silo, Standard, Store, TableId, Transaction,
+    Worker, Write,
 };
 
 type Tx<'w> = Transaction<'w, Standard>;
 
 /// Rows, each with its number as the only word.
-fn loaded(rows: &[&str]) -> (Arc<Engine<Silo>>, Arc<Store>, Worker<Silo>, Worker<Silo>) {
+fn loaded(rows: &[&str]) -> (Arc<Silo>, Arc<Store>, Worker, Worker) {
     let (engine, store) = engine_and_store();
     let (mut one, other) = (engine.worker(), engine.worker());
     commit(&mut one, |tx| {
@@ -33,10 +33,7 @@ fn loaded(rows: &[&str]) -> (Arc<Engine<Silo>>, Arc<Store>, Worker<Silo>, Worker
 }
 
 /// What becomes of a transaction that does this.
-fn attempt(
-    worker: &mut Worker<Silo>,
-    body: impl FnOnce(&mut Tx<'_>) -> Result<(), Abort>,
-) -> Result<(), Abort> {
+fn attempt(worker: &mut Worker, body: impl FnOnce(&mut Tx<'_>) -> Result<(), Abort>) -> Result<(), Abort> {
     let mut tx = worker.begin();
     body(&mut tx)?;
     tx.commit().map(drop)
@@ -63,7 +60,7 @@ fn is_refused(outcome: Result<(), Abort>, reason: AbortReason, key: &str) {
     assert!(abort.is_retryable());
 }
 
-fn rows(worker: &mut Worker<Silo>, store: &Store) -> Vec<(String, u64)> {
+fn rows(worker: &mut Worker, store: &Store) -> Vec<(String, u64)> {
     commit(worker, |tx| scan_all(tx, store, Direction::Forward))
 }
 
@@ -432,7 +429,7 @@ fn it_waits_on_any_thread() {
 }
 
 /// A log on a simulated disk, which moves the epochs on.
-fn start_log(engine: &Engine<Silo>, disk: &Arc<SimulatedDisk>) -> Arc<Log> {
+fn start_log(engine: &Silo, disk: &Arc<SimulatedDisk>) -> Arc<Log> {
     let disk = Arc::clone(disk) as Arc<dyn Disk>;
     let options = LogOptions { file_bytes: 1 << 20, ..LogOptions::default() };
     let first = engine.epochs().global_epoch();

@@ -10,7 +10,7 @@ use ensilo_log::{
     Cursor, Replay, ReplayError, Transactions, delete_bytes, encode_delete, encode_patch, encode_put,
     encode_transaction, patch_bytes_max, put_bytes, transaction_bytes,
 };
-use ensilo_txn::{Advance, Engine, EngineOptions, Epoch, Replayer, Silo, TableId, Tid};
+use ensilo_txn::{Advance, EngineOptions, Epoch, Replayer, Silo, TableId, Tid};
 use proptest::prelude::*;
 
 /// What a transaction does to a key.
@@ -91,15 +91,15 @@ fn encode(table: u32, key: &[u8], step: &Step, tid: u64) -> Vec<u8> {
     bytes
 }
 
-fn engine() -> Arc<Engine<Silo>> {
+fn engine() -> Arc<Silo> {
     let mut options = EngineOptions::default();
     options.epochs.advance = Advance::Manual;
     options.epochs.first_epoch = Epoch::new(1000);
-    Engine::new(options)
+    Silo::new(options)
 }
 
 /// Replays the log by as many threads as it has parts.
-fn replay(engine: &Engine<Silo>, parts: &[Vec<Vec<u8>>]) -> Result<Vec<(TableId, u64)>, ReplayError> {
+fn replay(engine: &Silo, parts: &[Vec<Vec<u8>>]) -> Result<Vec<(TableId, u64)>, ReplayError> {
     let replayer = Replayer::new(engine);
     std::thread::scope(|scope| {
         let threads: Vec<_> = parts.iter().map(|part| scope.spawn(|| replay_part(&replayer, part))).collect();
@@ -109,7 +109,7 @@ fn replay(engine: &Engine<Silo>, parts: &[Vec<Vec<u8>>]) -> Result<Vec<(TableId,
     Ok(recovered.stores.iter().map(|store| (store.id, store.rows)).collect())
 }
 
-fn replay_part(replayer: &Replayer<'_, Silo>, part: &[Vec<u8>]) -> Result<(), ReplayError> {
+fn replay_part(replayer: &Replayer<'_>, part: &[Vec<u8>]) -> Result<(), ReplayError> {
     let mut worker = replayer.worker();
     let mut writes = Vec::new();
     for entry in part {
@@ -121,7 +121,7 @@ fn replay_part(replayer: &Replayer<'_, Silo>, part: &[Vec<u8>]) -> Result<(), Re
     replayer.apply(&mut worker, &writes)
 }
 
-fn rows_of(engine: &Engine<Silo>) -> Rows {
+fn rows_of(engine: &Silo) -> Rows {
     let mut rows = Rows::new();
     for store in engine.stores() {
         for range in engine.key_ranges(&store, 5) {

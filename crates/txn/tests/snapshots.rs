@@ -5,9 +5,7 @@
 mod common;
 
 use common::*;
-use ensilo_txn::{
-    AbortReason, Allocator, Direction, GlobalTid, Silo, Simple, Standard, TableId, Variant, Write,
-};
+use ensilo_txn::{AbortReason, Allocator, Direction, GlobalTid, Simple, Standard, TableId, Variant, Write};
 
 #[test]
 fn a_snapshot_shows_the_past_while_writers_go_on() {
@@ -116,7 +114,7 @@ fn a_snapshot_that_grows_too_old_is_told_so() {
 
 /// A deletion keeps the row where it is, instead of a copy: snapshots find it there, whatever becomes of the key.
 fn snapshots_show_the_rows_of_deleted_keys<V: Variant>() {
-    let engine = manual_engine::<Silo<V>>();
+    let engine = manual_engine::<V>();
     let store = engine.new_store(TableId(1)).unwrap();
     let (mut writer, mut reader) = (engine.worker(), engine.worker());
     let keys = ["deleted", "reborn at once", "reborn later", "reborn larger", "reborn twice"];

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use common::*;
 use ensilo_txn::{
-    Direction, Engine, EngineOptions, EpochOptions, Read, Silo, Store, TableId, Transaction, Worker, Write,
+    Direction, EngineOptions, EpochOptions, Read, Silo, Store, TableId, Transaction, Worker, Write,
 };
 
 const ACCOUNTS: u64 = 16;
 const DEPOSIT: u64 = 1000;
 
-fn threaded_engine() -> (Arc<Engine<Silo>>, Arc<Store>) {
+fn threaded_engine() -> (Arc<Silo>, Arc<Store>) {
     let mut options = EngineOptions::default();
     options.epochs = EpochOptions {
         epoch_interval: Duration::from_millis(1),
@@ -25,13 +25,13 @@ fn threaded_engine() -> (Arc<Engine<Silo>>, Arc<Store>) {
     };
     // However long a busy machine keeps a thread from its core.
     options.snapshot_age_max = u64::MAX;
-    let engine = Engine::<Silo>::new(options);
+    let engine = <Silo>::new(options);
     let store = engine.new_store(TableId(1)).unwrap();
     (engine, store)
 }
 
 fn retry<R>(
-    worker: &mut Worker<Silo>,
+    worker: &mut Worker,
     mut body: impl FnMut(&mut Transaction<'_, ensilo_txn::Standard>) -> Result<R, ensilo_txn::Abort>,
 ) -> R {
     loop {
@@ -58,7 +58,7 @@ fn key(account: u64) -> String {
 }
 
 /// Moves money between accounts: rows grow and shrink, so that some move to other records; accounts are closed and opened.
-fn transfer(worker: &mut Worker<Silo>, store: &Store, state: &mut u64) {
+fn transfer(worker: &mut Worker, store: &Store, state: &mut u64) {
     let (from, to) = (next(state) % ACCOUNTS, next(state) % ACCOUNTS);
     let len = 1 + (next(state) % 40) as usize;
     retry(worker, |tx| {

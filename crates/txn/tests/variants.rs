@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use common::{insert, manual_engine, pass_snapshot, put, read};
 use ensilo_txn::{
-    AccountId, Allocator, Engine, GlobalTid, NoGc, NoSnapshots, Read, Silo, Simple, Standard, Store, TableId,
-    Tid, Variant, Worker, Write,
+    AccountId, Allocator, GlobalTid, NoGc, NoSnapshots, Read, Silo, Simple, Standard, Store, TableId, Tid,
+    Variant, Worker, Write,
 };
 
 const KEYS: u64 = 200;
@@ -19,17 +19,14 @@ fn name(key: u64) -> String {
 }
 
 /// Runs `body` as one transaction that nobody is in the way of.
-fn commit<V: Variant>(
-    worker: &mut Worker<Silo<V>>,
-    body: impl FnOnce(&mut ensilo_txn::Transaction<'_, V>),
-) -> Tid {
+fn commit<V: Variant>(worker: &mut Worker<V>, body: impl FnOnce(&mut ensilo_txn::Transaction<'_, V>)) -> Tid {
     let mut tx = worker.begin();
     body(&mut tx);
     tx.commit().unwrap().tid
 }
 
 /// Patches the first word of every record, each in a transaction of its own.
-fn patch_all<V: Variant>(worker: &mut Worker<Silo<V>>, store: &Store, value: u64) {
+fn patch_all<V: Variant>(worker: &mut Worker<V>, store: &Store, value: u64) {
     for key in 0..KEYS {
         commit(worker, |tx| {
             let found = tx.find(store, name(key).as_bytes()).unwrap().unwrap();
@@ -39,7 +36,7 @@ fn patch_all<V: Variant>(worker: &mut Worker<Silo<V>>, store: &Store, value: u64
 }
 
 /// The bytes of the store's records and nodes, when so much time has gone by that all garbage has been collected.
-fn bytes_kept<V: Variant>(engine: &Engine<Silo<V>>, worker: &mut Worker<Silo<V>>) -> u64 {
+fn bytes_kept<V: Variant>(engine: &Silo<V>, worker: &mut Worker<V>) -> u64 {
     for _ in 0..40 {
         engine.epochs().advance();
         worker.collect();
@@ -49,7 +46,7 @@ fn bytes_kept<V: Variant>(engine: &Engine<Silo<V>>, worker: &mut Worker<Silo<V>>
 
 /// Inserts, changes and deletes records; returns the bytes that are kept after each.
 fn bytes_of_a_life<V: Variant>() -> [u64; 3] {
-    let engine = manual_engine::<Silo<V>>();
+    let engine = manual_engine::<V>();
     let store = engine.new_store(TableId(1)).unwrap();
     let mut worker = engine.worker();
     commit(&mut worker, |tx| {
@@ -98,7 +95,7 @@ fn without_a_collector_nothing_is_freed() {
 
 /// Whether patches leave the records of a store where they are: no memory is taken.
 fn patches_in_place<V: Variant>() -> bool {
-    let engine = manual_engine::<Silo<V>>();
+    let engine = manual_engine::<V>();
     let store = engine.new_store(TableId(1)).unwrap();
     let mut worker = engine.worker();
     commit(&mut worker, |tx| {
@@ -120,7 +117,7 @@ fn a_new_record_for_each_write_is_one() {
 
 /// A snapshot keeps seeing what it saw while all records are written and deleted over several intervals.
 fn snapshots_hold<V: Variant>() {
-    let engine = manual_engine::<Silo<V>>();
+    let engine = manual_engine::<V>();
     let store = engine.new_store(TableId(1)).unwrap();
     let (mut writer, mut reader) = (engine.worker(), engine.worker());
     commit(&mut writer, |tx| {
@@ -163,13 +160,13 @@ fn snapshots_see_the_past_also_when_records_are_replaced() {
 #[test]
 #[should_panic(expected = "no versions for snapshots")]
 fn without_snapshots_there_are_none() {
-    let engine = manual_engine::<Silo<NoSnapshots>>();
+    let engine = manual_engine::<NoSnapshots>();
     drop(engine.worker().begin_snapshot());
 }
 
 /// The TIDs of two workers' transactions in turn, which have nothing in common.
 fn tids_of_two_workers<V: Variant>() -> Vec<Tid> {
-    let engine = manual_engine::<Silo<V>>();
+    let engine = manual_engine::<V>();
     let stores = [1, 3].map(|id| engine.new_store(TableId(id)).unwrap());
     let mut workers = [(); 2].map(|()| engine.worker());
     let mut tids = Vec::new();

@@ -10,9 +10,7 @@ use ensilo_baselines::{KeyValue, PartitionedStore};
 use ensilo_engine::{Direction, Engine, EngineOptions, Read, RowRef, Session, TableId, Write};
 use ensilo_epoch::{Advance, EpochOptions};
 use ensilo_slab::AccountId;
-use ensilo_txn::{Allocator, NoGc, Silo, Simple, Standard};
-
-type SiloOf<V> = ensilo_txn::Engine<Silo<V>>;
+use ensilo_txn::{Allocator, NoGc, Silo, Simple};
 
 const KEYS: u64 = 40;
 const ROW_WORDS_MAX: u64 = 40;
@@ -192,10 +190,10 @@ fn a_partition_is_a_map_with_transactions() {
 
 #[test]
 fn so_are_the_variants_of_silo() {
-    is_a_map::<SiloOf<Standard>>(NODES_BYTES);
-    is_a_map::<SiloOf<Simple>>(NODES_BYTES);
-    is_a_map::<SiloOf<Allocator>>(NODES_BYTES);
-    is_a_map::<SiloOf<NoGc>>(u64::MAX);
+    is_a_map::<Silo>(NODES_BYTES);
+    is_a_map::<Silo<Simple>>(NODES_BYTES);
+    is_a_map::<Silo<Allocator>>(NODES_BYTES);
+    is_a_map::<Silo<NoGc>>(u64::MAX);
 }
 
 /// A row whose words say which writer it is of: torn ones do not.

@@ -12,17 +12,17 @@ use std::sync::Arc;
 use engine::{Recording, transaction_of};
 use ensilo_check::{History, Options, TransactionId, check};
 use ensilo_txn::{
-    Abort, AbortReason, Advance, Committed, Direction, Engine, EngineOptions, Read, Silo, Store, TableId,
-    Worker, Write,
+    Abort, AbortReason, Advance, Committed, Direction, EngineOptions, Read, Silo, Store, TableId, Worker,
+    Write,
 };
 
 const EPOCHS_PER_SNAPSHOT: u64 = 2;
 
 /// An engine with one store and three workers, and a way to their history.
 struct Stage {
-    engine: Arc<Engine<Silo<Recording>>>,
+    engine: Arc<Silo<Recording>>,
     store: Arc<Store>,
-    workers: [Worker<Silo<Recording>>; 3],
+    workers: [Worker<Recording>; 3],
 }
 
 impl Stage {
@@ -31,7 +31,7 @@ impl Stage {
         let mut options = EngineOptions::default();
         options.epochs.advance = Advance::Manual;
         options.epochs.epochs_per_snapshot = EPOCHS_PER_SNAPSHOT;
-        let engine = Engine::new(options);
+        let engine = Silo::new(options);
         let store = engine.new_store(TableId(1)).unwrap();
         let mut stage = Stage { workers: [engine.worker(), engine.worker(), engine.worker()], engine, store };
         let mut load = stage.workers[0].begin();
@@ -43,7 +43,7 @@ impl Stage {
         stage
     }
 
-    fn parts(&mut self) -> (&Store, [&mut Worker<Silo<Recording>>; 3]) {
+    fn parts(&mut self) -> (&Store, [&mut Worker<Recording>; 3]) {
         (&self.store, self.workers.each_mut())
     }
 
@@ -547,7 +547,7 @@ fn snapshot_sees_deletes_and_inserts_of_its_past_only() {
 }
 
 /// The next epoch, and what a worker cleans up in it.
-fn early_advance(worker: &mut Worker<Silo<Recording>>) {
+fn early_advance(worker: &mut Worker<Recording>) {
     worker.engine().epochs().advance();
     worker.collect();
 }
@@ -614,7 +614,7 @@ fn a_scan_of_a_store_that_is_dropped_meanwhile_is_not_recorded_as_complete() {
 }
 
 fn transfer(
-    worker: &mut Worker<Silo<Recording>>,
+    worker: &mut Worker<Recording>,
     store: &Store,
     names: &[String],
     random: &mut engine::random::Random,

@@ -11,15 +11,13 @@ use std::time::Duration;
 use engine::random::Random;
 use engine::{Recording, transaction_of};
 use ensilo_check::{History, Options, Transaction, TransactionId, check};
-use ensilo_txn::{
-    Abort, Direction, Engine, EngineOptions, EpochOptions, Read, Silo, Store, TableId, Worker, Write,
-};
+use ensilo_txn::{Abort, Direction, EngineOptions, EpochOptions, Read, Silo, Store, TableId, Worker, Write};
 
 const ACCOUNTS: u32 = 60;
 const BALANCE: u64 = 1000;
 const TRANSFERS_PER_THREAD: usize = 1000;
 
-type Recorder = Worker<Silo<Recording>>;
+type Recorder = Worker<Recording>;
 
 /// Account numbers move when accounts are renumbered: half of the keys are free.
 fn key(account: u32) -> [u8; 4] {
@@ -124,7 +122,7 @@ fn the_sum_of_balances_never_changes() {
         epochs_per_snapshot: 2,
         ..EpochOptions::default()
     };
-    let engine = Engine::<Silo<Recording>>::new(options);
+    let engine = Silo::<Recording>::new(options);
     let store: Arc<Store> = engine.new_store(TableId(1)).unwrap();
     let mut loader = engine.worker();
     load(&mut loader, &store);

@@ -17,7 +17,7 @@ use engine::{
     EarlyEpoch, IgnoreAbsent, NoNodeValidation, NoReadValidation, Recording, UnorderedLocks, UnprotectedReads,
 };
 use ensilo_check::Anomaly;
-use ensilo_txn::{AbortReason, Engine, EngineOptions, Protocol, Silo, Store, TableId, Write};
+use ensilo_txn::{AbortReason, EngineOptions, Silo, Store, TableId, Variant, Write};
 
 /// A fault must show within so many runs.
 const RUNS_MAX: u64 = 60;
@@ -35,12 +35,12 @@ fn planted_run() {
     let (fault, seed) = request.split_once(':').unwrap();
     let plan = Plan::of_seed(seed.parse().unwrap());
     let outcome = match fault {
-        "no read validation" => run::<Silo<NoReadValidation>>(&plan),
-        "no node validation" => run::<Silo<NoNodeValidation>>(&plan),
-        "unprotected prepared reads" => run::<Silo<UnprotectedReads>>(&plan),
-        "early epoch" => run::<Silo<EarlyEpoch>>(&plan),
+        "no read validation" => run::<NoReadValidation>(&plan),
+        "no node validation" => run::<NoNodeValidation>(&plan),
+        "unprotected prepared reads" => run::<UnprotectedReads>(&plan),
+        "early epoch" => run::<EarlyEpoch>(&plan),
         // Short, because records are soon freed that are in use.
-        "ignored absent bit" => run::<Silo<IgnoreAbsent>>(&Plan { transactions_per_thread: 100, ..plan }),
+        "ignored absent bit" => run::<IgnoreAbsent>(&Plan { transactions_per_thread: 100, ..plan }),
         _ => panic!("no such fault: {fault}"),
     };
     println!("{outcome}");
@@ -123,19 +123,19 @@ fn a_broken_lock_order_is_noticed() {
     let began = Instant::now();
     let (mut in_disorder, mut times) = (0, 0);
     while in_disorder < 20 && began.elapsed() < Duration::from_secs(30) {
-        in_disorder += deadlocks::<Silo<UnorderedLocks>>();
+        in_disorder += deadlocks::<UnorderedLocks>();
         times += 1;
     }
-    let in_order: u64 = (0..times).map(|_| deadlocks::<Silo<Recording>>()).sum();
+    let in_order: u64 = (0..times).map(|_| deadlocks::<Recording>()).sum();
     println!("{in_disorder} deadlocks, with the locks in order {in_order}");
     assert!(in_disorder > 10 * in_order, "{in_disorder} deadlocks, with the locks in order {in_order}");
 }
 
 /// Lets two threads write all rows at once, one from the last to the first, again and again, and says how often a lock was waited for in
 /// vain.
-fn deadlocks<P: Protocol>() -> u64 {
+fn deadlocks<V: Variant>() -> u64 {
     const ROUNDS: usize = 50;
-    let engine = Engine::<P>::new(EngineOptions::default());
+    let engine = Silo::<V>::new(EngineOptions::default());
     let store = engine.new_store(TableId(1)).unwrap();
     let keys: Vec<[u8; 2]> = (0..1000u16).map(u16::to_be_bytes).collect();
     let mut worker = engine.worker();

@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use engine::{Recording, UnprotectedReads, transaction_of};
 use ensilo_check::{Anomaly, History, Options, TransactionId, Verdict, check};
 use ensilo_txn::{
-    Abort, AbortReason, Advance, Direction, Engine, EngineOptions, KeyBounds, Prepared, Read, Silo, Store,
-    TableId, Variant, Write,
+    Abort, AbortReason, Advance, Direction, EngineOptions, KeyBounds, Prepared, Read, Silo, Store, TableId,
+    Variant, Write,
 };
 
 const EPOCHS_PER_SNAPSHOT: u64 = 2;
@@ -45,7 +45,7 @@ fn script<V: Variant>(way: Way) -> (Option<AbortReason>, Verdict) {
     let mut options = EngineOptions::default();
     options.epochs.advance = Advance::Manual;
     options.epochs.epochs_per_snapshot = EPOCHS_PER_SNAPSHOT;
-    let engine = Engine::<Silo<V>>::new(options);
+    let engine = Silo::<V>::new(options);
     let [read, written] = [1, 3].map(|id| engine.new_store(TableId(id)).unwrap());
     let mut workers = [engine.worker(), engine.worker(), engine.worker()];
     let [first, other, reader] = workers.each_mut();

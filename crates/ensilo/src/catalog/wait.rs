@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_prepared_transaction_is_waited_for() {
-        let engine = <ensilo_txn::Engine<Silo> as Engine>::start(EngineOptions::default());
+        let engine = <Silo as Engine>::start(EngineOptions::default());
         let store = engine.new_store(TableId(1)).unwrap();
         let mut session = Engine::session(&engine);
         let mut transaction = session.begin();

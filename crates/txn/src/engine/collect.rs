@@ -9,10 +9,10 @@ use ensilo_engine::Remains;
 use ensilo_epoch::{Epoch, Guard};
 use ensilo_index::Drain;
 
-use super::Engine;
-use crate::protocol::Protocol;
+use super::Silo;
 use crate::record::RecordPtr;
 use crate::registry::lock;
+use crate::silo::{Variant, free_garbage};
 use crate::store::Store;
 use crate::worker::WorkerState;
 
@@ -38,7 +38,7 @@ impl DroppedStore {
     }
 }
 
-impl<P: Protocol> Engine<P> {
+impl<V: Variant> Silo<V> {
     /// Frees a bounded amount of what nobody else sees to: the garbage of workers that have left, and dropped stores. Called again and
     /// again by one thread.
     pub fn collect_left_behind(&self) -> Remains {
@@ -77,7 +77,7 @@ impl<P: Protocol> Engine<P> {
     }
 
     /// A thread that comes meanwhile takes over another worker, or makes one.
-    fn for_each_parked(&self, mut work: impl FnMut(&WorkerState<P>)) {
+    fn for_each_parked(&self, mut work: impl FnMut(&WorkerState<V>)) {
         for _ in 0..self.parked.len() {
             let Some(state) = self.parked.pop_oldest() else { break };
             work(&state);
@@ -154,7 +154,7 @@ impl<P: Protocol> Engine<P> {
             unsafe {
                 let record = RecordPtr::from_index_value(value);
                 if record.belongs_to_unhook() {
-                } else if P::SLABS {
+                } else if V::SLABS {
                     record.free(guard);
                 } else {
                     record.free_general(guard);
@@ -168,7 +168,7 @@ impl<P: Protocol> Engine<P> {
     }
 }
 
-impl<P: Protocol> Engine<P> {
+impl<V: Variant> Silo<V> {
     /// Frees all stores, when no transaction will run any more.
     fn free_stores(&self) {
         let participant = self.shared.epochs.participant();
@@ -180,15 +180,15 @@ impl<P: Protocol> Engine<P> {
     }
 }
 
-impl<P: Protocol> Drop for Engine<P> {
+impl<V: Variant> Drop for Silo<V> {
     /// Slabs go as a whole; records that lie elsewhere are freed one by one.
     fn drop(&mut self) {
         // No worker is left: each has a reference to the engine.
-        if !P::SLABS {
+        if !V::SLABS {
             self.free_stores();
         }
         for mut state in self.parked.take() {
-            P::free_garbage(&state.participant, &mut state.context);
+            free_garbage::<V>(&state.participant, &mut state.context);
         }
     }
 }

@@ -13,30 +13,31 @@ use ensilo_epoch::{Epoch, Epochs, Participant};
 use ensilo_log::{Log, ReplayError};
 use ensilo_slab::OutOfMemory;
 
-use crate::engine::Engine;
-use crate::protocol::{Found, Protocol};
+use crate::engine::Silo;
+use crate::found::Found;
 use crate::replay::{Replayer, derive_record};
+use crate::silo::{Snapshot, Transaction, Variant};
 use crate::store::Store;
 use crate::worker::Worker;
 
-impl<P: Protocol> ensilo_engine::Engine for Engine<P> {
-    const FAULT: Option<Fault> = P::FAULT;
-    const SNAPSHOTS: bool = P::SNAPSHOTS;
-    const TWO_PHASE_COMMIT: bool = P::TWO_PHASE_COMMIT;
+impl<V: Variant> ensilo_engine::Engine for Silo<V> {
+    const FAULT: Option<Fault> = V::FAULT;
+    const SNAPSHOTS: bool = V::SNAPSHOTS;
+    const TWO_PHASE_COMMIT: bool = true;
     const KEY_LEN_MAX: usize = ensilo_index::KEY_LEN_MAX;
 
     type Store = Store;
     type Found = Found;
-    type Session = Worker<P>;
-    type Replayer<'e> = Replayer<'e, P>;
+    type Session = Worker<V>;
+    type Replayer<'e> = Replayer<'e, V>;
 
     #[inline(always)]
     fn reached(failpoint: Failpoint) {
-        P::reached(failpoint);
+        V::reached(failpoint);
     }
 
     fn start(options: EngineOptions) -> Arc<Self> {
-        Engine::new(options)
+        Silo::new(options)
     }
 
     fn epochs(&self) -> &Arc<Epochs> {
@@ -47,7 +48,7 @@ impl<P: Protocol> ensilo_engine::Engine for Engine<P> {
         self.start_log(log);
     }
 
-    fn session(self: &Arc<Self>) -> Worker<P> {
+    fn session(self: &Arc<Self>) -> Worker<V> {
         self.worker()
     }
 
@@ -82,7 +83,7 @@ impl<P: Protocol> ensilo_engine::Engine for Engine<P> {
         self.walk(store, range, before, each, pause)
     }
 
-    fn replayer(&self) -> Replayer<'_, P> {
+    fn replayer(&self) -> Replayer<'_, V> {
         Replayer::new(self)
     }
 
@@ -137,18 +138,18 @@ impl<P: Protocol> ensilo_engine::Engine for Engine<P> {
 }
 
 // SAFETY: a transaction of either kind owns the guard of its worker's participant, from beginning to end.
-unsafe impl<P: Protocol> ensilo_engine::Session for Worker<P> {
-    type Engine = Engine<P>;
-    type Transaction<'s> = P::Transaction<'s>;
-    type Snapshot<'s> = P::Snapshot<'s>;
+unsafe impl<V: Variant> ensilo_engine::Session for Worker<V> {
+    type Engine = Silo<V>;
+    type Transaction<'s> = Transaction<'s, V>;
+    type Snapshot<'s> = Snapshot<'s, V>;
 
     #[inline]
-    fn begin(&mut self) -> P::Transaction<'_> {
+    fn begin(&mut self) -> Transaction<'_, V> {
         self.begin()
     }
 
     #[inline]
-    fn begin_snapshot(&mut self) -> P::Snapshot<'_> {
+    fn begin_snapshot(&mut self) -> Snapshot<'_, V> {
         self.begin_snapshot()
     }
 
@@ -177,7 +178,7 @@ unsafe impl<P: Protocol> ensilo_engine::Session for Worker<P> {
     }
 }
 
-impl<P: Protocol> ensilo_engine::Replayer for Replayer<'_, P> {
+impl<V: Variant> ensilo_engine::Replayer for Replayer<'_, V> {
     fn finish(self) -> Result<Recovered, ReplayError> {
         self.finish()
     }

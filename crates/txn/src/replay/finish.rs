@@ -10,13 +10,13 @@ use ensilo_log::ReplayError;
 
 use super::pending::{LockedRecord, PendingWord};
 use super::{Leftover, Replayer};
-use crate::protocol::Protocol;
 use crate::record::RecordPtr;
 use crate::registry::lock;
+use crate::silo::Variant;
 use crate::store::Store;
 use crate::tid::TidWord;
 
-impl<P: Protocol> Replayer<'_, P> {
+impl<V: Variant> Replayer<'_, V> {
     /// Ends the replay: all writes were applied and their workers dropped.
     ///
     /// # Errors

@@ -91,7 +91,7 @@ impl From<&[u8]> for KeyBytes {
 }
 
 /// Frees a bounded amount of what is ripe; true when nothing ripe is left.
-pub(super) fn collect<V: Variant>(shared: &Shared, participant: &Participant, context: &mut Context) -> bool {
+pub(crate) fn collect<V: Variant>(shared: &Shared, participant: &Participant, context: &mut Context) -> bool {
     if !V::COLLECTS {
         return true;
     }

@@ -16,8 +16,8 @@ use super::commit::Plan;
 use super::lost_write::LostWrites;
 use super::node_set::NodeSet;
 use super::variant::Variant;
+use crate::found::Found;
 use crate::pointer_map::PointerMap;
-use crate::protocol::Found;
 use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::TidWord;
@@ -120,7 +120,7 @@ impl StorePtr {
     /// # Safety
     /// The transaction that made this pointer is still running.
     pub(super) unsafe fn get<'a>(self) -> &'a Store {
-        // SAFETY: a store outlives every transaction that is pinned when it is dropped (see Engine::drop_store).
+        // SAFETY: a store outlives every transaction that is pinned when it is dropped (see Silo::drop_store).
         unsafe { self.0.as_ref() }
     }
 }
@@ -148,13 +148,13 @@ pub(crate) struct Context {
     /// What the sets hold beyond what they keep.
     pub(super) held: Held,
     pub(super) last_tid: Tid,
-    pub(super) garbage: Garbage,
-    pub(super) counters: Arc<WorkerCounters>,
-    pub(super) history: Vec<TransactionRecord>,
+    pub(crate) garbage: Garbage,
+    pub(crate) counters: Arc<WorkerCounters>,
+    pub(crate) history: Vec<TransactionRecord>,
     /// What the running transaction read, when histories are recorded.
     pub(super) recording: TransactionRecord,
     /// The worker's way into the log, if the database has one.
-    pub(super) log: Option<LogWriter>,
+    pub(crate) log: Option<LogWriter>,
     /// While committing: a record whose version is of an earlier epoch is logged whole.
     pub(super) full_rows_before: Epoch,
     /// While committing: how many writes go to the log.
@@ -163,7 +163,7 @@ pub(crate) struct Context {
 
 /// What this worker's commits left behind.
 #[derive(Debug, Default)]
-pub(super) struct Garbage {
+pub(crate) struct Garbage {
     pub(super) versions: RetireList<Retired>,
     pub(super) unhooks: RetireList<Unhook>,
     /// Records outside of slabs that are to be freed by the memory horizon.
@@ -171,7 +171,7 @@ pub(super) struct Garbage {
 }
 
 impl Garbage {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.versions.is_empty() && self.unhooks.is_empty() && self.retired.is_empty()
     }
 

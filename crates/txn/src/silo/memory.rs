@@ -111,7 +111,7 @@ pub(super) fn collect<V: Variant>(guard: &Guard<'_>, garbage: &mut Garbage, budg
 }
 
 /// Frees all records that the worker owns (O1) outside of slabs, when no transaction will run any more. Slabs go as a whole.
-pub(super) fn free_all<V: Variant>(participant: &Participant, context: &mut Context) {
+pub(crate) fn free_garbage<V: Variant>(participant: &Participant, context: &mut Context) {
     let guard = participant.pin();
     let Garbage { versions, unhooks, retired } = std::mem::take(&mut context.garbage);
     let mut records = Vec::new();

@@ -13,7 +13,7 @@ use ensilo_sync::cpu_relax;
 use super::context::{Context, KeySpan};
 use super::transaction::Transaction;
 use super::variant::{Variant, has_fault};
-use crate::protocol::Found;
+use crate::found::Found;
 use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::TidWord;

@@ -15,7 +15,7 @@ use super::read::{Sight, look_at};
 use super::record_history::recorded_range;
 use super::transaction::Transaction;
 use super::variant::Variant;
-use crate::protocol::Found;
+use crate::found::Found;
 use crate::record::RecordPtr;
 use crate::store::Store;
 

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use ensilo_engine::{Abort, AbortReason, Direction, EngineOptions, Read, TableId, Write};
 
-use super::{Silo, Transaction};
-use crate::engine::Engine;
+use super::Transaction;
+use crate::engine::Silo;
 use crate::store::Store;
 use crate::worker::Worker;
 
-type SiloWorker = Worker<Silo>;
+type SiloWorker = Worker;
 
 struct Rig {
-    engine: Arc<Engine<Silo>>,
+    engine: Arc<Silo>,
     store: Arc<Store>,
     worker: SiloWorker,
 }
@@ -23,7 +23,7 @@ struct Rig {
 fn rig(memory_limit_bytes: Option<u64>) -> Rig {
     let mut options = EngineOptions::default();
     options.memory_limit_bytes = memory_limit_bytes;
-    let engine = Engine::<Silo>::new(options);
+    let engine = <Silo>::new(options);
     let store = engine.new_store(TableId(1)).unwrap();
     let worker = engine.worker();
     Rig { engine, store, worker }

@@ -18,7 +18,7 @@ use super::context::Context;
 use super::record_history::recorded_range;
 use super::variant::Variant;
 use crate::engine::Shared;
-use crate::protocol::Found;
+use crate::found::Found;
 use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::TidWord;
@@ -38,7 +38,7 @@ pub struct Snapshot<'w, V: Variant> {
 
 impl<'w, V: Variant> Snapshot<'w, V> {
     #[inline]
-    pub(super) fn begin(shared: &'w Shared, participant: &'w Participant, context: &'w mut Context) -> Self {
+    pub(crate) fn begin(shared: &'w Shared, participant: &'w Participant, context: &'w mut Context) -> Self {
         assert!(V::SNAPSHOTS, "this variant keeps no versions for snapshots");
         let (guard, epoch) = participant.pin_snapshot();
         context.number = context.number.next();

@@ -28,7 +28,7 @@ pub struct Transaction<'w, V: Variant> {
 
 impl<'w, V: Variant> Transaction<'w, V> {
     #[inline]
-    pub(super) fn begin(
+    pub(crate) fn begin(
         shared: &'w Shared,
         participant: &'w mut Participant,
         context: &'w mut Context,

@@ -22,7 +22,7 @@ use super::prepared::PreparedTransaction;
 use super::read::{Sight, look_at};
 use super::transaction::Transaction;
 use super::variant::Variant;
-use crate::protocol::Found;
+use crate::found::Found;
 use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::TidWord;

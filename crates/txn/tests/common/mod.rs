@@ -7,34 +7,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ensilo_txn::{
-    Abort, Advance, Direction, Engine, EngineOptions, EpochOptions, Protocol, Read, Silo, Store, TableId,
-    Transaction, Worker, Write,
+    Abort, Advance, Direction, EngineOptions, EpochOptions, Read, Silo, Standard, Store, TableId,
+    Transaction, Variant, Worker, Write,
 };
 
 pub(crate) const EPOCHS_PER_SNAPSHOT: u64 = 5;
 
-pub(crate) fn manual_engine<P: Protocol>() -> Arc<Engine<P>> {
+pub(crate) fn manual_engine<V: Variant>() -> Arc<Silo<V>> {
     manual_engine_of(EngineOptions::default())
 }
 
-pub(crate) fn manual_engine_of<P: Protocol>(mut options: EngineOptions) -> Arc<Engine<P>> {
+pub(crate) fn manual_engine_of<V: Variant>(mut options: EngineOptions) -> Arc<Silo<V>> {
     options.epochs = EpochOptions {
         epoch_interval: Duration::from_millis(1),
         epochs_per_snapshot: EPOCHS_PER_SNAPSHOT,
         advance: Advance::Manual,
         ..EpochOptions::default()
     };
-    Engine::new(options)
+    Silo::new(options)
 }
 
-pub(crate) fn engine_and_store() -> (Arc<Engine<Silo>>, Arc<Store>) {
-    let engine = manual_engine::<Silo>();
+pub(crate) fn engine_and_store() -> (Arc<Silo>, Arc<Store>) {
+    let engine = manual_engine::<Standard>();
     let store = engine.new_store(TableId(1)).unwrap();
     (engine, store)
 }
 
 /// Advances far enough that everything committed so far is in the snapshot.
-pub(crate) fn pass_snapshot<P: Protocol>(engine: &Engine<P>) {
+pub(crate) fn pass_snapshot<V: Variant>(engine: &Silo<V>) {
     for _ in 0..2 * EPOCHS_PER_SNAPSHOT {
         engine.epochs().advance();
     }
@@ -92,7 +92,7 @@ pub(crate) fn scan_all<T: Read<Store = Store>>(
 
 /// Runs `body` in a transaction that must commit.
 pub(crate) fn commit<R>(
-    worker: &mut Worker<Silo>,
+    worker: &mut Worker,
     body: impl FnOnce(&mut Transaction<'_, ensilo_txn::Standard>) -> R,
 ) -> R {
     let mut tx = worker.begin();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ensilo_check::{Tid, Transaction, TransactionId};
-use ensilo_txn::{Engine, Prepared, Protocol, Store, TableId, Worker, Write};
+use ensilo_txn::{Prepared, Silo, Store, TableId, Variant, Worker, Write};
 
 use super::attempt::{Attempt, Seen};
 use super::plan::Plan;
@@ -80,14 +80,14 @@ impl<'p> Driver<'p> {
     }
 
     /// Runs transactions; a panic ends that, but what was done until then counts.
-    pub(crate) fn drive_to_the_end<P: Protocol>(&mut self, engine: &Arc<Engine<P>>) {
+    pub(crate) fn drive_to_the_end<V: Variant>(&mut self, engine: &Arc<Silo<V>>) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.drive(engine))) {
             self.log.panics.push(text_of(&*panic));
         }
     }
 
     /// Runs transactions until there are enough of them. The worker is changed now and then: workers come and go.
-    fn drive<P: Protocol>(&mut self, engine: &Arc<Engine<P>>) {
+    fn drive<V: Variant>(&mut self, engine: &Arc<Silo<V>>) {
         let deadline = Instant::now() + self.plan.duration_max;
         let mut worker = engine.worker();
         let mut workers = 1;
@@ -104,7 +104,7 @@ impl<'p> Driver<'p> {
                 workers += 1;
             }
             let number = (self.thread * 10_000 + workers) as u32;
-            if self.random.one_in(8) && P::SNAPSHOTS {
+            if self.random.one_in(8) && V::SNAPSHOTS {
                 self.read_snapshot(engine, &mut worker, number)
             } else {
                 self.transact(engine, &mut worker, number)
@@ -117,7 +117,7 @@ impl<'p> Driver<'p> {
         (self.thread as u64 + 1) << 40 | self.attempts
     }
 
-    fn transact<P: Protocol>(&mut self, engine: &Engine<P>, worker: &mut Worker<P>, number: u32) {
+    fn transact<V: Variant>(&mut self, engine: &Silo<V>, worker: &mut Worker<V>, number: u32) {
         let stamp = self.next_attempt();
         let mut attempt = Attempt::new(worker.begin(), stamp, self.stores, &self.plan.keys, &mut self.random);
         let operations = attempt.random.within(1..self.plan.operations_max + 1);
@@ -140,7 +140,7 @@ impl<'p> Driver<'p> {
         }
         let is_prepared = self.plan.prepared_one_in.is_some_and(|times| self.random.one_in(times))
             && Instant::now() >= self.prepares_from;
-        let is_committed = if P::TWO_PHASE_COMMIT && is_prepared {
+        let is_committed = if is_prepared {
             transaction.prepare().is_ok_and(|prepared| self.decide(engine, prepared))
         } else {
             transaction.commit().is_ok()
@@ -151,7 +151,7 @@ impl<'p> Driver<'p> {
     }
 
     /// Lets others go on, and epochs go by, before the decision. Returns whether the transaction is committed.
-    fn decide<P: Protocol>(&mut self, engine: &Engine<P>, prepared: impl Prepared) -> bool {
+    fn decide<V: Variant>(&mut self, engine: &Silo<V>, prepared: impl Prepared) -> bool {
         self.log.prepared += 1;
         let epochs = self.random.within(0..2 * self.plan.epochs_per_snapshot as usize + 2) as u64;
         let until = engine.epochs().global_epoch().get() + epochs;
@@ -168,7 +168,7 @@ impl<'p> Driver<'p> {
         prepared.commit().is_ok()
     }
 
-    fn read_snapshot<P: Protocol>(&mut self, engine: &Engine<P>, worker: &mut Worker<P>, number: u32) {
+    fn read_snapshot<V: Variant>(&mut self, engine: &Silo<V>, worker: &mut Worker<V>, number: u32) {
         let stamp = self.next_attempt();
         let snapshot = worker.begin_snapshot();
         let mut attempt = Attempt::new(snapshot, stamp, self.stores, &self.plan.keys, &mut self.random);
@@ -185,9 +185,9 @@ impl<'p> Driver<'p> {
     }
 
     /// Takes the record of the transaction that just committed and compares it with what the transaction saw.
-    fn take_record<P: Protocol>(
+    fn take_record<V: Variant>(
         &mut self,
-        worker: &mut Worker<P>,
+        worker: &mut Worker<V>,
         number: u32,
         seen: Seen,
         stamp: Option<u64>,
@@ -208,7 +208,7 @@ impl<'p> Driver<'p> {
 }
 
 /// Once in a while, lets some epochs go by in the middle of a transaction.
-fn maybe_linger<P: Protocol>(engine: &Engine<P>, random: &mut Random) {
+fn maybe_linger<V: Variant>(engine: &Silo<V>, random: &mut Random) {
     if random.one_in(2000) {
         let until = engine.epochs().global_epoch().get() + random.within(1..12) as u64;
         let deadline = Instant::now() + Duration::from_millis(50);

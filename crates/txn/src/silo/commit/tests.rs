@@ -5,12 +5,11 @@ use std::sync::Arc;
 use ensilo_engine::{Read, TableId, Tid, Write};
 use ensilo_epoch::{Advance, Epoch, EpochOptions};
 
-use crate::silo::Silo;
 use crate::store::Store;
-use crate::{AbortReason, Engine, EngineOptions};
+use crate::{AbortReason, EngineOptions, Silo};
 
 /// An engine whose epochs begin at `first` and are moved on by nobody.
-fn engine(first: Epoch) -> (Arc<Engine<Silo>>, Arc<Store>) {
+fn engine(first: Epoch) -> (Arc<Silo>, Arc<Store>) {
     let epochs = EpochOptions {
         first_epoch: first,
         epochs_per_snapshot: 1,
@@ -19,7 +18,7 @@ fn engine(first: Epoch) -> (Arc<Engine<Silo>>, Arc<Store>) {
     };
     let mut options = EngineOptions::default();
     options.epochs = epochs;
-    let engine = Engine::new(options);
+    let engine = Silo::new(options);
     let store = engine.new_store(TableId(1)).unwrap();
     (engine, store)
 }
@@ -30,7 +29,7 @@ fn a_worker_whose_tids_run_out_moves_the_epoch_on() {
     let mut worker = engine.worker();
     let epoch = engine.epochs().global_epoch();
     let (_, state) = worker.parts();
-    state.context.0.last_tid = Tid::from_raw(Tid::before(Epoch::new(epoch.get() + 1)).get() - 1);
+    state.context.last_tid = Tid::from_raw(Tid::before(Epoch::new(epoch.get() + 1)).get() - 1);
     let mut tx = worker.begin();
     tx.insert(&store, b"key", &[1], 8).unwrap();
     let committed = tx.commit().unwrap();
