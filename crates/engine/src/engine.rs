@@ -20,6 +20,7 @@ use crate::tid::Tid;
 /// A transaction engine. See the crate's documentation for what it promises.
 pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     /// A mistake that is built in on purpose, to see that a checker finds it.
+    #[doc(hidden)]
     const FAULT: Option<Fault> = None;
     /// Whether there are snapshot transactions.
     const SNAPSHOTS: bool = true;
@@ -45,6 +46,7 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
         Self: 'e;
 
     /// Called at every [`Failpoint`], on the thread that has come to it: tests wait there, or let others go first.
+    #[doc(hidden)]
     #[inline(always)]
     fn reached(failpoint: Failpoint) {
         let _ = failpoint;

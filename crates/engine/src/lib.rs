@@ -25,6 +25,7 @@ mod counters;
 mod engine;
 mod failpoint;
 mod fault;
+#[doc(hidden)]
 pub mod history;
 mod key_range;
 mod prepared;
@@ -41,7 +42,9 @@ pub use engine::{
     Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Recovered, RecoveredStore, Remains,
     Replayer, StoredRow,
 };
+#[doc(hidden)]
 pub use failpoint::Failpoint;
+#[doc(hidden)]
 pub use fault::Fault;
 pub use key_range::KeyRange;
 pub use prepared::{NeverPrepared, Prepared};

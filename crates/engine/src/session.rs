@@ -67,6 +67,7 @@ pub unsafe trait Session: Send {
     }
 
     /// Takes the committed transactions that were recorded since the last call; empty unless the engine records.
+    #[doc(hidden)]
     fn take_history(&mut self) -> Vec<TransactionRecord> {
         Vec::new()
     }

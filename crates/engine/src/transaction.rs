@@ -126,6 +126,7 @@ pub trait Read {
 /// Writes of a transaction, and its end. Dropping it without [`Write::commit`] aborts it.
 pub trait Write: Read + Sized {
     /// As [`Engine::FAULT`](crate::Engine::FAULT).
+    #[doc(hidden)]
     const FAULT: Option<Fault> = None;
 
     /// The transaction once it is prepared; [`NeverPrepared`](crate::NeverPrepared) in an engine without

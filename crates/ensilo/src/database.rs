@@ -217,10 +217,11 @@ impl<E: Engine> Database<E> {
     }
 
     /// Takes the transactions that the calling thread has committed since it did so last, for a checker to judge. Empty unless the variant
-    /// of the engine records, see [`Variant`](crate::Variant).
+    /// of the engine records.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::NestedRequest`].
+    #[doc(hidden)]
     pub fn take_history(&self) -> Result<Vec<ensilo_engine::history::TransactionRecord>> {
         Ok(self.shared.enter()?.raw.take_history())
     }

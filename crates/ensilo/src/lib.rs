@@ -125,9 +125,14 @@ mod test_support;
 mod transaction;
 mod worker;
 
-/// What Silo's paper compares [`Silo`] with of its own kind: [`Variant`]s of it, `Database<Silo<GlobalTid>>` and so on.
-pub mod baseline {
-    pub use ensilo_txn::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
+/// What measures and checks the engine and is no part of the API: variants of Silo, `Database<Silo<GlobalTid>>` and so on, mistakes that are
+/// built in, and points where tests wait. It changes without notice.
+#[doc(hidden)]
+pub mod variants {
+    pub use ensilo_engine::{Failpoint, Fault};
+    pub use ensilo_txn::{
+        Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Silo, Simple, Standard, TidLog, Variant,
+    };
 }
 
 /// What rows, keys, schemas and values are, beyond what most programs name.
@@ -162,13 +167,12 @@ pub use durable::{
 };
 pub use dynamic::{DynamicScan, DynamicTable};
 pub use ensilo_derive::{Columns, Row};
-pub use ensilo_engine::{Engine, Failpoint, Fault};
+pub use ensilo_engine::Engine;
 pub use ensilo_log::{Compression, LogError, OpenError};
 pub use ensilo_row::{
     Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order, Row, RowId, Schema,
     SchemaBuilder, SchemaError, Text, TextError, Timestamp, Value,
 };
-pub use ensilo_txn::{Silo, Standard, Variant};
 pub use error::{
     Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch, TooLong,
     UserError, WrongType,
@@ -181,5 +185,8 @@ pub use session::{CancelToken, Session};
 pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statistics, TableStatistics};
 pub use table::{Found, Index, IndexScan, Scan, ScanFlow, Table};
 pub use transaction::{ReadTransaction, Snapshot, Transaction, WriteTransaction};
+
+/// Silo's engine, which every type of this crate uses by default.
+pub type Silo = ensilo_txn::Silo;
 
 const _: () = assert!(ensilo_row::ROW_LEN_MAX <= ensilo_engine::ROW_LEN_MAX);

@@ -11,7 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use ensilo::disk::Disk;
-use ensilo::{Database, Error, Failpoint, JobHandle, Row, Silo, Variant};
+use ensilo::variants::{Failpoint, Silo, Variant};
+use ensilo::{Database, Error, JobHandle, Row};
 use ensilo_test_disk::SimulatedDisk;
 
 fn with_one_pool_thread() -> Database {

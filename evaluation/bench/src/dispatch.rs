@@ -1,7 +1,7 @@
 //! Loading a workload on the system that was asked for. Here alone the workloads are compiled for each of them.
 
-use ensilo::baseline::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
-use ensilo::{Database, Engine, Silo};
+use ensilo::variants::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Silo, Simple, TidLog};
+use ensilo::{Database, Engine};
 use ensilo_baselines::KeyValue;
 
 use crate::benchmark::{Benchmark, BenchmarkOptions, Run};

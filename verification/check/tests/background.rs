@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 
 use delays::{Delayed, RemovesEntriesOfOthers};
 use ensilo::disk::Disk;
-use ensilo::{Database, Durability, Engine, Options, Silo};
+use ensilo::variants::Silo;
+use ensilo::{Database, Durability, Engine, Options};
 use ensilo_test_disk::SimulatedDisk;
 use history::Recorder;
 use jobs::{Job, Round, check_indexes};

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use ensilo::{Database, Engine, Fault, Silo, Variant};
+use ensilo::variants::{Fault, Silo, Variant};
+use ensilo::{Database, Engine};
 use ensilo_crash::explore::{Acknowledged, Depth, Explored, Recorded};
 use ensilo_crash::lying::{Lie, LyingDisk};
 use ensilo_crash::parallel::{self, Transfers};

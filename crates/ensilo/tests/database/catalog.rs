@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::sync::mpsc;
 
-use ensilo::{AbortReason, Database, Error, Failpoint, Order, ReadTransaction, Row, Silo, Table};
+use ensilo::variants::Failpoint;
+use ensilo::{AbortReason, Database, Error, Order, ReadTransaction, Row, Silo, Table};
 
 use crate::failpoints::{HookedSilo, hook_once};
 use crate::snapshots::wait_for_snapshot;

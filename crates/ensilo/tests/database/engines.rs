@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ensilo::baseline::{GlobalTid, NoSnapshots, Simple};
-use ensilo::{ColumnType, Engine, Error, IndexState, Order, Schema, Silo, Value};
+use ensilo::variants::{GlobalTid, NoSnapshots, Silo, Simple};
+use ensilo::{ColumnType, Engine, Error, IndexState, Order, Schema, Value};
 use ensilo_baselines::{KeyValue, PartitionedStore};
 use ensilo_engine::{EngineOptions, Read, Session, TableId, Write};
 use ensilo_map_engine::MapEngine;

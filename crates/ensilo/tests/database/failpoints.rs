@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 
-use ensilo::{Engine, Failpoint, Fault, Silo, Variant};
+use ensilo::Engine;
+use ensilo::variants::{Failpoint, Fault, Silo, Variant};
 
 type Hook = Box<dyn FnMut(Failpoint)>;
 

@@ -2,7 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ensilo::{Database, Engine, Error, Failpoint, Order, Result, Table};
+use ensilo::variants::Failpoint;
+use ensilo::{Database, Engine, Error, Order, Result, Table};
 
 use crate::failpoints::{FaultySilo, HookedSilo, hook_once};
 use crate::{Account, Visits, account};

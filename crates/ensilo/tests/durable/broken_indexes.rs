@@ -1,6 +1,7 @@
 //! An index that does not fit the rows keeps nothing but itself away: it is named, and can be made anew.
 
-use ensilo::{Engine, Error, Failpoint, IndexState, Order, Value};
+use ensilo::variants::Failpoint;
+use ensilo::{Engine, Error, IndexState, Order, Value};
 
 use super::*;
 use crate::failpoints::{FaultySilo, HookedSilo, hook_once};

@@ -1,7 +1,7 @@
 //! What the log of a measurement holds, and that nobody takes it for more.
 
-use ensilo::baseline::{RowLog, TidLog};
-use ensilo::{Engine, Error, Silo, Variant};
+use ensilo::variants::{RowLog, Silo, TidLog, Variant};
+use ensilo::{Engine, Error};
 use ensilo_baselines::{KeyValue, PartitionedStore};
 
 use super::*;
@@ -30,7 +30,7 @@ fn log_bytes<V: Variant>(disk: &Arc<SimulatedDisk>) -> u64 {
 fn a_log_of_rows_is_longer_and_recovers_the_same() {
     let [rows, changes] = [(); 2].map(|()| Arc::new(SimulatedDisk::new()));
     let (bytes_of_rows, bytes_of_changes) =
-        (log_bytes::<RowLog>(&rows), log_bytes::<ensilo::Standard>(&changes));
+        (log_bytes::<RowLog>(&rows), log_bytes::<ensilo::variants::Standard>(&changes));
     assert!(bytes_of_rows > bytes_of_changes, "{bytes_of_rows} {bytes_of_changes}");
     let recovered = all_rows(&open(&rows));
     assert_eq!(recovered, all_rows(&open(&changes)));
@@ -41,7 +41,7 @@ fn a_log_of_rows_is_longer_and_recovers_the_same() {
 fn a_log_of_tids_is_short_and_cannot_be_opened() {
     let [tids, changes] = [(); 2].map(|()| Arc::new(SimulatedDisk::new()));
     let (bytes_of_tids, bytes_of_changes) =
-        (log_bytes::<TidLog>(&tids), log_bytes::<ensilo::Standard>(&changes));
+        (log_bytes::<TidLog>(&tids), log_bytes::<ensilo::variants::Standard>(&changes));
     assert!(bytes_of_tids * 10 < bytes_of_changes, "{bytes_of_tids} {bytes_of_changes}");
     for error in [open_with(options(), &tids).unwrap_err(), open_as::<Silo<TidLog>>(&tids).unwrap_err()] {
         assert!(matches!(error, Error::Open(_)), "{error:?}");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use ensilo::{Failpoint, Fault, Variant};
+use ensilo::variants::{Failpoint, Fault, Variant};
 
 /// From which each thread makes its random numbers.
 static SEED: AtomicU64 = AtomicU64::new(1);

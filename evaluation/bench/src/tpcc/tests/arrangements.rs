@@ -1,7 +1,7 @@
 //! The systems that Silo is compared with run the same transactions, and leave the database as consistent.
 
-use ensilo::baseline::{Allocator, GlobalTid, NoGc, NoSnapshots, Simple};
-use ensilo::{Engine, Silo};
+use ensilo::Engine;
+use ensilo::variants::{Allocator, GlobalTid, NoGc, NoSnapshots, Silo, Simple};
 use ensilo_baselines::PartitionedStore;
 use ensilo_map_engine::MapEngine;
 
