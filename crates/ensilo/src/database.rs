@@ -18,7 +18,7 @@ use crate::durability::answer;
 use crate::durable;
 use crate::options::Options;
 use crate::pool::{JobHandle, WhenFull};
-use crate::request::{self, Request};
+use crate::request::{self, NoHook, Request};
 use crate::shared::Shared;
 use crate::statistics::Statistics;
 use crate::{Error, Result, Session, Snapshot, Transaction};
@@ -132,7 +132,7 @@ impl<E: Engine> Database<E> {
 
     /// A request with settings of its own: retries, a hook for aborts.
     #[inline]
-    pub fn request(&self) -> Request<'_, E> {
+    pub fn request(&self) -> Request<'_, NoHook, E> {
         Request::new(self)
     }
 

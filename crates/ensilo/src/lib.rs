@@ -93,8 +93,9 @@
 //!   pages of the ordinary size; the threads of the pool are not bound to cores; files are written through the page cache, except on FreeBSD.
 //!
 //! # Engines
-//! What runs the transactions is a type parameter, by default [`Silo`]: `Database<E>`, `Table<T, E>` and so on compile to direct calls
-//! of the engine. Another engine implements the traits of the crate `ensilo-engine`.
+//! What runs the transactions is the last type parameter of the types here, `E`, which is [`Silo`] where it is left out. Programs leave it
+//! out everywhere: they name `Database`, `Table<Account>`, `Scan<'_, Account, Balance>`. With it the types compile to direct calls of the
+//! engine. Another engine implements the traits of the crate `ensilo-engine`.
 
 #![deny(unsafe_code)]
 

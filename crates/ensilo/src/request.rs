@@ -27,7 +27,7 @@ pub type NoHook = fn(&Abort);
 /// # Ok(()) }
 /// ```
 #[must_use = "a request does nothing until it is given a closure"]
-pub struct Request<'d, E: Engine = Silo, H = NoHook> {
+pub struct Request<'d, H = NoHook, E: Engine = Silo> {
     place: Place<'d, E>,
     retries: u32,
     durability: Option<Durability>,
@@ -41,7 +41,7 @@ enum Place<'d, E: Engine> {
     Session(&'d mut Session<E>),
 }
 
-impl<'d, E: Engine> Request<'d, E> {
+impl<'d, E: Engine> Request<'d, NoHook, E> {
     #[inline]
     pub(crate) fn new(database: &'d Database<E>) -> Self {
         Request::at(Place::Thread(database.shared()))
@@ -68,7 +68,7 @@ impl<E: Engine> Place<'_, E> {
     }
 }
 
-impl<'d, E: Engine, H: FnMut(&Abort)> Request<'d, E, H> {
+impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     /// How often the request is run again after a conflict; 0 for never, also when it finds no memory.
     #[inline]
     pub fn retries(mut self, retries: u32) -> Self {
@@ -85,7 +85,7 @@ impl<'d, E: Engine, H: FnMut(&Abort)> Request<'d, E, H> {
 
     /// Calls `hook` for every conflict, also those that a retry follows. The abort's table is not named yet.
     #[inline]
-    pub fn on_abort<G: FnMut(&Abort)>(self, hook: G) -> Request<'d, E, G> {
+    pub fn on_abort<G: FnMut(&Abort)>(self, hook: G) -> Request<'d, G, E> {
         let Request { place, retries, durability, .. } = self;
         Request { place, retries, durability, on_abort: hook }
     }
@@ -142,7 +142,7 @@ impl<'d, E: Engine, H: FnMut(&Abort)> Request<'d, E, H> {
     }
 }
 
-impl<E: Engine, H> fmt::Debug for Request<'_, E, H> {
+impl<H, E: Engine> fmt::Debug for Request<'_, H, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request").field("retries", &self.retries).finish_non_exhaustive()
     }

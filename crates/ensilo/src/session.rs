@@ -19,7 +19,7 @@ pub(crate) use control::Control;
 use control::UnderWay;
 
 use crate::durability::{Outcome, Ticket, Visible, answer};
-use crate::request::{Request, run_on, run_snapshot_on};
+use crate::request::{NoHook, Request, run_on, run_snapshot_on};
 use crate::shared::{Shared, ThreadWorker};
 use crate::transaction::sealed::{Sealed, SealedWrite};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
@@ -226,7 +226,7 @@ impl<E: Engine> Session<E> {
     }
 
     /// A request like that of [`Database::request`](crate::Database::request), to be run in the way of [`Session::transact`].
-    pub fn request(&mut self) -> Request<'_, E> {
+    pub fn request(&mut self) -> Request<'_, NoHook, E> {
         Request::of_session(self)
     }
 

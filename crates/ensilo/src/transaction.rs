@@ -63,12 +63,15 @@ const EPOCH_NOW: u64 = EPOCH_SHOWN_MAX;
 /// A transaction that rows can be read in: [`Transaction`], [`Snapshot`], or a [`Session`](crate::Session) with an open one.
 ///
 /// Sealed: implemented by the transactions of this crate only.
-pub trait ReadTransaction<'t, E: Engine>: sealed::Sealed<'t, E> {}
+pub trait ReadTransaction<'t, E: Engine = Silo>: sealed::Sealed<'t, E> {}
 
 /// A transaction that rows can be written in: [`Transaction`], or a [`Session`](crate::Session) with an open one.
 ///
 /// Sealed: implemented by the transactions of this crate only.
-pub trait WriteTransaction<'t, E: Engine>: ReadTransaction<'t, E> + sealed::SealedWrite<'t, E> {}
+pub trait WriteTransaction<'t, E: Engine = Silo>:
+    ReadTransaction<'t, E> + sealed::SealedWrite<'t, E>
+{
+}
 
 impl<'t, E: Engine> ReadTransaction<'t, E> for Transaction<'t, E> {}
 impl<'t, E: Engine> WriteTransaction<'t, E> for Transaction<'t, E> {}

@@ -64,19 +64,19 @@ impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
     }
 
     /// A scan of all rows in the order of the index.
-    pub fn scan(&self) -> IndexScan<'_, T, K, E> {
+    pub fn scan(&self) -> IndexScan<'_, T, K, T, E> {
         IndexScan::new(self, Bounds::ALL)
     }
 
     /// A scan of the rows whose indexed columns lie in `range`.
     #[inline]
-    pub fn range(&self, range: impl RangeBounds<K>) -> IndexScan<'_, T, K, E> {
+    pub fn range(&self, range: impl RangeBounds<K>) -> IndexScan<'_, T, K, T, E> {
         IndexScan::new(self, Bounds::range(&range, |key, bytes| key.encode(bytes)).of_prefixes())
     }
 
     /// A scan of the rows whose indexed columns begin with these: `(a,)`, `(a, b)`, and so on.
     #[inline]
-    pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> IndexScan<'_, T, K, E> {
+    pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> IndexScan<'_, T, K, T, E> {
         let mut bytes = KeyBuf::new();
         prefix.append_prefix(&mut bytes);
         IndexScan::new(self, Bounds::prefix(bytes))
@@ -84,7 +84,7 @@ impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
 
     /// A scan of the rows with exactly these indexed columns: at most one if the index is unique and none of them is null.
     #[inline]
-    pub fn equal(&self, key: &K) -> IndexScan<'_, T, K, E> {
+    pub fn equal(&self, key: &K) -> IndexScan<'_, T, K, T, E> {
         let mut bytes = KeyBuf::new();
         key.encode(&mut bytes);
         IndexScan::new(self, Bounds::prefix(bytes))

@@ -23,7 +23,7 @@ use crate::transaction::{Inner, ReadTransaction};
 /// [`Error::IndexNotReady`](crate::Error::IndexNotReady) while it is built, or in a snapshot that is older than it,
 /// [`Error::IndexBroken`](crate::Error::IndexBroken).
 #[must_use = "a scan does nothing until it is run in a transaction"]
-pub struct IndexScan<'h, T: Row, K: Key, E: Engine = Silo, C = T> {
+pub struct IndexScan<'h, T: Row, K: Key, C = T, E: Engine = Silo> {
     index: &'h Index<T, K, E>,
     bounds: Bounds,
     direction: Direction,
@@ -31,14 +31,14 @@ pub struct IndexScan<'h, T: Row, K: Key, E: Engine = Silo, C = T> {
     columns: PhantomData<fn() -> C>,
 }
 
-impl<'h, T: Row, K: Key, E: Engine> IndexScan<'h, T, K, E> {
+impl<'h, T: Row, K: Key, E: Engine> IndexScan<'h, T, K, T, E> {
     #[inline]
     pub(super) fn new(index: &'h Index<T, K, E>, bounds: Bounds) -> Self {
         IndexScan { index, bounds, direction: Direction::Forward, limit: usize::MAX, columns: PhantomData }
     }
 }
 
-impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
+impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
     /// From the last entry to the first.
     #[inline]
     pub fn reverse(mut self) -> Self {
@@ -55,7 +55,7 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
 
     /// Only these columns of each row.
     #[inline]
-    pub fn columns<D: Columns<T>>(self) -> IndexScan<'h, T, K, E, D> {
+    pub fn columns<D: Columns<T>>(self) -> IndexScan<'h, T, K, D, E> {
         let IndexScan { index, bounds, direction, limit, columns: _ } = self;
         IndexScan { index, bounds, direction, limit, columns: PhantomData }
     }
@@ -192,7 +192,7 @@ impl<'h, T: Row, K: Key, E: Engine, C: Columns<T>> IndexScan<'h, T, K, E, C> {
     }
 }
 
-impl<T: Row, K: Key, E: Engine, C> fmt::Debug for IndexScan<'_, T, K, E, C> {
+impl<T: Row, K: Key, C, E: Engine> fmt::Debug for IndexScan<'_, T, K, C, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IndexScan")
             .field("index", &self.index.name())

@@ -36,7 +36,7 @@ use crate::transaction::ReadTransaction;
 /// # Ok(()) }
 /// ```
 #[must_use = "a scan does nothing until it is run in a transaction"]
-pub struct Scan<'h, T: Row, E: Engine = Silo, C = T> {
+pub struct Scan<'h, T: Row, C = T, E: Engine = Silo> {
     table: &'h Table<T, E>,
     bounds: Bounds,
     direction: Direction,
@@ -46,31 +46,31 @@ pub struct Scan<'h, T: Row, E: Engine = Silo, C = T> {
 
 impl<T: Row, E: Engine> Table<T, E> {
     /// A scan of all rows.
-    pub fn scan(&self) -> Scan<'_, T, E> {
+    pub fn scan(&self) -> Scan<'_, T, T, E> {
         self.scan_within(Bounds::ALL)
     }
 
     /// A scan of the rows whose primary keys lie in `range`.
     #[inline]
-    pub fn range(&self, range: impl RangeBounds<T::Key>) -> Scan<'_, T, E> {
+    pub fn range(&self, range: impl RangeBounds<T::Key>) -> Scan<'_, T, T, E> {
         self.scan_within(Bounds::range(&range, |key, bytes| key.encode(bytes)))
     }
 
     /// A scan of the rows whose primary keys begin with these columns: `(a,)`, `(a, b)`, and so on.
     #[inline]
-    pub fn prefix(&self, prefix: impl KeyPrefix<T::Key>) -> Scan<'_, T, E> {
+    pub fn prefix(&self, prefix: impl KeyPrefix<T::Key>) -> Scan<'_, T, T, E> {
         let mut bytes = KeyBuf::new();
         prefix.append_prefix(&mut bytes);
         self.scan_within(Bounds::prefix(bytes))
     }
 
     #[inline]
-    fn scan_within(&self, bounds: Bounds) -> Scan<'_, T, E> {
+    fn scan_within(&self, bounds: Bounds) -> Scan<'_, T, T, E> {
         Scan { table: self, bounds, direction: Direction::Forward, limit: usize::MAX, columns: PhantomData }
     }
 }
 
-impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
+impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     /// From the last row to the first.
     #[inline]
     pub fn reverse(mut self) -> Self {
@@ -87,7 +87,7 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
 
     /// Only these columns of each row: only the words that hold them are read.
     #[inline]
-    pub fn columns<D: Columns<T>>(self) -> Scan<'h, T, E, D> {
+    pub fn columns<D: Columns<T>>(self) -> Scan<'h, T, D, E> {
         let Scan { table, bounds, direction, limit, columns: _ } = self;
         Scan { table, bounds, direction, limit, columns: PhantomData }
     }
@@ -225,7 +225,7 @@ impl<'h, T: Row, E: Engine, C: Columns<T>> Scan<'h, T, E, C> {
     }
 }
 
-impl<T: Row, E: Engine, C> fmt::Debug for Scan<'_, T, E, C> {
+impl<T: Row, C, E: Engine> fmt::Debug for Scan<'_, T, C, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scan")
             .field("table", &self.table.name())

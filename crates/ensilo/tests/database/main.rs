@@ -9,9 +9,9 @@ mod engines;
 mod errors;
 mod failpoints;
 mod index_model;
-
 mod live_changes;
 mod memory;
+mod names;
 mod requests;
 mod sessions;
 mod snapshots;
