@@ -116,6 +116,7 @@ fn models() -> Vec<Step> {
             .model("loom"),
         Step::cargo("loom: epochs", "test --profile quick -p ensilo-epoch --test loom").model("loom"),
         Step::cargo("loom: records and commit", "test --profile quick -p ensilo-txn --lib").model("loom"),
+        Step::cargo("loom: single keys", "test --profile quick -p ensilo-baselines --lib").model("loom"),
         Step::cargo("loom: log buffers", "test --profile quick -p ensilo-log --lib model").model("loom"),
         Step::cargo("loom: workers and closing", "test --profile quick -p ensilo --lib slot").model("loom"),
         Step::cargo("shuttle: index", "test --profile quick -p ensilo-index --test shuttle").model("shuttle"),

@@ -8,6 +8,9 @@
 //! Nothing spans two operations: each write takes place when it is made, an abort takes nothing back, and what was read may be out of date
 //! when it is written back. There are no snapshots and there is no log.
 
+#[cfg(all(test, loom))]
+mod model;
+
 use std::ops::ControlFlow;
 
 use ensilo_engine::{
