@@ -97,7 +97,8 @@ fn a_salvage_is_uncertain_where_nothing_says_whose_a_log_directory_is() {
     let owner = path.join("log/OWNER");
     let sound = told(0, &["salvage"], &[&path, &directory.join("sound")]);
     assert!(sound.contains("nothing is lost") && sound.contains("20 rows saved"), "{sound}");
-    let losses: [(&str, fn(&Path)); 2] = [
+    type Lose = fn(&Path);
+    let losses: [(&str, Lose); 2] = [
         ("byte 0", |owner| flip(owner, 40)),
         ("the file is missing", |owner| fs::remove_file(owner).unwrap()),
     ];
