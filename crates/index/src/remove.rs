@@ -16,6 +16,9 @@ use crate::unlinked::Unlinked;
 pub enum Removal {
     /// The key is removed.
     Done,
+    /// The key is removed. A layer that became empty stays, since this node must not change: [`Masstree::drop_empty_layer`] takes it out
+    /// of the tree later.
+    KeptLayer(NodeId),
     /// The key was not mapped to the expected value; nothing was changed.
     NotThere,
     /// This node must not change; nothing was changed.
@@ -39,7 +42,7 @@ impl Masstree {
 
     /// Like [`Masstree::remove`], where only those border nodes change for which `may_change` returns true. It is asked when the node is
     /// locked and has not changed yet. A layer that becomes empty stays, empty, where it or the slot that leads to it lies in a node
-    /// that must not change.
+    /// that must not change; the caller learns of it ([`Removal::KeptLayer`]).
     pub fn remove_if(
         &self,
         key: &[u8],
@@ -68,9 +71,25 @@ impl Masstree {
                 return Removal::Refused(node);
             }
             let layer = self.take_out(border, place.position, None, guard);
-            self.drop_empty_layers(key, position.depth, layer, guard, &mut may_change);
-            return Removal::Done;
+            let dropped = self.drop_empty_layers(key, position.depth, layer, guard, &mut may_change);
+            return dropped.map_or_else(Removal::KeptLayer, |()| Removal::Done);
         }
+    }
+
+    /// Takes the lowest layer on the way to `key` out of the tree if it is empty, and those above that become empty by that. For a layer that
+    /// a removal [has kept](Removal::KeptLayer); where somebody has put a key into it since, whoever removes that sees to the layer.
+    ///
+    /// # Errors
+    /// The node because of which a layer is kept again: `may_change` returns false for it, as in [`Masstree::remove_if`].
+    pub fn drop_empty_layer(
+        &self,
+        key: &[u8],
+        guard: &Guard<'_>,
+        mut may_change: impl FnMut(NodeId) -> bool,
+    ) -> Result<(), NodeId> {
+        let lowest = self.descend_to_write(key, usize::MAX, guard);
+        let layer = state_of_layer(lowest.border);
+        self.drop_empty_layers(key, lowest.depth, layer, guard, &mut may_change)
     }
 
     /// Takes the slot at `position`, and the layer that it leads to if it does, out of a locked node.
@@ -98,7 +117,7 @@ impl Masstree {
         layer
     }
 
-    /// While the layer at `depth` on the way to `key` is empty, takes it out of the layer above.
+    /// While the layer at `depth` on the way to `key` is empty, takes it out of the layer above. An error is the node that keeps it.
     fn drop_empty_layers(
         &self,
         key: &[u8],
@@ -106,46 +125,49 @@ impl Masstree {
         mut layer: Layer,
         guard: &Guard<'_>,
         may_change: &mut impl FnMut(NodeId) -> bool,
-    ) {
+    ) -> Result<(), NodeId> {
         for depth in (0..depth).rev() {
             if layer == Layer::InUse {
-                return;
+                break;
             }
-            layer = self.drop_empty_layer(key, depth, guard, may_change);
+            layer = self.drop_layer_below(key, depth, guard, may_change)?;
         }
+        Ok(())
     }
 
     /// Takes the layer below `depth` on the way to `key` out of the layer at `depth`, if it is still empty.
     #[cold]
-    fn drop_empty_layer(
+    fn drop_layer_below(
         &self,
         key: &[u8],
         depth: usize,
         guard: &Guard<'_>,
         may_change: &mut impl FnMut(NodeId) -> bool,
-    ) -> Layer {
+    ) -> Result<Layer, NodeId> {
         loop {
             let position = self.descend_to_write(key, depth, guard);
             if !matches!(position.probe, Some(Probe::Layer(_))) {
-                return Layer::InUse;
+                return Ok(Layer::InUse);
             }
             let Some(border) = position.lock() else { continue };
             let place = border.find(position.key);
             let Some(slot) = place.slot.filter(|&slot| border.kind(slot) == LAYER) else {
                 border.unlock_unchanged();
-                return Layer::InUse;
+                return Ok(Layer::InUse);
             };
             // SAFETY: the slot has kind LAYER, and stays so while we hold the lock.
             let layer = unsafe { NodeRef::from_word(border.value(slot)) };
-            let nodes = if may_change(NodeId::new(&border)) { EmptyLayer::lock(layer) } else { None };
-            let Some(nodes) = nodes.and_then(|nodes| nodes.only_if(may_change)) else {
-                border.unlock_unchanged();
-                return Layer::InUse;
+            let nodes = match EmptyLayer::lock(layer, &border, may_change) {
+                Ok(Some(nodes)) => nodes,
+                others => {
+                    border.unlock_unchanged();
+                    return others.map(|_| Layer::InUse);
+                }
             };
             let deleted = nodes.delete();
             deleted.retire_early_if_planted(self, guard);
             planted::reach(Step::LayerDeleted);
-            return self.take_out(border, place.position, Some(deleted), guard);
+            return Ok(self.take_out(border, place.position, Some(deleted), guard));
         }
     }
 }
@@ -163,27 +185,26 @@ struct EmptyLayer<'g> {
 }
 
 impl<'g> EmptyLayer<'g> {
-    /// Locks the first border node of the layer to which `node` belongs; none if the layer is not empty. The caller holds the
-    /// lock of the node whose slot refers to the layer, so that the layer does not go away.
-    fn lock(node: NodeRef<'g>) -> Option<Self> {
+    /// Locks the first border node of the layer to which `node` belongs; none if the layer is not empty. The slot that refers to the layer
+    /// lies in `above`, which is locked, so that the layer does not go away. An error is the one of both nodes that must not change.
+    fn lock(
+        node: NodeRef<'g>,
+        above: &Locked<'_, Border>,
+        may_change: &mut impl FnMut(NodeId) -> bool,
+    ) -> Result<Option<Self>, NodeId> {
         let border = Locked::lock(first_border(node));
         debug_assert!(!border.held().is_deleted(), "the layer's slot is still there");
-        match state_of_layer(&border) {
-            Layer::Empty => Some(EmptyLayer { border }),
-            Layer::InUse => {
+        if state_of_layer(&border) == Layer::InUse {
+            border.unlock_unchanged();
+            return Ok(None);
+        }
+        match [NodeId::new(above), NodeId::new(&border)].into_iter().find(|&node| !may_change(node)) {
+            None => Ok(Some(EmptyLayer { border })),
+            Some(node) => {
                 border.unlock_unchanged();
-                None
+                Err(node)
             }
         }
-    }
-
-    /// The layer, if its node may change; otherwise it is unlocked.
-    fn only_if(self, may_change: &mut impl FnMut(NodeId) -> bool) -> Option<Self> {
-        if may_change(NodeId::new(&self.border)) {
-            return Some(self);
-        }
-        self.border.unlock_unchanged();
-        None
     }
 
     /// Deletes the node and those above it: each has just this child, since any other would lead to another border node.

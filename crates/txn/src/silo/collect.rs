@@ -18,12 +18,12 @@
 
 use ensilo_engine::{Failpoint, Tid};
 use ensilo_epoch::{Guard, Participant};
-use ensilo_index::Removal;
+use ensilo_index::{NodeId, Removal};
 use ensilo_sync::Backoff;
 
 use super::context::{Context, Garbage, WriteEntry};
 use super::memory;
-use super::prepared::Obstacle;
+use super::prepared::{Obstacle, PutOff};
 use super::variant::Variant;
 use crate::engine::Shared;
 use crate::record::RecordPtr;
@@ -217,7 +217,7 @@ pub(super) fn withdraw_placeholder<V: Variant>(
 ///
 /// Where a prepared transaction stands in the way, the next one that ends goes on: nobody waits for a decision.
 #[cold]
-pub(super) fn withdraw<V: Variant>(
+fn withdraw<V: Variant>(
     shared: &Shared,
     guard: &Guard<'_>,
     context: &mut Context,
@@ -274,12 +274,48 @@ fn remove_locked<V: Variant>(
     let may_change = |node| !shared.prepared.protects_node(node);
     match store.index().remove_if(key, record.index_value(), guard, may_change) {
         Removal::Done => {}
+        Removal::KeptLayer(node) => leave_layer(shared, store, key, node, guard),
         Removal::Refused(node) => return Err(Obstacle::Node(node)),
         Removal::NotThere => panic!("a latest record stands in the tree"),
     }
     // SAFETY: it has left the tree. O1: the caller is its owner.
     unsafe { retire_locked::<V>(record, word, guard, garbage) };
     Ok(())
+}
+
+/// Leaves an empty layer on the way to `key` to the next prepared transaction that ends, since one of them relies on `node`. Where none does any
+/// more, the layer leaves the tree now.
+#[cold]
+fn leave_layer(shared: &Shared, store: &Store, key: &[u8], mut node: NodeId, guard: &Guard<'_>) {
+    while !shared.prepared.put_off_layer(store.id(), key, node) {
+        match drop_layer(shared, store, key, guard) {
+            Ok(()) => return,
+            Err(again) => node = again,
+        }
+    }
+}
+
+fn drop_layer(shared: &Shared, store: &Store, key: &[u8], guard: &Guard<'_>) -> Result<(), NodeId> {
+    store.index().drop_empty_layer(key, guard, |node| !shared.prepared.protects_node(node))
+}
+
+/// Goes on with what was left to the caller, a prepared transaction that ends.
+pub(super) fn go_on<V: Variant>(shared: &Shared, guard: &Guard<'_>, context: &mut Context, put_off: PutOff) {
+    let store = put_off.store();
+    match put_off {
+        PutOff::Placeholder { record, key } => {
+            withdraw::<V>(shared, guard, context, record, key.as_slice());
+        }
+        PutOff::Layer { key, .. } => {
+            // The tree of a dropped store goes as a whole.
+            if let Registered::Store(store) = shared.stores.get(store)
+                && let Err(node) = drop_layer(shared, store, key.as_slice(), guard)
+            {
+                leave_layer(shared, store, key.as_slice(), node, guard);
+            }
+        }
+    }
+    shared.prepared.end_put_off(store);
 }
 
 /// Frees the lock of a record that has left its tree, and retires it.

@@ -75,10 +75,10 @@ use ensilo_engine::{Abort, AbortReason, Committed, Fault, TableId};
 use ensilo_epoch::{Epoch, Unpinned};
 
 pub(crate) use registry::PreparedRegistry;
-pub(super) use registry::{Obstacle, Use, Withdrawal};
+pub(super) use registry::{Obstacle, PutOff, Use};
 
 use super::buffer::refused;
-use super::collect::withdraw;
+use super::collect::go_on;
 use super::commit::{Locked, Prepared, Stop};
 use super::context::Context;
 use super::transaction::Transaction;
@@ -181,14 +181,13 @@ impl<'w, V: Variant> Transaction<'w, V> {
         (self.context.reads.len(), self.context.nodes.stamps().len())
     }
 
-    /// Ends the protection of what was read, and withdraws what others have left. No lock is held.
+    /// Ends the protection of what was read, and goes on with what others have left. No lock is held.
     fn release_reads(&mut self) {
         let (reads, nodes) = self.protected();
         let records = self.context.reads[..reads].iter().map(|read| read.record);
         let nodes = self.context.nodes.stamps()[..nodes].iter().map(|stamp| stamp.node);
-        for Withdrawal { record, key } in self.shared.prepared.release(records, nodes) {
-            withdraw::<V>(self.shared, &self.guard, self.context, record, key.as_slice());
-            self.shared.prepared.end_withdrawal(record.table());
+        for put_off in self.shared.prepared.release(records, nodes) {
+            go_on::<V>(self.shared, &self.guard, self.context, put_off);
         }
     }
 

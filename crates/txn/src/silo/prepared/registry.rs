@@ -2,11 +2,12 @@
 //!
 //! The number of prepared transactions comes first: while it is 0, nobody looks any further.
 //!
-//! # Put-off withdrawals
+//! # What is put off
 //! A placeholder whose insert did not commit leaves the tree at once, but not while a prepared transaction holds it locked, has read it, or
 //! relies on its node. Its maker does not wait for the decision: it leaves the placeholder here, and the next prepared transaction that
-//! ends withdraws it. An item is put here only under the lock, and only while a registered transaction stands in its way, so that one is still to
-//! come. Until then nobody commits into it and its store is not taken apart.
+//! ends withdraws it. In the same way it takes out of the tree a layer that became empty while the layer's node, or the one above it, had
+//! to stay as it was. An item is put here only under the lock, and only while a registered transaction stands in its way, so that one is
+//! still to come. Until then nobody commits into such a placeholder, and the item's store is not taken apart.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -48,7 +49,7 @@ struct ReliedOn {
     stores: Counted<TableId>,
     /// The prepared transactions themselves, by the epochs at which they began.
     transactions: Counted<Epoch>,
-    withdrawals: Vec<Withdrawal>,
+    put_off: Vec<PutOff>,
 }
 
 /// What a prepared transaction relies on until it has ended, beyond what it has read.
@@ -60,11 +61,23 @@ pub(in crate::silo) struct Use {
     pub(in crate::silo) stores: Vec<TableId>,
 }
 
-/// A placeholder that is to leave the tree.
+/// What is to leave a tree.
 #[derive(Debug)]
-pub(in crate::silo) struct Withdrawal {
-    pub(in crate::silo) record: RecordPtr,
-    pub(in crate::silo) key: KeyBytes,
+pub(in crate::silo) enum PutOff {
+    /// A placeholder.
+    Placeholder { record: RecordPtr, key: KeyBytes },
+    /// The lowest layer on the way to a key, if it is empty.
+    Layer { store: TableId, key: KeyBytes },
+}
+
+impl PutOff {
+    /// The store whose tree it is.
+    pub(in crate::silo) fn store(&self) -> TableId {
+        match *self {
+            PutOff::Placeholder { record, .. } => record.table(),
+            PutOff::Layer { store, .. } => store,
+        }
+    }
 }
 
 /// What stands in the way of a removal.
@@ -127,21 +140,26 @@ impl PreparedRegistry {
         true
     }
 
-    /// Ends the protection of what a transaction has read; its stores stay in use. The caller, who is pinned, withdraws what is returned.
+    /// Ends the protection of what a transaction has read; its stores stay in use. The caller, who is pinned, goes on with what is
+    /// returned.
     #[must_use]
     pub(in crate::silo) fn release(
         &self,
         records: impl Iterator<Item = RecordPtr>,
         nodes: impl Iterator<Item = NodeId>,
-    ) -> Vec<Withdrawal> {
+    ) -> Vec<PutOff> {
         let mut relied_on = self.lock();
         records.for_each(|record| relied_on.records.remove(record.address()));
         nodes.for_each(|node| relied_on.nodes.remove(node.address()));
-        let withdrawals = std::mem::take(&mut relied_on.withdrawals);
-        withdrawals.iter().for_each(|item| relied_on.records.remove(item.record.address()));
+        let put_off = std::mem::take(&mut relied_on.put_off);
+        for item in &put_off {
+            if let PutOff::Placeholder { record, .. } = item {
+                relied_on.records.remove(record.address());
+            }
+        }
         // Release: [decision].
         self.count.fetch_sub(1, Ordering::Release);
-        withdrawals
+        put_off
     }
 
     /// Ends a transaction's use of its stores: it has ended.
@@ -151,12 +169,12 @@ impl PreparedRegistry {
         relied_on.transactions.remove(used.began);
     }
 
-    /// Says that the placeholder of a withdrawal has left its store.
-    pub(in crate::silo) fn end_withdrawal(&self, store: TableId) {
+    /// Says that what was put off is done, or put off again.
+    pub(in crate::silo) fn end_put_off(&self, store: TableId) {
         self.lock().stores.remove(store);
     }
 
-    /// Leaves a withdrawal to the next prepared transaction that ends. Returns `false`, and keeps nothing, when the obstacle is gone.
+    /// Leaves the withdrawal of a placeholder to the next prepared transaction that ends. Returns `false`, and keeps nothing, when the obstacle is gone.
     ///
     /// The caller holds the record's lock, unless that is the obstacle.
     #[must_use]
@@ -171,7 +189,19 @@ impl PreparedRegistry {
         if is_there {
             relied_on.records.add(record.address());
             relied_on.stores.add(record.table());
-            relied_on.withdrawals.push(Withdrawal { record, key: key.into() });
+            relied_on.put_off.push(PutOff::Placeholder { record, key: key.into() });
+        }
+        is_there
+    }
+
+    /// The same for an empty layer on the way to `key`, which `node` keeps.
+    #[must_use]
+    pub(in crate::silo) fn put_off_layer(&self, store: TableId, key: &[u8], node: NodeId) -> bool {
+        let mut relied_on = self.lock();
+        let is_there = relied_on.nodes.contains(node.address());
+        if is_there {
+            relied_on.stores.add(store);
+            relied_on.put_off.push(PutOff::Layer { store, key: key.into() });
         }
         is_there
     }
@@ -209,7 +239,7 @@ impl PreparedRegistry {
         self.lock().nodes.contains(node.address())
     }
 
-    /// Whether a prepared transaction uses the store, or a placeholder that is to be withdrawn lies in it.
+    /// Whether a prepared transaction uses the store, or something that is put off lies in it.
     pub(crate) fn uses_store(&self, store: TableId) -> bool {
         self.lock().stores.contains(store)
     }
