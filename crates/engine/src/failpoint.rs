@@ -35,4 +35,8 @@ pub enum Failpoint {
     BackupBytesCopied,
     /// A deleted record is locked, and leaves its tree next.
     UnhookBegun,
+    /// A transaction that prepares has registered one of the records and nodes that it relies on.
+    PreparedReadRegistered,
+    /// A prepared transaction that ends lets go next of one of the records and nodes that it has relied on.
+    PreparedReadReleased,
 }

@@ -80,7 +80,7 @@ impl<V: Variant> Silo<V> {
                 epochs,
                 stores: StoreRegistry::new(),
                 global_tid: GlobalTid::new(),
-                prepared: PreparedRegistry::new(),
+                prepared: PreparedRegistry::new(Arc::clone(&pool)),
                 log: OnceLock::new(),
                 snapshot_age_epochs_max,
             },

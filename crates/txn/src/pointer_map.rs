@@ -119,12 +119,18 @@ impl PointerMap {
         }
     }
 
-    /// Where the search for an address begins: the top bits of the product, as many as there are places. Addresses are multiples of 16
-    /// and often of 64; the multiplication carries all of their bits up.
+    /// Where the search for an address begins: the top bits, as many as there are places.
     #[inline]
     fn place_of(&self, address: usize) -> usize {
-        ((address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+        (spread(address) >> self.shift) as usize
     }
+}
+
+/// A number whose upper bits depend on all bits of the address. Addresses are multiples of 16 and often of 64; the multiplication carries all
+/// of their bits up.
+#[inline]
+pub(crate) fn spread(address: usize) -> u64 {
+    (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]

@@ -159,6 +159,8 @@ pub(crate) struct Context {
     pub(super) full_rows_before: Epoch,
     /// While committing: how many writes go to the log.
     pub(super) logged_count: usize,
+    /// While prepared: how many of the records and nodes that were read are registered.
+    pub(super) registered: usize,
 }
 
 /// What this worker's commits left behind.
@@ -223,6 +225,7 @@ impl Context {
             log: None,
             full_rows_before: Epoch::new(0),
             logged_count: 0,
+            registered: 0,
         }
     }
 

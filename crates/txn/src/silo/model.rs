@@ -35,7 +35,7 @@ fn shared() -> Arc<Shared> {
         epochs,
         stores: StoreRegistry::new(),
         global_tid: GlobalTid::new(),
-        prepared: super::PreparedRegistry::new(),
+        prepared: super::PreparedRegistry::new(Pool::new(None)),
         log: std::sync::OnceLock::new(),
         snapshot_age_epochs_max: 100,
     })

@@ -32,12 +32,17 @@
 //! has read is current there, and its write set is locked, as if it had validated just then. It remains to
 //! show that a transaction `T` which changes what `P` has read, and so lies behind it, either makes the vote
 //! of `P` fail or reads its own epoch after the decision of `P` did.
-//! - *Records.* `P` locks, registers, passes a full barrier and validates. `T` locks, passes a full barrier,
-//!   asks the registry, and reads its epoch **after that**. Of the two barriers one comes second. If it is
-//!   that of `P`, its validation sees the lock or the new TID of `T`, and fails. If it is that of `T`, it
-//!   sees that `P` is registered, and aborts, unless the decision of `P` was carried out before: then
+//! - *Records.* `P` locks, adds itself to the number of prepared transactions, passes a full barrier, registers its
+//!   records one by one and validates. `T` locks, passes a full barrier, asks the registry, and reads its epoch
+//!   **after that**. It asks for the number first. If that is 0, `P` has not added itself, unless it has been
+//!   here and gone: the barrier of `P` comes second then, and its validation sees the lock or the new TID of
+//!   `T`, and fails. If it is not 0, `T` asks for each record under the lock under which `P` registers it: of
+//!   the two one comes second. If it is `P`, it validates after that, sees the lock of `T`, and fails. If it
+//!   is `T`, it finds the record registered and aborts, unless the decision of `P` was carried out before: then
 //!   (`[decision]`) its read of the epoch comes after that of `P`. If `T` read the epoch before it asked, it
-//!   could commit in an earlier epoch than `P`, and the cycle above would be back.
+//!   could commit in an earlier epoch than `P`, and the cycle above would be back. What `P` has not registered
+//!   yet, or has let go of already, while the rest is registered, makes no difference: each record is argued
+//!   for by itself, and one that is still registered makes `T` abort for no reason.
 //! - *Keys.* A key that is missing is protected by its border node. Whoever changes the keys of a node asks
 //!   with the node locked, before anything has changed; `P` validates a node when nobody holds it. So one of
 //!   the two sees the other, as above. While it is protected a node is not split, and does not become empty
@@ -53,25 +58,26 @@
 //! # Memory ordering
 //! `[decision]`: [`PreparedRegistry::release`] subtracts with Release after the epoch was read;
 //! [`PreparedRegistry::is_empty`] loads with Acquire before it is read. Who finds others registered passes
-//! the registry's lock instead.
+//! the lock of the address instead.
 //!
 //! # Limits
 //! - It waits in memory: the vote is not logged, and after a crash it is as if it had never been.
 //! - Nobody queues. Where some prepared transaction is always there that has read a record or a range, those who
 //!   would change it are refused again and again.
-//! - While any transaction is prepared, each commit and each insert asks the registry, under its lock.
+//! - While any transaction is prepared, each commit and each insert asks the registry, under a lock for each address.
 //!
 //! # What the layers above ask
 //! A wait for all transactions that began before some moment, as the making of an index needs it, cannot go by
 //! the memory horizon alone: prepared ones are not pinned. It asks
 //! [`Engine::has_prepared_begun_by`](ensilo_engine::Engine::has_prepared_begun_by) after the horizon has passed.
 
+mod addresses;
 mod registry;
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use ensilo_engine::{Abort, AbortReason, Committed, Fault, TableId};
+use ensilo_engine::{Abort, AbortReason, Committed, Failpoint, Fault, TableId};
 use ensilo_epoch::{Epoch, Unpinned};
 
 pub(crate) use registry::PreparedRegistry;
@@ -131,8 +137,6 @@ impl<'w, V: Variant> Transaction<'w, V> {
         if let Some(abort) = self.context.doomed.take() {
             return Err(abort);
         }
-        let (reads, nodes) = (self.context.reads.len(), self.context.nodes.stamps().len());
-        self.context.held.add(PreparedRegistry::bytes_for(reads, nodes))?;
         self.order_write_set()?;
         loop {
             let locked = self.lock_write_set()?;
@@ -147,11 +151,8 @@ impl<'w, V: Variant> Transaction<'w, V> {
 
     /// From the locked write set to the prepared one. On an error nothing is locked or protected.
     fn prepare_locked(&mut self, locked: Locked, used: &Use) -> Result<Prepared, Stop> {
-        if !self.register(used) {
-            self.unlock_write_set();
-            return Err(refused(AbortReason::OutOfMemory).into());
-        }
-        let validated = self.validate_at_rest(locked).map_err(Stop::from);
+        let registered = self.register(used);
+        let validated = registered.and_then(|()| self.validate_at_rest(locked)).map_err(Stop::from);
         match validated.and_then(|validated| self.reserve_for_any_epoch(validated)) {
             Ok(prepared) => {
                 self.context.writes.iter().for_each(|write| write.record.hold_prepared(write.observed));
@@ -166,27 +167,26 @@ impl<'w, V: Variant> Transaction<'w, V> {
         }
     }
 
-    fn register(&self, used: &Use) -> bool {
-        let (reads, nodes) = self.protected();
-        let records = self.context.reads[..reads].iter().map(|read| read.record);
-        let nodes = self.context.nodes.stamps()[..nodes].iter().map(|stamp| stamp.node);
-        self.shared.prepared.register(records, nodes, used)
-    }
-
-    /// How many of the read set and of the node set are protected: all, but for a planted fault.
-    fn protected(&self) -> (usize, usize) {
-        if has_fault::<V>(Fault::UnprotectedPreparedReads) {
-            return (0, 0);
-        }
-        (self.context.reads.len(), self.context.nodes.stamps().len())
+    /// Registers what was read. On an error a part of it is registered.
+    fn register(&mut self, used: &Use) -> Result<(), Abort> {
+        let prepared = &self.shared.prepared;
+        prepared.enter(used);
+        let mut registered = 0;
+        let is_refused = relied_on::<V>(self.context).any(|address| {
+            let is_registered = prepared.rely_on(address);
+            V::reached(Failpoint::PreparedReadRegistered);
+            registered += usize::from(is_registered);
+            !is_registered
+        });
+        self.context.registered = registered;
+        if is_refused { Err(refused(AbortReason::OutOfMemory)) } else { Ok(()) }
     }
 
     /// Ends the protection of what was read, and goes on with what others have left. No lock is held.
     fn release_reads(&mut self) {
-        let (reads, nodes) = self.protected();
-        let records = self.context.reads[..reads].iter().map(|read| read.record);
-        let nodes = self.context.nodes.stamps()[..nodes].iter().map(|stamp| stamp.node);
-        for put_off in self.shared.prepared.release(records, nodes) {
+        let registered = relied_on::<V>(self.context).take(self.context.registered);
+        let registered = registered.inspect(|_| V::reached(Failpoint::PreparedReadReleased));
+        for put_off in self.shared.prepared.release(registered) {
             go_on::<V>(self.shared, &self.guard, self.context, put_off);
         }
     }
@@ -231,6 +231,14 @@ impl<'w, V: Variant> Transaction<'w, V> {
         self.unlock_write_set();
         self.give_back_memory(self.context.writes.len());
     }
+}
+
+/// The records and nodes that are protected: all that were read, but for a planted fault.
+fn relied_on<V: Variant>(context: &Context) -> impl Iterator<Item = usize> {
+    let is_protected = !has_fault::<V>(Fault::UnprotectedPreparedReads);
+    let records = context.reads.iter().map(|read| read.record.address());
+    let nodes = context.nodes.stamps().iter().map(|stamp| stamp.node.address());
+    records.chain(nodes).filter(move |_| is_protected)
 }
 
 impl<'w> Waiting<'w> {

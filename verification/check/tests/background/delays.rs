@@ -41,7 +41,9 @@ pub(crate) fn one_in(times: u64) -> bool {
 /// Loses time, or not. What happens once for each row is held up seldom.
 fn delay(place: Failpoint) {
     let (times, longest) = match place {
-        Failpoint::UnhookBegun => (64, 300),
+        Failpoint::UnhookBegun | Failpoint::PreparedReadRegistered | Failpoint::PreparedReadReleased => {
+            (64, 300)
+        }
         Failpoint::CheckpointRowsWalked | Failpoint::BackupBytesCopied => (4, 1_000),
         _ => (2, 3_000),
     };

@@ -1,50 +1,46 @@
 //! What prepared transactions rely on, for all others to ask.
 //!
-//! The number of prepared transactions comes first: while it is 0, nobody looks any further.
+//! The number of prepared transactions comes first: while it is 0, nobody looks any further. What they have read stands in a set that is
+//! locked for one address at a time ([`Addresses`]), and the rest under one lock that is held for a moment.
 //!
 //! # What is put off
 //! A placeholder whose insert did not commit leaves the tree at once, but not while a prepared transaction holds it locked, has read it, or
 //! relies on its node. Its maker does not wait for the decision: it leaves the placeholder here, and the next prepared transaction that
 //! ends withdraws it. In the same way it takes out of the tree a layer that became empty while the layer's node, or the one above it, had
-//! to stay as it was. An item is put here only under the lock, and only while a registered transaction stands in its way, so that one is
-//! still to come. Until then nobody commits into such a placeholder, and the item's store is not taken apart.
+//! to stay as it was. An item is put here only under the one lock, and only while a registered transaction stands in its way: that one comes
+//! for the items under the same lock, after it has let go of all that it has read. Until then nobody commits into such a placeholder, and the item's store is not taken apart.
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use ensilo_engine::TableId;
 use ensilo_epoch::Epoch;
 use ensilo_index::NodeId;
+use ensilo_slab::Pool;
 use ensilo_sync::CachePadded;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::barrier;
 use ensilo_sync::sync::{Mutex, MutexGuard};
 
+use super::addresses::Addresses;
 use crate::record::RecordPtr;
 use crate::registry::lock;
 use crate::silo::collect::KeyBytes;
-
-/// What a record or a node that is read takes in a registry, about.
-const ENTRY_BYTES: usize = 32;
-
-/// So many entries a registry has room for without asking again.
-const KEPT_ENTRIES: usize = 4096;
 
 /// What the prepared transactions of an engine rely on.
 #[derive(Debug)]
 pub(crate) struct PreparedRegistry {
     /// How many transactions are prepared, or about to be.
     count: CachePadded<AtomicU64>,
-    relied_on: Mutex<ReliedOn>,
+    /// Records that were read, or wait here for their withdrawal, and border nodes whose keys were read.
+    addresses: Addresses,
+    uses: Mutex<Uses>,
 }
 
-/// Each with the number of prepared transactions that rely on it.
+/// Each with the number of prepared transactions that it is of.
 #[derive(Debug, Default)]
-struct ReliedOn {
-    /// Records that were read, or wait here for their withdrawal, by address.
-    records: Counted<usize>,
-    /// Border nodes whose keys were read, by address.
-    nodes: Counted<usize>,
+struct Uses {
     /// Stores that were used.
     stores: Counted<TableId>,
     /// The prepared transactions themselves, by the epochs at which they began.
@@ -92,10 +88,12 @@ pub(in crate::silo) enum Obstacle {
 }
 
 impl PreparedRegistry {
-    pub(crate) fn new() -> Self {
+    /// The registry of a database with this pool, whose limit it counts against.
+    pub(crate) fn new(pool: Arc<Pool>) -> Self {
         PreparedRegistry {
             count: CachePadded::new(AtomicU64::new(0)),
-            relied_on: Mutex::new(ReliedOn::default()),
+            addresses: Addresses::new(pool),
+            uses: Mutex::default(),
         }
     }
 
@@ -107,54 +105,34 @@ impl PreparedRegistry {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// The memory that so many records and nodes take here, about.
-    pub(in crate::silo) fn bytes_for(records: usize, nodes: usize) -> usize {
-        (records + nodes) * ENTRY_BYTES
-    }
-
-    /// Registers a transaction. A full barrier follows: what the caller looks at next it finds as it is now, or later.
-    ///
-    /// Returns `false`, and has changed nothing, when the system has no memory.
-    pub(in crate::silo) fn register(
-        &self,
-        records: impl ExactSizeIterator<Item = RecordPtr>,
-        nodes: impl ExactSizeIterator<Item = NodeId>,
-        used: &Use,
-    ) -> bool {
-        let mut relied_on = self.lock();
-        let is_reserved = relied_on.records.reserve(records.len())
-            && relied_on.nodes.reserve(nodes.len())
-            && relied_on.stores.reserve(used.stores.len())
-            && relied_on.transactions.reserve(1);
-        if !is_reserved {
-            return false;
-        }
-        records.for_each(|record| relied_on.records.add(record.address()));
-        nodes.for_each(|node| relied_on.nodes.add(node.address()));
-        used.stores.iter().for_each(|&store| relied_on.stores.add(store));
-        relied_on.transactions.add(used.began);
-        // Under the lock: who sees the number finds the entries. SeqCst: with the barrier that follows, a store before loads.
+    /// Registers a transaction, which registers next what it relies on. A full barrier follows: what the caller looks at next it finds as it is
+    /// now, or later.
+    pub(in crate::silo) fn enter(&self, used: &Use) {
+        let mut uses = self.lock();
+        used.stores.iter().for_each(|&store| uses.stores.add(store));
+        uses.transactions.add(used.began);
+        drop(uses);
+        // SeqCst: with the barrier that follows, a store before loads.
         self.count.fetch_add(1, Ordering::SeqCst);
-        drop(relied_on);
         barrier::after_rmw();
-        true
     }
 
-    /// Ends the protection of what a transaction has read; its stores stay in use. The caller, who is pinned, goes on with what is
-    /// returned.
+    /// Registers a record or a border node, by its address, of a transaction that has entered. Returns `false`, and has not registered it,
+    /// when there is no memory.
     #[must_use]
-    pub(in crate::silo) fn release(
-        &self,
-        records: impl Iterator<Item = RecordPtr>,
-        nodes: impl Iterator<Item = NodeId>,
-    ) -> Vec<PutOff> {
-        let mut relied_on = self.lock();
-        records.for_each(|record| relied_on.records.remove(record.address()));
-        nodes.for_each(|node| relied_on.nodes.remove(node.address()));
-        let put_off = std::mem::take(&mut relied_on.put_off);
+    pub(in crate::silo) fn rely_on(&self, address: usize) -> bool {
+        self.addresses.try_add(address)
+    }
+
+    /// Ends the protection of what a transaction has read, by address; its stores stay in use. The caller, who is pinned, goes on with what
+    /// is returned.
+    #[must_use]
+    pub(in crate::silo) fn release(&self, addresses: impl Iterator<Item = usize>) -> Vec<PutOff> {
+        addresses.for_each(|address| self.addresses.remove(address));
+        let put_off = std::mem::take(&mut self.lock().put_off);
         for item in &put_off {
             if let PutOff::Placeholder { record, .. } = item {
-                relied_on.records.remove(record.address());
+                self.addresses.remove(record.address());
             }
         }
         // Release: [decision].
@@ -164,9 +142,9 @@ impl PreparedRegistry {
 
     /// Ends a transaction's use of its stores: it has ended.
     pub(in crate::silo) fn end(&self, used: &Use) {
-        let mut relied_on = self.lock();
-        used.stores.iter().for_each(|&store| relied_on.stores.remove(store));
-        relied_on.transactions.remove(used.began);
+        let mut uses = self.lock();
+        used.stores.iter().for_each(|&store| uses.stores.remove(store));
+        uses.transactions.remove(used.began);
     }
 
     /// Says that what was put off is done, or put off again.
@@ -179,17 +157,17 @@ impl PreparedRegistry {
     /// The caller holds the record's lock, unless that is the obstacle.
     #[must_use]
     pub(in crate::silo) fn put_off(&self, record: RecordPtr, key: &[u8], obstacle: Obstacle) -> bool {
-        let mut relied_on = self.lock();
+        let mut uses = self.lock();
         let is_there = match obstacle {
             // A transaction frees its locks before it releases what it has read: it is still to come here.
             Obstacle::Lock => record.tid().is_prepared(),
-            Obstacle::Record => relied_on.records.contains(record.address()),
-            Obstacle::Node(node) => relied_on.nodes.contains(node.address()),
+            Obstacle::Record => self.addresses.contains(record.address()),
+            Obstacle::Node(node) => self.addresses.contains(node.address()),
         };
         if is_there {
-            relied_on.records.add(record.address());
-            relied_on.stores.add(record.table());
-            relied_on.put_off.push(PutOff::Placeholder { record, key: key.into() });
+            self.addresses.add(record.address());
+            uses.stores.add(record.table());
+            uses.put_off.push(PutOff::Placeholder { record, key: key.into() });
         }
         is_there
     }
@@ -197,11 +175,11 @@ impl PreparedRegistry {
     /// The same for an empty layer on the way to `key`, which `node` keeps.
     #[must_use]
     pub(in crate::silo) fn put_off_layer(&self, store: TableId, key: &[u8], node: NodeId) -> bool {
-        let mut relied_on = self.lock();
-        let is_there = relied_on.nodes.contains(node.address());
+        let mut uses = self.lock();
+        let is_there = self.addresses.contains(node.address());
         if is_there {
-            relied_on.stores.add(store);
-            relied_on.put_off.push(PutOff::Layer { store, key: key.into() });
+            uses.stores.add(store);
+            uses.put_off.push(PutOff::Layer { store, key: key.into() });
         }
         is_there
     }
@@ -210,7 +188,7 @@ impl PreparedRegistry {
     #[inline]
     pub(in crate::silo) fn protects_record(&self, record: RecordPtr) -> bool {
         barrier::after_rmw();
-        !self.is_empty() && self.has_record(record)
+        !self.is_empty() && self.has(record.address())
     }
 
     /// The first of these records, which the caller has locked, that a prepared transaction has read.
@@ -218,25 +196,19 @@ impl PreparedRegistry {
         &self,
         mut records: impl Iterator<Item = RecordPtr>,
     ) -> Option<usize> {
-        let relied_on = self.lock();
-        records.position(|record| relied_on.records.contains(record.address()))
+        records.position(|record| self.addresses.contains(record.address()))
     }
 
     /// Whether a prepared transaction relies on the keys of this node, which the caller has locked.
     #[inline]
     pub(in crate::silo) fn protects_node(&self, node: NodeId) -> bool {
         barrier::after_rmw();
-        !self.is_empty() && self.has_node(node)
+        !self.is_empty() && self.has(node.address())
     }
 
     #[cold]
-    fn has_record(&self, record: RecordPtr) -> bool {
-        self.lock().records.contains(record.address())
-    }
-
-    #[cold]
-    fn has_node(&self, node: NodeId) -> bool {
-        self.lock().nodes.contains(node.address())
+    fn has(&self, address: usize) -> bool {
+        self.addresses.contains(address)
     }
 
     /// Whether a prepared transaction uses the store, or something that is put off lies in it.
@@ -249,8 +221,8 @@ impl PreparedRegistry {
         self.lock().transactions.0.keys().any(|&began| began <= epoch)
     }
 
-    fn lock(&self) -> MutexGuard<'_, ReliedOn> {
-        lock(&self.relied_on)
+    fn lock(&self) -> MutexGuard<'_, Uses> {
+        lock(&self.uses)
     }
 }
 
@@ -265,11 +237,6 @@ impl<K> Default for Counted<K> {
 }
 
 impl<K: Eq + Hash> Counted<K> {
-    /// Whether there is memory for so many members more.
-    fn reserve(&mut self, more: usize) -> bool {
-        self.0.try_reserve(more).is_ok()
-    }
-
     fn add(&mut self, key: K) {
         *self.0.entry(key).or_insert(0) += 1;
     }
@@ -279,9 +246,6 @@ impl<K: Eq + Hash> Counted<K> {
             Some(1) => _ = self.0.remove(&key),
             Some(count) => *count -= 1,
             None => unreachable!("what is removed was added"),
-        }
-        if self.0.is_empty() && self.0.capacity() > KEPT_ENTRIES {
-            self.0.shrink_to(KEPT_ENTRIES);
         }
     }
 
