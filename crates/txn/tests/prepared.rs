@@ -463,6 +463,22 @@ fn the_durable_epoch_goes_on_beside_it_and_then_covers_it() {
 }
 
 #[test]
+fn a_transaction_that_only_reads_votes_without_a_log() {
+    let (engine, store) = engine_and_store();
+    let log = start_log(&engine, &Arc::new(SimulatedDisk::new()));
+    let mut one = engine.worker();
+    commit(&mut one, |tx| assert!(insert(tx, &store, "a", &[1])));
+    log.close().unwrap();
+    let mut tx = one.begin();
+    assert_eq!(read(&mut tx, &store, "a"), Some(vec![1]));
+    assert_eq!(read(&mut tx, &store, "b"), None);
+    tx.prepare().unwrap().commit().unwrap();
+    let mut tx = one.begin();
+    put(&mut tx, &store, "a", &[2]);
+    assert_eq!(tx.prepare().unwrap_err().reason(), AbortReason::LogFailed);
+}
+
+#[test]
 fn a_log_that_is_closed_before_the_decision_makes_it_an_abort() {
     let (engine, store) = engine_and_store();
     let log = start_log(&engine, &Arc::new(SimulatedDisk::new()));

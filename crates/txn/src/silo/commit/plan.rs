@@ -98,8 +98,10 @@ impl<V: Variant> Transaction<'_, V> {
     /// The same for a commit whose epoch is not known yet: old versions are kept and rows logged whole.
     pub(in crate::silo) fn reserve_for_any_epoch(&mut self, validated: Validated) -> Result<Prepared, Stop> {
         let Validated { .. } = validated;
-        self.reserve_log_for_any_epoch()?;
-        self.plan_writes(Epoch::LAST)?;
+        if !self.context.writes.is_empty() {
+            self.reserve_log_for_any_epoch()?;
+            self.plan_writes(Epoch::LAST)?;
+        }
         Ok(Prepared(()))
     }
 
