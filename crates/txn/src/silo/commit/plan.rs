@@ -95,10 +95,13 @@ impl<V: Variant> Transaction<'_, V> {
         Ok(Prepared(()))
     }
 
-    /// The same for a commit whose epoch is not known yet: old versions are kept and rows logged whole.
+    /// The same for a commit whose epoch is not known yet: old versions are kept and rows logged whole. It is refused where there is
+    /// no TID for it even now: nothing commits in the last epoch.
     pub(in crate::silo) fn reserve_for_any_epoch(&mut self, validated: Validated) -> Result<Prepared, Stop> {
         let Validated { .. } = validated;
         if !self.context.writes.is_empty() {
+            let epoch = self.guard.epochs().global_epoch();
+            self.next_tid(epoch).ok_or(Stop::EpochExhausted(epoch))?;
             self.reserve_log_for_any_epoch()?;
             self.plan_writes(Epoch::LAST)?;
         }
