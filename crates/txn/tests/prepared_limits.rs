@@ -4,9 +4,11 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::*;
 use ensilo_txn::{
-    AbortReason, Advance, Engine, EngineOptions, Epoch, EpochOptions, Prepared, Silo, TableId, Write,
+    AbortReason, Advance, Engine, EngineOptions, Epoch, EpochOptions, Prepared, Silo, Store, TableId, Write,
 };
 
 /// In the last epoch nothing commits any more.
@@ -35,4 +37,46 @@ fn a_vote_in_the_last_epoch_is_to_abort() {
     let mut reads = other.begin();
     assert_eq!(read(&mut reads, &store, "a"), Some(vec![1]));
     reads.prepare().unwrap().commit().unwrap();
+}
+
+/// An engine whose memory limit is reached by rows of one table. Returns how many there are.
+fn full_engine() -> (Arc<Silo>, Arc<Store>, usize) {
+    let mut options = EngineOptions::default();
+    options.memory_limit_bytes = Some(8 << 20);
+    let engine = manual_engine_of::<Standard>(options);
+    let store = engine.new_store(TableId(1)).unwrap();
+    let mut worker = engine.worker();
+    let rows = (0..).take_while(|&number| {
+        let mut tx = worker.begin();
+        let inserted = tx.insert(&store, name(number).as_bytes(), &[1; 100], 800);
+        inserted.and_then(|_| tx.commit()).is_ok()
+    });
+    let rows = rows.count();
+    (engine, store, rows)
+}
+
+fn name(number: usize) -> String {
+    format!("{number:08}")
+}
+
+/// Within one snapshot interval no snapshot needs the versions that are overwritten or deleted.
+#[test]
+fn at_the_memory_limit_a_prepared_write_keeps_no_version_that_no_snapshot_needs() {
+    let (engine, store, rows) = full_engine();
+    let mut one = engine.worker();
+    for number in 0..rows {
+        let mut tx = one.begin();
+        put(&mut tx, &store, &name(number), &[2; 100]);
+        tx.prepare().unwrap().commit().unwrap();
+    }
+    let mut tx = one.begin();
+    delete(&mut tx, &store, &name(0));
+    tx.prepare().unwrap().commit().unwrap();
+    assert_eq!(engine.statistics().transactions.versions, 0);
+    // Where a snapshot needs it, it is kept.
+    pass_snapshot(&engine);
+    let mut tx = one.begin();
+    put(&mut tx, &store, &name(1), &[3; 100]);
+    tx.prepare().unwrap().commit().unwrap();
+    assert_eq!(engine.statistics().transactions.versions, 1);
 }

@@ -205,6 +205,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
             // The room is there since the vote; how much of it is needed depends on the epoch.
             let stop = match tid.and_then(|tid| self.reserve_log().map(|()| tid)) {
                 Ok(tid) => {
+                    self.give_back_versions(self.guard.epochs().snapshot_of(epoch));
                     self.context.writes.iter().for_each(|write| write.record.begin_install(write.observed));
                     self.log_writes(tid);
                     let _ = self.install(prepared, tid);

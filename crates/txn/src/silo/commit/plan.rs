@@ -123,6 +123,19 @@ impl<V: Variant> Transaction<'_, V> {
         Ok(())
     }
 
+    /// Gives back what was reserved for old versions of epochs from `snapshot` on, now that the commit's epoch is known: no snapshot reads
+    /// them.
+    pub(in crate::silo) fn give_back_versions(&mut self, snapshot: Epoch) {
+        for write in &mut *self.context.writes {
+            let is_kept = is_kept::<V>(write, snapshot);
+            if let Plan::Delete(kept) | Plan::Overwrite(kept) = &mut write.plan
+                && !is_kept
+            {
+                std::mem::replace(kept, Kept::Nothing).free::<V>(&self.guard);
+            }
+        }
+    }
+
     /// Gives back what the first `count` writes took.
     #[cold]
     pub(in crate::silo) fn give_back_memory(&mut self, count: usize) {
