@@ -75,6 +75,14 @@ impl Participant {
         ExclusiveGuard::new(self.pin())
     }
 
+    /// Ends the pins of guards that were leaked. No guard is left but those: each borrows the participant.
+    pub fn end_leaked_pins(&mut self) {
+        if self.depth.get() > 0 {
+            self.depth.set(1);
+            self.unpin();
+        }
+    }
+
     /// Pins, and keeps the versions that a snapshot at the returned epoch shows: those with an earlier epoch.
     ///
     /// The snapshot is held until the outermost guard is dropped. Inside an older snapshot this returns the older one.

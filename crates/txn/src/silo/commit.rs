@@ -36,7 +36,7 @@ pub(super) use install::Installed;
 pub(super) use lock::Locked;
 pub(super) use plan::{Plan, Prepared};
 
-use super::context::Change;
+use super::context::{Change, Phase};
 use super::transaction::Transaction;
 use super::variant::{Variant, has_fault};
 
@@ -96,7 +96,7 @@ impl<V: Variant> Transaction<'_, V> {
         let tid = self.context.largest_tid_seen();
         self.context.counters.count_commit();
         self.context.forget_look();
-        self.context.is_open = false;
+        self.context.phase = Phase::Idle;
         Committed { tid, epoch: tid.epoch() }
     }
 
@@ -121,7 +121,7 @@ impl<V: Variant> Transaction<'_, V> {
     /// Counts the outcome and lets go of everything but what was installed.
     #[inline(always)]
     pub(super) fn finish(&mut self, outcome: Result<Committed, Abort>) -> Result<Committed, Abort> {
-        self.context.is_open = false;
+        self.context.phase = Phase::Idle;
         match &outcome {
             Ok(committed) => {
                 self.context.counters.count_commit();

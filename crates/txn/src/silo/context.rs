@@ -125,10 +125,20 @@ impl StorePtr {
     }
 }
 
+/// What a context holds of a transaction.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing. The beginning of one makes it `Open`.
+    Idle,
+    /// One is under way. Its end makes it `Idle`, its vote to commit `Prepared`.
+    Open,
+    /// One waits for its decision, which makes it `Open` again.
+    Prepared,
+}
+
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// Whether a transaction is under way that has neither committed nor been undone.
-    pub(super) is_open: bool,
+    pub(super) phase: Phase,
     /// Of the transaction that is under way, or the last one.
     pub(super) number: TransactionNumber,
     /// Why the running transaction cannot commit any more, if it cannot.
@@ -204,7 +214,7 @@ impl Context {
     /// The context of a worker whose database has this pool.
     pub(crate) fn new(pool: Arc<Pool>) -> Self {
         Context {
-            is_open: false,
+            phase: Phase::Idle,
             number: TransactionNumber::fresh(),
             doomed: None,
             reads: Buffer::new(),

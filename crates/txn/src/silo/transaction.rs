@@ -10,7 +10,7 @@ use ensilo_epoch::{Epoch, ExclusiveGuard, Participant, Unpinned};
 use ensilo_index::NodeStamp;
 
 use super::collect::withdraw_placeholder;
-use super::context::{Change, Context};
+use super::context::{Change, Context, Phase};
 use super::variant::Variant;
 use crate::engine::Shared;
 use crate::store::Store;
@@ -33,20 +33,42 @@ impl<'w, V: Variant> Transaction<'w, V> {
         participant: &'w mut Participant,
         context: &'w mut Context,
     ) -> Self {
+        if context.phase != Phase::Idle {
+            Transaction::<V>::end_forgotten(shared, participant, context);
+        }
         debug_assert!(context.reads.is_empty() && context.writes.is_empty() && context.doomed.is_none());
         let guard = participant.pin_exclusively();
         context.number = context.number.next();
-        context.is_open = true;
+        context.phase = Phase::Open;
         Transaction { shared, guard, context, variant: PhantomData }
+    }
+
+    /// Ends a transaction that was leaked: it is undone. One that was prepared stays locked and registered, since there is no decision; the
+    /// sets are emptied.
+    #[cold]
+    fn end_forgotten(shared: &Shared, participant: &mut Participant, context: &mut Context) {
+        let is_open = context.phase == Phase::Open;
+        let guard = participant.pin_exclusively();
+        let mut forgotten = Transaction::<V> { shared, guard, context, variant: PhantomData };
+        if is_open {
+            forgotten.roll_back();
+        } else {
+            forgotten.clear();
+            forgotten.context.phase = Phase::Idle;
+        }
+        drop(forgotten);
+        participant.end_leaked_pins();
     }
 
     /// The transaction that was taken apart by [`Transaction::into_parts`], pinned anew.
     pub(super) fn resume(shared: &'w Shared, participant: Unpinned<'w>, context: &'w mut Context) -> Self {
+        context.phase = Phase::Open;
         Transaction { shared, guard: participant.pin(), context, variant: PhantomData }
     }
 
-    /// What the transaction consists of, which goes on without it.
+    /// What the transaction consists of, which waits for its decision without it.
     pub(super) fn into_parts(self) -> (&'w Shared, ExclusiveGuard<'w>, &'w mut Context) {
+        self.context.phase = Phase::Prepared;
         let transaction = ManuallyDrop::new(self);
         // SAFETY: each field is moved out once, and the transaction is neither used nor dropped after it.
         unsafe {
@@ -107,7 +129,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
         self.context.counters.count_abort(reason);
         self.withdraw(|_| true);
         self.clear();
-        self.context.is_open = false;
+        self.context.phase = Phase::Idle;
     }
 
     /// Takes the placeholders that this transaction made for changes of the given kind out of the tree.
@@ -133,7 +155,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
 impl<V: Variant> Drop for Transaction<'_, V> {
     #[inline]
     fn drop(&mut self) {
-        if self.context.is_open {
+        if self.context.phase == Phase::Open {
             self.roll_back();
         }
     }
