@@ -167,6 +167,37 @@ fn the_model_finds_prepared_reads_that_are_not_protected() {
     });
 }
 
+/// A row of a record that a prepared transaction holds locked is read in place while the decision comes, as a snapshot and a checkpoint do.
+#[test]
+fn a_row_that_is_read_in_place_is_the_old_one_or_is_read_again() {
+    // Of all runs: not one of the atomics that the model explores.
+    static SEEN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    model(|| {
+        let shared = shared();
+        let mut participant = shared.epochs.participant();
+        let record = committed_record(&shared, &participant, 1);
+        let reader = thread::spawn(move || {
+            let word = record.tid();
+            if !word.is_prepared() {
+                return;
+            }
+            let row = record.row();
+            let words = [row.word(0), row.word(1)];
+            if record.still(word) {
+                SEEN.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                assert_eq!(words, [1, 1], "a row that its prepared holder has begun to overwrite");
+            }
+        });
+        let mut context = Context::new(Pool::new(None));
+        let mut tx = Transaction::<Standard>::begin(&shared, &mut participant, &mut context);
+        let (found, _) = look(&mut tx, record).unwrap();
+        tx.patch(found, &[(0, 2), (1, 2)]).unwrap();
+        tx.prepare().unwrap().commit().unwrap();
+        reader.join().unwrap();
+    });
+    assert!(SEEN.load(std::sync::atomic::Ordering::Relaxed) > 0, "no run has come upon a prepared word");
+}
+
 #[test]
 fn a_reader_sees_a_row_before_or_after_an_overwrite_never_between() {
     model(|| {
