@@ -186,9 +186,14 @@ pub trait Write: Read + Sized {
     /// Does everything of a commit that can fail, so that the transaction can wait for the decision of a two-phase commit: its vote to commit.
     /// Others go on meanwhile. What they would change of what this transaction has read or will write they leave as it is, and abort with
     /// [`AbortReason::PreparedRead`](crate::AbortReason::PreparedRead) or [`AbortReason::PreparedLock`](crate::AbortReason::PreparedLock).
+    /// During the vote itself they may wait, as for any commit. Nobody queues for what is prepared: who would change it is refused for as
+    /// long as some prepared transaction relies on it. With ranges and missing keys that may be more than was read; a small or empty table
+    /// takes no inserts while a prepared transaction has missed any key in it.
     ///
     /// # Errors
-    /// [`Abort`] as for [`Write::commit`]: the vote to abort. Nothing has changed.
+    /// [`Abort`] as for [`Write::commit`]: the vote to abort. Nothing has changed. A transaction may be
+    /// [too large](crate::AbortReason::TransactionTooLarge) to be prepared that is not too large to be committed: the limit of the log counts
+    /// whole rows at the vote.
     ///
     /// # Panics
     /// In an engine without [two-phase commit](Engine::TWO_PHASE_COMMIT).

@@ -62,8 +62,18 @@
 //!
 //! # Limits
 //! - It waits in memory: the vote is not logged, and after a crash it is as if it had never been.
+//! - Room in the log is taken at the vote for whole rows, also of those of which the decision will log single words.
+//!   A transaction that patches large rows may be too large to be prepared
+//!   ([`AbortReason::TransactionTooLarge`]) where a plain commit goes through.
+//! - Others abort at once from the vote on. *During* the vote the write set is locked like that of any commit, and whoever
+//!   meets it waits: with a large read set that takes as long as the validation of it.
 //! - Nobody queues. Where some prepared transaction is always there that has read a record or a range, those who
 //!   would change it are refused again and again.
+//! - A range is protected by border nodes, not by its ends. A small or empty table is one border node: one prepared
+//!   transaction that has missed a key in it keeps all inserts out of it.
+//! - The vote finds out that there is no later epoch to commit in, or that the log has failed; both may also happen between
+//!   vote and decision. Then the decision to commit fails, and nothing has changed.
+//! - One that is leaked (`std::mem::forget`) gets no decision. What it holds it holds for good.
 //! - While any transaction is prepared, each commit and each insert asks the registry, under a lock for each address.
 //!
 //! # What the layers above ask
