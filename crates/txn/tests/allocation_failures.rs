@@ -5,10 +5,12 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use common::*;
 use ensilo_txn::{
-    Abort, AbortReason, Direction, Epoch, Read, Silo, Simple, Standard, Store, Variant, Worker, Write,
+    Abort, AbortReason, Committed, Direction, Epoch, Prepared, Read, Silo, Simple, Standard, Store, Variant,
+    Worker, Write,
 };
 
 type Model = BTreeMap<String, u64>;
@@ -72,7 +74,36 @@ fn entries(model: &Model) -> Vec<(String, u64)> {
     model.iter().map(|(key, &value)| (key.clone(), value)).collect()
 }
 
+/// How transactions end.
+#[derive(Copy, Clone)]
+enum End {
+    Commit,
+    /// In two phases, with an epoch between them; some decisions are to abort.
+    TwoPhases,
+}
+
+impl End {
+    /// The commit, if it is one. Only the vote may fail.
+    fn end<V: Variant>(
+        self,
+        tx: impl Write,
+        engine: &Silo<V>,
+        numbers: &mut Numbers,
+    ) -> Result<Option<Committed>, Abort> {
+        let End::TwoPhases = self else { return tx.commit().map(Some) };
+        let prepared = tx.prepare()?;
+        engine.epochs().advance();
+        if numbers.below(5) == 0 {
+            prepared.abort();
+            return Ok(None);
+        }
+        Ok(Some(prepared.commit().unwrap()))
+    }
+}
+
 struct Run<V: Variant> {
+    engine: Arc<Silo<V>>,
+    end: End,
     worker: Worker<V>,
     model: Model,
     /// The model after the commits of each epoch, for snapshots.
@@ -86,8 +117,9 @@ impl<V: Variant> Run<V> {
         let mut after = self.model.clone();
         let mut tx = self.worker.begin();
         let steps = (0..1 + numbers.below(20)).try_for_each(|_| step(&mut tx, store, &mut after, numbers));
-        match steps.and_then(|()| tx.commit()) {
-            Ok(committed) => {
+        match steps.and_then(|()| self.end.end(tx, &self.engine, numbers)) {
+            Ok(None) => {}
+            Ok(Some(committed)) => {
                 self.model = after;
                 self.history.push((committed.epoch, self.model.clone()));
             }
@@ -98,23 +130,30 @@ impl<V: Variant> Run<V> {
         }
     }
 
-    fn check(&mut self, engine: &Silo<V>, store: &Store) {
+    fn check(&mut self, store: &Store) {
         let mut tx = self.worker.begin();
         assert_eq!(scan_all(&mut tx, store, Direction::Forward), entries(&self.model));
         tx.commit().unwrap();
         let mut snapshot = self.worker.begin_snapshot();
-        let epoch = engine.epochs().snapshot_epoch();
+        let epoch = self.engine.epochs().snapshot_epoch();
         let shown = self.history.iter().rev().find(|(committed, _)| *committed < epoch);
         let expected = shown.map(|(_, model)| entries(model)).unwrap_or_default();
         assert_eq!(scan_all(&mut snapshot, store, Direction::Forward), expected);
     }
 }
 
-fn failed_operations_change_nothing<V: Variant>(one_in: u64, seed: u64) {
+fn failed_operations_change_nothing<V: Variant>(end: End, one_in: u64, seed: u64) {
     let engine = manual_engine::<V>();
     let store = engine.new_store(ensilo_txn::TableId(1)).unwrap();
     let pool = engine.epochs().pool();
-    let mut run = Run { worker: engine.worker(), model: Model::new(), history: Vec::new(), failed: 0 };
+    let mut run = Run {
+        engine: Arc::clone(&engine),
+        end,
+        worker: engine.worker(),
+        model: Model::new(),
+        history: Vec::new(),
+        failed: 0,
+    };
     let mut numbers = Numbers(seed);
     for round in 0..1500 {
         pool.fail_one_in(one_in, seed + round);
@@ -122,7 +161,7 @@ fn failed_operations_change_nothing<V: Variant>(one_in: u64, seed: u64) {
         pool.fail_one_in(0, 0);
         engine.epochs().advance();
         if round % 10 == 0 {
-            run.check(&engine, &store);
+            run.check(&store);
         }
     }
     assert!((100..1400).contains(&run.failed), "{} of 1500 failed", run.failed);
@@ -147,11 +186,20 @@ fn failed_operations_change_nothing<V: Variant>(one_in: u64, seed: u64) {
 #[test]
 fn an_operation_that_gets_no_memory_changes_nothing() {
     for (seed, one_in) in [(1, 12), (2, 40)] {
-        failed_operations_change_nothing::<Standard>(one_in, seed);
+        failed_operations_change_nothing::<Standard>(End::Commit, one_in, seed);
+    }
+}
+
+#[test]
+fn nor_does_a_vote() {
+    for (seed, one_in) in [(4, 12), (5, 40)] {
+        failed_operations_change_nothing::<Standard>(End::TwoPhases, one_in, seed);
     }
 }
 
 #[test]
 fn nor_does_one_of_a_variant_that_takes_records_from_elsewhere_and_replaces_them() {
-    failed_operations_change_nothing::<Simple>(20, 3);
+    for end in [End::Commit, End::TwoPhases] {
+        failed_operations_change_nothing::<Simple>(end, 20, 3);
+    }
 }
