@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use common::*;
 use ensilo_txn::{
-    AbortReason, Advance, Engine, EngineOptions, Epoch, EpochOptions, Prepared, Silo, Store, TableId, Write,
+    Abort, AbortReason, Advance, Direction, EngineOptions, Epoch, EpochOptions, Prepared, Silo, Store,
+    TableId, Write,
 };
 
 /// In the last epoch nothing commits any more.
@@ -79,4 +80,28 @@ fn at_the_memory_limit_a_prepared_write_keeps_no_version_that_no_snapshot_needs(
     put(&mut tx, &store, &name(1), &[3; 100]);
     tx.prepare().unwrap().commit().unwrap();
     assert_eq!(engine.statistics().transactions.versions, 1);
+}
+
+/// Half of what it has read is registered when the memory is out.
+#[test]
+fn a_vote_for_whose_read_set_there_is_no_memory_is_to_abort_and_leaves_nothing() {
+    const ROWS: usize = 20_000;
+    let (engine, store) = engine_and_store();
+    let (mut one, mut other) = (engine.worker(), engine.worker());
+    commit(&mut one, |tx| (0..ROWS).for_each(|number| assert!(insert(tx, &store, &name(number), &[1]))));
+    let pool = engine.epochs().pool();
+    for is_refused in [true, false] {
+        let before = pool.mapped_bytes();
+        let mut tx = one.begin();
+        assert_eq!(scan_all(&mut tx, &store, Direction::Forward).len(), ROWS);
+        pool.fail_one_in(u64::from(is_refused), 0);
+        let vote = tx.prepare();
+        pool.fail_one_in(0, 0);
+        assert_eq!(vote.as_ref().err().map(Abort::reason), is_refused.then_some(AbortReason::OutOfMemory));
+        vote.map(|prepared| prepared.commit().unwrap()).ok();
+        assert_eq!(pool.mapped_bytes(), before, "what the sets took is given back");
+        commit(&mut other, |tx| (0..ROWS).for_each(|number| put(tx, &store, &name(number), &[2])));
+        commit(&mut other, |tx| assert!(insert(tx, &store, &format!("after {is_refused}"), &[2])));
+        commit(&mut other, |tx| delete(tx, &store, &format!("after {is_refused}")));
+    }
 }
