@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use common::*;
 use ensilo_txn::{
-    Abort, AbortReason, Advance, Direction, EngineOptions, Epoch, EpochOptions, Prepared, Silo, Store,
-    TableId, Write,
+    Abort, AbortReason, Advance, Direction, EngineOptions, Epoch, EpochOptions, Prepared, Silo, Standard,
+    Store, TableId, Write,
 };
 
 /// In the last epoch nothing commits any more.

@@ -112,7 +112,7 @@ fn a_log_file_of_another_copy_is_found_by_opening_verify_repair_and_salvage() {
             let damage = error.damage().unwrap();
             assert_eq!((&damage.file, &damage.finding), (&path, &Finding::OtherCopy), "{error}");
             assert!(error.to_string().contains("another copy of this database"), "{error}");
-            assert_eq!(damages(&disk), [damage.clone()]);
+            assert_eq!(damages(&disk), std::slice::from_ref(damage));
             let Consequence::After(kept_to) = damage.consequence else { panic!("{error}") };
             is_salvaged_without(&disk, damage, &rows, kept_to);
             is_repaired(&disk, damage, &rows, kept_to);
