@@ -60,7 +60,7 @@ pub struct Silo<V: Variant = Standard> {
     dropped: WorkList<DroppedStore>,
     counters: Mutex<Vec<Arc<WorkerCounters>>>,
     /// For what is done outside transactions: making the root of a new store.
-    steward: Mutex<Participant>,
+    participant: Mutex<Participant>,
 }
 
 impl<V: Variant> Silo<V> {
@@ -74,7 +74,7 @@ impl<V: Variant> Silo<V> {
         let snapshot_age_epochs_max =
             options.snapshot_age_max.saturating_mul(options.epochs.epochs_per_snapshot);
         let epochs = Epochs::new(options.epochs, Arc::clone(&pool));
-        let steward = Mutex::new(epochs.participant());
+        let participant = Mutex::new(epochs.participant());
         Arc::new(Silo {
             shared: Shared {
                 epochs,
@@ -88,7 +88,7 @@ impl<V: Variant> Silo<V> {
             parked: WorkList::new(),
             dropped: WorkList::new(),
             counters: Mutex::new(Vec::new()),
-            steward,
+            participant,
         })
     }
 
@@ -129,17 +129,17 @@ impl<V: Variant> Silo<V> {
             return Err(NewStoreError::IdTaken(id));
         }
         let index = {
-            let steward = lock(&self.steward);
-            let guard = steward.pin();
+            let participant = lock(&self.participant);
+            let guard = participant.pin();
             Masstree::new(&guard, AccountId(id.0)).map_err(NewStoreError::OutOfMemory)?
         };
         let store = Arc::new(Store::new(id, index));
         if self.shared.stores.insert(&store) {
             return Ok(store);
         }
-        let steward = lock(&self.steward);
+        let participant = lock(&self.participant);
         // SAFETY: nobody else has seen this store.
-        unsafe { store.take_apart() }.step(&steward.pin(), usize::MAX, |_| ());
+        unsafe { store.take_apart() }.step(&participant.pin(), usize::MAX, |_| ());
         Err(NewStoreError::IdTaken(id))
     }
 
@@ -151,7 +151,7 @@ impl<V: Variant> Silo<V> {
         store.mark_dropped();
         self.refuse_commits_with_dropped();
         // [drop] The flag is stored before this epoch is read: once the memory horizon has passed it, every transaction sees the flag.
-        let epoch = lock(&self.steward).retire_epoch();
+        let epoch = lock(&self.participant).retire_epoch();
         self.dropped.push(DroppedStore::new(store, epoch));
         true
     }

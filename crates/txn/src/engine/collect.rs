@@ -55,7 +55,7 @@ impl<V: Variant> Silo<V> {
 
     /// Takes memory back, for any worker, that workers which have left have whole. Returns how many bytes.
     pub fn trim_left_behind(&self) -> u64 {
-        let mut bytes = self.pool.trim_parked() + lock(&self.steward).heap().trim(&|| false);
+        let mut bytes = self.pool.trim_parked() + lock(&self.participant).heap().trim(&|| false);
         self.for_each_parked(|state| bytes += state.participant.heap().trim(&|| false));
         bytes
     }
@@ -122,8 +122,8 @@ impl<V: Variant> Silo<V> {
             let Some(at) = dropped.iter().position(is_unused) else {
                 return if dropped.is_empty() { Remains::Nothing } else { Remains::Later };
             };
-            let steward = lock(&self.steward);
-            if self.free_some(&mut dropped[at], &steward.pin(), NODES_MAX) {
+            let participant = lock(&self.participant);
+            if self.free_some(&mut dropped[at], &participant.pin(), NODES_MAX) {
                 dropped.swap_remove(at);
             }
             Remains::Now
@@ -132,10 +132,10 @@ impl<V: Variant> Silo<V> {
 
     /// What the trees of dropped stores consisted of, and what participants left when they went.
     fn collect_retired(&self) -> Remains {
-        let steward = lock(&self.steward);
-        if steward.collect(BLOCKS_MAX) == BLOCKS_MAX {
+        let participant = lock(&self.participant);
+        if participant.collect(BLOCKS_MAX) == BLOCKS_MAX {
             Remains::Now
-        } else if steward.has_retired() || self.shared.epochs.has_orphans() {
+        } else if participant.has_retired() || self.shared.epochs.has_orphans() {
             Remains::Later
         } else {
             Remains::Nothing

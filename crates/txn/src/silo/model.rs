@@ -11,7 +11,7 @@ use ensilo_slab::Pool;
 use loom::thread;
 
 use super::context::Context;
-use super::read::{Sight, look_at};
+use super::read::{ReadOutcome, read_record};
 use super::transaction::Transaction;
 use super::variant::{Standard, Variant};
 use crate::engine::Shared;
@@ -51,8 +51,10 @@ fn committed_record(shared: &Shared, participant: &Participant, word: u64) -> Re
 
 /// Reads both words of a record within a transaction, unless a prepared one holds it locked.
 fn look<V: Variant>(tx: &mut Transaction<'_, V>, record: RecordPtr) -> Option<(Found, [u64; 2])> {
-    match look_at::<V, true, _>(tx.context, record, b"", tx.guard.epoch(), |row| [row.word(0), row.word(1)]) {
-        Ok(Sight::Present(found, words)) => Some((found, words)),
+    match read_record::<V, true, _>(tx.context, record, b"", tx.guard.epoch(), |row| {
+        [row.word(0), row.word(1)]
+    }) {
+        Ok(ReadOutcome::Present(found, words)) => Some((found, words)),
         Err(abort) if abort.reason() == AbortReason::PreparedLock => None,
         _ => panic!("the record exists, and nobody holds its lock for long"),
     }
@@ -64,8 +66,8 @@ struct Pair(RecordPtr, RecordPtr);
 /// Write skew: each of two transactions reads one record and, if it is 0, sets the other to 1. Returns whether both committed.
 fn write_skew<V: Variant>() -> bool {
     let shared = shared();
-    let steward = shared.epochs.participant();
-    let pair = Pair(committed_record(&shared, &steward, 0), committed_record(&shared, &steward, 0));
+    let participant = shared.epochs.participant();
+    let pair = Pair(committed_record(&shared, &participant, 0), committed_record(&shared, &participant, 0));
     let run = |shared: Arc<Shared>, read: RecordPtr, written: RecordPtr| {
         let mut participant = shared.epochs.participant();
         let mut context = Context::new(Pool::new(None));
@@ -202,8 +204,8 @@ fn a_row_that_is_read_in_place_is_the_old_one_or_is_read_again() {
 fn a_reader_sees_a_row_before_or_after_an_overwrite_never_between() {
     model(|| {
         let shared = shared();
-        let mut steward = shared.epochs.participant();
-        let record = committed_record(&shared, &steward, 1);
+        let mut participant = shared.epochs.participant();
+        let record = committed_record(&shared, &participant, 1);
         let writer = thread::spawn({
             let shared = Arc::clone(&shared);
             move || {
@@ -216,7 +218,7 @@ fn a_reader_sees_a_row_before_or_after_an_overwrite_never_between() {
             }
         });
         let mut context = Context::new(Pool::new(None));
-        let mut tx = Transaction::<Standard>::begin(&shared, &mut steward, &mut context);
+        let mut tx = Transaction::<Standard>::begin(&shared, &mut participant, &mut context);
         let (_, words) = look(&mut tx, record).unwrap();
         assert_eq!(words[0], words[1], "a torn row");
         tx.commit().unwrap();

@@ -19,7 +19,7 @@ use crate::store::Store;
 use crate::tid::TidWord;
 
 /// What a transaction sees of a record.
-pub(super) enum Sight<R> {
+pub(super) enum ReadOutcome<R> {
     /// It exists, and this was computed from its row.
     Present(Found, R),
     /// The key does not exist; the read set says so.
@@ -28,21 +28,21 @@ pub(super) enum Sight<R> {
     Superseded,
 }
 
-/// Looks at a record that the tree returned for `key`: own write or committed version, existing or not. Adds what
+/// Reads a record that the tree returned for `key`: own write or committed version, existing or not. Adds what
 /// it sees to the read set, with the key if something may be written there. The transaction began in epoch `began`.
 #[inline]
-pub(super) fn look_at<V: Variant, const MAY_WRITE: bool, R>(
+pub(super) fn read_record<V: Variant, const MAY_WRITE: bool, R>(
     context: &mut Context,
     record: RecordPtr,
     key: &[u8],
     began: Epoch,
     mut decode: impl FnMut(RowRef<'_>) -> R,
-) -> Result<Sight<R>, Abort> {
+) -> Result<ReadOutcome<R>, Abort> {
     if let Some(at) = context.own_write(record) {
         let found = context.handle(record, context.writes[at].entry);
         return Ok(match context.read_own(at, decode)? {
-            Some(value) => Sight::Present(found, value),
-            None => Sight::Absent,
+            Some(value) => ReadOutcome::Present(found, value),
+            None => ReadOutcome::Absent,
         });
     }
     // Before the record is looked at: its lines are on their way.
@@ -53,19 +53,19 @@ pub(super) fn look_at<V: Variant, const MAY_WRITE: bool, R>(
             Err(reason) => return Err(Abort::new(reason, record.table(), key)),
         };
         if !word.is_latest() {
-            return Ok(Sight::Superseded);
+            return Ok(ReadOutcome::Superseded);
         }
         if context.may_hide_write(word, began) && context.has_written(record.table(), key)? {
             return Err(Abort::new(AbortReason::ReadValidation, record.table(), key));
         }
         if word.is_absent() && !(has_fault::<V>(Fault::IgnoreAbsent) && word != TidWord::PLACEHOLDER) {
             context.push_read(record, word, span)?;
-            return Ok(Sight::Absent);
+            return Ok(ReadOutcome::Absent);
         }
         let value = decode(record.row());
         if record.still(word) {
             let entry = context.push_read(record, word, span)?;
-            return Ok(Sight::Present(context.handle(record, entry), value));
+            return Ok(ReadOutcome::Present(context.handle(record, entry), value));
         }
     }
 }
@@ -198,10 +198,10 @@ impl<V: Variant> Transaction<'_, V> {
             let Some(record) = value else { return Ok(None) };
             // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
             let record = unsafe { RecordPtr::from_index_value(record) };
-            match look_at::<V, true, R>(self.context, record, key, began, &mut decode) {
-                Ok(Sight::Present(found, value)) => return Ok(Some((found, value))),
-                Ok(Sight::Absent) => return Ok(None),
-                Ok(Sight::Superseded) => {
+            match read_record::<V, true, R>(self.context, record, key, began, &mut decode) {
+                Ok(ReadOutcome::Present(found, value)) => return Ok(Some((found, value))),
+                Ok(ReadOutcome::Absent) => return Ok(None),
+                Ok(ReadOutcome::Superseded) => {
                     cpu_relax();
                     value = self.value_of(store, key, store.index().get(key, &self.guard))?;
                 }

@@ -11,7 +11,7 @@ use ensilo_index::{Lookup, NodeStamp, ScanVisitor};
 use ensilo_sync::cpu_relax;
 
 use super::context::Context;
-use super::read::{Sight, look_at};
+use super::read::{ReadOutcome, read_record};
 use super::record_history::recorded_range;
 use super::transaction::Transaction;
 use super::variant::Variant;
@@ -77,7 +77,7 @@ where
         if self.failed.is_some() {
             return ControlFlow::Break(());
         }
-        match self.sight(key, value) {
+        match self.read_key(key, value) {
             Ok(None) => ControlFlow::Continue(()),
             Ok(Some((found, value))) => {
                 let flow = (self.each)(found, value);
@@ -108,15 +108,15 @@ where
         self.failed.get_or_insert(failed);
     }
 
-    fn sight(&mut self, key: &[u8], mut value: u64) -> Result<Option<(Found, R)>, Abort> {
+    fn read_key(&mut self, key: &[u8], mut value: u64) -> Result<Option<(Found, R)>, Abort> {
         loop {
             // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
             let record = unsafe { RecordPtr::from_index_value(value) };
             let (began, decode) = (self.guard.epoch(), &mut self.decode);
-            match look_at::<V, MAY_WRITE, R>(self.context, record, key, began, |row| decode(key, row))? {
-                Sight::Present(found, value) => return Ok(Some((found, value))),
-                Sight::Absent => return Ok(None),
-                Sight::Superseded => cpu_relax(),
+            match read_record::<V, MAY_WRITE, R>(self.context, record, key, began, |row| decode(key, row))? {
+                ReadOutcome::Present(found, value) => return Ok(Some((found, value))),
+                ReadOutcome::Absent => return Ok(None),
+                ReadOutcome::Superseded => cpu_relax(),
             }
             match self.store.index().get(key, self.guard) {
                 Lookup::Found(newer) => value = newer,

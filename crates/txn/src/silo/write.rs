@@ -19,7 +19,7 @@ use super::context::{Change, Context, RowSpan, WriteEntry};
 use super::memory;
 use super::node_set::OwnInsert;
 use super::prepared::PreparedTransaction;
-use super::read::{Sight, look_at};
+use super::read::{ReadOutcome, read_record};
 use super::transaction::Transaction;
 use super::variant::Variant;
 use crate::found::Found;
@@ -218,11 +218,11 @@ impl<V: Variant> Transaction<'_, V> {
         }
         let entry = self.context.reads.end();
         let began = self.begin_epoch();
-        let sight = look_at::<V, true, ()>(self.context, existing, key, began, |_| ());
-        match sight.map_err(|abort| self.doom(abort))? {
-            Sight::Present(..) => Ok(Some(false)),
-            Sight::Superseded => Ok(None),
-            Sight::Absent => {
+        let outcome = read_record::<V, true, ()>(self.context, existing, key, began, |_| ());
+        match outcome.map_err(|abort| self.doom(abort))? {
+            ReadOutcome::Present(..) => Ok(Some(false)),
+            ReadOutcome::Superseded => Ok(None),
+            ReadOutcome::Absent => {
                 let span = self.push_row(row, len_bytes)?;
                 self.push_found(self.context.handle(existing, entry), Change::Put(span))?;
                 self.context.note_revived().map_err(|abort| self.doom(abort))?;
