@@ -36,10 +36,10 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// `NotFound`; those of the system.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a file.
+    /// Removes a file, or a link, and not what it leads to.
     ///
     /// # Errors
-    /// `NotFound`; those of the system.
+    /// `NotFound`; `IsADirectory`, which no link is; those of the system.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Removes an empty directory.

@@ -57,7 +57,13 @@ impl Disk for RealDisk {
         let large = fs::symlink_metadata(path)
             .is_ok_and(|metadata| metadata.is_file() && metadata.len() > FREED_AT_ONCE_BYTES);
         let file = large.then(|| fs::OpenOptions::new().write(true).open(path));
-        fs::remove_file(path)?;
+        fs::remove_file(path).map_err(|error| match Errno::from_io_error(&error) {
+            // So POSIX has it, and macOS; Linux says the other.
+            Some(Errno::PERM) if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir()) => {
+                Errno::ISDIR.into()
+            }
+            _ => error,
+        })?;
         // Best effort: what is left goes when the file is closed.
         let _ = file.map(|file| file.and_then(|file| free(&file)));
         Ok(())

@@ -129,7 +129,7 @@ impl DatabaseFiles {
     fn remove_checkpoint(&mut self, id: u64, directory: &Path) -> Result<(), OpenError> {
         match self.manifest.may_need_checkpoint(&*self.disk, &self.dir, id)? {
             true => Ok(()),
-            false => remove_directory(&*self.disk, directory),
+            false => remove_directory(&*self.disk, directory).map(drop),
         }
     }
 
@@ -267,10 +267,7 @@ pub(crate) fn remove_leftovers<'m>(
     let kept = manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.id);
     for entry in disk.list(dir).map_err(OpenError::io("list", dir))? {
         if checkpoint_number(&entry).is_some_and(|id| Some(id) != kept) {
-            let directory = dir.join(&entry.name);
-            let parts = disk.list(&directory).map_err(OpenError::io("list", &directory))?;
-            removed.extend(parts.iter().map(|part| directory.join(&part.name)));
-            remove_directory(disk, &directory)?;
+            removed.extend(remove_directory(disk, &dir.join(&entry.name))?);
         }
     }
     Ok(removed)
@@ -300,20 +297,22 @@ fn is_what_its_name_says(
     }
 }
 
-/// Removes a directory with everything in it, if it is there. Of a link the name goes, and not what it leads to.
-pub(crate) fn remove_directory(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
-    let files = match disk.list(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        listed => listed.map_err(OpenError::io("list", directory))?,
-    };
-    for entry in files {
-        let path = directory.join(entry.name);
-        match disk.remove(&path) {
-            Err(_) if entry.is_dir => remove_directory(disk, &path)?,
-            removed => removed.map_err(OpenError::io("remove", &path))?,
-        }
+/// Removes a directory with everything in it, if it is there, and returns the files that are gone. Of a link the name goes, and not what it
+/// leads to.
+pub(crate) fn remove_directory(disk: &dyn Disk, directory: &Path) -> Result<Vec<PathBuf>, OpenError> {
+    match disk.remove(directory) {
+        Ok(()) => return Ok(vec![directory.to_path_buf()]),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        // Nothing else says that this is no link.
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => {}
+        Err(error) => return Err(OpenError::io("remove", directory)(error)),
     }
-    disk.remove_dir(directory).map_err(OpenError::io("remove", directory))
+    let mut removed = Vec::new();
+    for entry in disk.list(directory).map_err(OpenError::io("list", directory))? {
+        removed.extend(remove_directory(disk, &directory.join(entry.name))?);
+    }
+    disk.remove_dir(directory).map_err(OpenError::io("remove", directory))?;
+    Ok(removed)
 }
 
 #[cfg(test)]

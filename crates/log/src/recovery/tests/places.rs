@@ -164,6 +164,24 @@ fn links_that_lead_nowhere_do_not_keep_a_database_from_being_read() {
 }
 
 #[test]
+fn a_link_in_the_place_of_an_old_checkpoint_goes_and_what_it_leads_to_stays() {
+    let directory = Directory::new("checkpoint");
+    directory.open().unwrap();
+    fs::create_dir(directory.join("elsewhere")).unwrap();
+    fs::write(directory.join("elsewhere/kept"), b"kept").unwrap();
+    directory.link("../elsewhere", "db/checkpoint-99");
+    fs::create_dir(directory.join("db/checkpoint-98")).unwrap();
+    directory.link("../../elsewhere", "db/checkpoint-98/deep");
+    for _ in 0..2 {
+        directory.open().unwrap();
+        assert_eq!(fs::read(directory.join("elsewhere/kept")).unwrap(), b"kept");
+        let is_there = |name: &str| fs::symlink_metadata(directory.join(name)).is_ok();
+        assert!(!is_there("db/checkpoint-99") && !is_there("db/checkpoint-98"));
+    }
+    assert_eq!(directory.damages(), []);
+}
+
+#[test]
 fn files_and_directories_may_be_links() {
     let directory = Directory::new("links");
     directory.open().unwrap();
