@@ -21,13 +21,13 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Opens a file for reading and writing.
     ///
     /// # Errors
-    /// `NotFound`; those of the system.
+    /// `NotFound`; `InvalidInput` for a pipe, a socket or a device; those of the system.
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>>;
 
     /// Opens a file that is only looked at. Nothing can be done to it, not even a sync, and no right to write it is needed.
     ///
     /// # Errors
-    /// `NotFound`; those of the system. What would change the file fails with `PermissionDenied`.
+    /// `NotFound`; `InvalidInput` for a pipe, a socket or a device; those of the system. What would change the file fails with `PermissionDenied`.
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>>;
 
     /// Gives a file another name in one step; a file that has that name is replaced.

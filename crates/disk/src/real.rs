@@ -39,11 +39,13 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        refuse_special(path)?;
         let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
         Ok(Box::new(RealFile { file, direct: Direct::open(path, Access::ReadWrite) }))
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        refuse_special(path)?;
         let file = fs::File::open(path)?;
         let direct = Direct::open(path, Access::Read);
         Ok(Box::new(ReadOnly::new(Box::new(RealFile { file, direct }))))
@@ -109,8 +111,8 @@ impl Disk for RealDisk {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         let directory = lock_directory(path, Share::All)?;
         loop {
-            let mut file =
-                fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+            refuse_special(path)?;
+            let mut file = open_or_create(path)?;
             try_lock(&mut file, path, Share::All)?;
             // Somebody may have removed the file after it was opened here.
             if self.place(path).ok() == Some(place_of(&file.metadata()?)) {
@@ -125,7 +127,7 @@ impl Disk for RealDisk {
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         let directory = lock_directory(path, Share::Part)?;
-        let mut file = match fs::File::open(path) {
+        let mut file = match refuse_special(path).and_then(|()| fs::File::open(path)) {
             // Who would take the lock locks the directory first.
             Err(error) if error.kind() == io::ErrorKind::NotFound && directory.is_some() => None,
             file => Some(file?),
@@ -365,6 +367,33 @@ fn listed_as(entry: &fs::DirEntry) -> io::Result<Option<Listed>> {
 fn leads_nowhere(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || Errno::from_io_error(error) == Some(Errno::LOOP)
+}
+
+/// Opens a file, or makes it, but none where a link leads.
+fn open_or_create(path: &Path) -> io::Result<fs::File> {
+    let options = || fs::OpenOptions::new().read(true).write(true).to_owned();
+    match options().open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            match options().create_new(true).open(path) {
+                // Another one was faster, or it is a link that leads nowhere.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options().open(path),
+                created => created,
+            }
+        }
+        opened => opened,
+    }
+}
+
+/// Refuses a pipe, a socket or a device, also where a link leads to one: to open or read it may wait without end, or do something to it.
+fn refuse_special(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
+            let why = "it is a pipe, a socket or a device, and no file";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+        }
+        // What keeps it from being looked at, opening it says.
+        _ => Ok(()),
+    }
 }
 
 /// The process that has written its number into a lock file. It only makes messages better: what cannot be read is left out.

@@ -315,3 +315,40 @@ fn a_link_is_listed_as_what_it_leads_to_and_one_that_leads_nowhere_by_its_name()
     }
     assert_eq!(RealDisk.list(&dir.0).unwrap().len(), 4);
 }
+
+#[test]
+#[cfg(not(target_vendor = "apple"))]
+fn what_is_no_file_is_refused_at_once_and_by_name() {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+    let dir = TemporaryDirectory::new();
+    mkfifoat(CWD, dir.join("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(dir.join("socket")).unwrap();
+    symlink("pipe", dir.join("to-pipe")).unwrap();
+    symlink("/dev/zero", dir.join("to-device")).unwrap();
+    for name in ["pipe", "socket", "to-pipe", "to-device"] {
+        let path = dir.join(name);
+        let errors = [
+            RealDisk.open(&path).unwrap_err(),
+            RealDisk.open_read(&path).unwrap_err(),
+            RealDisk.lock(&path).unwrap_err(),
+            RealDisk.lock_shared(&path).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}: {error}");
+            assert!(error.to_string().contains("no file"), "{name}: {error}");
+        }
+    }
+    let listed = RealDisk.list(&dir.0).unwrap();
+    assert!(listed.iter().all(|entry| !entry.is_file && !entry.is_dir), "{listed:?}");
+}
+
+#[test]
+fn a_lock_makes_no_file_where_a_link_leads() {
+    let dir = TemporaryDirectory::new();
+    RealDisk.create_dir_all(&dir.join("inner")).unwrap();
+    symlink("../elsewhere", dir.join("inner/LOCK")).unwrap();
+    assert_eq!(RealDisk.lock(&dir.join("inner/LOCK")).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(RealDisk.list(&dir.0).unwrap().len(), 1, "nothing was made elsewhere");
+    fs::write(dir.join("elsewhere"), b"").unwrap();
+    let _lock = RealDisk.lock(&dir.join("inner/LOCK")).unwrap();
+}
