@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,18 +29,57 @@ const UNREAD: &[u8; 16] = b"cannot be read! ";
 /// What could not be read.
 #[derive(Debug, Default)]
 struct Failures {
-    /// Sectors, by file and number.
-    sectors: BTreeMap<PathBuf, BTreeMap<u64, BadSector>>,
+    /// Places in files, by file and first byte. They begin with a sector, and end with one or with the file.
+    places: BTreeMap<PathBuf, BTreeMap<u64, BadPlace>>,
     /// Files and directories as a whole: what was to be done with them, and what the system said.
     whole: BTreeMap<(PathBuf, &'static str), String>,
+    /// How many sectors, files and directories these are.
+    count: u64,
 }
 
+/// Sectors that follow each other, and of which the system said the same.
 #[derive(Debug)]
-struct BadSector {
-    /// How many of its bytes lie within the file, as far as they were asked for.
-    bytes: u64,
+struct BadPlace {
+    end: u64,
     /// What the system said.
     error: String,
+}
+
+impl Failures {
+    /// Whether any of these bytes lies in a sector that could not be read.
+    fn holds(&self, path: &Path, bytes: &Range<u64>) -> bool {
+        let sectors = sectors_around(bytes);
+        let before = |places: &BTreeMap<u64, BadPlace>| {
+            let last = places.range(..sectors.end).next_back();
+            last.is_some_and(|(_, place)| place.end > sectors.start)
+        };
+        self.places.get(path).is_some_and(before)
+    }
+
+    /// Notes a sector, of which these are all bytes, and which was not noted before.
+    fn add(&mut self, path: &Path, sector: Range<u64>, error: String) {
+        self.count += 1;
+        let places = self.places.entry(path.to_path_buf()).or_default();
+        let mut place = BadPlace { end: sector.end, error };
+        if places.get(&sector.end).is_some_and(|behind| behind.error == place.error)
+            && let Some(behind) = places.remove(&sector.end)
+        {
+            place.end = behind.end;
+        }
+        match places.range_mut(..sector.start).next_back() {
+            Some((_, before)) if before.end == sector.start && before.error == place.error => {
+                before.end = place.end;
+            }
+            _ => {
+                places.insert(sector.start, place);
+            }
+        }
+    }
+}
+
+/// The whole sectors that these bytes lie in.
+fn sectors_around(bytes: &Range<u64>) -> Range<u64> {
+    bytes.start - bytes.start % SECTOR_BYTES..bytes.end.next_multiple_of(SECTOR_BYTES)
 }
 
 #[derive(Debug, Default)]
@@ -63,7 +103,9 @@ impl SharedFailures {
         }
         match read() {
             Err(error) if is_unreadable(&error) => {
-                self.lock().whole.insert(whole, error.to_string());
+                let mut failures = self.lock();
+                failures.whole.insert(whole, error.to_string());
+                failures.count += 1;
                 Ok(None)
             }
             read => read.map(Some),
@@ -88,7 +130,8 @@ impl<'d> ForgivingDisk<'d> {
         self.disk
     }
 
-    /// All that could not be read: files and directories as a whole, then places in files. Sectors that follow each other are one place.
+    /// All that could not be read: files and directories as a whole, then places in files. Sectors that follow each other, and of which the
+    /// system said the same, are one place.
     pub(super) fn failures(&self) -> Vec<Flaw> {
         let failures = self.failures.lock();
         let whole = failures.whole.iter().map(|(&(ref file, doing), error)| Flaw {
@@ -96,7 +139,13 @@ impl<'d> ForgivingDisk<'d> {
             offset: None,
             finding: Finding::Unopened { doing, error: error.clone() },
         });
-        let places = failures.sectors.iter().flat_map(|(file, sectors)| places(file, sectors));
+        let places = failures.places.iter().flat_map(|(file, places)| {
+            places.iter().map(|(&start, BadPlace { end, error })| Flaw {
+                file: file.clone(),
+                offset: Some(start),
+                finding: Finding::Unreadable { bytes: end - start, error: error.clone() },
+            })
+        });
         whole.chain(places).collect()
     }
 
@@ -111,12 +160,9 @@ impl<'d> ForgivingDisk<'d> {
     pub(super) fn unread(&self) -> Vec<(PathBuf, u64)> {
         let failures = self.failures.lock();
         failures
-            .sectors
+            .places
             .iter()
-            .map(|(path, sectors)| {
-                let bytes = sectors.values().map(|sector| sector.bytes);
-                (path.clone(), bytes.sum())
-            })
+            .map(|(path, places)| (path.clone(), places.iter().map(|(start, place)| place.end - start).sum()))
             .collect()
     }
 
@@ -129,29 +175,10 @@ impl<'d> ForgivingDisk<'d> {
             .collect()
     }
 
-    /// How many places could not be read. Another one is in none of the answers before.
-    pub(super) fn count_failures(&self) -> usize {
-        let failures = self.failures.lock();
-        failures.whole.len() + failures.sectors.values().map(BTreeMap::len).sum::<usize>()
+    /// How many sectors, files and directories could not be read. Another one is in none of the answers before.
+    pub(super) fn count_failures(&self) -> u64 {
+        self.failures.lock().count
     }
-}
-
-/// The places of a file that its bad sectors make up.
-fn places(file: &Path, sectors: &BTreeMap<u64, BadSector>) -> Vec<Flaw> {
-    let mut places: Vec<Flaw> = Vec::new();
-    let mut next = None;
-    for (&number, sector) in sectors {
-        match places.last_mut().map(|place| &mut place.finding) {
-            Some(Finding::Unreadable { bytes, .. }) if next == Some(number) => *bytes += sector.bytes,
-            _ => places.push(Flaw {
-                file: file.to_path_buf(),
-                offset: Some(number * SECTOR_BYTES),
-                finding: Finding::Unreadable { bytes: sector.bytes, error: sector.error.clone() },
-            }),
-        }
-        next = Some(number + 1);
-    }
-    places
 }
 
 impl Disk for ForgivingDisk<'_> {
@@ -229,29 +256,28 @@ struct ForgivingFile {
 impl ForgivingFile {
     /// Reads what lies within one sector, or takes it for unread.
     fn read_piece(&self, file: &dyn File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let error = match self.has_failed(offset, bytes.len()) {
-            true => None,
-            false => match file.read_at(offset, bytes) {
-                Err(error) if is_unreadable(&error) => Some(error.to_string()),
+        if !self.has_failed(offset, bytes.len()) {
+            let error = match file.read_at(offset, bytes) {
+                Err(error) if is_unreadable(&error) => error,
                 read => return read,
-            },
-        };
+            };
+            let read_to = offset + bytes.len() as u64;
+            let sector = sectors_around(&(offset..read_to));
+            let end = sector.end.min(file.len_bytes()?.max(read_to));
+            let mut failures = self.failures.lock();
+            // Another thread may have come to it as well.
+            if !failures.holds(&self.path, &sector) {
+                failures.add(&self.path, sector.start..end, error.to_string());
+            }
+        }
         let unread = UNREAD.iter().cycle().skip((offset % UNREAD.len() as u64) as usize);
         bytes.iter_mut().zip(unread).for_each(|(byte, unread)| *byte = *unread);
-        let mut failures = self.failures.lock();
-        let sectors = failures.sectors.entry(self.path.clone()).or_default();
-        let sector = sectors
-            .entry(offset / SECTOR_BYTES)
-            .or_insert_with(|| BadSector { bytes: 0, error: error.unwrap_or_default() });
-        sector.bytes = sector.bytes.max(bytes.len() as u64);
         Ok(())
     }
 
     /// Whether any of these bytes lies in a sector that could not be read before.
     fn has_failed(&self, offset: u64, len: usize) -> bool {
-        let sectors = offset / SECTOR_BYTES..(offset + len as u64).div_ceil(SECTOR_BYTES);
-        let failures = self.failures.lock();
-        failures.sectors.get(&self.path).is_some_and(|failed| failed.range(sectors).next().is_some())
+        self.failures.lock().holds(&self.path, &(offset..offset + len as u64))
     }
 }
 
@@ -300,4 +326,32 @@ impl File for ForgivingFile {
 
 fn changes_nothing() -> io::Error {
     io::ErrorKind::PermissionDenied.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sectors_that_follow_each_other_are_one_place_however_they_come() {
+        let (path, sector) =
+            (Path::new("file"), |number: u64| number * SECTOR_BYTES..(number + 1) * SECTOR_BYTES);
+        let mut failures = Failures::default();
+        for number in [5, 3, 4, 0, 1, 9] {
+            assert!(!failures.holds(path, &(number * SECTOR_BYTES + 10..number * SECTOR_BYTES + 20)));
+            failures.add(path, sector(number), "one error".to_owned());
+        }
+        failures.add(path, sector(6), "another error".to_owned());
+        failures.add(path, 10 * SECTOR_BYTES..10 * SECTOR_BYTES + 7, "one error".to_owned());
+        let places: Vec<_> = failures.places[path].iter().map(|(&start, place)| start..place.end).collect();
+        let to = |first: u64, last: u64| sector(first).start..sector(last).end;
+        assert_eq!(places, [to(0, 1), to(3, 5), to(6, 6), 9 * SECTOR_BYTES..10 * SECTOR_BYTES + 7]);
+        assert_eq!(failures.count, 8);
+        let held: Vec<_> = (0..12).filter(|&number| failures.holds(path, &sector(number))).collect();
+        assert_eq!(held, [0, 1, 3, 4, 5, 6, 9, 10]);
+        assert!(
+            !failures.holds(path, &sector(2))
+                && failures.holds(path, &(sector(2).start..sector(3).start + 1))
+        );
+    }
 }

@@ -16,6 +16,9 @@ pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
 /// The name of its copy.
 pub(crate) const MANIFEST_COPY: &str = "MANIFEST.copy";
 
+/// No file that is read as a whole is longer: this suffices for millions of tables. A longer one is damaged.
+const WHOLE_FILE_BYTES_MAX: usize = 64 << 20;
+
 /// The manifest of the database in `dir`, `None` if there is none.
 pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>, OpenError> {
     let path = dir.join(MANIFEST);
@@ -111,7 +114,9 @@ pub(super) fn write_new_manifest(disk: &dyn Disk, dir: &Path, manifest: &Manifes
 /// Writes a manifest into a new file, and syncs it, but not its name.
 fn write_manifest(disk: &dyn Disk, path: &Path, manifest: &Manifest) -> Result<(), OpenError> {
     let file = disk.create(path, 0).map_err(OpenError::io("create", path))?;
-    file.write_at(0, &manifest.encode()).map_err(OpenError::io("write", path))?;
+    let bytes = manifest.encode();
+    assert!(bytes.len() <= WHOLE_FILE_BYTES_MAX, "a manifest that could not be read again");
+    file.write_at(0, &bytes).map_err(OpenError::io("write", path))?;
     file.sync_all().map_err(OpenError::io("sync", path))
 }
 
@@ -150,11 +155,12 @@ pub(super) fn read_what_can_be_read(
     Ok((bytes, disk.failures_in(path).into_iter().next()))
 }
 
-/// A whole file, which is expected to be short.
+/// A whole file, which is expected to be short. Of one that is too long there are so many bytes that it is none of its kind.
 pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, OpenError> {
     let read = || {
         let file = disk.open_read(path)?;
-        let mut bytes = vec![0; usize::try_from(file.len_bytes()?).unwrap_or(usize::MAX)];
+        let len = usize::try_from(file.len_bytes()?).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; len.min(WHOLE_FILE_BYTES_MAX + 1)];
         file.read_at(0, &mut bytes)?;
         Ok(bytes)
     };

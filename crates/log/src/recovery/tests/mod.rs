@@ -10,6 +10,7 @@ mod fuzzing;
 mod history;
 mod model;
 mod names;
+mod no_files;
 mod ownership;
 mod places;
 mod recovery;

@@ -11,17 +11,17 @@ use ensilo_epoch::Epoch;
 use crate::recovery::{Finding, GenerationOptions, OpenError, backup, inspect, salvage, verify};
 
 /// A directory that goes with the test.
-struct Directory(PathBuf);
+pub(super) struct Directory(PathBuf);
 
 impl Directory {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("ensilo-places-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).unwrap();
         Directory(path)
     }
 
-    fn join(&self, name: &str) -> PathBuf {
+    pub(super) fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
@@ -30,7 +30,7 @@ impl Directory {
     }
 
     /// Opens the database `db` with a logger in `db/log` and one in `out`, and lets go of it.
-    fn open(&self) -> Result<(), OpenError> {
+    pub(super) fn open(&self) -> Result<(), OpenError> {
         let found = inspect(&disk(), &self.join("db"))?;
         let options = GenerationOptions {
             directories: vec![self.join("db/log"), self.join("out")],

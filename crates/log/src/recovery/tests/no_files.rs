@@ -1,0 +1,65 @@
+//! What stands in the place of a file and is none, or is far too long for one, is named, and neither waited for nor taken into memory.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use ensilo_disk::RealDisk;
+
+use super::places::Directory;
+use crate::recovery::{Finding, OpenError, verify};
+
+fn verified(directory: &Directory) -> Result<Vec<(std::path::PathBuf, Finding)>, OpenError> {
+    let mut damages = Vec::new();
+    verify(&RealDisk, &directory.join("db"), &mut |damage| damages.push((damage.file, damage.finding)))
+        .map(|_| damages)
+}
+
+/// Removes the file, has it replaced, and puts it back in the end.
+fn replaced(path: &Path, replace: impl FnOnce(&Path), check: impl FnOnce()) {
+    let aside = path.with_extension("aside");
+    fs::rename(path, &aside).unwrap();
+    replace(path);
+    check();
+    fs::rename(aside, path).unwrap();
+}
+
+#[test]
+fn a_manifest_and_an_owner_that_are_far_too_long_are_damaged() {
+    let directory = Directory::new("long");
+    directory.open().unwrap();
+    for name in ["db/MANIFEST", "db/log/OWNER"] {
+        let path = directory.join(name);
+        let lengthen = |long: &Path| {
+            fs::copy(path.with_extension("aside"), long).unwrap();
+            fs::OpenOptions::new().write(true).open(long).unwrap().set_len(100 << 30).unwrap();
+        };
+        replaced(&path, lengthen, || {
+            let damages = verified(&directory).unwrap();
+            assert!(matches!(&damages[..], [(file, Finding::Header(_))] if *file == path), "{damages:?}");
+            let error = directory.open().unwrap_err();
+            assert_eq!(error.damage().unwrap().file, path, "{error}");
+        });
+    }
+    assert_eq!(verified(&directory).unwrap(), []);
+}
+
+#[test]
+fn a_socket_in_the_place_of_a_file_is_refused_by_name() {
+    let directory = Directory::new("socket");
+    directory.open().unwrap();
+    for name in ["db/MANIFEST", "db/log/OWNER", "db/LOCK", "db/log/LOCK"] {
+        let path = directory.join(name);
+        replaced(
+            &path,
+            |path| drop(UnixListener::bind(path).unwrap()),
+            || {
+                for error in [verified(&directory).map(|_| ()).unwrap_err(), directory.open().unwrap_err()] {
+                    let is_named = matches!(&error, OpenError::Io { path: named, .. } if *named == path);
+                    assert!(is_named && error.to_string().contains("no file"), "{error}");
+                }
+            },
+        );
+    }
+    assert_eq!(verified(&directory).unwrap(), []);
+}
