@@ -133,7 +133,7 @@ struct Walk<'f> {
     limit: u64,
     found: CheckedFile,
     /// Where there is no valid block, although one could be there.
-    stops: Vec<(u64, BlockDamage)>,
+    stops: Vec<Stop>,
     /// What could not be read where something counts, or could.
     unread: Vec<(u64, Finding)>,
     /// What the last block ends.
@@ -145,13 +145,21 @@ struct Walk<'f> {
     raw: Vec<u8>,
 }
 
+/// Where there is no valid block, up to where the next one begins.
+struct Stop {
+    offset: u64,
+    end: u64,
+    damage: BlockDamage,
+}
+
 impl Walk<'_> {
     /// Walks to the end, over each gap to the next valid block behind it.
     fn run(&mut self) -> io::Result<()> {
         let mut at = FILE_HEADER_BYTES as u64;
         while let Some((offset, damage)) = self.run_to_gap(at)? {
-            self.stops.push((offset, damage));
-            match self.next_block(offset + 1)? {
+            let next = self.next_block(offset + 1)?;
+            self.stops.push(Stop { offset, end: next.unwrap_or(u64::MAX), damage });
+            match next {
                 Some(next) => at = next,
                 None => return Ok(()),
             }
@@ -208,14 +216,11 @@ impl Walk<'_> {
         Ok(sealed.end_offset())
     }
 
-    /// Puts what could not be read in the place of what follows from it: there are no valid blocks from the last stop in front of it up to
-    /// its end.
+    /// Puts what could not be read in the place of what follows from it: a stop, if there is no valid block between both.
     fn blame(&mut self, unread: Vec<Flaw>) {
         let counts_to = if self.end == BlockEnd::None { self.limit } else { self.found.bytes };
         for flaw in unread.into_iter().filter(|flaw| flaw.offset < Some(counts_to)) {
-            if let Some(stop) = self.stops.iter().rposition(|stop| stop.0 < flaw.end()) {
-                self.stops.remove(stop);
-            }
+            self.stops.retain(|stop| stop.offset >= flaw.end() || flaw.offset >= Some(stop.end));
             self.unread.push((flaw.offset.unwrap_or_default(), flaw.finding));
         }
     }
@@ -225,15 +230,15 @@ impl Walk<'_> {
         let Walk { mut found, stops, unread, end, synced_to, reserved_bytes, .. } = self;
         let is_read = unread.is_empty();
         found.damages.extend(unread);
-        let is_damage = |&(offset, _): &(u64, BlockDamage)| match expected {
+        let is_damage = |stop: &Stop| match expected {
             Expected::End(_) | Expected::Bytes(_) => true,
-            Expected::Written => offset < synced_to,
+            Expected::Written => stop.offset < synced_to,
         };
-        let block = |&(offset, damage): &(u64, BlockDamage)| (offset, Finding::Block(damage));
-        found.damages.extend(stops.iter().filter(|stop| is_damage(stop)).map(block));
+        let damages = stops.iter().filter(|stop| is_damage(stop));
+        found.damages.extend(damages.map(|stop| (stop.offset, Finding::Block(stop.damage))));
         // Zeros are what a file that is written has behind its last block.
-        let is_torn = |stop: &&(u64, BlockDamage)| !is_damage(stop) && stop.1 != BlockDamage::Empty;
-        found.torn = stops.iter().find(is_torn).copied();
+        let mut torn = stops.iter().filter(|stop| !is_damage(stop) && stop.damage != BlockDamage::Empty);
+        found.torn = torn.next().map(|stop| (stop.offset, stop.damage));
         match expected {
             Expected::End(wanted) if is_read && stops.is_empty() && end != wanted => {
                 found.damages.push((found.bytes, Finding::NoEnd));

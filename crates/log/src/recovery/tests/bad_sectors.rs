@@ -16,7 +16,7 @@ use crate::recovery::{Loss, OpenError, Salvaged, salvage};
 #[derive(Debug)]
 pub(super) struct BadDisk {
     disk: Arc<SimulatedDisk>,
-    sector: Option<Arc<BadSector>>,
+    sectors: Option<Arc<BadSectors>>,
     /// Operations on a path that fail.
     operations: Vec<(PathBuf, Operation)>,
     /// A file that can be opened so many times, then once not, and then again.
@@ -26,14 +26,14 @@ pub(super) struct BadDisk {
     pub(super) error: i32,
 }
 
-/// A sector of a file.
+/// Sectors of a file.
 #[derive(Debug)]
-struct BadSector {
+struct BadSectors {
     path: PathBuf,
     /// The file that had the path in the beginning; another one lies elsewhere on the disk.
     place: Place,
-    sector: u64,
-    /// So many reads are right before it goes bad.
+    sectors: Vec<u64>,
+    /// So many reads are right before they go bad.
     good_reads: u64,
     reads: AtomicU64,
 }
@@ -49,7 +49,7 @@ pub(super) enum Operation {
 #[derive(Debug)]
 struct FileWithBadSector {
     file: Box<dyn File>,
-    sector: Arc<BadSector>,
+    sectors: Arc<BadSectors>,
     error: i32,
 }
 
@@ -66,10 +66,20 @@ impl BadDisk {
         sector: u64,
         good_reads: u64,
     ) -> BadDisk {
+        BadDisk::with_bad_sectors(disk, path, &[sector], good_reads)
+    }
+
+    /// A disk with several bad sectors in one file.
+    pub(super) fn with_bad_sectors(
+        disk: &Arc<SimulatedDisk>,
+        path: &Path,
+        sectors: &[u64],
+        good_reads: u64,
+    ) -> BadDisk {
         let place = disk.place(path).unwrap();
-        let reads = AtomicU64::new(0);
-        let sector = BadSector { path: path.to_path_buf(), place, sector, good_reads, reads };
-        BadDisk { sector: Some(Arc::new(sector)), ..BadDisk::new(disk) }
+        let (path, sectors, reads) = (path.to_path_buf(), sectors.to_vec(), AtomicU64::new(0));
+        let sectors = BadSectors { path, place, sectors, good_reads, reads };
+        BadDisk { sectors: Some(Arc::new(sectors)), ..BadDisk::new(disk) }
     }
 
     pub(super) fn without(disk: &Arc<SimulatedDisk>, operations: &[(PathBuf, Operation)]) -> BadDisk {
@@ -77,13 +87,13 @@ impl BadDisk {
     }
 
     fn reads_of_sector(&self) -> u64 {
-        self.sector.as_ref().map_or(0, |sector| sector.reads.load(Ordering::Relaxed))
+        self.sectors.as_ref().map_or(0, |sectors| sectors.reads.load(Ordering::Relaxed))
     }
 
     fn new(disk: &Arc<SimulatedDisk>) -> BadDisk {
-        let (sector, operations, one_failure) = (None, Vec::new(), None);
+        let (sectors, operations, one_failure) = (None, Vec::new(), None);
         let (disk, opened, error) = (Arc::clone(disk), AtomicU64::new(0), EIO);
-        BadDisk { disk, sector, operations, one_failure, opened, error }
+        BadDisk { disk, sectors, operations, one_failure, opened, error }
     }
 
     fn check(&self, path: &Path, operation: Operation) -> io::Result<()> {
@@ -110,9 +120,9 @@ impl Disk for BadDisk {
             return Err(io::Error::from_raw_os_error(EIO));
         }
         let file = self.disk.open_read(path)?;
-        match &self.sector {
-            Some(sector) if sector.path == path && self.disk.place(path)? == sector.place => {
-                Ok(Box::new(FileWithBadSector { file, sector: Arc::clone(sector), error: self.error }))
+        match &self.sectors {
+            Some(sectors) if sectors.path == path && self.disk.place(path)? == sectors.place => {
+                Ok(Box::new(FileWithBadSector { file, sectors: Arc::clone(sectors), error: self.error }))
             }
             _ => Ok(file),
         }
@@ -168,9 +178,9 @@ impl File for FileWithBadSector {
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let BadSector { sector, good_reads, reads, .. } = &*self.sector;
-        let bad = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
-        let is_hit = offset < bad.end && offset + bytes.len() as u64 > bad.start;
+        let BadSectors { sectors, good_reads, reads, .. } = &*self.sectors;
+        let end = offset + bytes.len() as u64;
+        let is_hit = sectors.iter().any(|bad| offset < (bad + 1) * SECTOR_BYTES && end > bad * SECTOR_BYTES);
         if is_hit && reads.fetch_add(1, Ordering::Relaxed) >= *good_reads {
             return Err(io::Error::from_raw_os_error(self.error));
         }

@@ -17,6 +17,7 @@ mod recovery;
 mod repair;
 mod repair_failures;
 mod salvage;
+mod several_damages;
 mod taken_back;
 mod tools;
 mod unfinished;
