@@ -25,27 +25,23 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::{Chain, Depth};
-use super::database_files::{DatabaseFiles, list_log_files, remove_leftovers};
+use super::database_files::{DatabaseFiles, remove_leftovers};
 use super::directory::{check_before_lock, check_new};
 use super::directory_locks::DirectoryLocks;
 use super::error::{Damage, OpenError, worst_of};
 use super::forgiving::ForgivingDisk;
 use super::generation::NewGeneration;
 use super::known_file::damages_of;
-use super::log_file::LogFile;
 use super::made::Made;
-use super::manifest_file::{
-    MANIFEST, bring_copy_up, keep_copy, read_manifest, remove_if_there, rename_new_manifest, spelled_path,
-};
+use super::manifest_file::{bring_copy_up, keep_copy, read_manifest, remove_if_there, rename_new_manifest};
 use super::own_manifest::check_on_disk;
 use super::ownership::{check_named, claim};
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::survey::{Names, Survey, survey};
+use super::unsynced::{sync_last_generation, sync_manifest, write_end_again};
 use super::wanted::Wanted;
-use crate::format::{
-    CheckpointEntry, DatabaseId, EPOCH_END, FILE_HEADER_BYTES, FORMAT_VERSION, Manifest, OpeningId,
-};
+use crate::format::{CheckpointEntry, DatabaseId, EPOCH_END, FORMAT_VERSION, Manifest, OpeningId};
 
 /// What a directory holds. As long as this lives, nobody else can open it.
 pub struct Found {
@@ -92,7 +88,8 @@ pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
         Some(manifest) => {
             locks.add_named(&**disk, dir, &manifest)?;
             check_named(&**disk, dir, &manifest)?;
-            sync_log_files(&**disk, dir, &manifest)?;
+            sync_manifest(&**disk, dir)?;
+            sync_last_generation(&**disk, dir, &manifest)?;
             let survey = sound_survey(&**disk, dir, &manifest, Depth::Tail)?;
             survey.chains.iter().try_for_each(|chain| write_end_again(&**disk, chain))?;
             Some((manifest, survey))
@@ -117,47 +114,6 @@ pub(super) fn sound_survey(
 
 pub(super) fn error_of(damage: Damage) -> OpenError {
     OpenError::damaged(&damage.file, damage.offset, damage.finding, damage.consequence)
-}
-
-/// Syncs the log files of the last generation, and the names in their directories.
-fn sync_log_files(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    let manifest_path = dir.join(MANIFEST);
-    let sync = |path: &Path| disk.open(path).and_then(|file| file.sync_all());
-    sync(&manifest_path).map_err(OpenError::io("sync", &manifest_path))?;
-    for spelled in manifest.log_directories() {
-        let directory = spelled_path(dir, spelled);
-        if !disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
-            continue;
-        }
-        disk.sync_dir(&directory).map_err(OpenError::io("sync", &directory))?;
-        for name in list_log_files(disk, &directory)? {
-            if name.generation == manifest.generation {
-                let path = directory.join(name.to_string());
-                sync(&path).map_err(OpenError::io("sync", &path))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Writes what counts at the end of a log once more, as far as no block says that it was synced.
-fn write_end_again(disk: &dyn Disk, chain: &Chain) -> Result<(), OpenError> {
-    let Some((at, end)) = chain.reached else { return Ok(()) };
-    let LogFile { path, scan, .. } = &chain.files[at];
-    let Some(scan) = scan else { return Ok(()) };
-    let mut from = scan.evidence.synced_to.max(FILE_HEADER_BYTES as u64);
-    if from >= end {
-        return Ok(());
-    }
-    let file = disk.open(path).map_err(OpenError::io("open", path))?;
-    let mut bytes = vec![0; 1 << 20];
-    while from < end {
-        let piece = bytes.len().min(usize::try_from(end - from).unwrap_or(usize::MAX));
-        file.read_at(from, &mut bytes[..piece]).map_err(OpenError::io("read", path))?;
-        file.write_at(from, &bytes[..piece]).map_err(OpenError::io("write", path))?;
-        from += piece as u64;
-    }
-    file.sync_all().map_err(OpenError::io("sync", path))
 }
 
 impl Found {

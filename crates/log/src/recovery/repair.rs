@@ -28,6 +28,7 @@ use super::progress::Progress;
 use super::replay::{ReplayFile, replay};
 use super::salvage::Unopened;
 use super::survey::{Survey, survey};
+use super::unsynced::sync_kept;
 use super::verify::{Nowhere, verify_locked};
 use crate::format::Manifest;
 
@@ -87,6 +88,7 @@ pub fn repair(
     if let Some(damage) = damages_in(&read, dir, &manifest, &files)?.into_iter().next() {
         return Err(error_of(damage));
     }
+    sync_kept(&**disk, dir, &files, &found.chains)?;
     let given_up = count_given_up(&read, &found, kept_to)?;
     let (copy, elsewhere) = copy_all(&read, dir, &manifest)?;
     let stored_to = found.stored_epoch(&manifest);

@@ -16,6 +16,7 @@ mod places;
 mod recovery;
 mod repair;
 mod repair_failures;
+mod repair_of_unsynced;
 mod salvage;
 mod several_damages;
 mod taken_back;

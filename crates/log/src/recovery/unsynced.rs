@@ -1,0 +1,82 @@
+//! What an earlier process has written and may not have synced: nothing of it is believed before it is on the disk.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use ensilo_disk::Disk;
+
+use super::chain::Chain;
+use super::database_files::list_log_files;
+use super::error::OpenError;
+use super::log_file::LogFile;
+use super::manifest_file::{MANIFEST, spelled_path};
+use super::replay::ReplayFile;
+use crate::format::{FILE_HEADER_BYTES, Manifest};
+
+/// Syncs the manifest, but not its name.
+pub(super) fn sync_manifest(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+    sync_file(disk, &dir.join(MANIFEST))
+}
+
+/// Syncs the log files of the last generation, and the names in their directories.
+pub(super) fn sync_last_generation(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+) -> Result<(), OpenError> {
+    for spelled in manifest.log_directories() {
+        let directory = spelled_path(dir, spelled);
+        if !disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
+            continue;
+        }
+        disk.sync_dir(&directory).map_err(OpenError::io("sync", &directory))?;
+        for name in list_log_files(disk, &directory)? {
+            if name.generation == manifest.generation {
+                sync_file(disk, &directory.join(name.to_string()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Syncs what a repair goes on with: the manifest, these files, which it has read, and their names; and the end of each log.
+pub(super) fn sync_kept(
+    disk: &dyn Disk,
+    dir: &Path,
+    files: &[ReplayFile],
+    chains: &[Chain],
+) -> Result<(), OpenError> {
+    sync_manifest(disk, dir)?;
+    files.iter().try_for_each(|file| sync_file(disk, &file.path))?;
+    let directories: BTreeSet<&Path> =
+        files.iter().filter_map(|file| file.path.parent()).chain([dir]).collect();
+    for directory in directories {
+        disk.sync_dir(directory).map_err(OpenError::io("sync", directory))?;
+    }
+    chains.iter().try_for_each(|chain| write_end_again(disk, chain))
+}
+
+fn sync_file(disk: &dyn Disk, path: &Path) -> Result<(), OpenError> {
+    disk.open(path).and_then(|file| file.sync_all()).map_err(OpenError::io("sync", path))
+}
+
+/// Writes what counts at the end of a log once more, as far as no block says that it was synced, and syncs it: after a failed sync a system
+/// may show bytes that are not on the disk.
+pub(super) fn write_end_again(disk: &dyn Disk, chain: &Chain) -> Result<(), OpenError> {
+    let Some((at, end)) = chain.reached else { return Ok(()) };
+    let LogFile { path, scan, .. } = &chain.files[at];
+    let Some(scan) = scan else { return Ok(()) };
+    let mut from = scan.evidence.synced_to.max(FILE_HEADER_BYTES as u64);
+    if from >= end {
+        return Ok(());
+    }
+    let file = disk.open(path).map_err(OpenError::io("open", path))?;
+    let mut bytes = vec![0; 1 << 20];
+    while from < end {
+        let piece = bytes.len().min(usize::try_from(end - from).unwrap_or(usize::MAX));
+        file.read_at(from, &mut bytes[..piece]).map_err(OpenError::io("read", path))?;
+        file.write_at(from, &bytes[..piece]).map_err(OpenError::io("write", path))?;
+        from += piece as u64;
+    }
+    file.sync_all().map_err(OpenError::io("sync", path))
+}
