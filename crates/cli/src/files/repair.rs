@@ -21,7 +21,8 @@ That epoch is not before the end of the checkpoint, which is of no use without t
 Without --accept-loss-after-epoch it gives up nothing that was stored: it mends a damaged copies.ckpt, which the
 checkpoint goes on without, and refuses anything else. All files are first copied to before-repair-<n> in the
 database's directory; where the system cannot read a sector of 4096 bytes, the copy says so in its place, and a file that
-cannot be opened is empty in it. Other damage of a checkpoint, and that of the manifest, no repair mends: see `ensilo salvage`.
+cannot be opened is empty in it. Such files stay where they are until that copy is removed. Other damage of a checkpoint,
+and that of the manifest, no repair mends: see `ensilo salvage`.
 
 To undo a repair, close the database, remove its MANIFEST and MANIFEST.copy, its log files and OWNER beside them, and its
 checkpoints, and move what before-repair-<n> holds into their places; elsewhere-<k> in it has the files of a log directory

@@ -22,6 +22,7 @@ use super::manifest_file::{keep_copy, spelled_path};
 use super::own_manifest::{OwnManifest, check_on_disk};
 use super::ownership::check_own;
 use super::sealed_files::SealedFiles;
+use super::unread_list::UnreadList;
 use crate::format::{CheckpointEntry, LogFileName, Manifest};
 
 /// The lock file of the database in a directory.
@@ -102,9 +103,14 @@ impl DatabaseFiles {
     /// # Errors
     /// [`OpenError`]; nothing that counts has changed.
     pub fn begin_checkpoint(&mut self, begin_epoch: Epoch) -> Result<CheckpointPlace, OpenError> {
+        let unread = UnreadList::read(&*self.disk, &self.dir)?;
+        let spell = |id| format!("checkpoint-{id}");
+        while unread.keeps(&spelled_path(&self.dir, &spell(self.next_checkpoint))) {
+            self.next_checkpoint += 1;
+        }
         let id = self.next_checkpoint;
         self.next_checkpoint += 1;
-        let spelled = format!("checkpoint-{id}");
+        let spelled = spell(id);
         let directory = spelled_path(&self.dir, &spelled);
         self.remove_checkpoint(id, &directory)?;
         self.disk.create_dir_all(&directory).map_err(OpenError::io("create", &directory))?;
@@ -244,7 +250,7 @@ pub(crate) fn list_log_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<Lo
 }
 
 /// Removes what the manifest does not need: log files of before its first ones, of earlier generations that are done with, and
-/// checkpoints other than its own, of which none is being made. `log_directories` are those to look in, as manifests spell them. It is
+/// checkpoints other than its own, of which none is being made; but not what no repair could copy. `log_directories` are those to look in, as manifests spell them. It is
 /// the manifest on the disk, which is read again, and no other one can come up after a crash.
 pub(crate) fn remove_leftovers<'m>(
     disk: &dyn Disk,
@@ -253,12 +259,14 @@ pub(crate) fn remove_leftovers<'m>(
     log_directories: impl IntoIterator<Item = &'m str>,
 ) -> Result<Vec<PathBuf>, OpenError> {
     check_on_disk(disk, dir, Some(manifest))?;
+    let unread = UnreadList::read(disk, dir)?;
     let mut removed = Vec::new();
     for spelled in log_directories {
         let directory = spelled_path(dir, spelled);
         for name in list_log_files(disk, &directory)? {
             let path = directory.join(name.to_string());
-            if manifest.is_done_with(&name) && is_what_its_name_says(disk, &path, manifest, name)? {
+            let is_done_with = manifest.is_done_with(&name) && !unread.keeps(&path);
+            if is_done_with && is_what_its_name_says(disk, &path, manifest, name)? {
                 disk.remove(&path).map_err(OpenError::io("remove", &path))?;
                 removed.push(path);
             }
@@ -267,7 +275,10 @@ pub(crate) fn remove_leftovers<'m>(
     let kept = manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.id);
     for entry in disk.list(dir).map_err(OpenError::io("list", dir))? {
         if checkpoint_number(&entry).is_some_and(|id| Some(id) != kept) {
-            removed.extend(remove_directory(disk, &dir.join(&entry.name))?);
+            let directory = dir.join(&entry.name);
+            if !unread.keeps(&directory) {
+                removed.extend(remove_directory(disk, &directory)?);
+            }
         }
     }
     Ok(removed)

@@ -175,6 +175,37 @@ impl<'d> ForgivingDisk<'d> {
             .collect()
     }
 
+    /// Reads through `again` all that could not be read here. Returns the first file or directory of which more can be read now.
+    ///
+    /// # Errors
+    /// Those of the system that do not say that the disk is damaged.
+    pub(super) fn first_readable_by(&self, again: &ForgivingDisk<'_>) -> io::Result<Option<PathBuf>> {
+        let failures = self.failures.lock();
+        for whole @ (path, doing) in failures.whole.keys() {
+            match *doing {
+                "open" => again.open_read(path).map(drop)?,
+                "list" => again.list(path).map(drop)?,
+                _ => again.exists(path).map(drop)?,
+            }
+            if !again.failures.lock().whole.contains_key(whole) {
+                return Ok(Some(path.clone()));
+            }
+        }
+        for (path, places) in &failures.places {
+            let file = again.open_read(path)?;
+            for (&start, place) in places {
+                for start in (start..place.end).step_by(SECTOR_BYTES as usize) {
+                    let sector = start..place.end.min(start + SECTOR_BYTES);
+                    file.read_at(start, &mut vec![0; (sector.end - start) as usize])?;
+                    if !again.failures.lock().holds(path, &sector) {
+                        return Ok(Some(path.clone()));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// How many sectors, files and directories could not be read. Another one is in none of the answers before.
     pub(super) fn count_failures(&self) -> u64 {
         self.failures.lock().count

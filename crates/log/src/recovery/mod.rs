@@ -34,6 +34,7 @@ mod salvage;
 mod scan;
 mod sealed_files;
 mod survey;
+mod unread_list;
 mod unsynced;
 mod verify;
 mod wanted;

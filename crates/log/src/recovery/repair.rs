@@ -28,6 +28,7 @@ use super::progress::Progress;
 use super::replay::{ReplayFile, replay};
 use super::salvage::Unopened;
 use super::survey::{Survey, survey};
+use super::unread_list::{BEFORE_REPAIR, UnreadList};
 use super::unsynced::sync_kept;
 use super::verify::{Nowhere, verify_locked};
 use crate::format::Manifest;
@@ -45,9 +46,11 @@ pub struct Repaired {
     pub damages: Vec<Damage>,
     /// A directory with all files as they were, but for what the system could not read.
     pub copy: PathBuf,
-    /// Files of which the system could not read so many bytes. In the copy a text stands in their place that says so.
+    /// Files of which the system could not read so many bytes. In the copy a text stands in their place that says so. The files themselves
+    /// are not removed as long as the copy is there.
     pub unread: Vec<(PathBuf, u64)>,
-    /// Files and directories of which the system could read nothing. In the copy the files are empty, and so are the directories.
+    /// Files and directories of which the system could read nothing. In the copy the files are empty, and so are the directories. They
+    /// stay, too.
     pub unopened: Vec<Unopened>,
     /// Log directories outside of the database's, each with the directory in the copy that has its files.
     pub elsewhere: Vec<(PathBuf, PathBuf)>,
@@ -62,7 +65,8 @@ pub struct Repaired {
 ///
 /// # Errors
 /// [`OpenError::Refused`] when nothing is damaged; when not even everything up to that epoch is there, or the epoch is before the end of the
-/// checkpoint, and it says which epochs may be asked for; and when nothing of the log is lost that could be given up.
+/// checkpoint, and it says which epochs may be asked for; when nothing of the log is lost that could be given up; and when something can be
+/// read that could not be read a moment before.
 /// [`OpenError::Damaged`] for damage that no repair mends; what is left can be had by [`crate::salvage`].
 /// The other errors as in [`crate::inspect`]. The database is as it was, and the copy is gone, with all else that was made, unless the last
 /// step failed, the sync of a manifest that is in place: then it is as it was or repaired, and the copy stays. What fails after that is no
@@ -90,7 +94,9 @@ pub fn repair(
     }
     sync_kept(&**disk, dir, &files, &found.chains)?;
     let given_up = count_given_up(&read, &found, kept_to)?;
-    let (copy, elsewhere) = copy_all(&read, dir, &manifest)?;
+    let copied = ForgivingDisk::new(&**disk);
+    check_still_unread(&read, &copied, dir)?;
+    let (copy, elsewhere) = copy_all(&copied, dir, &manifest)?;
     let stored_to = found.stored_epoch(&manifest);
     let repaired = Repaired {
         kept_to,
@@ -98,8 +104,8 @@ pub fn repair(
         given_up,
         damages: found.damages.clone(),
         copy,
-        unread: read.unread(),
-        unopened: read.unopened(),
+        unread: copied.unread(),
+        unopened: copied.unopened(),
         elsewhere,
         unclaimed: None,
     };
@@ -227,6 +233,21 @@ fn keep_to(asked: Option<Epoch>, end: Option<Epoch>, reachable: Epoch) -> Result
     }
 }
 
+/// Refuses to give up what could not be read when it was looked for, and can be read when it is to be copied.
+fn check_still_unread(
+    read: &ForgivingDisk<'_>,
+    again: &ForgivingDisk<'_>,
+    dir: &Path,
+) -> Result<(), OpenError> {
+    match read.first_readable_by(again).map_err(OpenError::io("read", dir))? {
+        None => Ok(()),
+        Some(path) => Err(OpenError::Refused(format!(
+            "{}: what could not be read can be read now; try again",
+            path.display()
+        ))),
+    }
+}
+
 /// Copies all files of a database, as far as they can be read, within its directory; returns where they are, and which directory there stands for which other one.
 /// If that fails, what was copied is removed.
 fn copy_all(
@@ -235,7 +256,7 @@ fn copy_all(
     manifest: &Manifest,
 ) -> Result<(PathBuf, Vec<(PathBuf, PathBuf)>), OpenError> {
     let disk = source.disk();
-    let target = free_name(disk, dir, "before-repair-")?;
+    let target = free_name(disk, dir, BEFORE_REPAIR)?;
     match copy_to(source, dir, manifest, &target) {
         Ok(elsewhere) => Ok((target, elsewhere)),
         Err(error) => {
@@ -257,6 +278,7 @@ fn copy_to(
     make(disk, target)?;
     let elsewhere = copy_logs(source, dir, manifest, target)?;
     copy_checkpoints(source, dir, target)?;
+    UnreadList::write(source, dir, target)?;
     let (copy, copied) = (dir.join(MANIFEST_COPY), target.join(MANIFEST_COPY));
     if disk.exists(&copy).map_err(OpenError::io("look for", &copy))?
         && copy_file(disk, &copy, &copied, None, &mut |_| Ok(())).is_err()

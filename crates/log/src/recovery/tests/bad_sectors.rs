@@ -19,8 +19,8 @@ pub(super) struct BadDisk {
     sectors: Option<Arc<BadSectors>>,
     /// Operations on a path that fail.
     operations: Vec<(PathBuf, Operation)>,
-    /// A file that can be opened so many times, then once not, and then again.
-    one_failure: Option<(PathBuf, u64)>,
+    /// A file that can be opened so many times, then so many times not, and then again.
+    failing_opens: Option<(PathBuf, u64, u64)>,
     opened: AtomicU64,
     /// What the system says of it.
     pub(super) error: i32,
@@ -35,6 +35,8 @@ struct BadSectors {
     sectors: Vec<u64>,
     /// So many reads are right before they go bad.
     good_reads: u64,
+    /// So many fail then, before it is good again.
+    bad_reads: u64,
     reads: AtomicU64,
 }
 
@@ -77,9 +79,21 @@ impl BadDisk {
         good_reads: u64,
     ) -> BadDisk {
         let place = disk.place(path).unwrap();
-        let (path, sectors, reads) = (path.to_path_buf(), sectors.to_vec(), AtomicU64::new(0));
-        let sectors = BadSectors { path, place, sectors, good_reads, reads };
+        let reads = AtomicU64::new(0);
+        let (path, sectors, bad_reads) = (path.to_path_buf(), sectors.to_vec(), u64::MAX);
+        let sectors = BadSectors { path, place, sectors, good_reads, bad_reads, reads };
         BadDisk { sectors: Some(Arc::new(sectors)), ..BadDisk::new(disk) }
+    }
+
+    /// The same, of which only so many reads fail.
+    pub(super) fn for_reads(mut self, bad_reads: u64) -> BadDisk {
+        Arc::get_mut(self.sectors.as_mut().unwrap()).unwrap().bad_reads = bad_reads;
+        self
+    }
+
+    /// A disk on which a file can be opened so many times, then so many times not, and then again.
+    pub(super) fn with_failing_opens(disk: &Arc<SimulatedDisk>, path: &Path, good: u64, bad: u64) -> BadDisk {
+        BadDisk { failing_opens: Some((path.to_path_buf(), good, bad)), ..BadDisk::new(disk) }
     }
 
     pub(super) fn without(disk: &Arc<SimulatedDisk>, operations: &[(PathBuf, Operation)]) -> BadDisk {
@@ -91,9 +105,9 @@ impl BadDisk {
     }
 
     fn new(disk: &Arc<SimulatedDisk>) -> BadDisk {
-        let (sectors, operations, one_failure) = (None, Vec::new(), None);
+        let (sectors, operations, failing_opens) = (None, Vec::new(), None);
         let (disk, opened, error) = (Arc::clone(disk), AtomicU64::new(0), EIO);
-        BadDisk { disk, sectors, operations, one_failure, opened, error }
+        BadDisk { disk, sectors, operations, failing_opens, opened, error }
     }
 
     fn check(&self, path: &Path, operation: Operation) -> io::Result<()> {
@@ -113,9 +127,9 @@ impl Disk for BadDisk {
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
         self.check(path, Operation::Open)?;
-        if let Some((failing, good)) = &self.one_failure
+        if let Some((failing, good, bad)) = &self.failing_opens
             && failing == path
-            && self.opened.fetch_add(1, Ordering::Relaxed) == *good
+            && (*good..good.saturating_add(*bad)).contains(&self.opened.fetch_add(1, Ordering::Relaxed))
         {
             return Err(io::Error::from_raw_os_error(EIO));
         }
@@ -178,10 +192,11 @@ impl File for FileWithBadSector {
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let BadSectors { sectors, good_reads, reads, .. } = &*self.sectors;
+        let BadSectors { sectors, good_reads, bad_reads, reads, .. } = &*self.sectors;
+        let is_bad = |read: u64| (*good_reads..good_reads.saturating_add(*bad_reads)).contains(&read);
         let end = offset + bytes.len() as u64;
         let is_hit = sectors.iter().any(|bad| offset < (bad + 1) * SECTOR_BYTES && end > bad * SECTOR_BYTES);
-        if is_hit && reads.fetch_add(1, Ordering::Relaxed) >= *good_reads {
+        if is_hit && is_bad(reads.fetch_add(1, Ordering::Relaxed)) {
             return Err(io::Error::from_raw_os_error(self.error));
         }
         self.file.read_at(offset, bytes)
@@ -348,7 +363,7 @@ fn a_file_that_cannot_be_opened_once_costs_what_is_in_it_whenever_that_is() {
     for path in [PathBuf::from(PART), Path::new(DIR).join("log/log-1-0-1.open"), "db/log/OWNER".into()] {
         for good in 0.. {
             let disk = Arc::new(sound.fork());
-            let bad = Arc::new(BadDisk { one_failure: Some((path.clone(), good)), ..BadDisk::new(&disk) });
+            let bad = Arc::new(BadDisk::with_failing_opens(&disk, &path, good, 1));
             let salvaged = salvage(&(Arc::clone(&bad) as Arc<dyn Disk>), Path::new(DIR), Path::new(TARGET));
             let what = format!("{} after {good}", path.display());
             let salvaged = salvaged.unwrap_or_else(|error| panic!("{what}: {error}"));

@@ -21,6 +21,7 @@ mod salvage;
 mod several_damages;
 mod taken_back;
 mod tools;
+mod transient_errors;
 mod unfinished;
 mod unread;
 mod writer;

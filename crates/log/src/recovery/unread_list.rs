@@ -1,0 +1,63 @@
+//! The files of which the copy that a repair has made is not whole. They are not removed as long as the copy is there: what could not be read
+//! once may be read another time.
+//!
+//! # Layout
+//! `UNREAD` in the copy has the paths of files, and of directories whose files are not known, as the manifest spells directories. A zero byte and
+//! a newline end each. It is written before the manifest of the copy, and is missing where the copy is whole.
+
+use std::path::{Path, PathBuf};
+
+use ensilo_disk::Disk;
+
+use super::error::OpenError;
+use super::forgiving::ForgivingDisk;
+use super::manifest_file::{read_file, spell_path, spelled_path};
+
+/// What the names of the copies that repairs make begin with; a number follows.
+pub(super) const BEFORE_REPAIR: &str = "before-repair-";
+
+const UNREAD: &str = "UNREAD";
+
+const END: &str = "\0\n";
+
+/// Files and directories that are not to be removed.
+#[derive(Debug, Default)]
+pub(super) struct UnreadList(Vec<PathBuf>);
+
+impl UnreadList {
+    /// Writes down what could not be read while the database in `dir` was copied to `copy`.
+    pub(super) fn write(source: &ForgivingDisk<'_>, dir: &Path, copy: &Path) -> Result<(), OpenError> {
+        let mut text = String::new();
+        for failure in source.failures() {
+            text += &spell_path(dir, &failure.file)?;
+            text += END;
+        }
+        if text.is_empty() {
+            return Ok(());
+        }
+        let (disk, path) = (source.disk(), copy.join(UNREAD));
+        let file = disk.create(&path, 0).map_err(OpenError::io("create", &path))?;
+        file.write_at(0, text.as_bytes()).map_err(OpenError::io("write", &path))?;
+        file.sync_all().map_err(OpenError::io("sync", &path))
+    }
+
+    /// Reads those of all copies in `dir`.
+    pub(super) fn read(disk: &dyn Disk, dir: &Path) -> Result<UnreadList, OpenError> {
+        let mut list = UnreadList::default();
+        let entries = disk.list(dir).map_err(OpenError::io("list", dir))?;
+        for entry in entries.iter().filter(|entry| entry.name.starts_with(BEFORE_REPAIR)) {
+            let path = dir.join(&entry.name).join(UNREAD);
+            if disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+                let text = read_file(disk, &path)?;
+                let text = String::from_utf8_lossy(&text);
+                list.0.extend(text.split_terminator(END).map(|spelled| spelled_path(dir, spelled)));
+            }
+        }
+        Ok(list)
+    }
+
+    /// Whether a file, or something in a directory, has to stay.
+    pub(super) fn keeps(&self, path: &Path) -> bool {
+        self.0.iter().any(|kept| kept.starts_with(path) || path.parent() == Some(kept))
+    }
+}
