@@ -8,7 +8,8 @@
 //! relies on its node. Its maker does not wait for the decision: it leaves the placeholder here, and the next prepared transaction that
 //! ends withdraws it. In the same way it takes out of the tree a layer that became empty while the layer's node, or the one above it, had
 //! to stay as it was. An item is put here only under the one lock, and only while a registered transaction stands in its way: that one comes
-//! for the items under the same lock, after it has let go of all that it has read. Until then nobody commits into such a placeholder, and the item's store is not taken apart.
+//! for the items under the same lock, after it has let go of all that it has read. Until then nobody commits into such a placeholder, and the
+//! item's store is not taken apart.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -38,10 +39,10 @@ pub(crate) struct PreparedRegistry {
     uses: Mutex<Uses>,
 }
 
-/// Each with the number of prepared transactions that it is of.
+/// What prepared transactions use beside what they have read, each with their number.
 #[derive(Debug, Default)]
 struct Uses {
-    /// Stores that were used.
+    /// Stores that were used, or in which something is put off.
     stores: Counted<TableId>,
     /// The prepared transactions themselves, by the epochs at which they began.
     transactions: Counted<Epoch>,
