@@ -142,7 +142,8 @@ impl Options {
     /// Directories for the log, one for each disk that is to share the work: each gets a logger of its own. Unless told there is
     /// one, within the database's directory. A missing one is made, and a relative path counts from the current directory. They must stay for as long as the
     /// database does; a later opening may name others, and one that names none goes on within the database's directory.
-    /// Each is locked while the database is open, and says whose log it holds: a copy of the database's directory alone is refused. To
+    /// Each is locked while the database is open, and says whose log it holds: a copy of the database's directory alone is refused. So is a
+    /// directory within that of another database, or one with log files that this database has not left there. To
     /// copy a database whose log lies elsewhere, use [`Database::backup`].
     pub fn log_directories<D: Into<PathBuf>>(mut self, directories: impl IntoIterator<Item = D>) -> Self {
         self.durable.log_directories = directories.into_iter().map(Into::into).collect();

@@ -54,7 +54,7 @@ pub enum OpenError {
         error: io::Error,
     },
     /// The files of a log directory belong to the database in another directory, of which this is a copy, or to a later opening than the
-    /// manifest knows of. Open that one. If it is gone, restore a backup, and name another directory for its log. A database whose log
+    /// manifest knows of; or the manifest does not name the directory, and nothing says that this database has logged there. Open that one. If it is gone, restore a backup, and name another directory for its log. A database whose log
     /// lies outside its directory is copied by a backup.
     OtherOwner {
         /// The file that says so.
@@ -230,6 +230,12 @@ impl OpenError {
         }
     }
 
+    /// That a directory which the manifest does not name holds this file of another database.
+    pub(super) fn wanted_by_other(file: &Path, database: DatabaseId, remedy: &str) -> OpenError {
+        let finding = Finding::OtherDatabase(database);
+        OpenError::Refused(format!("{}: {finding}; {remedy}", file.display()))
+    }
+
     /// Whether the system cannot read something because the disk is damaged.
     pub(super) fn is_unreadable(&self) -> bool {
         let reading = ["read", "open", "list", "look for"];
@@ -326,7 +332,7 @@ impl Finding {
                 "restore a backup, or save the other rows into a new database by ensilo salvage".to_owned(),
             ),
             Finding::OtherDatabase(_) if file.ends_with(OWNER) => {
-                Some("name another directory for the log".to_owned())
+                Some("put the directory back that belongs to this database".to_owned())
             }
             Finding::Header(_) | Finding::Unreadable { .. } | Finding::Unopened { .. }
                 if file.ends_with(OWNER) =>

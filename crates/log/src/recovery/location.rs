@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use ensilo_disk::{Disk, Place};
 
 use super::error::OpenError;
+use super::manifest_file::{MANIFEST, MANIFEST_COPY};
 
 /// Where a path leads.
 #[derive(Debug)]
@@ -34,6 +35,29 @@ impl Location {
             true => self.around.iter().any(|(_, place)| *place == nearest),
             false => self.around[0].1 == nearest && self.missing.starts_with(&outer.missing),
         }
+    }
+
+    /// Whether both lead to the same place.
+    pub(super) fn is_same(&self, other: &Location) -> bool {
+        self.lies_within(other) && other.lies_within(self)
+    }
+
+    /// The nearest directory around that holds a database, unless the directory of the database `own` is nearer.
+    pub(super) fn other_database(
+        &self,
+        disk: &dyn Disk,
+        own: Option<&Location>,
+    ) -> Result<Option<&Path>, OpenError> {
+        let own = own.filter(|own| self.lies_within(own)).map(|own| own.around[0].1);
+        for (directory, _) in self.around.iter().take_while(|(_, place)| Some(*place) != own) {
+            for name in [MANIFEST, MANIFEST_COPY] {
+                let path = directory.join(name);
+                if disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+                    return Ok(Some(directory));
+                }
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -83,20 +83,19 @@ pub(super) fn missing_owners(
     Ok(damages)
 }
 
-/// Whether the database in `dir` may log to these directories, which are there, from now on.
+/// Whether the database in `dir` may log from now on to this directory, which is there and which the manifest does not name, as far as its
+/// `OWNER` says. Returns whether that says that this database has logged there before.
 ///
 /// # Errors
-/// As [`check_named`].
+/// As [`check_named`]; [`OpenError::Refused`] where another database keeps its log.
 pub(super) fn check_wanted(
     disk: &dyn Disk,
     dir: &Path,
     manifest: &Manifest,
-    directories: &BTreeSet<&PathBuf>,
-) -> Result<(), OpenError> {
-    let named: BTreeSet<PathBuf> =
-        manifest.log_directories().into_iter().map(|spelled| spelled_path(dir, spelled)).collect();
-    let mut wanted = directories.iter().filter(|directory| !named.contains(**directory));
-    wanted.try_for_each(|directory| check(disk, dir, manifest, directory, false))
+    directory: &Path,
+) -> Result<bool, OpenError> {
+    check(disk, dir, manifest, directory, false)?;
+    Ok(read_owner(disk, directory)?.is_some_and(|owner| owner.database == manifest.database))
 }
 
 /// Brings each `OWNER` in these directories up to the opening of the manifest that lies on the disk.
@@ -186,8 +185,13 @@ fn check(
     let file = directory.join(OWNER);
     let damaged = |finding| Err(OpenError::damaged(&file, None, finding, Consequence::Everything));
     if owner.database != manifest.database {
-        let is_left = !is_named && list_log_files(disk, directory)?.is_empty();
-        return if is_left { Ok(()) } else { damaged(Finding::OtherDatabase(owner.database)) };
+        return match is_named {
+            true => damaged(Finding::OtherDatabase(owner.database)),
+            false if list_log_files(disk, directory)?.is_empty() => Ok(()),
+            false => {
+                Err(OpenError::wanted_by_other(&file, owner.database, "name another directory for the log"))
+            }
+        };
     }
     if let Some(directory) = other_holder(disk, dir, manifest, directory, &owner) {
         return Err(OpenError::OtherOwner { file, directory });

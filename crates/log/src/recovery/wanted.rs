@@ -8,10 +8,11 @@ use ensilo_disk::Disk;
 use super::database_files::list_log_files;
 use super::directory::is_empty_log_file;
 use super::directory_locks::DirectoryLocks;
-use super::error::{Consequence, Finding, OpenError};
+use super::error::{Finding, OpenError};
 use super::generation::NewGeneration;
 use super::inspect::GenerationOptions;
-use super::log_file::read_log_header;
+use super::location::Location;
+use super::log_file::{is_unused, read_log_header};
 use super::manifest_file::{
     MANIFEST, MANIFEST_NEW, install_manifest, spell_path, spelled_path, write_new_manifest,
 };
@@ -47,45 +48,73 @@ impl<'w> Wanted<'w> {
     /// Locks those that are there, and sees whether the database may log to them. Returns the empty log files that have to go from them: those
     /// that an interrupted opening left in directories which no manifest has named yet.
     pub(super) fn check(&self, locks: &mut DirectoryLocks, is_new: bool) -> Result<Vec<PathBuf>, OpenError> {
-        let mut there = Vec::new();
+        let mut there = BTreeSet::new();
         for &directory in &self.directories {
             if self.disk.exists(directory).map_err(OpenError::io("look for", directory))? {
                 locks.add(self.disk, directory)?;
-                there.push(directory);
+                there.insert(directory);
             }
         }
-        check_wanted(self.disk, self.dir, self.before, &self.directories)?;
+        let own = Location::of(self.disk, self.dir)?;
         let mut in_the_way = Vec::new();
-        for directory in there {
-            for name in list_log_files(self.disk, directory)? {
-                let path = directory.join(name.to_string());
-                if self.is_in_the_way(name, &path, is_new && directory.starts_with(self.dir))? {
-                    in_the_way.push(path);
-                }
+        for directory in self.not_named()? {
+            let location = Location::of(self.disk, directory)?;
+            refuse_within_other(self.disk, directory, &location, &own)?;
+            if there.contains(directory) {
+                let is_of_creation = is_new && location.lies_within(&own);
+                in_the_way.extend(self.in_the_way_in(directory, is_of_creation)?);
             }
         }
         Ok(in_the_way)
     }
 
-    /// Whether this log file has to go. One that a manifest should know of, or another database's, stops the opening. An empty one that an
-    /// interrupted creation left within the directory of the database is of another number; elsewhere it may be another database's.
-    fn is_in_the_way(&self, name: LogFileName, path: &Path, is_of_creation: bool) -> Result<bool, OpenError> {
-        if is_of_creation && is_empty_log_file(self.disk, path)? {
-            return Ok(true);
+    /// The directories that the manifest does not name, however it spells them. Of the others the survey has seen what lies there, and
+    /// what the manifest is done with is left alone, as when leftovers are removed.
+    fn not_named(&self) -> Result<Vec<&'w PathBuf>, OpenError> {
+        let place = |spelled| Location::of(self.disk, &spelled_path(self.dir, spelled));
+        let named = self.before.log_directories().into_iter().map(place).collect::<Result<Vec<_>, _>>()?;
+        let mut not_named = Vec::new();
+        for &directory in &self.directories {
+            let location = Location::of(self.disk, directory)?;
+            if !named.iter().any(|named| named.is_same(&location)) {
+                not_named.push(directory);
+            }
         }
-        let is_earlier = name.generation <= self.before.generation;
-        let (_, _, header) = match read_log_header(self.disk, path, self.before, name) {
+        Ok(not_named)
+    }
+
+    /// The log files that have to go from a directory that is there and that the manifest does not name.
+    fn in_the_way_in(&self, directory: &Path, is_of_creation: bool) -> Result<Vec<PathBuf>, OpenError> {
+        let is_left = check_wanted(self.disk, self.dir, self.before, directory)?;
+        let mut in_the_way = Vec::new();
+        for name in list_log_files(self.disk, directory)? {
+            let path = directory.join(name.to_string());
+            let is_empty = || is_empty_log_file(self.disk, &path);
+            if is_of_creation && is_empty()? || self.is_in_the_way(name, &path, is_left)? {
+                in_the_way.push(path);
+            }
+        }
+        Ok(in_the_way)
+    }
+
+    /// Whether this log file has to go: one to which nothing was logged, that an interrupted opening of this database left. One of an
+    /// earlier generation stays where `is_left` says that this database has logged there. Any other may be needed by another database, or
+    /// by a copy of this one, and stops the opening. What an interrupted creation left within the directory of the database is of
+    /// another number; such a file elsewhere is another database's.
+    fn is_in_the_way(&self, name: LogFileName, path: &Path, is_left: bool) -> Result<bool, OpenError> {
+        let is_left = is_left && name.generation < self.before.generation;
+        let (_, identity, header) = match read_log_header(self.disk, path, self.before, name) {
             // What counted of it a repair has given up.
-            Err(error) if error.is_unreadable() && is_earlier => return Ok(false),
+            Err(error) if error.is_unreadable() && is_left => return Ok(false),
             header => header?,
         };
         match header {
-            Err(finding @ Finding::OtherDatabase(_)) => {
-                Err(OpenError::damaged(path, None, finding, Consequence::Everything))
+            Err(Finding::OtherDatabase(database)) => {
+                let remedy = "move it out of the directory, or name another directory for the log";
+                Err(OpenError::wanted_by_other(path, database, remedy))
             }
-            _ if is_earlier => Ok(false),
-            _ if is_empty_log_file(self.disk, path)? => Ok(true),
-            // No manifest of this opening has named the directory: the survey would have found the file.
+            _ if is_left => Ok(false),
+            _ if is_unused(self.disk, path, &identity)? => Ok(true),
             _ => Err(OpenError::OtherOwner { file: path.to_path_buf(), directory: self.dir.to_path_buf() }),
         }
     }
@@ -102,7 +131,12 @@ impl<'w> Wanted<'w> {
     /// Installs the manifest of a new database if some of its log lies elsewhere: whoever finds the files of an interrupted creation there
     /// knows by it whose they are.
     pub(super) fn install_first_manifest(&self, locks: &mut DirectoryLocks) -> Result<(), OpenError> {
-        if self.directories.iter().all(|directory| directory.starts_with(self.dir)) {
+        let own = Location::of(self.disk, self.dir)?;
+        let mut is_all_within = true;
+        for directory in &self.directories {
+            is_all_within &= Location::of(self.disk, directory)?.lies_within(&own);
+        }
+        if is_all_within {
             return Ok(());
         }
         [MANIFEST, MANIFEST_NEW].into_iter().for_each(|name| locks.made().file(self.dir.join(name)));
@@ -150,4 +184,19 @@ impl<'w> Wanted<'w> {
         )
         .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })
     }
+}
+
+/// What lies in the directory of another database is that one's, whatever it is.
+fn refuse_within_other(
+    disk: &dyn Disk,
+    directory: &Path,
+    location: &Location,
+    own: &Location,
+) -> Result<(), OpenError> {
+    let Some(other) = location.other_database(disk, Some(own))? else { return Ok(()) };
+    let why = match location.is_of(other) {
+        true => format!("{} holds another database", directory.display()),
+        false => format!("{} lies within another database, {}", directory.display(), other.display()),
+    };
+    Err(OpenError::Refused(format!("{why}; name another directory for the log")))
 }

@@ -288,20 +288,12 @@ impl Copy<'_> {
 
 /// A directory of a database is no place for another one: the database removes what it does not know.
 fn refuse_within_database(disk: &dyn Disk, dir: &Path, location: &Location) -> Result<(), OpenError> {
-    for (directory, _) in &location.around {
-        let exists = |name| {
-            let path = directory.join(name);
-            disk.exists(&path).map_err(OpenError::io("look for", &path))
-        };
-        if exists(MANIFEST)? || exists(MANIFEST_COPY)? {
-            let why = match location.is_of(directory) {
-                true => format!("{} holds a database already", dir.display()),
-                false => format!("{} lies within the database {}", dir.display(), directory.display()),
-            };
-            return Err(OpenError::Refused(format!("{why}; name another directory")));
-        }
-    }
-    Ok(())
+    let Some(directory) = location.other_database(disk, None)? else { return Ok(()) };
+    let why = match location.is_of(directory) {
+        true => format!("{} holds a database already", dir.display()),
+        false => format!("{} lies within the database {}", dir.display(), directory.display()),
+    };
+    Err(OpenError::Refused(format!("{why}; name another directory")))
 }
 
 /// Nor is a directory that the database keeps its log in, wherever that lies, or one that such a directory is to lie in.

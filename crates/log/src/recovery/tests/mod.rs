@@ -11,6 +11,7 @@ mod history;
 mod model;
 mod names;
 mod no_files;
+mod others_directories;
 mod ownership;
 mod places;
 mod recovery;
