@@ -6,6 +6,7 @@
 //! log files with nothing behind their headers: such a directory is taken for an empty one. A log file in which something was logged, a
 //! checkpoint or a copy of the manifest proves that there was a manifest, which is lost.
 
+use std::io;
 use std::path::Path;
 
 use ensilo_disk::{Disk, Listed};
@@ -13,11 +14,13 @@ use ensilo_disk::{Disk, Listed};
 use super::backup::UNFINISHED;
 use super::database_files::LOCK;
 use super::error::{Damage, OpenError};
+use super::forgiving::ForgivingDisk;
 use super::log_file::has_zeros_from;
 use super::manifest_file::{
     MANIFEST, MANIFEST_COPY, MANIFEST_NEW, manifest_is_lost, read_copy, read_manifest,
 };
 use super::ownership::{OWNER, OWNER_NEW};
+use super::salvage::Unopened;
 use crate::format::{FILE_HEADER_BYTES, LogFileName, Manifest};
 
 /// Whether there is a database in `dir`: asked before anything is done there, also before the lock is taken.
@@ -66,6 +69,21 @@ pub(super) fn either_manifest(disk: &dyn Disk, dir: &Path) -> Result<(Manifest, 
         (OpenError::Damaged(damage), Some(copy)) => Ok((copy, Some(*damage))),
         (error, _) => Err(error),
     }
+}
+
+/// The manifest of the database in `dir`, or its copy, as [`either_manifest`]. Where there seems to be none because the system cannot read
+/// something, that is the error.
+pub(super) fn read_either_manifest(
+    disk: &ForgivingDisk<'_>,
+    dir: &Path,
+) -> Result<(Manifest, Option<Damage>), OpenError> {
+    let read = check_was_database(disk, dir).and_then(|()| either_manifest(disk, dir));
+    read.map_err(|error| match (error, disk.unopened().pop()) {
+        (OpenError::NotADatabase { .. }, Some(Unopened { path, doing, error })) => {
+            OpenError::Io { doing, path, error: io::Error::other(error) }
+        }
+        (error, _) => error,
+    })
 }
 
 /// What a directory without a manifest is, if it must have one.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ensilo_disk::{Disk, File, Listed, Lock, Place, is_unreadable};
 
 use super::chain::Flaw;
-use super::error::Finding;
+use super::error::{Damage, Finding};
 use super::salvage::Unopened;
 
 /// What fails to be read as a whole is read in pieces of so many bytes, the sectors of most disks.
@@ -156,6 +156,16 @@ impl<'d> ForgivingDisk<'d> {
         failures
     }
 
+    /// The damage, or what could not be read in its file, if it may follow from that.
+    pub(super) fn cause_of(&self, damage: Damage) -> Damage {
+        match self.failures_in(&damage.file).into_iter().next() {
+            Some(Flaw { offset, finding, .. }) if damage.finding.may_follow_from_unread() => {
+                Damage { offset, finding, ..damage }
+            }
+            _ => damage,
+        }
+    }
+
     /// The files of which not all could be read, each with the number of bytes that could not.
     pub(super) fn unread(&self) -> Vec<(PathBuf, u64)> {
         let failures = self.failures.lock();
@@ -259,7 +269,11 @@ impl Disk for ForgivingDisk<'_> {
     }
 
     fn place(&self, path: &Path) -> io::Result<Place> {
-        self.disk.place(path)
+        // Nothing can stand for it. To look again in the same way says no more.
+        self.disk.place(path).map_err(|error| match is_unreadable(&error) {
+            true => io::Error::other(error.to_string()),
+            false => error,
+        })
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {

@@ -14,7 +14,6 @@ mod rows;
 mod write;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,7 +26,7 @@ use self::write::write_database;
 use super::backup::Target;
 use super::chain::Depth;
 use super::checkpoint_writer::DEFINITION_TABLES;
-use super::directory::{check_was_database, either_manifest};
+use super::directory::read_either_manifest;
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, Finding, OpenError};
 use super::forgiving::ForgivingDisk;
@@ -212,21 +211,6 @@ fn check_owners(
             Ok(damages)
         }
     }
-}
-
-/// The manifest of the database in `dir`, or its copy, as [`either_manifest`]. Where there seems to be none because the system cannot read
-/// something, that is the error.
-fn read_either_manifest(
-    disk: &ForgivingDisk<'_>,
-    dir: &Path,
-) -> Result<(Manifest, Option<Damage>), OpenError> {
-    let read = check_was_database(disk, dir).and_then(|()| either_manifest(disk, dir));
-    read.map_err(|error| match (error, disk.unopened().pop()) {
-        (OpenError::NotADatabase { .. }, Some(Unopened { path, doing, error })) => {
-            OpenError::Io { doing, path, error: io::Error::other(error) }
-        }
-        (error, _) => error,
-    })
 }
 
 /// A damaged database.

@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
-use super::chain::Depth;
+use super::backup::UNFINISHED;
+use super::chain::{Depth, Flaw};
 use super::database_files::list_log_files;
-use super::directory::{check_was_database, either_manifest};
+use super::directory::{either_manifest, read_either_manifest};
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{Consequence, Damage, Finding, OpenError, ReplayError};
 use super::forgiving::ForgivingDisk;
 use super::known_file::{check_known, damages_of};
 use super::manifest_file::{damage_of_copy, spelled_path};
-use super::ownership::damages_of_named;
+use super::ownership::{OWNER, damages_of_named};
 use super::progress::Progress;
 use super::replay::{Replay, ReplayFile, Replayed, replay};
 use super::row_check::RowCheck;
@@ -49,12 +50,18 @@ pub struct Verified {
 /// # Errors
 /// [`OpenError`] when there is no database, another process has it open, or the system fails. Damage is no error here.
 pub fn verify(disk: &dyn Disk, dir: &Path, report: &mut dyn FnMut(Damage)) -> Result<Verified, OpenError> {
-    check_was_database(disk, dir)?;
-    let mut locks = DirectoryLocks::of_database(disk, dir, Share::Part)?;
-    if let Ok((manifest, _)) = either_manifest(disk, dir) {
-        locks.add_named(disk, dir, &manifest)?;
+    let disk = &ForgivingDisk::new(disk);
+    if let Err(error) = read_either_manifest(disk, dir)
+        && error.damage().is_none()
+    {
+        return Err(error);
     }
-    verify_locked(disk, dir, report)
+    let mut locks = DirectoryLocks::of_database(disk, dir, Share::Part)?;
+    let read = read_either_manifest(disk, dir);
+    if let Ok((manifest, _)) = &read {
+        locks.add_named(disk, dir, manifest)?;
+    }
+    verify_read(disk, dir, read, report)
 }
 
 /// Verifies a database that the caller has locked.
@@ -63,25 +70,37 @@ pub(super) fn verify_locked(
     dir: &Path,
     report: &mut dyn FnMut(Damage),
 ) -> Result<Verified, OpenError> {
+    let disk = &ForgivingDisk::new(disk);
+    verify_read(disk, dir, either_manifest(disk, dir), report)
+}
+
+/// Verifies a database, of which so much was found of the manifest or its copy.
+fn verify_read(
+    disk: &ForgivingDisk<'_>,
+    dir: &Path,
+    read: Result<(Manifest, Option<Damage>), OpenError>,
+    report: &mut dyn FnMut(Damage),
+) -> Result<Verified, OpenError> {
     let mut verified = Verified::default();
-    let manifest = match either_manifest(disk, dir) {
+    let manifest = match read {
         Ok((manifest, None)) => manifest,
         Ok((manifest, Some(damage))) => {
-            report(damage);
+            report(disk.cause_of(damage));
             verified = Verified { damages: 1, is_by_copy: true, ..verified };
             manifest
         }
         Err(OpenError::Damaged(damage)) => {
-            report(*damage);
+            report(disk.cause_of(*damage));
             let copy = damage_of_copy(disk, dir)?;
             let damages = 1 + u64::from(copy.is_some());
-            copy.into_iter().for_each(report);
+            copy.into_iter().for_each(|damage| report(disk.cause_of(damage)));
             return Ok(Verified { damages, ..verified });
         }
         Err(error) => return Err(error),
     };
-    let wrong_owners = damages_of_named(disk, dir, &manifest)?;
-    let disk = &ForgivingDisk::new(disk);
+    let mut damages = damages_of_named(disk, dir, &manifest)?;
+    damages = damages.into_iter().map(|damage| disk.cause_of(damage)).collect();
+    damages.extend(not_looked_for(disk, dir, &manifest));
     let found = survey(disk, dir, &manifest, Depth::Full)?;
     let mut verification = Verification {
         disk,
@@ -92,7 +111,7 @@ pub(super) fn verify_locked(
         looked_at: BTreeSet::new(),
         rows: RowCheck::default(),
     };
-    wrong_owners.into_iter().for_each(|damage| verification.report_one(damage));
+    damages.into_iter().for_each(|damage| verification.report_one(damage));
     verification.report_all(&found.damages)?;
     let files = found.replay_files(dir, &manifest, found.durable_epoch);
     files.iter().try_for_each(|file| verification.replay(file))?;
@@ -106,6 +125,18 @@ pub(super) fn verify_locked(
         verified.void = void_epochs(&manifest, found.durable_epoch);
     }
     Ok(verified)
+}
+
+/// What says that the database is another one's or not whole, and of which cannot be told whether it is there.
+fn not_looked_for(disk: &ForgivingDisk<'_>, dir: &Path, manifest: &Manifest) -> Vec<Damage> {
+    let directories: BTreeSet<_> = manifest.log_directories().into_iter().collect();
+    let owners = directories.into_iter().map(|spelled| spelled_path(dir, spelled).join(OWNER));
+    let files = owners.chain([dir.join(UNFINISHED)]);
+    let failures = files.flat_map(|file| disk.failures_in(&file));
+    let failures =
+        failures.filter(|flaw| matches!(flaw.finding, Finding::Unopened { doing: "look for", .. }));
+    let consequence = Consequence::Everything;
+    failures.map(|Flaw { file, offset, finding }| Damage { file, offset, finding, consequence }).collect()
 }
 
 /// What is lost of the log with all these damages together. Those of the checkpoint have nothing to do with it.

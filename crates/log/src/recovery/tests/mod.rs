@@ -8,6 +8,7 @@ mod damage;
 mod diverged;
 mod fuzzing;
 mod history;
+mod looked_for;
 mod model;
 mod names;
 mod no_files;
