@@ -55,11 +55,15 @@ pub(super) fn copy_open_file(
     Ok(len)
 }
 
-/// The first of `prefix1`, `prefix2`, ... in `dir` that is not there.
+/// The first of `prefix1`, `prefix2`, ... in `dir` that is not there, not even as a link that leads nowhere.
 pub(super) fn free_name(disk: &dyn Disk, dir: &Path, prefix: &str) -> Result<PathBuf, OpenError> {
+    // Where nothing can be listed, what is made there fails if the name is taken by such a link.
+    let listed = disk.list(dir).unwrap_or_default();
     for number in 1u64.. {
-        let path = dir.join(format!("{prefix}{number}"));
-        if !disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+        let name = format!("{prefix}{number}");
+        let path = dir.join(&name);
+        let is_listed = listed.iter().any(|entry| entry.name == name);
+        if !is_listed && !disk.exists(&path).map_err(OpenError::io("look for", &path))? {
             return Ok(path);
         }
     }

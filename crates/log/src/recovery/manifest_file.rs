@@ -1,5 +1,6 @@
 //! The manifest on disk: reading it and putting another one in its place.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ensilo_disk::Disk;
@@ -139,10 +140,11 @@ pub(super) fn rename_new_manifest(disk: &dyn Disk, dir: &Path) -> Result<(), Ope
 }
 
 pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), OpenError> {
-    if disk.exists(path).map_err(OpenError::io("look for", path))? {
-        disk.remove(path).map_err(OpenError::io("remove", path))?;
+    // A link that leads nowhere is not there to be looked for, but its name is taken.
+    match disk.remove(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(OpenError::io("remove", path)),
     }
-    Ok(())
 }
 
 /// A whole file, which is expected to be short, and what of it could not be read, if anything.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ensilo_disk::{Disk, RealDisk};
 use ensilo_epoch::Epoch;
 
+use crate::recovery::copy::free_name;
 use crate::recovery::{Finding, GenerationOptions, OpenError, backup, inspect, salvage, verify};
 
 /// A directory that goes with the test.
@@ -179,6 +180,24 @@ fn a_link_in_the_place_of_an_old_checkpoint_goes_and_what_it_leads_to_stays() {
         assert!(!is_there("db/checkpoint-99") && !is_there("db/checkpoint-98"));
     }
     assert_eq!(directory.damages(), []);
+}
+
+#[test]
+fn links_that_lead_nowhere_are_not_followed_to_make_files() {
+    let directory = Directory::new("not-followed");
+    directory.open().unwrap();
+    fs::remove_file(directory.join("db/MANIFEST.copy")).unwrap();
+    let links = ["db/MANIFEST.new", "db/MANIFEST.copy", "db/log/OWNER.new", "out/OWNER.new"];
+    for name in links {
+        directory.link(directory.join("elsewhere").to_str().unwrap(), name);
+    }
+    directory.open().unwrap();
+    assert!(!directory.join("elsewhere").exists());
+    assert!(fs::symlink_metadata(directory.join("db/MANIFEST.copy")).unwrap().is_file());
+    // Nor is such a link, which takes a name, removed with what could not be made there.
+    directory.link("elsewhere", "db/before-repair-1");
+    let free = free_name(&RealDisk, &directory.join("db"), "before-repair-").unwrap();
+    assert_eq!(free, directory.join("db/before-repair-2"));
 }
 
 #[test]
