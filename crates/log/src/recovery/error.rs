@@ -192,6 +192,8 @@ pub enum Consequence {
     Copies,
     /// Transactions after this epoch; those up to it can be had by a repair, unless other files are damaged too.
     After(Epoch),
+    /// Nothing, as far as the file can be read: an opening that was interrupted left it. No repair goes on beside it.
+    Leftover,
     /// Rows that did not change since the checkpoint. No repair brings them back; a salvage saves the others.
     Checkpoint,
     /// What changed while the checkpoint was made, up to this epoch: without it the checkpoint is no state that ever was. No repair
@@ -355,6 +357,7 @@ impl Consequence {
             Consequence::After(epoch) => format!(
                 "restore a backup, or give up everything after epoch {epoch} by a repair with --accept-loss-after-epoch {epoch}"
             ),
+            Consequence::Leftover => "move the file out of the directory".to_owned(),
             Consequence::Copies => {
                 "go on without it by ensilo repair, or save the rows into a new database by ensilo salvage".to_owned()
             }
@@ -519,6 +522,9 @@ impl fmt::Display for Consequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Consequence::After(epoch) => write!(f, "transactions after epoch {epoch} would be lost"),
+            Consequence::Leftover => f.write_str(
+                "nothing would be lost, as far as it can be read: an interrupted opening left the file",
+            ),
             Consequence::Copies => f.write_str("nothing would be lost, it stands in the checkpoint twice"),
             Consequence::Checkpoint => {
                 f.write_str("rows that did not change since the checkpoint would be lost")

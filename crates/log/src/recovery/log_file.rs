@@ -7,6 +7,7 @@ use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
 
 use super::error::{Finding, OpenError};
+use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
 use super::scan::{Evidence, Scan, scan};
 use crate::format::{
@@ -110,6 +111,31 @@ pub(super) fn has_zeros_from(file: &dyn File, from: u64) -> io::Result<bool> {
         at += piece as u64;
     }
     Ok(true)
+}
+
+/// Whether a file has nothing but zeros behind its header, as far as it can be read.
+pub(super) fn reads_as_empty(disk: &ForgivingDisk<'_>, path: &Path) -> Result<bool, OpenError> {
+    let read = || {
+        let file = disk.open_read(path)?;
+        let len = file.len_bytes()?;
+        let mut bytes = vec![0; 1 << 20];
+        let mut at = 0;
+        while at < len {
+            let piece = bytes.len().min(usize::try_from(len - at).unwrap_or(usize::MAX));
+            file.read_at(at, &mut bytes[..piece])?;
+            let unread = disk.failures_in(path);
+            let is_unread = |offset: u64| {
+                unread.iter().any(|flaw| flaw.offset.is_none_or(|from| from <= offset) && offset < flaw.end())
+            };
+            let mut found = (at..).zip(&bytes[..piece]).filter(|&(_, &byte)| byte != 0);
+            if found.any(|(offset, _)| offset >= FILE_HEADER_BYTES as u64 && !is_unread(offset)) {
+                return Ok(false);
+            }
+            at += piece as u64;
+        }
+        Ok(true)
+    };
+    read().map_err(OpenError::io("read", path))
 }
 
 /// The length of the log file of this name, which file it has to be, and its header if it is that one.

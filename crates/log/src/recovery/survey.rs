@@ -10,7 +10,7 @@ use super::chain::{Chain, Depth, Flaw, Place};
 use super::database_files::list_log_files;
 use super::error::{Consequence, Damage, Finding, OpenError};
 use super::forgiving::ForgivingDisk;
-use super::log_file::{LogFile, is_unused, read_header};
+use super::log_file::{LogFile, is_unused, read_header, reads_as_empty};
 use super::manifest_file::MANIFEST;
 use super::replay::{Extent, ReplayFile};
 use super::scan::{Evidence, Scan};
@@ -50,6 +50,15 @@ pub(super) enum Names {
     Hints,
 }
 
+/// What a log file is that the manifest knows nothing of.
+enum Stranger {
+    Wrong(Finding),
+    /// Empty: an opening that was interrupted left it.
+    Unfinished,
+    /// As far as it can be read it is that, too.
+    Unread,
+}
+
 /// A survey while it is made.
 struct Surveyor<'a> {
     disk: &'a ForgivingDisk<'a>,
@@ -61,6 +70,8 @@ struct Surveyor<'a> {
     checkpoint_flaws: Vec<(Flaw, Consequence)>,
     /// What log files say that the manifest knows nothing of.
     strangers: Evidence,
+    /// Those of which not all can be read, and in which nothing else stands.
+    unread_strangers: Vec<PathBuf>,
     /// The least epoch that damage of earlier generations leaves reachable.
     earlier_reach: Option<Epoch>,
 }
@@ -81,6 +92,7 @@ pub(super) fn survey(
         flaws: Vec::new(),
         checkpoint_flaws: Vec::new(),
         strangers: Evidence::default(),
+        unread_strangers: Vec::new(),
         earlier_reach: None,
     };
     let found = surveyor.survey()?;
@@ -149,26 +161,32 @@ impl Surveyor<'_> {
                 let mut file = LogFile::open(self.disk, self.dir, self.manifest, directory, name)?;
                 file.scan(self.disk)?;
                 self.strangers.merge(file.evidence());
-                match self.finding_of(&file, is_extra)? {
-                    Some(finding) => self.flaws.push(Flaw { file: file.path, offset: None, finding }),
-                    None => unfinished.push(file.path),
+                match self.stranger(&file, is_extra)? {
+                    Stranger::Wrong(finding) => {
+                        self.flaws.push(Flaw { file: file.path, offset: None, finding });
+                    }
+                    Stranger::Unfinished => unfinished.push(file.path),
+                    // What could not be read is noted by itself.
+                    Stranger::Unread => self.unread_strangers.push(file.path),
                 }
             }
         }
         Ok(unfinished)
     }
 
-    /// What is wrong with a log file that the manifest knows nothing of; nothing with one that an interrupted opening left.
-    fn finding_of(&self, file: &LogFile, is_extra: bool) -> Result<Option<Finding>, OpenError> {
-        Ok(Some(match &file.header {
+    /// What a log file is that the manifest knows nothing of.
+    fn stranger(&self, file: &LogFile, is_extra: bool) -> Result<Stranger, OpenError> {
+        let is_empty = reads_as_empty(self.disk, &file.path)?;
+        let is_unread = !self.disk.failures_in(&file.path).is_empty();
+        let later = Finding::LaterGeneration(file.name.generation);
+        Ok(Stranger::Wrong(match &file.header {
             Err(finding) if finding.is_foreign() => finding.clone(),
             _ if is_extra => Finding::OtherFile,
-            _ if file.evidence().has_blocks => Finding::LaterGeneration(file.name.generation),
-            // What could not be read is noted by itself.
-            _ if !self.disk.failures_in(&file.path).is_empty() => return Ok(None),
+            _ if file.evidence().has_blocks || is_unread && !is_empty => later,
+            _ if is_unread => return Ok(Stranger::Unread),
             _ if file.name.largest_epoch.is_some() => Finding::Stranger,
-            _ if is_unused(self.disk, &file.path, &file.identity)? => return Ok(None),
-            Ok(_) => Finding::LaterGeneration(file.name.generation),
+            _ if is_unused(self.disk, &file.path, &file.identity)? => return Ok(Stranger::Unfinished),
+            Ok(_) => later,
             Err(_) => Finding::Stranger,
         }))
     }
@@ -330,8 +348,12 @@ impl Surveyor<'_> {
             consequence,
         };
         let manifest = self.manifest_before_checkpoint();
-        let log = self.flaws.iter().map(|flaw| match flaw.finding {
-            Finding::LaterGeneration(_) | Finding::Stranger => damage(flaw, Consequence::Everything),
+        let is_unknown =
+            |flaw: &&Flaw| matches!(flaw.finding, Finding::LaterGeneration(_) | Finding::Stranger);
+        let unknown: Vec<&PathBuf> = self.flaws.iter().filter(is_unknown).map(|flaw| &flaw.file).collect();
+        let log = self.flaws.iter().map(|flaw| match &flaw.file {
+            file if unknown.contains(&file) => damage(flaw, Consequence::Everything),
+            file if self.unread_strangers.contains(file) => damage(flaw, Consequence::Leftover),
             _ => damage(flaw, of_log),
         });
         let checkpoint = self.checkpoint_flaws.iter().map(|(flaw, consequence)| damage(flaw, *consequence));

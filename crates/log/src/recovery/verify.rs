@@ -142,7 +142,9 @@ fn not_looked_for(disk: &ForgivingDisk<'_>, dir: &Path, manifest: &Manifest) -> 
 /// What is lost of the log with all these damages together. Those of the checkpoint have nothing to do with it.
 fn consequence_for_log(damages: &[Damage]) -> Option<Consequence> {
     let consequences = damages.iter().map(|damage| damage.consequence);
-    consequences.filter(|consequence| !consequence.is_of_checkpoint()).max()
+    consequences
+        .filter(|&consequence| consequence != Consequence::Leftover && !consequence.is_of_checkpoint())
+        .max()
 }
 
 /// The epochs between the generations before and the present one, if something of that one counts.

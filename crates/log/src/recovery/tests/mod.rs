@@ -26,4 +26,5 @@ mod tools;
 mod transient_errors;
 mod unfinished;
 mod unread;
+mod unread_leftovers;
 mod writer;

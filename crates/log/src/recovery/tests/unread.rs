@@ -124,6 +124,7 @@ fn helped(disk: &Arc<SimulatedDisk>, bad: &Arc<dyn Disk>, damage: &Damage, histo
                 .unwrap();
             open(bad).unwrap().0
         }
+        Consequence::Leftover => panic!("an opening that was not interrupted: {advised}"),
         Consequence::Everything => {
             says("remove the file");
             assert!(damage.file.ends_with("OWNER"), "{advised}");
