@@ -103,16 +103,8 @@ impl DatabaseFiles {
     /// # Errors
     /// [`OpenError`]; nothing that counts has changed.
     pub fn begin_checkpoint(&mut self, begin_epoch: Epoch) -> Result<CheckpointPlace, OpenError> {
-        let unread = UnreadList::read(&*self.disk, &self.dir)?;
-        let spell = |id| format!("checkpoint-{id}");
-        while unread.keeps(&spelled_path(&self.dir, &spell(self.next_checkpoint))) {
-            self.next_checkpoint += 1;
-        }
-        let id = self.next_checkpoint;
-        self.next_checkpoint += 1;
-        let spelled = spell(id);
-        let directory = spelled_path(&self.dir, &spelled);
-        self.remove_checkpoint(id, &directory)?;
+        self.manifest.look_again(&*self.disk, &self.dir)?;
+        let (id, spelled, directory) = self.next_place()?;
         self.disk.create_dir_all(&directory).map_err(OpenError::io("create", &directory))?;
         Ok(CheckpointPlace {
             disk: Arc::clone(&self.disk),
@@ -124,18 +116,27 @@ impl DatabaseFiles {
         })
     }
 
+    /// A number of a checkpoint, and its directory, which is not there: one that could not be removed may be.
+    fn next_place(&mut self) -> Result<(u64, String, PathBuf), OpenError> {
+        loop {
+            let id = self.next_checkpoint;
+            self.next_checkpoint += 1;
+            let spelled = format!("checkpoint-{id}");
+            let directory = spelled_path(&self.dir, &spelled);
+            if !self.disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
+                return Ok((id, spelled, directory));
+            }
+        }
+    }
+
     /// Removes the parts of a checkpoint that could not be made, unless the manifest on the disk, or one that a crash may leave, names them.
     ///
     /// # Errors
     /// [`OpenError`]; what is left does no harm.
     pub fn give_up_checkpoint(&mut self, place: &CheckpointPlace) -> Result<(), OpenError> {
-        self.remove_checkpoint(place.id, &place.directory)
-    }
-
-    fn remove_checkpoint(&mut self, id: u64, directory: &Path) -> Result<(), OpenError> {
-        match self.manifest.may_need_checkpoint(&*self.disk, &self.dir, id)? {
+        match self.manifest.may_need_checkpoint(&*self.disk, &self.dir, place.id)? {
             true => Ok(()),
-            false => remove_directory(&*self.disk, directory).map(drop),
+            false => remove_directory(&*self.disk, &place.directory).map(drop),
         }
     }
 
@@ -145,7 +146,8 @@ impl DatabaseFiles {
     ///
     /// # Errors
     /// [`OpenError`]. The next opening begins with this checkpoint or the one before, and the files of both are there. Whether this one may
-    /// be needed is known to [`DatabaseFiles::give_up_checkpoint`]. What is left over goes with the next checkpoint or opening.
+    /// be needed is known to [`DatabaseFiles::give_up_checkpoint`]. That a file which is not needed any more cannot be removed is no error: it
+    /// goes with the next checkpoint or opening.
     ///
     /// # Panics
     /// When the checkpoint ends after the durable epoch: it could not be recovered from.
@@ -164,7 +166,7 @@ impl DatabaseFiles {
         let before = self.manifest.replace(&*self.disk, &self.dir, manifest)?;
         keep_copy(&*self.disk, &self.dir, self.manifest());
         let log_directories: BTreeSet<&str> = before.iter().flat_map(Manifest::log_directories).collect();
-        let removed = remove_leftovers(&*self.disk, &self.dir, self.manifest(), log_directories)?;
+        let removed = remove_leftovers(&*self.disk, &self.dir, self.manifest(), log_directories);
         Ok(InstalledCheckpoint { entry, removed })
     }
 
@@ -250,38 +252,40 @@ pub(crate) fn list_log_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<Lo
 }
 
 /// Removes what the manifest does not need: log files of before its first ones, of earlier generations that are done with, and
-/// checkpoints other than its own, of which none is being made; but not what no repair could copy. `log_directories` are those to look in, as manifests spell them. It is
-/// the manifest on the disk, which is read again, and no other one can come up after a crash.
+/// checkpoints other than its own, of which none is being made; but not what no repair could copy. `log_directories` are those to look in, as
+/// manifests spell them. It is the manifest on the disk, which is read again, and no other one can come up after a crash.
+///
+/// Returns what is gone. What cannot be looked at or removed does no harm, and is tried again by the next checkpoint or opening.
 pub(crate) fn remove_leftovers<'m>(
     disk: &dyn Disk,
     dir: &Path,
     manifest: &Manifest,
     log_directories: impl IntoIterator<Item = &'m str>,
-) -> Result<Vec<PathBuf>, OpenError> {
-    check_on_disk(disk, dir, Some(manifest))?;
-    let unread = UnreadList::read(disk, dir)?;
+) -> Vec<PathBuf> {
     let mut removed = Vec::new();
+    let unread = check_on_disk(disk, dir, Some(manifest)).and_then(|()| UnreadList::read(disk, dir));
+    let Ok(unread) = unread else { return removed };
     for spelled in log_directories {
         let directory = spelled_path(dir, spelled);
-        for name in list_log_files(disk, &directory)? {
+        for name in list_log_files(disk, &directory).unwrap_or_default() {
             let path = directory.join(name.to_string());
             let is_done_with = manifest.is_done_with(&name) && !unread.keeps(&path);
-            if is_done_with && is_what_its_name_says(disk, &path, manifest, name)? {
-                disk.remove(&path).map_err(OpenError::io("remove", &path))?;
+            if is_done_with
+                && is_what_its_name_says(disk, &path, manifest, name)
+                && disk.remove(&path).is_ok()
+            {
                 removed.push(path);
             }
         }
     }
     let kept = manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.id);
-    for entry in disk.list(dir).map_err(OpenError::io("list", dir))? {
-        if checkpoint_number(&entry).is_some_and(|id| Some(id) != kept) {
-            let directory = dir.join(&entry.name);
-            if !unread.keeps(&directory) {
-                removed.extend(remove_directory(disk, &directory)?);
-            }
+    for entry in disk.list(dir).unwrap_or_default() {
+        let directory = dir.join(&entry.name);
+        if checkpoint_number(&entry).is_some_and(|id| Some(id) != kept) && !unread.keeps(&directory) {
+            removed.extend(remove_directory(disk, &directory).unwrap_or_default());
         }
     }
-    Ok(removed)
+    removed
 }
 
 /// The number of the checkpoint whose directory this is.
@@ -292,20 +296,12 @@ pub(crate) fn checkpoint_number(entry: &Listed) -> Option<u64> {
 
 /// Whether a file is the log file of this database that its name says, or nothing was ever written to it. Whatever else has such a name
 /// is left alone, and what cannot be read.
-fn is_what_its_name_says(
-    disk: &dyn Disk,
-    path: &Path,
-    manifest: &Manifest,
-    name: LogFileName,
-) -> Result<bool, OpenError> {
+fn is_what_its_name_says(disk: &dyn Disk, path: &Path, manifest: &Manifest, name: LogFileName) -> bool {
     let is_known = || {
         let (_, identity, header) = read_log_header(disk, path, manifest, name)?;
-        Ok(header.is_ok() || is_unused(disk, path, &identity)?)
+        Ok::<_, OpenError>(header.is_ok() || is_unused(disk, path, &identity)?)
     };
-    match is_known() {
-        Err(error @ OpenError::Io { .. }) if error.is_unreadable() => Ok(false),
-        is_known => is_known,
-    }
+    is_known().unwrap_or(false)
 }
 
 /// Removes a directory with everything in it, if it is there, and returns the files that are gone. Of a link the name goes, and not what it

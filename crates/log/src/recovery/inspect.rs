@@ -13,6 +13,9 @@
 //! 6. make the log files of the new generation, install the manifest that names them, copy it, claim the log directories, and remove what
 //!    is not needed any more.
 //!
+//! What cannot be removed in steps 5 and 6 because the system fails does no harm, and is tried again by the next checkpoint or opening; only
+//! the log files of an interrupted opening must go before a new one is made.
+//!
 //! An opening that is refused, or fails before its manifest is in place, takes back what it has made ([`super::made`]): all that can be
 //! refused is looked at before the first step that changes a file.
 
@@ -237,9 +240,9 @@ impl Found {
     ) -> Result<(NewGeneration, DatabaseFiles), OpenError> {
         let last_epoch = self.durable_epoch().unwrap_or_default();
         let known = self.manifest().cloned();
-        let installed = self.generation_after(options, last_epoch, Leftovers::Go)?;
+        let installed = self.generation_after(options, last_epoch)?;
         installed.claim()?;
-        installed.remove_leftovers(known.as_ref())?;
+        installed.remove_leftovers(known.as_ref());
         Ok(installed.into_open())
     }
 
@@ -249,7 +252,6 @@ impl Found {
         self,
         options: &GenerationOptions,
         last_epoch: Epoch,
-        leftovers: Leftovers,
     ) -> Result<Installed, OpenError> {
         assert!(options.first_epoch > self.largest_epoch(), "an epoch that is on disk already");
         assert!(!options.directories.is_empty(), "a log without directories");
@@ -274,11 +276,9 @@ impl Found {
             Some((manifest, survey)) => {
                 // A crash may have left the copy of the manifest before, which needs what is removed now.
                 bring_copy_up(&*disk, &dir, manifest);
+                // They would be files of the generation that begins.
                 survey.unfinished.iter().try_for_each(|path| remove_if_there(&*disk, path))?;
-                let removed = remove_leftovers(&*disk, &dir, manifest, manifest.log_directories());
-                if leftovers == Leftovers::Go {
-                    removed?;
-                }
+                remove_leftovers(&*disk, &dir, manifest, manifest.log_directories());
                 survey.earlier_files(manifest, last_epoch, names)
             }
         };
@@ -310,13 +310,6 @@ impl Found {
     }
 }
 
-/// Whether files that nothing needs may stay where they cannot be removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leftovers {
-    Go,
-    MayStay,
-}
-
 /// A generation whose manifest is in place.
 pub(super) struct Installed {
     disk: Arc<dyn Disk>,
@@ -333,9 +326,9 @@ impl Installed {
     }
 
     /// Removes what is not needed any more of what the manifest before named.
-    pub(super) fn remove_leftovers(&self, before: Option<&Manifest>) -> Result<(), OpenError> {
+    pub(super) fn remove_leftovers(&self, before: Option<&Manifest>) {
         let known = before.map(Manifest::log_directories).unwrap_or_default();
-        remove_leftovers(&*self.disk, &self.dir, &self.manifest, known).map(|_| ())
+        remove_leftovers(&*self.disk, &self.dir, &self.manifest, known);
     }
 
     fn into_open(self) -> (NewGeneration, DatabaseFiles) {

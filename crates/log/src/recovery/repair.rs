@@ -19,7 +19,7 @@ use super::error::{Consequence, Damage, OpenError, worst_of};
 use super::forgiving::ForgivingDisk;
 use super::generation::create_directory;
 use super::given_up::{GivenUp, count_given_up};
-use super::inspect::{Found, GenerationOptions, Leftovers, error_of, without_copies};
+use super::inspect::{Found, GenerationOptions, error_of, without_copies};
 use super::known_file::damages_of;
 use super::made::Made;
 use super::manifest_file::{MANIFEST, MANIFEST_COPY, read_manifest, remove_if_there, spelled_path};
@@ -116,11 +116,10 @@ pub fn repair(
     };
     let before = manifest.clone();
     let found = Found::new(Arc::clone(disk), dir.to_path_buf(), locks, manifest, found);
-    match found.without_copies(lost_copies).generation_after(&options, kept_to, Leftovers::MayStay) {
+    match found.without_copies(lost_copies).generation_after(&options, kept_to) {
         Ok(installed) => {
             let unclaimed = installed.claim().err().map(|error| error.to_string());
-            // What is left does no harm, and goes with the next opening.
-            let _ = installed.remove_leftovers(Some(&before));
+            installed.remove_leftovers(Some(&before));
             Ok(Repaired { unclaimed, ..repaired })
         }
         Err(error) => {

@@ -8,6 +8,7 @@ mod damage;
 mod diverged;
 mod fuzzing;
 mod history;
+mod leftovers;
 mod looked_for;
 mod model;
 mod names;
