@@ -82,13 +82,34 @@ impl DirectoryLocks {
                 lock => lock.map(Some),
             },
         };
-        let lock = lock.map_err(|error| lock_error(file.clone(), error))?;
+        let lock = lock.map_err(|error| lock_error(file.clone(), error));
+        if let Err(OpenError::Locked { .. }) = &lock {
+            self.made.leave_directory(directory);
+        }
+        let lock = lock?;
         if is_made {
             self.made.file(file);
         }
         self.held.push((place, lock));
         Ok(())
     }
+}
+
+/// How often something is tried again that another opening may be in the way of.
+const ATTEMPTS_MAX: u32 = 100;
+
+/// Creates a directory, or locks one, once more if it has vanished meanwhile: an opening that is refused takes back the directories that it
+/// has made, as long as nobody has put anything there.
+pub(super) fn again_if_vanished<T>(
+    mut attempt: impl FnMut() -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
+    for _ in 1..ATTEMPTS_MAX {
+        match attempt() {
+            Err(error) if error.is_not_found() => {}
+            done => return done,
+        }
+    }
+    attempt()
 }
 
 fn lock_error(file: PathBuf, error: io::Error) -> OpenError {

@@ -238,6 +238,11 @@ impl OpenError {
         OpenError::Refused(format!("{}: {finding}; {remedy}", file.display()))
     }
 
+    /// Whether something was not there.
+    pub(super) fn is_not_found(&self) -> bool {
+        matches!(self, OpenError::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Whether the system cannot read something because the disk is damaged.
     pub(super) fn is_unreadable(&self) -> bool {
         let reading = ["read", "open", "list", "look for"];

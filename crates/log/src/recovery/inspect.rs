@@ -30,7 +30,7 @@ use ensilo_epoch::Epoch;
 use super::chain::{Chain, Depth};
 use super::database_files::{DatabaseFiles, remove_leftovers};
 use super::directory::{check_before_lock, check_new};
-use super::directory_locks::DirectoryLocks;
+use super::directory_locks::{DirectoryLocks, again_if_vanished};
 use super::error::{Damage, OpenError, worst_of};
 use super::forgiving::ForgivingDisk;
 use super::generation::NewGeneration;
@@ -78,10 +78,12 @@ pub struct GenerationOptions {
 /// # Errors
 /// [`OpenError`]; the directory can be opened again when the cause is gone, and nothing is there that was not there before.
 pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
-    let mut made = Made::new(disk);
-    made.create_directory(&**disk, dir)?;
-    check_before_lock(&**disk, dir)?;
-    let mut locks = DirectoryLocks::of_opening(&**disk, dir, made)?;
+    let mut locks = again_if_vanished(|| {
+        let mut made = Made::new(disk);
+        made.create_directory(&**disk, dir)?;
+        check_before_lock(&**disk, dir)?;
+        DirectoryLocks::of_opening(&**disk, dir, made)
+    })?;
     disk.sync_dir(dir).map_err(OpenError::io("sync", dir))?;
     let database = match read_manifest(&**disk, dir)? {
         None => {

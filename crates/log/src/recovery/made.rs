@@ -47,6 +47,11 @@ impl Made {
         create_directory(disk, directory).map_err(OpenError::io("create", directory))
     }
 
+    /// Lets a directory stay that another opening has locked.
+    pub(super) fn leave_directory(&mut self, directory: &Path) {
+        self.paths.retain(|made| !matches!(made, MadePath::Directory(path) if path == directory));
+    }
+
     /// Lets all stay that was made.
     pub(super) fn keep(&mut self) {
         self.paths.clear();

@@ -7,7 +7,7 @@ use ensilo_disk::Disk;
 
 use super::database_files::list_log_files;
 use super::directory::is_empty_log_file;
-use super::directory_locks::DirectoryLocks;
+use super::directory_locks::{DirectoryLocks, again_if_vanished};
 use super::error::{Finding, OpenError};
 use super::generation::NewGeneration;
 use super::inspect::GenerationOptions;
@@ -50,8 +50,11 @@ impl<'w> Wanted<'w> {
     pub(super) fn check(&self, locks: &mut DirectoryLocks, is_new: bool) -> Result<Vec<PathBuf>, OpenError> {
         let mut there = BTreeSet::new();
         for &directory in &self.directories {
-            if self.disk.exists(directory).map_err(OpenError::io("look for", directory))? {
-                locks.add(self.disk, directory)?;
+            let is_there = again_if_vanished(|| {
+                let is_there = self.disk.exists(directory).map_err(OpenError::io("look for", directory))?;
+                if is_there { locks.add(self.disk, directory).map(|()| true) } else { Ok(false) }
+            })?;
+            if is_there {
                 there.insert(directory);
             }
         }
@@ -122,8 +125,10 @@ impl<'w> Wanted<'w> {
     /// Creates and locks those that are missing.
     pub(super) fn create(&self, locks: &mut DirectoryLocks) -> Result<(), OpenError> {
         for directory in &self.directories {
-            locks.made().create_directory(self.disk, directory)?;
-            locks.add(self.disk, directory)?;
+            again_if_vanished(|| {
+                locks.made().create_directory(self.disk, directory)?;
+                locks.add(self.disk, directory)
+            })?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod at_once;
 mod bad_sectors;
 mod by_copy;
 mod checkpoint_failures;
