@@ -320,3 +320,17 @@ fn a_sector_that_is_read_the_second_time_opens_then() {
     // Nothing was changed by the attempts.
     assert_eq!(recover(&disk, 1).unwrap().0, rows);
 }
+
+#[test]
+fn an_old_checkpoint_that_cannot_be_listed_keeps_nobody_from_opening() {
+    let (sound, _) = two_generations(1, true);
+    let rows = recover(&Arc::new(sound.fork()), 1).unwrap().0;
+    let left = Path::new(DIR).join("checkpoint-99");
+    sound.create_dir_all(&left).unwrap();
+    let bad: Arc<dyn Disk> = Arc::new(BadDisk::without(&sound, &[(left.clone(), Operation::List)]));
+    assert_eq!(open(&bad).unwrap().0, rows);
+    assert!(sound.exists(&left).unwrap());
+    let sound: Arc<dyn Disk> = sound;
+    assert_eq!(open(&sound).unwrap().0, rows);
+    assert!(!sound.exists(&left).unwrap(), "it goes when it can be listed");
+}
