@@ -5,17 +5,21 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ensilo_epoch::{Epoch, EpochCounters, EpochOptions, Epochs, Participant};
-use ensilo_log::{Log, Replay, ReplayError};
+use ensilo_epoch::{Epoch, EpochCounters, Epochs, Participant};
+use ensilo_log::Log;
 use ensilo_slab::{OutOfMemory, Usage};
 
 use crate::counters::TransactionStatistics;
 use crate::failpoint::Failpoint;
 use crate::fault::Fault;
 use crate::key_range::KeyRange;
+use crate::options::EngineOptions;
+use crate::remains::Remains;
+use crate::replayer::Replayer;
+use crate::row::StoredRow;
 use crate::session::Session;
-use crate::store::{Store, TableId};
-use crate::tid::Tid;
+use crate::store::{NewStoreError, Store, TableId};
+use crate::transaction::{Read, Write};
 
 /// A transaction engine. See the crate's documentation for what it promises.
 pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
@@ -39,7 +43,7 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     /// A handle to a record that a transaction has found.
     type Found: Copy + fmt::Debug + Send + 'static;
     /// One user's way into the engine.
-    type Session: Session<Engine = Self> + 'static;
+    type Session: Session<Store = Self::Store, Found = Self::Found> + 'static;
     /// Puts a log and a checkpoint back into the engine.
     type Replayer<'e>: Replayer
     where
@@ -191,81 +195,6 @@ fn without_log() -> ! {
     unreachable!("nothing opens a directory with an engine that does not log")
 }
 
-/// Puts a log and a checkpoint back into an engine.
-pub trait Replayer: Replay {
-    /// Ends the replay: all writes were applied and their workers dropped.
-    ///
-    /// # Errors
-    /// [`ReplayError::Refused`] when words of a row were logged and the row was not.
-    fn finish(self) -> Result<Recovered, ReplayError>;
-}
-
-/// The replay of an engine that does not [log](Engine::LOGS): it takes nothing.
-#[derive(Debug)]
-pub struct NoReplay;
-
-impl Replay for NoReplay {
-    type Worker<'r> = ();
-
-    fn worker(&self) {}
-
-    fn apply(&self, (): &mut (), _: &[ensilo_log::Write<'_>]) -> Result<(), ReplayError> {
-        Err(ReplayError::Refused("this engine has no log".into()))
-    }
-}
-
-impl Replayer for NoReplay {
-    fn finish(self) -> Result<Recovered, ReplayError> {
-        Ok(Recovered::default())
-    }
-}
-
-/// How an engine is set up.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct EngineOptions {
-    /// Epochs and snapshots.
-    pub epochs: EpochOptions,
-    /// The most bytes that records and nodes may take; `None` for no limit.
-    pub memory_limit_bytes: Option<u64>,
-    /// Bytes to take from the system when the engine starts, so that tables which grow do not wait for it.
-    pub prefault_bytes: u64,
-    /// How many snapshot epochs a snapshot transaction may fall behind before its next operation aborts it.
-    pub snapshot_age_max: u64,
-}
-
-impl Default for EngineOptions {
-    fn default() -> Self {
-        EngineOptions {
-            epochs: EpochOptions::default(),
-            memory_limit_bytes: None,
-            prefault_bytes: 0,
-            snapshot_age_max: 60,
-        }
-    }
-}
-
-/// Why a store could not be made.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum NewStoreError {
-    /// The id is 0, too large, or was used before.
-    IdTaken(TableId),
-    /// The memory limit is reached.
-    OutOfMemory(OutOfMemory),
-}
-
-impl fmt::Display for NewStoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NewStoreError::IdTaken(id) => write!(f, "table id {} is reserved or was used before", id.0),
-            NewStoreError::OutOfMemory(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for NewStoreError {}
-
 /// What an engine counts.
 #[derive(Clone, Debug)]
 pub struct EngineStatistics {
@@ -277,42 +206,18 @@ pub struct EngineStatistics {
     pub epochs: EpochCounters,
 }
 
-/// What a step of the collection has left. Ordered by how soon the next step should come.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Remains {
-    /// No garbage.
-    Nothing,
-    /// Garbage that somebody may still reach.
-    Later,
-    /// Garbage that can be freed now.
-    Now,
-}
+/// The read-write transactions of an engine.
+pub type TransactionOf<'s, E> = <<E as Engine>::Session as Session>::Transaction<'s>;
 
-/// A row with its key, as a checkpoint keeps it.
-#[derive(Debug, Copy, Clone)]
-pub struct StoredRow<'a> {
-    /// The key's bytes.
-    pub key: &'a [u8],
-    /// The TID of the version.
-    pub tid: Tid,
-    /// The row's words, the last one padded with zero bytes.
-    pub words: &'a [u64],
-    /// The row's length in bytes.
-    pub len_bytes: usize,
-}
+/// The snapshot transactions of an engine.
+pub type SnapshotOf<'s, E> = <<E as Engine>::Session as Session>::Snapshot<'s>;
 
-/// What a replay has put into an engine.
-#[derive(Debug, Default)]
-pub struct Recovered {
-    /// The stores that there are now, by id.
-    pub stores: Vec<RecoveredStore>,
-}
+/// Reads of a transaction of the engine `E`.
+pub trait ReadOf<E: Engine>: Read<Store = E::Store, Found = E::Found> {}
 
-/// A store that a replay has filled.
-#[derive(Debug, Copy, Clone)]
-pub struct RecoveredStore {
-    /// Its id.
-    pub id: TableId,
-    /// How many rows it has.
-    pub rows: u64,
-}
+impl<E: Engine, T: Read<Store = E::Store, Found = E::Found>> ReadOf<E> for T {}
+
+/// Writes of a transaction of the engine `E`.
+pub trait WriteOf<E: Engine>: Write<Store = E::Store, Found = E::Found> {}
+
+impl<E: Engine, T: Write<Store = E::Store, Found = E::Found>> WriteOf<E> for T {}

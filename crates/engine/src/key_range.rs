@@ -2,7 +2,8 @@
 
 use std::ops::Bound;
 
-use crate::transaction::KeyBounds;
+/// Range bounds over encoded keys.
+pub type KeyBounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
 /// A part of the keys of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,6 +21,7 @@
 //!   ([`Replay`](ensilo_log::Replay)). No transaction has begun by then.
 
 mod abort;
+mod committed;
 mod counters;
 mod engine;
 mod failpoint;
@@ -28,7 +29,10 @@ mod fault;
 #[doc(hidden)]
 pub mod history;
 mod key_range;
+mod options;
 mod prepared;
+mod remains;
+mod replayer;
 mod row;
 mod session;
 mod store;
@@ -37,20 +41,21 @@ mod transaction;
 mod transaction_number;
 
 pub use abort::{Abort, AbortReason, TRANSACTION_LIMITS};
+pub use committed::Committed;
 pub use counters::{TransactionStatistics, WorkerCounters};
-pub use engine::{
-    Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Recovered, RecoveredStore, Remains,
-    Replayer, StoredRow,
-};
+pub use engine::{Engine, EngineStatistics, ReadOf, SnapshotOf, TransactionOf, WriteOf};
 #[doc(hidden)]
 pub use failpoint::Failpoint;
 #[doc(hidden)]
 pub use fault::Fault;
-pub use key_range::KeyRange;
+pub use key_range::{KeyBounds, KeyRange};
+pub use options::EngineOptions;
 pub use prepared::{NeverPrepared, Prepared};
-pub use row::{ROW_LEN_MAX, RowRef};
-pub use session::{Session, SnapshotOf, TransactionOf};
-pub use store::{Store, TableId};
+pub use remains::Remains;
+pub use replayer::{NoReplay, Recovered, RecoveredStore, Replayer};
+pub use row::{ROW_LEN_MAX, RowRef, StoredRow};
+pub use session::Session;
+pub use store::{NewStoreError, Store, TableId};
 pub use tid::Tid;
-pub use transaction::{Committed, Direction, KeyBounds, Read, ReadOf, Write, WriteOf};
+pub use transaction::{Direction, Read, Write};
 pub use transaction_number::TransactionNumber;

@@ -1,7 +1,7 @@
 //! Two-phase commit as an engine offers it: a transaction that has voted to commit and waits for the decision.
 
 use crate::abort::Abort;
-use crate::transaction::Committed;
+use crate::committed::Committed;
 
 /// A prepared transaction, which waits for the decision. Dropping it is the decision to abort.
 ///

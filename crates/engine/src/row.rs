@@ -4,6 +4,8 @@ use std::marker::PhantomData;
 
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
+use crate::tid::Tid;
+
 /// The largest row in bytes.
 pub const ROW_LEN_MAX: usize = 1 << 20;
 
@@ -98,4 +100,17 @@ impl<'a> RowRef<'a> {
     pub fn copy_to(&self, target: &mut Vec<u64>) {
         target.extend(self.all_words());
     }
+}
+
+/// A row with its key, as a checkpoint keeps it.
+#[derive(Debug, Copy, Clone)]
+pub struct StoredRow<'a> {
+    /// The key's bytes.
+    pub key: &'a [u8],
+    /// The TID of the version.
+    pub tid: Tid,
+    /// The row's words, the last one padded with zero bytes.
+    pub words: &'a [u64],
+    /// The row's length in bytes.
+    pub len_bytes: usize,
 }

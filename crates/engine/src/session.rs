@@ -1,34 +1,31 @@
 //! A session: one user's way into an engine, with what lives from one transaction to the next.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::counters::WorkerCounters;
-use crate::engine::{Engine, Remains};
 use crate::history::TransactionRecord;
+use crate::remains::Remains;
+use crate::store::Store;
 use crate::transaction::{Read, Write};
-
-/// The read-write transactions of an engine.
-pub type TransactionOf<'s, E> = <<E as Engine>::Session as Session>::Transaction<'s>;
-
-/// The snapshot transactions of an engine.
-pub type SnapshotOf<'s, E> = <<E as Engine>::Session as Session>::Snapshot<'s>;
 
 /// Runs transactions, one at a time, on any thread. While no transaction is under way it holds nobody back.
 ///
 /// # Safety
 /// From the return of [`Session::begin`] or [`Session::begin_snapshot`] until the transaction is committed, prepared, aborted or dropped, a
-/// participant of [`Engine::epochs`] is pinned for it, also when it can no longer commit: what the tables above the engine share by pointer,
+/// participant of [`Engine::epochs`](crate::Engine::epochs) is pinned for it, also when it can no longer commit: what the tables above the engine share by pointer,
 /// such as the set of a table's indexes, is freed once the memory horizon of these epochs has passed.
 pub unsafe trait Session: Send {
-    /// The engine that the session belongs to.
-    type Engine: Engine;
+    /// The stores of the engine that the session belongs to.
+    type Store: Store;
+    /// A handle to a record that a transaction has found.
+    type Found: Copy + fmt::Debug + Send + 'static;
     /// A read-write transaction. It may be moved to another thread between two calls.
-    type Transaction<'s>: Write<Store = <Self::Engine as Engine>::Store, Found = <Self::Engine as Engine>::Found>
-        + Send
+    type Transaction<'s>: Write<Store = Self::Store, Found = Self::Found> + Send
     where
         Self: 's;
     /// A read-only transaction on a recent consistent point of the serial order.
-    type Snapshot<'s>: Read<Store = <Self::Engine as Engine>::Store, Found = <Self::Engine as Engine>::Found>
+    type Snapshot<'s>: Read<Store = Self::Store, Found = Self::Found>
     where
         Self: 's;
 
@@ -38,7 +35,7 @@ pub unsafe trait Session: Send {
     /// Begins a read-only transaction on the newest snapshot.
     ///
     /// # Panics
-    /// When the engine has no [snapshots](Engine::SNAPSHOTS).
+    /// When the engine has no [snapshots](crate::Engine::SNAPSHOTS).
     fn begin_snapshot(&mut self) -> Self::Snapshot<'_>;
 
     /// What the session counts. Anyone may read it at any time.

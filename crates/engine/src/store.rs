@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use ensilo_slab::OutOfMemory;
+
 /// The number of bits of a store's id.
 const TABLE_ID_BITS: u32 = 25;
 
@@ -29,3 +31,24 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The store's id.
     fn id(&self) -> TableId;
 }
+
+/// Why a store could not be made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum NewStoreError {
+    /// The id is 0, too large, or was used before.
+    IdTaken(TableId),
+    /// The memory limit is reached.
+    OutOfMemory(OutOfMemory),
+}
+
+impl fmt::Display for NewStoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NewStoreError::IdTaken(id) => write!(f, "table id {} is reserved or was used before", id.0),
+            NewStoreError::OutOfMemory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NewStoreError {}

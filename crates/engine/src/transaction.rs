@@ -1,17 +1,17 @@
 //! Transactions as the layers above use them.
 
 use std::fmt;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 
 use ensilo_epoch::Epoch;
 
 use crate::abort::Abort;
-use crate::engine::Engine;
+use crate::committed::Committed;
 use crate::fault::Fault;
+use crate::key_range::KeyBounds;
 use crate::prepared::Prepared;
 use crate::row::RowRef;
 use crate::store::Store;
-use crate::tid::Tid;
 
 /// The order in which a scan hands out keys.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
@@ -21,9 +21,6 @@ pub enum Direction {
     /// From large to small.
     Reverse,
 }
-
-/// Range bounds over encoded keys.
-pub type KeyBounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
 /// Reads of a transaction.
 ///
@@ -130,7 +127,7 @@ pub trait Write: Read + Sized {
     const FAULT: Option<Fault> = None;
 
     /// The transaction once it is prepared; [`NeverPrepared`](crate::NeverPrepared) in an engine without
-    /// [two-phase commit](Engine::TWO_PHASE_COMMIT).
+    /// [two-phase commit](crate::Engine::TWO_PHASE_COMMIT).
     type Prepared: Prepared;
 
     /// Replaces single words of the row; `words` are pairs of word index and new word, computed from what this
@@ -196,7 +193,7 @@ pub trait Write: Read + Sized {
     /// whole rows at the vote.
     ///
     /// # Panics
-    /// In an engine without [two-phase commit](Engine::TWO_PHASE_COMMIT).
+    /// In an engine without [two-phase commit](crate::Engine::TWO_PHASE_COMMIT).
     fn prepare(self) -> Result<Self::Prepared, Abort> {
         unreachable!("nothing prepares transactions of an engine without two-phase commit")
     }
@@ -212,23 +209,4 @@ pub trait Write: Read + Sized {
 
     /// Ends the transaction on the caller's request; nothing has changed.
     fn abort(self) {}
-}
-
-/// Reads of a transaction of the engine `E`.
-pub trait ReadOf<E: Engine>: Read<Store = E::Store, Found = E::Found> {}
-
-impl<E: Engine, T: Read<Store = E::Store, Found = E::Found>> ReadOf<E> for T {}
-
-/// Writes of a transaction of the engine `E`.
-pub trait WriteOf<E: Engine>: Write<Store = E::Store, Found = E::Found> {}
-
-impl<E: Engine, T: Write<Store = E::Store, Found = E::Found>> WriteOf<E> for T {}
-
-/// How a transaction committed.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Committed {
-    /// The transaction's TID; of a read-only transaction the largest TID that it read.
-    pub tid: Tid,
-    /// The epoch that has to be durable before the transaction is.
-    pub epoch: Epoch,
 }

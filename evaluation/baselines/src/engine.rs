@@ -138,7 +138,8 @@ impl<P: Protocol> Engine for BaselineEngine<P> {
 
 // SAFETY: each transaction owns a guard of a participant of the engine's epochs.
 unsafe impl<P: Protocol> Session for BaselineSession<P> {
-    type Engine = BaselineEngine<P>;
+    type Store = Store;
+    type Found = Found;
     type Transaction<'s> = P::Transaction<'s>;
     type Snapshot<'s> = P::Transaction<'s>;
 

@@ -21,7 +21,7 @@ fn engine_and_store<E: Engine<Store = Store>>(memory_limit_bytes: Option<u64>) -
     (engine, store)
 }
 
-fn insert(session: &mut impl Session<Engine: Engine<Store = Store>>, store: &Store, key: &[u8]) {
+fn insert(session: &mut impl Session<Store = Store>, store: &Store, key: &[u8]) {
     let mut tx = session.begin();
     assert!(tx.insert(store, key, &[7], 8).unwrap());
     tx.commit().unwrap();

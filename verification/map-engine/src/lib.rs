@@ -140,7 +140,8 @@ impl Engine for MapEngine {
 // SAFETY: each transaction owns a guard of a participant of the engine's epochs.
 #[allow(unsafe_code, reason = "a session vouches for the guards of its transactions")]
 unsafe impl Session for MapSession {
-    type Engine = MapEngine;
+    type Store = MapStore;
+    type Found = Found;
     type Transaction<'s> = MapTransaction<'s>;
     type Snapshot<'s> = MapTransaction<'s>;
 

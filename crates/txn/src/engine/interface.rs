@@ -139,7 +139,8 @@ impl<V: Variant> ensilo_engine::Engine for Silo<V> {
 
 // SAFETY: a transaction of either kind owns the guard of its worker's participant, from beginning to end.
 unsafe impl<V: Variant> ensilo_engine::Session for Worker<V> {
-    type Engine = Silo<V>;
+    type Store = Store;
+    type Found = Found;
     type Transaction<'s> = Transaction<'s, V>;
     type Snapshot<'s> = Snapshot<'s, V>;
 

@@ -1,0 +1,28 @@
+//! How an engine is set up.
+
+use ensilo_epoch::EpochOptions;
+
+/// How an engine is set up.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EngineOptions {
+    /// Epochs and snapshots.
+    pub epochs: EpochOptions,
+    /// The most bytes that records and nodes may take; `None` for no limit.
+    pub memory_limit_bytes: Option<u64>,
+    /// Bytes to take from the system when the engine starts, so that tables which grow do not wait for it.
+    pub prefault_bytes: u64,
+    /// How many snapshot epochs a snapshot transaction may fall behind before its next operation aborts it.
+    pub snapshot_age_max: u64,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        EngineOptions {
+            epochs: EpochOptions::default(),
+            memory_limit_bytes: None,
+            prefault_bytes: 0,
+            snapshot_age_max: 60,
+        }
+    }
+}
