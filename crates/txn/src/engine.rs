@@ -1,16 +1,17 @@
 //! The engine: what the workers of one database share.
 
 mod collect;
+mod dropped_store;
 mod interface;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use collect::DroppedStore;
+use dropped_store::DroppedStore;
 use ensilo_engine::{
     EngineOptions, EngineStatistics, NewStoreError, TableId, TransactionStatistics, WorkerCounters,
 };
-use ensilo_epoch::{Epoch, Epochs, Participant};
+use ensilo_epoch::{Epochs, Participant};
 use ensilo_index::Masstree;
 use ensilo_log::Log;
 use ensilo_slab::{AccountId, Pool};
@@ -19,41 +20,15 @@ use ensilo_sync::sync::Mutex;
 
 use crate::global_tid::GlobalTid;
 use crate::registry::{StoreRegistry, lock};
+use crate::shared::SiloShared;
 use crate::silo::{PreparedRegistry, Standard, Variant};
 use crate::store::Store;
 use crate::work_list::WorkList;
-use crate::worker::{Worker, WorkerState};
-
-/// What transactions need of the engine.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) epochs: Arc<Epochs>,
-    pub(crate) stores: StoreRegistry,
-    /// Where the TIDs of variants come from that count all in one place.
-    pub(crate) global_tid: GlobalTid,
-    /// What prepared transactions rely on.
-    pub(crate) prepared: PreparedRegistry,
-    /// Where commits are logged, once that was begun.
-    pub(crate) log: OnceLock<Arc<Log>>,
-    /// The age in epochs beyond which a snapshot transaction is told to end.
-    pub(crate) snapshot_age_epochs_max: u64,
-}
-
-impl Shared {
-    /// Deletions of snapshot intervals before this one may leave the tree: no snapshot sees past them, and they are durable. So a
-    /// key that is missing from the tree is missing for good, whatever is lost in a crash.
-    pub(crate) fn unhook_horizon(&self) -> Epoch {
-        let horizon = self.epochs.snapshot_horizon();
-        match self.log.get() {
-            Some(log) => horizon.min(self.epochs.snapshot_of(log.durable_epoch())),
-            None => horizon,
-        }
-    }
-}
+use crate::worker_state::WorkerState;
 
 /// Silo's engine: one database's epochs, memory, stores and workers; `V` chooses among its variants at compile time.
 pub struct Silo<V: Variant = Standard> {
-    pub(crate) shared: Shared,
+    pub(crate) shared: SiloShared,
     pool: Arc<Pool>,
     /// States of workers that have left: the next worker goes on with one. Their garbage is collected meanwhile.
     parked: WorkList<Box<WorkerState<V>>>,
@@ -76,7 +51,7 @@ impl<V: Variant> Silo<V> {
         let epochs = Epochs::new(options.epochs, Arc::clone(&pool));
         let participant = Mutex::new(epochs.participant());
         Arc::new(Silo {
-            shared: Shared {
+            shared: SiloShared {
                 epochs,
                 stores: StoreRegistry::new(),
                 global_tid: GlobalTid::new(),
@@ -90,20 +65,6 @@ impl<V: Variant> Silo<V> {
             counters: Mutex::new(Vec::new()),
             participant,
         })
-    }
-
-    /// A worker for the calling thread. It takes over from one that has left, if there is one: its last TID, its memory and its garbage.
-    #[must_use]
-    pub fn worker(self: &Arc<Self>) -> Worker<V> {
-        let mut state = self.parked.pop().unwrap_or_else(|| {
-            let state = WorkerState::new(self.shared.epochs.participant());
-            lock(&self.counters).push(Arc::clone(&state.context.counters));
-            Box::new(state)
-        });
-        if let Some(log) = self.shared.log.get() {
-            state.context.log.get_or_insert_with(|| log.writer());
-        }
-        Worker::new(Arc::clone(self), state)
     }
 
     /// Makes all workers that begin from now on log what they commit.
@@ -182,8 +143,17 @@ impl<V: Variant> Silo<V> {
         EngineStatistics { transactions, memory: self.pool.usage(), epochs: self.shared.epochs.counters() }
     }
 
+    /// The state of a worker that has left, or a new one.
+    pub(crate) fn take_state(&self) -> Box<WorkerState<V>> {
+        self.parked.pop().unwrap_or_else(|| {
+            let state = WorkerState::new(self.shared.epochs.participant());
+            lock(&self.counters).push(Arc::clone(&state.context.counters));
+            Box::new(state)
+        })
+    }
+
     /// Gives back the state of a worker that leaves.
-    pub(crate) fn park(&self, state: Box<WorkerState<V>>) {
+    pub(crate) fn give_back(&self, state: Box<WorkerState<V>>) {
         self.parked.push(state);
     }
 }

@@ -24,11 +24,13 @@ mod ranges;
 mod record;
 mod registry;
 mod replay;
+mod shared;
 mod silo;
 mod store;
 mod tid;
 mod work_list;
 mod worker;
+mod worker_state;
 
 pub use engine::Silo;
 pub use ensilo_engine::{

@@ -16,18 +16,18 @@
 mod apply;
 mod derive;
 mod finish;
+mod leftover;
 mod pending;
 
 use std::fmt;
 
-use bumpalo::Bump;
 use ensilo_engine::TableId;
 use ensilo_epoch::{Guard, Participant};
 use ensilo_index::Lookup;
 use ensilo_log::{Replay, ReplayError, Write as LogWrite};
 use ensilo_sync::sync::Mutex;
 
-use self::pending::LockedRecord;
+use self::leftover::Leftover;
 use crate::engine::Silo;
 use crate::record::RecordPtr;
 use crate::registry::lock;
@@ -51,21 +51,6 @@ pub struct ReplayWorker<'r> {
     participant: Participant,
     leftover: Leftover,
     left: &'r Mutex<Vec<Leftover>>,
-}
-
-/// What a worker leaves to do until everything is replayed, and what it has counted.
-#[derive(Default)]
-struct Leftover {
-    /// Records to which this worker gave a list of pending words. Each record stands in one place.
-    pending: Vec<RecordPtr>,
-    /// Where those lists lie.
-    arena: Bump,
-    /// Keys that this worker deleted.
-    tombstones: Vec<(TableId, Box<[u8]>)>,
-    /// Rows by store, as the difference that this worker made.
-    rows: Vec<i64>,
-    /// See [`crate::Fault::ForgetTombstones`].
-    forgets_tombstones: bool,
 }
 
 impl<'e, V: Variant> Replayer<'e, V> {
@@ -158,23 +143,6 @@ impl<V: Variant> fmt::Debug for Replayer<'_, V> {
 impl fmt::Debug for ReplayWorker<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReplayWorker").finish_non_exhaustive()
-    }
-}
-
-impl Leftover {
-    fn count_row(&mut self, table: TableId, difference: i64) {
-        let at = table.0 as usize;
-        if self.rows.len() <= at {
-            self.rows.resize(at + 1, 0);
-        }
-        self.rows[at] += difference;
-    }
-}
-
-impl Drop for Leftover {
-    /// No record keeps a link to an arena that is gone; after a replay that has ended well none has one.
-    fn drop(&mut self) {
-        self.pending.iter().for_each(|&record| LockedRecord::new(record).forget());
     }
 }
 

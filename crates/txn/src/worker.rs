@@ -1,81 +1,14 @@
 //! A worker: one thread's way into the engine.
 
-use std::cell::Cell;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use ensilo_engine::{Remains, WorkerCounters};
-use ensilo_epoch::{Epoch, Participant};
-
-use crate::engine::{Shared, Silo};
-use crate::silo::{self, Context, Snapshot, Standard, Transaction, Variant};
 use ensilo_engine::history::TransactionRecord;
+use ensilo_engine::{Remains, WorkerCounters};
 
-/// How often [`Heap::lend`](ensilo_slab::Heap::lend) asks whether it goes on, before a worker that lends between two transactions says no.
-const LEND_STEPS: u32 = 4;
-
-/// What stays of a worker when its thread leaves and another one takes over.
-pub(crate) struct WorkerState<V: Variant> {
-    pub(crate) participant: Participant,
-    pub(crate) context: Context,
-    variant: PhantomData<V>,
-    /// The last tick after which this worker has freed all that was ripe: until the next one there is nothing to do.
-    collected_at: Epoch,
-    /// The last shortage of memory in which this worker has lent what it had free.
-    lent_in: u64,
-}
-
-impl<V: Variant> WorkerState<V> {
-    pub(crate) fn new(participant: Participant) -> Self {
-        let context = Context::new(Arc::clone(participant.heap().pool()));
-        WorkerState { participant, context, variant: PhantomData, collected_at: Epoch::new(0), lent_in: 0 }
-    }
-
-    /// What waits to be freed, as far as `tick` tells.
-    pub(crate) fn remains(&self, tick: Epoch) -> Remains {
-        if !self.participant.has_retired() && !self.has_garbage() {
-            Remains::Nothing
-        } else if self.collected_at == tick {
-            Remains::Later
-        } else {
-            Remains::Now
-        }
-    }
-
-    /// Whether [`silo::collect`] has something left to free, now or later, beside what the participant has retired.
-    fn has_garbage(&self) -> bool {
-        V::COLLECTS && !self.context.garbage.is_empty()
-    }
-
-    /// Frees a bounded amount of garbage, unless this worker has freed all that was ripe at `tick`.
-    #[inline]
-    pub(crate) fn collect(&mut self, shared: &Shared) {
-        let tick = shared.epochs.last_tick();
-        if self.collected_at != tick {
-            self.collect_ripe(shared, tick);
-        }
-    }
-
-    #[cold]
-    fn collect_ripe(&mut self, shared: &Shared, tick: Epoch) {
-        if silo::collect::<V>(shared, &self.participant, &mut self.context) {
-            self.collected_at = tick;
-        }
-        if self.lent_in != self.participant.heap().pool().shortages() {
-            self.lend_some();
-        }
-    }
-
-    /// Lends some of the free memory, because others have found none.
-    #[cold]
-    fn lend_some(&mut self) {
-        let heap = self.participant.heap();
-        self.lent_in = heap.pool().shortages();
-        let steps = Cell::new(0);
-        heap.lend(&|| steps.replace(steps.get() + 1) >= LEND_STEPS);
-    }
-}
+use crate::engine::Silo;
+use crate::silo::{Snapshot, Standard, Transaction, Variant};
+use crate::worker_state::WorkerState;
 
 /// Runs transactions, one at a time. Dropping it leaves its memory to the next worker, and its garbage to
 /// [`Silo::collect_left_behind`].
@@ -85,11 +18,19 @@ pub struct Worker<V: Variant = Standard> {
     state: Option<Box<WorkerState<V>>>,
 }
 
-impl<V: Variant> Worker<V> {
-    pub(crate) fn new(engine: Arc<Silo<V>>, state: Box<WorkerState<V>>) -> Self {
-        Worker { engine, state: Some(state) }
+impl<V: Variant> Silo<V> {
+    /// A worker for the calling thread. It takes over from one that has left, if there is one: its last TID, its memory and its garbage.
+    #[must_use]
+    pub fn worker(self: &Arc<Self>) -> Worker<V> {
+        let mut state = self.take_state();
+        if let Some(log) = self.shared.log.get() {
+            state.context.log.get_or_insert_with(|| log.writer());
+        }
+        Worker { engine: Arc::clone(self), state: Some(state) }
     }
+}
 
+impl<V: Variant> Worker<V> {
     /// The engine that this worker belongs to.
     #[must_use]
     pub fn engine(&self) -> &Arc<Silo<V>> {
@@ -159,7 +100,7 @@ impl<V: Variant> Worker<V> {
 impl<V: Variant> Drop for Worker<V> {
     fn drop(&mut self) {
         if let Some(state) = self.state.take() {
-            self.engine.park(state);
+            self.engine.give_back(state);
         }
     }
 }

@@ -2,41 +2,22 @@
 //!
 //! Workers free their own garbage between transactions and nothing else, so that nobody pays for what others left.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use ensilo_engine::Remains;
-use ensilo_epoch::{Epoch, Guard};
-use ensilo_index::Drain;
+use ensilo_epoch::Epoch;
 
 use super::Silo;
-use crate::record::RecordPtr;
+use super::dropped_store::DroppedStore;
 use crate::registry::lock;
 use crate::silo::{Variant, free_garbage};
-use crate::store::Store;
-use crate::worker::WorkerState;
+use crate::worker_state::WorkerState;
 
 /// How many nodes of dropped stores a step takes apart, with all records in them.
 const NODES_MAX: usize = 16;
 
 /// How many blocks of retired memory a step frees.
 const BLOCKS_MAX: usize = 64;
-
-/// A dropped store, whose transactions have still to end before its memory can go.
-#[derive(Debug)]
-pub(super) struct DroppedStore {
-    store: Arc<Store>,
-    epoch: Epoch,
-    /// What is left of the tree, once that is being taken apart.
-    drain: Option<Drain>,
-}
-
-impl DroppedStore {
-    /// A store that was dropped in `epoch`.
-    pub(super) fn new(store: Arc<Store>, epoch: Epoch) -> Self {
-        DroppedStore { store, epoch, drain: None }
-    }
-}
 
 impl<V: Variant> Silo<V> {
     /// Frees a bounded amount of what nobody else sees to: the garbage of workers that have left, and dropped stores. Called again and
@@ -123,7 +104,7 @@ impl<V: Variant> Silo<V> {
                 return if dropped.is_empty() { Remains::Nothing } else { Remains::Later };
             };
             let participant = lock(&self.participant);
-            if self.free_some(&mut dropped[at], &participant.pin(), NODES_MAX) {
+            if dropped[at].free_some::<V>(&self.shared.stores, &participant.pin(), NODES_MAX) {
                 dropped.swap_remove(at);
             }
             Remains::Now
@@ -141,31 +122,6 @@ impl<V: Variant> Silo<V> {
             Remains::Nothing
         }
     }
-
-    /// Frees some nodes, and the records in them, of a store that no transaction can reach; true when nothing is left.
-    fn free_some(&self, dropped: &mut DroppedStore, guard: &Guard<'_>, nodes_max: usize) -> bool {
-        let DroppedStore { store, drain, .. } = dropped;
-        // SAFETY: the store was dropped in an epoch before the memory horizon: whoever pinned before has ended, and whoever
-        // pinned after saw the flag and left the tree alone. `drain` remembers that it was done.
-        let drain = drain.get_or_insert_with(|| unsafe { store.take_apart() });
-        let is_empty = drain.step(guard, nodes_max, |value| {
-            // SAFETY: the values of a store's tree are its records, which nobody else can reach; a deleted record belongs
-            // to the unhook list of the worker that deleted it, which retires it when it finds the store gone.
-            unsafe {
-                let record = RecordPtr::from_index_value(value);
-                if record.belongs_to_unhook() {
-                } else if V::SLABS {
-                    record.free(guard);
-                } else {
-                    record.free_general(guard);
-                }
-            }
-        });
-        if is_empty {
-            self.shared.stores.set_drained(store.id());
-        }
-        is_empty
-    }
 }
 
 impl<V: Variant> Silo<V> {
@@ -175,7 +131,7 @@ impl<V: Variant> Silo<V> {
         let in_use = self.shared.stores.all().into_iter();
         let in_use = in_use.map(|store| DroppedStore::new(store, participant.global_epoch()));
         for mut dropped in self.dropped.take().into_iter().chain(in_use) {
-            self.free_some(&mut dropped, &participant.pin(), usize::MAX);
+            dropped.free_some::<V>(&self.shared.stores, &participant.pin(), usize::MAX);
         }
     }
 }
@@ -188,7 +144,7 @@ impl<V: Variant> Drop for Silo<V> {
             self.free_stores();
         }
         for mut state in self.parked.take() {
-            free_garbage::<V>(&state.participant, &mut state.context);
+            free_garbage::<V>(&state.participant, std::mem::take(&mut state.context.garbage));
         }
     }
 }

@@ -9,7 +9,7 @@ use ensilo_index::Inserted;
 use ensilo_log::{Change, ReplayError, Write as LogWrite};
 use ensilo_sync::cpu_relax;
 
-use super::Leftover;
+use super::leftover::Leftover;
 use super::pending::{LockedRecord, PendingWord};
 use crate::record::RecordPtr;
 use crate::store::Store;

@@ -8,8 +8,9 @@ use ensilo_epoch::Guard;
 use ensilo_index::Lookup;
 use ensilo_log::ReplayError;
 
+use super::Replayer;
+use super::leftover::Leftover;
 use super::pending::{LockedRecord, PendingWord};
-use super::{Leftover, Replayer};
 use crate::record::RecordPtr;
 use crate::registry::lock;
 use crate::silo::Variant;

@@ -21,13 +21,15 @@ use ensilo_epoch::{Guard, Participant};
 use ensilo_index::{NodeId, Removal};
 use ensilo_sync::Backoff;
 
-use super::context::{Context, Garbage, WriteEntry};
+use super::context::Context;
+use super::garbage::{Garbage, Retired, Unhook};
 use super::memory;
 use super::prepared::{Obstacle, PutOff};
 use super::variant::Variant;
-use crate::engine::Shared;
+use super::write_set::WriteEntry;
 use crate::record::RecordPtr;
 use crate::registry::Registered;
+use crate::shared::SiloShared;
 use crate::store::Store;
 use crate::tid::TidWord;
 
@@ -40,58 +42,12 @@ const BUDGET_MAX: usize = 512;
 /// A call frees one in so many objects of a backlog, such as a transaction leaves that has deleted a million rows.
 const BACKLOG_PER_OBJECT: usize = 64;
 
-/// A version that a snapshot may still need.
-#[derive(Debug)]
-pub(super) enum Retired {
-    /// A copy, which only a `previous` link reaches.
-    Copy(RecordPtr),
-    /// The same from the reserve beside the memory limit.
-    ReserveCopy(RecordPtr),
-    /// What stands for a version whose row its deleted record keeps. Only a `previous` link reaches it.
-    Mark(RecordPtr),
-    /// A record that once stood in the tree.
-    Replaced(RecordPtr),
-}
-
-/// A deleted record that is to leave the tree if it still carries `word`.
-#[derive(Debug)]
-pub(super) struct Unhook {
-    pub(super) record: RecordPtr,
-    pub(super) word: TidWord,
-    pub(super) key: KeyBytes,
-}
-
-/// A key that is kept beyond its transaction: short ones without an allocation.
-#[derive(Debug)]
-pub(super) enum KeyBytes {
-    Short(u8, [u8; KeyBytes::SHORT_MAX]),
-    Long(Box<[u8]>),
-}
-
-impl KeyBytes {
-    const SHORT_MAX: usize = 22;
-
-    pub(super) fn as_slice(&self) -> &[u8] {
-        match self {
-            KeyBytes::Short(len, bytes) => &bytes[..usize::from(*len)],
-            KeyBytes::Long(bytes) => bytes,
-        }
-    }
-}
-
-impl From<&[u8]> for KeyBytes {
-    fn from(key: &[u8]) -> Self {
-        if key.len() > KeyBytes::SHORT_MAX {
-            return KeyBytes::Long(key.into());
-        }
-        let mut bytes = [0; KeyBytes::SHORT_MAX];
-        bytes[..key.len()].copy_from_slice(key);
-        KeyBytes::Short(key.len() as u8, bytes)
-    }
-}
-
 /// Frees a bounded amount of what is ripe; true when nothing ripe is left.
-pub(crate) fn collect<V: Variant>(shared: &Shared, participant: &Participant, context: &mut Context) -> bool {
+pub(crate) fn collect_garbage<V: Variant>(
+    shared: &SiloShared,
+    participant: &Participant,
+    context: &mut Context,
+) -> bool {
     if !V::COLLECTS {
         return true;
     }
@@ -155,7 +111,7 @@ fn free_version<V: Variant>(guard: &Guard<'_>, context: &mut Context, retired: R
 /// Takes a deleted record out of the tree if it still is what its deleter left there, and retires it. Returns it when
 /// somebody is using it right now: it stays ours, whatever becomes of it.
 fn take_out<V: Variant>(
-    shared: &Shared,
+    shared: &SiloShared,
     guard: &Guard<'_>,
     context: &mut Context,
     unhook: Unhook,
@@ -202,7 +158,7 @@ fn take_out<V: Variant>(
 /// transaction holds no lock any more.
 #[cold]
 pub(super) fn withdraw_placeholder<V: Variant>(
-    shared: &Shared,
+    shared: &SiloShared,
     guard: &Guard<'_>,
     context: &mut Context,
     at: usize,
@@ -218,7 +174,7 @@ pub(super) fn withdraw_placeholder<V: Variant>(
 /// Where a prepared transaction stands in the way, the next one that ends goes on: nobody waits for a decision.
 #[cold]
 fn withdraw<V: Variant>(
-    shared: &Shared,
+    shared: &SiloShared,
     guard: &Guard<'_>,
     context: &mut Context,
     record: RecordPtr,
@@ -260,7 +216,7 @@ fn withdraw<V: Variant>(
 
 /// Removes a locked, latest, absent record from its tree and retires it. On an error it is still there, and locked.
 fn remove_locked<V: Variant>(
-    shared: &Shared,
+    shared: &SiloShared,
     store: &Store,
     record: RecordPtr,
     word: TidWord,
@@ -286,7 +242,7 @@ fn remove_locked<V: Variant>(
 /// Leaves an empty layer on the way to `key` to the next prepared transaction that ends, since one of them relies on `node`. Where none does any
 /// more, the layer leaves the tree now.
 #[cold]
-fn leave_layer(shared: &Shared, store: &Store, key: &[u8], mut node: NodeId, guard: &Guard<'_>) {
+fn leave_layer(shared: &SiloShared, store: &Store, key: &[u8], mut node: NodeId, guard: &Guard<'_>) {
     while !shared.prepared.put_off_layer(store.id(), key, node) {
         match drop_layer(shared, store, key, guard) {
             Ok(()) => return,
@@ -295,12 +251,17 @@ fn leave_layer(shared: &Shared, store: &Store, key: &[u8], mut node: NodeId, gua
     }
 }
 
-fn drop_layer(shared: &Shared, store: &Store, key: &[u8], guard: &Guard<'_>) -> Result<(), NodeId> {
+fn drop_layer(shared: &SiloShared, store: &Store, key: &[u8], guard: &Guard<'_>) -> Result<(), NodeId> {
     store.index().drop_empty_layer(key, guard, |node| !shared.prepared.protects_node(node))
 }
 
 /// Goes on with what was left to the caller, a prepared transaction that ends.
-pub(super) fn go_on<V: Variant>(shared: &Shared, guard: &Guard<'_>, context: &mut Context, put_off: PutOff) {
+pub(super) fn go_on<V: Variant>(
+    shared: &SiloShared,
+    guard: &Guard<'_>,
+    context: &mut Context,
+    put_off: PutOff,
+) {
     let store = put_off.store();
     match put_off {
         PutOff::Placeholder { record, key } => {
@@ -334,7 +295,7 @@ unsafe fn retire_locked<V: Variant>(
 }
 
 /// Keeps a superseded record of ours until no snapshot passes through it.
-fn retire_superseded<V: Variant>(shared: &Shared, context: &mut Context, record: RecordPtr) {
+fn retire_superseded<V: Variant>(shared: &SiloShared, context: &mut Context, record: RecordPtr) {
     let epoch = shared.epochs.snapshot_of(shared.epochs.global_epoch());
     context.garbage.keep_replaced::<V>(epoch, record, &context.counters);
 }

@@ -34,26 +34,13 @@ use ensilo_epoch::Epoch;
 
 pub(super) use install::Installed;
 pub(super) use lock::Locked;
-pub(super) use plan::{Plan, Prepared};
+pub(super) use plan::Prepared;
 
-use super::context::{Change, Phase};
+use super::context::Phase;
+use super::stop::Stop;
 use super::transaction::Transaction;
 use super::variant::{Variant, has_fault};
-
-/// Why a commit stopped before it installed anything. The locks are free again.
-pub(super) enum Stop {
-    Abort(Abort),
-    /// The log has no buffer to spare.
-    LogFull,
-    /// The epoch has no TID left that is larger than all that this transaction saw.
-    EpochExhausted(Epoch),
-}
-
-impl From<Abort> for Stop {
-    fn from(abort: Abort) -> Self {
-        Stop::Abort(abort)
-    }
-}
+use super::write_set::Change;
 
 /// The way on which a transaction ends whose caller asks for its commit.
 enum Exit {

@@ -1,30 +1,25 @@
 //! What a worker keeps from one transaction to the next: emptied sets with their memory, garbage, its last TID.
 
-use std::ptr::NonNull;
 use std::sync::Arc;
 
-use ensilo_engine::{Abort, AbortReason, RowRef, Tid, TransactionNumber, WorkerCounters};
-use ensilo_epoch::{Epoch, RetireList};
+use ensilo_engine::history::TransactionRecord;
+use ensilo_engine::{Abort, AbortReason, RowRef, TableId, Tid, TransactionNumber, WorkerCounters};
+use ensilo_epoch::{Epoch, Guard};
 use ensilo_index::{Lookup, NodeStamp};
 use ensilo_log::LogWriter;
 use ensilo_slab::Pool;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::buffer::{Buffer, Held};
-use super::collect::{Retired, Unhook};
-use super::commit::Plan;
+use super::garbage::Garbage;
 use super::lost_write::LostWrites;
 use super::node_set::NodeSet;
-use super::variant::Variant;
+use super::write_set::{Change, KeySpan, Plan, RowSpan, WALKED_MAX, WriteEntry};
 use crate::found::Found;
 use crate::pointer_map::PointerMap;
 use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::TidWord;
-use ensilo_engine::history::TransactionRecord;
-
-/// Up to this many writes a walk over them is cheaper than a map.
-pub(super) const WALKED_MAX: usize = 8;
 
 /// Stands for "not in the read set": own placeholders are validated by their lock alone.
 const NOT_READ: u32 = u32::MAX;
@@ -35,94 +30,6 @@ pub(super) struct ReadEntry {
     pub(super) record: RecordPtr,
     pub(super) word: TidWord,
     pub(super) key: KeySpan,
-}
-
-/// Where a key stands in the transaction's key bytes, if it was kept.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct KeySpan {
-    start: u32,
-    len: u32,
-}
-
-impl KeySpan {
-    /// A key that was not kept: of what a scan has read that nothing is written to.
-    pub(super) const NOT_KEPT: KeySpan = KeySpan { start: u32::MAX, len: 0 };
-
-    #[inline]
-    pub(super) fn is_kept(self) -> bool {
-        self.start != u32::MAX
-    }
-}
-
-/// Where a row, or the pairs of a patch, stand in the transaction's row words.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct RowSpan {
-    pub(super) start: u32,
-    /// Bytes of a row, or pairs of a patch.
-    pub(super) len: u32,
-}
-
-/// What happens to a record at commit.
-#[derive(Copy, Clone, Debug)]
-pub(super) enum Change {
-    /// Single words are overwritten; the span holds pairs of index and word.
-    Patch(RowSpan),
-    /// The row is replaced, or inserted where the record is absent.
-    Put(RowSpan),
-    /// The row already stands in this transaction's own placeholder, which comes to life.
-    Placed,
-    /// The record is deleted.
-    Delete,
-    /// An own insert that was deleted again: the key stays absent.
-    Cancelled,
-}
-
-impl Change {
-    /// Whether the key exists for the transaction after this change of its own.
-    pub(super) fn leaves_a_row(self) -> bool {
-        match self {
-            Change::Patch(_) | Change::Put(_) | Change::Placed => true,
-            Change::Delete | Change::Cancelled => false,
-        }
-    }
-}
-
-/// A record that will be written.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct WriteEntry {
-    pub(super) record: RecordPtr,
-    /// The version that this transaction saw, and replaces.
-    pub(super) observed: TidWord,
-    pub(super) change: Change,
-    pub(super) key: KeySpan,
-    /// Where the record stands in the read set, for handles to it.
-    pub(super) entry: u32,
-    /// Whether this transaction put the record into the tree as a placeholder.
-    pub(super) is_created: bool,
-    /// Set while committing: what the install does.
-    pub(super) plan: Plan,
-}
-
-/// A store that is in use by a running transaction, which keeps it from being freed.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct StorePtr(NonNull<Store>);
-
-// SAFETY: a store is shared by all threads; the pointer is followed only within the transaction that made it.
-unsafe impl Send for StorePtr {}
-
-impl StorePtr {
-    pub(super) fn new(store: &Store) -> Self {
-        StorePtr(NonNull::from(store))
-    }
-
-    /// The store.
-    ///
-    /// # Safety
-    /// The transaction that made this pointer is still running.
-    pub(super) unsafe fn get<'a>(self) -> &'a Store {
-        // SAFETY: a store outlives every transaction that is pinned when it is dropped (see Silo::drop_store).
-        unsafe { self.0.as_ref() }
-    }
 }
 
 /// What a context holds of a transaction.
@@ -171,43 +78,6 @@ pub(crate) struct Context {
     pub(super) logged_count: usize,
     /// While prepared: how many of the records and nodes that were read are registered.
     pub(super) registered: usize,
-}
-
-/// What this worker's commits left behind.
-#[derive(Debug, Default)]
-pub(crate) struct Garbage {
-    pub(super) versions: RetireList<Retired>,
-    pub(super) unhooks: RetireList<Unhook>,
-    /// Records outside of slabs that are to be freed by the memory horizon.
-    pub(super) retired: RetireList<RecordPtr>,
-}
-
-impl Garbage {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.versions.is_empty() && self.unhooks.is_empty() && self.retired.is_empty()
-    }
-
-    /// Takes over a record that was replaced in the tree by a commit of the snapshot interval of `epoch`.
-    #[inline]
-    pub(super) fn keep_replaced<V: Variant>(
-        &mut self,
-        epoch: Epoch,
-        record: RecordPtr,
-        counters: &WorkerCounters,
-    ) {
-        if V::COLLECTS {
-            counters.version_kept(record.size_bytes());
-            self.versions.push(epoch, Retired::Replaced(record));
-        }
-    }
-}
-
-impl KeySpan {
-    /// The key among all `keys` of its transaction.
-    #[inline]
-    pub(super) fn of(self, keys: &[u8]) -> &[u8] {
-        &keys[self.start as usize..][..self.len as usize]
-    }
 }
 
 impl Context {
@@ -432,6 +302,43 @@ impl Context {
         for (at, write) in (first as u32..).zip(&self.writes[first..]) {
             self.written.insert(write.record.address(), at);
         }
+    }
+
+    /// Whether a record with this version, which is not one of this transaction's own writes, may stand in the place of one that is. The
+    /// transaction began in epoch `began`.
+    #[inline]
+    pub(super) fn may_hide_write(&self, word: TidWord, began: Epoch) -> bool {
+        !self.writes.is_empty() && (word.tid().epoch() >= began || word.tid() == Tid::ZERO)
+    }
+
+    /// Whether a key that is missing from the tree may be one that this transaction has written.
+    #[inline]
+    pub(super) fn may_miss_write(&self, guard: &Guard<'_>) -> bool {
+        !self.writes.is_empty() && self.lost.may_miss_key(guard)
+    }
+
+    /// Whether this transaction has written the key.
+    #[cold]
+    pub(super) fn has_written(&mut self, store: TableId, key: &[u8]) -> Result<bool, Abort> {
+        self.lost.has_written(&self.writes, &self.keys, (store, key), &mut self.held)
+    }
+
+    /// Notes that the last write is an insert over a deleted record.
+    pub(super) fn note_revived(&mut self) -> Result<(), Abort> {
+        self.lost.note_revived(self.writes.end() - 1, &mut self.held)
+    }
+
+    /// After a range was read: whether the records of own writes are still where they were. A deletion that is seen here and has not
+    /// left the tree ends the attempt as well; it could not commit.
+    #[inline]
+    pub(super) fn check_writes_in_place(&mut self, guard: &Guard<'_>) -> Result<(), Abort> {
+        if self.may_miss_write(guard) { self.find_lost_write(guard) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn find_lost_write(&mut self, guard: &Guard<'_>) -> Result<(), Abort> {
+        let lost = self.lost.find(&self.writes, guard);
+        lost.map_or(Ok(()), |write| Err(self.abort_at(AbortReason::ReadValidation, write.record, write.key)))
     }
 
     /// Notes a store in which a key is missing or a range is read.

@@ -13,10 +13,11 @@ use ensilo_log::{
 };
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
-use super::commit::Stop;
-use super::context::{Change, Context, RowSpan, WriteEntry};
+use super::context::Context;
+use super::stop::Stop;
 use super::transaction::Transaction;
 use super::variant::{LogRecords, Variant};
+use super::write_set::{Change, RowSpan, WriteEntry};
 
 /// What of a write goes to the log.
 enum Logged {

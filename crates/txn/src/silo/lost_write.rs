@@ -13,13 +13,12 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use ensilo_engine::{Abort, AbortReason, TableId, Tid};
+use ensilo_engine::{Abort, TableId};
 use ensilo_epoch::{Epoch, Guard};
 
-use super::buffer::Buffer;
-use super::context::{Context, WALKED_MAX};
+use super::buffer::{Buffer, Held};
+use super::write_set::{WALKED_MAX, WriteEntry};
 use crate::pointer_map::PointerMap;
-use crate::tid::TidWord;
 
 /// What a transaction keeps to find lost writes.
 #[derive(Debug)]
@@ -47,83 +46,56 @@ impl LostWrites {
         self.revived.clear();
         self.checked_at = Epoch::new(0);
     }
-}
 
-impl Context {
-    /// Notes that the last write is an insert over a deleted record.
-    pub(super) fn note_revived(&mut self) -> Result<(), Abort> {
-        self.lost.revived.push(self.writes.end() - 1, &mut self.held).map(|_| ())
+    /// Notes that the write at this position is an insert over a deleted record.
+    pub(super) fn note_revived(&mut self, at: u32, held: &mut Held) -> Result<(), Abort> {
+        self.revived.push(at, held).map(|_| ())
     }
 
-    /// Whether a record with this version, which is not one of this transaction's own writes, may stand in the place of one that is. The
-    /// transaction began in epoch `began`.
+    /// Whether a key that is missing from the tree may be one that was written.
     #[inline]
-    pub(super) fn may_hide_write(&self, word: TidWord, began: Epoch) -> bool {
-        !self.writes.is_empty() && (word.tid().epoch() >= began || word.tid() == Tid::ZERO)
+    pub(super) fn may_miss_key(&self, guard: &Guard<'_>) -> bool {
+        !self.revived.is_empty() || has_horizon_passed(guard)
     }
 
-    /// Whether a key that is missing from the tree may be one that this transaction has written.
-    #[inline]
-    pub(super) fn may_miss_write(&self, guard: &Guard<'_>) -> bool {
-        !self.writes.is_empty() && (!self.lost.revived.is_empty() || has_horizon_passed(guard))
-    }
-
-    /// Whether this transaction has written the key.
-    #[cold]
-    pub(super) fn has_written(&mut self, store: TableId, key: &[u8]) -> Result<bool, Abort> {
-        if self.writes.len() <= WALKED_MAX {
-            return Ok((0..self.writes.len()).any(|at| self.is_key_of(at, store, key)));
+    /// Whether one of `writes`, whose keys are spans of `keys`, has this store and key.
+    pub(super) fn has_written(
+        &mut self,
+        writes: &[WriteEntry],
+        keys: &[u8],
+        wanted: (TableId, &[u8]),
+        held: &mut Held,
+    ) -> Result<bool, Abort> {
+        let name_of = |write: &WriteEntry| (write.record.table(), write.key.of(keys));
+        if writes.len() <= WALKED_MAX {
+            return Ok(writes.iter().any(|write| name_of(write) == wanted));
         }
-        self.map_keys()?;
-        let at = self.lost.keys.get(hash_of(store, key));
-        Ok(at.is_some_and(|at| self.is_key_of(at as usize, store, key)))
-    }
-
-    /// Puts the keys of the writes into the map that came since the last time.
-    fn map_keys(&mut self) -> Result<(), Abort> {
-        let Context { writes, keys, lost, held, .. } = self;
-        held.add(lost.keys.growth_bytes(writes.len() - lost.mapped))?;
-        for (at, write) in (lost.mapped as u32..).zip(&writes[lost.mapped..]) {
-            let hash = hash_of(write.record.table(), write.key.of(keys));
-            if lost.keys.get(hash).is_none() {
-                lost.keys.insert(hash, at);
+        // The keys of the writes that came since the last time.
+        held.add(self.keys.growth_bytes(writes.len() - self.mapped))?;
+        for (at, write) in (self.mapped as u32..).zip(&writes[self.mapped..]) {
+            let hash = hash_of(name_of(write));
+            if self.keys.get(hash).is_none() {
+                self.keys.insert(hash, at);
             }
         }
-        lost.mapped = writes.len();
-        Ok(())
+        self.mapped = writes.len();
+        Ok(self.keys.get(hash_of(wanted)).is_some_and(|at| name_of(&writes[at as usize]) == wanted))
     }
 
-    fn is_key_of(&self, at: usize, store: TableId, key: &[u8]) -> bool {
-        let write = &self.writes[at];
-        self.key(write.key) == key && write.record.table() == store
-    }
-
-    /// After a range was read: whether the records of own writes are still where they were. A deletion that is seen here and has not
-    /// left the tree ends the attempt as well; it could not commit.
-    #[inline]
-    pub(super) fn check_writes_in_place(&mut self, guard: &Guard<'_>) -> Result<(), Abort> {
-        if self.may_miss_write(guard) { self.find_lost_write(guard) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn find_lost_write(&mut self, guard: &Guard<'_>) -> Result<(), Abort> {
+    /// A write whose record does not carry the version any more that was seen, among those that may have left the tree.
+    pub(super) fn find(&mut self, writes: &[WriteEntry], guard: &Guard<'_>) -> Option<WriteEntry> {
+        let has_moved = |write: &&WriteEntry| write.record.tid().unlocked() != write.observed;
         let horizon = guard.epochs().snapshot_horizon();
         // What changes after such a look leaves the tree only when the horizon has moved on.
-        let is_checked = horizon <= self.lost.checked_at || !has_horizon_passed(guard);
+        let is_checked = horizon <= self.checked_at || !has_horizon_passed(guard);
         if is_checked {
-            return self.lost.revived.iter().try_for_each(|&at| self.check_in_place(at as usize));
+            return self.revived.iter().map(|&at| &writes[at as usize]).find(has_moved).copied();
         }
-        (0..self.writes.len()).try_for_each(|at| self.check_in_place(at))?;
-        self.lost.checked_at = horizon;
-        Ok(())
-    }
-
-    fn check_in_place(&self, at: usize) -> Result<(), Abort> {
-        let write = &self.writes[at];
-        if write.record.tid().unlocked() == write.observed {
-            return Ok(());
+        let lost = writes.iter().find(has_moved).copied();
+        if lost.is_none() {
+            self.checked_at = horizon;
         }
-        Err(self.abort_at(AbortReason::ReadValidation, write.record, write.key))
+        lost
     }
 }
 
@@ -134,8 +106,8 @@ fn has_horizon_passed(guard: &Guard<'_>) -> bool {
     epochs.snapshot_horizon() > epochs.snapshot_of(guard.epoch())
 }
 
-fn hash_of(store: TableId, key: &[u8]) -> usize {
+fn hash_of(name: (TableId, &[u8])) -> usize {
     let mut hasher = DefaultHasher::new();
-    (store, key).hash(&mut hasher);
+    name.hash(&mut hasher);
     hasher.finish() as usize
 }

@@ -7,8 +7,7 @@ use ensilo_engine::TableId;
 use ensilo_epoch::{Guard, Participant};
 use ensilo_slab::OutOfMemory;
 
-use super::collect::Retired;
-use super::context::{Context, Garbage};
+use super::garbage::{Garbage, Retired};
 use super::variant::Variant;
 use crate::record::RecordPtr;
 use crate::tid::TidWord;
@@ -111,9 +110,9 @@ pub(super) fn collect<V: Variant>(guard: &Guard<'_>, garbage: &mut Garbage, budg
 }
 
 /// Frees all records that the worker owns (O1) outside of slabs, when no transaction will run any more. Slabs go as a whole.
-pub(crate) fn free_garbage<V: Variant>(participant: &Participant, context: &mut Context) {
+pub(crate) fn free_garbage<V: Variant>(participant: &Participant, garbage: Garbage) {
     let guard = participant.pin();
-    let Garbage { versions, unhooks, retired } = std::mem::take(&mut context.garbage);
+    let Garbage { versions, unhooks, retired } = garbage;
     let mut records = Vec::new();
     for version in versions.into_items() {
         match version {

@@ -4,11 +4,12 @@
 //! Silo (SOSP 2013) §4.4 to §4.9, figure 2. One file a verb: `read`, `scan`, `write`, `commit`, `snapshot`, `collect`; what waits for the
 //! decision of a two-phase commit stands in `prepared`, what a worker keeps between transactions stands in `context`.
 
-mod baselines;
 mod buffer;
 mod collect;
 mod commit;
 mod context;
+mod garbage;
+mod key_bytes;
 mod log;
 mod lost_write;
 mod memory;
@@ -16,6 +17,7 @@ mod memory;
 mod model;
 mod node_set;
 mod own_write;
+mod paper_variants;
 mod prepared;
 mod read;
 mod record_history;
@@ -23,14 +25,16 @@ mod scan;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod size_tests;
 mod snapshot;
+mod stop;
 mod transaction;
 mod variant;
 mod write;
+mod write_set;
 
-pub use baselines::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
-pub(crate) use collect::collect;
+pub(crate) use collect::collect_garbage;
 pub(crate) use context::Context;
 pub(crate) use memory::free_garbage;
+pub use paper_variants::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
 pub(crate) use prepared::PreparedRegistry;
 pub use prepared::PreparedTransaction;
 pub use snapshot::Snapshot;

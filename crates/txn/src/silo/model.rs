@@ -14,16 +14,16 @@ use super::context::Context;
 use super::read::{ReadOutcome, read_record};
 use super::transaction::Transaction;
 use super::variant::{Standard, Variant};
-use crate::engine::Shared;
 use crate::found::Found;
 use crate::global_tid::GlobalTid;
 use crate::record::RecordPtr;
 use crate::registry::StoreRegistry;
+use crate::shared::SiloShared;
 use crate::tid::TidWord;
 
 const ROW_BYTES: usize = 16;
 
-fn shared() -> Arc<Shared> {
+fn shared() -> Arc<SiloShared> {
     let options = EpochOptions {
         epoch_interval: Duration::from_millis(1),
         epochs_per_snapshot: 2,
@@ -31,7 +31,7 @@ fn shared() -> Arc<Shared> {
         ..EpochOptions::default()
     };
     let epochs = Epochs::new(options, Pool::new(None));
-    Arc::new(Shared {
+    Arc::new(SiloShared {
         epochs,
         stores: StoreRegistry::new(),
         global_tid: GlobalTid::new(),
@@ -42,7 +42,7 @@ fn shared() -> Arc<Shared> {
 }
 
 /// A record with a committed row of two equal words.
-fn committed_record(shared: &Shared, participant: &Participant, word: u64) -> RecordPtr {
+fn committed_record(shared: &SiloShared, participant: &Participant, word: u64) -> RecordPtr {
     let tid = ensilo_engine::Tid::ZERO.next_in(shared.epochs.global_epoch()).unwrap();
     let record = RecordPtr::allocate(&participant.pin(), TableId(1), ROW_BYTES, TidWord::live(tid)).unwrap();
     record.store_row([word, word].into_iter(), ROW_BYTES);
@@ -68,7 +68,7 @@ fn write_skew<V: Variant>() -> bool {
     let shared = shared();
     let participant = shared.epochs.participant();
     let pair = Pair(committed_record(&shared, &participant, 0), committed_record(&shared, &participant, 0));
-    let run = |shared: Arc<Shared>, read: RecordPtr, written: RecordPtr| {
+    let run = |shared: Arc<SiloShared>, read: RecordPtr, written: RecordPtr| {
         let mut participant = shared.epochs.participant();
         let mut context = Context::new(Pool::new(None));
         let mut tx = Transaction::<V>::begin(&shared, &mut participant, &mut context);

@@ -3,7 +3,8 @@
 use ensilo_engine::{Abort, AbortReason, RowRef};
 use ensilo_sync::atomic::AtomicU64;
 
-use super::context::{Change, Context, RowSpan};
+use super::context::Context;
+use super::write_set::{Change, RowSpan};
 
 impl Context {
     /// Computes a value from the row as this transaction has written it at position `at` of its write set; `None` when it

@@ -95,11 +95,12 @@ pub(super) use registry::{Obstacle, PutOff, Use};
 
 use super::buffer::refused;
 use super::collect::go_on;
-use super::commit::{Locked, Prepared, Stop};
+use super::commit::{Locked, Prepared};
 use super::context::Context;
+use super::stop::Stop;
 use super::transaction::Transaction;
 use super::variant::{Variant, has_fault};
-use crate::engine::Shared;
+use crate::shared::SiloShared;
 
 /// A transaction of Silo that waits for the decision. Dropping it is the decision to abort.
 pub struct PreparedTransaction<'w, V: Variant> {
@@ -110,7 +111,7 @@ pub struct PreparedTransaction<'w, V: Variant> {
 
 /// What a prepared transaction needs for its decision.
 struct Waiting<'w> {
-    shared: &'w Shared,
+    shared: &'w SiloShared,
     participant: Unpinned<'w>,
     context: &'w mut Context,
     prepared: Prepared,

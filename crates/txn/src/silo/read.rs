@@ -10,9 +10,10 @@ use ensilo_epoch::Epoch;
 use ensilo_index::Lookup;
 use ensilo_sync::cpu_relax;
 
-use super::context::{Context, KeySpan};
+use super::context::Context;
 use super::transaction::Transaction;
 use super::variant::{Variant, has_fault};
+use super::write_set::KeySpan;
 use crate::found::Found;
 use crate::record::RecordPtr;
 use crate::store::Store;

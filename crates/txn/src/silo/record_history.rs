@@ -2,13 +2,14 @@
 
 use std::ops::Bound;
 
+use ensilo_engine::history::{RecordedRange, RecordedRead, RecordedWrite, TransactionRecord};
 use ensilo_engine::{Committed, Direction, KeyBounds, TableId, Tid};
 use ensilo_epoch::Epoch;
 
-use super::context::{Change, Context};
+use super::context::Context;
+use super::write_set::Change;
 use crate::record::RecordPtr;
 use crate::tid::TidWord;
-use ensilo_engine::history::{RecordedRange, RecordedRead, RecordedWrite, TransactionRecord};
 
 impl Context {
     /// Notes a read of a snapshot transaction; those of others stand in the read set.

@@ -17,16 +17,16 @@ use ensilo_sync::Backoff;
 use super::context::Context;
 use super::record_history::recorded_range;
 use super::variant::Variant;
-use crate::engine::Shared;
 use crate::found::Found;
 use crate::record::RecordPtr;
+use crate::shared::SiloShared;
 use crate::store::Store;
 use crate::tid::TidWord;
 
 /// A read-only transaction that never conflicts with others: it validates nothing and aborts only when it has grown older
 /// than the limit.
 pub struct Snapshot<'w, V: Variant> {
-    shared: &'w Shared,
+    shared: &'w SiloShared,
     participant: &'w Participant,
     guard: Guard<'w>,
     context: &'w mut Context,
@@ -38,7 +38,11 @@ pub struct Snapshot<'w, V: Variant> {
 
 impl<'w, V: Variant> Snapshot<'w, V> {
     #[inline]
-    pub(crate) fn begin(shared: &'w Shared, participant: &'w Participant, context: &'w mut Context) -> Self {
+    pub(crate) fn begin(
+        shared: &'w SiloShared,
+        participant: &'w Participant,
+        context: &'w mut Context,
+    ) -> Self {
         assert!(V::SNAPSHOTS, "this variant keeps no versions for snapshots");
         let (guard, epoch) = participant.pin_snapshot();
         context.number = context.number.next();

@@ -10,9 +10,10 @@ use ensilo_epoch::{Epoch, ExclusiveGuard, Participant, Unpinned};
 use ensilo_index::NodeStamp;
 
 use super::collect::withdraw_placeholder;
-use super::context::{Change, Context, Phase};
+use super::context::{Context, Phase};
 use super::variant::Variant;
-use crate::engine::Shared;
+use super::write_set::Change;
+use crate::shared::SiloShared;
 use crate::store::Store;
 
 /// A serializable read-write transaction under Silo's protocol.
@@ -20,7 +21,7 @@ use crate::store::Store;
 /// While it runs it only reads shared memory, except that an insert puts a placeholder into the tree. Dropping it
 /// aborts it.
 pub struct Transaction<'w, V: Variant> {
-    pub(super) shared: &'w Shared,
+    pub(super) shared: &'w SiloShared,
     pub(super) guard: ExclusiveGuard<'w>,
     pub(super) context: &'w mut Context,
     variant: PhantomData<V>,
@@ -29,7 +30,7 @@ pub struct Transaction<'w, V: Variant> {
 impl<'w, V: Variant> Transaction<'w, V> {
     #[inline]
     pub(crate) fn begin(
-        shared: &'w Shared,
+        shared: &'w SiloShared,
         participant: &'w mut Participant,
         context: &'w mut Context,
     ) -> Self {
@@ -46,7 +47,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
     /// Ends a transaction that was leaked: it is undone. One that was prepared stays locked and registered, since there is no decision; the
     /// sets are emptied.
     #[cold]
-    fn end_forgotten(shared: &Shared, participant: &mut Participant, context: &mut Context) {
+    fn end_forgotten(shared: &SiloShared, participant: &mut Participant, context: &mut Context) {
         let is_open = context.phase == Phase::Open;
         let guard = participant.pin_exclusively();
         let mut forgotten = Transaction::<V> { shared, guard, context, variant: PhantomData };
@@ -61,13 +62,17 @@ impl<'w, V: Variant> Transaction<'w, V> {
     }
 
     /// The transaction that was taken apart by [`Transaction::into_parts`], pinned anew.
-    pub(super) fn resume(shared: &'w Shared, participant: Unpinned<'w>, context: &'w mut Context) -> Self {
+    pub(super) fn resume(
+        shared: &'w SiloShared,
+        participant: Unpinned<'w>,
+        context: &'w mut Context,
+    ) -> Self {
         context.phase = Phase::Open;
         Transaction { shared, guard: participant.pin(), context, variant: PhantomData }
     }
 
     /// What the transaction consists of, which waits for its decision without it.
-    pub(super) fn into_parts(self) -> (&'w Shared, ExclusiveGuard<'w>, &'w mut Context) {
+    pub(super) fn into_parts(self) -> (&'w SiloShared, ExclusiveGuard<'w>, &'w mut Context) {
         self.context.phase = Phase::Prepared;
         let transaction = ManuallyDrop::new(self);
         // SAFETY: each field is moved out once, and the transaction is neither used nor dropped after it.

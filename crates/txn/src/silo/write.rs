@@ -14,14 +14,14 @@ use ensilo_epoch::Epoch;
 use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX};
 use ensilo_sync::cpu_relax;
 
-use super::commit::Plan;
-use super::context::{Change, Context, RowSpan, WriteEntry};
+use super::context::Context;
 use super::memory;
 use super::node_set::OwnInsert;
 use super::prepared::PreparedTransaction;
 use super::read::{ReadOutcome, read_record};
 use super::transaction::Transaction;
 use super::variant::Variant;
+use super::write_set::{Change, Plan, RowSpan, WriteEntry};
 use crate::found::Found;
 use crate::record::RecordPtr;
 use crate::store::Store;

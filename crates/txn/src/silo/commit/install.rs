@@ -3,13 +3,14 @@
 use ensilo_engine::Tid;
 use ensilo_epoch::Epoch;
 
-use super::plan::{Kept, Plan, Prepared};
+use super::plan::Prepared;
 use crate::record::RecordPtr;
-use crate::silo::collect::{Retired, Unhook};
-use crate::silo::context::{Change, Context, RowSpan, WriteEntry};
+use crate::silo::context::Context;
+use crate::silo::garbage::{Retired, Unhook};
 use crate::silo::memory;
 use crate::silo::transaction::Transaction;
 use crate::silo::variant::Variant;
+use crate::silo::write_set::{Change, Kept, Plan, RowSpan, WriteEntry};
 use crate::store::Store;
 use crate::tid::TidWord;
 

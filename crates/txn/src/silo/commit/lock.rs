@@ -3,9 +3,10 @@
 use ensilo_engine::{Abort, AbortReason, Fault};
 use ensilo_sync::barrier;
 
-use crate::silo::context::{Context, WriteEntry};
+use crate::silo::context::Context;
 use crate::silo::transaction::Transaction;
 use crate::silo::variant::{Variant, has_fault};
+use crate::silo::write_set::WriteEntry;
 
 /// The write set is locked, and the locks are seen by whoever looks from now on. Next: the validation.
 #[derive(Debug)]

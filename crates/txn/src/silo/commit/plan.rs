@@ -20,49 +20,19 @@ use ensilo_engine::{Abort, AbortReason};
 use ensilo_epoch::{Epoch, Guard};
 use ensilo_slab::OutOfMemory;
 
-use super::Stop;
 use super::validate::Validated;
 use crate::record::RecordPtr;
-use crate::silo::context::{Change, StorePtr, WriteEntry};
 use crate::silo::memory;
+use crate::silo::stop::Stop;
 use crate::silo::transaction::Transaction;
 use crate::silo::variant::Variant;
+use crate::silo::write_set::{Change, Kept, Plan, StorePtr, WriteEntry};
 use crate::tid::TidWord;
 
 /// Everything that can fail has happened, and the locks are held. Next: the install, or the end without one.
 #[derive(Debug)]
 #[must_use = "the locks are held until the commit is over or given up"]
 pub(in crate::silo) struct Prepared(());
-
-/// What a write does at its install. The module's documentation says which write gets which.
-#[derive(Copy, Clone, Debug)]
-pub(in crate::silo) enum Plan {
-    /// Nothing is decided: no commit is under way.
-    Open,
-    /// The record comes to life with the row that it has.
-    Enliven,
-    /// The record stays the placeholder that it is.
-    Leave,
-    /// The record is deleted.
-    Delete(Kept),
-    /// The new words are written over those of the record.
-    Overwrite(Kept),
-    /// Another record takes its place in the tree of that store.
-    Replace(RecordPtr, StorePtr),
-}
-
-/// Memory for the version that a write supersedes.
-#[derive(Copy, Clone, Debug)]
-pub(in crate::silo) enum Kept {
-    /// No snapshot reads it.
-    Nothing,
-    /// It is copied here.
-    Copy(RecordPtr),
-    /// It is copied here, in the reserve beside the memory limit.
-    ReserveCopy(RecordPtr),
-    /// This stands for it, and the deleted record keeps its row.
-    Mark(RecordPtr),
-}
 
 impl Kept {
     /// Gives back what was reserved and is not linked anywhere.

@@ -27,7 +27,7 @@ use ensilo_sync::sync::{Mutex, MutexGuard};
 use super::addresses::Addresses;
 use crate::record::RecordPtr;
 use crate::registry::lock;
-use crate::silo::collect::KeyBytes;
+use crate::silo::key_bytes::KeyBytes;
 
 /// What the prepared transactions of an engine rely on.
 #[derive(Debug)]

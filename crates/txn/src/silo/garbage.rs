@@ -1,0 +1,61 @@
+//! Garbage: what the commits of a worker have replaced or deleted, until nobody can reach it any more.
+//!
+//! Whose it is, and when it goes, says [`collect`](super::collect).
+
+use ensilo_engine::WorkerCounters;
+use ensilo_epoch::{Epoch, RetireList};
+
+use super::key_bytes::KeyBytes;
+use super::variant::Variant;
+use crate::record::RecordPtr;
+use crate::tid::TidWord;
+
+/// What this worker's commits left behind.
+#[derive(Debug, Default)]
+pub(crate) struct Garbage {
+    pub(super) versions: RetireList<Retired>,
+    pub(super) unhooks: RetireList<Unhook>,
+    /// Records outside of slabs that are to be freed by the memory horizon.
+    pub(super) retired: RetireList<RecordPtr>,
+}
+
+impl Garbage {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.versions.is_empty() && self.unhooks.is_empty() && self.retired.is_empty()
+    }
+
+    /// Takes over a record that was replaced in the tree by a commit of the snapshot interval of `epoch`.
+    #[inline]
+    pub(super) fn keep_replaced<V: Variant>(
+        &mut self,
+        epoch: Epoch,
+        record: RecordPtr,
+        counters: &WorkerCounters,
+    ) {
+        if V::COLLECTS {
+            counters.version_kept(record.size_bytes());
+            self.versions.push(epoch, Retired::Replaced(record));
+        }
+    }
+}
+
+/// A version that a snapshot may still need.
+#[derive(Debug)]
+pub(super) enum Retired {
+    /// A copy, which only a `previous` link reaches.
+    Copy(RecordPtr),
+    /// The same from the reserve beside the memory limit.
+    ReserveCopy(RecordPtr),
+    /// What stands for a version whose row its deleted record keeps. Only a `previous` link reaches it.
+    Mark(RecordPtr),
+    /// A record that once stood in the tree.
+    Replaced(RecordPtr),
+}
+
+/// A deleted record that is to leave the tree if it still carries `word`.
+#[derive(Debug)]
+pub(super) struct Unhook {
+    pub(super) record: RecordPtr,
+    pub(super) word: TidWord,
+    pub(super) key: KeyBytes,
+}

@@ -1,0 +1,136 @@
+//! The entries of a write set: which records a transaction will write, and how.
+//!
+//! Keys and rows stand in vectors of the transaction; an entry has their places there.
+
+use std::ptr::NonNull;
+
+use crate::record::RecordPtr;
+use crate::store::Store;
+use crate::tid::TidWord;
+
+/// Up to this many writes a walk over them is cheaper than a map.
+pub(super) const WALKED_MAX: usize = 8;
+
+/// Where a key stands in the transaction's key bytes, if it was kept.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct KeySpan {
+    pub(super) start: u32,
+    pub(super) len: u32,
+}
+
+impl KeySpan {
+    /// A key that was not kept: of what a scan has read that nothing is written to.
+    pub(super) const NOT_KEPT: KeySpan = KeySpan { start: u32::MAX, len: 0 };
+
+    #[inline]
+    pub(super) fn is_kept(self) -> bool {
+        self.start != u32::MAX
+    }
+
+    /// The key among all `keys` of its transaction.
+    #[inline]
+    pub(super) fn of(self, keys: &[u8]) -> &[u8] {
+        &keys[self.start as usize..][..self.len as usize]
+    }
+}
+
+/// Where a row, or the pairs of a patch, stand in the transaction's row words.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct RowSpan {
+    pub(super) start: u32,
+    /// Bytes of a row, or pairs of a patch.
+    pub(super) len: u32,
+}
+
+/// What happens to a record at commit.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Change {
+    /// Single words are overwritten; the span holds pairs of index and word.
+    Patch(RowSpan),
+    /// The row is replaced, or inserted where the record is absent.
+    Put(RowSpan),
+    /// The row already stands in this transaction's own placeholder, which comes to life.
+    Placed,
+    /// The record is deleted.
+    Delete,
+    /// An own insert that was deleted again: the key stays absent.
+    Cancelled,
+}
+
+impl Change {
+    /// Whether the key exists for the transaction after this change of its own.
+    pub(super) fn leaves_a_row(self) -> bool {
+        match self {
+            Change::Patch(_) | Change::Put(_) | Change::Placed => true,
+            Change::Delete | Change::Cancelled => false,
+        }
+    }
+}
+
+/// A record that will be written.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct WriteEntry {
+    pub(super) record: RecordPtr,
+    /// The version that this transaction saw, and replaces.
+    pub(super) observed: TidWord,
+    pub(super) change: Change,
+    pub(super) key: KeySpan,
+    /// Where the record stands in the read set, for handles to it.
+    pub(super) entry: u32,
+    /// Whether this transaction put the record into the tree as a placeholder.
+    pub(super) is_created: bool,
+    /// Set while committing: what the install does.
+    pub(super) plan: Plan,
+}
+
+/// A store that is in use by a running transaction, which keeps it from being freed.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct StorePtr(NonNull<Store>);
+
+// SAFETY: a store is shared by all threads; the pointer is followed only within the transaction that made it.
+unsafe impl Send for StorePtr {}
+
+impl StorePtr {
+    pub(super) fn new(store: &Store) -> Self {
+        StorePtr(NonNull::from(store))
+    }
+
+    /// The store.
+    ///
+    /// # Safety
+    /// The transaction that made this pointer is still running.
+    pub(super) unsafe fn get<'a>(self) -> &'a Store {
+        // SAFETY: a store outlives every transaction that is pinned when it is dropped (see Silo::drop_store).
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// What a write does at its install. See [`commit::plan`](super::commit) for which write gets which.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Plan {
+    /// Nothing is decided: no commit is under way.
+    Open,
+    /// The record comes to life with the row that it has.
+    Enliven,
+    /// The record stays the placeholder that it is.
+    Leave,
+    /// The record is deleted.
+    Delete(Kept),
+    /// The new words are written over those of the record.
+    Overwrite(Kept),
+    /// Another record takes its place in the tree of that store.
+    Replace(RecordPtr, StorePtr),
+}
+
+/// Memory for the version that a write supersedes.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Kept {
+    /// No snapshot reads it.
+    Nothing,
+    /// It is copied here.
+    Copy(RecordPtr),
+    /// It is copied here, in the reserve beside the memory limit.
+    ReserveCopy(RecordPtr),
+    /// This stands for it, and the deleted record keeps its row.
+    Mark(RecordPtr),
+}
