@@ -119,7 +119,7 @@ fn take_out<V: Variant>(
     let garbage = &mut context.garbage;
     let Unhook { record, word, .. } = unhook;
     if record.try_lock(word) {
-        match shared.stores.get(record.table()) {
+        match shared.stores.get(record.store()) {
             Registered::Store(store) => {
                 V::reached(Failpoint::UnhookBegun);
                 let key = unhook.key.as_slice();
@@ -183,7 +183,7 @@ fn withdraw<V: Variant>(
     let mut backoff = Backoff::new();
     loop {
         if record.try_lock(TidWord::PLACEHOLDER) {
-            let Registered::Store(store) = shared.stores.get(record.table()) else {
+            let Registered::Store(store) = shared.stores.get(record.store()) else {
                 // The tree goes as a whole, with the placeholders in it.
                 return record.publish(TidWord::PLACEHOLDER);
             };

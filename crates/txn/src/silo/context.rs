@@ -365,6 +365,6 @@ impl Context {
     /// An abort that showed at `record`. It names the key if that was kept.
     #[cold]
     pub(super) fn abort_at(&self, reason: AbortReason, record: RecordPtr, key: KeySpan) -> Abort {
-        Abort::new(reason, record.table(), if key.is_kept() { self.key(key) } else { &[] })
+        Abort::new(reason, record.store(), if key.is_kept() { self.key(key) } else { &[] })
     }
 }

@@ -87,7 +87,7 @@ impl Context {
         }
         log.begin(tid.get(), count);
         for write in &*self.writes {
-            let (table, key) = (write.record.table().0, self.key(write.key));
+            let (table, key) = (write.record.store().0, self.key(write.key));
             match self.logged::<V>(write) {
                 Logged::Nothing => {}
                 Logged::Row { len_bytes } => self.log_row(log, write, len_bytes),
@@ -100,7 +100,7 @@ impl Context {
     /// What of a write goes to the log. The record's lock is held.
     #[inline]
     fn logged<V: Variant>(&self, write: &WriteEntry) -> Logged {
-        if !write.record.table().is_logged() {
+        if !write.record.store().is_logged() {
             return Logged::Nothing;
         }
         match write.change {
@@ -141,7 +141,7 @@ impl Context {
 
     /// Logs the whole row that the write leaves.
     fn log_row(&self, log: &mut LogWriter, write: &WriteEntry, len_bytes: usize) {
-        let (table, key) = (write.record.table().0, self.key(write.key));
+        let (table, key) = (write.record.store().0, self.key(write.key));
         let row = write.record.row();
         match write.change {
             Change::Put(span) => {

@@ -66,7 +66,7 @@ impl LostWrites {
         wanted: (TableId, &[u8]),
         held: &mut Held,
     ) -> Result<bool, Abort> {
-        let name_of = |write: &WriteEntry| (write.record.table(), write.key.of(keys));
+        let name_of = |write: &WriteEntry| (write.record.store(), write.key.of(keys));
         if writes.len() <= WALKED_MAX {
             return Ok(writes.iter().any(|write| name_of(write) == wanted));
         }

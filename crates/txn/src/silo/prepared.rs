@@ -137,8 +137,8 @@ impl<'w, V: Variant> Transaction<'w, V> {
     }
 
     fn stores_used(&self) -> Vec<TableId> {
-        let read = self.context.reads.iter().map(|read| read.record.table());
-        let written = self.context.writes.iter().map(|write| write.record.table());
+        let read = self.context.reads.iter().map(|read| read.record.store());
+        let written = self.context.writes.iter().map(|write| write.record.store());
         let used: BTreeSet<TableId> =
             read.chain(written).chain(self.context.nodes.stores().iter().copied()).collect();
         used.into_iter().collect()

@@ -51,13 +51,13 @@ pub(super) fn read_record<V: Variant, const MAY_WRITE: bool, R>(
     loop {
         let word = match record.stable_tid() {
             Ok(word) => word,
-            Err(reason) => return Err(Abort::new(reason, record.table(), key)),
+            Err(reason) => return Err(Abort::new(reason, record.store(), key)),
         };
         if !word.is_latest() {
             return Ok(ReadOutcome::Superseded);
         }
-        if context.may_hide_write(word, began) && context.has_written(record.table(), key)? {
-            return Err(Abort::new(AbortReason::ReadValidation, record.table(), key));
+        if context.may_hide_write(word, began) && context.has_written(record.store(), key)? {
+            return Err(Abort::new(AbortReason::ReadValidation, record.store(), key));
         }
         if word.is_absent() && !(has_fault::<V>(Fault::IgnoreAbsent) && word != TidWord::PLACEHOLDER) {
             context.push_read(record, word, span)?;

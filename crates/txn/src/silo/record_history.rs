@@ -14,7 +14,7 @@ use crate::tid::TidWord;
 impl Context {
     /// Notes a read of a snapshot transaction; those of others stand in the read set.
     pub(super) fn record_read(&mut self, record: RecordPtr, key: &[u8], word: TidWord) {
-        self.recording.reads.push(recorded_read(record.table(), key, word));
+        self.recording.reads.push(recorded_read(record.store(), key, word));
     }
 
     /// Completes the record of a snapshot transaction.
@@ -28,12 +28,12 @@ impl Context {
         let noted = std::mem::take(&mut self.recording);
         let reads = self.reads.iter().map(|read| {
             let key = self.key(read.key);
-            recorded_read(read.record.table(), key, read.word)
+            recorded_read(read.record.store(), key, read.word)
         });
         let writes = self.writes.iter().filter(|write| !matches!(write.change, Change::Cancelled));
         let writes: Vec<_> = writes
             .map(|write| RecordedWrite {
-                key: (write.record.table(), self.key(write.key).into()),
+                key: (write.record.store(), self.key(write.key).into()),
                 is_absent: matches!(write.change, Change::Delete),
             })
             .collect();

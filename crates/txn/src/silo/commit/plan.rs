@@ -146,7 +146,7 @@ impl<V: Variant> Transaction<'_, V> {
         match self.allocate(record, row_len) {
             Ok(copy) => Ok(Plan::Overwrite(Kept::Copy(copy))),
             Err(_) => {
-                let reserve = memory::allocate_reserve(&self.guard, record.table(), row_len);
+                let reserve = memory::allocate_reserve(&self.guard, record.store(), row_len);
                 Ok(Plan::Overwrite(Kept::ReserveCopy(reserve.map_err(out_of_memory)?)))
             }
         }
@@ -165,7 +165,7 @@ impl<V: Variant> Transaction<'_, V> {
     /// A record to replace this one in the tree, with room for a row of so many bytes.
     #[inline]
     fn replacement_for(&self, record: RecordPtr, row_len: usize) -> Result<Plan, AbortReason> {
-        let Some(store) = self.shared.stores.store(record.table()) else {
+        let Some(store) = self.shared.stores.store(record.store()) else {
             return Err(AbortReason::StoreDropped);
         };
         let store = StorePtr::new(store);
@@ -173,7 +173,7 @@ impl<V: Variant> Transaction<'_, V> {
     }
 
     fn allocate(&self, like: RecordPtr, row_len: usize) -> Result<RecordPtr, AbortReason> {
-        memory::allocate::<V>(&self.guard, like.table(), row_len, TidWord::PLACEHOLDER).map_err(out_of_memory)
+        memory::allocate::<V>(&self.guard, like.store(), row_len, TidWord::PLACEHOLDER).map_err(out_of_memory)
     }
 }
 

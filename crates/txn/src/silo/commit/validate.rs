@@ -75,8 +75,8 @@ impl<V: Variant> Transaction<'_, V> {
     /// After a store was dropped: it is none of those that were used. An index that was only written may be: its entries just go with it.
     #[cold]
     fn refuse_dropped_stores(&self) -> Result<(), Abort> {
-        let read = self.context.reads.iter().map(|read| read.record.table());
-        let written = self.context.writes.iter().map(|write| write.record.table());
+        let read = self.context.reads.iter().map(|read| read.record.store());
+        let written = self.context.writes.iter().map(|write| write.record.store());
         let written = written.filter(|table| table.is_logged());
         let mut used = read.chain(written).chain(self.context.nodes.stores().iter().copied());
         match used.find(|&table| self.shared.stores.store(table).is_none()) {

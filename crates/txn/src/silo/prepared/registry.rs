@@ -71,7 +71,7 @@ impl PutOff {
     /// The store whose tree it is.
     pub(in crate::silo) fn store(&self) -> TableId {
         match *self {
-            PutOff::Placeholder { record, .. } => record.table(),
+            PutOff::Placeholder { record, .. } => record.store(),
             PutOff::Layer { store, .. } => store,
         }
     }
@@ -167,7 +167,7 @@ impl PreparedRegistry {
         };
         if is_there {
             self.addresses.add(record.address());
-            uses.stores.add(record.table());
+            uses.stores.add(record.store());
             uses.put_off.push(PutOff::Placeholder { record, key: key.into() });
         }
         is_there

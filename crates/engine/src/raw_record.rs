@@ -1,0 +1,391 @@
+//! A record in memory: a header of its engine's own, and the row behind it in the same allocation.
+//!
+//! # Layout
+//! ```text
+//! +--------+---------+-------------------------------+
+//! | header | meta    | row, 8 bytes a word           |
+//! +--------+---------+-------------------------------+
+//! meta (8 bytes): row length in bytes (21 bits) | capacity in words (18 bits) | store id (25 bits), from the top
+//! ```
+//!
+//! # Invariants
+//! I1. Capacity and store never change; the row length never exceeds the capacity.
+//! I2. A record that others have found is freed only after every transaction that could have found it has ended.
+
+use std::alloc::Layout;
+use std::fmt;
+use std::ptr::NonNull;
+
+use ensilo_epoch::Guard;
+use ensilo_slab::{AccountId, Heap, OutOfMemory};
+use ensilo_sync::atomic::{AtomicU64, Ordering};
+use ensilo_sync::prefetch;
+
+use crate::row::{ROW_LEN_MAX, RowRef};
+use crate::store::TableId;
+
+const WORD_BYTES: usize = size_of::<AtomicU64>();
+const LINE_BYTES: usize = 64;
+/// A longer row is left to the processor, which sees by then that it is read in order.
+const PREFETCHED_BYTES_MAX: usize = 1024;
+
+const STORE_BITS: u32 = 25;
+const CAPACITY_BITS: u32 = 18;
+const LEN_SHIFT: u32 = STORE_BITS + CAPACITY_BITS;
+const _: () = assert!(TableId::MAX.0 < 1 << STORE_BITS && ROW_LEN_MAX < 1 << (64 - LEN_SHIFT));
+/// A block of the heap is larger than it was asked to be by an eighth at most.
+const _: () = assert!((ROW_LEN_MAX + ROW_LEN_MAX / 4) / 8 < 1 << CAPACITY_BITS);
+
+/// What a record begins with.
+#[repr(C)]
+struct Head<H> {
+    header: H,
+    meta: AtomicU64,
+}
+
+/// The address of a record whose header is an `H`, which consists of atomics.
+///
+/// The type's promise is that the record is allocated, and that its engine keeps I2, so that it stays so while the transaction that
+/// holds the address is pinned. The unsafe ways to break it are [`RawRecord::from_index_value`] and those that free the record.
+pub struct RawRecord<H>(NonNull<Head<H>>);
+
+// SAFETY: a record is made of atomics, and its address may be used from any thread that is pinned (I2).
+unsafe impl<H: Send + Sync> Send for RawRecord<H> {}
+
+impl<H> RawRecord<H> {
+    const HEAD_BYTES: usize = size_of::<Head<H>>();
+
+    /// A record of `store` from the heap, with room for a row of `row_len_bytes`, which is not set yet. [`RawRecord::free`] and
+    /// [`RawRecord::retire`] give it back.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
+    pub fn allocate(
+        guard: &Guard<'_>,
+        store: TableId,
+        row_len_bytes: usize,
+        header: H,
+    ) -> Result<Self, OutOfMemory> {
+        let needed = Self::layout_of(row_len_bytes.div_ceil(8));
+        let capacity_words = (Heap::usable_size(needed) - Self::HEAD_BYTES) / WORD_BYTES;
+        RawRecord::allocate_by(store, row_len_bytes, capacity_words, header, |layout, account| {
+            guard.allocate(layout, account)
+        })
+    }
+
+    /// A record with room for just this row, in memory from elsewhere, to where it is given back as [`RawRecord::block`].
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
+    pub fn allocate_exact(
+        store: TableId,
+        row_len_bytes: usize,
+        header: H,
+        allocate: impl FnOnce(Layout, AccountId) -> Result<NonNull<u8>, OutOfMemory>,
+    ) -> Result<Self, OutOfMemory> {
+        RawRecord::allocate_by(store, row_len_bytes, row_len_bytes.div_ceil(8), header, allocate)
+    }
+
+    #[inline]
+    fn allocate_by(
+        store: TableId,
+        row_len_bytes: usize,
+        capacity_words: usize,
+        header: H,
+        allocate: impl FnOnce(Layout, AccountId) -> Result<NonNull<u8>, OutOfMemory>,
+    ) -> Result<Self, OutOfMemory> {
+        debug_assert!(row_len_bytes <= ROW_LEN_MAX && store <= TableId::MAX);
+        let block = allocate(Self::layout_of(capacity_words), AccountId(store.0))?;
+        let head = block.cast::<Head<H>>();
+        let meta = AtomicU64::new(meta(row_len_bytes, capacity_words, store));
+        // SAFETY: the block is fresh, and was allocated for a head that is followed by so many words.
+        unsafe {
+            head.write(Head { header, meta });
+            if cfg!(any(loom, shuttle)) {
+                // A model checker's atomic has to be constructed; a real one may hold any bits before its first store.
+                let words = head.add(1).cast::<AtomicU64>();
+                for index in 0..capacity_words {
+                    words.add(index).write(AtomicU64::new(0));
+                }
+            }
+        }
+        Ok(RawRecord(head))
+    }
+
+    /// The word that stands for this record in an index.
+    #[inline]
+    #[must_use]
+    pub fn index_value(self) -> u64 {
+        self.0.as_ptr().expose_provenance() as u64
+    }
+
+    /// The record that stands in an index, or in another record, under `value`.
+    ///
+    /// # Safety
+    /// `value` must come from [`RawRecord::index_value`] of a record that I2 protects: read while pinned.
+    #[inline]
+    #[must_use]
+    pub unsafe fn from_index_value(value: u64) -> Self {
+        let head = std::ptr::with_exposed_provenance_mut(value as usize);
+        // SAFETY: the caller's promise; an address of a record is never null.
+        RawRecord(unsafe { NonNull::new_unchecked(head) })
+    }
+
+    /// The address as a pointer.
+    #[inline]
+    #[must_use]
+    pub fn as_ptr(self) -> NonNull<()> {
+        self.0.cast()
+    }
+
+    /// The record at this address.
+    ///
+    /// # Safety
+    /// `address` must come from [`RawRecord::as_ptr`] of a record that I2 protects.
+    #[inline]
+    #[must_use]
+    pub unsafe fn from_ptr(address: NonNull<()>) -> Self {
+        RawRecord(address.cast())
+    }
+
+    /// The address as a number.
+    #[inline]
+    #[must_use]
+    pub fn address(self) -> usize {
+        self.0.as_ptr().addr()
+    }
+
+    #[inline]
+    fn head(&self) -> &Head<H> {
+        // SAFETY: the type's promise: the record is allocated while this address is in use. A head consists of atomics.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// The engine's header.
+    #[inline]
+    #[must_use]
+    pub fn header(&self) -> &H {
+        &self.head().header
+    }
+
+    /// Relaxed: the length alone changes, with the row.
+    #[inline]
+    fn meta(self) -> u64 {
+        self.head().meta.load(Ordering::Relaxed)
+    }
+
+    /// The store to which the record belongs.
+    #[inline]
+    #[must_use]
+    pub fn store(self) -> TableId {
+        TableId(self.meta() as u32 & ((1 << STORE_BITS) - 1))
+    }
+
+    #[inline]
+    fn capacity_words(self) -> usize {
+        (self.meta() >> STORE_BITS) as usize & ((1 << CAPACITY_BITS) - 1)
+    }
+
+    #[inline]
+    fn words(self) -> *const AtomicU64 {
+        // SAFETY: the words follow the head in the same allocation; the address of the first is at most its end.
+        unsafe { self.0.as_ptr().add(1).cast::<AtomicU64>() }
+    }
+
+    /// The row as it stands; see [`RowRef`] for what a caller may conclude from it.
+    #[inline]
+    #[must_use]
+    pub fn row<'a>(self) -> RowRef<'a> {
+        // SAFETY: I1: the length in `meta` never exceeds the capacity, also while somebody writes; I2 keeps the record while the
+        // transaction is pinned, and a RowRef is handed out only to closures within it.
+        unsafe { RowRef::from_raw(self.words(), len_of(self.meta())) }
+    }
+
+    /// Whether a row of `len_bytes` can be written in place.
+    #[inline]
+    #[must_use]
+    pub fn fits(self, len_bytes: usize) -> bool {
+        len_bytes.div_ceil(8) <= self.capacity_words()
+    }
+
+    /// Stores one word of the row. The caller has the record to itself, but for readers, and `index` is within the row.
+    ///
+    /// # Panics
+    /// When `index` is past the record's capacity.
+    #[inline]
+    pub fn store_word(self, index: usize, word: u64) {
+        assert!(index < self.capacity_words(), "a word past the record's capacity");
+        // SAFETY: within the capacity (I1). Relaxed: readers look at the engine's header before and after.
+        unsafe { (*self.words().add(index)).store(word, Ordering::Relaxed) }
+    }
+
+    /// Overwrites the row. The caller has the record to itself, but for readers.
+    ///
+    /// # Panics
+    /// When the row does not fit, or has not the words that it needs.
+    #[inline]
+    pub fn store_row(self, row: impl ExactSizeIterator<Item = u64>, len_bytes: usize) {
+        let words = self.words_for(row.len(), len_bytes);
+        for (target, word) in words.iter().zip(row) {
+            // Relaxed: as in `store_word`.
+            target.store(word, Ordering::Relaxed);
+        }
+        self.set_len(len_bytes);
+    }
+
+    /// Overwrites the row from a transaction's own words. The caller has the record to itself, but for readers.
+    ///
+    /// # Panics
+    /// As [`RawRecord::store_row`].
+    #[inline]
+    pub fn store_row_words(self, row: &[AtomicU64], len_bytes: usize) {
+        let words = self.words_for(row.len(), len_bytes);
+        // By four, because the compiler does not unroll loops over atomics.
+        let ((words, last_words), (row, last)) = (words.as_chunks::<4>(), row.as_chunks::<4>());
+        for (words, row) in words.iter().zip(row) {
+            store_words(words, row);
+        }
+        store_words(last_words, last);
+        self.set_len(len_bytes);
+    }
+
+    /// Overwrites the row by its bytes. The caller has the record to itself, but for readers.
+    ///
+    /// # Panics
+    /// When the row does not fit.
+    pub fn store_row_bytes(self, row: &[u8]) {
+        let (words, rest) = row.as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        let whole = words.len();
+        let word = |at: usize| u64::from_le_bytes(if at < whole { words[at] } else { last });
+        self.store_row((0..row.len().div_ceil(8)).map(word), row.len());
+    }
+
+    /// Overwrites the row by that of `other`.
+    ///
+    /// # Safety
+    /// Nobody else knows this record, and nobody writes to the other one, which is not this one, during the call. What earlier writers
+    /// have written there is visible to the caller.
+    ///
+    /// # Panics
+    /// When the row does not fit.
+    pub unsafe fn copy_row(self, other: Self) {
+        let row = other.row();
+        if cfg!(any(loom, shuttle, ensilo_count)) {
+            return self.store_row((0..row.len_words()).map(|index| row.word(index)), row.len_bytes());
+        }
+        let words = self.words_for(row.len_words(), row.len_bytes());
+        // SAFETY: both rows have that many words (I1, and `words_for`), and are different records. This is no data race: the caller
+        // vouches that nobody writes to either.
+        unsafe { std::ptr::copy_nonoverlapping(other.words(), words.as_ptr().cast_mut(), row.len_words()) };
+        self.set_len(row.len_bytes());
+    }
+
+    /// The words that a row of this length will have, which fits.
+    #[inline]
+    fn words_for(&self, len_words: usize, len_bytes: usize) -> &[AtomicU64] {
+        let fits = len_words == len_bytes.div_ceil(8) && len_words <= self.capacity_words();
+        assert!(fits, "a row that does not fit");
+        // SAFETY: as many words as the assertion holds within the capacity (I1), and atomics, which others may use meanwhile.
+        unsafe { std::slice::from_raw_parts(self.words(), len_words) }
+    }
+
+    /// The row has this length now, which [`RawRecord::words_for`] has admitted.
+    #[inline]
+    fn set_len(self, len_bytes: usize) {
+        let meta = self.meta() & ((1 << LEN_SHIFT) - 1) | (len_bytes as u64) << LEN_SHIFT;
+        self.head().meta.store(meta, Ordering::Relaxed);
+    }
+
+    /// Starts to load the row. Its length is read, and waited for if it is not in the cache.
+    #[inline]
+    pub fn prefetch_row(self) {
+        let end = Self::HEAD_BYTES + len_of(self.meta()).min(PREFETCHED_BYTES_MAX);
+        let record = self.0.as_ptr().cast::<u8>().cast_const();
+        (LINE_BYTES..end).step_by(LINE_BYTES).for_each(|offset| prefetch(record.wrapping_add(offset)));
+    }
+
+    /// Starts to load the header.
+    #[inline]
+    pub fn prefetch_header(self) {
+        prefetch(self.0.as_ptr().cast::<u8>().cast_const());
+    }
+
+    /// Frees a record of [`RawRecord::allocate`].
+    ///
+    /// # Safety
+    /// No other thread has or can get the address.
+    pub unsafe fn free(self, guard: &Guard<'_>) {
+        let (block, layout, account) = self.block();
+        // SAFETY: allocated with this layout and account in `allocate`; the caller vouches that nobody can reach it.
+        unsafe { guard.free(block, layout, account) }
+    }
+
+    /// Frees a record of [`RawRecord::allocate`] once every transaction that is pinned now has ended.
+    ///
+    /// # Safety
+    /// No transaction that begins after this call can find the record, and it is retired once.
+    pub unsafe fn retire(self, guard: &Guard<'_>) {
+        let (block, layout, account) = self.block();
+        // SAFETY: allocated with this layout and account in `allocate`; the caller vouches that it is unreachable.
+        unsafe { guard.retire(block, layout, account) }
+    }
+
+    /// The record's memory, as it was allocated.
+    #[must_use]
+    pub fn block(self) -> (NonNull<u8>, Layout, AccountId) {
+        (self.0.cast(), Self::layout_of(self.capacity_words()), AccountId(self.store().0))
+    }
+
+    #[inline]
+    fn layout_of(capacity_words: usize) -> Layout {
+        let size = Self::HEAD_BYTES + capacity_words * WORD_BYTES;
+        match Layout::from_size_align(size, align_of::<Head<H>>()) {
+            Ok(layout) => layout,
+            Err(_) => unreachable!("rows are bounded by ROW_LEN_MAX"),
+        }
+    }
+}
+
+// Written by hand: an address is copied, compared and shown whatever the header is.
+impl<H> Clone for RawRecord<H> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H> Copy for RawRecord<H> {}
+
+impl<H> PartialEq for RawRecord<H> {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<H> Eq for RawRecord<H> {}
+
+impl<H> fmt::Debug for RawRecord<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RawRecord").field(&self.0).finish()
+    }
+}
+
+/// Stores the words of a transaction over those of a record.
+#[inline]
+fn store_words(target: &[AtomicU64], row: &[AtomicU64]) {
+    for (target, word) in target.iter().zip(row) {
+        // Relaxed: `row` belongs to the caller; for `target` as in `RawRecord::store_word`.
+        target.store(word.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+const fn meta(len_bytes: usize, capacity_words: usize, store: TableId) -> u64 {
+    (len_bytes as u64) << LEN_SHIFT | (capacity_words as u64) << STORE_BITS | store.0 as u64
+}
+
+const fn len_of(meta: u64) -> usize {
+    (meta >> LEN_SHIFT) as usize
+}
