@@ -55,7 +55,7 @@ pub use prepared::{NeverPrepared, Prepared};
 pub use raw_record::RawRecord;
 pub use remains::Remains;
 pub use replayer::{NoReplay, Recovered, RecoveredStore, Replayer};
-pub use row::{ROW_LEN_MAX, RowRef, StoredRow};
+pub use row::{ROW_LEN_MAX, RowRef, StoredRow, assert_is_row};
 pub use session::Session;
 pub use store::{NewStoreError, Store, TableId};
 pub use tid::Tid;

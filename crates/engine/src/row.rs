@@ -102,6 +102,16 @@ impl<'a> RowRef<'a> {
     }
 }
 
+/// Holds what every engine asks of a row that it is given.
+///
+/// # Panics
+/// When the row is longer than [`ROW_LEN_MAX`], or `row` has not exactly the words that it needs.
+#[inline]
+pub fn assert_is_row(row: &[u64], len_bytes: usize) {
+    assert!(len_bytes <= ROW_LEN_MAX, "a row longer than ROW_LEN_MAX");
+    assert!(row.len() == len_bytes.div_ceil(8), "a row of another length than it says");
+}
+
 /// A row with its key, as a checkpoint keeps it.
 #[derive(Debug, Copy, Clone)]
 pub struct StoredRow<'a> {

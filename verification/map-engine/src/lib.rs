@@ -7,31 +7,27 @@
 //! no snapshots, and it has no log.
 #![deny(unsafe_code)]
 
+mod state;
 mod transaction;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ensilo_engine::{
-    Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, ROW_LEN_MAX, Session, Store, TableId,
-    Tid, TransactionStatistics, WorkerCounters,
+    Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Session, TableId, WorkerCounters,
 };
 use ensilo_epoch::{Epochs, Participant};
 use ensilo_slab::Pool;
-use ensilo_sync::atomic::AtomicU64;
 
-pub use transaction::{Found, MapTransaction};
+pub use state::MapStore;
+use state::{MapState, Rows};
+pub use transaction::{MapHandle, MapTransaction};
 
 /// See the crate's documentation.
 #[derive(Debug)]
 pub struct MapEngine {
     epochs: Arc<Epochs>,
-    state: Mutex<State>,
+    state: Mutex<MapState>,
 }
-
-/// A store: its rows lie in the engine.
-#[derive(Debug)]
-pub struct MapStore(TableId);
 
 /// One user's way into the engine.
 #[derive(Debug)]
@@ -41,39 +37,9 @@ pub struct MapSession {
     counters: Arc<WorkerCounters>,
 }
 
-/// What the lock guards.
-#[derive(Debug, Default)]
-struct State {
-    /// How many transactions have changed anything.
-    version: u64,
-    last_tid: Tid,
-    /// By id; `None` for a store that was dropped.
-    stores: BTreeMap<TableId, Option<Rows>>,
-    /// Of the sessions that there are.
-    counters: Vec<Arc<WorkerCounters>>,
-    /// What those have counted that have ended.
-    ended: TransactionStatistics,
-}
-
-type Rows = BTreeMap<Vec<u8>, Row>;
-
-/// A row, as words that are read one by one.
-#[derive(Debug)]
-struct Row {
-    tid: Tid,
-    words: Vec<AtomicU64>,
-    len_bytes: usize,
-}
-
 impl MapEngine {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Store for MapStore {
-    fn id(&self) -> TableId {
-        self.0
+    fn lock(&self) -> MutexGuard<'_, MapState> {
+        state::lock(&self.state)
     }
 }
 
@@ -83,7 +49,7 @@ impl Engine for MapEngine {
     const KEY_LEN_MAX: usize = usize::MAX;
 
     type Store = MapStore;
-    type Found = Found;
+    type Found = MapHandle;
     type Session = MapSession;
     type Replayer<'e> = NoReplay;
 
@@ -108,7 +74,7 @@ impl Engine for MapEngine {
             return Err(NewStoreError::IdTaken(id));
         }
         state.stores.insert(id, Some(Rows::new()));
-        Ok(Arc::new(MapStore(id)))
+        Ok(Arc::new(MapStore::new(id)))
     }
 
     fn drop_store(&self, id: TableId) -> bool {
@@ -122,7 +88,7 @@ impl Engine for MapEngine {
     fn stores(&self) -> Vec<Arc<MapStore>> {
         let state = self.lock();
         let present = state.stores.iter().filter(|(_, rows)| rows.is_some());
-        present.map(|(&id, _)| Arc::new(MapStore(id))).collect()
+        present.map(|(&id, _)| Arc::new(MapStore::new(id))).collect()
     }
 
     fn replayer(&self) -> NoReplay {
@@ -141,12 +107,12 @@ impl Engine for MapEngine {
 #[allow(unsafe_code, reason = "a session vouches for the guards of its transactions")]
 unsafe impl Session for MapSession {
     type Store = MapStore;
-    type Found = Found;
+    type Found = MapHandle;
     type Transaction<'s> = MapTransaction<'s>;
     type Snapshot<'s> = MapTransaction<'s>;
 
     fn begin(&mut self) -> MapTransaction<'_> {
-        MapTransaction::new(&self.engine, self.participant.pin_exclusively(), &self.counters)
+        MapTransaction::new(&self.engine.state, self.participant.pin_exclusively(), &self.counters)
     }
 
     fn begin_snapshot(&mut self) -> MapTransaction<'_> {
@@ -163,18 +129,5 @@ impl Drop for MapSession {
         let mut state = self.engine.lock();
         self.counters.add_to(&mut state.ended);
         state.counters.retain(|counters| !Arc::ptr_eq(counters, &self.counters));
-    }
-}
-
-impl State {
-    fn rows(&self, store: TableId) -> Option<&Rows> {
-        self.stores.get(&store)?.as_ref()
-    }
-}
-
-impl Row {
-    fn new(tid: Tid, words: &[u64], len_bytes: usize) -> Row {
-        assert!(len_bytes <= ROW_LEN_MAX && words.len() == len_bytes.div_ceil(8), "a row has its words");
-        Row { tid, words: words.iter().copied().map(AtomicU64::new).collect(), len_bytes }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::MutexGuard;
+use std::sync::{Mutex, MutexGuard};
 
 use ensilo_engine::{
     Abort, AbortReason, Committed, Direction, KeyBounds, NeverPrepared, Read, RowRef, Store, TableId, Tid,
@@ -11,17 +11,17 @@ use ensilo_engine::{
 use ensilo_epoch::{Epoch, ExclusiveGuard};
 use ensilo_sync::atomic::Ordering;
 
-use crate::{MapEngine, MapStore, Row, State};
+use crate::state::{MapState, MapStore, Row, lock};
 
 /// A handle to a record: its place among those that the transaction of this number has found.
 #[derive(Debug, Copy, Clone)]
-pub struct Found(TransactionNumber, usize);
+pub struct MapHandle(TransactionNumber, usize);
 
 /// A read-write transaction.
 #[derive(Debug)]
 pub struct MapTransaction<'s> {
     number: TransactionNumber,
-    engine: &'s MapEngine,
+    state: &'s Mutex<MapState>,
     /// Keeps what is freed by epochs while the transaction is under way.
     guard: ExclusiveGuard<'s>,
     counters: &'s WorkerCounters,
@@ -38,14 +38,14 @@ pub struct MapTransaction<'s> {
 
 impl<'s> MapTransaction<'s> {
     pub(crate) fn new(
-        engine: &'s MapEngine,
+        state: &'s Mutex<MapState>,
         guard: ExclusiveGuard<'s>,
         counters: &'s WorkerCounters,
     ) -> Self {
         let (version, seen, found, own) = (None, Tid::ZERO, Vec::new(), BTreeMap::new());
         MapTransaction {
             number: TransactionNumber::fresh(),
-            engine,
+            state,
             guard,
             counters,
             version,
@@ -58,8 +58,8 @@ impl<'s> MapTransaction<'s> {
     }
 
     /// The state, as long as it is the one that this transaction works on.
-    fn state(&mut self) -> Result<MutexGuard<'s, State>, Abort> {
-        let state = self.engine.lock();
+    fn state(&mut self) -> Result<MutexGuard<'s, MapState>, Abort> {
+        let state = lock(self.state);
         if *self.version.get_or_insert(state.version) == state.version {
             return Ok(state);
         }
@@ -86,7 +86,7 @@ impl<'s> MapTransaction<'s> {
     }
 
     /// What `decode` makes of the row of a record that was found, which this transaction has not deleted.
-    fn look_again<R>(&mut self, found: Found, decode: impl FnOnce(&Row) -> R) -> Result<R, Abort> {
+    fn look_again<R>(&mut self, found: MapHandle, decode: impl FnOnce(&Row) -> R) -> Result<R, Abort> {
         assert!(self.has_found(found), "a handle of another transaction");
         let (store, key) = self.found[found.1].clone();
         let value = self.look(store, &key, decode)?;
@@ -94,15 +94,15 @@ impl<'s> MapTransaction<'s> {
     }
 
     /// Puts a row, or none, in the place of one that was found.
-    fn set(&mut self, found: Found, row: Option<Row>) -> Result<(), Abort> {
+    fn set(&mut self, found: MapHandle, row: Option<Row>) -> Result<(), Abort> {
         self.look_again(found, |_| ())?;
         self.own.insert(self.found[found.1].clone(), row);
         Ok(())
     }
 
-    fn handle(&mut self, store: TableId, key: &[u8]) -> Found {
+    fn handle(&mut self, store: TableId, key: &[u8]) -> MapHandle {
         self.found.push((store, key.to_vec()));
-        Found(self.number, self.found.len() - 1)
+        MapHandle(self.number, self.found.len() - 1)
     }
 
     fn install(&mut self) -> Result<Committed, Abort> {
@@ -127,26 +127,20 @@ impl<'s> MapTransaction<'s> {
     }
 }
 
-impl Row {
-    pub(crate) fn as_ref(&self) -> RowRef<'_> {
-        RowRef::new(&self.words, self.len_bytes)
-    }
-}
-
 impl Read for MapTransaction<'_> {
     type Store = MapStore;
-    type Found = Found;
+    type Found = MapHandle;
 
-    fn has_found(&self, found: Found) -> bool {
+    fn has_found(&self, found: MapHandle) -> bool {
         found.0 == self.number
     }
 
-    fn find(&mut self, store: &MapStore, key: &[u8]) -> Result<Option<Found>, Abort> {
+    fn find(&mut self, store: &MapStore, key: &[u8]) -> Result<Option<MapHandle>, Abort> {
         let is_there = self.look(store.id(), key, |_| ())?.is_some();
         Ok(is_there.then(|| self.handle(store.id(), key)))
     }
 
-    fn read<R>(&mut self, found: Found, mut decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
+    fn read<R>(&mut self, found: MapHandle, mut decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
         self.look_again(found, |row| decode(row.as_ref()))
     }
 
@@ -156,7 +150,7 @@ impl Read for MapTransaction<'_> {
         bounds: KeyBounds<'_>,
         direction: Direction,
         mut decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        mut each: impl FnMut(Found, R) -> ControlFlow<()>,
+        mut each: impl FnMut(MapHandle, R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         let id = store.id();
         let state = self.state()?;
@@ -192,7 +186,7 @@ impl Read for MapTransaction<'_> {
 impl Write for MapTransaction<'_> {
     type Prepared = NeverPrepared;
 
-    fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
+    fn patch(&mut self, found: MapHandle, words: &[(u32, u64)]) -> Result<(), Abort> {
         let row = self.look_again(found, |row| {
             let before: Vec<u64> = row.as_ref().all_words().collect();
             Row::new(row.tid, &before, row.len_bytes)
@@ -203,7 +197,7 @@ impl Write for MapTransaction<'_> {
         self.set(found, Some(row))
     }
 
-    fn put(&mut self, found: Found, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
+    fn put(&mut self, found: MapHandle, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
         self.set(found, Some(Row::new(Tid::ZERO, row, len_bytes)))
     }
 
@@ -215,7 +209,7 @@ impl Write for MapTransaction<'_> {
         Ok(true)
     }
 
-    fn delete(&mut self, found: Found) -> Result<(), Abort> {
+    fn delete(&mut self, found: MapHandle) -> Result<(), Abort> {
         self.set(found, None)
     }
 

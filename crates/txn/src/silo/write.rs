@@ -9,7 +9,7 @@
 //! inserted:  Placed | Put -> Cancelled -> Put
 //! ```
 
-use ensilo_engine::{Abort, AbortReason, Committed, Fault, ROW_LEN_MAX, Write};
+use ensilo_engine::{Abort, AbortReason, Committed, Fault, Write, assert_is_row};
 use ensilo_epoch::Epoch;
 use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX};
 use ensilo_sync::cpu_relax;
@@ -47,7 +47,7 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
 
     fn put(&mut self, found: Found, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
         self.context.refuse_others(found);
-        check_row(row, len_bytes);
+        assert_is_row(row, len_bytes);
         let span = self.push_row(row, len_bytes)?;
         match self.context.own_write(found.record) {
             None => self.push_found(found, Change::Put(span)),
@@ -60,7 +60,7 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
     }
 
     fn insert(&mut self, store: &Store, key: &[u8], row: &[u64], len_bytes: usize) -> Result<bool, Abort> {
-        check_row(row, len_bytes);
+        assert_is_row(row, len_bytes);
         assert!(key.len() <= KEY_LEN_MAX, "a key longer than KEY_LEN_MAX");
         self.check_store(store)?;
         let placeholder = memory::allocate::<V>(&self.guard, store.id(), len_bytes, TidWord::PLACEHOLDER)
@@ -230,10 +230,4 @@ impl<V: Variant> Transaction<'_, V> {
             }
         }
     }
-}
-
-#[inline]
-fn check_row(row: &[u64], len_bytes: usize) {
-    assert!(len_bytes <= ROW_LEN_MAX, "a row longer than ROW_LEN_MAX");
-    assert!(row.len() == len_bytes.div_ceil(8), "a row of another length than it says");
 }
