@@ -1,53 +1,34 @@
 //! What both engines have in common: epochs, stores, sessions, and what they count.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ensilo_engine::{
     Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Remains, Session, TableId,
-    TransactionStatistics, WorkerCounters, Write,
+    TransactionStatistics, WorkerCounters,
 };
-use ensilo_epoch::{Epochs, ExclusiveGuard, Participant};
+use ensilo_epoch::{Epochs, Participant};
 use ensilo_slab::Pool;
 
-use crate::found_keys::Found;
+use crate::handle::BaselineHandle;
 use crate::store::{Store, Stores};
+use crate::transaction::{BaselineTransaction, Protocol, SessionMemory};
 
 /// How many blocks of memory one call of the collector frees.
 const BUDGET: usize = 64;
-
-/// What an engine of this crate does with records.
-pub trait Protocol: fmt::Debug + Send + Sync + Sized + 'static {
-    /// As [`Engine::IS_TRANSACTIONAL`].
-    const IS_TRANSACTIONAL: bool;
-
-    /// What a session keeps from one transaction to the next.
-    type Context: fmt::Debug + Default + Send;
-    /// A transaction.
-    type Transaction<'s>: Write<Store = Store, Found = Found> + Send;
-
-    /// Begins a transaction.
-    fn begin<'s>(
-        stores: &'s Stores,
-        guard: ExclusiveGuard<'s>,
-        context: &'s mut Self::Context,
-        counters: &'s WorkerCounters,
-    ) -> Self::Transaction<'s>;
-}
 
 /// An engine whose records are read and written by protocol `P`.
 #[derive(Debug)]
 pub struct BaselineEngine<P: Protocol> {
     epochs: Arc<Epochs>,
     stores: Stores,
-    shared: Mutex<Shared>,
+    shared: Mutex<SharedState>,
     protocol: PhantomData<P>,
 }
 
 /// What is used outside transactions.
 #[derive(Debug)]
-struct Shared {
+struct SharedState {
     /// Makes the roots of new stores, and frees what sessions that have ended have left.
     participant: Participant,
     /// Of the sessions that there are.
@@ -61,12 +42,12 @@ struct Shared {
 pub struct BaselineSession<P: Protocol> {
     engine: Arc<BaselineEngine<P>>,
     participant: Participant,
-    context: P::Context,
+    memory: SessionMemory<P::Undo>,
     counters: Arc<WorkerCounters>,
 }
 
 impl<P: Protocol> BaselineEngine<P> {
-    fn shared(&self) -> MutexGuard<'_, Shared> {
+    fn shared(&self) -> MutexGuard<'_, SharedState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,7 +59,7 @@ impl<P: Protocol> Engine for BaselineEngine<P> {
     const KEY_LEN_MAX: usize = ensilo_index::KEY_LEN_MAX;
 
     type Store = Store;
-    type Found = Found;
+    type Found = BaselineHandle;
     type Session = BaselineSession<P>;
     type Replayer<'e> = NoReplay;
 
@@ -88,7 +69,7 @@ impl<P: Protocol> Engine for BaselineEngine<P> {
         let _ = pool.prefault(options.prefault_bytes);
         let epochs = Epochs::new(options.epochs, pool);
         let (counters, ended) = (Vec::new(), TransactionStatistics::default());
-        let shared = Mutex::new(Shared { participant: epochs.participant(), counters, ended });
+        let shared = Mutex::new(SharedState { participant: epochs.participant(), counters, ended });
         Arc::new(BaselineEngine { epochs, stores: Stores::new(), shared, protocol: PhantomData })
     }
 
@@ -99,8 +80,8 @@ impl<P: Protocol> Engine for BaselineEngine<P> {
     fn session(self: &Arc<Self>) -> BaselineSession<P> {
         let counters = Arc::new(WorkerCounters::default());
         self.shared().counters.push(Arc::clone(&counters));
-        let (participant, context) = (self.epochs.participant(), P::Context::default());
-        BaselineSession { engine: Arc::clone(self), participant, context, counters }
+        let (participant, memory) = (self.epochs.participant(), SessionMemory::default());
+        BaselineSession { engine: Arc::clone(self), participant, memory, counters }
     }
 
     fn new_store(&self, id: TableId) -> Result<Arc<Store>, NewStoreError> {
@@ -139,18 +120,18 @@ impl<P: Protocol> Engine for BaselineEngine<P> {
 // SAFETY: each transaction owns a guard of a participant of the engine's epochs.
 unsafe impl<P: Protocol> Session for BaselineSession<P> {
     type Store = Store;
-    type Found = Found;
-    type Transaction<'s> = P::Transaction<'s>;
-    type Snapshot<'s> = P::Transaction<'s>;
+    type Found = BaselineHandle;
+    type Transaction<'s> = BaselineTransaction<'s, P>;
+    type Snapshot<'s> = BaselineTransaction<'s, P>;
 
     #[inline]
-    fn begin(&mut self) -> P::Transaction<'_> {
+    fn begin(&mut self) -> BaselineTransaction<'_, P> {
         self.participant.collect(BUDGET);
         let guard = self.participant.pin_exclusively();
-        P::begin(&self.engine.stores, guard, &mut self.context, &self.counters)
+        BaselineTransaction::begin(&self.engine.stores, guard, &mut self.memory, &self.counters)
     }
 
-    fn begin_snapshot(&mut self) -> P::Transaction<'_> {
+    fn begin_snapshot(&mut self) -> BaselineTransaction<'_, P> {
         panic!("this engine has no snapshots");
     }
 

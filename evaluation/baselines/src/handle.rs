@@ -1,4 +1,4 @@
-//! The keys under which a transaction has found records: its handles lead to them.
+//! Handles to records that a transaction has found, and the keys that they lead to.
 
 use ensilo_engine::TransactionNumber;
 
@@ -6,7 +6,7 @@ use crate::record::Record;
 
 /// A handle to a record that a transaction has found. It is good in the transaction that returned it; another one refuses it.
 #[derive(Copy, Clone, Debug)]
-pub struct Found {
+pub struct BaselineHandle {
     pub(crate) record: Record,
     /// Of the transaction that has found it.
     pub(crate) number: TransactionNumber,
@@ -36,11 +36,11 @@ impl FoundKeys {
     /// # Panics
     /// When the transaction has found 2^32 records: it is made for comparisons, where none does.
     #[inline]
-    pub(crate) fn push(&mut self, record: Record, key: &[u8]) -> Found {
+    pub(crate) fn push(&mut self, record: Record, key: &[u8]) -> BaselineHandle {
         let Ok(entry) = u32::try_from(self.ends.len()) else { panic!("2^32 handles in one transaction") };
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
-        Found { record, number: self.number, entry }
+        BaselineHandle { record, number: self.number, entry }
     }
 
     /// The key of a handle.
@@ -62,12 +62,12 @@ impl FoundKeys {
     /// # Panics
     /// When another transaction has found it.
     #[inline]
-    pub(crate) fn refuse_others(&self, found: Found) {
+    pub(crate) fn refuse_others(&self, found: BaselineHandle) {
         assert!(self.has(found), "a handle of another transaction");
     }
 
     #[inline]
-    pub(crate) fn has(&self, found: Found) -> bool {
+    pub(crate) fn has(&self, found: BaselineHandle) -> bool {
         found.number == self.number
     }
 }

@@ -10,18 +10,21 @@
 //! records and nodes until the engine goes, and what a session has free stays with it at the memory limit: comparisons need neither.
 
 mod engine;
-mod found_keys;
+mod handle;
 mod key_value;
 mod partitioned;
 mod record;
 mod store;
+mod transaction;
 mod version;
 
-pub use engine::{BaselineEngine, BaselineSession, Protocol};
-pub use found_keys::Found;
-pub use key_value::{KeyValueTransaction, SingleKeys};
-pub use partitioned::{PartitionTransaction, Partitions};
+pub use engine::{BaselineEngine, BaselineSession};
+pub use handle::BaselineHandle;
+pub use key_value::SingleKeys;
+pub use partitioned::Partitions;
+pub use record::Record;
 pub use store::{Store, Stores};
+pub use transaction::{BaselineTransaction, Protocol};
 
 /// Gets and puts of single keys.
 pub type KeyValue = BaselineEngine<SingleKeys>;

@@ -9,7 +9,7 @@ use ensilo_index::{InsertError, Inserted, Masstree, ScanVisitor};
 use ensilo_slab::AccountId;
 use ensilo_sync::atomic::{AtomicBool, Ordering};
 
-use crate::record::Record;
+use crate::record::{Record, new_record};
 
 /// One tree of records.
 pub struct Store {
@@ -79,7 +79,7 @@ impl Store {
         state: u64,
         guard: &Guard<'_>,
     ) -> Result<Insertion, Abort> {
-        let record = Record::new(guard, self.id, key, row, state)?;
+        let record = new_record(guard, self.id, key, row, state)?;
         let inserted = self.index.insert_if_absent(key, record.index_value(), guard, &mut ());
         if matches!(inserted, Ok(Inserted::New)) {
             return Ok(Insertion::New(record));

@@ -36,7 +36,7 @@ impl Version {
     #[inline]
     pub(crate) fn of(record: Record) -> Version {
         // Acquire: [publish].
-        let state = record.state().load(Ordering::Acquire);
+        let state = record.header().load(Ordering::Acquire);
         if state & LOCKED == 0 { Version(state) } else { Version::wait_for(record) }
     }
 
@@ -46,7 +46,7 @@ impl Version {
         loop {
             backoff.wait();
             // Acquire: [publish].
-            let state = record.state().load(Ordering::Acquire);
+            let state = record.header().load(Ordering::Acquire);
             if state & LOCKED == 0 {
                 return Version(state);
             }
@@ -64,7 +64,7 @@ impl Version {
     pub(crate) fn is_still(self, record: Record) -> bool {
         // Acquire fence: [lock] if a copied word came from a later writer, the load below sees its lock or its version.
         fence(Ordering::Acquire);
-        record.state().load(Ordering::Relaxed) == self.0
+        record.header().load(Ordering::Relaxed) == self.0
     }
 
     /// Takes the lock if this is still the version of the record.
@@ -73,7 +73,7 @@ impl Version {
         // Acquire: the caller writes over what the previous holder published.
         let locked = self.0 | LOCKED;
         let taken =
-            record.state().compare_exchange(self.0, locked, Ordering::Acquire, Ordering::Relaxed).is_ok();
+            record.header().compare_exchange(self.0, locked, Ordering::Acquire, Ordering::Relaxed).is_ok();
         // Release fence: [lock] no word that is stored after this becomes visible before the lock does.
         fence(Ordering::Release);
         taken
@@ -94,6 +94,6 @@ impl Version {
     #[inline]
     pub(crate) fn publish(self, record: Record) {
         // Release: [publish].
-        record.state().store(self.0, Ordering::Release);
+        record.header().store(self.0, Ordering::Release);
     }
 }

@@ -9,8 +9,9 @@ use ensilo_epoch::{Advance, EpochOptions, Epochs};
 use ensilo_slab::Pool;
 use loom::thread;
 
-use super::read_row;
-use crate::record::Record;
+use super::SingleKeys;
+use crate::record::{Record, new_record};
+use crate::transaction::Protocol;
 use crate::version::Version;
 
 const ROW_BYTES: usize = 16;
@@ -21,7 +22,7 @@ fn record() -> (Arc<Epochs>, Record) {
     let epochs = Epochs::new(options, Pool::new(None));
     let participant = epochs.participant();
     let row = (&[0, 0][..], ROW_BYTES);
-    let record = Record::new(&participant.pin(), TableId(1), b"", row, Version::FIRST.raw()).unwrap();
+    let record = new_record(&participant.pin(), TableId(1), b"", row, Version::FIRST.raw()).unwrap();
     (epochs, record)
 }
 
@@ -51,13 +52,13 @@ fn meet(read: fn(Record) -> [u64; 2]) {
         let [first, second] = read(record);
         assert_eq!(first, second, "a torn row");
         writer.join().unwrap();
-        assert_eq!(read_row(record, both), [1, 1]);
+        assert_eq!(SingleKeys::read_row(record, both), [1, 1]);
     });
 }
 
 #[test]
 fn a_reader_sees_a_row_before_or_after_an_overwrite_never_between() {
-    meet(|record| read_row(record, both));
+    meet(|record| SingleKeys::read_row(record, both));
 }
 
 #[test]
@@ -76,6 +77,6 @@ fn of_two_writers_none_is_lost() {
         let other = thread::spawn(move || write(record));
         write(record);
         other.join().unwrap();
-        assert_eq!(read_row(record, both), [2, 2]);
+        assert_eq!(SingleKeys::read_row(record, both), [2, 2]);
     });
 }
