@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{Anomaly, Dependency, DependencyKind};
+use super::anomaly::Anomaly;
+use super::dependency::{Dependency, DependencyKind};
 
 /// Transactions none of which can come first.
 #[derive(Clone, Debug, PartialEq, Eq)]
