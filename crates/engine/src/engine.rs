@@ -150,7 +150,7 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
 
     /// Frees a bounded amount of what no session sees to: the garbage of sessions that have ended, and dropped stores. Called again and
     /// again by one thread.
-    fn collect_left_behind(&self) -> Remains {
+    fn collect_orphaned(&self) -> Remains {
         Remains::Nothing
     }
 
@@ -166,7 +166,7 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     }
 
     /// Takes memory back, for any session, that ended ones have whole. Returns how many bytes.
-    fn trim_left_behind(&self) -> u64 {
+    fn trim_orphaned(&self) -> u64 {
         0
     }
 
@@ -177,7 +177,7 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     }
 
     /// Lends the free memory of ended sessions to those that find none.
-    fn lend_left_behind(&self) {}
+    fn lend_orphaned(&self) {}
 
     /// Gives memory that was lent and not used back to where it came from, so that it can be free as a whole.
     fn return_lent_memory(&self) {}

@@ -312,7 +312,7 @@ fn collect_for_a_slice<E: Engine>(shared: &Shared<E>, control: &Control, is_aske
     let watched = shared.watched();
     loop {
         let of_workers = watched.iter().map(|watched| watched.collect(began, is_asked.then_some(control)));
-        let collected = of_workers.fold(shared.engine.collect_left_behind().into(), Collected::and);
+        let collected = of_workers.fold(shared.engine.collect_orphaned().into(), Collected::and);
         if collected.remains != Remains::Now || began.elapsed() >= SLICE || control.is_stopped() {
             return collected;
         }
@@ -365,7 +365,7 @@ impl Trims {
             // What was lent before was no help, and may be part of what is free as a whole.
             shared.engine.return_lent_memory();
             trim(shared, true);
-            shared.engine.lend_left_behind();
+            shared.engine.lend_orphaned();
             shared.watched().iter().for_each(|watched| watched.lend());
         } else if self.lent_at.is_some_and(|at| at.elapsed() >= UNUSED_FOR) {
             self.lent_at = None;
@@ -377,8 +377,8 @@ impl Trims {
 /// Takes back what workers have whole, and returns how many bytes. In a shortage, busy workers are visited too if they are between two
 /// requests.
 fn trim<E: Engine>(shared: &Shared<E>, is_short: bool) -> u64 {
-    let left_behind = shared.engine.trim_left_behind();
-    left_behind + shared.watched().iter().map(|watched| watched.trim(is_short)).sum::<u64>()
+    let of_orphaned = shared.engine.trim_orphaned();
+    of_orphaned + shared.watched().iter().map(|watched| watched.trim(is_short)).sum::<u64>()
 }
 
 impl<E: Engine> Watched<E> {

@@ -60,7 +60,7 @@ fn walk_batch(
     if store.is_dropped() {
         return ControlFlow::Continue(None);
     }
-    let mut batch = Batch {
+    let mut batch = WalkBatch {
         store,
         guard: &guard,
         before,
@@ -86,7 +86,7 @@ fn walk_batch(
 }
 
 /// One pin's part of a walk.
-struct Batch<'a, 'g, E> {
+struct WalkBatch<'a, 'g, E> {
     store: &'a Store,
     guard: &'a Guard<'g>,
     before: Epoch,
@@ -100,7 +100,7 @@ struct Batch<'a, 'g, E> {
     is_over: bool,
 }
 
-impl<E: FnMut(StoredRow<'_>) -> ControlFlow<()>> ScanVisitor for Batch<'_, '_, E> {
+impl<E: FnMut(StoredRow<'_>) -> ControlFlow<()>> ScanVisitor for WalkBatch<'_, '_, E> {
     fn node(&mut self, _: NodeStamp) {}
 
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
@@ -121,7 +121,7 @@ impl<E: FnMut(StoredRow<'_>) -> ControlFlow<()>> ScanVisitor for Batch<'_, '_, E
     }
 }
 
-impl<E: FnMut(StoredRow<'_>) -> ControlFlow<()>> Batch<'_, '_, E> {
+impl<E: FnMut(StoredRow<'_>) -> ControlFlow<()>> WalkBatch<'_, '_, E> {
     /// Hands out the record of this number, which is among the waiting ones.
     fn hand_out(&mut self, number: usize) {
         let (key, value) = &mut self.waiting[number % RECORDS_AHEAD];
@@ -134,7 +134,7 @@ impl<E: FnMut(StoredRow<'_>) -> ControlFlow<()>> Batch<'_, '_, E> {
     }
 }
 
-impl<E> Batch<'_, '_, E> {
+impl<E> WalkBatch<'_, '_, E> {
     /// Copies the row of a record; `None` if the checkpoint leaves it out.
     fn copy(&mut self, key: &[u8], mut value: u64) -> Option<(Tid, usize)> {
         loop {
@@ -154,7 +154,7 @@ impl<E> Batch<'_, '_, E> {
             let row = record.row();
             self.words.clear();
             row.copy_to(&mut self.words);
-            if record.still(word) {
+            if record.is_still(word) {
                 return Some((word.tid(), row.len_bytes()));
             }
         }

@@ -105,7 +105,7 @@ impl<V: Variant> Silo<V> {
     }
 
     /// Drops the store under `id`: operations on it abort from now on, and so does the commit of whoever has read in it, or written if it is a
-    /// table's, unless that has passed its validation by now. [`Silo::collect_left_behind`] frees its memory, once the transactions that are running
+    /// table's, unless that has passed its validation by now. [`Silo::collect_orphaned`] frees its memory, once the transactions that are running
     /// have ended. False when there is no such store.
     pub fn drop_store(&self, id: TableId) -> bool {
         let Some(store) = self.shared.stores.remove(id) else { return false };

@@ -17,8 +17,8 @@
 
 mod checkpoint;
 mod engine;
-mod found;
 mod global_tid;
+mod handle;
 mod pointer_map;
 mod ranges;
 mod record;
@@ -43,7 +43,7 @@ pub use ensilo_engine::{Failpoint, Fault, history};
 pub use ensilo_epoch::{Advance, Epoch, EpochCounters, EpochOptions};
 pub use ensilo_index::KEY_LEN_MAX;
 pub use ensilo_slab::{AccountId, Usage};
-pub use found::Found;
+pub use handle::RecordHandle;
 pub use replay::{ReplayWorker, Replayer};
 #[doc(hidden)]
 pub use silo::{

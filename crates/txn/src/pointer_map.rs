@@ -5,7 +5,7 @@
 //! current generation, so that the next transaction starts empty without touching the slots.
 
 #[derive(Copy, Clone, Debug, Default)]
-struct Slot {
+struct MapSlot {
     address: usize,
     generation: u32,
     position: u32,
@@ -14,7 +14,7 @@ struct Slot {
 /// Maps addresses to positions in a vector.
 #[derive(Debug)]
 pub(crate) struct PointerMap {
-    slots: Vec<Slot>,
+    slots: Vec<MapSlot>,
     generation: u32,
     len: usize,
     /// 64 less the bits of a place among the slots.
@@ -36,7 +36,7 @@ impl PointerMap {
     fn with_slots(count: usize) -> Self {
         debug_assert!(count.is_power_of_two());
         PointerMap {
-            slots: vec![Slot::default(); count],
+            slots: vec![MapSlot::default(); count],
             generation: 1,
             len: 0,
             shift: u64::BITS - count.ilog2(),
@@ -63,7 +63,7 @@ impl PointerMap {
     /// How many bytes more the map takes, of those beyond what it keeps, once `more` addresses are added.
     pub(crate) fn growth_bytes(&self, more: usize) -> usize {
         let needed = ((self.len + more) * 2).next_power_of_two().max(self.slots.len());
-        let beyond = |slots: usize| slots.saturating_sub(KEPT_SLOTS) * size_of::<Slot>();
+        let beyond = |slots: usize| slots.saturating_sub(KEPT_SLOTS) * size_of::<MapSlot>();
         beyond(needed) - beyond(self.slots.len())
     }
 
@@ -81,7 +81,7 @@ impl PointerMap {
             self.grow();
         }
         self.len += 1;
-        self.place(Slot { address, generation: self.generation, position });
+        self.place(MapSlot { address, generation: self.generation, position });
     }
 
     /// Forgets every address.
@@ -98,7 +98,7 @@ impl PointerMap {
     }
 
     #[inline]
-    fn place(&mut self, new: Slot) {
+    fn place(&mut self, new: MapSlot) {
         let mask = self.slots.len() - 1;
         let mut at = self.place_of(new.address);
         while self.slots[at].generation == self.generation {
@@ -188,7 +188,7 @@ mod tests {
     fn a_map_gives_back_what_a_huge_transaction_took() {
         let mut map = PointerMap::default();
         assert_eq!(map.growth_bytes(KEPT_SLOTS / 2), 0);
-        assert_eq!(map.growth_bytes(KEPT_SLOTS), KEPT_SLOTS * size_of::<Slot>());
+        assert_eq!(map.growth_bytes(KEPT_SLOTS), KEPT_SLOTS * size_of::<MapSlot>());
         (0..KEPT_SLOTS).for_each(|at| map.insert(at * 16, 0));
         assert_eq!((map.slots.len(), map.growth_bytes(0)), (2 * KEPT_SLOTS, 0));
         map.clear();

@@ -26,7 +26,7 @@
 //! | edge | from | to | what it carries |
 //! |---|---|---|---|
 //! | tid-install | [`RecordPtr::publish`] Release | [`RecordPtr::stable_tid`] Acquire | the row before its TID |
-//! | tid-lock | Release fence in [`RecordPtr::try_lock`] and [`RecordPtr::begin_install`] | Acquire fence in [`RecordPtr::still`] | a reader that copied a word of a later writer sees that writer's lock |
+//! | tid-lock | Release fence in [`RecordPtr::try_lock`] and [`RecordPtr::begin_install`] | Acquire fence in [`RecordPtr::is_still`] | a reader that copied a word of a later writer sees that writer's lock |
 //! | previous | [`RecordPtr::push_version`] Release | [`RecordPtr::previous`] Acquire | the copied version before the link to it |
 
 mod allocate;
@@ -128,7 +128,7 @@ impl RecordPtr {
 
     /// Whether the TID word is still `word`, so that everything copied since it was read belongs to that version.
     #[inline]
-    pub(crate) fn still(self, word: TidWord) -> bool {
+    pub(crate) fn is_still(self, word: TidWord) -> bool {
         // Acquire fence: [tid-lock] if a copied word came from a later writer, the load below sees its lock or its TID.
         fence(Ordering::Acquire);
         self.header().tid.load(Ordering::Relaxed) == word.raw()

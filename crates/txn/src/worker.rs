@@ -11,7 +11,7 @@ use crate::silo::{Snapshot, Standard, Transaction, Variant};
 use crate::worker_state::WorkerState;
 
 /// Runs transactions, one at a time. Dropping it leaves its memory to the next worker, and its garbage to
-/// [`Silo::collect_left_behind`].
+/// [`Silo::collect_orphaned`].
 pub struct Worker<V: Variant = Standard> {
     engine: Arc<Silo<V>>,
     /// Present until the worker is dropped.

@@ -364,7 +364,7 @@ fn a_dropped_store_stays_until_the_decision() {
         assert!(engine.drop_store(TableId(1)));
         for _ in 0..3 {
             pass_snapshot(&engine);
-            engine.collect_left_behind();
+            engine.collect_orphaned();
         }
         if is_committed {
             _ = prepared.commit().unwrap()
@@ -376,7 +376,7 @@ fn a_dropped_store_stays_until_the_decision() {
             pass_snapshot(&engine);
             one.collect();
             other.collect();
-            engine.collect_left_behind();
+            engine.collect_orphaned();
         }
         let memory = engine.statistics().memory;
         assert_eq!(memory.of(ensilo_txn::AccountId(1)), 0, "{memory:?}");

@@ -271,7 +271,7 @@ impl Run {
         for _ in 0..8 {
             pass_snapshot(&self.engine);
             workers.iter_mut().for_each(|worker| _ = worker.collect());
-            self.engine.collect_left_behind();
+            self.engine.collect_orphaned();
         }
         let left = self.engine.statistics();
         assert_eq!((left.transactions.deleted_records, left.transactions.versions), (0, 0));

@@ -34,7 +34,7 @@ fn bytes_after(rounds: u64, is_beside_a_prepared_one: bool) -> u64 {
         pass_snapshot(&engine);
         one.collect();
         other.collect();
-        engine.collect_left_behind();
+        engine.collect_orphaned();
     }
     let statistics = engine.statistics();
     assert_eq!((statistics.transactions.deleted_records, statistics.epochs.retired_objects), (0, 0));

@@ -136,7 +136,7 @@ fn transfers_keep_the_sum_for_transactions_and_snapshots() {
         // Read first: what is ripe by then is collected below, however long this thread waits for a core.
         let epoch = engine.epochs().global_epoch().get();
         worker.collect();
-        engine.collect_left_behind();
+        engine.collect_orphaned();
         let left = engine.statistics().transactions;
         if (left.versions, left.deleted_records, left.version_bytes) == (0, 0, 0) {
             break;

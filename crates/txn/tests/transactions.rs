@@ -230,7 +230,7 @@ fn a_dropped_store_refuses_and_gives_its_memory_back() {
     for _ in 0..100 {
         pass_snapshot(&engine);
         worker.collect();
-        engine.collect_left_behind();
+        engine.collect_orphaned();
     }
     assert!(live() < full / 20, "{} of {full} bytes are left", live());
     assert!(engine.new_store(store.id()).is_err());

@@ -108,7 +108,7 @@ impl<P: Protocol> Engine for BaselineEngine<P> {
         EngineStatistics { transactions, memory: self.epochs.pool().usage(), epochs: self.epochs.counters() }
     }
 
-    fn collect_left_behind(&self) -> Remains {
+    fn collect_orphaned(&self) -> Remains {
         match self.shared().participant.collect(BUDGET) {
             BUDGET => Remains::Now,
             _ if self.epochs.has_orphans() => Remains::Later,

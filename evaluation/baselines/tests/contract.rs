@@ -77,9 +77,9 @@ fn ended_sessions_leave_nothing<E: Engine<Store = Store>>() {
     assert_eq!(engine.statistics().transactions, counted);
     assert_eq!(Arc::strong_count(&counters), 1, "the engine has let go of it");
     let before = engine.statistics().memory.live_bytes;
-    assert_eq!(engine.collect_left_behind(), Remains::Now);
-    while engine.collect_left_behind() == Remains::Now {}
-    assert_eq!(engine.collect_left_behind(), Remains::Nothing);
+    assert_eq!(engine.collect_orphaned(), Remains::Now);
+    while engine.collect_orphaned() == Remains::Now {}
+    assert_eq!(engine.collect_orphaned(), Remains::Nothing);
     assert!(engine.statistics().memory.live_bytes < before);
 }
 

@@ -22,7 +22,7 @@ const BLOCKS_MAX: usize = 64;
 impl<V: Variant> Silo<V> {
     /// Frees a bounded amount of what nobody else sees to: the garbage of workers that have left, and dropped stores. Called again and
     /// again by one thread.
-    pub fn collect_left_behind(&self) -> Remains {
+    pub fn collect_orphaned(&self) -> Remains {
         let parked = self.collect_parked();
         let dropped = self.collect_dropped();
         parked.max(dropped).max(self.collect_retired())
@@ -35,7 +35,7 @@ impl<V: Variant> Silo<V> {
     }
 
     /// Takes memory back, for any worker, that workers which have left have whole. Returns how many bytes.
-    pub fn trim_left_behind(&self) -> u64 {
+    pub fn trim_orphaned(&self) -> u64 {
         let mut bytes = self.pool.trim_parked() + lock(&self.participant).heap().trim(&|| false);
         self.for_each_parked(|state| bytes += state.participant.heap().trim(&|| false));
         bytes
@@ -48,7 +48,7 @@ impl<V: Variant> Silo<V> {
     }
 
     /// Lends the free memory of workers that have left to those that find none.
-    pub fn lend_left_behind(&self) {
+    pub fn lend_orphaned(&self) {
         self.for_each_parked(|state| state.participant.heap().lend(&|| false));
     }
 

@@ -14,7 +14,7 @@ use ensilo_log::{Log, ReplayError};
 use ensilo_slab::OutOfMemory;
 
 use crate::engine::Silo;
-use crate::found::Found;
+use crate::handle::RecordHandle;
 use crate::replay::{Replayer, derive_record};
 use crate::silo::{Snapshot, Transaction, Variant};
 use crate::store::Store;
@@ -27,7 +27,7 @@ impl<V: Variant> ensilo_engine::Engine for Silo<V> {
     const KEY_LEN_MAX: usize = ensilo_index::KEY_LEN_MAX;
 
     type Store = Store;
-    type Found = Found;
+    type Found = RecordHandle;
     type Session = Worker<V>;
     type Replayer<'e> = Replayer<'e, V>;
 
@@ -104,8 +104,8 @@ impl<V: Variant> ensilo_engine::Engine for Silo<V> {
         self.statistics()
     }
 
-    fn collect_left_behind(&self) -> Remains {
-        self.collect_left_behind()
+    fn collect_orphaned(&self) -> Remains {
+        self.collect_orphaned()
     }
 
     fn wanted_durable_epoch(&self) -> Option<Epoch> {
@@ -116,16 +116,16 @@ impl<V: Variant> ensilo_engine::Engine for Silo<V> {
         self.is_sparse()
     }
 
-    fn trim_left_behind(&self) -> u64 {
-        self.trim_left_behind()
+    fn trim_orphaned(&self) -> u64 {
+        self.trim_orphaned()
     }
 
     fn take_shortage(&self) -> bool {
         self.take_shortage()
     }
 
-    fn lend_left_behind(&self) {
-        self.lend_left_behind();
+    fn lend_orphaned(&self) {
+        self.lend_orphaned();
     }
 
     fn return_lent_memory(&self) {
@@ -140,7 +140,7 @@ impl<V: Variant> ensilo_engine::Engine for Silo<V> {
 // SAFETY: a transaction of either kind owns the guard of its worker's participant, from beginning to end.
 unsafe impl<V: Variant> ensilo_engine::Session for Worker<V> {
     type Store = Store;
-    type Found = Found;
+    type Found = RecordHandle;
     type Transaction<'s> = Transaction<'s, V>;
     type Snapshot<'s> = Snapshot<'s, V>;
 

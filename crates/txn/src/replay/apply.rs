@@ -32,7 +32,7 @@ pub(super) fn apply(
             },
         };
         if let Some(word) = lock_latest(record) {
-            let mut target = Target { store, guard, leftover, write, record, word };
+            let mut target = ReplayTarget { store, guard, leftover, write, record, word };
             return target.apply();
         }
         cpu_relax();
@@ -111,7 +111,7 @@ fn allocate(store: &Store, guard: &Guard<'_>, row: &[u8], word: TidWord) -> Resu
 }
 
 /// A write and the record of its key, locked.
-struct Target<'a, 'b> {
+struct ReplayTarget<'a, 'b> {
     store: &'a Store,
     guard: &'a Guard<'a>,
     leftover: &'a mut Leftover,
@@ -121,7 +121,7 @@ struct Target<'a, 'b> {
     word: TidWord,
 }
 
-impl Target<'_, '_> {
+impl ReplayTarget<'_, '_> {
     /// Applies the write and frees the lock.
     fn apply(&mut self) -> Result<(), ReplayError> {
         let tid = Tid::from_raw(self.write.tid);

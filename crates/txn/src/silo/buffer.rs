@@ -18,16 +18,16 @@ pub(super) const LEN_MAX: usize = u32::MAX as usize;
 
 /// Memory that the sets of one worker hold beyond what they keep, counted against the limit of the database.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldMemory {
     pool: Arc<Pool>,
     bytes: u64,
     /// The most things in a set: [`LEN_MAX`], or fewer in tests.
     pub(super) len_max: usize,
 }
 
-impl Held {
+impl HeldMemory {
     pub(super) fn new(pool: Arc<Pool>) -> Self {
-        Held { pool, bytes: 0, len_max: LEN_MAX }
+        HeldMemory { pool, bytes: 0, len_max: LEN_MAX }
     }
 
     /// Counts so many bytes more.
@@ -57,7 +57,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldMemory {
     fn drop(&mut self) {
         self.release();
     }
@@ -71,17 +71,17 @@ pub(super) fn refused(reason: AbortReason) -> Abort {
 
 /// A set: a vector with positions of 32 bits.
 #[derive(Debug)]
-pub(super) struct Buffer<T> {
+pub(super) struct SetBuffer<T> {
     items: Vec<T>,
     /// How many things it may have without asking.
     room: usize,
 }
 
-impl<T> Buffer<T> {
+impl<T> SetBuffer<T> {
     const KEPT: usize = KEPT_BYTES / size_of::<T>();
 
     pub(super) const fn new() -> Self {
-        Buffer { items: Vec::new(), room: Self::KEPT }
+        SetBuffer { items: Vec::new(), room: Self::KEPT }
     }
 
     /// Makes room for so many things more.
@@ -89,12 +89,12 @@ impl<T> Buffer<T> {
     /// # Errors
     /// [`AbortReason::TransactionTooLarge`] and [`AbortReason::OutOfMemory`]; nothing has changed.
     #[inline]
-    pub(super) fn reserve(&mut self, more: usize, held: &mut Held) -> Result<(), Abort> {
+    pub(super) fn reserve(&mut self, more: usize, held: &mut HeldMemory) -> Result<(), Abort> {
         if more <= self.room - self.items.len() { Ok(()) } else { self.grow(more, held) }
     }
 
     #[cold]
-    fn grow(&mut self, more: usize, held: &mut Held) -> Result<(), Abort> {
+    fn grow(&mut self, more: usize, held: &mut HeldMemory) -> Result<(), Abort> {
         let needed = self.items.len().checked_add(more).filter(|&needed| needed <= held.len_max);
         let needed = needed.ok_or_else(|| refused(AbortReason::TransactionTooLarge))?;
         let room = needed.max(self.room.saturating_mul(2)).min(held.len_max);
@@ -117,9 +117,9 @@ impl<T> Buffer<T> {
     /// Adds one and returns its position.
     ///
     /// # Errors
-    /// As for [`Buffer::reserve`].
+    /// As for [`SetBuffer::reserve`].
     #[inline]
-    pub(super) fn push(&mut self, item: T, held: &mut Held) -> Result<u32, Abort> {
+    pub(super) fn push(&mut self, item: T, held: &mut HeldMemory) -> Result<u32, Abort> {
         self.reserve(1, held)?;
         Ok(self.push_reserved(item))
     }
@@ -158,20 +158,20 @@ impl<T> Buffer<T> {
     }
 }
 
-impl Buffer<u8> {
+impl SetBuffer<u8> {
     #[inline]
     pub(super) fn extend_from_slice_reserved(&mut self, bytes: &[u8]) {
         self.items.extend_from_slice(bytes);
     }
 }
 
-impl<T> Default for Buffer<T> {
+impl<T> Default for SetBuffer<T> {
     fn default() -> Self {
-        Buffer::new()
+        SetBuffer::new()
     }
 }
 
-impl<T> Deref for Buffer<T> {
+impl<T> Deref for SetBuffer<T> {
     type Target = [T];
 
     #[inline]
@@ -180,7 +180,7 @@ impl<T> Deref for Buffer<T> {
     }
 }
 
-impl<T> DerefMut for Buffer<T> {
+impl<T> DerefMut for SetBuffer<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         &mut self.items
@@ -192,13 +192,13 @@ impl<T> DerefMut for Buffer<T> {
 mod tests {
     use super::*;
 
-    const KEPT: usize = Buffer::<u64>::KEPT;
+    const KEPT: usize = SetBuffer::<u64>::KEPT;
 
     #[test]
     fn a_set_keeps_little_and_what_is_beyond_counts_against_the_limit() {
         let pool = Pool::new(Some(1 << 20));
-        let mut held = Held::new(Arc::clone(&pool));
-        let mut buffer = Buffer::new();
+        let mut held = HeldMemory::new(Arc::clone(&pool));
+        let mut buffer = SetBuffer::new();
         for number in 0..KEPT {
             assert_eq!(buffer.push(0_u64, &mut held).unwrap() as usize, number);
         }
@@ -216,9 +216,9 @@ mod tests {
 
     #[test]
     fn positions_end_where_their_bits_do() {
-        let mut held = Held::new(Pool::new(None));
+        let mut held = HeldMemory::new(Pool::new(None));
         held.len_max = KEPT + 10;
-        let mut buffer = Buffer::new();
+        let mut buffer = SetBuffer::new();
         buffer.reserve(KEPT + 10, &mut held).unwrap();
         buffer.extend_reserved(0..KEPT as u64 + 9);
         assert_eq!(buffer.push(7, &mut held).unwrap() as usize, KEPT + 9, "the last position");

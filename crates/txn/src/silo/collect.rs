@@ -24,7 +24,7 @@ use ensilo_sync::Backoff;
 use super::context::Context;
 use super::garbage::{Garbage, Retired, Unhook};
 use super::memory;
-use super::prepared::{Obstacle, PutOff};
+use super::prepared::{Deferred, Obstacle};
 use super::variant::Variant;
 use super::write_set::WriteEntry;
 use crate::record::RecordPtr;
@@ -191,9 +191,9 @@ fn withdraw<V: Variant>(
             let removed =
                 remove_locked::<V>(shared, store, record, TidWord::PLACEHOLDER, key, guard, garbage);
             let Err(obstacle) = removed else { return };
-            let is_put_off = shared.prepared.put_off(record, key, obstacle);
+            let is_deferred = shared.prepared.defer(record, key, obstacle);
             record.publish(TidWord::PLACEHOLDER);
-            if is_put_off {
+            if is_deferred {
                 return;
             }
             continue;
@@ -207,7 +207,7 @@ fn withdraw<V: Variant>(
             // Somebody has committed into it. Whatever became of it since, it is not ours any more.
             return;
         }
-        if now.is_prepared() && shared.prepared.put_off(record, key, Obstacle::Lock) {
+        if now.is_prepared() && shared.prepared.defer(record, key, Obstacle::Lock) {
             return;
         }
         backoff.wait();
@@ -243,7 +243,7 @@ fn remove_locked<V: Variant>(
 /// more, the layer leaves the tree now.
 #[cold]
 fn leave_layer(shared: &SiloShared, store: &Store, key: &[u8], mut node: NodeId, guard: &Guard<'_>) {
-    while !shared.prepared.put_off_layer(store.id(), key, node) {
+    while !shared.prepared.defer_layer(store.id(), key, node) {
         match drop_layer(shared, store, key, guard) {
             Ok(()) => return,
             Err(again) => node = again,
@@ -255,19 +255,19 @@ fn drop_layer(shared: &SiloShared, store: &Store, key: &[u8], guard: &Guard<'_>)
     store.index().drop_empty_layer(key, guard, |node| !shared.prepared.protects_node(node))
 }
 
-/// Goes on with what was left to the caller, a prepared transaction that ends.
-pub(super) fn go_on<V: Variant>(
+/// Carries out what was left to the caller, a prepared transaction that ends.
+pub(super) fn carry_out_deferred<V: Variant>(
     shared: &SiloShared,
     guard: &Guard<'_>,
     context: &mut Context,
-    put_off: PutOff,
+    deferred: Deferred,
 ) {
-    let store = put_off.store();
-    match put_off {
-        PutOff::Placeholder { record, key } => {
+    let store = deferred.store();
+    match deferred {
+        Deferred::Placeholder { record, key } => {
             withdraw::<V>(shared, guard, context, record, key.as_slice());
         }
-        PutOff::Layer { key, .. } => {
+        Deferred::Layer { key, .. } => {
             // The tree of a dropped store goes as a whole.
             if let Registered::Store(store) = shared.stores.get(store)
                 && let Err(node) = drop_layer(shared, store, key.as_slice(), guard)
@@ -276,7 +276,7 @@ pub(super) fn go_on<V: Variant>(
             }
         }
     }
-    shared.prepared.end_put_off(store);
+    shared.prepared.end_deferred(store);
 }
 
 /// Frees the lock of a record that has left its tree, and retires it.

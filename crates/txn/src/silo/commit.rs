@@ -37,13 +37,13 @@ pub(super) use lock::Locked;
 pub(super) use plan::Prepared;
 
 use super::context::Phase;
-use super::stop::Stop;
+use super::stop::CommitStop;
 use super::transaction::Transaction;
 use super::variant::{Variant, has_fault};
-use super::write_set::Change;
+use super::write_set::RecordChange;
 
 /// The way on which a transaction ends whose caller asks for its commit.
-enum Exit {
+enum CommitPath {
     /// It has looked at one record at most and written none: what it saw was current when it looked, and nothing is left to validate.
     SingleRead,
     /// It has written nothing: all that it read was current at one moment.
@@ -57,24 +57,24 @@ enum Exit {
 impl<V: Variant> Transaction<'_, V> {
     /// Which way this transaction takes. A history shows the epoch in which a read was current, so that there every read is validated.
     #[inline]
-    fn exit(&self) -> Exit {
-        if self.context.has_looked_once() && !V::RECORDS_HISTORY {
-            Exit::SingleRead
+    fn path(&self) -> CommitPath {
+        if self.context.has_single_read() && !V::RECORDS_HISTORY {
+            CommitPath::SingleRead
         } else if self.context.doomed.is_some() {
-            Exit::Doomed
+            CommitPath::Doomed
         } else if self.context.writes.is_empty() {
-            Exit::ReadOnly
+            CommitPath::ReadOnly
         } else {
-            Exit::Write
+            CommitPath::Write
         }
     }
 
     /// Commits.
     #[inline]
     pub(super) fn end(self) -> Result<Committed, Abort> {
-        match self.exit() {
-            Exit::SingleRead => Ok(self.end_single_read()),
-            exit => self.end_by(exit),
+        match self.path() {
+            CommitPath::SingleRead => Ok(self.end_single_read()),
+            path => self.end_by(path),
         }
     }
 
@@ -82,17 +82,17 @@ impl<V: Variant> Transaction<'_, V> {
     fn end_single_read(self) -> Committed {
         let tid = self.context.largest_tid_seen();
         self.context.counters.count_commit();
-        self.context.forget_look();
+        self.context.clear_single_read();
         self.context.phase = Phase::Idle;
         Committed { tid, epoch: tid.epoch() }
     }
 
     #[inline(never)]
-    fn end_by(mut self, exit: Exit) -> Result<Committed, Abort> {
-        let outcome = match exit {
-            Exit::SingleRead | Exit::ReadOnly => self.commit_reads(),
-            Exit::Write => self.commit_writes(),
-            Exit::Doomed => self.refuse_doomed(),
+    fn end_by(mut self, path: CommitPath) -> Result<Committed, Abort> {
+        let outcome = match path {
+            CommitPath::SingleRead | CommitPath::ReadOnly => self.commit_reads(),
+            CommitPath::Write => self.commit_writes(),
+            CommitPath::Doomed => self.refuse_doomed(),
         };
         self.finish(outcome)
     }
@@ -115,7 +115,7 @@ impl<V: Variant> Transaction<'_, V> {
                 if V::RECORDS_HISTORY {
                     self.context.record_commit(*committed);
                 }
-                self.withdraw(|change| matches!(change, Change::Cancelled));
+                self.withdraw(|change| matches!(change, RecordChange::Cancelled));
             }
             Err(abort) => {
                 self.context.counters.count_abort(abort.reason());
@@ -150,15 +150,15 @@ impl<V: Variant> Transaction<'_, V> {
             self.guard.participant().end_commit();
             match outcome {
                 Ok(committed) => return Ok(committed),
-                Err(Stop::Abort(abort)) => return Err(abort),
-                Err(Stop::LogFull) => self.wait_for_log()?,
-                Err(Stop::EpochExhausted(epoch)) => self.leave_epoch(epoch)?,
+                Err(CommitStop::Abort(abort)) => return Err(abort),
+                Err(CommitStop::LogFull) => self.wait_for_log()?,
+                Err(CommitStop::EpochExhausted(epoch)) => self.leave_epoch(epoch)?,
             }
         }
     }
 
     /// All states at once.
-    fn walk_through(&mut self) -> Result<Committed, Stop> {
+    fn walk_through(&mut self) -> Result<Committed, CommitStop> {
         let locked = self.lock_write_set()?;
         let epoch = self.serialization_epoch();
         match self.validate_and_reserve(epoch, locked) {
@@ -176,9 +176,9 @@ impl<V: Variant> Transaction<'_, V> {
 
     /// Everything between locking and installing that can fail, for a commit in `epoch`.
     #[inline]
-    fn validate_and_reserve(&mut self, epoch: Epoch, locked: Locked) -> Result<(Prepared, Tid), Stop> {
+    fn validate_and_reserve(&mut self, epoch: Epoch, locked: Locked) -> Result<(Prepared, Tid), CommitStop> {
         let validated = self.validate(locked)?;
-        let tid = self.next_tid(epoch).ok_or(Stop::EpochExhausted(epoch))?;
+        let tid = self.next_tid(epoch).ok_or(CommitStop::EpochExhausted(epoch))?;
         let prepared = self.reserve(validated, self.guard.epochs().snapshot_of(epoch))?;
         Ok((prepared, tid))
     }

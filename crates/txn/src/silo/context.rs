@@ -10,12 +10,12 @@ use ensilo_log::LogWriter;
 use ensilo_slab::Pool;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
-use super::buffer::{Buffer, Held};
+use super::buffer::{HeldMemory, SetBuffer};
 use super::garbage::Garbage;
 use super::lost_write::LostWrites;
 use super::node_set::NodeSet;
-use super::write_set::{Change, KeySpan, Plan, RowSpan, WALKED_MAX, WriteEntry};
-use crate::found::Found;
+use super::write_set::{InstallPlan, KeySpan, RecordChange, RowSpan, WALKED_MAX, WriteEntry};
+use crate::handle::RecordHandle;
 use crate::pointer_map::PointerMap;
 use crate::record::RecordPtr;
 use crate::store::Store;
@@ -51,19 +51,19 @@ pub(crate) struct Context {
     /// Why the running transaction cannot commit any more, if it cannot.
     pub(super) doomed: Option<Abort>,
     /// With their keys where a handle may be written through; an abort names its key then.
-    pub(super) reads: Buffer<ReadEntry>,
-    pub(super) writes: Buffer<WriteEntry>,
+    pub(super) reads: SetBuffer<ReadEntry>,
+    pub(super) writes: SetBuffer<WriteEntry>,
     /// Positions in `writes` by record address, kept once they are more than [`WALKED_MAX`].
     pub(super) written: PointerMap,
     pub(super) lost: LostWrites,
     pub(super) nodes: NodeSet,
-    pub(super) keys: Buffer<u8>,
-    pub(super) rows: Buffer<AtomicU64>,
+    pub(super) keys: SetBuffer<u8>,
+    pub(super) rows: SetBuffer<AtomicU64>,
     /// The write set's lock order: address and position.
-    pub(super) lock_order: Buffer<(usize, u32)>,
-    pub(super) lookups: Buffer<Option<Lookup>>,
+    pub(super) lock_order: SetBuffer<(usize, u32)>,
+    pub(super) lookups: SetBuffer<Option<Lookup>>,
     /// What the sets hold beyond what they keep.
-    pub(super) held: Held,
+    pub(super) held: HeldMemory,
     pub(super) last_tid: Tid,
     pub(crate) garbage: Garbage,
     pub(crate) counters: Arc<WorkerCounters>,
@@ -87,16 +87,16 @@ impl Context {
             phase: Phase::Idle,
             number: TransactionNumber::fresh(),
             doomed: None,
-            reads: Buffer::new(),
-            writes: Buffer::new(),
+            reads: SetBuffer::new(),
+            writes: SetBuffer::new(),
             written: PointerMap::default(),
             lost: LostWrites::new(),
             nodes: NodeSet::default(),
-            keys: Buffer::new(),
-            rows: Buffer::new(),
-            lock_order: Buffer::new(),
-            lookups: Buffer::new(),
-            held: Held::new(pool),
+            keys: SetBuffer::new(),
+            rows: SetBuffer::new(),
+            lock_order: SetBuffer::new(),
+            lookups: SetBuffer::new(),
+            held: HeldMemory::new(pool),
             last_tid: Tid::ZERO,
             garbage: Garbage::default(),
             counters: Arc::default(),
@@ -111,19 +111,19 @@ impl Context {
 
     /// A handle to a record that the transaction has found, with its place in the read set.
     #[inline(always)]
-    pub(super) fn handle(&self, record: RecordPtr, entry: u32) -> Found {
-        Found { record, number: self.number, entry }
+    pub(super) fn handle(&self, record: RecordPtr, entry: u32) -> RecordHandle {
+        RecordHandle { record, number: self.number, entry }
     }
 
     #[inline(always)]
-    pub(super) fn has_found(&self, found: Found) -> bool {
+    pub(super) fn has_found(&self, found: RecordHandle) -> bool {
         found.number == self.number
     }
 
     /// # Panics
     /// When another transaction has found the record.
     #[inline(always)]
-    pub(super) fn refuse_others(&self, found: Found) {
+    pub(super) fn refuse_others(&self, found: RecordHandle) {
         assert!(self.has_found(found), "a handle of another transaction");
     }
 
@@ -148,13 +148,13 @@ impl Context {
 
     /// Whether the transaction has written nothing and relies on one record at most.
     #[inline]
-    pub(super) fn has_looked_once(&self) -> bool {
+    pub(super) fn has_single_read(&self) -> bool {
         self.doomed.is_none() && self.reads.len() <= 1 && self.writes.is_empty() && self.nodes.is_empty()
     }
 
-    /// Empties the sets of a transaction that [has looked once](Self::has_looked_once).
+    /// Empties the sets of a transaction that [has looked once](Self::has_single_read).
     #[inline]
-    pub(super) fn forget_look(&mut self) {
+    pub(super) fn clear_single_read(&mut self) {
         self.reads.clear();
         self.keys.clear();
         self.rows.clear();
@@ -269,11 +269,11 @@ impl Context {
         self.push_write_reserved(WriteEntry {
             record: placeholder,
             observed: TidWord::PLACEHOLDER,
-            change: Change::Placed,
+            change: RecordChange::Placed,
             key,
             entry: NOT_READ,
             is_created: true,
-            plan: Plan::Open,
+            plan: InstallPlan::Open,
         });
     }
 
@@ -354,7 +354,7 @@ impl Context {
     }
 
     /// Room for so many look-ups, to be given back.
-    pub(super) fn take_lookups(&mut self, count: usize) -> Result<Buffer<Option<Lookup>>, Abort> {
+    pub(super) fn take_lookups(&mut self, count: usize) -> Result<SetBuffer<Option<Lookup>>, Abort> {
         self.lookups.clear();
         self.lookups.reserve(count, &mut self.held)?;
         let mut lookups = std::mem::take(&mut self.lookups);

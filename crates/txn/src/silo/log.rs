@@ -14,10 +14,10 @@ use ensilo_log::{
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::context::Context;
-use super::stop::Stop;
+use super::stop::CommitStop;
 use super::transaction::Transaction;
 use super::variant::{LogRecords, Variant};
-use super::write_set::{Change, RowSpan, WriteEntry};
+use super::write_set::{RecordChange, RowSpan, WriteEntry};
 
 /// What of a write goes to the log.
 enum Logged {
@@ -30,7 +30,7 @@ enum Logged {
 impl<V: Variant> Transaction<'_, V> {
     /// Takes room for the writes in the worker's log buffer, so that logging cannot fail. The locks are held.
     #[inline]
-    pub(super) fn reserve_log(&mut self) -> Result<(), Stop> {
+    pub(super) fn reserve_log(&mut self) -> Result<(), CommitStop> {
         let Some(log) = &mut self.context.log else { return Ok(()) };
         // Read after the epoch: who commits in the checkpoint's first epoch, or later, sees its beginning.
         let full_rows_before = log.full_rows_before();
@@ -38,20 +38,20 @@ impl<V: Variant> Transaction<'_, V> {
     }
 
     /// The same for a commit whose epoch is not known yet: there is room for whole rows.
-    pub(super) fn reserve_log_for_any_epoch(&mut self) -> Result<(), Stop> {
+    pub(super) fn reserve_log_for_any_epoch(&mut self) -> Result<(), CommitStop> {
         self.reserve_log_since(Epoch::LAST)
     }
 
     /// The same where a record whose version is of an earlier epoch is logged whole.
     #[inline(always)]
-    fn reserve_log_since(&mut self, full_rows_before: Epoch) -> Result<(), Stop> {
+    fn reserve_log_since(&mut self, full_rows_before: Epoch) -> Result<(), CommitStop> {
         self.context.full_rows_before = full_rows_before;
         let bytes = self.context.measure_log::<V>();
         let Some(log) = &mut self.context.log else { return Ok(()) };
-        let refused = |reason| Err(Stop::Abort(Abort::new(reason, TableId::NONE, &[])));
+        let refused = |reason| Err(CommitStop::Abort(Abort::new(reason, TableId::NONE, &[])));
         match log.reserve(bytes) {
             Ok(()) => Ok(()),
-            Err(ReserveError::Full) => Err(Stop::LogFull),
+            Err(ReserveError::Full) => Err(CommitStop::LogFull),
             Err(ReserveError::Failed) => refused(AbortReason::LogFailed),
             Err(ReserveError::TooLarge) => refused(AbortReason::TransactionTooLarge),
         }
@@ -104,11 +104,11 @@ impl Context {
             return Logged::Nothing;
         }
         match write.change {
-            Change::Cancelled => Logged::Nothing,
-            Change::Delete => Logged::Deletion,
-            Change::Put(row) => Logged::Row { len_bytes: row.len as usize },
-            Change::Placed => Logged::Row { len_bytes: write.record.row().len_bytes() },
-            Change::Patch(patch) => {
+            RecordChange::Cancelled => Logged::Nothing,
+            RecordChange::Delete => Logged::Deletion,
+            RecordChange::Put(row) => Logged::Row { len_bytes: row.len as usize },
+            RecordChange::Placed => Logged::Row { len_bytes: write.record.row().len_bytes() },
+            RecordChange::Patch(patch) => {
                 let len_bytes = write.record.row().len_bytes();
                 let is_whole = matches!(V::LOGGED, LogRecords::Rows)
                     || write.observed.tid().epoch() < self.full_rows_before;
@@ -144,12 +144,12 @@ impl Context {
         let (table, key) = (write.record.store().0, self.key(write.key));
         let row = write.record.row();
         match write.change {
-            Change::Put(span) => {
+            RecordChange::Put(span) => {
                 // Relaxed: these words are this worker's own.
                 let words = self.row_words(span).iter().map(|word: &AtomicU64| word.load(Ordering::Relaxed));
                 log.put(table, key, len_bytes, words);
             }
-            Change::Patch(patch) => {
+            RecordChange::Patch(patch) => {
                 log.put_patched(table, key, len_bytes, row.all_words(), self.patch_pairs(patch));
             }
             _ => log.put(table, key, len_bytes, row.all_words()),

@@ -16,7 +16,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use ensilo_engine::{Abort, TableId};
 use ensilo_epoch::{Epoch, Guard};
 
-use super::buffer::{Buffer, Held};
+use super::buffer::{HeldMemory, SetBuffer};
 use super::write_set::{WALKED_MAX, WriteEntry};
 use crate::pointer_map::PointerMap;
 
@@ -28,14 +28,14 @@ pub(super) struct LostWrites {
     /// How many writes are in the map.
     mapped: usize,
     /// Positions of writes over records that were deleted before: these may leave the tree at any time.
-    revived: Buffer<u32>,
+    revived: SetBuffer<u32>,
     /// At this snapshot horizon the records of all writes were as they were seen.
     checked_at: Epoch,
 }
 
 impl LostWrites {
     pub(super) fn new() -> Self {
-        let (keys, revived) = (PointerMap::default(), Buffer::new());
+        let (keys, revived) = (PointerMap::default(), SetBuffer::new());
         LostWrites { keys, mapped: 0, revived, checked_at: Epoch::new(0) }
     }
 
@@ -48,7 +48,7 @@ impl LostWrites {
     }
 
     /// Notes that the write at this position is an insert over a deleted record.
-    pub(super) fn note_revived(&mut self, at: u32, held: &mut Held) -> Result<(), Abort> {
+    pub(super) fn note_revived(&mut self, at: u32, held: &mut HeldMemory) -> Result<(), Abort> {
         self.revived.push(at, held).map(|_| ())
     }
 
@@ -64,7 +64,7 @@ impl LostWrites {
         writes: &[WriteEntry],
         keys: &[u8],
         wanted: (TableId, &[u8]),
-        held: &mut Held,
+        held: &mut HeldMemory,
     ) -> Result<bool, Abort> {
         let name_of = |write: &WriteEntry| (write.record.store(), write.key.of(keys));
         if writes.len() <= WALKED_MAX {

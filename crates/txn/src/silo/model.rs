@@ -14,8 +14,8 @@ use super::context::Context;
 use super::read::{ReadOutcome, read_record};
 use super::transaction::Transaction;
 use super::variant::{Standard, Variant};
-use crate::found::Found;
 use crate::global_tid::GlobalTid;
+use crate::handle::RecordHandle;
 use crate::record::RecordPtr;
 use crate::registry::StoreRegistry;
 use crate::shared::SiloShared;
@@ -50,7 +50,7 @@ fn committed_record(shared: &SiloShared, participant: &Participant, word: u64) -
 }
 
 /// Reads both words of a record within a transaction, unless a prepared one holds it locked.
-fn look<V: Variant>(tx: &mut Transaction<'_, V>, record: RecordPtr) -> Option<(Found, [u64; 2])> {
+fn look<V: Variant>(tx: &mut Transaction<'_, V>, record: RecordPtr) -> Option<(RecordHandle, [u64; 2])> {
     match read_record::<V, true, _>(tx.context, record, b"", tx.guard.epoch(), |row| {
         [row.word(0), row.word(1)]
     }) {
@@ -185,7 +185,7 @@ fn a_row_that_is_read_in_place_is_the_old_one_or_is_read_again() {
             }
             let row = record.row();
             let words = [row.word(0), row.word(1)];
-            if record.still(word) {
+            if record.is_still(word) {
                 SEEN.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 assert_eq!(words, [1, 1], "a row that its prepared holder has begun to overwrite");
             }

@@ -6,7 +6,7 @@
 use ensilo_engine::Abort;
 use ensilo_index::{InsertObserver, NodeId, NodeStamp, NodeVersion};
 
-use super::buffer::{Buffer, Held};
+use super::buffer::{HeldMemory, SetBuffer};
 use super::prepared::PreparedRegistry;
 use crate::pointer_map::PointerMap;
 use ensilo_engine::TableId;
@@ -17,17 +17,17 @@ const WALKED_MAX: usize = 8;
 /// Stamps of border nodes, one a node.
 #[derive(Debug, Default)]
 pub(super) struct NodeSet {
-    stamps: Buffer<NodeStamp>,
+    stamps: SetBuffer<NodeStamp>,
     /// Positions by node, kept once the stamps are more than [`WALKED_MAX`].
     positions: PointerMap,
     /// The stores that keys were missed or ranges read in, in this order; one that is used again may be there again.
-    stores: Buffer<TableId>,
+    stores: SetBuffer<TableId>,
 }
 
 impl NodeSet {
     /// Adds a stamp; false when the node was stamped before with another version, so that the transaction cannot commit.
     #[inline]
-    pub(super) fn add(&mut self, stamp: NodeStamp, held: &mut Held) -> Result<bool, Abort> {
+    pub(super) fn add(&mut self, stamp: NodeStamp, held: &mut HeldMemory) -> Result<bool, Abort> {
         if let Some(at) = self.position(stamp.node) {
             return Ok(self.stamps[at].version == stamp.version);
         }
@@ -53,7 +53,7 @@ impl NodeSet {
 
     /// Notes a store whose nodes may be added.
     #[inline]
-    pub(super) fn note_store(&mut self, id: TableId, held: &mut Held) -> Result<(), Abort> {
+    pub(super) fn note_store(&mut self, id: TableId, held: &mut HeldMemory) -> Result<(), Abort> {
         if self.stores.last() == Some(&id) { Ok(()) } else { self.stores.push(id, held).map(|_| ()) }
     }
 
@@ -86,7 +86,7 @@ impl NodeSet {
 #[derive(Debug)]
 pub(super) struct OwnInsert<'a> {
     nodes: &'a mut NodeSet,
-    held: &'a mut Held,
+    held: &'a mut HeldMemory,
     prepared: &'a PreparedRegistry,
     /// Whether a stamped node had changed before this insert did.
     pub(super) is_overtaken: bool,
@@ -95,7 +95,11 @@ pub(super) struct OwnInsert<'a> {
 }
 
 impl<'a> OwnInsert<'a> {
-    pub(super) fn new(nodes: &'a mut NodeSet, held: &'a mut Held, prepared: &'a PreparedRegistry) -> Self {
+    pub(super) fn new(
+        nodes: &'a mut NodeSet,
+        held: &'a mut HeldMemory,
+        prepared: &'a PreparedRegistry,
+    ) -> Self {
         OwnInsert { nodes, held, prepared, is_overtaken: false, failed: None }
     }
 }

@@ -4,7 +4,7 @@ use ensilo_engine::{Abort, AbortReason, RowRef};
 use ensilo_sync::atomic::AtomicU64;
 
 use super::context::Context;
-use super::write_set::{Change, RowSpan};
+use super::write_set::{RecordChange, RowSpan};
 
 impl Context {
     /// Computes a value from the row as this transaction has written it at position `at` of its write set; `None` when it
@@ -38,23 +38,23 @@ impl Context {
     /// transaction's own first.
     fn own_row(&mut self, at: usize) -> Result<RowSpan, Abort> {
         let write = self.writes[at];
-        if let Change::Put(row) = write.change {
+        if let RecordChange::Put(row) = write.change {
             return Ok(row);
         }
         let committed = write.record.row();
         let words = (0..committed.len_words()).map(|index| committed.word(index));
         let row = self.push_row(words, committed.len_bytes())?;
-        if !write.record.still(write.observed) {
+        if !write.record.is_still(write.observed) {
             let reason = if write.is_created { AbortReason::KeyExists } else { AbortReason::ReadValidation };
             return Err(self.abort_at(reason, write.record, write.key));
         }
-        if let Change::Patch(patch) = write.change {
+        if let RecordChange::Patch(patch) = write.change {
             for pair in 0..patch.len as usize {
                 let (index, word) = self.patch_word(patch, pair);
                 self.set_word(row, index, word);
             }
         }
-        self.writes[at].change = Change::Put(row);
+        self.writes[at].change = RecordChange::Put(row);
         Ok(row)
     }
 

@@ -12,7 +12,7 @@
 //!   - the collection of garbage leaves the record alone.
 //! - What it has *read* stays as it is: its read set and its node set stand in the [`PreparedRegistry`]. A
 //!   commit that would write over such a record, and an insert or a removal that would change such a node, is
-//!   refused ([`AbortReason::PreparedRead`]) or put off.
+//!   refused ([`AbortReason::PreparedRead`]) or deferred.
 //! - Memory and room in the log for its writes, whatever the epoch of the decision will be.
 //!
 //! It holds nothing else: it is not pinned, since what it will touch cannot go (locked, protected, or in a
@@ -91,13 +91,13 @@ use ensilo_engine::{Abort, AbortReason, Committed, Failpoint, Fault, TableId};
 use ensilo_epoch::{Epoch, Unpinned};
 
 pub(crate) use registry::PreparedRegistry;
-pub(super) use registry::{Obstacle, PutOff, Use};
+pub(super) use registry::{Deferred, Obstacle, PreparedUse};
 
 use super::buffer::refused;
-use super::collect::go_on;
+use super::collect::carry_out_deferred;
 use super::commit::{Locked, Prepared};
 use super::context::Context;
-use super::stop::Stop;
+use super::stop::CommitStop;
 use super::transaction::Transaction;
 use super::variant::{Variant, has_fault};
 use crate::shared::SiloShared;
@@ -115,13 +115,13 @@ struct Waiting<'w> {
     participant: Unpinned<'w>,
     context: &'w mut Context,
     prepared: Prepared,
-    used: Use,
+    used: PreparedUse,
 }
 
 impl<'w, V: Variant> Transaction<'w, V> {
     /// The vote. Everything that can fail happens here.
     pub(super) fn vote(mut self) -> Result<PreparedTransaction<'w, V>, Abort> {
-        let used = Use { began: self.guard.epoch(), stores: self.stores_used() };
+        let used = PreparedUse { began: self.guard.epoch(), stores: self.stores_used() };
         match self.prepare_write_set(&used) {
             Ok(prepared) => {
                 let (shared, guard, context) = self.into_parts();
@@ -144,7 +144,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
         used.into_iter().collect()
     }
 
-    fn prepare_write_set(&mut self, used: &Use) -> Result<Prepared, Abort> {
+    fn prepare_write_set(&mut self, used: &PreparedUse) -> Result<Prepared, Abort> {
         if let Some(abort) = self.context.doomed.take() {
             return Err(abort);
         }
@@ -153,17 +153,17 @@ impl<'w, V: Variant> Transaction<'w, V> {
             let locked = self.lock_write_set()?;
             match self.prepare_locked(locked, used) {
                 Ok(prepared) => return Ok(prepared),
-                Err(Stop::Abort(abort)) => return Err(abort),
-                Err(Stop::LogFull) => self.wait_for_log()?,
-                Err(Stop::EpochExhausted(epoch)) => self.leave_epoch(epoch)?,
+                Err(CommitStop::Abort(abort)) => return Err(abort),
+                Err(CommitStop::LogFull) => self.wait_for_log()?,
+                Err(CommitStop::EpochExhausted(epoch)) => self.leave_epoch(epoch)?,
             }
         }
     }
 
     /// From the locked write set to the prepared one. On an error nothing is locked or protected.
-    fn prepare_locked(&mut self, locked: Locked, used: &Use) -> Result<Prepared, Stop> {
+    fn prepare_locked(&mut self, locked: Locked, used: &PreparedUse) -> Result<Prepared, CommitStop> {
         let registered = self.register(used);
-        let validated = registered.and_then(|()| self.validate_at_rest(locked)).map_err(Stop::from);
+        let validated = registered.and_then(|()| self.validate_at_rest(locked)).map_err(CommitStop::from);
         match validated.and_then(|validated| self.reserve_for_any_epoch(validated)) {
             Ok(prepared) => {
                 self.context.writes.iter().for_each(|write| write.record.hold_prepared(write.observed));
@@ -179,7 +179,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
     }
 
     /// Registers what was read. On an error a part of it is registered.
-    fn register(&mut self, used: &Use) -> Result<(), Abort> {
+    fn register(&mut self, used: &PreparedUse) -> Result<(), Abort> {
         let prepared = &self.shared.prepared;
         prepared.enter(used);
         let mut registered = 0;
@@ -193,12 +193,12 @@ impl<'w, V: Variant> Transaction<'w, V> {
         if is_refused { Err(refused(AbortReason::OutOfMemory)) } else { Ok(()) }
     }
 
-    /// Ends the protection of what was read, and goes on with what others have left. No lock is held.
+    /// Ends the protection of what was read, and carries out what others have deferred. No lock is held.
     fn release_reads(&mut self) {
         let registered = relied_on::<V>(self.context).take(self.context.registered);
         let registered = registered.inspect(|_| V::reached(Failpoint::PreparedReadReleased));
-        for put_off in self.shared.prepared.release(registered) {
-            go_on::<V>(self.shared, &self.guard, self.context, put_off);
+        for deferred in self.shared.prepared.release(registered) {
+            carry_out_deferred::<V>(self.shared, &self.guard, self.context, deferred);
         }
     }
 
@@ -212,7 +212,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
         loop {
             self.guard.participant().begin_commit();
             let epoch = self.guard.epochs().global_epoch();
-            let tid = self.next_tid(epoch).ok_or(Stop::EpochExhausted(epoch));
+            let tid = self.next_tid(epoch).ok_or(CommitStop::EpochExhausted(epoch));
             // The room is there since the vote; how much of it is needed depends on the epoch.
             let stop = match tid.and_then(|tid| self.reserve_log().map(|()| tid)) {
                 Ok(tid) => {
@@ -226,12 +226,12 @@ impl<'w, V: Variant> Transaction<'w, V> {
                 Err(stop) => stop,
             };
             self.guard.participant().end_commit();
-            let go_on = match stop {
-                Stop::Abort(abort) => Err(abort),
-                Stop::LogFull => self.wait_for_log(),
-                Stop::EpochExhausted(epoch) => self.leave_epoch(epoch),
+            let waited = match stop {
+                CommitStop::Abort(abort) => Err(abort),
+                CommitStop::LogFull => self.wait_for_log(),
+                CommitStop::EpochExhausted(epoch) => self.leave_epoch(epoch),
             };
-            if let Err(abort) = go_on {
+            if let Err(abort) = waited {
                 self.give_up_prepared();
                 return Err(abort);
             }

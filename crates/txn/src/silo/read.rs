@@ -14,7 +14,7 @@ use super::context::Context;
 use super::transaction::Transaction;
 use super::variant::{Variant, has_fault};
 use super::write_set::KeySpan;
-use crate::found::Found;
+use crate::handle::RecordHandle;
 use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::TidWord;
@@ -22,7 +22,7 @@ use crate::tid::TidWord;
 /// What a transaction sees of a record.
 pub(super) enum ReadOutcome<R> {
     /// It exists, and this was computed from its row.
-    Present(Found, R),
+    Present(RecordHandle, R),
     /// The key does not exist; the read set says so.
     Absent,
     /// The record is not the newest of its key: the tree knows a newer one, or none.
@@ -64,7 +64,7 @@ pub(super) fn read_record<V: Variant, const MAY_WRITE: bool, R>(
             return Ok(ReadOutcome::Absent);
         }
         let value = decode(record.row());
-        if record.still(word) {
+        if record.is_still(word) {
             let entry = context.push_read(record, word, span)?;
             return Ok(ReadOutcome::Present(context.handle(record, entry), value));
         }
@@ -73,15 +73,15 @@ pub(super) fn read_record<V: Variant, const MAY_WRITE: bool, R>(
 
 impl<V: Variant> Read for Transaction<'_, V> {
     type Store = Store;
-    type Found = Found;
+    type Found = RecordHandle;
 
     #[inline]
-    fn has_found(&self, found: Found) -> bool {
+    fn has_found(&self, found: RecordHandle) -> bool {
         self.context.has_found(found)
     }
 
     #[inline]
-    fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
+    fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<RecordHandle>, Abort> {
         let lookup = self.lookup(store, key)?;
         Ok(self.resolve(store, key, lookup, |_| ())?.map(|(found, ())| found))
     }
@@ -90,7 +90,7 @@ impl<V: Variant> Read for Transaction<'_, V> {
         &mut self,
         store: &Store,
         keys: &[K],
-        mut each: impl FnMut(usize, Option<Found>),
+        mut each: impl FnMut(usize, Option<RecordHandle>),
     ) -> Result<(), Abort> {
         self.check_store(store)?;
         let mut lookups = self.context.take_lookups(keys.len()).map_err(|abort| self.doom(abort))?;
@@ -111,7 +111,7 @@ impl<V: Variant> Read for Transaction<'_, V> {
     }
 
     #[inline]
-    fn read<R>(&mut self, found: Found, mut decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
+    fn read<R>(&mut self, found: RecordHandle, mut decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
         self.context.refuse_others(found);
         let record = found.record;
         if let Some(at) = self.context.own_write(record) {
@@ -131,7 +131,7 @@ impl<V: Variant> Read for Transaction<'_, V> {
                 }
             }
             let value = decode(record.row());
-            if record.still(seen.word) {
+            if record.is_still(seen.word) {
                 return Ok(value);
             }
         }
@@ -154,7 +154,7 @@ impl<V: Variant> Read for Transaction<'_, V> {
         bounds: KeyBounds<'_>,
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        each: impl FnMut(Found, R) -> ControlFlow<()>,
+        each: impl FnMut(RecordHandle, R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         self.check_store(store)?;
         self.scan_range::<true, R>(store, bounds, direction, decode, each)
@@ -166,7 +166,7 @@ impl<V: Variant> Read for Transaction<'_, V> {
         bounds: KeyBounds<'_>,
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        each: impl FnMut(Found, R) -> ControlFlow<()>,
+        each: impl FnMut(RecordHandle, R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         self.check_store(store)?;
         self.scan_range::<false, R>(store, bounds, direction, decode, each)
@@ -192,7 +192,7 @@ impl<V: Variant> Transaction<'_, V> {
         key: &[u8],
         lookup: Lookup,
         mut decode: impl FnMut(RowRef<'_>) -> R,
-    ) -> Result<Option<(Found, R)>, Abort> {
+    ) -> Result<Option<(RecordHandle, R)>, Abort> {
         let began = self.begin_epoch();
         let mut value = self.value_of(store, key, lookup)?;
         loop {

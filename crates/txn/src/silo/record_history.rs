@@ -7,7 +7,7 @@ use ensilo_engine::{Committed, Direction, KeyBounds, TableId, Tid};
 use ensilo_epoch::Epoch;
 
 use super::context::Context;
-use super::write_set::Change;
+use super::write_set::RecordChange;
 use crate::record::RecordPtr;
 use crate::tid::TidWord;
 
@@ -30,11 +30,11 @@ impl Context {
             let key = self.key(read.key);
             recorded_read(read.record.store(), key, read.word)
         });
-        let writes = self.writes.iter().filter(|write| !matches!(write.change, Change::Cancelled));
+        let writes = self.writes.iter().filter(|write| !matches!(write.change, RecordChange::Cancelled));
         let writes: Vec<_> = writes
             .map(|write| RecordedWrite {
                 key: (write.record.store(), self.key(write.key).into()),
-                is_absent: matches!(write.change, Change::Delete),
+                is_absent: matches!(write.change, RecordChange::Delete),
             })
             .collect();
         let tid = if writes.is_empty() { Tid::ZERO } else { committed.tid };

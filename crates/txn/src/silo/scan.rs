@@ -15,7 +15,7 @@ use super::read::{ReadOutcome, read_record};
 use super::record_history::recorded_range;
 use super::transaction::Transaction;
 use super::variant::Variant;
-use crate::found::Found;
+use crate::handle::RecordHandle;
 use crate::record::RecordPtr;
 use crate::store::Store;
 
@@ -26,10 +26,10 @@ impl<V: Variant> Transaction<'_, V> {
         bounds: KeyBounds<'_>,
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        each: impl FnMut(Found, R) -> ControlFlow<()>,
+        each: impl FnMut(RecordHandle, R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         self.context.rely_on_nodes_of(store).map_err(|abort| self.doom(abort))?;
-        let mut scan = Scan::<'_, '_, V, _, _, MAY_WRITE> {
+        let mut scan = TransactionScan::<'_, '_, V, _, _, MAY_WRITE> {
             context: &mut *self.context,
             guard: &self.guard,
             store,
@@ -51,7 +51,7 @@ impl<V: Variant> Transaction<'_, V> {
 }
 
 /// Visits nodes and entries on behalf of a transaction.
-struct Scan<'a, 'g, V, D, E, const MAY_WRITE: bool> {
+struct TransactionScan<'a, 'g, V, D, E, const MAY_WRITE: bool> {
     context: &'a mut Context,
     guard: &'a Guard<'g>,
     store: &'a Store,
@@ -63,11 +63,11 @@ struct Scan<'a, 'g, V, D, E, const MAY_WRITE: bool> {
     variant: std::marker::PhantomData<V>,
 }
 
-impl<V, R, D, E, const MAY_WRITE: bool> ScanVisitor for Scan<'_, '_, V, D, E, MAY_WRITE>
+impl<V, R, D, E, const MAY_WRITE: bool> ScanVisitor for TransactionScan<'_, '_, V, D, E, MAY_WRITE>
 where
     V: Variant,
     D: FnMut(&[u8], RowRef<'_>) -> R,
-    E: FnMut(Found, R) -> ControlFlow<()>,
+    E: FnMut(RecordHandle, R) -> ControlFlow<()>,
 {
     fn node(&mut self, stamp: NodeStamp) {
         self.rely_on(stamp);
@@ -94,7 +94,7 @@ where
     }
 }
 
-impl<V, R, D, E, const MAY_WRITE: bool> Scan<'_, '_, V, D, E, MAY_WRITE>
+impl<V, R, D, E, const MAY_WRITE: bool> TransactionScan<'_, '_, V, D, E, MAY_WRITE>
 where
     V: Variant,
     D: FnMut(&[u8], RowRef<'_>) -> R,
@@ -108,7 +108,7 @@ where
         self.failed.get_or_insert(failed);
     }
 
-    fn read_key(&mut self, key: &[u8], mut value: u64) -> Result<Option<(Found, R)>, Abort> {
+    fn read_key(&mut self, key: &[u8], mut value: u64) -> Result<Option<(RecordHandle, R)>, Abort> {
         loop {
             // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
             let record = unsafe { RecordPtr::from_index_value(value) };

@@ -17,7 +17,7 @@ use ensilo_sync::Backoff;
 use super::context::Context;
 use super::record_history::recorded_range;
 use super::variant::Variant;
-use crate::found::Found;
+use crate::handle::RecordHandle;
 use crate::record::RecordPtr;
 use crate::shared::SiloShared;
 use crate::store::Store;
@@ -71,7 +71,7 @@ impl<'w, V: Variant> Snapshot<'w, V> {
         key: &[u8],
         lookup: Lookup,
         decode: impl FnMut(RowRef<'_>) -> R,
-    ) -> Option<(Found, R)> {
+    ) -> Option<(RecordHandle, R)> {
         match lookup {
             Lookup::Found(value) => {
                 // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
@@ -123,7 +123,7 @@ fn version_at<R>(
             return (word, None);
         } else {
             let value = decode(holder.row());
-            if version.still(word) {
+            if version.is_still(word) {
                 return (word, Some(value));
             }
         }
@@ -132,15 +132,15 @@ fn version_at<R>(
 
 impl<V: Variant> Read for Snapshot<'_, V> {
     type Store = Store;
-    type Found = Found;
+    type Found = RecordHandle;
 
     #[inline]
-    fn has_found(&self, found: Found) -> bool {
+    fn has_found(&self, found: RecordHandle) -> bool {
         self.context.has_found(found)
     }
 
     #[inline]
-    fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<Found>, Abort> {
+    fn find(&mut self, store: &Store, key: &[u8]) -> Result<Option<RecordHandle>, Abort> {
         self.check(store)?;
         let lookup = store.index().get(key, &self.guard);
         Ok(self.resolve(store, key, lookup, |_| ()).map(|(found, ())| found))
@@ -150,7 +150,7 @@ impl<V: Variant> Read for Snapshot<'_, V> {
         &mut self,
         store: &Store,
         keys: &[K],
-        mut each: impl FnMut(usize, Option<Found>),
+        mut each: impl FnMut(usize, Option<RecordHandle>),
     ) -> Result<(), Abort> {
         self.check(store)?;
         let mut lookups = self.context.take_lookups(keys.len())?;
@@ -167,7 +167,7 @@ impl<V: Variant> Read for Snapshot<'_, V> {
     }
 
     #[inline]
-    fn read<R>(&mut self, found: Found, decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
+    fn read<R>(&mut self, found: RecordHandle, decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
         self.context.refuse_others(found);
         let (_, value) = version_at(found.record, self.epoch, decode);
         let Some(value) = value else { unreachable!("what a snapshot has found stays what it is") };
@@ -192,10 +192,10 @@ impl<V: Variant> Read for Snapshot<'_, V> {
         bounds: KeyBounds<'_>,
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        each: impl FnMut(Found, R) -> ControlFlow<()>,
+        each: impl FnMut(RecordHandle, R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         self.check(store)?;
-        let mut scan = Scan { snapshot: self, store, decode, each, stopped_at: None, failed: None };
+        let mut scan = SnapshotScan { snapshot: self, store, decode, each, stopped_at: None, failed: None };
         store.scan(bounds, direction, &scan.snapshot.participant.pin(), &mut scan);
         let (stopped_at, failed) = (scan.stopped_at.take(), scan.failed.take());
         if let Some(abort) = failed {
@@ -215,7 +215,7 @@ impl<V: Variant> Read for Snapshot<'_, V> {
 }
 
 /// Visits entries on behalf of a snapshot.
-struct Scan<'a, 'w, V: Variant, D, E> {
+struct SnapshotScan<'a, 'w, V: Variant, D, E> {
     snapshot: &'a mut Snapshot<'w, V>,
     store: &'a Store,
     decode: D,
@@ -225,11 +225,11 @@ struct Scan<'a, 'w, V: Variant, D, E> {
     failed: Option<Abort>,
 }
 
-impl<V, R, D, E> ScanVisitor for Scan<'_, '_, V, D, E>
+impl<V, R, D, E> ScanVisitor for SnapshotScan<'_, '_, V, D, E>
 where
     V: Variant,
     D: FnMut(&[u8], RowRef<'_>) -> R,
-    E: FnMut(Found, R) -> ControlFlow<()>,
+    E: FnMut(RecordHandle, R) -> ControlFlow<()>,
 {
     fn node(&mut self, _: NodeStamp) {
         // A long scan notices here that its snapshot has grown too old.

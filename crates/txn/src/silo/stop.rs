@@ -4,7 +4,7 @@ use ensilo_engine::Abort;
 use ensilo_epoch::Epoch;
 
 /// Why a commit stopped before it installed anything. The locks are free again.
-pub(super) enum Stop {
+pub(super) enum CommitStop {
     Abort(Abort),
     /// The log has no buffer to spare.
     LogFull,
@@ -12,8 +12,8 @@ pub(super) enum Stop {
     EpochExhausted(Epoch),
 }
 
-impl From<Abort> for Stop {
+impl From<Abort> for CommitStop {
     fn from(abort: Abort) -> Self {
-        Stop::Abort(abort)
+        CommitStop::Abort(abort)
     }
 }

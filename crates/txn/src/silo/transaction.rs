@@ -12,7 +12,7 @@ use ensilo_index::NodeStamp;
 use super::collect::withdraw_placeholder;
 use super::context::{Context, Phase};
 use super::variant::Variant;
-use super::write_set::Change;
+use super::write_set::RecordChange;
 use crate::shared::SiloShared;
 use crate::store::Store;
 
@@ -139,7 +139,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
 
     /// Takes the placeholders that this transaction made for changes of the given kind out of the tree.
     #[inline]
-    pub(super) fn withdraw(&mut self, concerns: impl Fn(Change) -> bool) {
+    pub(super) fn withdraw(&mut self, concerns: impl Fn(RecordChange) -> bool) {
         for at in 0..self.context.writes.len() {
             let write = &self.context.writes[at];
             if write.is_created && concerns(write.change) {

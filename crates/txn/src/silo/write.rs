@@ -21,8 +21,8 @@ use super::prepared::PreparedTransaction;
 use super::read::{ReadOutcome, read_record};
 use super::transaction::Transaction;
 use super::variant::Variant;
-use super::write_set::{Change, Plan, RowSpan, WriteEntry};
-use crate::found::Found;
+use super::write_set::{InstallPlan, RecordChange, RowSpan, WriteEntry};
+use crate::handle::RecordHandle;
 use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::TidWord;
@@ -33,27 +33,27 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
     type Prepared = PreparedTransaction<'w, V>;
 
     #[inline]
-    fn patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
+    fn patch(&mut self, found: RecordHandle, words: &[(u32, u64)]) -> Result<(), Abort> {
         self.context.refuse_others(found);
         match self.context.own_write(found.record) {
             None => {
                 self.check_patch(found, words)?;
                 let patch = self.context.push_patch(words).map_err(|abort| self.doom(abort))?;
-                self.push_found(found, Change::Patch(patch))
+                self.push_found(found, RecordChange::Patch(patch))
             }
             Some(at) => self.context.patch_own(at, words).map_err(|abort| self.doom(abort)),
         }
     }
 
-    fn put(&mut self, found: Found, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
+    fn put(&mut self, found: RecordHandle, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
         self.context.refuse_others(found);
         assert_is_row(row, len_bytes);
         let span = self.push_row(row, len_bytes)?;
         match self.context.own_write(found.record) {
-            None => self.push_found(found, Change::Put(span)),
+            None => self.push_found(found, RecordChange::Put(span)),
             Some(at) => {
                 assert!(self.context.writes[at].change.leaves_a_row(), "a deleted record is written");
-                self.context.writes[at].change = Change::Put(span);
+                self.context.writes[at].change = RecordChange::Put(span);
                 Ok(())
             }
         }
@@ -84,14 +84,15 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
         }
     }
 
-    fn delete(&mut self, found: Found) -> Result<(), Abort> {
+    fn delete(&mut self, found: RecordHandle) -> Result<(), Abort> {
         self.context.refuse_others(found);
         match self.context.own_write(found.record) {
-            None => self.push_found(found, Change::Delete),
+            None => self.push_found(found, RecordChange::Delete),
             Some(at) => {
                 let write = &mut self.context.writes[at];
                 assert!(write.change.leaves_a_row(), "a deleted record is deleted again");
-                write.change = if write.observed.is_absent() { Change::Cancelled } else { Change::Delete };
+                write.change =
+                    if write.observed.is_absent() { RecordChange::Cancelled } else { RecordChange::Delete };
                 Ok(())
             }
         }
@@ -118,7 +119,7 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
 impl<V: Variant> Transaction<'_, V> {
     /// Adds the first change of a record that was read before.
     #[inline]
-    fn push_found(&mut self, found: Found, change: Change) -> Result<(), Abort> {
+    fn push_found(&mut self, found: RecordHandle, change: RecordChange) -> Result<(), Abort> {
         let seen = self.context.reads[found.entry as usize];
         assert!(seen.key.is_kept(), "a handle of a scan that only reads is written through");
         let write = WriteEntry {
@@ -128,7 +129,7 @@ impl<V: Variant> Transaction<'_, V> {
             key: seen.key,
             entry: found.entry,
             is_created: false,
-            plan: Plan::Open,
+            plan: InstallPlan::Open,
         };
         self.context.push_write(write).map_err(|abort| self.doom(abort))
     }
@@ -140,13 +141,13 @@ impl<V: Variant> Transaction<'_, V> {
 
     /// Sees to it that the patch lies within the row, as it was when it was read.
     #[inline]
-    fn check_patch(&mut self, found: Found, words: &[(u32, u64)]) -> Result<(), Abort> {
+    fn check_patch(&mut self, found: RecordHandle, words: &[(u32, u64)]) -> Result<(), Abort> {
         let len_words = found.record.row().len_words();
         if words.iter().all(|&(index, _)| (index as usize) < len_words) {
             return Ok(());
         }
         let seen = self.context.reads[found.entry as usize];
-        assert!(!found.record.still(seen.word), "a patch outside the row");
+        assert!(!found.record.is_still(seen.word), "a patch outside the row");
         // Somebody has made the row shorter since.
         let abort = self.context.abort_at(AbortReason::ReadValidation, found.record, seen.key);
         Err(self.doom(abort))
@@ -213,7 +214,7 @@ impl<V: Variant> Transaction<'_, V> {
                 return Ok(Some(false));
             }
             let span = self.push_row(row, len_bytes)?;
-            self.context.writes[at].change = Change::Put(span);
+            self.context.writes[at].change = RecordChange::Put(span);
             return Ok(Some(true));
         }
         let entry = self.context.reads.end();
@@ -224,7 +225,7 @@ impl<V: Variant> Transaction<'_, V> {
             ReadOutcome::Superseded => Ok(None),
             ReadOutcome::Absent => {
                 let span = self.push_row(row, len_bytes)?;
-                self.push_found(self.context.handle(existing, entry), Change::Put(span))?;
+                self.push_found(self.context.handle(existing, entry), RecordChange::Put(span))?;
                 self.context.note_revived().map_err(|abort| self.doom(abort))?;
                 Ok(Some(true))
             }

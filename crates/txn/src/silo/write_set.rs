@@ -44,7 +44,7 @@ pub(super) struct RowSpan {
 
 /// What happens to a record at commit.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Change {
+pub(super) enum RecordChange {
     /// Single words are overwritten; the span holds pairs of index and word.
     Patch(RowSpan),
     /// The row is replaced, or inserted where the record is absent.
@@ -57,12 +57,12 @@ pub(super) enum Change {
     Cancelled,
 }
 
-impl Change {
+impl RecordChange {
     /// Whether the key exists for the transaction after this change of its own.
     pub(super) fn leaves_a_row(self) -> bool {
         match self {
-            Change::Patch(_) | Change::Put(_) | Change::Placed => true,
-            Change::Delete | Change::Cancelled => false,
+            RecordChange::Patch(_) | RecordChange::Put(_) | RecordChange::Placed => true,
+            RecordChange::Delete | RecordChange::Cancelled => false,
         }
     }
 }
@@ -73,14 +73,14 @@ pub(super) struct WriteEntry {
     pub(super) record: RecordPtr,
     /// The version that this transaction saw, and replaces.
     pub(super) observed: TidWord,
-    pub(super) change: Change,
+    pub(super) change: RecordChange,
     pub(super) key: KeySpan,
     /// Where the record stands in the read set, for handles to it.
     pub(super) entry: u32,
     /// Whether this transaction put the record into the tree as a placeholder.
     pub(super) is_created: bool,
     /// Set while committing: what the install does.
-    pub(super) plan: Plan,
+    pub(super) plan: InstallPlan,
 }
 
 /// A store that is in use by a running transaction, which keeps it from being freed.
@@ -107,24 +107,24 @@ impl StorePtr {
 
 /// What a write does at its install. See [`commit::plan`](super::commit) for which write gets which.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Plan {
+pub(super) enum InstallPlan {
     /// Nothing is decided: no commit is under way.
     Open,
     /// The record comes to life with the row that it has.
-    Enliven,
+    MakeLive,
     /// The record stays the placeholder that it is.
     Leave,
     /// The record is deleted.
-    Delete(Kept),
+    Delete(KeptVersion),
     /// The new words are written over those of the record.
-    Overwrite(Kept),
+    Overwrite(KeptVersion),
     /// Another record takes its place in the tree of that store.
     Replace(RecordPtr, StorePtr),
 }
 
 /// Memory for the version that a write supersedes.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Kept {
+pub(super) enum KeptVersion {
     /// No snapshot reads it.
     Nothing,
     /// It is copied here.

@@ -1,4 +1,4 @@
-//! What lies in a line, told from the source file that wrote it.
+//! What lies in a line, by the source file that wrote it.
 
 /// What is counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +34,7 @@ impl Place {
         let is_in = |part: &str| file.contains(part);
         if is_in("txn/src/global_tid.rs") {
             Self::GlobalTid
-        } else if is_in("txn/src/record.rs") || is_in("txn/src/row.rs") {
+        } else if ["txn/src/record", "engine/src/raw_record.rs", "engine/src/row.rs"].into_iter().any(is_in) {
             Self::Records
         } else if is_in("crates/index/") {
             Self::Index

@@ -10,7 +10,7 @@ use crate::silo::garbage::{Retired, Unhook};
 use crate::silo::memory;
 use crate::silo::transaction::Transaction;
 use crate::silo::variant::Variant;
-use crate::silo::write_set::{Change, Kept, Plan, RowSpan, WriteEntry};
+use crate::silo::write_set::{InstallPlan, KeptVersion, RecordChange, RowSpan, WriteEntry};
 use crate::store::Store;
 use crate::tid::TidWord;
 
@@ -27,23 +27,23 @@ impl<V: Variant> Transaction<'_, V> {
         for at in 0..self.context.writes.len() {
             let write = self.context.writes[at];
             match write.plan {
-                Plan::Enliven => write.record.publish(TidWord::live(tid)),
-                Plan::Leave => write.record.publish(write.observed),
-                Plan::Delete(kept) => {
+                InstallPlan::MakeLive => write.record.publish(TidWord::live(tid)),
+                InstallPlan::Leave => write.record.publish(write.observed),
+                InstallPlan::Delete(kept) => {
                     self.keep(&write, kept, snapshot);
                     self.delete_record(&write, tid, snapshot);
                 }
-                Plan::Overwrite(kept) => {
+                InstallPlan::Overwrite(kept) => {
                     self.keep(&write, kept, snapshot);
                     self.overwrite(write.record, write.change);
                     write.record.publish(TidWord::live(tid));
                 }
-                Plan::Replace(replacement, store) => {
+                InstallPlan::Replace(replacement, store) => {
                     // SAFETY: reserved by this very commit.
                     let store = unsafe { store.get() };
                     self.replace(&write, store, replacement, tid, snapshot);
                 }
-                Plan::Open => unreachable!("a prepared write has a plan"),
+                InstallPlan::Open => unreachable!("a prepared write has a plan"),
             }
         }
         self.context.last_tid = tid;
@@ -52,24 +52,24 @@ impl<V: Variant> Transaction<'_, V> {
 
     /// Links the old version behind the record, which keeps it until no snapshot reads it.
     #[inline]
-    fn keep(&mut self, write: &WriteEntry, kept: Kept, snapshot: Epoch) {
-        if !matches!(kept, Kept::Nothing) {
+    fn keep(&mut self, write: &WriteEntry, kept: KeptVersion, snapshot: Epoch) {
+        if !matches!(kept, KeptVersion::Nothing) {
             self.keep_version(write, kept, snapshot);
         }
     }
 
-    fn keep_version(&mut self, write: &WriteEntry, kept: Kept, snapshot: Epoch) {
+    fn keep_version(&mut self, write: &WriteEntry, kept: KeptVersion, snapshot: Epoch) {
         let (version, retired) = match kept {
-            Kept::Nothing => return,
-            Kept::Copy(copy) => {
+            KeptVersion::Nothing => return,
+            KeptVersion::Copy(copy) => {
                 write.record.push_version(copy, write.observed);
                 (copy, Retired::Copy(copy))
             }
-            Kept::ReserveCopy(copy) => {
+            KeptVersion::ReserveCopy(copy) => {
                 write.record.push_version(copy, write.observed);
                 (copy, Retired::ReserveCopy(copy))
             }
-            Kept::Mark(mark) => {
+            KeptVersion::Mark(mark) => {
                 write.record.push_mark(mark, write.observed);
                 (mark, Retired::Mark(mark))
             }
@@ -92,10 +92,10 @@ impl<V: Variant> Transaction<'_, V> {
 
     /// Writes the words of a change over those of a record of ours.
     #[inline]
-    fn overwrite(&self, record: RecordPtr, change: Change) {
+    fn overwrite(&self, record: RecordPtr, change: RecordChange) {
         match change {
-            Change::Put(row) => record.store_row_words(self.context.row_words(row), row.len as usize),
-            Change::Patch(patch) => self.store_patch(record, patch),
+            RecordChange::Put(row) => record.store_row_words(self.context.row_words(row), row.len as usize),
+            RecordChange::Patch(patch) => self.store_patch(record, patch),
             _ => unreachable!("only rows and patches have words"),
         }
     }
@@ -119,10 +119,10 @@ impl<V: Variant> Transaction<'_, V> {
         snapshot: Epoch,
     ) {
         match write.change {
-            Change::Put(row) => {
+            RecordChange::Put(row) => {
                 replacement.store_row_words(self.context.row_words(row), row.len as usize);
             }
-            Change::Patch(patch) => {
+            RecordChange::Patch(patch) => {
                 replacement.copy_row(write.record);
                 self.store_patch(replacement, patch);
             }

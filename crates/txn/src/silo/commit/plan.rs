@@ -2,15 +2,15 @@
 //!
 //! | change | record | variant | plan |
 //! |---|---|---|---|
-//! | `Placed` | the transaction's own placeholder | | [`Plan::Enliven`] |
-//! | `Cancelled` | the transaction's own placeholder | | [`Plan::Leave`] |
-//! | `Delete` | live | | [`Plan::Delete`], and a mark stands for the old version if a snapshot may read it |
-//! | `Put` | a placeholder with room for the row | | [`Plan::Overwrite`], and nothing is kept |
-//! | `Put` | live, with room for the row | overwrites | [`Plan::Overwrite`], and a copy of the old version is kept if a snapshot may read it |
-//! | `Put` | live | never overwrites | [`Plan::Replace`] |
-//! | `Put` | deleted, or too small for the row | | [`Plan::Replace`] |
-//! | `Patch` | live | overwrites | [`Plan::Overwrite`], with a copy as for `Put` |
-//! | `Patch` | live | never overwrites | [`Plan::Replace`] |
+//! | `Placed` | the transaction's own placeholder | | [`InstallPlan::MakeLive`] |
+//! | `Cancelled` | the transaction's own placeholder | | [`InstallPlan::Leave`] |
+//! | `Delete` | live | | [`InstallPlan::Delete`], and a mark stands for the old version if a snapshot may read it |
+//! | `Put` | a placeholder with room for the row | | [`InstallPlan::Overwrite`], and nothing is kept |
+//! | `Put` | live, with room for the row | overwrites | [`InstallPlan::Overwrite`], and a copy of the old version is kept if a snapshot may read it |
+//! | `Put` | live | never overwrites | [`InstallPlan::Replace`] |
+//! | `Put` | deleted, or too small for the row | | [`InstallPlan::Replace`] |
+//! | `Patch` | live | overwrites | [`InstallPlan::Overwrite`], with a copy as for `Put` |
+//! | `Patch` | live | never overwrites | [`InstallPlan::Replace`] |
 //!
 //! A snapshot may read the old version if that is of an earlier snapshot interval than the new one (Silo §4.9). A deleted record is never
 //! brought back to life (§4.5): the worker that deleted it has it on its list. A deletion leaves the row where it is, so that it needs no
@@ -23,10 +23,10 @@ use ensilo_slab::OutOfMemory;
 use super::validate::Validated;
 use crate::record::RecordPtr;
 use crate::silo::memory;
-use crate::silo::stop::Stop;
+use crate::silo::stop::CommitStop;
 use crate::silo::transaction::Transaction;
 use crate::silo::variant::Variant;
-use crate::silo::write_set::{Change, Kept, Plan, StorePtr, WriteEntry};
+use crate::silo::write_set::{InstallPlan, KeptVersion, RecordChange, StorePtr, WriteEntry};
 use crate::tid::TidWord;
 
 /// Everything that can fail has happened, and the locks are held. Next: the install, or the end without one.
@@ -34,18 +34,18 @@ use crate::tid::TidWord;
 #[must_use = "the locks are held until the commit is over or given up"]
 pub(in crate::silo) struct Prepared(());
 
-impl Kept {
+impl KeptVersion {
     /// Gives back what was reserved and is not linked anywhere.
     #[cold]
     fn free<V: Variant>(self, guard: &Guard<'_>) {
         match self {
-            Kept::Nothing => {}
+            KeptVersion::Nothing => {}
             // SAFETY: its commit, which is given up, has reserved it and has shown it to nobody.
-            Kept::Copy(copy) => unsafe { memory::free::<V>(copy, guard) },
+            KeptVersion::Copy(copy) => unsafe { memory::free::<V>(copy, guard) },
             // SAFETY: as for a copy.
-            Kept::ReserveCopy(copy) => unsafe { memory::free_reserve(copy, guard) },
+            KeptVersion::ReserveCopy(copy) => unsafe { memory::free_reserve(copy, guard) },
             // SAFETY: as for a copy.
-            Kept::Mark(mark) => unsafe { memory::free_mark(mark, guard) },
+            KeptVersion::Mark(mark) => unsafe { memory::free_mark(mark, guard) },
         }
     }
 }
@@ -58,7 +58,7 @@ impl<V: Variant> Transaction<'_, V> {
         &mut self,
         validated: Validated,
         snapshot: Epoch,
-    ) -> Result<Prepared, Stop> {
+    ) -> Result<Prepared, CommitStop> {
         let Validated { .. } = validated;
         self.reserve_log()?;
         self.plan_writes(snapshot)?;
@@ -67,11 +67,14 @@ impl<V: Variant> Transaction<'_, V> {
 
     /// The same for a commit whose epoch is not known yet: old versions are kept and rows logged whole. It is refused where there is
     /// no TID for it even now: nothing commits in the last epoch.
-    pub(in crate::silo) fn reserve_for_any_epoch(&mut self, validated: Validated) -> Result<Prepared, Stop> {
+    pub(in crate::silo) fn reserve_for_any_epoch(
+        &mut self,
+        validated: Validated,
+    ) -> Result<Prepared, CommitStop> {
         let Validated { .. } = validated;
         if !self.context.writes.is_empty() {
             let epoch = self.guard.epochs().global_epoch();
-            self.next_tid(epoch).ok_or(Stop::EpochExhausted(epoch))?;
+            self.next_tid(epoch).ok_or(CommitStop::EpochExhausted(epoch))?;
             self.reserve_log_for_any_epoch()?;
             self.plan_writes(Epoch::LAST)?;
         }
@@ -98,10 +101,10 @@ impl<V: Variant> Transaction<'_, V> {
     pub(in crate::silo) fn give_back_versions(&mut self, snapshot: Epoch) {
         for write in &mut *self.context.writes {
             let is_kept = is_kept::<V>(write, snapshot);
-            if let Plan::Delete(kept) | Plan::Overwrite(kept) = &mut write.plan
+            if let InstallPlan::Delete(kept) | InstallPlan::Overwrite(kept) = &mut write.plan
                 && !is_kept
             {
-                std::mem::replace(kept, Kept::Nothing).free::<V>(&self.guard);
+                std::mem::replace(kept, KeptVersion::Nothing).free::<V>(&self.guard);
             }
         }
     }
@@ -110,66 +113,68 @@ impl<V: Variant> Transaction<'_, V> {
     #[cold]
     pub(in crate::silo) fn give_back_memory(&mut self, count: usize) {
         for write in &mut self.context.writes[..count] {
-            match std::mem::replace(&mut write.plan, Plan::Open) {
-                Plan::Open | Plan::Enliven | Plan::Leave => {}
-                Plan::Delete(kept) | Plan::Overwrite(kept) => kept.free::<V>(&self.guard),
+            match std::mem::replace(&mut write.plan, InstallPlan::Open) {
+                InstallPlan::Open | InstallPlan::MakeLive | InstallPlan::Leave => {}
+                InstallPlan::Delete(kept) | InstallPlan::Overwrite(kept) => kept.free::<V>(&self.guard),
                 // SAFETY: reserved by this commit and not yet linked anywhere.
-                Plan::Replace(record, _) => unsafe { memory::free::<V>(record, &self.guard) },
+                InstallPlan::Replace(record, _) => unsafe { memory::free::<V>(record, &self.guard) },
             }
         }
     }
 
     /// See the module's table.
     #[inline]
-    fn plan_for(&self, write: &WriteEntry, snapshot: Epoch) -> Result<Plan, AbortReason> {
+    fn plan_for(&self, write: &WriteEntry, snapshot: Epoch) -> Result<InstallPlan, AbortReason> {
         let record = write.record;
         match write.change {
-            Change::Placed => Ok(Plan::Enliven),
-            Change::Cancelled => Ok(Plan::Leave),
-            Change::Put(row) if needs_replacement::<V>(write, row.len as usize) => {
+            RecordChange::Placed => Ok(InstallPlan::MakeLive),
+            RecordChange::Cancelled => Ok(InstallPlan::Leave),
+            RecordChange::Put(row) if needs_replacement::<V>(write, row.len as usize) => {
                 self.replacement_for(record, row.len as usize)
             }
-            Change::Patch(_) if !V::OVERWRITES => self.replacement_for(record, record.row().len_bytes()),
-            Change::Put(_) | Change::Patch(_) => self.plan_overwrite(write, snapshot),
-            Change::Delete => self.plan_delete(write, snapshot),
+            RecordChange::Patch(_) if !V::OVERWRITES => {
+                self.replacement_for(record, record.row().len_bytes())
+            }
+            RecordChange::Put(_) | RecordChange::Patch(_) => self.plan_overwrite(write, snapshot),
+            RecordChange::Delete => self.plan_delete(write, snapshot),
         }
     }
 
     /// With room for a copy of the record as it is: in the reserve, if the memory limit leaves none.
     #[inline]
-    fn plan_overwrite(&self, write: &WriteEntry, snapshot: Epoch) -> Result<Plan, AbortReason> {
+    fn plan_overwrite(&self, write: &WriteEntry, snapshot: Epoch) -> Result<InstallPlan, AbortReason> {
         if !is_kept::<V>(write, snapshot) {
-            return Ok(Plan::Overwrite(Kept::Nothing));
+            return Ok(InstallPlan::Overwrite(KeptVersion::Nothing));
         }
         let record = write.record;
         let row_len = record.row().len_bytes();
         match self.allocate(record, row_len) {
-            Ok(copy) => Ok(Plan::Overwrite(Kept::Copy(copy))),
+            Ok(copy) => Ok(InstallPlan::Overwrite(KeptVersion::Copy(copy))),
             Err(_) => {
                 let reserve = memory::allocate_reserve(&self.guard, record.store(), row_len);
-                Ok(Plan::Overwrite(Kept::ReserveCopy(reserve.map_err(out_of_memory)?)))
+                Ok(InstallPlan::Overwrite(KeptVersion::ReserveCopy(reserve.map_err(out_of_memory)?)))
             }
         }
     }
 
     /// With what stands for the record as it is.
     #[inline]
-    fn plan_delete(&self, write: &WriteEntry, snapshot: Epoch) -> Result<Plan, AbortReason> {
+    fn plan_delete(&self, write: &WriteEntry, snapshot: Epoch) -> Result<InstallPlan, AbortReason> {
         if !is_kept::<V>(write, snapshot) {
-            return Ok(Plan::Delete(Kept::Nothing));
+            return Ok(InstallPlan::Delete(KeptVersion::Nothing));
         }
         let mark = memory::allocate_mark(&self.guard).map_err(out_of_memory)?;
-        Ok(Plan::Delete(Kept::Mark(mark)))
+        Ok(InstallPlan::Delete(KeptVersion::Mark(mark)))
     }
 
     /// A record to replace this one in the tree, with room for a row of so many bytes.
     #[inline]
-    fn replacement_for(&self, record: RecordPtr, row_len: usize) -> Result<Plan, AbortReason> {
+    fn replacement_for(&self, record: RecordPtr, row_len: usize) -> Result<InstallPlan, AbortReason> {
         let Some(store) = self.shared.stores.store(record.store()) else {
             return Err(AbortReason::StoreDropped);
         };
         let store = StorePtr::new(store);
-        self.allocate(record, row_len).map(|replacement| Plan::Replace(replacement, store))
+        self.allocate(record, row_len).map(|replacement| InstallPlan::Replace(replacement, store))
     }
 
     fn allocate(&self, like: RecordPtr, row_len: usize) -> Result<RecordPtr, AbortReason> {

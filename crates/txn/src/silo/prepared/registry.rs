@@ -3,7 +3,7 @@
 //! The number of prepared transactions comes first: while it is 0, nobody looks any further. What they have read stands in a set that is
 //! locked for one address at a time ([`Addresses`]), and the rest under one lock that is held for a moment.
 //!
-//! # What is put off
+//! # What is deferred
 //! A placeholder whose insert did not commit leaves the tree at once, but not while a prepared transaction holds it locked, has read it, or
 //! relies on its node. Its maker does not wait for the decision: it leaves the placeholder here, and the next prepared transaction that
 //! ends withdraws it. In the same way it takes out of the tree a layer that became empty while the layer's node, or the one above it, had
@@ -36,22 +36,22 @@ pub(crate) struct PreparedRegistry {
     count: CachePadded<AtomicU64>,
     /// Records that were read, or wait here for their withdrawal, and border nodes whose keys were read.
     addresses: Addresses,
-    uses: Mutex<Uses>,
+    uses: Mutex<PreparedUses>,
 }
 
 /// What prepared transactions use beside what they have read, each with their number.
 #[derive(Debug, Default)]
-struct Uses {
-    /// Stores that were used, or in which something is put off.
+struct PreparedUses {
+    /// Stores that were used, or in which something is deferred.
     stores: Counted<TableId>,
     /// The prepared transactions themselves, by the epochs at which they began.
     transactions: Counted<Epoch>,
-    put_off: Vec<PutOff>,
+    deferred: Vec<Deferred>,
 }
 
 /// What a prepared transaction relies on until it has ended, beyond what it has read.
 #[derive(Debug)]
-pub(in crate::silo) struct Use {
+pub(in crate::silo) struct PreparedUse {
     /// The epoch at which it began.
     pub(in crate::silo) began: Epoch,
     /// The stores in which it has read or written, each once.
@@ -60,19 +60,19 @@ pub(in crate::silo) struct Use {
 
 /// What is to leave a tree.
 #[derive(Debug)]
-pub(in crate::silo) enum PutOff {
+pub(in crate::silo) enum Deferred {
     /// A placeholder.
     Placeholder { record: RecordPtr, key: KeyBytes },
     /// The lowest layer on the way to a key, if it is empty.
     Layer { store: TableId, key: KeyBytes },
 }
 
-impl PutOff {
+impl Deferred {
     /// The store whose tree it is.
     pub(in crate::silo) fn store(&self) -> TableId {
         match *self {
-            PutOff::Placeholder { record, .. } => record.store(),
-            PutOff::Layer { store, .. } => store,
+            Deferred::Placeholder { record, .. } => record.store(),
+            Deferred::Layer { store, .. } => store,
         }
     }
 }
@@ -102,13 +102,13 @@ impl PreparedRegistry {
     /// [`prepared`](super).
     #[inline]
     pub(in crate::silo) fn is_empty(&self) -> bool {
-        // Acquire: [decision] who finds a transaction gone reads an epoch that is not before that of its decision.
+        // Acquire: [decision] a thread that finds a transaction gone reads an epoch that is not before that of its decision.
         self.count.load(Ordering::Acquire) == 0
     }
 
     /// Registers a transaction, which registers next what it relies on. A full barrier follows: what the caller looks at next it finds as it is
     /// now, or later.
-    pub(in crate::silo) fn enter(&self, used: &Use) {
+    pub(in crate::silo) fn enter(&self, used: &PreparedUse) {
         let mut uses = self.lock();
         used.stores.iter().for_each(|&store| uses.stores.add(store));
         uses.transactions.add(used.began);
@@ -125,31 +125,31 @@ impl PreparedRegistry {
         self.addresses.try_add(address)
     }
 
-    /// Ends the protection of what a transaction has read, by address; its stores stay in use. The caller, who is pinned, goes on with what
-    /// is returned.
+    /// Ends the protection of what a transaction has read, by address; its stores stay in use. The caller is pinned, and
+    /// carries out what is returned.
     #[must_use]
-    pub(in crate::silo) fn release(&self, addresses: impl Iterator<Item = usize>) -> Vec<PutOff> {
+    pub(in crate::silo) fn release(&self, addresses: impl Iterator<Item = usize>) -> Vec<Deferred> {
         addresses.for_each(|address| self.addresses.remove(address));
-        let put_off = std::mem::take(&mut self.lock().put_off);
-        for item in &put_off {
-            if let PutOff::Placeholder { record, .. } = item {
+        let deferred = std::mem::take(&mut self.lock().deferred);
+        for item in &deferred {
+            if let Deferred::Placeholder { record, .. } = item {
                 self.addresses.remove(record.address());
             }
         }
         // Release: [decision].
         self.count.fetch_sub(1, Ordering::Release);
-        put_off
+        deferred
     }
 
     /// Ends a transaction's use of its stores: it has ended.
-    pub(in crate::silo) fn end(&self, used: &Use) {
+    pub(in crate::silo) fn end(&self, used: &PreparedUse) {
         let mut uses = self.lock();
         used.stores.iter().for_each(|&store| uses.stores.remove(store));
         uses.transactions.remove(used.began);
     }
 
-    /// Says that what was put off is done, or put off again.
-    pub(in crate::silo) fn end_put_off(&self, store: TableId) {
+    /// Ends the use of a store by something that was deferred: it is done, or deferred again.
+    pub(in crate::silo) fn end_deferred(&self, store: TableId) {
         self.lock().stores.remove(store);
     }
 
@@ -157,7 +157,7 @@ impl PreparedRegistry {
     ///
     /// The caller holds the record's lock, unless that is the obstacle.
     #[must_use]
-    pub(in crate::silo) fn put_off(&self, record: RecordPtr, key: &[u8], obstacle: Obstacle) -> bool {
+    pub(in crate::silo) fn defer(&self, record: RecordPtr, key: &[u8], obstacle: Obstacle) -> bool {
         let mut uses = self.lock();
         let is_there = match obstacle {
             // A transaction frees its locks before it releases what it has read: it is still to come here.
@@ -168,19 +168,19 @@ impl PreparedRegistry {
         if is_there {
             self.addresses.add(record.address());
             uses.stores.add(record.store());
-            uses.put_off.push(PutOff::Placeholder { record, key: key.into() });
+            uses.deferred.push(Deferred::Placeholder { record, key: key.into() });
         }
         is_there
     }
 
     /// The same for an empty layer on the way to `key`, which `node` keeps.
     #[must_use]
-    pub(in crate::silo) fn put_off_layer(&self, store: TableId, key: &[u8], node: NodeId) -> bool {
+    pub(in crate::silo) fn defer_layer(&self, store: TableId, key: &[u8], node: NodeId) -> bool {
         let mut uses = self.lock();
         let is_there = self.addresses.contains(node.address());
         if is_there {
             uses.stores.add(store);
-            uses.put_off.push(PutOff::Layer { store, key: key.into() });
+            uses.deferred.push(Deferred::Layer { store, key: key.into() });
         }
         is_there
     }
@@ -212,7 +212,7 @@ impl PreparedRegistry {
         self.addresses.contains(address)
     }
 
-    /// Whether a prepared transaction uses the store, or something that is put off lies in it.
+    /// Whether a prepared transaction uses the store, or something that is deferred lies in it.
     pub(crate) fn uses_store(&self, store: TableId) -> bool {
         self.lock().stores.contains(store)
     }
@@ -222,7 +222,7 @@ impl PreparedRegistry {
         self.lock().transactions.0.keys().any(|&began| began <= epoch)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Uses> {
+    fn lock(&self) -> MutexGuard<'_, PreparedUses> {
         lock(&self.uses)
     }
 }

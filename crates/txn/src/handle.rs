@@ -8,7 +8,7 @@ use crate::record::RecordPtr;
 ///
 /// It is good in the transaction that returned it; another one refuses it.
 #[derive(Copy, Clone, Debug)]
-pub struct Found {
+pub struct RecordHandle {
     pub(crate) record: RecordPtr,
     /// Of the transaction that has found it.
     pub(crate) number: TransactionNumber,
