@@ -40,20 +40,21 @@ impl RecordPtr {
         RawRecord::allocate_exact(store, row_len_bytes, Header::new(tid), allocate).map(RecordPtr)
     }
 
-    /// The same from the reserve beside the memory limit, to be freed by [`RecordPtr::free_reserve`].
+    /// A record for the version that an overwrite supersedes, from a reserve beside the memory limit: at the limit rows can be overwritten
+    /// as long as that lasts. It is to be freed by [`RecordPtr::free_reserve`].
     #[cold]
     pub(crate) fn allocate_reserve(
         guard: &Guard<'_>,
         store: TableId,
         row_len_bytes: usize,
-        tid: TidWord,
     ) -> Result<RecordPtr, OutOfMemory> {
-        let heap = guard.participant().heap();
+        let (heap, header) = (guard.participant().heap(), Header::new(TidWord::PLACEHOLDER));
         let allocate = |layout, account| heap.allocate_reserve(layout, account);
-        RawRecord::allocate_exact(store, row_len_bytes, Header::new(tid), allocate).map(RecordPtr)
+        RawRecord::allocate_exact(store, row_len_bytes, header, allocate).map(RecordPtr)
     }
 
-    /// A mark (I4) from the general-purpose allocator, to be freed by [`RecordPtr::free_general`].
+    /// A mark (I4) for the version that a deletion supersedes, to be freed by [`RecordPtr::free_general`]. It does not come from the memory
+    /// that the limit bounds.
     pub(crate) fn allocate_mark(guard: &Guard<'_>) -> Result<RecordPtr, OutOfMemory> {
         RecordPtr::allocate_general(guard, TableId::NONE, 0, TidWord::PLACEHOLDER)
     }

@@ -85,20 +85,10 @@ fn budget(backlog: usize) -> usize {
 
 fn free_version<V: Variant>(guard: &Guard<'_>, context: &mut Context, retired: Retired) {
     match retired {
-        Retired::Copy(record) => {
-            context.counters.version_freed(record.size_bytes());
-            // SAFETY: only `previous` links lead to a copy, and only snapshots before its successor follow them; none is left.
-            unsafe { memory::free::<V>(record, guard) }
-        }
-        Retired::ReserveCopy(record) => {
-            context.counters.version_freed(record.size_bytes());
-            // SAFETY: as for a copy.
-            unsafe { memory::free_reserve(record, guard) }
-        }
-        Retired::Mark(mark) => {
-            context.counters.version_freed(mark.size_bytes());
-            // SAFETY: as for a copy.
-            unsafe { memory::free_mark(mark, guard) }
+        Retired::Kept(version) => {
+            context.counters.version_freed(version.size_bytes());
+            // SAFETY: only `previous` links lead to it, and only snapshots before its successor follow them; none is left.
+            unsafe { memory::free_kept::<V>(version, guard) }
         }
         Retired::Replaced(record) => {
             context.counters.version_freed(record.size_bytes());

@@ -7,6 +7,7 @@ use ensilo_epoch::{Epoch, RetireList};
 
 use super::key_bytes::KeyBytes;
 use super::variant::Variant;
+use super::write_set::KeptVersion;
 use crate::record::RecordPtr;
 use crate::tid::TidWord;
 
@@ -42,12 +43,8 @@ impl Garbage {
 /// A version that a snapshot may still need.
 #[derive(Debug)]
 pub(super) enum Retired {
-    /// A copy, which only a `previous` link reaches.
-    Copy(RecordPtr),
-    /// The same from the reserve beside the memory limit.
-    ReserveCopy(RecordPtr),
-    /// What stands for a version whose row its deleted record keeps. Only a `previous` link reaches it.
-    Mark(RecordPtr),
+    /// A version that stood beside the tree.
+    Kept(KeptVersion),
     /// A record that once stood in the tree.
     Replaced(RecordPtr),
 }

@@ -9,6 +9,7 @@ use ensilo_slab::OutOfMemory;
 
 use super::garbage::{Garbage, Retired};
 use super::variant::Variant;
+use super::write_set::KeptVersion;
 use crate::record::RecordPtr;
 use crate::tid::TidWord;
 
@@ -37,41 +38,20 @@ pub(super) unsafe fn free<V: Variant>(record: RecordPtr, guard: &Guard<'_>) {
     unsafe { if V::SLABS { record.free(guard) } else { record.free_general(guard) } }
 }
 
-/// A record for the version that an overwrite supersedes, from a reserve beside the memory limit: at the limit rows can be overwritten as long
-/// as that lasts.
-#[cold]
-pub(super) fn allocate_reserve(
-    guard: &Guard<'_>,
-    table: TableId,
-    row_len_bytes: usize,
-) -> Result<RecordPtr, OutOfMemory> {
-    RecordPtr::allocate_reserve(guard, table, row_len_bytes, TidWord::PLACEHOLDER)
-}
-
-/// Frees a record of the reserve that was never linked, or that nobody can reach any more.
+/// Frees what stands for an old version and was never linked, or that nobody can reach any more.
 ///
 /// # Safety
-/// No other thread has or can get the address, and it came from [`allocate_reserve`].
-#[cold]
-pub(super) unsafe fn free_reserve(record: RecordPtr, guard: &Guard<'_>) {
-    // SAFETY: the caller's promise.
-    unsafe { record.free_reserve(guard) }
-}
-
-/// A mark for the version that a deletion supersedes. It does not come from the memory that the limit bounds.
+/// No other thread has or can get the address, and a copy came from [`allocate`] for the same variant.
 #[inline]
-pub(super) fn allocate_mark(guard: &Guard<'_>) -> Result<RecordPtr, OutOfMemory> {
-    RecordPtr::allocate_mark(guard)
-}
-
-/// Frees a mark that was never linked, or that nobody can reach any more.
-///
-/// # Safety
-/// No other thread has or can get the address, and it came from [`allocate_mark`].
-#[inline]
-pub(super) unsafe fn free_mark(mark: RecordPtr, guard: &Guard<'_>) {
-    // SAFETY: the caller's promise.
-    unsafe { mark.free_general(guard) }
+pub(super) unsafe fn free_kept<V: Variant>(version: KeptVersion, guard: &Guard<'_>) {
+    // SAFETY: the caller's promise; the other two come from where they are given back to.
+    unsafe {
+        match version {
+            KeptVersion::Copy(copy) => free::<V>(copy, guard),
+            KeptVersion::ReserveCopy(copy) => copy.free_reserve(guard),
+            KeptVersion::Mark(mark) => mark.free_general(guard),
+        }
+    }
 }
 
 /// Frees a record once every transaction that is pinned now has ended; never if the variant collects nothing.
@@ -116,11 +96,11 @@ pub(crate) fn free_garbage<V: Variant>(participant: &Participant, garbage: Garba
     let mut records = Vec::new();
     for version in versions.into_items() {
         match version {
-            // SAFETY: O1: the list owns the mark, once, and nobody is left who could reach it.
-            Retired::Mark(mark) => unsafe { free_mark(mark, &guard) },
-            // SAFETY: as for a mark.
-            Retired::ReserveCopy(record) => unsafe { free_reserve(record, &guard) },
-            Retired::Copy(record) | Retired::Replaced(record) => records.push(record),
+            // Slabs go as a whole.
+            Retired::Kept(KeptVersion::Copy(_)) if V::SLABS => {}
+            // SAFETY: O1: the list owns the version, once, and nobody is left who could reach it.
+            Retired::Kept(version) => unsafe { free_kept::<V>(version, &guard) },
+            Retired::Replaced(record) => records.push(record),
         }
     }
     if V::SLABS {

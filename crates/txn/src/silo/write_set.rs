@@ -114,23 +114,28 @@ pub(super) enum InstallPlan {
     MakeLive,
     /// The record stays the placeholder that it is.
     Leave,
-    /// The record is deleted.
-    Delete(KeptVersion),
-    /// The new words are written over those of the record.
-    Overwrite(KeptVersion),
+    /// The record is deleted. This is room for the version that it had, if a snapshot may read that.
+    Delete(Option<KeptVersion>),
+    /// The new words are written over those of the record, with room for the old version as for a deletion.
+    Overwrite(Option<KeptVersion>),
     /// Another record takes its place in the tree of that store.
     Replace(RecordPtr, StorePtr),
 }
 
-/// Memory for the version that a write supersedes.
+/// What stands for a superseded version beside the record in the tree. Only `previous` links lead to it.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum KeptVersion {
-    /// No snapshot reads it.
-    Nothing,
-    /// It is copied here.
+    /// A copy of the record.
     Copy(RecordPtr),
-    /// It is copied here, in the reserve beside the memory limit.
+    /// A copy in the reserve beside the memory limit.
     ReserveCopy(RecordPtr),
-    /// This stands for it, and the deleted record keeps its row.
+    /// A mark: the deleted record keeps the row.
     Mark(RecordPtr),
+}
+
+impl KeptVersion {
+    pub(super) fn size_bytes(self) -> usize {
+        let (KeptVersion::Copy(record) | KeptVersion::ReserveCopy(record) | KeptVersion::Mark(record)) = self;
+        record.size_bytes()
+    }
 }

@@ -52,30 +52,21 @@ impl<V: Variant> Transaction<'_, V> {
 
     /// Links the old version behind the record, which keeps it until no snapshot reads it.
     #[inline]
-    fn keep(&mut self, write: &WriteEntry, kept: KeptVersion, snapshot: Epoch) {
-        if !matches!(kept, KeptVersion::Nothing) {
-            self.keep_version(write, kept, snapshot);
+    fn keep(&mut self, write: &WriteEntry, kept: Option<KeptVersion>, snapshot: Epoch) {
+        if let Some(version) = kept {
+            self.keep_version(write, version, snapshot);
         }
     }
 
-    fn keep_version(&mut self, write: &WriteEntry, kept: KeptVersion, snapshot: Epoch) {
-        let (version, retired) = match kept {
-            KeptVersion::Nothing => return,
-            KeptVersion::Copy(copy) => {
+    fn keep_version(&mut self, write: &WriteEntry, version: KeptVersion, snapshot: Epoch) {
+        match version {
+            KeptVersion::Copy(copy) | KeptVersion::ReserveCopy(copy) => {
                 write.record.push_version(copy, write.observed);
-                (copy, Retired::Copy(copy))
             }
-            KeptVersion::ReserveCopy(copy) => {
-                write.record.push_version(copy, write.observed);
-                (copy, Retired::ReserveCopy(copy))
-            }
-            KeptVersion::Mark(mark) => {
-                write.record.push_mark(mark, write.observed);
-                (mark, Retired::Mark(mark))
-            }
-        };
+            KeptVersion::Mark(mark) => write.record.push_mark(mark, write.observed),
+        }
         self.context.counters.version_kept(version.size_bytes());
-        self.context.garbage.versions.push(snapshot, retired);
+        self.context.garbage.versions.push(snapshot, Retired::Kept(version));
     }
 
     /// Makes a record of ours absent. It stays in the tree until no snapshot needs it.

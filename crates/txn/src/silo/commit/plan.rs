@@ -34,19 +34,12 @@ use crate::tid::TidWord;
 #[must_use = "the locks are held until the commit is over or given up"]
 pub(in crate::silo) struct Prepared(());
 
-impl KeptVersion {
-    /// Gives back what was reserved and is not linked anywhere.
-    #[cold]
-    fn free<V: Variant>(self, guard: &Guard<'_>) {
-        match self {
-            KeptVersion::Nothing => {}
-            // SAFETY: its commit, which is given up, has reserved it and has shown it to nobody.
-            KeptVersion::Copy(copy) => unsafe { memory::free::<V>(copy, guard) },
-            // SAFETY: as for a copy.
-            KeptVersion::ReserveCopy(copy) => unsafe { memory::free_reserve(copy, guard) },
-            // SAFETY: as for a copy.
-            KeptVersion::Mark(mark) => unsafe { memory::free_mark(mark, guard) },
-        }
+/// Gives back what was reserved for an old version.
+#[cold]
+fn give_back<V: Variant>(kept: &mut Option<KeptVersion>, guard: &Guard<'_>) {
+    if let Some(version) = kept.take() {
+        // SAFETY: its commit has reserved it and has shown it to nobody.
+        unsafe { memory::free_kept::<V>(version, guard) }
     }
 }
 
@@ -104,7 +97,7 @@ impl<V: Variant> Transaction<'_, V> {
             if let InstallPlan::Delete(kept) | InstallPlan::Overwrite(kept) = &mut write.plan
                 && !is_kept
             {
-                std::mem::replace(kept, KeptVersion::Nothing).free::<V>(&self.guard);
+                give_back::<V>(kept, &self.guard);
             }
         }
     }
@@ -115,7 +108,9 @@ impl<V: Variant> Transaction<'_, V> {
         for write in &mut self.context.writes[..count] {
             match std::mem::replace(&mut write.plan, InstallPlan::Open) {
                 InstallPlan::Open | InstallPlan::MakeLive | InstallPlan::Leave => {}
-                InstallPlan::Delete(kept) | InstallPlan::Overwrite(kept) => kept.free::<V>(&self.guard),
+                InstallPlan::Delete(mut kept) | InstallPlan::Overwrite(mut kept) => {
+                    give_back::<V>(&mut kept, &self.guard);
+                }
                 // SAFETY: reserved by this commit and not yet linked anywhere.
                 InstallPlan::Replace(record, _) => unsafe { memory::free::<V>(record, &self.guard) },
             }
@@ -144,15 +139,15 @@ impl<V: Variant> Transaction<'_, V> {
     #[inline]
     fn plan_overwrite(&self, write: &WriteEntry, snapshot: Epoch) -> Result<InstallPlan, AbortReason> {
         if !is_kept::<V>(write, snapshot) {
-            return Ok(InstallPlan::Overwrite(KeptVersion::Nothing));
+            return Ok(InstallPlan::Overwrite(None));
         }
         let record = write.record;
         let row_len = record.row().len_bytes();
         match self.allocate(record, row_len) {
-            Ok(copy) => Ok(InstallPlan::Overwrite(KeptVersion::Copy(copy))),
+            Ok(copy) => Ok(InstallPlan::Overwrite(Some(KeptVersion::Copy(copy)))),
             Err(_) => {
-                let reserve = memory::allocate_reserve(&self.guard, record.store(), row_len);
-                Ok(InstallPlan::Overwrite(KeptVersion::ReserveCopy(reserve.map_err(out_of_memory)?)))
+                let reserve = RecordPtr::allocate_reserve(&self.guard, record.store(), row_len);
+                Ok(InstallPlan::Overwrite(Some(KeptVersion::ReserveCopy(reserve.map_err(out_of_memory)?))))
             }
         }
     }
@@ -161,10 +156,10 @@ impl<V: Variant> Transaction<'_, V> {
     #[inline]
     fn plan_delete(&self, write: &WriteEntry, snapshot: Epoch) -> Result<InstallPlan, AbortReason> {
         if !is_kept::<V>(write, snapshot) {
-            return Ok(InstallPlan::Delete(KeptVersion::Nothing));
+            return Ok(InstallPlan::Delete(None));
         }
-        let mark = memory::allocate_mark(&self.guard).map_err(out_of_memory)?;
-        Ok(InstallPlan::Delete(KeptVersion::Mark(mark)))
+        let mark = RecordPtr::allocate_mark(&self.guard).map_err(out_of_memory)?;
+        Ok(InstallPlan::Delete(Some(KeptVersion::Mark(mark))))
     }
 
     /// A record to replace this one in the tree, with room for a row of so many bytes.
