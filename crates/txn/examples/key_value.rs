@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use ensilo_epoch::{EpochOptions, Epochs};
 use ensilo_index::{InsertObserver, Lookup, Masstree, NodeId, NodeStamp, NodeVersion};
 use ensilo_slab::{AccountId, Pool};
-use ensilo_txn::{EngineOptions, Read, Silo, Store, TableId, Write};
+use ensilo_txn::{Engine, EngineOptions, Read, Session, Silo, Store, TableId, Write};
 
 const VALUE_BYTES: usize = 100;
 const VALUE_WORDS: usize = VALUE_BYTES.div_ceil(8);
@@ -225,9 +225,9 @@ struct TransactionsWorker<'a> {
 
 impl Transactions {
     fn load(records: u64) -> Self {
-        let engine = <Silo>::new(EngineOptions::default());
+        let engine = <Silo>::start(EngineOptions::default());
         let store = engine.new_store(TableId(1)).expect("the first store");
-        let mut worker = engine.worker();
+        let mut worker = engine.session();
         for key in 0..records {
             let mut tx = worker.begin();
             tx.insert(&store, &key.to_be_bytes(), &[0; VALUE_WORDS], VALUE_BYTES)
@@ -238,7 +238,7 @@ impl Transactions {
     }
 
     fn worker(&self) -> TransactionsWorker<'_> {
-        TransactionsWorker { store: &self.store, worker: self.engine.worker() }
+        TransactionsWorker { store: &self.store, worker: self.engine.session() }
     }
 }
 

@@ -11,9 +11,7 @@ use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_index::{Lookup, NodeStamp, ScanVisitor};
 use ensilo_sync::cpu_relax;
 
-use crate::engine::Silo;
 use crate::record::RecordPtr;
-use crate::silo::Variant;
 use crate::store::Store;
 
 /// So many records are visited under one pin: a walk of minutes keeps no memory from being freed.
@@ -22,29 +20,21 @@ const BATCH_LEN: usize = 512;
 /// So many records wait for their rows to be loaded.
 const RECORDS_AHEAD: usize = 4;
 
-impl<V: Variant> Silo<V> {
-    /// Hands the records of a part of a store to `each`, in the order of their keys, except those that changed in epoch `before` or later. All
-    /// commits with earlier epochs are complete. Ends early when `each` or `pause` breaks, or when the store is dropped.
-    ///
-    /// `each` is called with memory held back from being freed, `pause` now and then without: that is where to wait.
-    ///
-    /// A record that somebody holds locked for unreasonably long is waited for.
-    pub fn walk(
-        &self,
-        store: &Store,
-        range: &KeyRange,
-        before: Epoch,
-        mut each: impl FnMut(StoredRow<'_>) -> ControlFlow<()>,
-        mut pause: impl FnMut() -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let participant = self.epochs().participant();
-        let mut left = range.clone();
-        loop {
-            let last = walk_batch(&participant, store, &left, before, &mut each)?;
-            pause()?;
-            let Some(last) = last else { return ControlFlow::Continue(()) };
-            left.low = Bound::Excluded(last);
-        }
+/// Walks a store for [`Engine::walk`](ensilo_engine::Engine::walk). A record that somebody holds locked for unreasonably long is waited for.
+pub(crate) fn walk(
+    participant: &Participant,
+    store: &Store,
+    range: &KeyRange,
+    before: Epoch,
+    mut each: impl FnMut(StoredRow<'_>) -> ControlFlow<()>,
+    mut pause: impl FnMut() -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut left = range.clone();
+    loop {
+        let last = walk_batch(participant, store, &left, before, &mut each)?;
+        pause()?;
+        let Some(last) = last else { return ControlFlow::Continue(()) };
+        left.low = Bound::Excluded(last);
     }
 }
 

@@ -16,11 +16,11 @@
 //! - *unhooking*: taking a deleted record out of the tree, once no snapshot needs it.
 
 mod checkpoint;
+mod end_key;
 mod engine;
 mod global_tid;
 mod handle;
 mod pointer_map;
-mod ranges;
 mod record;
 mod registry;
 mod replay;
@@ -34,9 +34,9 @@ mod worker_state;
 
 pub use engine::Silo;
 pub use ensilo_engine::{
-    Abort, AbortReason, Committed, Direction, EngineOptions, EngineStatistics, KeyBounds, KeyRange,
-    NewStoreError, Prepared, ROW_LEN_MAX, Read, Recovered, RecoveredStore, Remains, RowRef, StoredRow,
-    TRANSACTION_LIMITS, TableId, Tid, TransactionStatistics, WorkerCounters, Write,
+    Abort, AbortReason, Committed, Direction, Engine, EngineOptions, EngineStatistics, KeyBounds, KeyRange,
+    NewStoreError, Prepared, ROW_LEN_MAX, Read, Recovered, RecoveredStore, Remains, Replayer, RowRef,
+    Session, StoredRow, TRANSACTION_LIMITS, TableId, Tid, TransactionStatistics, WorkerCounters, Write,
 };
 #[doc(hidden)]
 pub use ensilo_engine::{Failpoint, Fault, history};
@@ -44,7 +44,7 @@ pub use ensilo_epoch::{Advance, Epoch, EpochCounters, EpochOptions};
 pub use ensilo_index::KEY_LEN_MAX;
 pub use ensilo_slab::{AccountId, Usage};
 pub use handle::RecordHandle;
-pub use replay::{ReplayWorker, Replayer};
+pub use replay::{ReplayWorker, SiloReplayer};
 #[doc(hidden)]
 pub use silo::{
     Allocator, GlobalTid, LogRecords, NoGc, NoSnapshots, RowLog, Simple, Standard, TidLog, Variant,

@@ -21,7 +21,7 @@ mod pending;
 
 use std::fmt;
 
-use ensilo_engine::TableId;
+use ensilo_engine::{Engine, TableId};
 use ensilo_epoch::{Guard, Participant};
 use ensilo_index::Lookup;
 use ensilo_log::{Replay, ReplayError, Write as LogWrite};
@@ -40,7 +40,7 @@ pub(crate) use derive::derive_record;
 const BATCH_LEN: usize = 64;
 
 /// Puts a log and a checkpoint back into an engine on which no transaction has begun.
-pub struct Replayer<'e, V: Variant = Standard> {
+pub struct SiloReplayer<'e, V: Variant = Standard> {
     engine: &'e Silo<V>,
     /// What the workers that have ended leave to do.
     left: Mutex<Vec<Leftover>>,
@@ -53,10 +53,10 @@ pub struct ReplayWorker<'r> {
     left: &'r Mutex<Vec<Leftover>>,
 }
 
-impl<'e, V: Variant> Replayer<'e, V> {
+impl<'e, V: Variant> SiloReplayer<'e, V> {
     /// A replay into `engine`.
     pub fn new(engine: &'e Silo<V>) -> Self {
-        Replayer { engine, left: Mutex::new(Vec::new()) }
+        SiloReplayer { engine, left: Mutex::new(Vec::new()) }
     }
 
     /// The store of a table, made when its first record comes.
@@ -75,14 +75,14 @@ impl<'e, V: Variant> Replayer<'e, V> {
     }
 }
 
-impl<V: Variant> Replay for Replayer<'_, V> {
+impl<V: Variant> Replay for SiloReplayer<'_, V> {
     type Worker<'r>
         = ReplayWorker<'r>
     where
         Self: 'r;
 
     fn worker(&self) -> ReplayWorker<'_> {
-        let participant = self.engine.epochs().participant();
+        let participant = self.engine.shared.epochs.participant();
         let forgets_tombstones = V::FAULT == Some(crate::Fault::ForgetTombstones);
         let mut leftover = Leftover::default();
         leftover.forgets_tombstones = forgets_tombstones;
@@ -98,7 +98,7 @@ impl<V: Variant> Replay for Replayer<'_, V> {
     }
 }
 
-impl<V: Variant> Replayer<'_, V> {
+impl<V: Variant> SiloReplayer<'_, V> {
     /// Applies writes, those of one table after those of another: their look-ups wait for memory together.
     fn apply_batch(
         &self,
@@ -134,9 +134,9 @@ impl<V: Variant> Replayer<'_, V> {
     }
 }
 
-impl<V: Variant> fmt::Debug for Replayer<'_, V> {
+impl<V: Variant> fmt::Debug for SiloReplayer<'_, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Replayer").field("engine", self.engine).finish_non_exhaustive()
+        f.debug_struct("SiloReplayer").field("engine", self.engine).finish_non_exhaustive()
     }
 }
 

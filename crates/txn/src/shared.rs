@@ -25,6 +25,18 @@ pub(crate) struct SiloShared {
 }
 
 impl SiloShared {
+    /// Without stores and without a log.
+    pub(crate) fn new(epochs: Arc<Epochs>, snapshot_age_epochs_max: u64) -> Self {
+        SiloShared {
+            stores: StoreRegistry::new(),
+            global_tid: GlobalTid::new(),
+            prepared: PreparedRegistry::new(Arc::clone(epochs.pool())),
+            log: OnceLock::new(),
+            epochs,
+            snapshot_age_epochs_max,
+        }
+    }
+
     /// Deletions of snapshot intervals before this one may leave the tree: no snapshot sees past them, and they are durable. So a
     /// key that is missing from the tree is missing for good, whatever is lost in a crash.
     pub(crate) fn unhook_horizon(&self) -> Epoch {

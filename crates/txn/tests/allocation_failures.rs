@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use common::*;
 use ensilo_txn::{
-    Abort, AbortReason, Committed, Direction, Epoch, Prepared, Read, Silo, Simple, Standard, Store, Variant,
-    Worker, Write,
+    Abort, AbortReason, Committed, Direction, Engine, Epoch, Prepared, Read, Session, Silo, Simple, Standard,
+    Store, Variant, Worker, Write,
 };
 
 type Model = BTreeMap<String, u64>;
@@ -149,7 +149,7 @@ fn failed_operations_change_nothing<V: Variant>(end: End, one_in: u64, seed: u64
     let mut run = Run {
         engine: Arc::clone(&engine),
         end,
-        worker: engine.worker(),
+        worker: engine.session(),
         model: Model::new(),
         history: Vec::new(),
         failed: 0,

@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use ensilo_txn::{AccountId, Silo, Variant, Worker, Write};
+use ensilo_txn::{AccountId, Engine, Session, Silo, Variant, Worker, Write};
 
 const ROWS: usize = 30_000;
 
@@ -27,7 +27,7 @@ fn taken_out<V: Variant>(engine: &Silo<V>, worker: &mut Worker<V>) -> u64 {
 #[test]
 fn a_busy_worker_is_rid_of_what_a_large_transaction_deleted_within_a_bounded_number_of_small_ones() {
     let (engine, store) = engine_and_store();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     let mut tx = worker.begin();
     (0..ROWS).for_each(|number| assert!(insert(&mut tx, &store, &key(number), &[1, 2, 3])));
     tx.commit().unwrap();
@@ -57,7 +57,7 @@ fn a_busy_worker_is_rid_of_what_a_large_transaction_deleted_within_a_bounded_num
 #[test]
 fn a_worker_that_keeps_up_frees_little_at_a_time() {
     let (engine, store) = engine_and_store();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     for round in 0..50 {
         let mut tx = worker.begin();
         let keys = (0..60).map(|number| key(round * 60 + number));
@@ -75,7 +75,7 @@ fn a_worker_that_keeps_up_frees_little_at_a_time() {
 #[test]
 fn a_step_of_the_collection_is_short() {
     let (engine, store) = engine_and_store();
-    let mut worker: Worker = engine.worker();
+    let mut worker: Worker = engine.session();
     let mut tx = worker.begin();
     (0..ROWS).for_each(|number| assert!(insert(&mut tx, &store, &key(number), &[1])));
     tx.commit().unwrap();

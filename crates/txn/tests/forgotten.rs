@@ -5,12 +5,12 @@
 mod common;
 
 use common::*;
-use ensilo_txn::{AbortReason, Write};
+use ensilo_txn::{AbortReason, Engine, Session, Write};
 
 #[test]
 fn a_forgotten_transaction_is_not_committed_by_the_next() {
     let (engine, store) = engine_and_store();
-    let (mut one, mut other) = (engine.worker(), engine.worker());
+    let (mut one, mut other) = (engine.session(), engine.session());
     commit(&mut one, |tx| assert!(insert(tx, &store, "a", &[1])));
     let mut tx = one.begin();
     put(&mut tx, &store, "a", &[2]);
@@ -29,7 +29,7 @@ fn a_forgotten_transaction_is_not_committed_by_the_next() {
 #[test]
 fn a_forgotten_prepared_transaction_is_no_part_of_the_next() {
     let (engine, store) = engine_and_store();
-    let (mut one, mut other) = (engine.worker(), engine.worker());
+    let (mut one, mut other) = (engine.session(), engine.session());
     commit(&mut one, |tx| ["a", "c"].iter().for_each(|key| assert!(insert(tx, &store, key, &[1]))));
     let mut tx = one.begin();
     put(&mut tx, &store, "a", &[2]);

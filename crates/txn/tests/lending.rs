@@ -5,7 +5,9 @@
 mod common;
 
 use common::*;
-use ensilo_txn::{Abort, AbortReason, EngineOptions, Standard, Store, TableId, Worker, Write};
+use ensilo_txn::{
+    Abort, AbortReason, Engine, EngineOptions, Session, Standard, Store, TableId, Worker, Write,
+};
 
 /// Inserts a row of 1 KB.
 fn try_insert(worker: &mut Worker, store: &Store, number: usize) -> Result<(), Abort> {
@@ -21,7 +23,7 @@ fn a_busy_worker_lends_what_it_has_free_when_others_find_none() {
     options.memory_limit_bytes = Some(8 << 20);
     let engine = manual_engine_of::<Standard>(options);
     let store = engine.new_store(TableId(1)).unwrap();
-    let (mut owner, mut other) = (engine.worker(), engine.worker());
+    let (mut owner, mut other) = (engine.session(), engine.session());
     let rows = (0..).take_while(|&number| try_insert(&mut owner, &store, number).is_ok()).count();
     pass_snapshot(&engine);
     // Every second one: nothing is free as a whole.

@@ -6,7 +6,9 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use common::*;
-use ensilo_txn::{Abort, AbortReason, Direction, Read, Silo, Standard, Store, Transaction, Worker, Write};
+use ensilo_txn::{
+    Abort, AbortReason, Direction, Engine, Read, Session, Silo, Standard, Store, Transaction, Worker, Write,
+};
 
 type Tx<'w> = Transaction<'w, Standard>;
 
@@ -29,7 +31,7 @@ const STATEMENTS: [Statement; 4] = [
 /// A store in which "a" and some other keys have rows of one word, and two workers.
 fn with_rows() -> (Arc<Silo>, Arc<Store>, Worker, Worker) {
     let (engine, store) = engine_and_store();
-    let (mut one, other) = (engine.worker(), engine.worker());
+    let (mut one, other) = (engine.session(), engine.session());
     commit(&mut one, |tx| {
         assert!(insert(tx, &store, "a", &[1]));
         (0..30).for_each(|number| assert!(insert(tx, &store, &format!("other{number}"), &[1])));

@@ -13,8 +13,8 @@ use ensilo_disk::Disk;
 use ensilo_log::{DatabaseId, Log, LogOptions, NewGeneration, OpeningId};
 use ensilo_test_disk::SimulatedDisk;
 use ensilo_txn::{
-    Abort, AbortReason, Direction, KeyRange, Prepared, Read, Silo, Standard, Store, TableId, Transaction,
-    Worker, Write,
+    Abort, AbortReason, Direction, Engine, KeyRange, Prepared, Read, Session, Silo, Standard, Store, TableId,
+    Transaction, Worker, Write,
 };
 
 type Tx<'w> = Transaction<'w, Standard>;
@@ -22,7 +22,7 @@ type Tx<'w> = Transaction<'w, Standard>;
 /// Rows, each with its number as the only word.
 fn loaded(rows: &[&str]) -> (Arc<Silo>, Arc<Store>, Worker, Worker) {
     let (engine, store) = engine_and_store();
-    let (mut one, other) = (engine.worker(), engine.worker());
+    let (mut one, other) = (engine.session(), engine.session());
     commit(&mut one, |tx| {
         for (number, key) in (1..).zip(rows) {
             assert!(insert(tx, &store, key, &[number]));
@@ -127,7 +127,7 @@ fn a_vote_to_abort_leaves_nothing() {
 #[test]
 fn who_meets_its_lock_is_told_at_once_and_where() {
     let (engine, store, mut one, mut other) = loaded(&["a", "b"]);
-    let mut late = engine.worker();
+    let mut late = engine.session();
     let mut reader = late.begin();
     assert_eq!(read(&mut reader, &store, "a"), Some(vec![1]));
     assert_eq!(read(&mut reader, &store, "b"), Some(vec![2]));
@@ -401,7 +401,7 @@ fn two_that_read_what_the_other_writes_are_not_both_prepared() {
 #[test]
 fn two_that_read_the_same_are_prepared_side_by_side() {
     let (engine, store, mut one, mut other) = loaded(&["a"]);
-    let mut third = engine.worker();
+    let mut third = engine.session();
     let prepared = [&mut one, &mut other].map(|worker| {
         let mut tx = worker.begin();
         assert_eq!(scan_all(&mut tx, &store, Direction::Forward).len(), 1);
@@ -445,7 +445,7 @@ fn start_log(engine: &Silo, disk: &Arc<SimulatedDisk>) -> Arc<Log> {
 fn the_durable_epoch_goes_on_beside_it_and_then_covers_it() {
     let (engine, store) = engine_and_store();
     let log = start_log(&engine, &Arc::new(SimulatedDisk::new()));
-    let (mut one, mut other) = (engine.worker(), engine.worker());
+    let (mut one, mut other) = (engine.session(), engine.session());
     commit(&mut one, |tx| ["a", "b"].map(|key| insert(tx, &store, key, &[1; 20])));
     let mut tx = one.begin();
     let found = tx.find(&store, b"a").unwrap().unwrap();
@@ -466,7 +466,7 @@ fn the_durable_epoch_goes_on_beside_it_and_then_covers_it() {
 fn a_transaction_that_only_reads_votes_without_a_log() {
     let (engine, store) = engine_and_store();
     let log = start_log(&engine, &Arc::new(SimulatedDisk::new()));
-    let mut one = engine.worker();
+    let mut one = engine.session();
     commit(&mut one, |tx| assert!(insert(tx, &store, "a", &[1])));
     log.close().unwrap();
     let mut tx = one.begin();
@@ -482,7 +482,7 @@ fn a_transaction_that_only_reads_votes_without_a_log() {
 fn a_log_that_is_closed_before_the_decision_makes_it_an_abort() {
     let (engine, store) = engine_and_store();
     let log = start_log(&engine, &Arc::new(SimulatedDisk::new()));
-    let (mut one, mut other) = (engine.worker(), engine.worker());
+    let (mut one, mut other) = (engine.session(), engine.session());
     commit(&mut one, |tx| assert!(insert(tx, &store, "a", &[1])));
     let mut tx = one.begin();
     put(&mut tx, &store, "a", &[10]);

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use common::*;
 use ensilo_txn::{
-    Abort, AbortReason, Failpoint, Prepared, Read, Silo, Store, TableId, Transaction, Variant, Worker, Write,
+    Abort, AbortReason, Engine, Failpoint, Prepared, Read, Session, Silo, Store, TableId, Transaction,
+    Variant, Worker, Write,
 };
 
 type Visit = Box<dyn FnMut(Failpoint)>;
@@ -57,7 +58,7 @@ fn name(number: usize) -> String {
 fn others_commit_while_what_was_read_is_registered_and_let_go_of() {
     let engine = manual_engine::<Visited>();
     let [store, elsewhere] = [1, 3].map(|id| engine.new_store(TableId(id)).unwrap());
-    let mut workers = [engine.worker(), engine.worker(), engine.worker()];
+    let mut workers = [engine.session(), engine.session(), engine.session()];
     let [one, small, _] = &mut workers;
     attempt(one, |tx| {
         (0..ROWS).for_each(|number| assert!(insert(tx, &store, &name(number), &[1])));
@@ -92,7 +93,7 @@ fn visit_with_commits(
     store: &Arc<Store>,
     elsewhere: &Arc<Store>,
 ) -> Rc<Cell<[usize; 2]>> {
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     let (store, elsewhere) = (store.clone(), elsewhere.clone());
     let visits = Rc::new(Cell::new([0; 2]));
     let counted = visits.clone();

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use common::*;
 use ensilo_txn::{
-    Abort, AbortReason, Advance, Direction, EngineOptions, Epoch, EpochOptions, Prepared, Silo, Standard,
-    Store, TableId, Write,
+    Abort, AbortReason, Advance, Direction, Engine, EngineOptions, Epoch, EpochOptions, Prepared, Session,
+    Silo, Standard, Store, TableId, Write,
 };
 
 /// In the last epoch nothing commits any more.
@@ -22,9 +22,9 @@ fn a_vote_in_the_last_epoch_is_to_abort() {
         advance: Advance::Manual,
         ..EpochOptions::default()
     };
-    let engine = Silo::<Standard>::new(options);
+    let engine = Silo::<Standard>::start(options);
     let store = engine.new_store(TableId(1)).unwrap();
-    let (mut one, mut other) = (engine.worker(), engine.worker());
+    let (mut one, mut other) = (engine.session(), engine.session());
     commit(&mut one, |tx| assert!(insert(tx, &store, "a", &[1])));
     let mut early = one.begin();
     put(&mut early, &store, "a", &[2]);
@@ -46,7 +46,7 @@ fn full_engine() -> (Arc<Silo>, Arc<Store>, usize) {
     options.memory_limit_bytes = Some(8 << 20);
     let engine = manual_engine_of::<Standard>(options);
     let store = engine.new_store(TableId(1)).unwrap();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     let rows = (0..).take_while(|&number| {
         let mut tx = worker.begin();
         let inserted = tx.insert(&store, name(number).as_bytes(), &[1; 100], 800);
@@ -64,7 +64,7 @@ fn name(number: usize) -> String {
 #[test]
 fn at_the_memory_limit_a_prepared_write_keeps_no_version_that_no_snapshot_needs() {
     let (engine, store, rows) = full_engine();
-    let mut one = engine.worker();
+    let mut one = engine.session();
     for number in 0..rows {
         let mut tx = one.begin();
         put(&mut tx, &store, &name(number), &[2; 100]);
@@ -87,7 +87,7 @@ fn at_the_memory_limit_a_prepared_write_keeps_no_version_that_no_snapshot_needs(
 fn a_vote_for_whose_read_set_there_is_no_memory_is_to_abort_and_leaves_nothing() {
     const ROWS: usize = 20_000;
     let (engine, store) = engine_and_store();
-    let (mut one, mut other) = (engine.worker(), engine.worker());
+    let (mut one, mut other) = (engine.session(), engine.session());
     commit(&mut one, |tx| (0..ROWS).for_each(|number| assert!(insert(tx, &store, &name(number), &[1]))));
     let pool = engine.epochs().pool();
     for is_refused in [true, false] {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use common::*;
 use ensilo_txn::{
-    Abort, AbortReason, AccountId, Direction, Prepared, PreparedTransaction, Read, Silo, Standard, Store,
-    TableId, Transaction, Worker, Write,
+    Abort, AbortReason, AccountId, Direction, Engine, Prepared, PreparedTransaction, Read, Session, Silo,
+    Standard, Store, TableId, Transaction, Worker, Write,
 };
 
 type Tx<'w> = Transaction<'w, Standard>;
@@ -291,7 +291,7 @@ fn what_prepared_transactions_have_read_stays_and_everything_goes_in_the_end() {
     let (mut votes, mut refused) = (0, 0);
     for seed in 0..100 {
         let mut run = Run::new(seed);
-        let mut workers = std::array::from_fn(|_| run.engine.worker());
+        let mut workers = std::array::from_fn(|_| run.engine.session());
         for _ in 0..12 {
             run.round(&mut workers);
             run.check_all(&mut workers[3]);

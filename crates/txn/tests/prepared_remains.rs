@@ -5,13 +5,13 @@
 mod common;
 
 use common::*;
-use ensilo_txn::{AccountId, Prepared, Write};
+use ensilo_txn::{AccountId, Engine, Prepared, Session, Write};
 
 /// The memory that a table takes after so many rounds of keys that come and go, each with a prefix of its own. Where a transaction is
 /// prepared meanwhile, it relies on the border node that leads to their layer.
 fn bytes_after(rounds: u64, is_beside_a_prepared_one: bool) -> u64 {
     let (engine, store) = engine_and_store();
-    let (mut one, mut other) = (engine.worker(), engine.worker());
+    let (mut one, mut other) = (engine.session(), engine.session());
     commit(&mut other, |tx| assert!(insert(tx, &store, "~", &[1])));
     for round in 0..rounds {
         let keys = ["a", "b"].map(|end| format!("{round:08}{end}-and more"));

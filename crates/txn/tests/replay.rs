@@ -10,7 +10,7 @@ use ensilo_log::{
     Cursor, Replay, ReplayError, Transactions, delete_bytes, encode_delete, encode_patch, encode_put,
     encode_transaction, patch_bytes_max, put_bytes, transaction_bytes,
 };
-use ensilo_txn::{Advance, EngineOptions, Epoch, Replayer, Silo, TableId, Tid};
+use ensilo_txn::{Advance, Engine, EngineOptions, Epoch, Replayer, Silo, SiloReplayer, TableId, Tid};
 use proptest::prelude::*;
 
 /// What a transaction does to a key.
@@ -95,12 +95,12 @@ fn engine() -> Arc<Silo> {
     let mut options = EngineOptions::default();
     options.epochs.advance = Advance::Manual;
     options.epochs.first_epoch = Epoch::new(1000);
-    Silo::new(options)
+    Silo::start(options)
 }
 
 /// Replays the log by as many threads as it has parts.
 fn replay(engine: &Silo, parts: &[Vec<Vec<u8>>]) -> Result<Vec<(TableId, u64)>, ReplayError> {
-    let replayer = Replayer::new(engine);
+    let replayer = engine.replayer();
     std::thread::scope(|scope| {
         let threads: Vec<_> = parts.iter().map(|part| scope.spawn(|| replay_part(&replayer, part))).collect();
         threads.into_iter().try_for_each(|thread| thread.join().unwrap())
@@ -109,7 +109,7 @@ fn replay(engine: &Silo, parts: &[Vec<Vec<u8>>]) -> Result<Vec<(TableId, u64)>, 
     Ok(recovered.stores.iter().map(|store| (store.id, store.rows)).collect())
 }
 
-fn replay_part(replayer: &Replayer<'_>, part: &[Vec<u8>]) -> Result<(), ReplayError> {
+fn replay_part(replayer: &SiloReplayer<'_>, part: &[Vec<u8>]) -> Result<(), ReplayError> {
     let mut worker = replayer.worker();
     let mut writes = Vec::new();
     for entry in part {

@@ -5,12 +5,14 @@
 mod common;
 
 use common::*;
-use ensilo_txn::{AbortReason, Allocator, Direction, GlobalTid, Simple, Standard, TableId, Variant, Write};
+use ensilo_txn::{
+    AbortReason, Allocator, Direction, Engine, GlobalTid, Session, Simple, Standard, TableId, Variant, Write,
+};
 
 #[test]
 fn a_snapshot_shows_the_past_while_writers_go_on() {
     let (engine, store) = engine_and_store();
-    let (mut writer, mut reader) = (engine.worker(), engine.worker());
+    let (mut writer, mut reader) = (engine.session(), engine.session());
     commit(&mut writer, |tx| {
         insert(tx, &store, "updated", &[1]);
         insert(tx, &store, "grown", &[1]);
@@ -54,7 +56,7 @@ fn a_snapshot_shows_the_past_while_writers_go_on() {
 #[test]
 fn versions_go_when_no_snapshot_needs_them() {
     let (engine, store) = engine_and_store();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     commit(&mut worker, |tx| {
         for i in 0..50_u64 {
             insert(tx, &store, &format!("{i:02}"), &[i]);
@@ -83,7 +85,7 @@ fn versions_go_when_no_snapshot_needs_them() {
 #[test]
 fn one_overwrite_an_interval_is_enough_to_keep_the_interval() {
     let (engine, store) = engine_and_store();
-    let (mut writer, mut reader) = (engine.worker(), engine.worker());
+    let (mut writer, mut reader) = (engine.session(), engine.session());
     commit(&mut writer, |tx| assert!(insert(tx, &store, "a", &[0])));
     pass_snapshot(&engine);
     for value in 1..200 {
@@ -101,7 +103,7 @@ fn one_overwrite_an_interval_is_enough_to_keep_the_interval() {
 #[test]
 fn a_snapshot_that_grows_too_old_is_told_so() {
     let (engine, store) = engine_and_store();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     commit(&mut worker, |tx| assert!(insert(tx, &store, "a", &[0])));
     pass_snapshot(&engine);
     let mut snapshot = worker.begin_snapshot();
@@ -116,7 +118,7 @@ fn a_snapshot_that_grows_too_old_is_told_so() {
 fn snapshots_show_the_rows_of_deleted_keys<V: Variant>() {
     let engine = manual_engine::<V>();
     let store = engine.new_store(TableId(1)).unwrap();
-    let (mut writer, mut reader) = (engine.worker(), engine.worker());
+    let (mut writer, mut reader) = (engine.session(), engine.session());
     let keys = ["deleted", "reborn at once", "reborn later", "reborn larger", "reborn twice"];
     let row = |value: u64| vec![value; 5];
     for value in [1, 2] {
@@ -165,7 +167,7 @@ fn snapshots_show_the_rows_of_deleted_keys<V: Variant>() {
 #[test]
 fn a_deletion_takes_none_of_the_memory_that_the_limit_bounds() {
     let (engine, store) = engine_and_store();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     commit(&mut worker, |tx| assert!(insert(tx, &store, "long", &[1; 100_000])));
     pass_snapshot(&engine);
     let taken = || (engine.epochs().pool().mapped_bytes(), engine.statistics().memory.mapped_bytes);

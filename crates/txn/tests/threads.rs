@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use common::*;
 use ensilo_txn::{
-    Direction, EngineOptions, EpochOptions, Read, Silo, Store, TableId, Transaction, Worker, Write,
+    Direction, Engine, EngineOptions, EpochOptions, Read, Session, Silo, Store, TableId, Transaction, Worker,
+    Write,
 };
 
 const ACCOUNTS: u64 = 16;
@@ -25,7 +26,7 @@ fn threaded_engine() -> (Arc<Silo>, Arc<Store>) {
     };
     // However long a busy machine keeps a thread from its core.
     options.snapshot_age_max = u64::MAX;
-    let engine = <Silo>::new(options);
+    let engine = <Silo>::start(options);
     let store = engine.new_store(TableId(1)).unwrap();
     (engine, store)
 }
@@ -95,7 +96,7 @@ fn sum(entries: &[(String, u64)]) -> u64 {
 #[test]
 fn transfers_keep_the_sum_for_transactions_and_snapshots() {
     let (engine, store) = threaded_engine();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     commit(&mut worker, |tx| (0..ACCOUNTS).for_each(|at| assert!(insert(tx, &store, &key(at), &[DEPOSIT]))));
     let loaded = engine.epochs().global_epoch();
     while engine.epochs().snapshot_epoch() <= loaded {
@@ -109,7 +110,7 @@ fn transfers_keep_the_sum_for_transactions_and_snapshots() {
                 let mut state = thread * 0x9e37_79b9;
                 for _ in 0..4000 {
                     // Workers come and go.
-                    let mut worker = engine.worker();
+                    let mut worker = engine.session();
                     for _ in 0..10 {
                         transfer(&mut worker, store, &mut state);
                     }
@@ -119,7 +120,7 @@ fn transfers_keep_the_sum_for_transactions_and_snapshots() {
         }
         let (engine, store, is_over) = (&engine, &store, &is_over);
         scope.spawn(move || {
-            let mut worker = engine.worker();
+            let mut worker = engine.session();
             while !is_over.load(Ordering::Relaxed) {
                 let mut snapshot = worker.begin_snapshot();
                 assert_eq!(sum(&scan_all(&mut snapshot, store, Direction::Forward)), ACCOUNTS * DEPOSIT);
@@ -149,7 +150,7 @@ fn transfers_keep_the_sum_for_transactions_and_snapshots() {
 #[test]
 fn a_sleeper_inside_a_transaction_stops_neither_epochs_nor_commits() {
     let (engine, store) = threaded_engine();
-    let (mut sleeper, mut worker) = (engine.worker(), engine.worker());
+    let (mut sleeper, mut worker) = (engine.session(), engine.session());
     commit(&mut worker, |tx| assert!(insert(tx, &store, "a", &[0])));
     let mut asleep = sleeper.begin();
     assert_eq!(read(&mut asleep, &store, "a"), Some(vec![0]));
@@ -171,7 +172,7 @@ fn placeholders_that_others_commit_into_change_their_owner_once() {
         for thread in 1..=4_u64 {
             let (engine, store) = (&engine, &store);
             scope.spawn(move || {
-                let mut worker = engine.worker();
+                let mut worker = engine.session();
                 let mut state = thread * 0x9e37_79b9;
                 for _ in 0..60_000 {
                     let key = key(next(&mut state) % 3);
@@ -192,7 +193,7 @@ fn placeholders_that_others_commit_into_change_their_owner_once() {
             });
         }
     });
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     let left = retry(&mut worker, |tx| Ok(scan_all(tx, &store, Direction::Forward)));
     assert!(left.len() <= 3 && left.iter().all(|(_, row)| (1..=4).contains(row)), "{left:?}");
 }

@@ -3,12 +3,12 @@
 mod common;
 
 use common::*;
-use ensilo_txn::{AbortReason, Direction, Epoch, Read, Write};
+use ensilo_txn::{AbortReason, Direction, Engine, Epoch, Read, Session, Write};
 
 #[test]
 fn a_committed_row_is_read_back_and_an_aborted_one_is_not() {
     let (engine, store) = engine_and_store();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     commit(&mut worker, |tx| assert!(insert(tx, &store, "a", &[1, 2, 3])));
     let mut tx = worker.begin();
     assert!(insert(&mut tx, &store, "b", &[4]));
@@ -25,7 +25,7 @@ fn a_committed_row_is_read_back_and_an_aborted_one_is_not() {
 #[test]
 fn a_transaction_sees_its_own_writes_in_reads_and_scans() {
     let (engine, store) = engine_and_store();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     commit(&mut worker, |tx| {
         for (key, value) in [("a", 1), ("c", 3), ("e", 5)] {
             insert(tx, &store, key, &[value, 0]);
@@ -55,7 +55,7 @@ fn a_transaction_sees_its_own_writes_in_reads_and_scans() {
 #[test]
 fn inserts_and_deletes_of_one_key_fold_within_a_transaction() {
     let (engine, store) = engine_and_store();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     commit(&mut worker, |tx| {
         assert!(insert(tx, &store, "gone", &[1]));
         delete(tx, &store, "gone");
@@ -91,8 +91,8 @@ fn inserts_and_deletes_of_one_key_fold_within_a_transaction() {
 #[test]
 fn a_row_that_outgrows_its_record_moves_and_readers_follow() {
     let (engine, store) = engine_and_store();
-    let mut worker = engine.worker();
-    let mut reader = engine.worker();
+    let mut worker = engine.session();
+    let mut reader = engine.session();
     commit(&mut worker, |tx| assert!(insert(tx, &store, "a", &[1])));
     let mut early = reader.begin();
     assert_eq!(read(&mut early, &store, "a"), Some(vec![1]));
@@ -116,7 +116,7 @@ impl<T> ReasonOf for Result<T, ensilo_txn::Abort> {
 #[test]
 fn a_changed_read_aborts_a_writer_and_names_table_and_key() {
     let (engine, store) = engine_and_store();
-    let (mut first, mut second) = (engine.worker(), engine.worker());
+    let (mut first, mut second) = (engine.session(), engine.session());
     commit(&mut first, |tx| {
         insert(tx, &store, "a", &[1]);
         insert(tx, &store, "b", &[1]);
@@ -137,7 +137,7 @@ fn a_changed_read_aborts_a_writer_and_names_table_and_key() {
 #[test]
 fn of_two_inserts_of_one_key_one_wins() {
     let (engine, store) = engine_and_store();
-    let (mut first, mut second) = (engine.worker(), engine.worker());
+    let (mut first, mut second) = (engine.session(), engine.session());
     let mut loser = first.begin();
     assert!(insert(&mut loser, &store, "a", &[1]));
     let mut winner = second.begin();
@@ -153,7 +153,7 @@ fn of_two_inserts_of_one_key_one_wins() {
 #[test]
 fn a_placeholder_taken_over_with_a_larger_row_survives_its_maker() {
     let (engine, store) = engine_and_store();
-    let (mut first, mut second) = (engine.worker(), engine.worker());
+    let (mut first, mut second) = (engine.session(), engine.session());
     let mut maker = first.begin();
     assert!(insert(&mut maker, &store, "a", &[1]));
     commit(&mut second, |tx| assert!(insert(tx, &store, "a", &[2; 50])));
@@ -166,7 +166,7 @@ fn a_placeholder_taken_over_with_a_larger_row_survives_its_maker() {
 #[test]
 fn a_missing_key_that_appears_aborts_who_relied_on_it() {
     let (engine, store) = engine_and_store();
-    let (mut first, mut second) = (engine.worker(), engine.worker());
+    let (mut first, mut second) = (engine.session(), engine.session());
     commit(&mut first, |tx| assert!(insert(tx, &store, "x", &[1])));
     let mut tx = first.begin();
     assert_eq!(read(&mut tx, &store, "a"), None);
@@ -178,7 +178,7 @@ fn a_missing_key_that_appears_aborts_who_relied_on_it() {
 #[test]
 fn own_inserts_leave_own_scans_valid() {
     let (engine, store) = engine_and_store();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     commit(&mut worker, |tx| {
         for round in 0..100_u64 {
             assert_eq!(scan_all(tx, &store, Direction::Forward).len() as u64, round);
@@ -192,7 +192,7 @@ fn own_inserts_leave_own_scans_valid() {
 #[test]
 fn find_many_answers_in_order() {
     let (engine, store) = engine_and_store();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     commit(&mut worker, |tx| {
         for i in (0..100_u64).step_by(2) {
             insert(tx, &store, &format!("{i:02}"), &[i]);
@@ -213,7 +213,7 @@ fn find_many_answers_in_order() {
 #[test]
 fn a_dropped_store_refuses_and_gives_its_memory_back() {
     let (engine, store) = engine_and_store();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     commit(&mut worker, |tx| {
         for i in 0..1000_u64 {
             insert(tx, &store, &format!("{i:04}"), &[i; 16]);
@@ -239,13 +239,13 @@ fn a_dropped_store_refuses_and_gives_its_memory_back() {
 #[test]
 fn a_worker_takes_over_where_another_left() {
     let (engine, store) = engine_and_store();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     commit(&mut worker, |tx| assert!(insert(tx, &store, "a", &[1])));
     let mut tx = worker.begin();
     put(&mut tx, &store, "a", &[2]);
     let before = tx.commit().unwrap().tid;
     drop(worker);
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     let mut tx = worker.begin();
     assert!(insert(&mut tx, &store, "unrelated", &[1]));
     assert!(tx.commit().unwrap().tid > before);
@@ -254,7 +254,7 @@ fn a_worker_takes_over_where_another_left() {
 #[test]
 fn a_check_tells_a_conclusion_from_a_mistake() {
     let (engine, store) = engine_and_store();
-    let (mut first, mut second) = (engine.worker(), engine.worker());
+    let (mut first, mut second) = (engine.session(), engine.session());
     let mut tx = first.begin();
     assert_eq!(read(&mut tx, &store, "a"), None);
     assert_eq!(tx.check().unwrap(), Epoch::new(0), "a key that was never there");

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use common::{insert, manual_engine, pass_snapshot, put, read};
 use ensilo_txn::{
-    AccountId, Allocator, GlobalTid, NoGc, NoSnapshots, Read, Silo, Simple, Standard, Store, TableId, Tid,
-    Variant, Worker, Write,
+    AccountId, Allocator, Engine, GlobalTid, NoGc, NoSnapshots, Read, Session, Silo, Simple, Standard, Store,
+    TableId, Tid, Variant, Worker, Write,
 };
 
 const KEYS: u64 = 200;
@@ -48,7 +48,7 @@ fn bytes_kept<V: Variant>(engine: &Silo<V>, worker: &mut Worker<V>) -> u64 {
 fn bytes_of_a_life<V: Variant>() -> [u64; 3] {
     let engine = manual_engine::<V>();
     let store = engine.new_store(TableId(1)).unwrap();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     commit(&mut worker, |tx| {
         assert!((0..KEYS).all(|key| insert(tx, &store, &name(key), &[key; 13])));
     });
@@ -97,7 +97,7 @@ fn without_a_collector_nothing_is_freed() {
 fn patches_in_place<V: Variant>() -> bool {
     let engine = manual_engine::<V>();
     let store = engine.new_store(TableId(1)).unwrap();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     commit(&mut worker, |tx| {
         assert!((0..KEYS).all(|key| insert(tx, &store, &name(key), &[key; 13])));
     });
@@ -119,7 +119,7 @@ fn a_new_record_for_each_write_is_one() {
 fn snapshots_hold<V: Variant>() {
     let engine = manual_engine::<V>();
     let store = engine.new_store(TableId(1)).unwrap();
-    let (mut writer, mut reader) = (engine.worker(), engine.worker());
+    let (mut writer, mut reader) = (engine.session(), engine.session());
     commit(&mut writer, |tx| {
         insert(tx, &store, "kept", &[1, 10]);
         insert(tx, &store, "deleted", &[1, 20]);
@@ -161,14 +161,14 @@ fn snapshots_see_the_past_also_when_records_are_replaced() {
 #[should_panic(expected = "no versions for snapshots")]
 fn without_snapshots_there_are_none() {
     let engine = manual_engine::<NoSnapshots>();
-    drop(engine.worker().begin_snapshot());
+    drop(engine.session().begin_snapshot());
 }
 
 /// The TIDs of two workers' transactions in turn, which have nothing in common.
 fn tids_of_two_workers<V: Variant>() -> Vec<Tid> {
     let engine = manual_engine::<V>();
     let stores = [1, 3].map(|id| engine.new_store(TableId(id)).unwrap());
-    let mut workers = [(); 2].map(|()| engine.worker());
+    let mut workers = [(); 2].map(|()| engine.session());
     let mut tids = Vec::new();
     for key in 0..KEYS {
         for (worker, store) in workers.iter_mut().zip(&stores) {

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use engine::{Recording, transaction_of};
 use ensilo_check::{History, Options, TransactionId, check};
 use ensilo_txn::{
-    Abort, AbortReason, Advance, Committed, Direction, EngineOptions, Read, Silo, Store, TableId, Worker,
-    Write,
+    Abort, AbortReason, Advance, Committed, Direction, Engine, EngineOptions, Read, Session, Silo, Store,
+    TableId, Worker, Write,
 };
 
 const EPOCHS_PER_SNAPSHOT: u64 = 2;
@@ -31,9 +31,10 @@ impl Stage {
         let mut options = EngineOptions::default();
         options.epochs.advance = Advance::Manual;
         options.epochs.epochs_per_snapshot = EPOCHS_PER_SNAPSHOT;
-        let engine = Silo::new(options);
+        let engine = Silo::start(options);
         let store = engine.new_store(TableId(1)).unwrap();
-        let mut stage = Stage { workers: [engine.worker(), engine.worker(), engine.worker()], engine, store };
+        let mut stage =
+            Stage { workers: [engine.session(), engine.session(), engine.session()], engine, store };
         let mut load = stage.workers[0].begin();
         for (key, value) in rows {
             insert(&mut load, &stage.store, key, *value);

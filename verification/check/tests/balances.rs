@@ -11,7 +11,9 @@ use std::time::Duration;
 use engine::random::Random;
 use engine::{Recording, transaction_of};
 use ensilo_check::{History, Options, Transaction, TransactionId, check};
-use ensilo_txn::{Abort, Direction, EngineOptions, EpochOptions, Read, Silo, Store, TableId, Worker, Write};
+use ensilo_txn::{
+    Abort, Direction, Engine, EngineOptions, EpochOptions, Read, Session, Silo, Store, TableId, Worker, Write,
+};
 
 const ACCOUNTS: u32 = 60;
 const BALANCE: u64 = 1000;
@@ -122,9 +124,9 @@ fn the_sum_of_balances_never_changes() {
         epochs_per_snapshot: 2,
         ..EpochOptions::default()
     };
-    let engine = Silo::<Recording>::new(options);
+    let engine = Silo::<Recording>::start(options);
     let store: Arc<Store> = engine.new_store(TableId(1)).unwrap();
-    let mut loader = engine.worker();
+    let mut loader = engine.session();
     load(&mut loader, &store);
     let mut history = History::of(take_history(&mut loader, 0));
     let is_over = AtomicBool::new(false);
@@ -133,7 +135,7 @@ fn the_sum_of_balances_never_changes() {
         let transfers: Vec<_> = (1..5)
             .map(|number| {
                 scope.spawn(move || {
-                    let mut worker = engine.worker();
+                    let mut worker = engine.session();
                     let mut random = Random::new(u64::from(number));
                     for _ in 0..TRANSFERS_PER_THREAD {
                         // An abort is as good as a transfer: nothing has changed.
@@ -146,7 +148,7 @@ fn the_sum_of_balances_never_changes() {
         let audits: Vec<_> = (5..7)
             .map(|number| {
                 scope.spawn(move || {
-                    let mut worker = engine.worker();
+                    let mut worker = engine.session();
                     let counts = audit(&mut worker, store, is_over);
                     (counts, take_history(&mut worker, number))
                 })

@@ -17,7 +17,7 @@ use engine::{
     EarlyEpoch, IgnoreAbsent, NoNodeValidation, NoReadValidation, Recording, UnorderedLocks, UnprotectedReads,
 };
 use ensilo_check::Anomaly;
-use ensilo_txn::{AbortReason, EngineOptions, Silo, Store, TableId, Variant, Write};
+use ensilo_txn::{AbortReason, Engine, EngineOptions, Session, Silo, Store, TableId, Variant, Write};
 
 /// A fault must show within so many runs.
 const RUNS_MAX: u64 = 60;
@@ -135,10 +135,10 @@ fn a_broken_lock_order_is_noticed() {
 /// vain.
 fn deadlocks<V: Variant>() -> u64 {
     const ROUNDS: usize = 50;
-    let engine = Silo::<V>::new(EngineOptions::default());
+    let engine = Silo::<V>::start(EngineOptions::default());
     let store = engine.new_store(TableId(1)).unwrap();
     let keys: Vec<[u8; 2]> = (0..1000u16).map(u16::to_be_bytes).collect();
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     let mut load = worker.begin();
     for key in &keys {
         assert!(load.insert(&store, key, &[0], 8).unwrap());
@@ -157,7 +157,7 @@ fn deadlocks<V: Variant>() -> u64 {
         for is_reversed in [false, true] {
             let (engine, store, keys, meet, deadlocks) = (&engine, &store, &keys, &meet, &deadlocks);
             scope.spawn(move || {
-                let mut worker = engine.worker();
+                let mut worker = engine.session();
                 for _ in 0..ROUNDS {
                     let transaction = write_all(worker.begin(), store, keys, is_reversed);
                     meet();

@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use engine::{Recording, UnprotectedReads, transaction_of};
 use ensilo_check::{Anomaly, History, Options, TransactionId, Verdict, check};
 use ensilo_txn::{
-    Abort, AbortReason, Advance, Direction, EngineOptions, KeyBounds, Prepared, Read, Silo, Store, TableId,
-    Variant, Write,
+    Abort, AbortReason, Advance, Direction, Engine, EngineOptions, KeyBounds, Prepared, Read, Session, Silo,
+    Store, TableId, Variant, Write,
 };
 
 const EPOCHS_PER_SNAPSHOT: u64 = 2;
@@ -45,9 +45,9 @@ fn script<V: Variant>(way: Way) -> (Option<AbortReason>, Verdict) {
     let mut options = EngineOptions::default();
     options.epochs.advance = Advance::Manual;
     options.epochs.epochs_per_snapshot = EPOCHS_PER_SNAPSHOT;
-    let engine = Silo::<V>::new(options);
+    let engine = Silo::<V>::start(options);
     let [read, written] = [1, 3].map(|id| engine.new_store(TableId(id)).unwrap());
-    let mut workers = [engine.worker(), engine.worker(), engine.worker()];
+    let mut workers = [engine.session(), engine.session(), engine.session()];
     let [first, other, reader] = workers.each_mut();
     let mut load = first.begin();
     assert!(load.insert(&read, b"x", &[1], 8).unwrap() && load.insert(&written, b"y", &[1], 8).unwrap());

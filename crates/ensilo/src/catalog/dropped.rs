@@ -76,7 +76,7 @@ impl DroppedNames {
 
 #[cfg(test)]
 mod tests {
-    use ensilo_engine::EngineOptions;
+    use ensilo_engine::{Engine, EngineOptions};
 
     use super::*;
     use crate::Silo;
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn names_stay_while_a_transaction_is_older_than_the_drop_and_go_after_it() {
-        let engine = Silo::new(EngineOptions::default());
+        let engine = Silo::start(EngineOptions::default());
         let epochs = engine.epochs();
         let names = DroppedNames::default();
         let many = 2 * KEPT_MIN as u32;
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_name_stays_for_a_transaction_that_began_between_its_note_and_the_drop() {
-        let engine = Silo::new(EngineOptions::default());
+        let engine = Silo::start(EngineOptions::default());
         let epochs = engine.epochs();
         let names = DroppedNames::default();
         let many = 2 * KEPT_MIN as u32;

@@ -46,7 +46,7 @@ pub(super) fn for_older_transactions<E: Engine>(engine: &E, is_closed: impl Fn()
 mod tests {
     use std::cell::{Cell, RefCell};
 
-    use ensilo_engine::{EngineOptions, Prepared, TableId, Write};
+    use ensilo_engine::{EngineOptions, Prepared, Session, TableId, Write};
     use ensilo_txn::Silo;
 
     use super::*;

@@ -4,23 +4,28 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ensilo_engine::history::TransactionRecord;
 use ensilo_engine::{
-    EngineOptions, EngineStatistics, Failpoint, Fault, KeyRange, NewStoreError, Recovered, Remains,
-    StoredRow, TableId, WorkerCounters,
+    Direction, Engine, EngineOptions, EngineStatistics, Failpoint, Fault, KeyRange, NewStoreError, Remains,
+    StoredRow, TableId, TransactionStatistics,
 };
 use ensilo_epoch::{Epoch, Epochs, Participant};
-use ensilo_log::{Log, ReplayError};
-use ensilo_slab::OutOfMemory;
+use ensilo_index::Masstree;
+use ensilo_log::Log;
+use ensilo_slab::{AccountId, OutOfMemory};
+use ensilo_sync::barrier;
 
-use crate::engine::Silo;
+use super::Silo;
+use super::dropped_store::DroppedStore;
+use crate::checkpoint::walk;
+use crate::end_key::end_key;
 use crate::handle::RecordHandle;
-use crate::replay::{Replayer, derive_record};
-use crate::silo::{Snapshot, Transaction, Variant};
+use crate::registry::lock;
+use crate::replay::{SiloReplayer, derive_record};
+use crate::silo::Variant;
 use crate::store::Store;
 use crate::worker::Worker;
 
-impl<V: Variant> ensilo_engine::Engine for Silo<V> {
+impl<V: Variant> Engine for Silo<V> {
     const FAULT: Option<Fault> = V::FAULT;
     const SNAPSHOTS: bool = V::SNAPSHOTS;
     const TWO_PHASE_COMMIT: bool = true;
@@ -29,7 +34,7 @@ impl<V: Variant> ensilo_engine::Engine for Silo<V> {
     type Store = Store;
     type Found = RecordHandle;
     type Session = Worker<V>;
-    type Replayer<'e> = Replayer<'e, V>;
+    type Replayer<'e> = SiloReplayer<'e, V>;
 
     #[inline(always)]
     fn reached(failpoint: Failpoint) {
@@ -37,39 +42,65 @@ impl<V: Variant> ensilo_engine::Engine for Silo<V> {
     }
 
     fn start(options: EngineOptions) -> Arc<Self> {
-        Silo::new(options)
+        Arc::new(Silo::new(options))
     }
 
     fn epochs(&self) -> &Arc<Epochs> {
-        self.epochs()
+        &self.shared.epochs
     }
 
     fn start_log(&self, log: Arc<Log>) {
-        self.start_log(log);
+        assert!(self.shared.log.set(log).is_ok(), "an engine has one log");
     }
 
     fn session(self: &Arc<Self>) -> Worker<V> {
-        self.worker()
+        let mut state = self.take_state();
+        if let Some(log) = self.shared.log.get() {
+            state.context.log.get_or_insert_with(|| log.writer());
+        }
+        Worker::new(Arc::clone(self), state)
     }
 
     fn new_store(&self, id: TableId) -> Result<Arc<Store>, NewStoreError> {
-        self.new_store(id)
+        if id == TableId::NONE || id > TableId::MAX {
+            return Err(NewStoreError::IdTaken(id));
+        }
+        let index = {
+            let participant = lock(&self.participant);
+            let guard = participant.pin();
+            Masstree::new(&guard, AccountId(id.0)).map_err(NewStoreError::OutOfMemory)?
+        };
+        let store = Arc::new(Store::new(id, index));
+        if self.shared.stores.insert(&store) {
+            return Ok(store);
+        }
+        let participant = lock(&self.participant);
+        // SAFETY: nobody else has seen this store.
+        unsafe { store.take_apart() }.step(&participant.pin(), usize::MAX, |_| ());
+        Err(NewStoreError::IdTaken(id))
     }
 
     fn drop_store(&self, id: TableId) -> bool {
-        self.drop_store(id)
+        let Some(store) = self.shared.stores.remove(id) else { return false };
+        store.mark_dropped();
+        self.refuse_commits_with_dropped();
+        // [drop] The flag is stored before this epoch is read: once the memory horizon has passed it, every transaction sees the flag.
+        let epoch = lock(&self.participant).retire_epoch();
+        self.dropped.push(DroppedStore::new(store, epoch));
+        true
     }
 
     fn stores(&self) -> Vec<Arc<Store>> {
-        self.stores()
+        self.shared.stores.all()
     }
 
     fn last_key(&self, store: &Store) -> Option<Vec<u8>> {
-        self.last_key(store)
+        end_key(&self.shared.epochs, store, Direction::Reverse)
     }
 
     fn key_ranges(&self, store: &Store, parts: usize) -> Vec<KeyRange> {
-        self.key_ranges(store, parts)
+        let end = |direction| end_key(&self.shared.epochs, store, direction);
+        KeyRange::divide(end(Direction::Forward).zip(end(Direction::Reverse)), parts)
     }
 
     fn walk(
@@ -80,11 +111,11 @@ impl<V: Variant> ensilo_engine::Engine for Silo<V> {
         each: impl FnMut(StoredRow<'_>) -> ControlFlow<()>,
         pause: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        self.walk(store, range, before, each, pause)
+        walk(&self.shared.epochs.participant(), store, range, before, each, pause)
     }
 
-    fn replayer(&self) -> Replayer<'_, V> {
-        Replayer::new(self)
+    fn replayer(&self) -> SiloReplayer<'_, V> {
+        SiloReplayer::new(self)
     }
 
     fn derive(
@@ -101,86 +132,67 @@ impl<V: Variant> ensilo_engine::Engine for Silo<V> {
     }
 
     fn statistics(&self) -> EngineStatistics {
-        self.statistics()
+        let mut transactions = TransactionStatistics::default();
+        for counters in lock(&self.counters).iter() {
+            counters.add_to(&mut transactions);
+        }
+        EngineStatistics {
+            transactions,
+            memory: self.shared.epochs.pool().usage(),
+            epochs: self.shared.epochs.counters(),
+        }
     }
 
     fn collect_orphaned(&self) -> Remains {
-        self.collect_orphaned()
+        let parked = self.collect_parked();
+        let dropped = self.collect_dropped();
+        parked.max(dropped).max(self.collect_retired())
     }
 
     fn wanted_durable_epoch(&self) -> Option<Epoch> {
-        self.wanted_durable_epoch()
+        let durable = self.shared.log.get()?.durable_epoch();
+        let horizon = self.shared.epochs.snapshot_horizon();
+        let is_held_back = self.shared.epochs.snapshot_of(durable) < horizon;
+        let has_deleted = || lock(&self.counters).iter().any(|counters| counters.has_deleted_records());
+        (is_held_back && has_deleted()).then_some(horizon)
     }
 
     fn is_sparse(&self) -> bool {
-        self.is_sparse()
+        self.shared.epochs.pool().is_sparse()
     }
 
     fn trim_orphaned(&self) -> u64 {
-        self.trim_orphaned()
+        let mut bytes =
+            self.shared.epochs.pool().trim_parked() + lock(&self.participant).heap().trim(&|| false);
+        self.for_each_parked(|state| bytes += state.participant.heap().trim(&|| false));
+        bytes
     }
 
     fn take_shortage(&self) -> bool {
-        self.take_shortage()
+        self.shared.epochs.pool().take_shortage()
     }
 
     fn lend_orphaned(&self) {
-        self.lend_orphaned();
+        self.for_each_parked(|state| state.participant.heap().lend(&|| false));
     }
 
     fn return_lent_memory(&self) {
-        self.return_lent_memory();
+        self.shared.epochs.pool().return_lent();
     }
 
     fn return_unused_memory(&self, unused_for: Duration) -> u64 {
-        self.return_unused_memory(unused_for)
+        self.shared.epochs.pool().return_unused(unused_for)
     }
 }
 
-// SAFETY: a transaction of either kind owns the guard of its worker's participant, from beginning to end.
-unsafe impl<V: Variant> ensilo_engine::Session for Worker<V> {
-    type Store = Store;
-    type Found = RecordHandle;
-    type Transaction<'s> = Transaction<'s, V>;
-    type Snapshot<'s> = Snapshot<'s, V>;
-
-    #[inline]
-    fn begin(&mut self) -> Transaction<'_, V> {
-        self.begin()
-    }
-
-    #[inline]
-    fn begin_snapshot(&mut self) -> Snapshot<'_, V> {
-        self.begin_snapshot()
-    }
-
-    fn counters(&mut self) -> Arc<WorkerCounters> {
-        self.counters()
-    }
-
-    fn remains(&mut self) -> Remains {
-        self.remains()
-    }
-
-    fn collect(&mut self) -> Remains {
-        self.collect()
-    }
-
-    fn trim(&mut self, is_interrupted: &dyn Fn() -> bool) -> u64 {
-        self.trim(is_interrupted)
-    }
-
-    fn lend(&mut self, is_interrupted: &dyn Fn() -> bool) {
-        self.lend(is_interrupted);
-    }
-
-    fn take_history(&mut self) -> Vec<TransactionRecord> {
-        self.take_history()
-    }
-}
-
-impl<V: Variant> ensilo_engine::Replayer for Replayer<'_, V> {
-    fn finish(self) -> Result<Recovered, ReplayError> {
-        self.finish()
+impl<V: Variant> Silo<V> {
+    /// Lets those commits look whether their stores are still there whose statements may not have seen the flag of a dropped one.
+    ///
+    /// Who begins in the epoch of this tick, or a later one, sees the flag: it reads the epoch from this tick or one behind it. Of the others, a
+    /// commit that validates after the call sees the word that is set here.
+    fn refuse_commits_with_dropped(&self) {
+        self.shared.epochs.advance();
+        self.shared.stores.set_dropped_before(self.shared.epochs.global_epoch());
+        barrier::heavy();
     }
 }

@@ -3,12 +3,12 @@
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::thread;
 
-use ensilo_engine::{Recovered, RecoveredStore};
+use ensilo_engine::{Engine, Recovered, RecoveredStore};
 use ensilo_epoch::Guard;
 use ensilo_index::Lookup;
 use ensilo_log::ReplayError;
 
-use super::Replayer;
+use super::SiloReplayer;
 use super::leftover::Leftover;
 use super::pending::{LockedRecord, PendingWord};
 use crate::record::RecordPtr;
@@ -17,12 +17,8 @@ use crate::silo::Variant;
 use crate::store::Store;
 use crate::tid::TidWord;
 
-impl<V: Variant> Replayer<'_, V> {
-    /// Ends the replay: all writes were applied and their workers dropped.
-    ///
-    /// # Errors
-    /// [`ReplayError::Refused`] when words of a row were logged and the row was not.
-    pub fn finish(self) -> Result<Recovered, ReplayError> {
+impl<V: Variant> ensilo_engine::Replayer for SiloReplayer<'_, V> {
+    fn finish(self) -> Result<Recovered, ReplayError> {
         let mut left = std::mem::take(&mut *lock(&self.left));
         // All of these first: records with pending words are still allocated, and so are the words.
         finish_pending(&mut left)?;
@@ -37,14 +33,16 @@ impl<V: Variant> Replayer<'_, V> {
         let stores = stores.iter().map(|store| RecoveredStore { id: store.id(), rows: rows_of(store) });
         Ok(Recovered { stores: stores.collect() })
     }
+}
 
+impl<V: Variant> SiloReplayer<'_, V> {
     /// Takes deleted keys out of the trees; a thread for each worker that there was. All that workers say of one key goes to one thread.
     fn finish_tombstones(&self, left: &mut [Leftover]) {
         let tombstones: Vec<_> =
             left.iter_mut().map(|leftover| std::mem::take(&mut leftover.tombstones)).collect();
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
         let take_out_share = |share| {
-            let participant = self.engine.epochs().participant();
+            let participant = self.engine.shared.epochs.participant();
             let guard = participant.pin();
             let is_of_share = |key: &[u8]| hasher.hash_one(key) % tombstones.len() as u64 == share;
             for (table, key) in tombstones.iter().flatten().filter(|(_, key)| is_of_share(key)) {

@@ -14,10 +14,8 @@ use super::context::Context;
 use super::read::{ReadOutcome, read_record};
 use super::transaction::Transaction;
 use super::variant::{Standard, Variant};
-use crate::global_tid::GlobalTid;
 use crate::handle::RecordHandle;
 use crate::record::RecordPtr;
-use crate::registry::StoreRegistry;
 use crate::shared::SiloShared;
 use crate::tid::TidWord;
 
@@ -30,15 +28,7 @@ fn shared() -> Arc<SiloShared> {
         advance: Advance::Manual,
         ..EpochOptions::default()
     };
-    let epochs = Epochs::new(options, Pool::new(None));
-    Arc::new(SiloShared {
-        epochs,
-        stores: StoreRegistry::new(),
-        global_tid: GlobalTid::new(),
-        prepared: super::PreparedRegistry::new(Pool::new(None)),
-        log: std::sync::OnceLock::new(),
-        snapshot_age_epochs_max: 100,
-    })
+    Arc::new(SiloShared::new(Epochs::new(options, Pool::new(None)), 100))
 }
 
 /// A record with a committed row of two equal words.

@@ -5,7 +5,7 @@
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use ensilo_engine::{Abort, AbortReason, Direction, EngineOptions, Read, TableId, Write};
+use ensilo_engine::{Abort, AbortReason, Direction, Engine, EngineOptions, Read, Session, TableId, Write};
 
 use super::Transaction;
 use crate::engine::Silo;
@@ -23,9 +23,9 @@ struct Rig {
 fn rig(memory_limit_bytes: Option<u64>) -> Rig {
     let mut options = EngineOptions::default();
     options.memory_limit_bytes = memory_limit_bytes;
-    let engine = <Silo>::new(options);
+    let engine = <Silo>::start(options);
     let store = engine.new_store(TableId(1)).unwrap();
-    let worker = engine.worker();
+    let worker = engine.session();
     Rig { engine, store, worker }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ensilo_txn::{
-    Abort, Advance, Direction, EngineOptions, EpochOptions, Read, Silo, Standard, Store, TableId,
-    Transaction, Variant, Worker, Write,
+    Abort, Advance, Direction, Engine, EngineOptions, EpochOptions, Read, Session, Silo, Standard, Store,
+    TableId, Transaction, Variant, Worker, Write,
 };
 
 pub(crate) const EPOCHS_PER_SNAPSHOT: u64 = 5;
@@ -24,7 +24,7 @@ pub(crate) fn manual_engine_of<V: Variant>(mut options: EngineOptions) -> Arc<Si
         advance: Advance::Manual,
         ..EpochOptions::default()
     };
-    Silo::new(options)
+    Silo::start(options)
 }
 
 pub(crate) fn engine_and_store() -> (Arc<Silo>, Arc<Store>) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ensilo_check::{Tid, Transaction, TransactionId};
-use ensilo_txn::{Prepared, Silo, Store, TableId, Variant, Worker, Write};
+use ensilo_txn::{Engine, Prepared, Session, Silo, Store, TableId, Variant, Worker, Write};
 
 use super::attempt::{Attempt, Seen};
 use super::plan::Plan;
@@ -89,7 +89,7 @@ impl<'p> Driver<'p> {
     /// Runs transactions until there are enough of them. The worker is changed now and then: workers come and go.
     fn drive<V: Variant>(&mut self, engine: &Arc<Silo<V>>) {
         let deadline = Instant::now() + self.plan.duration_max;
-        let mut worker = engine.worker();
+        let mut worker = engine.session();
         let mut workers = 1;
         for turn in 0..self.plan.transactions_per_thread {
             if self.plan.drops_a_store && self.thread == 0 && turn == self.plan.transactions_per_thread / 2 {
@@ -100,7 +100,7 @@ impl<'p> Driver<'p> {
             }
             if self.random.one_in(300) {
                 drop(worker);
-                worker = engine.worker();
+                worker = engine.session();
                 workers += 1;
             }
             let number = (self.thread * 10_000 + workers) as u32;

@@ -9,7 +9,9 @@ use std::fmt;
 use std::sync::{Arc, Barrier};
 
 use ensilo_check::{Anomaly, History, Options, Tid, Verdict, check};
-use ensilo_txn::{Advance, EngineOptions, EngineStatistics, EpochOptions, Silo, Store, TableId, Variant};
+use ensilo_txn::{
+    Advance, Engine, EngineOptions, EngineStatistics, EpochOptions, Silo, Store, TableId, Variant,
+};
 
 use super::driver::{Claim, Driver, Log};
 use super::plan::Plan;
@@ -64,7 +66,7 @@ pub(crate) fn run<V: Variant>(plan: &Plan) -> Outcome {
         ..EpochOptions::default()
     };
     options.memory_limit_bytes = plan.memory_limit_bytes;
-    let engine = Silo::<V>::new(options);
+    let engine = Silo::<V>::start(options);
     let stores: Vec<Arc<Store>> =
         (1..=plan.stores).map(|id| engine.new_store(TableId(id as u32)).unwrap()).collect();
     let start = Barrier::new(plan.threads);

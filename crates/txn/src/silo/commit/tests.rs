@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ensilo_engine::{Read, TableId, Tid, Write};
+use ensilo_engine::{Engine, Read, Session, TableId, Tid, Write};
 use ensilo_epoch::{Advance, Epoch, EpochOptions};
 
 use crate::store::Store;
@@ -18,7 +18,7 @@ fn engine(first: Epoch) -> (Arc<Silo>, Arc<Store>) {
     };
     let mut options = EngineOptions::default();
     options.epochs = epochs;
-    let engine = Silo::new(options);
+    let engine = Silo::start(options);
     let store = engine.new_store(TableId(1)).unwrap();
     (engine, store)
 }
@@ -26,7 +26,7 @@ fn engine(first: Epoch) -> (Arc<Silo>, Arc<Store>) {
 #[test]
 fn a_worker_whose_tids_run_out_moves_the_epoch_on() {
     let (engine, store) = engine(Epoch::new(100));
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     let epoch = engine.epochs().global_epoch();
     let (_, state) = worker.parts();
     state.context.last_tid = Tid::from_raw(Tid::before(Epoch::new(epoch.get() + 1)).get() - 1);
@@ -40,7 +40,7 @@ fn a_worker_whose_tids_run_out_moves_the_epoch_on() {
 #[test]
 fn nothing_commits_in_the_last_epoch_and_reads_go_on() {
     let (engine, store) = engine(Epoch::new(Epoch::LAST.get() - 1));
-    let mut worker = engine.worker();
+    let mut worker = engine.session();
     let mut tx = worker.begin();
     tx.insert(&store, b"before", &[1], 8).unwrap();
     assert_eq!(tx.commit().unwrap().epoch, Epoch::new(Epoch::LAST.get() - 1));
