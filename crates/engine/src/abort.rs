@@ -58,7 +58,7 @@ impl AbortReason {
         AbortReason::PreparedRead,
     ];
 
-    /// Whether the same transaction may succeed when it is run again.
+    /// Returns whether the same transaction may succeed when it is run again.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         !matches!(
@@ -72,7 +72,7 @@ impl AbortReason {
         )
     }
 
-    /// The reason in words that suit a table's heading.
+    /// Returns the reason in words that suit a table's heading.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -92,7 +92,7 @@ impl AbortReason {
         }
     }
 
-    /// The reason's place in [`AbortReason::ALL`].
+    /// Returns the reason's place in [`AbortReason::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
@@ -119,31 +119,31 @@ struct Cause {
 }
 
 impl Abort {
-    /// An abort for `reason` that showed at `key` of `table`.
+    /// Returns an abort for `reason` that showed at `key` of `table`.
     #[cold]
     pub fn new(reason: AbortReason, table: TableId, key: &[u8]) -> Self {
         Abort(Box::new(Cause { reason, table, key: key.into() }))
     }
 
-    /// Why the transaction did not commit.
+    /// Returns why the transaction did not commit.
     #[must_use]
     pub fn reason(&self) -> AbortReason {
         self.0.reason
     }
 
-    /// The table or index in which the reason showed; [`TableId::NONE`] when it concerns no table.
+    /// Returns the table or index in which the reason showed; [`TableId::NONE`] when it concerns no table.
     #[must_use]
     pub fn table(&self) -> TableId {
         self.0.table
     }
 
-    /// The encoded key at which the reason showed; empty when it concerns a range, a row that a scan has read, or no key.
+    /// Returns the encoded key at which the reason showed; empty when it concerns a range, a row that a scan has read, or no key.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         &self.0.key
     }
 
-    /// Whether the same transaction may succeed when it is run again.
+    /// Returns whether the same transaction may succeed when it is run again.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.0.reason.is_retryable()

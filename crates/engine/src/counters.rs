@@ -62,7 +62,7 @@ impl WorkerCounters {
         self.commits.get() + self.snapshots.get() + aborts
     }
 
-    /// Whether deleted records wait until no snapshot needs them.
+    /// Returns whether deleted records wait until no snapshot needs them.
     #[must_use]
     pub fn has_deleted_records(&self) -> bool {
         self.unhooks.get() > 0

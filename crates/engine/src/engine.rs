@@ -59,10 +59,10 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     /// Starts an engine without stores.
     fn start(options: EngineOptions) -> Arc<Self>;
 
-    /// The engine's epochs.
+    /// Returns the engine's epochs.
     fn epochs(&self) -> &Arc<Epochs>;
 
-    /// A session. It may go on with what another one has left behind: its memory, its garbage and its last TID.
+    /// Returns a session. It may go on with what another one has left behind: its memory, its garbage and its last TID.
     fn session(self: &Arc<Self>) -> Self::Session;
 
     /// Makes an empty store under an id that was never used before.
@@ -75,17 +75,17 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     /// written if it is a table's, unless that has passed its validation by now. Returns whether there was such a store.
     fn drop_store(&self, id: TableId) -> bool;
 
-    /// Every store that was not dropped.
+    /// Returns every store that was not dropped.
     fn stores(&self) -> Vec<Arc<Self::Store>>;
 
-    /// Whether a transaction that began at this epoch or earlier is [prepared](crate::Write::prepare) and waits for its decision, or has not quite ended
-    /// after it. It is not pinned, so that the memory horizon says nothing of it.
+    /// Returns whether a transaction that began at this epoch or earlier is [prepared](crate::Write::prepare) and waits for its
+    /// decision, or has not quite ended after it. It is not pinned, so that the memory horizon says nothing of it.
     fn has_prepared_begun_by(&self, epoch: Epoch) -> bool {
         let _ = epoch;
         false
     }
 
-    /// What the engine counts.
+    /// Returns what the engine counts.
     fn statistics(&self) -> EngineStatistics;
 
     // What follows, down to `derive`, is asked of engines that log.
@@ -99,16 +99,16 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
         without_log();
     }
 
-    /// A replay into this engine, on which no transaction has begun.
+    /// Returns a replay into this engine, on which no transaction has begun.
     fn replayer(&self) -> Self::Replayer<'_>;
 
-    /// The largest key of a store; deleted ones may count.
+    /// Returns the largest key of a store; deleted ones may count.
     fn last_key(&self, store: &Self::Store) -> Option<Vec<u8>> {
         let _ = store;
         without_log()
     }
 
-    /// At most `parts` ranges, at least one, which have each key of a store once, in order.
+    /// Returns at most `parts` ranges, at least one, which have each key of a store once, in order.
     fn key_ranges(&self, store: &Self::Store, parts: usize) -> Vec<KeyRange> {
         let _ = (store, parts);
         without_log()
@@ -130,8 +130,8 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
         without_log()
     }
 
-    /// Puts a row into a store on which no transaction has begun: an entry of an index, which follows from another row and has its TID. Returns `false`, and has
-    /// changed nothing, when the key exists.
+    /// Puts a row into a store on which no transaction has begun: an entry of an index, which follows from another row and has its
+    /// TID. Returns `false`, and has changed nothing, when the key exists.
     ///
     /// # Errors
     /// [`OutOfMemory`].
@@ -154,13 +154,13 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
         Remains::Nothing
     }
 
-    /// The epoch that has to be durable before deleted rows can leave their stores that no snapshot needs any more; `None` where none
-    /// waits for that.
+    /// Returns the epoch that has to be durable before deleted rows can leave their stores that no snapshot needs any more; `None`
+    /// where none waits for that.
     fn wanted_durable_epoch(&self) -> Option<Epoch> {
         None
     }
 
-    /// Whether so much of the memory that was taken from the system is free that trimming sessions may bring something.
+    /// Returns whether so much of the memory that was taken from the system is free that trimming sessions may bring something.
     fn is_sparse(&self) -> bool {
         false
     }
@@ -170,7 +170,7 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
         0
     }
 
-    /// Whether a session has found no memory under the limit since this was called last. Others may have some to
+    /// Returns whether a session has found no memory under the limit since this was called last. Others may have some to
     /// [lend](Session::lend).
     fn take_shortage(&self) -> bool {
         false
@@ -189,7 +189,7 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     }
 }
 
-/// What an engine is not asked for that does not [log](Engine::LOGS).
+/// Panics, where an engine that does not [log](Engine::LOGS) is asked for what only one that logs has.
 #[cold]
 fn without_log() -> ! {
     unreachable!("nothing opens a directory with an engine that does not log")

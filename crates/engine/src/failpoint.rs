@@ -1,7 +1,7 @@
 //! Named points in the jobs that run beside transactions, for tests that delay them there.
 //!
-//! [`Engine::reached`](crate::Engine::reached) is called at each of them. By default it does nothing and compiles to nothing. An engine made for a test
-//! lets other transactions go first at just this point, or makes threads wait at random.
+//! [`Engine::reached`](crate::Engine::reached) is called at each of them. By default it does nothing and compiles to nothing. An
+//! engine made for a test lets other transactions go first at just this point, or makes threads wait at random.
 
 /// A point in a job that runs beside transactions.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]

@@ -14,12 +14,12 @@ pub enum Fault {
     UnorderedLocks,
     /// A deleted record is read as if it still existed.
     IgnoreAbsent,
-    /// Recovery forgets a deletion whose row it has not seen yet.
+    /// Recovery forgets a deletion when it has not seen the row yet.
     ForgetTombstones,
     /// Recovery replays what was written and is not known to be durable.
     ReplayPastDurableEpoch,
     /// What a prepared transaction has read is not protected until its decision.
     UnprotectedPreparedReads,
-    /// A row that leaves a unique index takes out the entry under its key, whosever it is.
+    /// A row that leaves a unique index takes out the entry under its key, also that of another row.
     RemoveEntriesOfOthers,
 }

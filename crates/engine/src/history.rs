@@ -18,8 +18,8 @@ pub type RecordKey = (TableId, Box<[u8]>);
 pub struct TransactionRecord {
     /// The TID that its writes carry; [`Tid::ZERO`] when it wrote nothing.
     pub tid: Tid,
-    /// The epoch in which it lies in the serial order; of a snapshot transaction the snapshot epoch, before whose first
-    /// commit it lies.
+    /// The epoch in which it lies in the serial order; of a snapshot transaction the snapshot epoch: it lies
+    /// before the first commit of that epoch.
     pub epoch: Epoch,
     /// Whether it read a snapshot: for every key the newest version of an epoch before `epoch`.
     pub is_snapshot: bool,

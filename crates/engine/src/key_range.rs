@@ -18,8 +18,8 @@ impl KeyRange {
     /// Every key.
     pub const ALL: KeyRange = KeyRange { low: Bound::Unbounded, high: Bound::Unbounded };
 
-    /// At most `parts` ranges, at least one, which have each key once, in order. They divide what lies between the smallest key and the
-    /// largest one, if there are any, evenly, as numbers: how many keys there are in each, nobody knows.
+    /// Returns at most `parts` ranges, at least one, which have each key once, in order. They divide what lies between the smallest
+    /// key and the largest one, if there are any, evenly, as numbers: how many keys there are in each, nobody knows.
     #[must_use]
     pub fn divide(ends: Option<(Vec<u8>, Vec<u8>)>, parts: usize) -> Vec<KeyRange> {
         let bounds = ends.map(|(first, last)| bounds_between(&first, &last, parts)).unwrap_or_default();
@@ -28,7 +28,7 @@ impl KeyRange {
         lows.zip(highs).map(|(low, high)| KeyRange { low, high }).collect()
     }
 
-    /// The bounds as a scan takes them.
+    /// Returns the bounds as a scan takes them.
     #[must_use]
     pub fn bounds(&self) -> KeyBounds<'_> {
         (self.low.as_ref().map(Vec::as_slice), self.high.as_ref().map(Vec::as_slice))

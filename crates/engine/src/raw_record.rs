@@ -43,7 +43,7 @@ struct Head<H> {
     meta: AtomicU64,
 }
 
-/// The address of a record whose header is an `H`, which consists of atomics.
+/// The address of a record with a header of type `H`, which consists of atomics.
 ///
 /// The type's promise is that the record is allocated, and that its engine keeps I2, so that it stays so while the transaction that
 /// holds the address is pinned. The unsafe ways to break it are [`RawRecord::from_index_value`] and those that free the record.
@@ -55,7 +55,7 @@ unsafe impl<H: Send + Sync> Send for RawRecord<H> {}
 impl<H> RawRecord<H> {
     const HEAD_BYTES: usize = size_of::<Head<H>>();
 
-    /// A record of `store` from the heap, with room for a row of `row_len_bytes`, which is not set yet. [`RawRecord::free`] and
+    /// Returns a record of `store` from the heap, with room for a row of `row_len_bytes`, which is not set yet. [`RawRecord::free`] and
     /// [`RawRecord::retire`] give it back.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl<H> RawRecord<H> {
         })
     }
 
-    /// A record with room for just this row, in memory from elsewhere, to where it is given back as [`RawRecord::block`].
+    /// Returns a record with room for just this row, in memory from elsewhere, to where it is given back as [`RawRecord::block`].
     ///
     /// # Errors
     /// [`OutOfMemory`].
@@ -112,14 +112,14 @@ impl<H> RawRecord<H> {
         Ok(RawRecord(head))
     }
 
-    /// The word that stands for this record in an index.
+    /// Returns the word that stands for this record in an index.
     #[inline]
     #[must_use]
     pub fn index_value(self) -> u64 {
         self.0.as_ptr().expose_provenance() as u64
     }
 
-    /// The record that stands in an index, or in another record, under `value`.
+    /// Returns the record that stands in an index, or in another record, under `value`.
     ///
     /// # Safety
     /// `value` must come from [`RawRecord::index_value`] of a record that I2 protects: read while pinned.
@@ -131,14 +131,14 @@ impl<H> RawRecord<H> {
         RawRecord(unsafe { NonNull::new_unchecked(head) })
     }
 
-    /// The address as a pointer.
+    /// Returns the address as a pointer.
     #[inline]
     #[must_use]
     pub fn as_ptr(self) -> NonNull<()> {
         self.0.cast()
     }
 
-    /// The record at this address.
+    /// Returns the record at this address.
     ///
     /// # Safety
     /// `address` must come from [`RawRecord::as_ptr`] of a record that I2 protects.
@@ -148,7 +148,7 @@ impl<H> RawRecord<H> {
         RawRecord(address.cast())
     }
 
-    /// The address as a number.
+    /// Returns the address as a number.
     #[inline]
     #[must_use]
     pub fn address(self) -> usize {
@@ -161,7 +161,7 @@ impl<H> RawRecord<H> {
         unsafe { self.0.as_ref() }
     }
 
-    /// The engine's header.
+    /// Returns the engine's header.
     #[inline]
     #[must_use]
     pub fn header(&self) -> &H {
@@ -174,7 +174,7 @@ impl<H> RawRecord<H> {
         self.head().meta.load(Ordering::Relaxed)
     }
 
-    /// The store to which the record belongs.
+    /// Returns the store to which the record belongs.
     #[inline]
     #[must_use]
     pub fn store(self) -> TableId {
@@ -192,7 +192,7 @@ impl<H> RawRecord<H> {
         unsafe { self.0.as_ptr().add(1).cast::<AtomicU64>() }
     }
 
-    /// The row as it stands; see [`RowRef`] for what a caller may conclude from it.
+    /// Returns the row as it stands; see [`RowRef`] for what a caller may conclude from it.
     #[inline]
     #[must_use]
     pub fn row<'a>(self) -> RowRef<'a> {
@@ -201,7 +201,7 @@ impl<H> RawRecord<H> {
         unsafe { RowRef::from_raw(self.words(), len_of(self.meta())) }
     }
 
-    /// Whether a row of `len_bytes` can be written in place.
+    /// Returns whether a row of `len_bytes` can be written in place.
     #[inline]
     #[must_use]
     pub fn fits(self, len_bytes: usize) -> bool {
@@ -282,7 +282,7 @@ impl<H> RawRecord<H> {
         self.set_len(row.len_bytes());
     }
 
-    /// The words that a row of this length will have, which fits.
+    /// Returns the words that a row of this length will have, which fits.
     #[inline]
     fn words_for(&self, len_words: usize, len_bytes: usize) -> &[AtomicU64] {
         let fits = len_words == len_bytes.div_ceil(8) && len_words <= self.capacity_words();
@@ -332,7 +332,7 @@ impl<H> RawRecord<H> {
         unsafe { guard.retire(block, layout, account) }
     }
 
-    /// The record's memory, as it was allocated.
+    /// Returns the record's memory, as it was allocated.
     #[must_use]
     pub fn block(self) -> (NonNull<u8>, Layout, AccountId) {
         (self.0.cast(), Self::layout_of(self.capacity_words()), AccountId(self.store().0))

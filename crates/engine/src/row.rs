@@ -22,7 +22,7 @@ pub struct RowRef<'a> {
 }
 
 impl<'a> RowRef<'a> {
-    /// A row over words that belong to the caller.
+    /// Returns a row over words that belong to the caller.
     ///
     /// # Panics
     /// When `words` are fewer than `len_bytes` needs.
@@ -32,7 +32,7 @@ impl<'a> RowRef<'a> {
         RowRef { words: words.as_ptr(), len_bytes, owner: PhantomData }
     }
 
-    /// A row over the words from `words` on.
+    /// Returns a row over the words from `words` on.
     ///
     /// # Safety
     /// `len_bytes.div_ceil(8)` words from `words` on must stay valid for reading during `'a`.
@@ -42,14 +42,14 @@ impl<'a> RowRef<'a> {
         RowRef { words, len_bytes, owner: PhantomData }
     }
 
-    /// The row's length in bytes.
+    /// Returns the row's length in bytes.
     #[inline]
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// The row's length in words; the last one is padded with zero bytes.
+    /// Returns the row's length in words; the last one is padded with zero bytes.
     #[inline]
     #[must_use]
     pub fn len_words(&self) -> usize {
@@ -68,7 +68,7 @@ impl<'a> RowRef<'a> {
         unsafe { (*self.words.add(index)).load(Ordering::Relaxed) }
     }
 
-    /// The first `N` words; 0 past the end. One look at the length instead of one a word.
+    /// Returns the first `N` words; 0 past the end. One look at the length instead of one a word.
     #[inline]
     #[must_use]
     pub fn words<const N: usize>(&self) -> [u64; N] {
@@ -85,7 +85,7 @@ impl<'a> RowRef<'a> {
         std::array::from_fn(|index| self.word(index))
     }
 
-    /// The row's words; the last one is padded with zero bytes.
+    /// Returns the row's words; the last one is padded with zero bytes.
     #[inline]
     pub fn all_words(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         // SAFETY: the constructor's caller vouches for that many words during 'a; words may be written meanwhile, since they are

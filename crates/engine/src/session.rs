@@ -12,9 +12,10 @@ use crate::transaction::{Read, Write};
 /// Runs transactions, one at a time, on any thread. While no transaction is under way it holds nobody back.
 ///
 /// # Safety
-/// From the return of [`Session::begin`] or [`Session::begin_snapshot`] until the transaction is committed, prepared, aborted or dropped, a
-/// participant of [`Engine::epochs`](crate::Engine::epochs) is pinned for it, also when it can no longer commit: what the tables above the engine share by pointer,
-/// such as the set of a table's indexes, is freed once the memory horizon of these epochs has passed.
+/// From the return of [`Session::begin`] or [`Session::begin_snapshot`] until the transaction is committed, prepared, aborted or
+/// dropped, a participant of [`Engine::epochs`](crate::Engine::epochs) is pinned for it, also when it can no longer commit: what
+/// the tables above the engine share by pointer, such as the set of a table's indexes, is freed once the memory horizon of these
+/// epochs has passed.
 pub unsafe trait Session: Send {
     /// The stores of the engine that the session belongs to.
     type Store: Store;
@@ -38,10 +39,10 @@ pub unsafe trait Session: Send {
     /// When the engine has no [snapshots](crate::Engine::SNAPSHOTS).
     fn begin_snapshot(&mut self) -> Self::Snapshot<'_>;
 
-    /// What the session counts. Anyone may read it at any time.
+    /// Returns what the session counts. Anyone may read it at any time.
     fn counters(&mut self) -> Arc<WorkerCounters>;
 
-    /// Whether garbage of the session waits to be freed.
+    /// Returns whether garbage of the session waits to be freed.
     fn remains(&mut self) -> Remains {
         Remains::Nothing
     }

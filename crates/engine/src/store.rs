@@ -17,7 +17,7 @@ impl TableId {
     /// The largest id that a store can have.
     pub const MAX: TableId = TableId((1 << TABLE_ID_BITS) - 1);
 
-    /// Whether the log and checkpoints hold the store's records: those of odd ids. Stores of even ids hold what follows from
+    /// Returns whether the log and checkpoints hold the store's records: those of odd ids. Stores of even ids hold what follows from
     /// others: the entries of secondary indexes.
     #[inline]
     #[must_use]
@@ -28,7 +28,7 @@ impl TableId {
 
 /// An ordered map from keys to rows: a table's primary tree, or one of its secondary indexes.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// The store's id.
+    /// Returns the store's id.
     fn id(&self) -> TableId;
 }
 

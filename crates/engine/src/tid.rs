@@ -27,7 +27,7 @@ const _: () = assert!(Epoch::LAST.get() == (1 << EPOCH_BITS) - 1 && EPOCH_SHIFT 
 
 /// A transaction id: epoch and sequence, without status bits.
 ///
-/// TIDs are unique for one key and for one worker, not among all transactions: two workers whose transactions have nothing in common
+/// TIDs are unique for one key and for one worker, not among all transactions: two workers with transactions that have nothing in common
 /// may choose the same one.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tid(u64);
@@ -39,31 +39,32 @@ impl Tid {
     /// What lies between the integers of two neighbouring TIDs.
     pub const STEP: u64 = 1 << SEQUENCE_SHIFT;
 
-    /// The number before the first TID of `epoch`, which no transaction has.
+    /// Returns the number before the first TID of `epoch`, which no transaction has.
     #[must_use]
     pub const fn before(epoch: Epoch) -> Tid {
         Tid(epoch.get() << EPOCH_SHIFT)
     }
 
-    /// The TID as one integer that orders like the TID.
+    /// Returns the TID as one integer that orders like the TID.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The TID that [`Tid::get`] made an integer of; bits that no TID has are left out.
+    /// Returns the TID that [`Tid::get`] made an integer of; bits that no TID has are left out.
     #[must_use]
     pub const fn from_raw(tid: u64) -> Tid {
         Tid(tid & !STATUS)
     }
 
-    /// The epoch in which the transaction committed.
+    /// Returns the epoch in which the transaction committed.
     #[must_use]
     pub const fn epoch(self) -> Epoch {
         Epoch::new(self.0 >> EPOCH_SHIFT)
     }
 
-    /// The smallest TID in `epoch` that is larger than `self`, or `None` when the epoch has no sequence number left, or is the last one.
+    /// Returns the smallest TID in `epoch` that is larger than `self`, or `None` when the epoch has no sequence number left, or is
+    /// the last one.
     ///
     /// # Panics
     /// In debug builds when `self` lies in a later epoch: the global epoch never goes back.

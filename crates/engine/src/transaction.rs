@@ -33,7 +33,7 @@ pub trait Read {
     /// [`TransactionNumber`](crate::TransactionNumber): no other one takes it.
     type Found: Copy + fmt::Debug;
 
-    /// Whether this transaction has found it.
+    /// Returns whether this transaction has found it.
     fn has_found(&self, found: Self::Found) -> bool;
 
     /// Looks up `key`.
@@ -42,7 +42,8 @@ pub trait Read {
     /// [`Abort`] when the transaction cannot commit any more.
     fn find(&mut self, store: &Self::Store, key: &[u8]) -> Result<Option<Self::Found>, Abort>;
 
-    /// Looks up all `keys`, their descents interleaved where the engine can, and calls `each` with the position and result of every key, in order.
+    /// Looks up all `keys`, their descents interleaved where the engine can, and calls `each` with the position and result of every
+    /// key, in order.
     ///
     /// # Errors
     /// [`Abort`] when the transaction cannot commit any more.
@@ -113,7 +114,7 @@ pub trait Read {
         self.scan(store, bounds, direction, decode, each)
     }
 
-    /// The last epoch that what was read so far is of, deletions included: once it is durable, no crash takes back what was read.
+    /// Returns the last epoch that what was read so far is of, deletions included: once it is durable, no crash takes back what was read.
     /// By default 0, as for an engine that does not log.
     fn largest_epoch_seen(&self) -> Epoch {
         Epoch::new(0)
@@ -180,17 +181,18 @@ pub trait Write: Read + Sized {
     /// [`Abort`] when another transaction got in between; nothing has changed.
     fn commit(self) -> Result<Committed, Abort>;
 
-    /// Does everything of a commit that can fail, so that the transaction can wait for the decision of a two-phase commit: its vote to commit.
-    /// Others go on meanwhile. What they would change of what this transaction has read or will write they leave as it is, and abort with
-    /// [`AbortReason::PreparedRead`](crate::AbortReason::PreparedRead) or [`AbortReason::PreparedLock`](crate::AbortReason::PreparedLock).
-    /// During the vote itself they may wait, as for any commit. Nobody queues for what is prepared: who would change it is refused for as
-    /// long as some prepared transaction relies on it. With ranges and missing keys that may be more than was read; a small or empty table
-    /// takes no inserts while a prepared transaction has missed any key in it.
+    /// Does everything of a commit that can fail, so that the transaction can wait for the decision of a two-phase commit: its vote
+    /// to commit. Others go on meanwhile. What they would change of what this transaction has read or will write they leave as it
+    /// is, and abort with [`AbortReason::PreparedRead`](crate::AbortReason::PreparedRead) or
+    /// [`AbortReason::PreparedLock`](crate::AbortReason::PreparedLock). During the vote itself they may wait, as for any commit.
+    /// Nobody queues for what is prepared: a transaction that would change it is refused for as long as some prepared transaction
+    /// relies on it. With ranges and missing keys that may be more than was read; a small or empty table takes no inserts while a
+    /// prepared transaction has missed any key in it.
     ///
     /// # Errors
-    /// [`Abort`] as for [`Write::commit`]: the vote to abort. Nothing has changed. A transaction may be
-    /// [too large](crate::AbortReason::TransactionTooLarge) to be prepared that is not too large to be committed: the limit of the log counts
-    /// whole rows at the vote.
+    /// [`Abort`] as for [`Write::commit`]: the vote to abort. Nothing has changed. A transaction may be [too
+    /// large](crate::AbortReason::TransactionTooLarge) to be prepared that is not too large to be committed: the limit of the log
+    /// counts whole rows at the vote.
     ///
     /// # Panics
     /// In an engine without [two-phase commit](crate::Engine::TWO_PHASE_COMMIT).
@@ -198,10 +200,10 @@ pub trait Write: Read + Sized {
         unreachable!("nothing prepares transactions of an engine without two-phase commit")
     }
 
-    /// Says whether all that this transaction has read is still current, so that what its caller concluded from it
-    /// holds. A transaction may read what no serial history would show it, and only its commit would tell: whoever gives up for
-    /// a reason that lies in what was read, such as a key that exists already, asks first. Returns the epoch that has to be durable before
-    /// no crash can take back what was read.
+    /// Checks that all that this transaction has read is still current, so that what its caller concluded from it
+    /// holds. A transaction may read what no serial history would show it, and only its commit finds out. A caller that gives up for
+    /// a reason that lies in what was read, such as a key that exists already, checks first. Returns the epoch that has to be durable
+    /// before no crash can take back what was read.
     ///
     /// # Errors
     /// [`Abort`] when something has changed: the conclusion means nothing.

@@ -12,14 +12,14 @@ static NEXT_BLOCK: AtomicU64 = AtomicU64::new(0);
 pub struct TransactionNumber(u64);
 
 impl TransactionNumber {
-    /// The first of a new block.
+    /// Returns the first of a new block.
     #[must_use]
     pub fn fresh() -> Self {
         // Relaxed: the blocks need only differ.
         TransactionNumber(NEXT_BLOCK.fetch_add(1, Ordering::Relaxed) << COUNT_BITS)
     }
 
-    /// The worker's next one.
+    /// Returns the worker's next one.
     #[must_use]
     #[inline(always)]
     pub fn next(self) -> Self {

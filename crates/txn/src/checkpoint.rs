@@ -20,7 +20,8 @@ const BATCH_LEN: usize = 512;
 /// So many records wait for their rows to be loaded.
 const RECORDS_AHEAD: usize = 4;
 
-/// Walks a store for [`Engine::walk`](ensilo_engine::Engine::walk). A record that somebody holds locked for unreasonably long is waited for.
+/// Walks a store for [`Engine::walk`](ensilo_engine::Engine::walk). A record that somebody holds locked for unreasonably long is
+/// waited for.
 pub(crate) fn walk(
     participant: &Participant,
     store: &Store,

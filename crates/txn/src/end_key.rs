@@ -9,7 +9,7 @@ use ensilo_index::{NodeStamp, ScanVisitor};
 
 use crate::store::Store;
 
-/// The first key of a store in this direction; deleted ones count until they have left the tree.
+/// Returns the first key of a store in this direction; deleted ones count until they have left the tree.
 pub(crate) fn end_key(epochs: &Arc<Epochs>, store: &Store, direction: Direction) -> Option<Vec<u8>> {
     let participant = epochs.participant();
     let mut end = EndKey(None);

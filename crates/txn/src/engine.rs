@@ -31,7 +31,8 @@ pub struct Silo<V: Variant = Standard> {
 }
 
 impl<V: Variant> Silo<V> {
-    /// An engine without stores; its epoch thread runs until the engine goes. Memory that cannot be had in advance is taken when it is needed.
+    /// Returns an engine without stores; its epoch thread runs until the engine goes. Memory that cannot be had in advance is taken
+    /// when it is needed.
     fn new(options: EngineOptions) -> Self {
         let pool = Pool::new(options.memory_limit_bytes);
         // A refusal is no failure yet: a transaction that finds no memory aborts.
@@ -49,7 +50,7 @@ impl<V: Variant> Silo<V> {
         }
     }
 
-    /// The state of a worker that has left, or a new one.
+    /// Returns the state of a worker that has left, or a new one.
     pub(crate) fn take_state(&self) -> Box<WorkerState<V>> {
         self.parked.pop().unwrap_or_else(|| {
             let state = WorkerState::new(self.shared.epochs.participant());

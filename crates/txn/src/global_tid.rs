@@ -20,8 +20,8 @@ impl GlobalTid {
         GlobalTid(CachePadded::new(AtomicU64::new(0)))
     }
 
-    /// The next TID, if it lies in `epoch`; `None` when TIDs of a later epoch have been given out, or this one's are used up, or it is the
-    /// last one.
+    /// Returns the next TID, if it lies in `epoch`; `None` when TIDs of a later epoch have been given out, or this one's are used
+    /// up, or it is the last one.
     ///
     /// Relaxed throughout: all TIDs that the caller has seen were given out before, which is all that it has to know, and operations on
     /// one word have one order.

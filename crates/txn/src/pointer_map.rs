@@ -43,7 +43,7 @@ impl PointerMap {
         }
     }
 
-    /// The position under `address`.
+    /// Returns the position under `address`.
     #[inline]
     pub(crate) fn get(&self, address: usize) -> Option<u32> {
         let mask = self.slots.len() - 1;
@@ -60,14 +60,14 @@ impl PointerMap {
         }
     }
 
-    /// How many bytes more the map takes, of those beyond what it keeps, once `more` addresses are added.
+    /// Returns how many bytes more the map takes, of those beyond what it keeps, once `more` addresses are added.
     pub(crate) fn growth_bytes(&self, more: usize) -> usize {
         let needed = ((self.len + more) * 2).next_power_of_two().max(self.slots.len());
         let beyond = |slots: usize| slots.saturating_sub(KEPT_SLOTS) * size_of::<MapSlot>();
         beyond(needed) - beyond(self.slots.len())
     }
 
-    /// Whether one more address makes the map grow.
+    /// Returns whether one more address makes the map grow.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         (self.len + 1) * 2 > self.slots.len()
@@ -119,15 +119,15 @@ impl PointerMap {
         }
     }
 
-    /// Where the search for an address begins: the top bits, as many as there are places.
+    /// Returns where the search for an address begins: the top bits, as many as there are places.
     #[inline]
     fn place_of(&self, address: usize) -> usize {
         (spread(address) >> self.shift) as usize
     }
 }
 
-/// A number whose upper bits depend on all bits of the address. Addresses are multiples of 16 and often of 64; the multiplication carries all
-/// of their bits up.
+/// Returns a number with upper bits that depend on all bits of the address. Addresses are multiples of 16 and often of 64; the
+/// multiplication carries all of their bits up.
 #[inline]
 pub(crate) fn spread(address: usize) -> u64 {
     (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// How many slots a search for an address looks at.
+    /// Returns how many slots a search for an address looks at.
     fn steps(map: &PointerMap, address: usize) -> usize {
         let mask = map.slots.len() - 1;
         let mut at = map.place_of(address);

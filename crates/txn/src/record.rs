@@ -1,6 +1,7 @@
 //! A record: one TID word, a link to the previous version, and the row in the same allocation.
 //!
-//! Here stands who may read and write it when; [`allocate`] says where it comes from and goes to, [`versions`] what it links to.
+//! This file has the rules by which it is locked, read and written; [`allocate`] where it comes from and goes to, [`versions`] what
+//! it links to.
 //!
 //! # Source
 //! Silo (SOSP 2013) §4.3 and §4.5. The header is 24 bytes where the prototype's is 32. The row's words are atomics
@@ -72,7 +73,7 @@ impl Deref for RecordPtr {
 }
 
 impl RecordPtr {
-    /// The record that stands in an index under `value`.
+    /// Returns the record that stands in an index under `value`.
     ///
     /// # Safety
     /// `value` must come from [`RawRecord::index_value`] of a record that I3 protects: read from the index while pinned.
@@ -82,20 +83,20 @@ impl RecordPtr {
         RecordPtr(unsafe { RawRecord::from_index_value(value) })
     }
 
-    /// Overwrites the row of this record, which nobody else knows, by that of `locked`, whose lock the caller holds. It fits.
+    /// Overwrites the row of this record, which nobody else knows, by that of `locked`, which the caller has locked. It fits.
     pub(crate) fn copy_row(self, locked: RecordPtr) {
         // SAFETY: the words of `locked` are written by the holder of its lock alone, which is the caller (I2), those of `self` by whatever
         // knows it, which is the caller too; what earlier holders wrote is visible since the lock was taken.
         unsafe { self.0.copy_row(locked.0) }
     }
 
-    /// The TID word, for validation. Acquire: [tid-install] what is concluded from it is at least as new.
+    /// Returns the TID word, for validation. Acquire: [tid-install] what is concluded from it is at least as new.
     #[inline]
     pub(crate) fn tid(self) -> TidWord {
         TidWord::from_raw(self.header().tid.load(Ordering::Acquire))
     }
 
-    /// The TID word once no writer is at work, or why there is none: a writer holds the lock for unreasonably long, or a prepared
+    /// Returns the TID word once no writer is at work, or why there is none: a writer holds the lock for unreasonably long, or a prepared
     /// transaction does, for which nobody waits.
     #[inline]
     pub(crate) fn stable_tid(self) -> Result<TidWord, AbortReason> {
@@ -112,8 +113,8 @@ impl RecordPtr {
         }
     }
 
-    /// The TID word once the row stands: no writer is at work, or the one that holds the lock is prepared and changes nothing before its
-    /// decision. `None` when a writer is at work for unreasonably long.
+    /// Returns the TID word once the row stands: no writer is at work, or the one that holds the lock is prepared and changes
+    /// nothing before its decision. `None` when a writer is at work for unreasonably long.
     pub(crate) fn standing_tid(self) -> Option<TidWord> {
         let mut backoff = Backoff::new();
         while backoff.waits() < LOCK_WAITS_MAX {
@@ -126,7 +127,7 @@ impl RecordPtr {
         None
     }
 
-    /// Whether the TID word is still `word`, so that everything copied since it was read belongs to that version.
+    /// Returns whether the TID word is still `word`, so that everything copied since it was read belongs to that version.
     #[inline]
     pub(crate) fn is_still(self, word: TidWord) -> bool {
         // Acquire fence: [tid-lock] if a copied word came from a later writer, the load below sees its lock or its TID.
@@ -164,7 +165,7 @@ impl RecordPtr {
         self.header().tid.store(word.raw(), Ordering::Relaxed);
     }
 
-    /// Whether the record is a committed deletion, which its deleter's unhook list owns.
+    /// Returns whether the record is a committed deletion, which its deleter's unhook list owns.
     pub(crate) fn belongs_to_unhook(self) -> bool {
         let word = self.tid();
         word.is_absent() && word.tid() != Tid::ZERO

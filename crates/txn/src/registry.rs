@@ -26,9 +26,9 @@ type Block = Box<[AtomicPtr<Store>]>;
 pub(crate) enum Registered<'a> {
     /// A store in use.
     Store(&'a Store),
-    /// A dropped store whose tree still stands.
+    /// A dropped store with a tree that still stands.
     Draining,
-    /// A dropped store whose tree is gone, or none yet.
+    /// A dropped store without its tree, or none yet.
     Gone,
 }
 
@@ -52,7 +52,7 @@ impl StoreRegistry {
         StoreRegistry { blocks, dropped_before: AtomicU64::new(0), owners: Mutex::new(BTreeMap::new()) }
     }
 
-    /// The store under `id`, unless it was dropped; good as long as in [`Registry::get`].
+    /// Returns the store under `id`, unless it was dropped; good as long as in [`Registry::get`].
     #[inline]
     pub(crate) fn store(&self, id: TableId) -> Option<&Store> {
         match self.get(id) {
@@ -61,7 +61,7 @@ impl StoreRegistry {
         }
     }
 
-    /// What stands under `id`. A reference is good while the caller is pinned: a dropped store is freed only when every
+    /// Returns what stands under `id`. A reference is good while the caller is pinned: a dropped store is freed only when every
     /// transaction that is pinned at the drop has ended.
     pub(crate) fn get(&self, id: TableId) -> Registered<'_> {
         let Some(slot) = self.slot(id) else { return Registered::Gone };
@@ -121,14 +121,14 @@ impl StoreRegistry {
         self.dropped_before.fetch_max(epoch.get(), Ordering::Relaxed);
     }
 
-    /// What was given to [`StoreRegistry::set_dropped_before`] last.
+    /// Returns what was given to [`StoreRegistry::set_dropped_before`] last.
     #[inline]
     pub(crate) fn dropped_before(&self) -> Epoch {
         // Relaxed: a commit that writes looks behind the barrier that follows its locks, see `Silo::drop_store`. One that only reads
         // has no barrier and needs none: what it has read of a transaction that knew of the drop came to it behind that transaction's
-        // TID, and the drop before that. Where such a transaction only read what another one then replaced, nothing carries the drop from the one
-        // to the other but the heavy barrier of the drop, which stops every thread; without it, that all threads see the stores of others
-        // in one order, as they do on the processors that Ensilo runs on.
+        // TID, and the drop before that. Where such a transaction only read what another one then replaced, nothing carries the
+        // drop from the one to the other but the heavy barrier of the drop, which stops every thread; without it, that all threads
+        // see the stores of others in one order, as they do on the processors that Ensilo runs on.
         Epoch::new(self.dropped_before.load(Ordering::Relaxed))
     }
 
@@ -140,7 +140,7 @@ impl StoreRegistry {
         }
     }
 
-    /// Every registered store, by id.
+    /// Returns every registered store, by id.
     pub(crate) fn all(&self) -> Vec<Arc<Store>> {
         lock(&self.owners).values().cloned().collect()
     }
@@ -162,7 +162,7 @@ fn position(id: TableId) -> (usize, usize) {
     ((id.0 >> BLOCK_BITS) as usize, id.0 as usize & (BLOCK_LEN - 1))
 }
 
-/// Locks a mutex whose holder cannot leave what it guards half done, so that a panic elsewhere does not matter.
+/// Locks a mutex that guards what no holder leaves half done, so that a panic elsewhere does not matter.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> ensilo_sync::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -54,12 +54,12 @@ pub struct ReplayWorker<'r> {
 }
 
 impl<'e, V: Variant> SiloReplayer<'e, V> {
-    /// A replay into `engine`.
+    /// Returns a replay into `engine`.
     pub fn new(engine: &'e Silo<V>) -> Self {
         SiloReplayer { engine, left: Mutex::new(Vec::new()) }
     }
 
-    /// The store of a table, made when its first record comes.
+    /// Returns the store of a table, made when its first record comes.
     fn store(&self, table: TableId) -> Result<&'e Store, ReplayError> {
         loop {
             if let Some(store) = self.engine.shared.stores.store(table) {

@@ -29,14 +29,14 @@ impl Store {
         Store { id, is_dropped: AtomicBool::new(false), index: UnsafeCell::new(index) }
     }
 
-    /// The store's id.
+    /// Returns the store's id.
     #[inline]
     #[must_use]
     pub fn id(&self) -> TableId {
         self.id
     }
 
-    /// Whether the store was dropped; operations on it abort with [`crate::AbortReason::StoreDropped`].
+    /// Returns whether the store was dropped; operations on it abort with [`crate::AbortReason::StoreDropped`].
     #[inline]
     #[must_use]
     pub fn is_dropped(&self) -> bool {
@@ -45,7 +45,7 @@ impl Store {
         self.is_dropped.load(Ordering::Acquire)
     }
 
-    /// That the store was not dropped.
+    /// Checks that the store was not dropped.
     ///
     /// # Errors
     /// [`AbortReason::StoreDropped`].
@@ -57,7 +57,7 @@ impl Store {
         Ok(())
     }
 
-    /// The tree, for a transaction that has found the store not dropped after it pinned, or through the registry.
+    /// Returns the tree, for a transaction that has found the store not dropped after it pinned, or through the registry.
     #[inline]
     pub(crate) fn index(&self) -> &Masstree {
         // SAFETY: it is taken out only in `take_apart`, when no such transaction is left.

@@ -25,49 +25,49 @@ impl TidWord {
     /// An absent record that no transaction has written: what an insert puts into the tree before it commits.
     pub const PLACEHOLDER: TidWord = TidWord(LATEST | ABSENT);
 
-    /// The word as it stands in memory.
+    /// Returns the word as it stands in memory.
     #[inline]
     pub const fn from_raw(word: u64) -> Self {
         TidWord(word)
     }
 
-    /// The word as it stands in memory.
+    /// Returns the word as it stands in memory.
     #[inline]
     pub const fn raw(self) -> u64 {
         self.0
     }
 
-    /// The word of a live, latest version that `tid` wrote.
+    /// Returns the word of a live, latest version that `tid` wrote.
     #[inline]
     pub const fn live(tid: Tid) -> Self {
         TidWord(tid.get() | LATEST)
     }
 
-    /// The word of a deletion that `tid` made.
+    /// Returns the word of a deletion that `tid` made.
     #[inline]
     pub const fn deleted(tid: Tid) -> Self {
         TidWord(tid.get() | LATEST | ABSENT)
     }
 
-    /// The TID without the status bits.
+    /// Returns the TID without the status bits.
     #[inline]
     pub const fn tid(self) -> Tid {
         Tid::from_raw(self.0)
     }
 
-    /// Whether a transaction is installing a version or about to.
+    /// Returns whether a transaction is installing a version or about to.
     #[inline]
     pub const fn is_locked(self) -> bool {
         self.0 & LOCKED != 0
     }
 
-    /// Whether this is the newest version of its key.
+    /// Returns whether this is the newest version of its key.
     #[inline]
     pub const fn is_latest(self) -> bool {
         self.0 & LATEST != 0
     }
 
-    /// Whether the record stands for a key that does not exist.
+    /// Returns whether the record stands for a key that does not exist.
     #[inline]
     pub const fn is_absent(self) -> bool {
         self.0 & ABSENT != 0
@@ -85,7 +85,7 @@ impl TidWord {
         TidWord((self.0 | LOCKED) & !LATEST)
     }
 
-    /// Whether a prepared transaction holds the lock: the version stands until its decision.
+    /// Returns whether a prepared transaction holds the lock: the version stands until its decision.
     #[inline]
     pub const fn is_prepared(self) -> bool {
         self.0 & (LOCKED | LATEST) == LOCKED

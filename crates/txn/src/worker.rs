@@ -25,7 +25,7 @@ impl<V: Variant> Worker<V> {
         Worker { engine, state: Some(state) }
     }
 
-    /// The engine that this worker belongs to.
+    /// Returns the engine that this worker belongs to.
     #[must_use]
     pub fn engine(&self) -> &Arc<Silo<V>> {
         &self.engine

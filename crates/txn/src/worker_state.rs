@@ -30,7 +30,7 @@ impl<V: Variant> WorkerState<V> {
         WorkerState { participant, context, variant: PhantomData, collected_at: Epoch::new(0), lent_in: 0 }
     }
 
-    /// What waits to be freed, as far as `tick` tells.
+    /// Returns what waits to be freed, as far as `tick` tells.
     pub(crate) fn remains(&self, tick: Epoch) -> Remains {
         if !self.participant.has_retired() && !self.has_garbage() {
             Remains::Nothing
@@ -41,7 +41,7 @@ impl<V: Variant> WorkerState<V> {
         }
     }
 
-    /// Whether [`collect_garbage`] has something left to free, now or later, beside what the participant has retired.
+    /// Returns whether [`collect_garbage`] has something left to free, now or later, beside what the participant has retired.
     fn has_garbage(&self) -> bool {
         V::COLLECTS && !self.context.garbage.is_empty()
     }

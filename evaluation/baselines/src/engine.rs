@@ -17,7 +17,7 @@ use crate::transaction::{BaselineTransaction, Protocol, SessionMemory};
 /// How many blocks of memory one call of the collector frees.
 const BUDGET: usize = 64;
 
-/// An engine whose records are read and written by protocol `P`.
+/// An engine that reads and writes records by the protocol `P`.
 #[derive(Debug)]
 pub struct BaselineEngine<P: Protocol> {
     epochs: Arc<Epochs>,

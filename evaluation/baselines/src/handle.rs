@@ -31,7 +31,7 @@ impl Default for FoundKeys {
 }
 
 impl FoundKeys {
-    /// A handle to a record that was found under `key`.
+    /// Returns a handle to a record that was found under `key`.
     ///
     /// # Panics
     /// When the transaction has found 2^32 records: it is made for comparisons, where none does.
@@ -43,7 +43,7 @@ impl FoundKeys {
         BaselineHandle { record, number: self.number, entry }
     }
 
-    /// The key of a handle.
+    /// Returns the key of a handle.
     #[inline]
     pub(crate) fn of(&self, entry: u32) -> &[u8] {
         let at = entry as usize;

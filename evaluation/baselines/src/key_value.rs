@@ -34,7 +34,7 @@ impl Protocol for SingleKeys {
     /// Nothing is taken back.
     type Undo = ();
 
-    /// The record that the tree has under `key` and that nobody has taken out of it since.
+    /// Returns the record that the tree has under `key` and that nobody has taken out of it since.
     #[inline]
     fn resolve(store: &Store, key: &[u8], mut value: u64, guard: &Guard<'_>) -> Option<Record> {
         loop {
@@ -62,7 +62,7 @@ impl Protocol for SingleKeys {
         }
     }
 
-    /// The record that has taken the place of a handle's; if there is none, the handle's own, which was current after it was found.
+    /// Returns the record that has taken the place of a handle's; if there is none, the handle's own, which was current after it was found.
     #[inline]
     fn successor(tx: &KeyValueTransaction<'_>, found: BaselineHandle) -> Record {
         let is_gone = Version::of(found.record).is_gone();
@@ -127,14 +127,14 @@ impl Protocol for SingleKeys {
     fn take_back(_: &mut KeyValueTransaction<'_>) {}
 }
 
-/// The record that is in the place of a handle's now.
+/// Returns the record that is in the place of a handle's now.
 #[cold]
 fn look_again(tx: &KeyValueTransaction<'_>, found: BaselineHandle) -> Option<Record> {
     let (store, key) = tx.place_of(found);
     tx.lookup(store, key)
 }
 
-/// The record of a handle, locked, with its version; another one if that has taken its place. `None` if the key is gone.
+/// Returns the record of a handle, locked, with its version; another one if that has taken its place. `None` if the key is gone.
 fn lock(tx: &KeyValueTransaction<'_>, found: BaselineHandle) -> Option<(Record, Version)> {
     let mut record = found.record;
     loop {

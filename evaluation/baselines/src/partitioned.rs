@@ -1,9 +1,9 @@
 //! Partitioned-Store: transactions that have what they touch to themselves, and do without concurrency control.
 //!
 //! # Source
-//! Silo (SOSP 2013) §5.4, after H-Store: a transaction reads and writes records at once, in place. What it has changed it notes, to take it
-//! back should it be rolled back. Where we deviate: the trees are the same as Silo's and keep their own concurrency control, so that any
-//! number of partitions may share one, and the inserts of a load need no locks. It costs an uncontended lock for each insert and two looks
+//! Silo (SOSP 2013) §5.4, after H-Store: a transaction reads and writes records at once, in place. What it has changed it notes,
+//! to take it back should it be rolled back. Where we deviate: the trees are the same as Silo's and keep their own concurrency control, so
+//! that any number of partitions may share one, and the inserts of a load need no locks. It costs an uncontended lock for each insert and two looks
 //! at a node's version for each look-up.
 //!
 //! # What it does not do
@@ -13,7 +13,7 @@
 //! there is no log.
 //!
 //! # Terms
-//! - *moved*: said of a record whose row has outgrown it; its state is the address of the record that has the row now.
+//! - *moved*: said of a record when its row has outgrown it; its state is the address of the record that has the row now.
 //! - A deleted record stays in its tree, marked by its state, until its transaction commits.
 
 mod state;

@@ -7,7 +7,7 @@ use ensilo_engine::{Abort, AbortReason, RawRecord, TableId, assert_is_row};
 use ensilo_epoch::Guard;
 use ensilo_sync::atomic::AtomicU64;
 
-/// A record, whose header is its state.
+/// A record with its state as the header.
 pub type Record = RawRecord<AtomicU64>;
 
 /// Makes a record with a row.

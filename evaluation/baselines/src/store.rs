@@ -27,7 +27,7 @@ pub(crate) enum Insertion {
 }
 
 impl Store {
-    /// That the store was not dropped.
+    /// Checks that the store was not dropped.
     ///
     /// # Errors
     /// [`AbortReason::StoreDropped`].
@@ -153,26 +153,26 @@ impl Stores {
         Ok(Arc::clone(store))
     }
 
-    /// The store under `id`, dropped or not.
+    /// Returns the store under `id`, dropped or not.
     pub(crate) fn get(&self, id: TableId) -> Option<&Store> {
         let (segment, at) = place_of(id)?;
         Some(self.segments.get(segment)?.get()?[at].get()?)
     }
 
-    /// The store of a record.
+    /// Returns the store of a record.
     pub(crate) fn of(&self, record: Record) -> &Store {
         let Some(store) = self.get(record.store()) else { unreachable!("stores stay") };
         store
     }
 
-    /// Every store that was not dropped, by id.
+    /// Returns every store that was not dropped, by id.
     pub(crate) fn all(&self) -> Vec<Arc<Store>> {
         let made = self.segments.iter().filter_map(OnceLock::get).flatten().filter_map(OnceLock::get);
         made.filter(|store| store.check().is_ok()).cloned().collect()
     }
 }
 
-/// The segment of an id and its place there; `None` for 0, which is no id.
+/// Returns the segment of an id and its place there; `None` for 0, which is no id.
 fn place_of(id: TableId) -> Option<(usize, usize)> {
     let segment = id.0.checked_ilog2()? as usize;
     Some((segment, id.0 as usize - (1 << segment)))

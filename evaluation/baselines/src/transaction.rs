@@ -22,13 +22,13 @@ pub trait Protocol: fmt::Debug + Send + Sync + Sized + 'static {
     /// What a transaction notes to take back what it has done.
     type Undo: fmt::Debug + Default + Send;
 
-    /// The record that a tree has for `key`, where it has just had `value`; `None` if the key is gone.
+    /// Returns the record that a tree has for `key`, where it has just had `value`; `None` if the key is gone.
     fn resolve(store: &Store, key: &[u8], value: u64, guard: &Guard<'_>) -> Option<Record>;
 
-    /// What `decode` makes of one version of the row.
+    /// Returns what `decode` makes of one version of the row.
     fn read_row<R>(record: Record, decode: impl FnMut(RowRef<'_>) -> R) -> R;
 
-    /// The record that has the row of a handle's now.
+    /// Returns the record that has the row of a handle's now.
     fn successor(tx: &BaselineTransaction<'_, Self>, found: BaselineHandle) -> Record;
 
     /// As [`Write::patch`].
@@ -105,7 +105,7 @@ impl<'s, P: Protocol> BaselineTransaction<'s, P> {
         BaselineTransaction { stores, guard, memory, counters, is_open: true }
     }
 
-    /// The record under `key`, if there is one.
+    /// Returns the record under `key`, if there is one.
     #[inline]
     pub(crate) fn lookup(&self, store: &Store, key: &[u8]) -> Option<Record> {
         match store.index().get(key, &self.guard) {
@@ -114,7 +114,7 @@ impl<'s, P: Protocol> BaselineTransaction<'s, P> {
         }
     }
 
-    /// The store and the key of a handle.
+    /// Returns the store and the key of a handle.
     pub(crate) fn place_of(&self, found: BaselineHandle) -> (&Store, &[u8]) {
         (self.stores.of(found.record), self.memory.found.of(found.entry))
     }

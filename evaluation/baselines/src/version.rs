@@ -27,12 +27,12 @@ impl Version {
     /// The first of every record.
     pub(crate) const FIRST: Version = Version(0);
 
-    /// The state as it stands in memory.
+    /// Returns the state as it stands in memory.
     pub(crate) const fn raw(self) -> u64 {
         self.0
     }
 
-    /// The version of a record, once no writer is at work.
+    /// Returns the version of a record, once no writer is at work.
     #[inline]
     pub(crate) fn of(record: Record) -> Version {
         // Acquire: [publish].
@@ -53,13 +53,13 @@ impl Version {
         }
     }
 
-    /// Whether the record has left its tree.
+    /// Returns whether the record has left its tree.
     #[inline]
     pub(crate) const fn is_gone(self) -> bool {
         self.0 & GONE != 0
     }
 
-    /// Whether this is still the version of the record, so that everything copied since it was read belongs to it.
+    /// Returns whether this is still the version of the record, so that everything copied since it was read belongs to it.
     #[inline]
     pub(crate) fn is_still(self, record: Record) -> bool {
         // Acquire fence: [lock] if a copied word came from a later writer, the load below sees its lock or its version.
@@ -79,7 +79,7 @@ impl Version {
         taken
     }
 
-    /// The version after this one.
+    /// Returns the version after this one.
     #[inline]
     pub(crate) const fn next(self) -> Version {
         Version(self.0.wrapping_add(STEP))
@@ -90,7 +90,7 @@ impl Version {
         Version(self.0 | GONE)
     }
 
-    /// Makes this the version of a record, whose lock the caller holds and which is free then.
+    /// Makes this the version of a record that the caller has locked, and frees the lock.
     #[inline]
     pub(crate) fn publish(self, record: Record) {
         // Release: [publish].

@@ -153,7 +153,7 @@ impl Judge<'_> {
         Dependency { from, to, kind: edge.kind, key, read }
     }
 
-    /// The version that the target of an edge overwrote.
+    /// Returns the version that the target of an edge overwrote.
     fn version_before(&self, edge: &Edge) -> Option<Tid> {
         let order = self.versions.of_key(edge.key);
         let index = order.iter().position(|version| version.writer == edge.to)?;

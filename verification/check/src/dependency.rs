@@ -51,7 +51,7 @@ pub(crate) fn for_each_edge_of(
     }
 }
 
-/// The position of the first of the absences around `position`, and the index of the first row after them.
+/// Returns the position of the first of the absences around `position`, and the index of the first row after them.
 fn matching_neighbours(order: &[Version], position: usize) -> (usize, usize) {
     let mut seen = position;
     while seen > 1 && order[seen - 2].absent {

@@ -23,7 +23,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// The graph with these edges.
+    /// Returns the graph with these edges.
     pub(crate) fn new(nodes: usize, mut edges: Vec<Edge>) -> Graph {
         edges.sort_unstable_by_key(|edge| (edge.from, edge.kind));
         let mut starts = vec![0; nodes + 1];
@@ -40,7 +40,7 @@ impl Graph {
         &self.edges[self.starts[node as usize]..self.starts[node as usize + 1]]
     }
 
-    /// The strongly connected components of more than one node.
+    /// Returns the strongly connected components of more than one node.
     pub(crate) fn components(&self) -> Vec<Vec<u32>> {
         let mut search = Tarjan::new(self);
         for node in 0..self.starts.len() as u32 - 1 {
@@ -51,7 +51,7 @@ impl Graph {
         search.components
     }
 
-    /// A cycle through some of the nodes of a strongly connected component: the shortest of those through any of its
+    /// Returns a cycle through some of the nodes of a strongly connected component: the shortest of those through any of its
     /// first nodes.
     pub(crate) fn short_cycle(&self, component: &[u32]) -> Vec<Edge> {
         let inside: HashSet<u32> = component.iter().copied().collect();
@@ -68,7 +68,7 @@ impl Graph {
         best
     }
 
-    /// The shortest cycle through `start`, by breadth-first search, unless it has more than `length_max` edges.
+    /// Returns the shortest cycle through `start`, by breadth-first search, unless it has more than `length_max` edges.
     fn cycle_through(&self, start: u32, inside: &HashSet<u32>, length_max: usize) -> Option<Vec<Edge>> {
         let mut reached_by: HashMap<u32, Edge> = HashMap::new();
         let mut queue = VecDeque::from([(start, 0)]);

@@ -30,7 +30,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key `bytes` of `table`.
+    /// Returns the key `bytes` of `table`.
     pub fn new(table: TableId, bytes: &[u8]) -> Key {
         Key { table, bytes: bytes.into() }
     }
@@ -114,7 +114,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// An ordinary transaction that has read and written nothing yet.
+    /// Returns an ordinary transaction that has read and written nothing yet.
     pub fn new(id: TransactionId, epoch: Epoch, tid: Tid) -> Transaction {
         Transaction {
             id,
@@ -128,7 +128,7 @@ impl Transaction {
         }
     }
 
-    /// A snapshot transaction that has read nothing yet.
+    /// Returns a snapshot transaction that has read nothing yet.
     pub fn snapshot(id: TransactionId, snapshot: Epoch) -> Transaction {
         Transaction { snapshot: Some(snapshot), ..Transaction::new(id, snapshot, Tid::NEVER_WRITTEN) }
     }
@@ -177,12 +177,12 @@ impl Transaction {
         self
     }
 
-    /// The states that this transaction may see without naming a version are those of epochs before this one.
+    /// Returns the epoch before which the states lie that this transaction may see without naming a version.
     pub(crate) fn horizon(&self) -> Epoch {
         self.snapshot.unwrap_or(self.epoch)
     }
 
-    /// The place of the transaction in the order of the epochs; see [`crate`].
+    /// Returns the place of the transaction in the order of the epochs; see [`crate`].
     pub(crate) fn level(&self) -> (Epoch, bool) {
         (self.horizon(), self.snapshot.is_none())
     }
@@ -209,7 +209,7 @@ pub struct History {
 }
 
 impl History {
-    /// The history of a run that began with an empty database.
+    /// Returns the history of a run that began with an empty database.
     pub fn of(transactions: Vec<Transaction>) -> History {
         History { initial: Vec::new(), transactions }
     }

@@ -2,7 +2,7 @@
 //!
 //! A run of the engine in recording mode leaves a [`History`]: for every committed transaction the versions that it
 //! read, the keys and key ranges in which it saw nothing, and the versions that it wrote. Versions carry transaction
-//! IDs whose order per key is the version order, so nothing has to be guessed: [`check`] builds the direct
+//! IDs: their order per key is the version order, so nothing has to be guessed: [`check`] builds the direct
 //! serialization graph and looks for cycles in it.
 //!
 //! It is not a tester: it neither runs transactions nor depends on the engine. It judges what was recorded, and only

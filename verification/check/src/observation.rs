@@ -36,12 +36,12 @@ impl<'h> Observation<'h> {
         Observation { reader: reader.0, id: Some(id), item: None, position: Some(position) }
     }
 
-    /// The version that the reader named; nothing if it found no record, or a placeholder.
+    /// Returns the version that the reader named; nothing if it found no record, or a placeholder.
     pub(crate) fn version(&self) -> Option<Tid> {
         self.item.map(|item| item.version).filter(|version| *version != Tid::NEVER_WRITTEN)
     }
 
-    /// The key, if it was ever written or named by an item read.
+    /// Returns the key, if it was ever written or named by an item read.
     pub(crate) fn key(&self, versions: &Versions<'h>) -> Option<&'h Key> {
         self.item.map(|item| &item.key).or_else(|| self.id.map(|id| versions.key(id)))
     }
@@ -83,7 +83,7 @@ fn collect_listed(transaction: &Transaction, versions: &Versions<'_>, listed: &m
     listed.sort_unstable();
 }
 
-/// The position of the absence that a reader saw which found no record: the newest before its horizon. What was there
+/// Returns the position of the absence that a reader saw which found no record: the newest before its horizon. What was there
 /// before the first transaction is behind every reader.
 fn absence_before(order: &[Version], reader: &Transaction) -> usize {
     let mut position = position_before(order, reader.horizon());

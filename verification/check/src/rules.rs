@@ -90,7 +90,7 @@ pub(crate) fn check_observation(
     }
 }
 
-/// What is wrong with an item read by itself.
+/// Returns what is wrong with an item read by itself.
 fn wrong_item(
     read: &Read,
     position: Option<usize>,
@@ -107,7 +107,7 @@ fn wrong_item(
     (seen_absent != is_absence).then_some(Violation::WrongState { reader: name, key, version, seen_absent })
 }
 
-/// What is wrong with the state seen in view of the epochs.
+/// Returns what is wrong with the state seen in view of the epochs.
 fn wrong_state(
     observation: &Observation<'_>,
     key: &Key,

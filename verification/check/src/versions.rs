@@ -51,22 +51,22 @@ impl<'h> Versions<'h> {
         Versions { ids, keys, starts, versions: sorted.into_iter().map(|(_, version)| version).collect() }
     }
 
-    /// The number of a key, if it was ever written.
+    /// Returns the number of a key, if it was ever written.
     pub(crate) fn id(&self, key: &Key) -> Option<KeyId> {
         self.ids.get(key).copied()
     }
 
-    /// The key with this number.
+    /// Returns the key with this number.
     pub(crate) fn key(&self, id: KeyId) -> &'h Key {
         self.keys[id as usize]
     }
 
-    /// The versions of a key by TID.
+    /// Returns the versions of a key by TID.
     pub(crate) fn of_key(&self, id: KeyId) -> &[Version] {
         &self.versions[self.starts[id as usize]..self.starts[id as usize + 1]]
     }
 
-    /// The numbers of all written keys of a range.
+    /// Returns the numbers of all written keys of a range.
     pub(crate) fn in_range(&self, range: &KeyRange) -> Range<KeyId> {
         let before_low = |key: &&Key| {
             key.table < range.table
@@ -91,18 +91,18 @@ impl<'h> Versions<'h> {
         low..high.max(low)
     }
 
-    /// The numbers of all written keys.
+    /// Returns the numbers of all written keys.
     pub(crate) fn ids(&self) -> Range<KeyId> {
         0..self.keys.len() as KeyId
     }
 
-    /// How many versions there are.
+    /// Returns how many versions there are.
     pub(crate) fn len(&self) -> usize {
         self.versions.len()
     }
 }
 
-/// The position after the newest version of an epoch before `horizon`: the number of versions before the horizon.
+/// Returns the position after the newest version of an epoch before `horizon`: the number of versions before the horizon.
 pub(crate) fn position_before(versions: &[Version], horizon: Epoch) -> usize {
     versions.partition_point(|version| version.epoch < horizon)
 }

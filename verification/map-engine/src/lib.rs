@@ -3,8 +3,8 @@
 //! It shows that an engine can come from a crate of its own, and it is what the tests of tables, indexes and requests run on beside the
 //! real one: what fails on both is a fault above the engine.
 //!
-//! A transaction works on the state that it met first, and commits only if nobody else has committed since. It keeps no versions, so there are
-//! no snapshots, and it has no log.
+//! A transaction works on the state that it met first, and commits only if nobody else has committed since. It keeps no versions,
+//! so there are no snapshots, and it has no log.
 #![deny(unsafe_code)]
 
 mod state;

@@ -57,7 +57,7 @@ impl<'s> MapTransaction<'s> {
         }
     }
 
-    /// The state, as long as it is the one that this transaction works on.
+    /// Returns the state, as long as it is the one that this transaction works on.
     fn state(&mut self) -> Result<MutexGuard<'s, MapState>, Abort> {
         let state = lock(self.state);
         if *self.version.get_or_insert(state.version) == state.version {
@@ -70,7 +70,7 @@ impl<'s> MapTransaction<'s> {
         self.doomed.get_or_insert_with(|| Abort::new(reason, table, &[])).clone()
     }
 
-    /// What `decode` makes of a row, if there is one.
+    /// Returns what `decode` makes of a row, if there is one.
     fn look<R>(
         &mut self,
         store: TableId,
@@ -85,7 +85,7 @@ impl<'s> MapTransaction<'s> {
         Ok(row.map(decode))
     }
 
-    /// What `decode` makes of the row of a record that was found, which this transaction has not deleted.
+    /// Returns what `decode` makes of the row of a record that was found, which this transaction has not deleted.
     fn look_again<R>(&mut self, found: MapHandle, decode: impl FnOnce(&Row) -> R) -> Result<R, Abort> {
         assert!(self.has_found(found), "a handle of another transaction");
         let (store, key) = self.found[found.1].clone();

@@ -55,7 +55,7 @@ impl<V: Variant> Silo<V> {
         })
     }
 
-    /// What the trees of dropped stores consisted of, and what participants left when they went.
+    /// Frees some of what the trees of dropped stores consisted of, and of what participants left when they went.
     pub(super) fn collect_retired(&self) -> Remains {
         let participant = lock(&self.participant);
         if participant.collect(BLOCKS_MAX) == BLOCKS_MAX {

@@ -10,7 +10,7 @@ use crate::registry::StoreRegistry;
 use crate::silo::Variant;
 use crate::store::Store;
 
-/// A dropped store, whose transactions have still to end before its memory can go.
+/// A dropped store. The transactions that may use it have to end before its memory can go.
 #[derive(Debug)]
 pub(super) struct DroppedStore {
     pub(super) store: Arc<Store>,
@@ -20,7 +20,7 @@ pub(super) struct DroppedStore {
 }
 
 impl DroppedStore {
-    /// A store that was dropped in `epoch`.
+    /// Returns a store that was dropped in `epoch`.
     pub(super) fn new(store: Arc<Store>, epoch: Epoch) -> Self {
         DroppedStore { store, epoch, drain: None }
     }

@@ -186,10 +186,10 @@ impl<V: Variant> Engine for Silo<V> {
 }
 
 impl<V: Variant> Silo<V> {
-    /// Lets those commits look whether their stores are still there whose statements may not have seen the flag of a dropped one.
+    /// Makes commits look whether their stores are still there, where their statements may not have seen the flag of a dropped one.
     ///
-    /// Who begins in the epoch of this tick, or a later one, sees the flag: it reads the epoch from this tick or one behind it. Of the others, a
-    /// commit that validates after the call sees the word that is set here.
+    /// Who begins in the epoch of this tick, or a later one, sees the flag: it reads the epoch from this tick or one behind it. Of
+    /// the others, a commit that validates after the call sees the word that is set here.
     fn refuse_commits_with_dropped(&self) {
         self.shared.epochs.advance();
         self.shared.stores.set_dropped_before(self.shared.epochs.global_epoch());

@@ -17,7 +17,7 @@ impl Header {
 }
 
 impl RecordPtr {
-    /// A record of `store` with room for a row of `row_len_bytes`, which is not set yet.
+    /// Returns a record of `store` with room for a row of `row_len_bytes`, which is not set yet.
     #[inline]
     pub(crate) fn allocate(
         guard: &Guard<'_>,
@@ -40,8 +40,8 @@ impl RecordPtr {
         RawRecord::allocate_exact(store, row_len_bytes, Header::new(tid), allocate).map(RecordPtr)
     }
 
-    /// A record for the version that an overwrite supersedes, from a reserve beside the memory limit: at the limit rows can be overwritten
-    /// as long as that lasts. It is to be freed by [`RecordPtr::free_reserve`].
+    /// Returns a record for the version that an overwrite supersedes, from a reserve beside the memory limit: at the limit rows can
+    /// be overwritten as long as that lasts. It is to be freed by [`RecordPtr::free_reserve`].
     #[cold]
     pub(crate) fn allocate_reserve(
         guard: &Guard<'_>,
@@ -53,8 +53,8 @@ impl RecordPtr {
         RawRecord::allocate_exact(store, row_len_bytes, header, allocate).map(RecordPtr)
     }
 
-    /// A mark (I4) for the version that a deletion supersedes, to be freed by [`RecordPtr::free_general`]. It does not come from the memory
-    /// that the limit bounds.
+    /// Returns a mark (I4) for the version that a deletion supersedes, to be freed by [`RecordPtr::free_general`]. It does not come
+    /// from the memory that the limit bounds.
     pub(crate) fn allocate_mark(guard: &Guard<'_>) -> Result<RecordPtr, OutOfMemory> {
         RecordPtr::allocate_general(guard, TableId::NONE, 0, TidWord::PLACEHOLDER)
     }
@@ -80,7 +80,7 @@ impl RecordPtr {
         unsafe { guard.participant().heap().free_reserve(block, layout, account) }
     }
 
-    /// The bytes that the record occupies.
+    /// Returns the bytes that the record occupies.
     pub(crate) fn size_bytes(self) -> usize {
         self.block().1.size()
     }

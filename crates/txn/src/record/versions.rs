@@ -10,7 +10,7 @@ use super::RecordPtr;
 use crate::tid::TidWord;
 
 impl RecordPtr {
-    /// The version before this one. Acquire: [previous] its row is as complete as the link.
+    /// Returns the version before this one. Acquire: [previous] its row is as complete as the link.
     #[inline]
     pub(crate) fn previous(self) -> Option<RecordPtr> {
         let link = NonNull::new(self.header().previous.load(Ordering::Acquire));
@@ -42,7 +42,7 @@ impl RecordPtr {
         self.set_previous(Some(mark));
     }
 
-    /// Whether this is a mark (I4).
+    /// Returns whether this is a mark (I4).
     #[inline]
     pub(crate) fn is_mark(self) -> bool {
         self.store() == TableId::NONE
@@ -51,7 +51,7 @@ impl RecordPtr {
 
 /// While a log is replayed records have no previous versions, and the link leads to something else.
 impl RecordPtr {
-    /// What the link to the previous version leads to during a replay, which is something else. The caller holds the record's lock.
+    /// Returns what the link to the previous version leads to during a replay, which is something else. The caller holds the record's lock.
     #[inline]
     pub(crate) fn side(self) -> *mut () {
         // Relaxed: the lock orders it.

@@ -171,7 +171,7 @@ impl ReplayTarget<'_, '_> {
         Ok(())
     }
 
-    /// A record for a row that does not fit into the one that is there. Frees the lock when there is no memory for it.
+    /// Returns a record for a row that does not fit into the one that is there. Frees the lock when there is no memory for it.
     fn replacement(&self, row: &[u8], tid: Tid) -> Result<Option<RecordPtr>, ReplayError> {
         if self.record.fits(row.len()) {
             return Ok(None);

@@ -35,12 +35,12 @@ struct List {
 
 const _: () = assert!(size_of::<List>().is_multiple_of(align_of::<PendingWord>()));
 
-/// A record whose lock the caller holds, so that its pending words are the caller's.
+/// A record that the caller has locked, so that its pending words are the caller's.
 pub(super) struct LockedRecord(RecordPtr);
 
 impl LockedRecord {
-    /// The record must be locked by the caller, or not yet known to anybody else, while this value lives, and the arenas of all workers
-    /// must be there.
+    /// Wraps a record. It must be locked by the caller, or not yet known to anybody else, while this value lives, and the arenas of
+    /// all workers must be there.
     pub(super) fn new(record: RecordPtr) -> Self {
         LockedRecord(record)
     }
@@ -49,12 +49,12 @@ impl LockedRecord {
         NonNull::new(self.0.side().cast())
     }
 
-    /// Whether a patch has ever reached it.
+    /// Returns whether a patch has ever reached it.
     pub(super) fn has_list(&self) -> bool {
         self.list().is_some()
     }
 
-    /// The pending words.
+    /// Returns the pending words.
     pub(super) fn words(&self) -> &[PendingWord] {
         let Some(list) = self.list() else { return &[] };
         // SAFETY: a list that a record leads to was made by `begin`, in an arena that is still there, and its first `len` words were
@@ -147,7 +147,7 @@ fn allocate(arena: &Bump, capacity: usize) -> Result<NonNull<List>, ReplayError>
     Ok(list)
 }
 
-/// The first word's place.
+/// Returns the first word's place.
 fn first(list: NonNull<List>) -> *mut PendingWord {
     // SAFETY: the words begin behind the head, in the same piece of memory.
     unsafe { list.add(1) }.cast().as_ptr()

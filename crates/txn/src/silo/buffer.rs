@@ -50,7 +50,7 @@ impl HeldMemory {
         self.pool.forget_outside(std::mem::take(&mut self.bytes));
     }
 
-    /// What is counted.
+    /// Returns what is counted.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
@@ -63,7 +63,7 @@ impl Drop for HeldMemory {
     }
 }
 
-/// An abort that concerns the transaction as a whole.
+/// Returns an abort that concerns the transaction as a whole.
 #[cold]
 pub(super) fn refused(reason: AbortReason) -> Abort {
     Abort::new(reason, TableId::NONE, &[])
@@ -131,7 +131,7 @@ impl<T> SetBuffer<T> {
         debug_assert!(self.items.len() <= self.room, "there was room");
     }
 
-    /// The position of the next one, and how many there are.
+    /// Returns the position of the next one, and how many there are.
     #[inline]
     #[allow(
         clippy::cast_possible_truncation,

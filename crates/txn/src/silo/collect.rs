@@ -8,13 +8,14 @@
 //! - deleted records: they stay in the tree for snapshots, then are unhooked from it, then go by the memory horizon.
 //!
 //! # Invariants
-//! O1. Every record has one owner who frees it: a latest live record the tree; a copy or a replaced record the list of the
+//! O1. Every record has one owner, which frees it: a latest live record the tree; a copy or a replaced record the list of the
 //!     worker that superseded it; a deleted record the unhook list of the worker that deleted it, also when it has been
 //!     superseded since; a placeholder the transaction that made it, or the registry of prepared transactions that it was left to, until
 //!     somebody commits into it.
 //!
-//! A worker frees some garbage before each of its transactions: a little, so that none takes noticeably longer, and more of a *backlog*, which
-//! is what it could have freed one snapshot interval ago, so that it is rid of any amount within a bounded number of transactions.
+//! A worker frees some garbage before each of its transactions: a little, so that none takes noticeably longer, and more of a
+//! *backlog*, which is what it could have freed one snapshot interval ago, so that it is rid of any amount within a bounded number
+//! of transactions.
 
 use ensilo_engine::{Failpoint, Tid};
 use ensilo_epoch::{Guard, Participant};
@@ -33,7 +34,8 @@ use crate::shared::SiloShared;
 use crate::store::Store;
 use crate::tid::TidWord;
 
-/// How many objects of each kind one call frees at least, as far as there are so many. A commit makes a few dozen, so that a worker catches up.
+/// How many objects of each kind one call frees at least, as far as there are so many. A commit makes a few dozen, so that a worker
+/// catches up.
 const BUDGET_MIN: usize = 64;
 
 /// How many at most: about half a millisecond.
@@ -78,7 +80,7 @@ pub(crate) fn collect_garbage<V: Variant>(
     is_memory_done && version_budget > 0 && unhook_budget > 0
 }
 
-/// How many objects a call frees of a kind that has this backlog.
+/// Returns how many objects a call frees of a kind that has this backlog.
 fn budget(backlog: usize) -> usize {
     (backlog / BACKLOG_PER_OBJECT).clamp(BUDGET_MIN, BUDGET_MAX)
 }
@@ -141,7 +143,8 @@ fn take_out<V: Variant>(
     None
 }
 
-/// Takes back the placeholder at position `at` of the write set, whose insert did not commit, unless somebody has committed into it: then it belongs to the tree.
+/// Takes back the placeholder at position `at` of the write set, since its insert did not commit, unless somebody has committed
+/// into it: then it belongs to the tree.
 ///
 /// This is decided here and now, while the transaction that made the placeholder is still pinned: once somebody else's commit
 /// owns the record, it may be freed as soon as this pin ends. The wait is for a commit that is under way and does not wait for us: this
@@ -159,7 +162,7 @@ pub(super) fn withdraw_placeholder<V: Variant>(
     context.keys = keys;
 }
 
-/// The same for a placeholder that another transaction may have made and left to the caller, who is pinned since before.
+/// Does the same for a placeholder that another transaction may have made and left to the caller, which is pinned since before.
 ///
 /// Where a prepared transaction stands in the way, the next one that ends goes on: nobody waits for a decision.
 #[cold]
@@ -229,8 +232,8 @@ fn remove_locked<V: Variant>(
     Ok(())
 }
 
-/// Leaves an empty layer on the way to `key` to the next prepared transaction that ends, since one of them relies on `node`. Where none does any
-/// more, the layer leaves the tree now.
+/// Leaves an empty layer on the way to `key` to the next prepared transaction that ends, since one of them relies on `node`. Where
+/// none does any more, the layer leaves the tree now.
 #[cold]
 fn leave_layer(shared: &SiloShared, store: &Store, key: &[u8], mut node: NodeId, guard: &Guard<'_>) {
     while !shared.prepared.defer_layer(store.id(), key, node) {

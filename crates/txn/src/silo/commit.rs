@@ -19,10 +19,10 @@
 //! The commit of a single engine walks through them at once. It reads the epoch between the first two and chooses its TID after them.
 //!
 //! # Memory ordering
-//! The serialization point is the read of the global epoch. All write locks are taken before it (a locked
-//! read-modify-write, then [`after_rmw`](ensilo_sync::barrier::after_rmw)) and all validation loads come after it. Of two transactions that each
-//! read what the other writes, the one whose barrier comes second sees the other's lock or its new TID, and aborts:
-//! that is the store-buffering pattern, which needs the full barrier on both sides.
+//! The serialization point is the read of the global epoch. All write locks are taken before it (a locked read-modify-write, then
+//! [`after_rmw`](ensilo_sync::barrier::after_rmw)) and all validation loads come after it. Of two transactions that each read what
+//! the other writes, the one with the later barrier sees the other's lock or its new TID, and aborts: that is the store-buffering
+//! pattern, which needs the full barrier on both sides.
 
 mod install;
 mod lock;
@@ -42,7 +42,7 @@ use super::transaction::Transaction;
 use super::variant::{Variant, has_fault};
 use super::write_set::RecordChange;
 
-/// The way on which a transaction ends whose caller asks for its commit.
+/// The way on which a transaction ends when its caller asks for the commit.
 enum CommitPath {
     /// It has looked at one record at most and written none: what it saw was current when it looked, and nothing is left to validate.
     SingleRead,
@@ -131,7 +131,7 @@ impl<V: Variant> Transaction<'_, V> {
     #[inline]
     fn commit_reads(&mut self) -> Result<Committed, Abort> {
         let epoch = if V::RECORDS_HISTORY { self.guard.epochs().global_epoch() } else { Epoch::new(0) };
-        // A single look at shared memory is a consistent state without a second one; only whoever asks for the epoch has
+        // A single look at shared memory is a consistent state without a second one; only a history, which names the epoch, has
         // to know that it still was one then.
         if V::RECORDS_HISTORY || self.context.reads.len() + self.context.nodes.stamps().len() > 1 {
             self.validate_reads()?;
@@ -183,7 +183,7 @@ impl<V: Variant> Transaction<'_, V> {
         Ok((prepared, tid))
     }
 
-    /// A TID in `epoch` that is larger than all that this transaction and its worker have seen, unless there is none.
+    /// Returns a TID in `epoch` that is larger than all that this transaction and its worker have seen, unless there is none.
     #[inline(always)]
     pub(super) fn next_tid(&self, epoch: Epoch) -> Option<Tid> {
         let seen = self.context.largest_tid_seen().max(self.context.last_tid);

@@ -72,7 +72,7 @@ pub(crate) struct Context {
     pub(super) recording: TransactionRecord,
     /// The worker's way into the log, if the database has one.
     pub(crate) log: Option<LogWriter>,
-    /// While committing: a record whose version is of an earlier epoch is logged whole.
+    /// While committing: a record with a version of an earlier epoch is logged whole.
     pub(super) full_rows_before: Epoch,
     /// While committing: how many writes go to the log.
     pub(super) logged_count: usize,
@@ -81,7 +81,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// The context of a worker whose database has this pool.
+    /// Returns the context of a worker of a database with this pool.
     pub(crate) fn new(pool: Arc<Pool>) -> Self {
         Context {
             phase: Phase::Idle,
@@ -109,7 +109,7 @@ impl Context {
         }
     }
 
-    /// A handle to a record that the transaction has found, with its place in the read set.
+    /// Returns a handle to a record that the transaction has found, with its place in the read set.
     #[inline(always)]
     pub(super) fn handle(&self, record: RecordPtr, entry: u32) -> RecordHandle {
         RecordHandle { record, number: self.number, entry }
@@ -146,7 +146,7 @@ impl Context {
         self.held.release();
     }
 
-    /// Whether the transaction has written nothing and relies on one record at most.
+    /// Returns whether the transaction has written nothing and relies on one record at most.
     #[inline]
     pub(super) fn has_single_read(&self) -> bool {
         self.doomed.is_none() && self.reads.len() <= 1 && self.writes.is_empty() && self.nodes.is_empty()
@@ -167,7 +167,7 @@ impl Context {
         self.reads.iter().map(|read| read.word.tid()).max().unwrap_or(Tid::ZERO)
     }
 
-    /// Where `record` stands in the write set.
+    /// Returns where `record` stands in the write set.
     #[inline]
     pub(super) fn own_write(&self, record: RecordPtr) -> Option<usize> {
         if self.writes.is_empty() { None } else { self.find_write(record) }
@@ -230,7 +230,7 @@ impl Context {
         Ok(RowSpan { start, len: words.len() as u32 })
     }
 
-    /// The words of a row in the transaction's row words.
+    /// Returns the words of a row in the transaction's row words.
     #[inline]
     pub(super) fn row_words(&self, span: RowSpan) -> &[AtomicU64] {
         &self.rows[span.start as usize..][..(span.len as usize).div_ceil(8)]
@@ -304,20 +304,20 @@ impl Context {
         }
     }
 
-    /// Whether a record with this version, which is not one of this transaction's own writes, may stand in the place of one that is. The
-    /// transaction began in epoch `began`.
+    /// Returns whether a record with this version, which is not one of this transaction's own writes, may stand in the place of one
+    /// that is. The transaction began in epoch `began`.
     #[inline]
     pub(super) fn may_hide_write(&self, word: TidWord, began: Epoch) -> bool {
         !self.writes.is_empty() && (word.tid().epoch() >= began || word.tid() == Tid::ZERO)
     }
 
-    /// Whether a key that is missing from the tree may be one that this transaction has written.
+    /// Returns whether a key that is missing from the tree may be one that this transaction has written.
     #[inline]
     pub(super) fn may_miss_write(&self, guard: &Guard<'_>) -> bool {
         !self.writes.is_empty() && self.lost.may_miss_key(guard)
     }
 
-    /// Whether this transaction has written the key.
+    /// Returns whether this transaction has written the key.
     #[cold]
     pub(super) fn has_written(&mut self, store: TableId, key: &[u8]) -> Result<bool, Abort> {
         self.lost.has_written(&self.writes, &self.keys, (store, key), &mut self.held)
@@ -362,7 +362,7 @@ impl Context {
         Ok(lookups)
     }
 
-    /// An abort that showed at `record`. It names the key if that was kept.
+    /// Returns an abort that showed at `record`. It names the key if that was kept.
     #[cold]
     pub(super) fn abort_at(&self, reason: AbortReason, record: RecordPtr, key: KeySpan) -> Abort {
         Abort::new(reason, record.store(), if key.is_kept() { self.key(key) } else { &[] })

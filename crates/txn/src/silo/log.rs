@@ -37,12 +37,12 @@ impl<V: Variant> Transaction<'_, V> {
         self.reserve_log_since(full_rows_before)
     }
 
-    /// The same for a commit whose epoch is not known yet: there is room for whole rows.
+    /// The same for a commit in an epoch that is not known yet: there is room for whole rows.
     pub(super) fn reserve_log_for_any_epoch(&mut self) -> Result<(), CommitStop> {
         self.reserve_log_since(Epoch::LAST)
     }
 
-    /// The same where a record whose version is of an earlier epoch is logged whole.
+    /// The same where a record with a version of an earlier epoch is logged whole.
     #[inline(always)]
     fn reserve_log_since(&mut self, full_rows_before: Epoch) -> Result<(), CommitStop> {
         self.context.full_rows_before = full_rows_before;
@@ -97,7 +97,7 @@ impl Context {
         }
     }
 
-    /// What of a write goes to the log. The record's lock is held.
+    /// Returns what of a write goes to the log. The record's lock is held.
     #[inline]
     fn logged<V: Variant>(&self, write: &WriteEntry) -> Logged {
         if !write.record.store().is_logged() {
@@ -156,7 +156,7 @@ impl Context {
         }
     }
 
-    /// The changed words of a patch, with their places.
+    /// Returns the changed words of a patch, with their places.
     fn patch_pairs(&self, patch: RowSpan) -> impl ExactSizeIterator<Item = (u32, u64)> + '_ {
         (0..patch.len as usize).map(move |pair| {
             let (index, word) = self.patch_word(patch, pair);

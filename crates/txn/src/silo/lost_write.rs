@@ -1,7 +1,7 @@
-//! Own writes whose records have left the tree.
+//! Own writes to records that have left the tree.
 //!
 //! A transaction finds what it has written by the record that it wrote to. Another transaction may commit in between and put a larger row's
-//! record into that one's place, or delete the row, whose record then leaves the tree. The writer cannot commit any more; but until it
+//! record into that one's place, or delete the row, and its record then leaves the tree. The writer cannot commit any more; but until it
 //! finds that out it would read the other's row, or none, where it has written its own. So a read that may have come upon such a key
 //! looks for it among the keys that were written, and ends the attempt if it is one.
 //!
@@ -52,13 +52,13 @@ impl LostWrites {
         self.revived.push(at, held).map(|_| ())
     }
 
-    /// Whether a key that is missing from the tree may be one that was written.
+    /// Returns whether a key that is missing from the tree may be one that was written.
     #[inline]
     pub(super) fn may_miss_key(&self, guard: &Guard<'_>) -> bool {
         !self.revived.is_empty() || has_horizon_passed(guard)
     }
 
-    /// Whether one of `writes`, whose keys are spans of `keys`, has this store and key.
+    /// Returns whether one of `writes`, with keys that are spans of `keys`, has this store and key.
     pub(super) fn has_written(
         &mut self,
         writes: &[WriteEntry],
@@ -82,7 +82,7 @@ impl LostWrites {
         Ok(self.keys.get(hash_of(wanted)).is_some_and(|at| name_of(&writes[at as usize]) == wanted))
     }
 
-    /// A write whose record does not carry the version any more that was seen, among those that may have left the tree.
+    /// Returns a write to a record that does not carry the version any more that was seen, among those that may have left the tree.
     pub(super) fn find(&mut self, writes: &[WriteEntry], guard: &Guard<'_>) -> Option<WriteEntry> {
         let has_moved = |write: &&WriteEntry| write.record.tid().unlocked() != write.observed;
         let horizon = guard.epochs().snapshot_horizon();
@@ -99,7 +99,7 @@ impl LostWrites {
     }
 }
 
-/// Whether records that were deleted since the transaction began can have left the tree.
+/// Returns whether records that were deleted since the transaction began can have left the tree.
 #[inline]
 fn has_horizon_passed(guard: &Guard<'_>) -> bool {
     let epochs = guard.epochs();

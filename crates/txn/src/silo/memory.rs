@@ -13,7 +13,7 @@ use super::write_set::KeptVersion;
 use crate::record::RecordPtr;
 use crate::tid::TidWord;
 
-/// A record of `table` with room for a row of `row_len_bytes`.
+/// Returns a record of `table` with room for a row of `row_len_bytes`.
 #[inline]
 pub(super) fn allocate<V: Variant>(
     guard: &Guard<'_>,

@@ -31,7 +31,7 @@ fn shared() -> Arc<SiloShared> {
     Arc::new(SiloShared::new(Epochs::new(options, Pool::new(None)), 100))
 }
 
-/// A record with a committed row of two equal words.
+/// Returns a record with a committed row of two equal words.
 fn committed_record(shared: &SiloShared, participant: &Participant, word: u64) -> RecordPtr {
     let tid = ensilo_engine::Tid::ZERO.next_in(shared.epochs.global_epoch()).unwrap();
     let record = RecordPtr::allocate(&participant.pin(), TableId(1), ROW_BYTES, TidWord::live(tid)).unwrap();

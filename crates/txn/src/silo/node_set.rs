@@ -45,24 +45,24 @@ impl NodeSet {
         Ok(true)
     }
 
-    /// Whether nothing was noted; a node is added after its store only.
+    /// Returns whether nothing was noted; a node is added after its store only.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.stores.is_empty()
     }
 
-    /// Notes a store whose nodes may be added.
+    /// Notes a store, so that its nodes may be added.
     #[inline]
     pub(super) fn note_store(&mut self, id: TableId, held: &mut HeldMemory) -> Result<(), Abort> {
         if self.stores.last() == Some(&id) { Ok(()) } else { self.stores.push(id, held).map(|_| ()) }
     }
 
-    /// The stores that keys were missed or ranges read in.
+    /// Returns the stores that keys were missed or ranges read in.
     pub(super) fn stores(&self) -> &[TableId] {
         &self.stores
     }
 
-    /// The stamps.
+    /// Returns the stamps.
     pub(super) fn stamps(&self) -> &[NodeStamp] {
         &self.stamps
     }

@@ -34,7 +34,7 @@ impl Context {
         Ok(())
     }
 
-    /// The whole row as this transaction has written it. A patch, or a row that stands in a placeholder, becomes a row of the
+    /// Returns the whole row as this transaction has written it. A patch, or a row that stands in a placeholder, becomes a row of the
     /// transaction's own first.
     fn own_row(&mut self, at: usize) -> Result<RowSpan, Abort> {
         let write = self.writes[at];

@@ -23,7 +23,7 @@
 //! # Why what was read has to stay
 //! With write locks alone: `P` has read `x` and will write `y`. Before the decision `T` overwrites `x` and
 //! commits in epoch 5. A snapshot at epoch 6 shows the `x` of `T` and the old `y`. The decision comes in
-//! epoch 7. `P` lies before `T`, whose `x` it did not see; `T` before the snapshot, which sees it; the
+//! epoch 7. `P` lies before `T`, since it did not see the `x` of `T`; `T` before the snapshot, which sees it; the
 //! snapshot before `P`, which it does not see: a cycle. The fault [`Fault::UnprotectedPreparedReads`] plants
 //! it.
 //!
@@ -47,7 +47,7 @@
 //!   with the node locked, before anything has changed; `P` validates a node when nobody holds it. So one of
 //!   the two sees the other, as above. While it is protected a node is not split, and does not become empty
 //!   and leave, nor does the layer that it belongs to or that a slot of it leads to: the keys of its range
-//!   stay those of this node. A key whose absent record was read (a placeholder, a deleted record) is
+//!   stay those of this node. A key that was read as an absent record (a placeholder, a deleted record) is
 //!   protected with the record, which does not leave the tree: otherwise an insert would make another record.
 //! - *Key of `T` already in the tree.* A placeholder that was there when `P` read the range is in the read
 //!   set of `P`.
@@ -65,9 +65,9 @@
 //! - Room in the log is taken at the vote for whole rows, also of those of which the decision will log single words.
 //!   A transaction that patches large rows may be too large to be prepared
 //!   ([`AbortReason::TransactionTooLarge`]) where a plain commit goes through.
-//! - Others abort at once from the vote on. *During* the vote the write set is locked like that of any commit, and whoever
-//!   meets it waits: with a large read set that takes as long as the validation of it.
-//! - Nobody queues. Where some prepared transaction is always there that has read a record or a range, those who
+//! - Others abort at once from the vote on. *During* the vote the write set is locked like that of any commit, and others
+//!   that meet it wait: with a large read set that takes as long as the validation of it.
+//! - Nobody queues. Where some prepared transaction is always there that has read a record or a range, others that
 //!   would change it are refused again and again.
 //! - A range is protected by border nodes, not by its ends. A small or empty table is one border node: one prepared
 //!   transaction that has missed a key in it keeps all inserts out of it.
@@ -119,7 +119,7 @@ struct Waiting<'w> {
 }
 
 impl<'w, V: Variant> Transaction<'w, V> {
-    /// The vote. Everything that can fail happens here.
+    /// Votes: everything that can fail happens here.
     pub(super) fn vote(mut self) -> Result<PreparedTransaction<'w, V>, Abort> {
         let used = PreparedUse { began: self.guard.epoch(), stores: self.stores_used() };
         match self.prepare_write_set(&used) {
@@ -245,7 +245,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
     }
 }
 
-/// The records and nodes that are protected: all that were read, but for a planted fault.
+/// Returns the records and nodes that are protected: all that were read, but for a planted fault.
 fn relied_on<V: Variant>(context: &Context) -> impl Iterator<Item = usize> {
     let is_protected = !has_fault::<V>(Fault::UnprotectedPreparedReads);
     let records = context.reads.iter().map(|read| read.record.address());

@@ -211,13 +211,13 @@ impl<V: Variant> Transaction<'_, V> {
         }
     }
 
-    /// Whether this transaction has written a key that is missing from the tree.
+    /// Returns whether this transaction has written a key that is missing from the tree.
     #[inline]
     pub(super) fn has_lost_write(&mut self, store: &Store, key: &[u8]) -> Result<bool, Abort> {
         Ok(self.context.may_miss_write(&self.guard) && self.context.has_written(store.id(), key)?)
     }
 
-    /// The word that the tree has under `key`; if none, the transaction relies on that.
+    /// Returns the word that the tree has under `key`; if none, the transaction relies on that.
     #[inline]
     fn value_of(&mut self, store: &Store, key: &[u8], lookup: Lookup) -> Result<Option<u64>, Abort> {
         match lookup {

@@ -54,7 +54,7 @@ fn recorded_read(table: TableId, key: &[u8], word: TidWord) -> RecordedRead {
     RecordedRead { key: (table, key.into()), version: word.tid(), is_absent: word.is_absent() }
 }
 
-/// The part of `bounds` that a scan has seen which stopped at `stopped_at`, or all of it.
+/// Returns the part of `bounds` that a scan has seen which stopped at `stopped_at`, or all of it.
 pub(super) fn recorded_range(
     table: TableId,
     bounds: KeyBounds<'_>,

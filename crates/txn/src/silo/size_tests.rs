@@ -42,7 +42,7 @@ impl Rig {
         tx.commit().unwrap();
     }
 
-    /// Runs work until it is refused, in a transaction whose positions end at `len_max`.
+    /// Runs work until it is refused, in a transaction with positions that end at `len_max`.
     fn refused(
         &mut self,
         len_max: usize,

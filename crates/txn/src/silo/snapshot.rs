@@ -49,7 +49,7 @@ impl<'w, V: Variant> Snapshot<'w, V> {
         Snapshot { shared, participant, guard, context, epoch, largest_seen: Tid::ZERO, variant: PhantomData }
     }
 
-    /// The snapshot shows the database before the first commit of this epoch.
+    /// Returns the snapshot epoch: the snapshot shows the database before the first commit of it.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.epoch
@@ -93,7 +93,7 @@ impl<'w, V: Variant> Snapshot<'w, V> {
     }
 }
 
-/// The newest version of a record before `epoch`: its TID word and, if the key existed, what `decode` made of its row.
+/// Returns the newest version of a record before `epoch`: its TID word and, if the key existed, what `decode` made of its row.
 #[inline]
 fn version_at<R>(
     newest: RecordPtr,

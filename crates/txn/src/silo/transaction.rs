@@ -61,7 +61,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
         participant.end_leaked_pins();
     }
 
-    /// The transaction that was taken apart by [`Transaction::into_parts`], pinned anew.
+    /// Returns the transaction that was taken apart by [`Transaction::into_parts`], pinned anew.
     pub(super) fn resume(
         shared: &'w SiloShared,
         participant: Unpinned<'w>,
@@ -71,7 +71,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
         Transaction { shared, guard: participant.pin(), context, variant: PhantomData }
     }
 
-    /// What the transaction consists of, which waits for its decision without it.
+    /// Returns what the transaction consists of, which waits for its decision without it.
     pub(super) fn into_parts(self) -> (&'w SiloShared, ExclusiveGuard<'w>, &'w mut Context) {
         self.context.phase = Phase::Prepared;
         let transaction = ManuallyDrop::new(self);
@@ -85,7 +85,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
         }
     }
 
-    /// The epoch in which the transaction began.
+    /// Returns the epoch in which the transaction began.
     pub(super) fn begin_epoch(&self) -> Epoch {
         self.guard.epoch()
     }

@@ -45,7 +45,7 @@ pub enum LogRecords {
     Tids,
 }
 
-/// Whether variant `V` has `fault` built in.
+/// Returns whether variant `V` has `fault` built in.
 pub(super) const fn has_fault<V: Variant>(fault: Fault) -> bool {
     match V::FAULT {
         Some(built_in) => built_in as u8 == fault as u8,

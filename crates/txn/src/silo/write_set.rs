@@ -27,7 +27,7 @@ impl KeySpan {
         self.start != u32::MAX
     }
 
-    /// The key among all `keys` of its transaction.
+    /// Returns the key among all `keys` of its transaction.
     #[inline]
     pub(super) fn of(self, keys: &[u8]) -> &[u8] {
         &keys[self.start as usize..][..self.len as usize]
@@ -58,7 +58,7 @@ pub(super) enum RecordChange {
 }
 
 impl RecordChange {
-    /// Whether the key exists for the transaction after this change of its own.
+    /// Returns whether the key exists for the transaction after this change of its own.
     pub(super) fn leaves_a_row(self) -> bool {
         match self {
             RecordChange::Patch(_) | RecordChange::Put(_) | RecordChange::Placed => true,
@@ -95,7 +95,7 @@ impl StorePtr {
         StorePtr(NonNull::from(store))
     }
 
-    /// The store.
+    /// Returns the store.
     ///
     /// # Safety
     /// The transaction that made this pointer is still running.

@@ -39,7 +39,7 @@ fn work_that_is_left_during_a_visit_is_found_by_the_next_one() {
     loom::model(|| work_is_left_while_others_do_it(|list, work| _ = list.visit(work)));
 }
 
-/// A visit as it must not be: it writes down, at its end, what it found under the lock.
+/// Returns a visit as it must not be: it writes down, at its end, what it found under the lock.
 fn visit_that_overwrites_the_hint(list: &WorkList<u32>, work: &mut dyn FnMut(&mut Vec<u32>) -> Remains) {
     if list.has_work.load(Ordering::Relaxed) {
         let remains = work(&mut lock(&list.items));

@@ -16,7 +16,7 @@ use crate::version::Version;
 
 const ROW_BYTES: usize = 16;
 
-/// A record with a row of two words that are 0.
+/// Returns a record with a row of two words that are 0.
 fn record() -> (Arc<Epochs>, Record) {
     let options = EpochOptions { advance: Advance::Manual, ..EpochOptions::default() };
     let epochs = Epochs::new(options, Pool::new(None));
@@ -44,7 +44,7 @@ fn both(row: RowRef<'_>) -> [u64; 2] {
     [row.word(0), row.word(1)]
 }
 
-/// A reader and a writer meet.
+/// Lets a reader and a writer meet.
 fn meet(read: fn(Record) -> [u64; 2]) {
     loom::model(move || {
         let (_epochs, record) = record();

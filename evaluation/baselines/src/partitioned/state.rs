@@ -21,19 +21,20 @@ pub(super) fn set_state(record: Record, state: u64) {
     record.header().store(state, Ordering::Release);
 }
 
-/// The record that has the row of this one now.
+/// Returns the record that has the row of this one now.
 #[inline]
 pub(super) fn moved_to(mut record: Record) -> Record {
     loop {
         match state(record) {
             PRESENT | DELETED => return record,
-            // SAFETY: any other state is the address of a record that is retired only when this one no longer leads to it or is retired too.
+            // SAFETY: any other state is the address of a record that is retired only when this one no longer leads to it or is
+            // retired too.
             address => record = unsafe { Record::from_index_value(address) },
         }
     }
 }
 
-/// The record that an entry of a tree leads to, unless it is deleted.
+/// Returns the record that an entry of a tree leads to, unless it is deleted.
 #[inline]
 pub(super) fn present(value: u64) -> Option<Record> {
     // SAFETY: a value of a store's tree is a record, read while the transaction is pinned.

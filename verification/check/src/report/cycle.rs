@@ -33,7 +33,7 @@ impl Cycle {
         Cycle { steps, pattern }
     }
 
-    /// The class of the cycle: that of its least harmless edge.
+    /// Returns the class of the cycle: that of its least harmless edge.
     pub fn anomaly(&self) -> Anomaly {
         let worst = self.steps.iter().map(|step| step.kind).max();
         match worst.expect("a cycle has edges") {

@@ -56,7 +56,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The kinds of findings, in order.
+    /// Returns the kinds of findings, in order.
     pub fn anomalies(&self) -> Vec<Anomaly> {
         self.counts.keys().copied().collect()
     }
@@ -109,7 +109,7 @@ impl fmt::Display for Inconclusive {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
-    /// The history is equivalent to a serial one whose order agrees with the epochs.
+    /// The history is equivalent to a serial one in an order that agrees with the epochs.
     Serializable(Summary),
     /// It is not.
     Violated(Report),
@@ -118,7 +118,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether the history was large enough and serializable.
+    /// Returns whether the history was large enough and serializable.
     pub fn is_serializable(&self) -> bool {
         matches!(self, Verdict::Serializable(_))
     }

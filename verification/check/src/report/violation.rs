@@ -86,7 +86,7 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// The kind of the finding.
+    /// Returns the kind of the finding.
     pub fn anomaly(&self) -> Anomaly {
         match self {
             Violation::UncommittedRead { .. } => Anomaly::G1a,

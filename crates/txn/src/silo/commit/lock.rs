@@ -8,7 +8,7 @@ use crate::silo::transaction::Transaction;
 use crate::silo::variant::{Variant, has_fault};
 use crate::silo::write_set::WriteEntry;
 
-/// The write set is locked, and the locks are seen by whoever looks from now on. Next: the validation.
+/// The write set is locked, and everybody that looks from now on sees the locks. Next: the validation.
 #[derive(Debug)]
 #[must_use = "the locks are held until the commit is over or given up"]
 pub(in crate::silo) struct Locked(());

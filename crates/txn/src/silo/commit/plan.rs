@@ -58,7 +58,7 @@ impl<V: Variant> Transaction<'_, V> {
         Ok(Prepared(()))
     }
 
-    /// The same for a commit whose epoch is not known yet: old versions are kept and rows logged whole. It is refused where there is
+    /// The same for a commit in an epoch that is not known yet: old versions are kept and rows logged whole. It is refused where there is
     /// no TID for it even now: nothing commits in the last epoch.
     pub(in crate::silo) fn reserve_for_any_epoch(
         &mut self,
@@ -162,7 +162,7 @@ impl<V: Variant> Transaction<'_, V> {
         Ok(InstallPlan::Delete(Some(KeptVersion::Mark(mark))))
     }
 
-    /// A record to replace this one in the tree, with room for a row of so many bytes.
+    /// Returns a record to replace this one in the tree, with room for a row of so many bytes.
     #[inline]
     fn replacement_for(&self, record: RecordPtr, row_len: usize) -> Result<InstallPlan, AbortReason> {
         let Some(store) = self.shared.stores.store(record.store()) else {
@@ -181,13 +181,13 @@ fn out_of_memory(_: OutOfMemory) -> AbortReason {
     AbortReason::OutOfMemory
 }
 
-/// Whether the old version is kept beside the one that a write leaves in its record: there is one, and a snapshot may read it.
+/// Returns whether the old version is kept beside the one that a write leaves in its record: there is one, and a snapshot may read it.
 #[inline]
 fn is_kept<V: Variant>(write: &WriteEntry, snapshot: Epoch) -> bool {
     V::SNAPSHOTS && !write.observed.is_absent() && write.observed.tid().epoch() < snapshot
 }
 
-/// Whether a new row of `len_bytes` needs a record of its own.
+/// Returns whether a new row of `len_bytes` needs a record of its own.
 #[inline]
 fn needs_replacement<V: Variant>(write: &WriteEntry, len_bytes: usize) -> bool {
     let is_deleted = write.observed.is_absent() && write.observed != TidWord::PLACEHOLDER;

@@ -8,7 +8,7 @@ use ensilo_epoch::{Advance, Epoch, EpochOptions};
 use crate::store::Store;
 use crate::{AbortReason, EngineOptions, Silo};
 
-/// An engine whose epochs begin at `first` and are moved on by nobody.
+/// Returns an engine with epochs that begin at `first` and are moved on by nobody.
 fn engine(first: Epoch) -> (Arc<Silo>, Arc<Store>) {
     let epochs = EpochOptions {
         first_epoch: first,

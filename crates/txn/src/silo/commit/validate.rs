@@ -22,14 +22,15 @@ impl<V: Variant> Transaction<'_, V> {
         Ok(Validated(()))
     }
 
-    /// Whether what was read is current.
+    /// Checks that what was read is current.
     #[inline(always)]
     pub(in crate::silo) fn validate_reads(&self) -> Result<(), Abort> {
         self.validate_read_set()?;
         self.validate_node_set()
     }
 
-    /// Phase 2 of a transaction that has registered what it read: nobody has begun to change it before. On an error the locks are still held.
+    /// Phase 2 of a transaction that has registered what it read: nobody has begun to change it before. On an error the locks are
+    /// still held.
     pub(in crate::silo) fn validate_at_rest(&self, locked: Locked) -> Result<Validated, Abort> {
         let Locked { .. } = locked;
         self.validate_read_set()?;

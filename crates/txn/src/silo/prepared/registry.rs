@@ -4,12 +4,12 @@
 //! locked for one address at a time ([`Addresses`]), and the rest under one lock that is held for a moment.
 //!
 //! # What is deferred
-//! A placeholder whose insert did not commit leaves the tree at once, but not while a prepared transaction holds it locked, has read it, or
-//! relies on its node. Its maker does not wait for the decision: it leaves the placeholder here, and the next prepared transaction that
-//! ends withdraws it. In the same way it takes out of the tree a layer that became empty while the layer's node, or the one above it, had
-//! to stay as it was. An item is put here only under the one lock, and only while a registered transaction stands in its way: that one comes
-//! for the items under the same lock, after it has let go of all that it has read. Until then nobody commits into such a placeholder, and the
-//! item's store is not taken apart.
+//! The placeholder of an insert that did not commit leaves the tree at once, but not while a prepared transaction holds it locked,
+//! has read it, or relies on its node. Its maker does not wait for the decision: it leaves the placeholder here, and the next
+//! prepared transaction that ends withdraws it. In the same way it takes out of the tree a layer that became empty while the
+//! layer's node, or the one above it, had to stay as it was. An item is put here only under the one lock, and only while a
+//! registered transaction stands in its way: that one comes for the items under the same lock, after it has let go of all that it
+//! has read. Until then nobody commits into such a placeholder, and the item's store is not taken apart.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -34,7 +34,7 @@ use crate::silo::key_bytes::KeyBytes;
 pub(crate) struct PreparedRegistry {
     /// How many transactions are prepared, or about to be.
     count: CachePadded<AtomicU64>,
-    /// Records that were read, or wait here for their withdrawal, and border nodes whose keys were read.
+    /// Records that were read, or wait here for their withdrawal, and border nodes of keys that were read.
     addresses: Addresses,
     uses: Mutex<PreparedUses>,
 }
@@ -68,7 +68,7 @@ pub(in crate::silo) enum Deferred {
 }
 
 impl Deferred {
-    /// The store whose tree it is.
+    /// Returns the store of the tree.
     pub(in crate::silo) fn store(&self) -> TableId {
         match *self {
             Deferred::Placeholder { record, .. } => record.store(),
@@ -89,7 +89,7 @@ pub(in crate::silo) enum Obstacle {
 }
 
 impl PreparedRegistry {
-    /// The registry of a database with this pool, whose limit it counts against.
+    /// Returns the registry of a database with this pool: it counts against the limit of that.
     pub(crate) fn new(pool: Arc<Pool>) -> Self {
         PreparedRegistry {
             count: CachePadded::new(AtomicU64::new(0)),
@@ -98,7 +98,7 @@ impl PreparedRegistry {
         }
     }
 
-    /// Whether no transaction is prepared. A caller that has locked what it will change looks behind a full barrier: see
+    /// Returns whether no transaction is prepared. A caller that has locked what it will change looks behind a full barrier: see
     /// [`prepared`](super).
     #[inline]
     pub(in crate::silo) fn is_empty(&self) -> bool {
@@ -106,8 +106,8 @@ impl PreparedRegistry {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// Registers a transaction, which registers next what it relies on. A full barrier follows: what the caller looks at next it finds as it is
-    /// now, or later.
+    /// Registers a transaction, which registers next what it relies on. A full barrier follows: what the caller looks at next it
+    /// finds as it is now, or later.
     pub(in crate::silo) fn enter(&self, used: &PreparedUse) {
         let mut uses = self.lock();
         used.stores.iter().for_each(|&store| uses.stores.add(store));
@@ -153,7 +153,8 @@ impl PreparedRegistry {
         self.lock().stores.remove(store);
     }
 
-    /// Leaves the withdrawal of a placeholder to the next prepared transaction that ends. Returns `false`, and keeps nothing, when the obstacle is gone.
+    /// Leaves the withdrawal of a placeholder to the next prepared transaction that ends. Returns `false`, and keeps nothing, when
+    /// the obstacle is gone.
     ///
     /// The caller holds the record's lock, unless that is the obstacle.
     #[must_use]
@@ -185,14 +186,14 @@ impl PreparedRegistry {
         is_there
     }
 
-    /// Whether a prepared transaction has read this record, which the caller has locked.
+    /// Returns whether a prepared transaction has read this record, which the caller has locked.
     #[inline]
     pub(in crate::silo) fn protects_record(&self, record: RecordPtr) -> bool {
         barrier::after_rmw();
         !self.is_empty() && self.has(record.address())
     }
 
-    /// The first of these records, which the caller has locked, that a prepared transaction has read.
+    /// Returns the first of these records, which the caller has locked, that a prepared transaction has read.
     pub(in crate::silo) fn first_protected(
         &self,
         mut records: impl Iterator<Item = RecordPtr>,
@@ -200,7 +201,7 @@ impl PreparedRegistry {
         records.position(|record| self.addresses.contains(record.address()))
     }
 
-    /// Whether a prepared transaction relies on the keys of this node, which the caller has locked.
+    /// Returns whether a prepared transaction relies on the keys of this node, which the caller has locked.
     #[inline]
     pub(in crate::silo) fn protects_node(&self, node: NodeId) -> bool {
         barrier::after_rmw();
@@ -212,12 +213,12 @@ impl PreparedRegistry {
         self.addresses.contains(address)
     }
 
-    /// Whether a prepared transaction uses the store, or something that is deferred lies in it.
+    /// Returns whether a prepared transaction uses the store, or something that is deferred lies in it.
     pub(crate) fn uses_store(&self, store: TableId) -> bool {
         self.lock().stores.contains(store)
     }
 
-    /// Whether a transaction that began at this epoch or earlier is prepared and has not ended.
+    /// Returns whether a transaction that began at this epoch or earlier is prepared and has not ended.
     pub(crate) fn has_begun_by(&self, epoch: Epoch) -> bool {
         self.lock().transactions.0.keys().any(|&began| began <= epoch)
     }
@@ -227,7 +228,7 @@ impl PreparedRegistry {
     }
 }
 
-/// A set whose members are there as often as they were added.
+/// A set that has each member as often as it was added.
 #[derive(Debug)]
 struct Counted<K>(HashMap<K, u32>);
 
