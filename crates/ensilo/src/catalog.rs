@@ -12,6 +12,7 @@
 mod build_index;
 mod change;
 pub(crate) mod dropped;
+mod index_core;
 mod index_set;
 mod load;
 mod rebuild;
@@ -24,15 +25,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use dropped::{DroppedName, DroppedNames};
-use ensilo_engine::{Engine, NewStoreError, Store, TableId};
-use ensilo_row::Schema;
+use ensilo_engine::{Engine, Store, TableId};
 
+pub use index_core::IndexState;
+pub(crate) use index_core::{EPOCH_SHOWN_MAX, IndexCore};
 pub(crate) use index_set::{IndexSet, Pinned, column_mask};
 use system::SystemTables;
-pub use table_core::IndexState;
-pub(crate) use table_core::{EPOCH_SHOWN_MAX, IndexCore, TableCore};
+pub(crate) use table_core::TableCore;
+use table_core::new_store;
 
-use crate::error::{Abort, Error, Name, Result};
+use crate::error::{Error, Name, Result};
 
 /// The first number of a store that is not the system's. Number `n` stands for two ids: `2n` of an index and `2n + 1` of a table,
 /// because stores of odd ids are logged and those of even ids are built anew from them.
@@ -132,30 +134,5 @@ impl Changes {
     /// Sees to it that no store gets this id any more.
     fn pass_over(&mut self, id: TableId) {
         self.next_number = self.next_number.max(id.0 / 2 + 1);
-    }
-}
-
-fn new_store<E: Engine>(engine: &E, id: TableId) -> Result<Arc<E::Store>> {
-    engine.new_store(id).map_err(|error| match error {
-        NewStoreError::OutOfMemory(_) => Error::OutOfMemory(Abort::out_of_memory(id)),
-        _ => Error::InvalidSchema(Name::new("the database has used up its ids of tables and indexes")),
-    })
-}
-
-impl<S: Store> TableCore<S> {
-    /// The schema with the indexes that there are now, broken ones too.
-    pub(crate) fn current_schema(&self) -> Schema {
-        let bare = self
-            .schema
-            .indexes()
-            .iter()
-            .fold((*self.schema).clone(), |schema, index| schema.without_index(index.name()));
-        self.indexes.snapshot().iter().filter(|index| index.state() != IndexState::Building).fold(
-            bare,
-            |schema, index| {
-                // An index that exists passed this check when it was made.
-                schema.with_index(index.schema.clone()).unwrap_or(schema)
-            },
-        )
     }
 }

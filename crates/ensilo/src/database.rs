@@ -1,6 +1,7 @@
 //! The database: what opens, owns and closes everything else, and runs requests.
 
 mod indexes;
+mod open;
 mod storage;
 mod tables;
 
@@ -10,12 +11,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::Silo;
-use ensilo_disk::Disk;
 use ensilo_engine::{Engine, Session as _};
 
 use crate::catalog::TableCore;
-use crate::durability::answer;
-use crate::durable;
 use crate::options::Options;
 use crate::pool::{JobHandle, WhenFull};
 use crate::request::{self, NoHook, Request};
@@ -65,23 +63,6 @@ impl Database {
 }
 
 impl<E: Engine> Database<E> {
-    pub(crate) fn open_in_memory(options: Options) -> Result<Self> {
-        let engine_options = options.engine_options();
-        Self::owning(Shared::new(options, engine_options)?)
-    }
-
-    pub(crate) fn open_on(options: Options, disk: Arc<dyn Disk>, directory: PathBuf) -> Result<Self> {
-        let open = if options.read_only { durable::open_read_only } else { durable::open };
-        Self::owning(open(options, disk, directory)?)
-    }
-
-    fn owning(shared: Shared<E>) -> Result<Self> {
-        let shared = Arc::new(shared);
-        let database = Database { owner: Arc::new(Owner(Arc::clone(&shared))), shared: Arc::clone(&shared) };
-        database.shared.collector.start(shared)?;
-        Ok(database)
-    }
-
     #[inline(always)]
     pub(crate) fn shared(&self) -> &Shared<E> {
         &self.shared
@@ -109,7 +90,7 @@ impl<E: Engine> Database<E> {
     pub fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
         let level = self.shared.level_here(None)?;
         let outcome = request::run(&self.shared, self.shared.retries, &mut |_| (), body);
-        answer(outcome, &self.shared, level)
+        self.shared.answer(outcome, level)
     }
 
     /// Runs `body` on a recent consistent point of the serial order, read-only, on the calling thread.
@@ -127,7 +108,7 @@ impl<E: Engine> Database<E> {
     #[inline]
     pub fn snapshot<R>(&self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
         let level = self.shared.level_here(None)?;
-        answer(request::run_snapshot(&self.shared, body), &self.shared, level)
+        self.shared.answer(request::run_snapshot(&self.shared, body), level)
     }
 
     /// A request with settings of its own: retries, a hook for aborts.

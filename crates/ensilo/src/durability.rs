@@ -9,12 +9,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use ensilo_engine::Engine;
 use ensilo_epoch::Epoch;
 use ensilo_log::{Log, Stored, is_in_foreign_code};
 
-use crate::shared::Shared;
-use crate::transaction::may_retry;
+use crate::outcome::{Outcome, epoch_of};
 use crate::{Error, Result};
 
 /// What a request waits for before its caller gets the answer.
@@ -29,89 +27,21 @@ pub enum Durability {
     Stored,
 }
 
-/// What a request has made visible, and the epoch that has to be durable before it is stored.
-pub(crate) struct Visible<R> {
-    pub(crate) value: R,
-    pub(crate) epoch: Epoch,
-}
-
-impl<R> Visible<R> {
-    /// The answer, when the level is reached.
-    #[inline]
-    pub(crate) fn answer<E: Engine>(self, shared: &Shared<E>, level: Durability) -> Result<R> {
-        if level == Durability::Stored
-            && let Some(durable) = shared.durable()
-        {
-            wait_stored(&durable.log, self.epoch)?;
-        }
-        Ok(self.value)
-    }
-}
-
-/// Why a request has ended without a commit, and the epoch that has to be durable before the error is: it may follow from what was read.
-#[derive(Debug)]
-pub(crate) struct Undone {
-    pub(crate) error: Error,
-    pub(crate) epoch: Epoch,
-    /// Whether the error is an abort of this very attempt. An abort that a closure passes on, of another database or of an earlier
-    /// transaction, is an error of the closure's own.
-    pub(crate) is_own_abort: bool,
-}
-
-/// How a request has ended, before anybody has waited for the disk.
-pub(crate) type Outcome<R> = Result<Visible<R>, Box<Undone>>;
-
-impl Undone {
-    /// The attempt was undone by the engine.
-    #[cold]
-    pub(crate) fn by_abort(abort: ensilo_engine::Abort) -> Self {
-        Undone { is_own_abort: true, ..Error::from_raw(abort).into() }
-    }
-
-    /// Whether another attempt may end otherwise.
-    pub(crate) fn is_conflict(&self) -> bool {
-        self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if may_retry(abort.reason()))
-    }
-
-    /// Whether the memory limit has ended this attempt.
-    pub(crate) fn is_out_of_memory(&self) -> bool {
-        self.is_own_abort && matches!(self.error, Error::OutOfMemory(_))
-    }
-
-    /// The error to answer with, when the level is reached.
-    #[cold]
-    pub(crate) fn answer<E: Engine>(self, shared: &Shared<E>, level: Durability) -> Error {
-        let answer = Visible { value: (), epoch: self.epoch }.answer(shared, level);
-        answer.err().unwrap_or(self.error)
-    }
-}
-
-/// An error that says nothing of the rows.
-impl From<Error> for Undone {
-    fn from(error: Error) -> Self {
-        Undone { error, epoch: Epoch::new(0), is_own_abort: false }
-    }
-}
-
-impl From<Error> for Box<Undone> {
-    fn from(error: Error) -> Self {
-        Box::new(error.into())
-    }
-}
-
-/// The answer to a request, when the level is reached.
+/// Returns a request's answer once its transaction is stored in `log`; without a log at once.
 #[inline]
-pub(crate) fn answer<E: Engine, R>(outcome: Outcome<R>, shared: &Shared<E>, level: Durability) -> Result<R> {
-    match outcome {
-        Ok(visible) => visible.answer(shared, level),
-        Err(undone) => Err(undone.answer(shared, level)),
+pub(crate) fn answer<R>(outcome: Outcome<R>, log: Option<&Log>) -> Result<R> {
+    if let Some(log) = log {
+        wait_stored(log, epoch_of(&outcome))?;
     }
+    outcome.map(|visible| visible.value).map_err(|undone| undone.error)
 }
 
+/// Waits until everything up to `epoch` is stored.
+///
 /// # Errors
 /// [`Error::LogFailed`]; [`Error::NestedRequest`] on a thread of the log, which would wait for itself.
 #[inline]
-pub(crate) fn wait_stored(log: &Log, epoch: Epoch) -> Result<()> {
+fn wait_stored(log: &Log, epoch: Epoch) -> Result<()> {
     if log.durable_epoch() >= epoch {
         return Ok(());
     }

@@ -107,7 +107,7 @@ impl<E: Engine> DynamicTable<E> {
     /// See [`DynamicTable`]; [`Error::DuplicateKey`].
     pub fn insert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &[Value]) -> Result<Vec<Value>> {
         tx.statement(|inner| {
-            self.core.check(inner)?;
+            self.core.check(inner.local)?;
             let key = self.encode_row(inner, row)?;
             self.insert_encoded(inner, &key)?;
             let mut values = Vec::new();
@@ -122,7 +122,7 @@ impl<E: Engine> DynamicTable<E> {
     /// See [`DynamicTable`]; [`Error::DuplicateKey`] for a unique index.
     pub fn upsert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &[Value]) -> Result<()> {
         tx.statement(|inner| {
-            self.core.check(inner)?;
+            self.core.check(inner.local)?;
             let key = self.encode_row(inner, row)?;
             match self.find(inner, &key)? {
                 Some(found) => self.replace_found(inner, &key, found),
@@ -137,7 +137,7 @@ impl<E: Engine> DynamicTable<E> {
     /// See [`DynamicTable`]; [`Error::MissingRow`], [`Error::DuplicateKey`] for a unique index.
     pub fn replace<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &[Value]) -> Result<()> {
         tx.statement(|inner| {
-            self.core.check(inner)?;
+            self.core.check(inner.local)?;
             let key = self.encode_row(inner, row)?;
             let found = self.find_existing(inner, &key)?;
             self.replace_found(inner, &key, found)
@@ -215,7 +215,7 @@ impl<E: Engine> DynamicTable<E> {
     }
 
     fn find(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &KeyBuf) -> Result<Option<E::Found>> {
-        self.core.check(inner)?;
+        self.core.check(inner.local)?;
         inner.raw.find(&self.core.store, key.as_bytes()).map_err(|abort| inner.lost(abort))
     }
 
@@ -230,7 +230,7 @@ impl<E: Engine> DynamicTable<E> {
         decode: impl Fn(&[u8], &RowWords<'_>, &mut Vec<Value>) -> Result<(), Malformed>,
     ) -> Result<Option<Vec<Value>>> {
         tx.statement(|inner| {
-            self.core.check(inner)?;
+            self.core.check(inner.local)?;
             let read = inner.raw.get(&self.core.store, key.as_bytes(), |row| {
                 let mut values = Vec::new();
                 decode(key.as_bytes(), &RowWords(row), &mut values).map(|()| values)

@@ -90,9 +90,9 @@ impl<E: Engine> DynamicTable<E> {
     /// See [`DynamicTable`]; [`Error::UnknownIndex`], [`Error::IndexNotReady`], [`Error::IndexBroken`].
     pub fn check_index<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, index: &str) -> Result<IndexCheck> {
         tx.statement(|inner| {
-            self.core.check(inner)?;
+            self.core.check(inner.local)?;
             let index = index_named(&self.core, index)?;
-            index.check(&self.core, inner)?;
+            index.check(&self.core.name, inner.local, inner.epoch_shown)?;
             let rows = entries_of_rows(inner, &self.core, &index)?;
             let mut entries = Vec::with_capacity(rows.len());
             let mut flow = Flow::new(usize::MAX, inner.local);
@@ -149,7 +149,7 @@ fn groups<Raw: Read>(
     table: &TableCore<Raw::Store>,
     index: &str,
 ) -> Result<Vec<Vec<KeyBuf>>> {
-    table.check(inner)?;
+    table.check(inner.local)?;
     let index = index_named(table, index)?;
     let rows = entries_of_rows(inner, table, &index)?;
     let groups = rows.chunk_by(|one, other| one.0 == other.0).filter(|group| group.len() > 1);

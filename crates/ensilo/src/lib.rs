@@ -102,6 +102,7 @@
 extern crate self as ensilo;
 
 mod catalog;
+mod closing;
 mod collector;
 mod database;
 mod durability;
@@ -112,6 +113,7 @@ mod index_check;
 mod local;
 mod maintain;
 mod options;
+mod outcome;
 mod pool;
 mod records;
 mod request;

@@ -2,22 +2,19 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crate::Silo;
-use ensilo_disk::{Disk, RealDisk};
-use ensilo_engine::{Engine, EngineOptions};
+use ensilo_engine::EngineOptions;
 use ensilo_log::Compression;
 
 use crate::durability::Durability;
 use crate::durable::{DurableOptions, Event, EventHook, RecoveryHook, RecoveryProgress};
 use crate::error::Name;
 use crate::pool::PoolOptions;
-use crate::{Database, Error, Result};
+use crate::{Error, Result};
 
-/// Options of a database that is about to be opened; [`Database::options`] makes one.
+/// Options of a database that is about to be opened; [`Database::options`](crate::Database::options) makes one.
 ///
 /// ```
 /// use std::time::Duration;
@@ -124,7 +121,7 @@ impl Options {
     /// Opens the database in a directory for reading only. Nothing in the directory changes, so that neither room on the disk nor a right to
     /// write is needed, and the options for log and checkpoints mean nothing. All requests that read, snapshots among them, go as ever, and
     /// what they read counts as stored; a transaction that has written ends with [`Error::ReadOnly`] when it commits, and so does every
-    /// change of tables and indexes, [`Database::checkpoint`] and [`Database::backup`].
+    /// change of tables and indexes, [`Database::checkpoint`](crate::Database::checkpoint) and [`Database::backup`](crate::Database::backup).
     ///
     /// Several openings may read a database at once; one that writes keeps them out, and they keep it out. What was written after the last
     /// sync before a crash may show here, and be gone after a power failure.
@@ -144,7 +141,7 @@ impl Options {
     /// database does; a later opening may name others, and one that names none goes on within the database's directory.
     /// Each is locked while the database is open, and says whose log it holds: a copy of the database's directory alone is refused. So is a
     /// directory within that of another database, or one with log files that this database has not left there. To
-    /// copy a database whose log lies elsewhere, use [`Database::backup`].
+    /// copy a database whose log lies elsewhere, use [`Database::backup`](crate::Database::backup).
     pub fn log_directories<D: Into<PathBuf>>(mut self, directories: impl IntoIterator<Item = D>) -> Self {
         self.durable.log_directories = directories.into_iter().map(Into::into).collect();
         self
@@ -184,7 +181,7 @@ impl Options {
         self
     }
 
-    /// Makes no checkpoints but those that are asked for by [`Database::checkpoint`]: the log goes back to the beginning, and so does
+    /// Makes no checkpoints but those that are asked for by [`Database::checkpoint`](crate::Database::checkpoint): the log goes back to the beginning, and so does
     /// recovery. For measurements.
     pub fn no_checkpoints(mut self) -> Self {
         self.durable.checkpoint.is_automatic = false;
@@ -255,7 +252,7 @@ impl Options {
     }
 
     /// How many threads run submitted jobs; as many as there are cores unless told. They start with the first
-    /// [`Database::submit`].
+    /// [`Database::submit`](crate::Database::submit).
     pub fn pool_threads(mut self, threads: usize) -> Self {
         self.pool.threads = threads;
         self
@@ -273,61 +270,11 @@ impl Options {
         self
     }
 
-    /// Opens an empty database in memory, run by the engine [`Silo`].
+    /// Whether every option is in its range.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`] when an option is out of its range, [`Error::OutOfMemory`] when the limit does not even hold the
-    /// catalog.
-    pub fn in_memory(self) -> Result<Database<Silo>> {
-        self.in_memory_with()
-    }
-
-    /// Opens an empty database in memory, run by the engine `E`.
-    ///
-    /// # Errors
-    /// As [`Options::in_memory`].
-    pub fn in_memory_with<E: Engine>(self) -> Result<Database<E>> {
-        self.check()?;
-        require(!self.read_only, "read_only", "false in memory, where there is nothing to read")?;
-        if self.durability == Some(Durability::Stored) {
-            return Err(Error::NotDurable);
-        }
-        Database::open_in_memory(self)
-    }
-
-    /// Opens the database in this directory, run by the engine [`Silo`], and makes it if the directory is empty or missing.
-    ///
-    /// Everything that was acknowledged as stored is there, and with it everything before it in the serial order. Damage is an error, and
-    /// so are files of another time or another copy of the database, with two exceptions: a copy of all of its directories that is put
-    /// back is the database as it was; and an older copy of a log directory is found only if the database was closed since, or was
-    /// open for at least ten seconds more (`docs/format.md` says why). Log files that programs of format versions 1 and 2 wrote do not name
-    /// their opening: one of another copy, which has gone on by itself, is taken for the one of the same name.
-    ///
-    /// # Errors
-    /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, in which case nothing was
-    /// changed; [`Error::OutOfMemory`] when the limit does not hold what is there; [`Error::DamagedCatalog`].
-    pub fn open(mut self, directory: impl Into<PathBuf>) -> Result<Database<Silo>> {
-        self.durable.log_directories = self.durable.log_directories.into_iter().map(whole_path).collect();
-        self.open_with(Arc::new(RealDisk), whole_path(directory.into()))
-    }
-
-    /// Like [`Options::open`], on another disk and by the engine `E`.
-    ///
-    /// # Errors
-    /// As [`Options::open`]; [`Error::NotDurable`] when the engine keeps no log.
-    pub fn open_with<E: Engine>(
-        self,
-        disk: Arc<dyn Disk>,
-        directory: impl Into<PathBuf>,
-    ) -> Result<Database<E>> {
-        self.check()?;
-        if !E::LOGS {
-            return Err(Error::NotDurable);
-        }
-        Database::open_on(self, disk, directory.into())
-    }
-
-    fn check(&self) -> Result<()> {
+    /// [`Error::InvalidOption`].
+    pub(crate) fn check(&self) -> Result<()> {
         let second = Duration::from_secs(1);
         let durable = &self.durable;
         require((1 << 20..=16 << 30).contains(&durable.log_file_bytes), "log_file_bytes", "1 MiB to 16 GiB")?;
@@ -386,12 +333,6 @@ pub(crate) const EPOCH_INTERVAL_MAX: Duration = Duration::from_millis(40);
 /// Epochs that go by the disk are not shorter.
 pub(crate) const EPOCH_INTERVAL_MIN: Duration = Duration::from_millis(1);
 
-/// The path from the root: the process may change its current directory while the database is open. One that cannot be had is an error when
-/// the directory is opened.
-fn whole_path(path: PathBuf) -> PathBuf {
-    std::path::absolute(&path).unwrap_or(path)
-}
-
-fn require(holds: bool, option: &str, range: impl fmt::Display) -> Result<()> {
+pub(crate) fn require(holds: bool, option: &str, range: impl fmt::Display) -> Result<()> {
     if holds { Ok(()) } else { Err(Error::InvalidOption(Name::new(format!("{option} must be {range}")))) }
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use crate::Silo;
 use ensilo_engine::{Engine, Session as _};
 
-use crate::durability::{Durability, Outcome, Ticket, Undone, Visible, answer};
+use crate::durability::{Durability, Ticket};
+use crate::outcome::{Outcome, Undone, Visible};
 use crate::pool::{JobHandle, WhenFull};
 use crate::shared::{Shared, ThreadWorker};
 use crate::{Abort, Database, Error, Result, Session, Snapshot, Transaction};
@@ -97,7 +98,8 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     #[inline]
     pub fn transact<R>(mut self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
         let level = self.place.shared().level_here(self.durability)?;
-        answer(self.run(body), self.place.shared(), level)
+        let outcome = self.run(body);
+        self.place.shared().answer(outcome, level)
     }
 
     /// Like [`Database::transact`], but answers as soon as the transaction is visible, with a ticket that tells when it is stored.

@@ -18,7 +18,8 @@ pub use control::CancelToken;
 pub(crate) use control::Control;
 use control::UnderWay;
 
-use crate::durability::{Outcome, Ticket, Visible, answer};
+use crate::durability::Ticket;
+use crate::outcome::{Outcome, Visible};
 use crate::request::{NoHook, Request, run_on, run_snapshot_on};
 use crate::shared::{Shared, ThreadWorker};
 use crate::transaction::sealed::{Sealed, SealedWrite};
@@ -163,7 +164,7 @@ impl<E: Engine> Session<E> {
     pub fn commit(&mut self) -> Result<()> {
         let level = self.shared.level_here(None)?;
         let epoch = self.commit_visibly()?;
-        Visible { value: (), epoch }.answer(&self.shared, level)
+        self.shared.answer(Ok(Visible { value: (), epoch }), level)
     }
 
     /// Like [`Session::commit`], but returns as soon as the transaction is visible, with a ticket that tells when it is stored.
@@ -222,7 +223,7 @@ impl<E: Engine> Session<E> {
             let (mut lease, _under_way) = self.lend_for_request()?;
             run_snapshot_on(&self.shared, &mut lease, body)
         };
-        answer(outcome, &self.shared, level)
+        self.shared.answer(outcome, level)
     }
 
     /// A request like that of [`Database::request`](crate::Database::request), to be run in the way of [`Session::transact`].

@@ -1,7 +1,5 @@
 //! What the handles, threads and transactions of one database share.
 
-mod closing;
-
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use ensilo_engine::{AbortReason, Engine, EngineOptions, Session};
@@ -13,19 +11,19 @@ use ensilo_sync::unchecked::AtomicBool;
 
 use crate::catalog::Catalog;
 use crate::catalog::dropped::DroppedName;
+use crate::closing::{Closer, Closing, FirstPanic};
 use crate::collector::{Collector, Watched};
-use crate::durability::Durability;
+use crate::durability::{self, Durability};
 use crate::durable::{Durable, ReadOnly};
 use crate::error::Name;
 use crate::local::Local;
 use crate::options::Options;
+use crate::outcome::Outcome;
 use crate::pool::Pool;
 use crate::records::RecordCounts;
 use crate::row_ids::RowIdSource;
 use crate::worker::{self, DatabaseKey, Entered, Lease, Lent, Slot, SpareSlots};
 use crate::{Error, Result};
-pub(crate) use closing::FirstPanic;
-use closing::{Closer, Closing};
 
 /// So many slots may be registered before those that are gone are looked for.
 const REGISTERED_MIN: usize = 16;
@@ -211,7 +209,7 @@ impl<E: Engine> Shared<E> {
         if let Some(pool) = self.pool.get() {
             panics.catch(|| pool.stop());
         }
-        let stored = self.durable().map_or(Ok(()), |durable| durable.close(self, &mut panics));
+        let stored = self.durable().map_or(Ok(()), |durable| durable.close(&*self.engine, &mut panics));
         if let Some(read_only) = self.read_only.get() {
             panics.catch(|| read_only.close());
         }
@@ -324,6 +322,13 @@ impl<E: Engine> Shared<E> {
             self.check_may_wait()?;
         }
         Ok(level)
+    }
+
+    /// Returns a request's answer once `level` is reached. What a database that is only read has found counts as stored.
+    #[inline]
+    pub(crate) fn answer<R>(&self, outcome: Outcome<R>, level: Durability) -> Result<R> {
+        let log = self.durable().filter(|_| level == Durability::Stored).map(|durable| &*durable.log);
+        durability::answer(outcome, log)
     }
 
     /// That the calling thread is none that stores what it would wait for.

@@ -94,7 +94,7 @@ impl<T: Row, E: Engine> Table<T, E> {
     ) -> Result<Option<C>> {
         let key = key.borrow();
         tx.statement(|inner| {
-            self.core.check(inner)?;
+            self.core.check(inner.local)?;
             let bytes = self.encode(key)?;
             let read =
                 inner.raw.get(&self.core.store, bytes.as_bytes(), |row| C::decode(key, &RowWords(row)));
@@ -116,7 +116,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         key: impl Borrow<T::Key>,
     ) -> Result<bool> {
         tx.statement(|inner| {
-            self.core.check(inner)?;
+            self.core.check(inner.local)?;
             let bytes = self.encode(key.borrow())?;
             match inner.raw.find(&self.core.store, bytes.as_bytes()) {
                 Ok(found) => Ok(found.is_some()),
@@ -137,7 +137,7 @@ impl<T: Row, E: Engine> Table<T, E> {
     ) -> Result<Option<Found<'h, 't, T, E>>> {
         let key = key.borrow();
         tx.statement(|inner| {
-            self.core.check(inner)?;
+            self.core.check(inner.local)?;
             let bytes = self.encode(key)?;
             match inner.raw.find(&self.core.store, bytes.as_bytes()) {
                 Ok(found) => Ok(found.map(|found| Found::new(self, key.clone(), found))),

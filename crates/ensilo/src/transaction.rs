@@ -14,8 +14,8 @@ use ensilo_engine::{AbortReason, Engine, Read, SnapshotOf, Store, TableId, Trans
 use ensilo_epoch::Epoch;
 
 use crate::catalog::{EPOCH_SHOWN_MAX, Pinned};
-use crate::durability::Undone;
 use crate::local::Local;
+use crate::outcome::{Undone, may_retry};
 use crate::{Error, Result};
 
 /// Marks `'t` as invariant: neither longer nor shorter lifetimes fit.
@@ -247,13 +247,6 @@ impl<'t, E: Engine> Snapshot<'t, E> {
     pub(crate) fn largest_epoch_seen(&self) -> Epoch {
         self.inner.raw.largest_epoch_seen()
     }
-}
-
-/// Whether a transaction that was undone for this reason is worth another attempt.
-///
-/// When a store was dropped, the next attempt finds out which: after a table it is told so, after an index it goes on without.
-pub(crate) fn may_retry(reason: AbortReason) -> bool {
-    reason.is_retryable() || reason == AbortReason::StoreDropped
 }
 
 impl<E: Engine> fmt::Debug for Transaction<'_, E> {

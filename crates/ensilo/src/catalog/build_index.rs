@@ -23,8 +23,9 @@ use ensilo_engine::{Direction, Engine, Failpoint, Read, TransactionOf, Write};
 use ensilo_row::{IndexSchema, KeyBuf};
 
 use super::{IndexCore, TableCore};
-use crate::durability::{Durability, Visible};
+use crate::durability::Durability;
 use crate::maintain::{copy_row, stored_index_key};
+use crate::outcome::Visible;
 use crate::row_words::{key_of_bytes, primary_key_of};
 use crate::shared::Shared;
 use crate::transaction::Inner;
@@ -61,7 +62,7 @@ impl<E: Engine> Shared<E> {
         let mut has_freed_memory = false;
         loop {
             let filled = request::run(self, 0, &mut |_| (), |tx| {
-                table.check(&tx.inner)?;
+                table.check(tx.inner.local)?;
                 fill_batch::<E>(&mut tx.inner, table, index, after.as_ref(), batch_len)
             });
             E::reached(Failpoint::IndexRowsDone);
@@ -79,7 +80,7 @@ impl<E: Engine> Shared<E> {
                 {
                     has_freed_memory = true;
                 }
-                Err(undone) => return Err(undone.answer(self, Durability::Stored)),
+                Err(undone) => return self.answer(Err(undone), Durability::Stored),
             }
         }
     }

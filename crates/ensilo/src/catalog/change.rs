@@ -7,7 +7,7 @@ use ensilo_row::{IndexSchema, Schema};
 
 use super::dropped::DroppedName;
 use super::{Changes, IndexCore, IndexState, SYSTEM_PREFIX, StoreKind, TableCore};
-use crate::durability::{Durability, answer};
+use crate::durability::Durability;
 use crate::error::Name;
 use crate::shared::Shared;
 use crate::{Error, Result, Transaction, request};
@@ -183,6 +183,6 @@ impl<E: Engine> Shared<E> {
     /// Changes the system tables.
     fn change_rows(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<()>) -> Result<()> {
         // What nobody could open again must not be acknowledged.
-        answer(request::run(self, self.retries, &mut |_| (), body), self, Durability::Stored)
+        self.answer(request::run(self, self.retries, &mut |_| (), body), Durability::Stored)
     }
 }

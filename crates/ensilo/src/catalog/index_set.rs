@@ -25,7 +25,7 @@ use ensilo_engine::Store;
 use ensilo_epoch::{Epoch, Epochs};
 use ensilo_sync::unchecked::AtomicPtr;
 
-use super::table_core::IndexCore;
+use super::index_core::IndexCore;
 
 /// Says that a transaction is under way; kept beside it.
 #[derive(Copy, Clone, Debug)]

@@ -10,7 +10,8 @@ use ensilo_engine::{Engine, KeyRange, Store, StoredRow, TableId};
 use ensilo_epoch::Epoch;
 use ensilo_row::{PrimaryKey, RowId, Schema, Value};
 
-use super::{Changes, IndexCore, TableCore, new_store};
+use super::table_core::new_store;
+use super::{Changes, IndexCore, TableCore};
 use crate::error::Name;
 use crate::row_words::{WordSlice, whole};
 use crate::shared::Shared;

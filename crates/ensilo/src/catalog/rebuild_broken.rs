@@ -18,8 +18,9 @@ use std::sync::Arc;
 use ensilo_engine::{Direction, Engine, Failpoint, Write};
 
 use super::{IndexCore, IndexState, TableCore, wait};
-use crate::durability::{Durability, Visible};
+use crate::durability::Durability;
 use crate::error::Name;
+use crate::outcome::Visible;
 use crate::shared::Shared;
 use crate::transaction::Inner;
 use crate::{Error, Result, request};
@@ -83,13 +84,13 @@ impl<E: Engine> Shared<E> {
     fn clear_index(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) -> Result<()> {
         loop {
             let cleared = request::run(self, self.retries, &mut |_| (), |tx| {
-                table.check(&tx.inner)?;
+                table.check(tx.inner.local)?;
                 clear_batch(&mut tx.inner, index)
             });
             match cleared {
                 Ok(Visible { value: true, .. }) => {}
                 Ok(Visible { value: false, .. }) => return Ok(()),
-                Err(undone) => return Err(undone.answer(self, Durability::Stored)),
+                Err(undone) => return self.answer(Err(undone), Durability::Stored),
             }
         }
     }

@@ -15,7 +15,8 @@ use ensilo_engine::{Engine, Store, TableId};
 use ensilo_log::DEFINITION_TABLES;
 use ensilo_row::{ColumnType, Order, Schema, SchemaError, Value};
 
-use super::{IndexCore, TableCore, new_store};
+use super::table_core::new_store;
+use super::{IndexCore, TableCore};
 use crate::dynamic::DynamicTable;
 use crate::{Error, Result, Transaction};
 

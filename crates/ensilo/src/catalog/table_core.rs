@@ -1,45 +1,18 @@
-//! A table and an index as all handles to them share them.
+//! A table as all handles to it share it.
 
 use std::fmt;
 use std::sync::Arc;
 
-use ensilo_engine::{Read, Store};
-use ensilo_row::{IndexSchema, KEY_LEN_MAX, KeyBuf, ROW_LEN_MAX, Schema};
+use ensilo_engine::{Engine, NewStoreError, Store, TableId};
+use ensilo_row::{KeyBuf, ROW_LEN_MAX, Schema};
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::AtomicU64;
 
+use super::index_core::{DROPPED, IndexCore, IndexState, check_key_len};
 use super::index_set::IndexSetCell;
-use crate::error::{BrokenIndex, DuplicateKey, MissingRow, Name, TooLong};
-use crate::transaction::Inner;
+use crate::error::{Abort, DuplicateKey, MissingRow, Name, TooLong};
+use crate::local::Local;
 use crate::{Error, Result};
-
-/// What `accepts` holds once the table or index was dropped: the id of no database.
-const DROPPED: u64 = 0;
-
-/// What an index's `ready_from` holds while no transaction may read it: epochs that none shows.
-///
-/// Leaves it when all entries are there (`mark_ready`), or, if it was [`BROKEN`] before, when they cannot be made.
-const BUILDING: u64 = u64::MAX;
-/// Leaves it when the index is made anew: for [`CLEARING`].
-const BROKEN: u64 = u64::MAX - 1;
-/// Of a broken index, while what it has of entries is removed. Leaves it for [`BUILDING`], or back for [`BROKEN`].
-const CLEARING: u64 = u64::MAX - 2;
-
-/// The largest epoch that a transaction may show.
-pub(crate) const EPOCH_SHOWN_MAX: u64 = CLEARING - 1;
-
-/// What an index is good for.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum IndexState {
-    /// Every row has its entry, and transactions read it.
-    Ready,
-    /// It is built; writes keep it already.
-    Building,
-    /// Its entries could not be made of the rows when the database was opened. Writes do not keep it, and reading it is an error:
-    /// [`Error::IndexBroken`] says what to do.
-    Broken,
-}
 
 /// A table.
 pub(crate) struct TableCore<S> {
@@ -53,18 +26,6 @@ pub(crate) struct TableCore<S> {
     pub(crate) schema: Arc<Schema>,
 }
 
-/// A secondary index.
-pub(crate) struct IndexCore<S> {
-    accepts: AtomicU64,
-    /// Transactions that show this epoch, or later ones, may read the index: it is complete there.
-    ready_from: AtomicU64,
-    pub(crate) store: Arc<S>,
-    pub(crate) name: Arc<str>,
-    pub(crate) schema: IndexSchema,
-    /// Its place among the indexes that the table was created with; `None` for one that was made later.
-    pub(crate) declared: Option<usize>,
-}
-
 impl<S: Store> TableCore<S> {
     pub(crate) fn new(database: u64, name: Arc<str>, schema: Schema, store: Arc<S>) -> Self {
         TableCore {
@@ -76,27 +37,27 @@ impl<S: Store> TableCore<S> {
         }
     }
 
-    /// Whether the transaction may use the table.
+    /// Whether a statement of this worker's transaction may use the table.
     ///
     /// # Errors
     /// [`Error::UnknownTable`] when it was dropped or belongs to another database; [`Error::Cancelled`] and [`Error::DeadlineExceeded`] when the
     /// transaction is to stop.
     #[inline(always)]
-    pub(crate) fn check<Raw: Read>(&self, transaction: &Inner<'_, Raw>) -> Result<()> {
-        // Relaxed: who misses the drop is told so by the store itself, and retries.
-        if self.accepts.load(Ordering::Relaxed) == transaction.local.database {
-            return transaction.local.check_control();
+    pub(crate) fn check<F>(&self, local: &Local<F>) -> Result<()> {
+        // Relaxed: a statement that misses the drop gets an abort from the store itself, and is retried.
+        if self.accepts.load(Ordering::Relaxed) == local.database {
+            return local.check_control();
         }
         Err(self.unknown())
     }
 
-    /// Whether the key fits an index.
+    /// Whether the key is short enough.
     ///
     /// # Errors
     /// [`Error::KeyTooLong`].
     #[inline(always)]
     pub(crate) fn check_key(&self, key: &KeyBuf) -> Result<()> {
-        if key.len() <= KEY_LEN_MAX { Ok(()) } else { Err(key_too_long(&self.name, key.len())) }
+        check_key_len(&self.name, key)
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -131,102 +92,30 @@ impl<S: Store> TableCore<S> {
     pub(crate) fn row_too_large(&self, len_bytes: usize) -> Error {
         Error::RowTooLarge(TooLong::new(Arc::clone(&self.name), len_bytes, ROW_LEN_MAX))
     }
-}
 
-impl<S: Store> IndexCore<S> {
-    /// An index that no transaction reads yet.
-    pub(crate) fn new(database: u64, schema: IndexSchema, store: Arc<S>, declared: Option<usize>) -> Self {
-        IndexCore {
-            accepts: AtomicU64::new(database),
-            ready_from: AtomicU64::new(BUILDING),
-            store,
-            name: schema.name().into(),
-            schema,
-            declared,
-        }
-    }
-
-    /// Whether the transaction may read the index.
-    ///
-    /// # Errors
-    /// [`Error::UnknownIndex`] when it was dropped or belongs to another database, [`Error::IndexNotReady`],
-    /// [`Error::IndexBroken`].
-    #[inline]
-    pub(crate) fn check<Raw: Read>(&self, table: &TableCore<S>, transaction: &Inner<'_, Raw>) -> Result<()> {
-        if self.accepts.load(Ordering::Relaxed) != transaction.local.database {
-            return Err(Error::UnknownIndex(Name::new(&*self.name)));
-        }
-        // Acquire: [index-ready] who may read the index sees all of its entries.
-        match self.ready_from.load(Ordering::Acquire) {
-            ready_from if ready_from <= transaction.epoch_shown => Ok(()),
-            BROKEN => {
-                Err(Error::IndexBroken(BrokenIndex::new(Arc::clone(&table.name), Arc::clone(&self.name))))
-            }
-            _ => Err(Error::IndexNotReady(Name::new(&*self.name))),
-        }
-    }
-
-    /// What the index is good for.
-    pub(crate) fn state(&self) -> IndexState {
-        // Acquire: [index-ready].
-        match self.ready_from.load(Ordering::Acquire) {
-            BUILDING | CLEARING => IndexState::Building,
-            BROKEN => IndexState::Broken,
-            _ => IndexState::Ready,
-        }
-    }
-
-    /// Whether all rows have their entries, so that a missing one is not a matter of time.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.state() == IndexState::Ready
-    }
-
-    /// Whether writers are to keep the index.
-    pub(crate) fn is_kept(&self) -> bool {
-        // Relaxed: changed and asked under the lock of changes to the catalog, or before any transaction.
-        !matches!(self.ready_from.load(Ordering::Relaxed), BROKEN | CLEARING)
-    }
-
-    /// Lets transactions that show `epoch` or later ones read the index.
-    pub(crate) fn mark_ready(&self, epoch: u64) {
-        // Release: [index-ready] after the last entry was committed.
-        self.ready_from.store(epoch, Ordering::Release);
-    }
-
-    // Relaxed, in these three: nobody reads entries because of it.
-
-    /// Refuses the index to transactions: its entries cannot be made.
-    pub(crate) fn mark_broken(&self) {
-        self.ready_from.store(BROKEN, Ordering::Relaxed);
-    }
-
-    /// Says that a broken index is about to be made anew.
-    pub(crate) fn mark_clearing(&self) {
-        self.ready_from.store(CLEARING, Ordering::Relaxed);
-    }
-
-    /// Says that an index gets its entries.
-    pub(crate) fn mark_building(&self) {
-        self.ready_from.store(BUILDING, Ordering::Relaxed);
-    }
-
-    pub(crate) fn mark_dropped(&self) {
-        self.accepts.store(DROPPED, Ordering::Relaxed);
-    }
-
-    /// Whether the key fits an index.
-    ///
-    /// # Errors
-    /// [`Error::KeyTooLong`].
-    #[inline]
-    pub(crate) fn check_key(&self, key: &KeyBuf) -> Result<()> {
-        if key.len() <= KEY_LEN_MAX { Ok(()) } else { Err(key_too_long(&self.name, key.len())) }
+    /// The schema with the indexes that there are now, broken ones too.
+    pub(crate) fn current_schema(&self) -> Schema {
+        let bare = self
+            .schema
+            .indexes()
+            .iter()
+            .fold((*self.schema).clone(), |schema, index| schema.without_index(index.name()));
+        self.indexes.snapshot().iter().filter(|index| index.state() != IndexState::Building).fold(
+            bare,
+            |schema, index| {
+                // An index that exists passed this check when it was made.
+                schema.with_index(index.schema.clone()).unwrap_or(schema)
+            },
+        )
     }
 }
 
-#[cold]
-fn key_too_long(name: &Arc<str>, len_bytes: usize) -> Error {
-    Error::KeyTooLong(TooLong::new(Arc::clone(name), len_bytes, KEY_LEN_MAX))
+/// Makes an empty store for a table or an index.
+pub(super) fn new_store<E: Engine>(engine: &E, id: TableId) -> Result<Arc<E::Store>> {
+    engine.new_store(id).map_err(|error| match error {
+        NewStoreError::OutOfMemory(_) => Error::OutOfMemory(Abort::out_of_memory(id)),
+        _ => Error::InvalidSchema(Name::new("the database has used up its ids of tables and indexes")),
+    })
 }
 
 impl<S: Store> fmt::Debug for TableCore<S> {
@@ -234,15 +123,6 @@ impl<S: Store> fmt::Debug for TableCore<S> {
         f.debug_struct("Table")
             .field("name", &self.name)
             .field("is_dropped", &self.is_dropped())
-            .finish_non_exhaustive()
-    }
-}
-
-impl<S: Store> fmt::Debug for IndexCore<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Index")
-            .field("name", &self.name)
-            .field("state", &self.state())
             .finish_non_exhaustive()
     }
 }

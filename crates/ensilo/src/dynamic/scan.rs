@@ -118,7 +118,7 @@ impl<E: Engine> DynamicScan<'_, E> {
         mut each: impl FnMut(&[Value], &[Value]) -> F,
     ) -> Result<()> {
         tx.statement(|inner| {
-            self.table.core.check(inner)?;
+            self.table.core.check(inner.local)?;
             if self.limit == 0 {
                 return Ok(());
             }

@@ -15,8 +15,9 @@ use ensilo_log::{Log, Stored, call_foreign};
 use super::Pool;
 use super::queue::Queue;
 use super::waits::Circle;
-use crate::durability::{Durability, Outcome, Visible, wait_stored};
+use crate::durability::{Durability, answer};
 use crate::error::Name;
+use crate::outcome::{Outcome, epoch_of};
 use crate::{Error, Result};
 
 /// The result of a submitted job, to be waited for from plain or from async code.
@@ -106,7 +107,7 @@ impl<R> JobHandle<R> {
     /// # Panics
     /// When the handle was polled to completion as a future before.
     pub fn wait(self) -> Result<R> {
-        self.answer(self.wait_for_job()?)
+        answer(self.wait_for_job()?, self.log_to_wait_for())
     }
 
     /// Whether the job has ended, though what it did is perhaps not stored yet.
@@ -210,21 +211,7 @@ impl<R> JobHandle<R> {
     /// Takes the result, which is there and waits for nothing.
     fn finish(&self, progress: &mut Progress<R>) -> Result<R> {
         let Some(outcome) = progress.take() else { unreachable!("the job has ended") };
-        self.answer(outcome)
-    }
-
-    /// The answer, when it is stored as far as it has to be.
-    fn answer(&self, outcome: Outcome<R>) -> Result<R> {
-        self.log_to_wait_for().map_or(Ok(()), |log| wait_stored(log, epoch_of(&outcome)))?;
-        outcome.map(|visible| visible.value).map_err(|undone| undone.error)
-    }
-}
-
-/// The epoch that has to be durable before a job's result is stored.
-fn epoch_of<R>(outcome: &Outcome<R>) -> Epoch {
-    match outcome {
-        Ok(Visible { epoch, .. }) => *epoch,
-        Err(undone) => undone.epoch,
+        answer(outcome, self.log_to_wait_for())
     }
 }
 

@@ -2,7 +2,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use super::*;
-use crate::durability::{Durability, Visible};
+use crate::durability::Durability;
+use crate::outcome::Visible;
 use crate::test_support::block_on;
 
 fn pool(threads: usize, queue_len_max: usize) -> Pool {

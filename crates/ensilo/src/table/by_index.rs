@@ -46,8 +46,8 @@ impl<S: Store> ByIndex<'_, S> {
         decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
         mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
     ) -> Result<()> {
-        self.table.check(inner)?;
-        self.index.check(self.table, inner)?;
+        self.table.check(inner.local)?;
+        self.index.check(&self.table.name, inner.local, inner.epoch_shown)?;
         let mut batch_len = FIRST_BATCH_LEN;
         while self.limit > 0 {
             inner.local.check_control()?;

@@ -139,7 +139,7 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
         if !inner.raw.has_found(self.raw) {
             return Err(Error::NoTransaction);
         }
-        self.table.core.check(inner)?;
+        self.table.core.check(inner.local)?;
         if inner.may_have_deleted_in(&self.table.core.store) { self.find_again(inner) } else { Ok(self.raw) }
     }
 

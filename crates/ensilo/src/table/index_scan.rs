@@ -170,8 +170,9 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
     }
 
     fn check<Raw: ReadOf<E>>(&self, inner: &Inner<'_, Raw>) -> Result<()> {
-        self.index.table.core.check(inner)?;
-        self.index.core.check(&self.index.table.core, inner)
+        let table = &self.index.table.core;
+        table.check(inner.local)?;
+        self.index.core.check(&table.name, inner.local, inner.epoch_shown)
     }
 
     fn run_rows<'t>(

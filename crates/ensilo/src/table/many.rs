@@ -35,7 +35,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         mut each: impl FnMut(usize, Option<C>),
     ) -> Result<()> {
         tx.statement(|inner| {
-            self.core.check(inner)?;
+            self.core.check(inner.local)?;
             let mut found = std::mem::take(&mut inner.local.found);
             found.clear();
             self.find_raw(inner, keys, |_, raw| found.push(raw))?;
@@ -70,7 +70,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         mut each: impl FnMut(usize, Option<Found<'h, 't, T, E>>),
     ) -> Result<()> {
         tx.statement(|inner| {
-            self.core.check(inner)?;
+            self.core.check(inner.local)?;
             let found = |at: usize, raw| Found::new(self, keys[at].clone(), raw);
             self.find_raw(inner, keys, |at, raw| each(at, raw.map(|raw| found(at, raw))))
         })

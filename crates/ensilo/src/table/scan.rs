@@ -179,7 +179,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     pub fn count<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<usize> {
         let core = &self.table.core;
         tx.statement(|inner| {
-            core.check(inner)?;
+            core.check(inner.local)?;
             let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(0) };
             let mut flow = Flow::new(self.limit, inner.local);
             let mut count = 0;
@@ -202,7 +202,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     ) -> Result<()> {
         let core = &self.table.core;
         tx.statement(|inner| {
-            core.check(inner)?;
+            core.check(inner.local)?;
             let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
             let mut flow = Flow::new(self.limit, inner.local);
             let decode = |key: &[u8], row: RowRef<'_>| -> std::result::Result<_, Malformed> {

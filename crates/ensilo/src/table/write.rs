@@ -40,7 +40,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         // The caller's iterator runs before anything has changed: it may panic.
         let rows: Vec<&T> = rows.into_iter().collect();
         tx.statement(|inner| {
-            self.core.check(inner)?;
+            self.core.check(inner.local)?;
             let mut keys = Vec::with_capacity(rows.len());
             let inserted = rows.into_iter().try_for_each(|row| {
                 keys.push(self.insert_row(inner, row)?);
@@ -70,7 +70,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         T: KeyedRow,
     {
         tx.statement(|inner| {
-            self.core.check(inner)?;
+            self.core.check(inner.local)?;
             let key = row.key();
             let bytes = self.encode(&key)?;
             match inner.raw.find(&self.core.store, bytes.as_bytes()) {
@@ -127,14 +127,14 @@ impl<T: Row, E: Engine> Table<T, E> {
         key: impl Borrow<T::Key>,
     ) -> Result<bool> {
         tx.statement(|inner| {
-            self.core.check(inner)?;
+            self.core.check(inner.local)?;
             self.delete_row(inner, key.borrow())
         })
     }
 
     #[inline(always)]
     fn insert_row(&self, inner: &mut Inner<'_, impl WriteOf<E>>, row: &T) -> Result<T::Key> {
-        self.core.check(inner)?;
+        self.core.check(inner.local)?;
         let key = row.insert_key(|| inner.local.row_ids.next());
         let bytes = self.encode(&key)?;
         self.insert_encoded(inner, row, &key, &bytes)?;
@@ -184,7 +184,7 @@ impl<T: Row, E: Engine> Table<T, E> {
 
     #[inline(always)]
     fn find_existing(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &T::Key) -> Result<E::Found> {
-        self.core.check(inner)?;
+        self.core.check(inner.local)?;
         let bytes = self.encode(key)?;
         match inner.raw.find(&self.core.store, bytes.as_bytes()) {
             Ok(Some(found)) => Ok(found),

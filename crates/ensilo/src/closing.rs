@@ -11,7 +11,7 @@ use crate::{Error, Result};
 
 /// The state of closing.
 #[derive(Debug, Default)]
-pub(super) struct Closing {
+pub(crate) struct Closing {
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -28,14 +28,14 @@ enum State {
 }
 
 /// The right to close the database; dropping it lets the others go on.
-pub(super) struct Closer<'a> {
+pub(crate) struct Closer<'a> {
     closing: &'a Closing,
     outcome: Result<()>,
 }
 
 impl Closing {
     /// Returns the right to close the database to the first caller.
-    pub(super) fn begin(&self) -> Option<Closer<'_>> {
+    pub(crate) fn begin(&self) -> Option<Closer<'_>> {
         let mut state = self.lock();
         if !matches!(*state, State::Open) {
             return None;
@@ -47,7 +47,7 @@ impl Closing {
     /// Waits until the database is closed, and returns what has come of it. Returns with nothing where the caller may not wait: as a job of
     /// `pool`, for whose end the closer waits, or of a pool that such a job waits for; or as the closer itself, in a destructor.
     /// `pool` is the database's, and none is started after the call.
-    pub(super) fn wait(&self, pool: Option<&Pool>) -> Option<Result<()>> {
+    pub(crate) fn wait(&self, pool: Option<&Pool>) -> Option<Result<()>> {
         let state = self.lock();
         let is_own = matches!(*state, State::By(closer) if closer == thread::current().id());
         let wait = pool.map(Pool::begin_wait).transpose();
@@ -59,7 +59,7 @@ impl Closing {
     }
 
     /// What has come of closing, if that has ended.
-    pub(super) fn outcome(&self) -> Option<Result<()>> {
+    pub(crate) fn outcome(&self) -> Option<Result<()>> {
         self.lock().outcome()
     }
 
@@ -90,7 +90,7 @@ impl Closer<'_> {
     ///
     /// # Errors
     /// That of `outcome`; [`Error::ThreadPanicked`] where this thread is panicking already.
-    pub(super) fn end(mut self, outcome: Result<()>, panics: FirstPanic) -> Result<()> {
+    pub(crate) fn end(mut self, outcome: Result<()>, panics: FirstPanic) -> Result<()> {
         let panicked = |panic: &Panic| Error::ThreadPanicked(Name::new(message_of(&**panic)));
         let outcome = panics.0.as_ref().map_or(outcome, |panic| Err(panicked(panic)));
         self.outcome = outcome.as_ref().map_err(again).copied();

@@ -1,0 +1,163 @@
+//! A secondary index as all handles to it share it, and when it can be read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ensilo_engine::Store;
+use ensilo_row::{IndexSchema, KEY_LEN_MAX, KeyBuf};
+use ensilo_sync::atomic::Ordering;
+use ensilo_sync::unchecked::AtomicU64;
+
+use crate::error::{BrokenIndex, Name, TooLong};
+use crate::local::Local;
+use crate::{Error, Result};
+
+/// What `accepts` holds once the table or index was dropped: the id of no database.
+pub(super) const DROPPED: u64 = 0;
+
+/// What an index's `ready_from` holds while no transaction may read it: epochs that none shows.
+///
+/// Leaves it when all entries are there (`mark_ready`), or, if it was [`BROKEN`] before, when they cannot be made.
+const BUILDING: u64 = u64::MAX;
+/// Leaves it when the index is made anew: for [`CLEARING`].
+const BROKEN: u64 = u64::MAX - 1;
+/// Of a broken index, while what it has of entries is removed. Leaves it for [`BUILDING`], or back for [`BROKEN`].
+const CLEARING: u64 = u64::MAX - 2;
+
+/// The largest epoch that a transaction may show.
+pub(crate) const EPOCH_SHOWN_MAX: u64 = CLEARING - 1;
+
+/// What an index is good for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IndexState {
+    /// Every row has its entry, and transactions read it.
+    Ready,
+    /// It is built; writes keep it already.
+    Building,
+    /// Its entries could not be made of the rows when the database was opened. Writes do not keep it, and reading it is an error:
+    /// [`Error::IndexBroken`] says what to do.
+    Broken,
+}
+
+/// A secondary index.
+pub(crate) struct IndexCore<S> {
+    accepts: AtomicU64,
+    /// Transactions that show this epoch, or later ones, may read the index: it is complete there.
+    ready_from: AtomicU64,
+    pub(crate) store: Arc<S>,
+    pub(crate) name: Arc<str>,
+    pub(crate) schema: IndexSchema,
+    /// Its place among the indexes that the table was created with; `None` for one that was made later.
+    pub(crate) declared: Option<usize>,
+}
+
+impl<S: Store> IndexCore<S> {
+    /// An index that no transaction reads yet.
+    pub(crate) fn new(database: u64, schema: IndexSchema, store: Arc<S>, declared: Option<usize>) -> Self {
+        IndexCore {
+            accepts: AtomicU64::new(database),
+            ready_from: AtomicU64::new(BUILDING),
+            store,
+            name: schema.name().into(),
+            schema,
+            declared,
+        }
+    }
+
+    /// Whether a transaction of this worker that shows `epoch_shown` may read the index, which is one of `table`.
+    ///
+    /// # Errors
+    /// [`Error::UnknownIndex`] when it was dropped or belongs to another database, [`Error::IndexNotReady`],
+    /// [`Error::IndexBroken`].
+    #[inline]
+    pub(crate) fn check<F>(&self, table: &Arc<str>, local: &Local<F>, epoch_shown: u64) -> Result<()> {
+        if self.accepts.load(Ordering::Relaxed) != local.database {
+            return Err(Error::UnknownIndex(Name::new(&*self.name)));
+        }
+        // Acquire: [index-ready] a transaction that may read the index sees all of its entries.
+        match self.ready_from.load(Ordering::Acquire) {
+            ready_from if ready_from <= epoch_shown => Ok(()),
+            BROKEN => Err(Error::IndexBroken(BrokenIndex::new(Arc::clone(table), Arc::clone(&self.name)))),
+            _ => Err(Error::IndexNotReady(Name::new(&*self.name))),
+        }
+    }
+
+    /// What the index is good for.
+    pub(crate) fn state(&self) -> IndexState {
+        // Acquire: [index-ready].
+        match self.ready_from.load(Ordering::Acquire) {
+            BUILDING | CLEARING => IndexState::Building,
+            BROKEN => IndexState::Broken,
+            _ => IndexState::Ready,
+        }
+    }
+
+    /// Whether all rows have their entries, so that a missing one is not a matter of time.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.state() == IndexState::Ready
+    }
+
+    /// Whether writers are to keep the index.
+    pub(crate) fn is_kept(&self) -> bool {
+        // Relaxed: changed and asked under the lock of changes to the catalog, or before any transaction.
+        !matches!(self.ready_from.load(Ordering::Relaxed), BROKEN | CLEARING)
+    }
+
+    /// Lets transactions that show `epoch` or later ones read the index.
+    pub(crate) fn mark_ready(&self, epoch: u64) {
+        // Release: [index-ready] after the last entry was committed.
+        self.ready_from.store(epoch, Ordering::Release);
+    }
+
+    // Relaxed, in these three: nobody reads entries because of it.
+
+    /// Refuses the index to transactions: its entries cannot be made.
+    pub(crate) fn mark_broken(&self) {
+        self.ready_from.store(BROKEN, Ordering::Relaxed);
+    }
+
+    /// Says that a broken index is about to be made anew.
+    pub(crate) fn mark_clearing(&self) {
+        self.ready_from.store(CLEARING, Ordering::Relaxed);
+    }
+
+    /// Says that an index gets its entries.
+    pub(crate) fn mark_building(&self) {
+        self.ready_from.store(BUILDING, Ordering::Relaxed);
+    }
+
+    pub(crate) fn mark_dropped(&self) {
+        self.accepts.store(DROPPED, Ordering::Relaxed);
+    }
+
+    /// Whether the key is short enough.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLong`].
+    #[inline]
+    pub(crate) fn check_key(&self, key: &KeyBuf) -> Result<()> {
+        check_key_len(&self.name, key)
+    }
+}
+
+/// # Errors
+/// [`Error::KeyTooLong`] for a key of what `name` says.
+#[inline(always)]
+pub(super) fn check_key_len(name: &Arc<str>, key: &KeyBuf) -> Result<()> {
+    if key.len() <= KEY_LEN_MAX { Ok(()) } else { Err(key_too_long(name, key.len())) }
+}
+
+#[cold]
+fn key_too_long(name: &Arc<str>, len_bytes: usize) -> Error {
+    Error::KeyTooLong(TooLong::new(Arc::clone(name), len_bytes, KEY_LEN_MAX))
+}
+
+impl<S: Store> fmt::Debug for IndexCore<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index")
+            .field("name", &self.name)
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,96 @@
+//! The ways to open a database.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::Silo;
+use ensilo_disk::{Disk, RealDisk};
+use ensilo_engine::Engine;
+
+use super::{Database, Owner};
+use crate::durability::Durability;
+use crate::durable::open;
+use crate::options::{Options, require};
+use crate::shared::Shared;
+use crate::{Error, Result};
+
+impl Options {
+    /// Opens an empty database in memory, run by the engine [`Silo`].
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`] when an option is out of its range, [`Error::OutOfMemory`] when the limit does not even hold the
+    /// catalog.
+    pub fn in_memory(self) -> Result<Database<Silo>> {
+        self.in_memory_with()
+    }
+
+    /// Opens an empty database in memory, run by the engine `E`.
+    ///
+    /// # Errors
+    /// As [`Options::in_memory`].
+    pub fn in_memory_with<E: Engine>(self) -> Result<Database<E>> {
+        self.check()?;
+        require(!self.read_only, "read_only", "false in memory, where there is nothing to read")?;
+        if self.durability == Some(Durability::Stored) {
+            return Err(Error::NotDurable);
+        }
+        Database::open_in_memory(self)
+    }
+
+    /// Opens the database in this directory, run by the engine [`Silo`], and makes it if the directory is empty or missing.
+    ///
+    /// Everything that was acknowledged as stored is there, and with it everything before it in the serial order. Damage is an error, and
+    /// so are files of another time or another copy of the database, with two exceptions: a copy of all of its directories that is put
+    /// back is the database as it was; and an older copy of a log directory is found only if the database was closed since, or was
+    /// open for at least ten seconds more (`docs/format.md` says why). Log files that programs of format versions 1 and 2 wrote do not name
+    /// their opening: one of another copy, which has gone on by itself, is taken for the one of the same name.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, in which case nothing was
+    /// changed; [`Error::OutOfMemory`] when the limit does not hold what is there; [`Error::DamagedCatalog`].
+    pub fn open(mut self, directory: impl Into<PathBuf>) -> Result<Database<Silo>> {
+        self.durable.log_directories = self.durable.log_directories.into_iter().map(whole_path).collect();
+        self.open_with(Arc::new(RealDisk), whole_path(directory.into()))
+    }
+
+    /// Like [`Options::open`], on another disk and by the engine `E`.
+    ///
+    /// # Errors
+    /// As [`Options::open`]; [`Error::NotDurable`] when the engine keeps no log.
+    pub fn open_with<E: Engine>(
+        self,
+        disk: Arc<dyn Disk>,
+        directory: impl Into<PathBuf>,
+    ) -> Result<Database<E>> {
+        self.check()?;
+        if !E::LOGS {
+            return Err(Error::NotDurable);
+        }
+        Database::open_on(self, disk, directory.into())
+    }
+}
+
+impl<E: Engine> Database<E> {
+    fn open_in_memory(options: Options) -> Result<Self> {
+        let engine_options = options.engine_options();
+        Self::owning(Shared::new(options, engine_options)?)
+    }
+
+    fn open_on(options: Options, disk: Arc<dyn Disk>, directory: PathBuf) -> Result<Self> {
+        let open = if options.read_only { open::to_read } else { open::to_write };
+        Self::owning(open(options, disk, directory)?)
+    }
+
+    fn owning(shared: Shared<E>) -> Result<Self> {
+        let shared = Arc::new(shared);
+        let database = Database { owner: Arc::new(Owner(Arc::clone(&shared))), shared: Arc::clone(&shared) };
+        database.shared.collector.start(shared)?;
+        Ok(database)
+    }
+}
+
+/// The path from the root: the process may change its current directory while the database is open. One that cannot be had is an error when
+/// the directory is opened.
+fn whole_path(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}

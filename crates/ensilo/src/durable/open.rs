@@ -1,0 +1,241 @@
+//! Opening a database in a directory.
+//!
+//! # Source
+//! SiloR (OSDI 2014) §5. Opening goes so:
+//! ```text
+//! lock, look          which files belong to the database, and up to which epoch all is stored
+//! replay              checkpoint and log into stores, in any order, by all cores
+//! load the catalog    the system tables' rows become tables and indexes
+//! rebuild indexes     their entries follow from the rows
+//! begin a generation  new log files, then the manifest that names them: from here on a commit can be stored
+//! ```
+//! Nothing before the last step changes what the files mean: after a crash in between, opening begins anew.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use ensilo_disk::Disk;
+use ensilo_engine::{Engine, EngineOptions, Fault, Replayer};
+use ensilo_epoch::{Advance, Epoch, EpochOptions};
+use ensilo_log::{
+    EpochClock, ForeignAfter, Found, GenerationOptions, Log, LogOptions, OpenError, ReplayError,
+};
+
+use super::checkpointer::Checkpointer;
+use super::read_only::ReadOnly;
+use super::schedule::Backlog;
+use super::statistics::RecoveryStatistics;
+use super::{Durable, progress};
+use crate::error::{Abort, Name};
+use crate::options::{EPOCH_INTERVAL_MAX, EPOCH_INTERVAL_MIN, Options};
+use crate::shared::Shared;
+use crate::{Error, Result};
+
+/// Epochs are numbered so that this many fit between two snapshots, however short they are.
+const EPOCHS_PER_SNAPSHOT: u64 = 1024;
+
+/// Opens the database in `directory`, or makes it.
+pub(crate) fn to_write<E: Engine>(
+    options: Options,
+    disk: Arc<dyn Disk>,
+    directory: PathBuf,
+) -> Result<Shared<E>> {
+    let mut found = ensilo_log::inspect(&disk, &directory).map_err(open_failed)?;
+    if E::FAULT == Some(Fault::ReplayPastDurableEpoch) {
+        found.plant_replay_past_durable_epoch();
+    }
+    let engine_options = engine_options(&options, &found);
+    check_epochs(&engine_options.epochs)?;
+    let shared = Shared::<E>::new(options, engine_options)?;
+    let recovery = recover(&shared, &found, &directory)?;
+    shared.row_ids.follow(shared.engine.epochs());
+    let durable = begin_generation(&shared, found, disk, &directory, recovery)?;
+    shared.set_durable(durable);
+    Ok(shared)
+}
+
+/// Opens the database in `directory` for reading alone.
+pub(crate) fn to_read<E: Engine>(
+    options: Options,
+    disk: Arc<dyn Disk>,
+    directory: PathBuf,
+) -> Result<Shared<E>> {
+    let files = ensilo_log::inspect_read_only(&disk, &directory).map_err(open_failed)?;
+    let mut engine_options = options.engine_options();
+    engine_options.epochs.first_epoch = Epoch::new(files.found().largest_epoch().get() + 1);
+    check_epochs(&engine_options.epochs)?;
+    let shared = Shared::<E>::new(options, engine_options)?;
+    let recovery = recover(&shared, files.found(), &directory)?;
+    let log = Log::read_only(disk, Arc::clone(shared.engine.epochs()));
+    shared.set_read_only(ReadOnly::new(log, files, recovery));
+    Ok(shared)
+}
+
+/// Epochs that the log's clock moves on and that are later than all that is on disk.
+fn engine_options(options: &Options, found: &Found) -> EngineOptions {
+    let mut engine_options = options.engine_options();
+    let epochs = &mut engine_options.epochs;
+    epochs.advance = Advance::Manual;
+    epochs.first_epoch = Epoch::new(found.largest_epoch().get() + 1);
+    if options.epoch_interval.is_none() {
+        epochs.epochs_per_snapshot = EPOCHS_PER_SNAPSHOT;
+        epochs.snapshot_interval = Some(options.snapshot_interval());
+    }
+    engine_options
+}
+
+/// Whether there are epochs left to commit in.
+fn check_epochs(epochs: &EpochOptions) -> Result<()> {
+    if epochs.start() < Epoch::LAST {
+        return Ok(());
+    }
+    Err(open_failed(OpenError::Refused(format!(
+        "the numbers of epochs are used up: the next opening would begin with {}, and the last one is {}. Put the rows \
+         into a new database: `ensilo log dump` prints what is in the files",
+        epochs.start(),
+        Epoch::LAST,
+    ))))
+}
+
+/// While a database is opened it may take so many times its memory limit: the rows of the checkpoint and what the log says of them, deletions
+/// among it, are there at once. Rows that were committed within the limit can then be read back within the same one.
+const RECOVERY_MEMORY_FACTOR: u64 = 2;
+
+/// Puts everything that is on disk into the engine.
+fn recover<E: Engine>(shared: &Shared<E>, found: &Found, directory: &Path) -> Result<RecoveryStatistics> {
+    let pool = shared.engine.epochs().pool();
+    let limit = pool.limit_bytes();
+    pool.set_limit_bytes(limit.map(|limit| limit.saturating_mul(RECOVERY_MEMORY_FACTOR)));
+    let recovered = replay_and_load(shared, found, directory);
+    pool.set_limit_bytes(limit);
+    recovered
+}
+
+/// Replays checkpoint and log, and makes tables and indexes of what they hold.
+fn replay_and_load<E: Engine>(
+    shared: &Shared<E>,
+    found: &Found,
+    directory: &Path,
+) -> Result<RecoveryStatistics> {
+    let start = std::time::Instant::now();
+    let threads = shared.options.durable.recovery_threads;
+    let replayer = shared.engine.replayer();
+    let replayed = progress::shown(shared.options.on_recovery.as_ref(), |progress| {
+        found.replay(&replayer, threads, progress).map_err(open_failed)
+    })?;
+    let recovered = replayer.finish().map_err(|error| replay_failed(error, directory))?;
+    for store in recovered.stores {
+        shared.records.add_recovered(store.id, store.rows);
+    }
+    shared.load_catalog()?;
+    shared.rebuild_indexes(threads)?;
+    Ok(RecoveryStatistics::new(start.elapsed(), &replayed))
+}
+
+/// Makes new log files and starts the threads.
+fn begin_generation<E: Engine>(
+    shared: &Shared<E>,
+    found: Found,
+    disk: Arc<dyn Disk>,
+    directory: &Path,
+    recovery: RecoveryStatistics,
+) -> Result<Durable> {
+    let options = &shared.options.durable;
+    let directories = match &options.log_directories[..] {
+        [] => vec![directory.join("log")],
+        named => named.to_vec(),
+    };
+    let epochs = shared.engine.epochs();
+    let generation = GenerationOptions {
+        directories: directories.clone(),
+        file_bytes: options.log_file_bytes,
+        first_epoch: epochs.global_epoch(),
+    };
+    let (generation, files) = found.next_generation(&generation).map_err(open_failed)?;
+    let covered = files.manifest().checkpoint.as_ref().map_or(Epoch::new(0), |entry| entry.begin_epoch);
+    let log = Log::start(disk, generation, Arc::clone(epochs), &log_options(&shared.options))
+        .map_err(Error::from_log)?;
+    log.set_full_rows_before(covered);
+    let backlog = Backlog::found(&options.checkpoint, files.manifest().earlier.len(), &recovery);
+    let hook = shared.options.on_event.clone();
+    let checkpointer =
+        Checkpointer::new(options.checkpoint, options.log_file_bytes, directories, hook, files);
+    let checkpointer = Arc::new(checkpointer);
+    if backlog != Backlog::Short {
+        checkpointer.set_overdue();
+    }
+    log.watch(Box::new({
+        let checkpointer = Arc::clone(&checkpointer);
+        move || checkpointer.call()
+    }));
+    let thread = start_checkpointer(Arc::clone(&shared.engine), Arc::clone(&log), Arc::clone(&checkpointer))?;
+    Ok(Durable {
+        log,
+        checkpointer,
+        thread_id: thread.thread().id(),
+        thread: Mutex::new(Some(thread)),
+        makes_last_checkpoint: options.checkpoint.at_close,
+        backlog,
+        recovery,
+    })
+}
+
+fn log_options(options: &Options) -> LogOptions {
+    let durable = &options.durable;
+    LogOptions {
+        buffers_per_logger: durable.log_buffers,
+        file_bytes: durable.log_file_bytes,
+        compression: durable.log_compression,
+        clock: match options.epoch_interval {
+            Some(interval) => EpochClock::Fixed(interval),
+            None => EpochClock::ByLoggers { min: EPOCH_INTERVAL_MIN, max: EPOCH_INTERVAL_MAX },
+        },
+        ..LogOptions::default()
+    }
+}
+
+fn start_checkpointer<E: Engine>(
+    engine: Arc<E>,
+    log: Arc<Log>,
+    checkpointer: Arc<Checkpointer>,
+) -> Result<JoinHandle<()>> {
+    let thread = thread::Builder::new().name("ensilo-checkpoint".into());
+    thread
+        .spawn(move || {
+            let _working = ForeignAfter::default();
+            checkpointer.run(&*engine, &log);
+        })
+        .map_err(|error| Error::CheckpointFailed(Name::new(format!("no thread for it: {error}"))))
+}
+
+fn open_failed(error: OpenError) -> Error {
+    Error::Open(Box::new(error))
+}
+
+fn replay_failed(error: ReplayError, directory: &Path) -> Error {
+    match error {
+        ReplayError::OutOfMemory => Error::OutOfMemory(Abort::out_of_memory(ensilo_engine::TableId::NONE)),
+        error => open_failed(OpenError::Replay { file: directory.to_path_buf(), error }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_whose_epochs_are_used_up_is_refused() {
+        let starting_from =
+            |first_epoch| EpochOptions { first_epoch, epochs_per_snapshot: 1024, ..EpochOptions::default() };
+        let last_start = (Epoch::LAST.get() / 1024) * 1024;
+        assert!(check_epochs(&starting_from(Epoch::new(last_start))).is_ok());
+        for first in [last_start + 1, Epoch::LAST.get(), Epoch::LAST.get() + 1] {
+            let refused = check_epochs(&starting_from(Epoch::new(first))).unwrap_err();
+            assert!(
+                matches!(&refused, Error::Open(error) if matches!(**error, OpenError::Refused(_))),
+                "{refused}"
+            );
+        }
+    }
+}
