@@ -13,10 +13,11 @@ use std::sync::Arc;
 use crate::Silo;
 use ensilo_engine::{Engine, Session as _};
 
+use crate::attempt;
 use crate::catalog::TableCore;
 use crate::options::Options;
 use crate::pool::{JobHandle, WhenFull};
-use crate::request::{self, NoHook, Request};
+use crate::request::{NoHook, Request};
 use crate::shared::Shared;
 use crate::statistics::Statistics;
 use crate::{Error, Result, Session, Snapshot, Transaction};
@@ -25,7 +26,7 @@ use crate::{Error, Result, Session, Snapshot, Transaction};
 ///
 /// All methods may be called from any number of threads at once.
 pub struct Database<E: Engine = Silo> {
-    shared: Arc<Shared<E>>,
+    pub(crate) shared: Arc<Shared<E>>,
     /// Closes the database when the last handle goes; jobs and departing threads hold `shared` only.
     owner: Arc<Owner<E>>,
 }
@@ -63,11 +64,6 @@ impl Database {
 }
 
 impl<E: Engine> Database<E> {
-    #[inline(always)]
-    pub(crate) fn shared(&self) -> &Shared<E> {
-        &self.shared
-    }
-
     /// Runs `body` as one serializable transaction on the calling thread and returns what it returns.
     ///
     /// When the transaction meets a conflict it is undone and `body` runs again, after a short random wait, as often
@@ -89,7 +85,7 @@ impl<E: Engine> Database<E> {
     #[inline]
     pub fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
         let level = self.shared.level_here(None)?;
-        let outcome = request::run(&self.shared, self.shared.retries, &mut |_| (), body);
+        let outcome = attempt::run(&self.shared, self.shared.retries, &mut |_| (), body);
         self.shared.answer(outcome, level)
     }
 
@@ -108,13 +104,13 @@ impl<E: Engine> Database<E> {
     #[inline]
     pub fn snapshot<R>(&self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
         let level = self.shared.level_here(None)?;
-        self.shared.answer(request::run_snapshot(&self.shared, body), level)
+        self.shared.answer(attempt::run_snapshot(&self.shared, body), level)
     }
 
     /// A request with settings of its own: retries, a hook for aborts.
     #[inline]
     pub fn request(&self) -> Request<'_, NoHook, E> {
-        Request::new(self)
+        Request::new(&self.shared)
     }
 
     /// Runs `body` like [`Database::transact`] on a thread of the database's pool, and returns a handle to its result. Waits
@@ -156,7 +152,7 @@ impl<E: Engine> Database<E> {
         &self,
         body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
-        request::submit(&self.shared, WhenFull::Wait, |shared| request::run_snapshot(shared, body))
+        attempt::submit(&self.shared, WhenFull::Wait, |shared| attempt::run_snapshot(shared, body))
     }
 
     fn submit_transaction<R: Send + 'static>(
@@ -164,8 +160,8 @@ impl<E: Engine> Database<E> {
         when_full: WhenFull,
         body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
-        request::submit(&self.shared, when_full, |shared| {
-            request::run(shared, shared.retries, &mut |_| (), body)
+        attempt::submit(&self.shared, when_full, |shared| {
+            attempt::run(shared, shared.retries, &mut |_| (), body)
         })
     }
 

@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn who_has_the_files_sees_that_the_database_closes_while_the_last_checkpoint_waits_for_them() {
         let db: Database = Database::options().open_with(Arc::new(SimulatedDisk::new()), "/db").unwrap();
-        let (shared, is_about_to_wait) = (db.shared(), AtomicBool::new(false));
+        let (shared, is_about_to_wait) = (&db.shared, AtomicBool::new(false));
         let durable = shared.durable().unwrap();
         let checkpointer = &durable.checkpointer;
         thread::scope(|scope| {

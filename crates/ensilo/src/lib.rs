@@ -101,6 +101,7 @@
 
 extern crate self as ensilo;
 
+mod attempt;
 mod catalog;
 mod closing;
 mod collector;

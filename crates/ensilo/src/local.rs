@@ -1,16 +1,30 @@
-//! What a thread keeps beside its worker: scratch memory that is used again by every statement, and ids to hand out.
+//! A thread's way into the engine, and what lies beside it: scratch memory that is used again by every statement, and ids to hand out.
 
 use std::sync::Arc;
 
+use ensilo_engine::Engine;
 use ensilo_row::{KeyBuf, RowBuf};
 
 use crate::Result;
+use crate::attempt::backoff::Jitter;
 use crate::records::{RecordCounts, RecordTally};
-use crate::request::backoff::Jitter;
 use crate::row_ids::{RowIdSource, RowIds};
 use crate::session::Control;
+use crate::worker::Lent;
 
-/// See the module's documentation. Between two statements the scratch holds nothing that matters.
+/// One thread's way into the engine, and its scratch memory.
+pub(crate) struct ThreadWorker<E: Engine> {
+    pub(crate) raw: E::Session,
+    pub(crate) local: Local<E::Found>,
+}
+
+impl<E: Engine> Lent for ThreadWorker<E> {
+    fn forget_use(&mut self) {
+        self.local.control = None;
+    }
+}
+
+/// What a thread keeps beside its way into the engine. Between two statements the scratch holds nothing that matters.
 #[derive(Debug)]
 pub(crate) struct Local<F> {
     /// The database that the worker belongs to: tables of another one are refused.

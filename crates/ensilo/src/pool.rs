@@ -22,19 +22,10 @@ use ensilo_log::{ForeignAfter, call_foreign};
 pub use handle::JobHandle;
 pub(crate) use handle::{message_of, promise};
 use queue::Queue;
+pub(crate) use queue::{Job, WhenFull};
 pub(crate) use waits::{Circle, Wait};
 
 use crate::{Error, Result};
-
-/// A job, ready to be run by any thread.
-pub(crate) type Job = Box<dyn FnOnce() + Send>;
-
-/// Whether a submission may wait for room in the queue.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum WhenFull {
-    Wait,
-    Refuse,
-}
 
 /// How a pool is made.
 #[derive(Clone, Debug)]

@@ -1,23 +1,23 @@
-//! Requests: a closure that runs as one transaction, again when it met a conflict.
-
-pub(crate) mod backoff;
+//! Requests with settings of their own, on the calling thread or in a session.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::Silo;
-use ensilo_engine::{Engine, Session as _};
+use ensilo_engine::Engine;
 
+use crate::attempt;
 use crate::durability::{Durability, Ticket};
-use crate::outcome::{Outcome, Undone, Visible};
-use crate::pool::{JobHandle, WhenFull};
-use crate::shared::{Shared, ThreadWorker};
-use crate::{Abort, Database, Error, Result, Session, Snapshot, Transaction};
+use crate::outcome::{Outcome, Visible};
+use crate::session::Session;
+use crate::shared::Shared;
+use crate::transaction::Transaction;
+use crate::{Abort, Error, Result};
 
 /// A hook that hears of no aborts.
 pub type NoHook = fn(&Abort);
 
-/// A request with its own settings; [`Database::request`] makes one.
+/// A request with its own settings; [`Database::request`](crate::Database::request) makes one.
 ///
 /// ```
 /// # fn main() -> ensilo::Result<()> {
@@ -29,14 +29,14 @@ pub type NoHook = fn(&Abort);
 /// ```
 #[must_use = "a request does nothing until it is given a closure"]
 pub struct Request<'d, H = NoHook, E: Engine = Silo> {
-    place: Place<'d, E>,
+    place: RequestPlace<'d, E>,
     retries: u32,
     durability: Option<Durability>,
     on_abort: H,
 }
 
 /// Where a request is run.
-enum Place<'d, E: Engine> {
+enum RequestPlace<'d, E: Engine> {
     /// On the calling thread's worker.
     Thread(&'d Shared<E>),
     Session(&'d mut Session<E>),
@@ -44,27 +44,40 @@ enum Place<'d, E: Engine> {
 
 impl<'d, E: Engine> Request<'d, NoHook, E> {
     #[inline]
-    pub(crate) fn new(database: &'d Database<E>) -> Self {
-        Request::at(Place::Thread(database.shared()))
-    }
-
-    pub(crate) fn of_session(session: &'d mut Session<E>) -> Self {
-        Request::at(Place::Session(session))
+    pub(crate) fn new(shared: &'d Shared<E>) -> Self {
+        Request::at(RequestPlace::Thread(shared))
     }
 
     #[inline]
-    fn at(place: Place<'d, E>) -> Self {
+    fn at(place: RequestPlace<'d, E>) -> Self {
         let retries = place.shared().retries;
         Request { place, retries, durability: None, on_abort: |_| () }
     }
 }
 
-impl<E: Engine> Place<'_, E> {
+impl<E: Engine> Session<E> {
+    /// Runs `body` like [`Database::transact`](crate::Database::transact), on whatever thread the session is, with the session's deadline, and
+    /// so that its [`CancelToken`]s end it.
+    ///
+    /// # Errors
+    /// As [`Database::transact`](crate::Database::transact); [`Error::NestedRequest`] when the session has a transaction open;
+    /// [`Error::Cancelled`], [`Error::DeadlineExceeded`].
+    pub fn transact<R>(&mut self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
+        self.request().transact(body)
+    }
+
+    /// A request like that of [`Database::request`](crate::Database::request), to be run in the way of [`Session::transact`].
+    pub fn request(&mut self) -> Request<'_, NoHook, E> {
+        Request::at(RequestPlace::Session(self))
+    }
+}
+
+impl<E: Engine> RequestPlace<'_, E> {
     #[inline]
     fn shared(&self) -> &Shared<E> {
         match self {
-            Place::Thread(shared) => shared,
-            Place::Session(session) => session.shared(),
+            RequestPlace::Thread(shared) => shared,
+            RequestPlace::Session(session) => session.shared(),
         }
     }
 }
@@ -91,10 +104,10 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
         Request { place, retries, durability, on_abort: hook }
     }
 
-    /// Like [`Database::transact`], with this request's settings.
+    /// Like [`Database::transact`](crate::Database::transact), with this request's settings.
     ///
     /// # Errors
-    /// As [`Database::transact`]; [`Error::NotDurable`] when it is to be stored and the database is in memory only.
+    /// As [`Database::transact`](crate::Database::transact); [`Error::NotDurable`] when it is to be stored and the database is in memory only.
     #[inline]
     pub fn transact<R>(mut self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
         let level = self.place.shared().level_here(self.durability)?;
@@ -102,12 +115,12 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
         self.place.shared().answer(outcome, level)
     }
 
-    /// Like [`Database::transact`], but answers as soon as the transaction is visible, with a ticket that tells when it is stored.
+    /// Like [`Database::transact`](crate::Database::transact), but answers as soon as the transaction is visible, with a ticket that tells when it is stored.
     /// A level set by [`Request::durability`] does not matter here. An error comes as soon, and without a ticket: a crash may take back
     /// what it was concluded from.
     ///
     /// # Errors
-    /// As [`Database::transact`]; [`Error::NotDurable`] when the database is in memory only.
+    /// As [`Database::transact`](crate::Database::transact); [`Error::NotDurable`] when the database is in memory only.
     #[inline]
     pub fn transact_with_ticket<R>(
         mut self,
@@ -121,11 +134,11 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
 
     /// Like [`Request::transact_with_ticket`], but with the ticket's epoch alone, also when the database is in memory only.
     ///
-    /// The transaction is stored when [`Database::durable_epoch`] is as late, and [`Database::ticket`] makes a ticket of the epoch.
+    /// The transaction is stored when [`Database::durable_epoch`](crate::Database::durable_epoch) is as late, and [`Database::ticket`](crate::Database::ticket) makes a ticket of the epoch.
     /// For programs that feel what a ticket costs: it counts the references to the log in a word that all threads share.
     ///
     /// # Errors
-    /// As [`Database::transact`].
+    /// As [`Database::transact`](crate::Database::transact).
     #[inline]
     pub fn transact_with_epoch<R>(
         mut self,
@@ -138,8 +151,8 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     #[inline]
     fn run<R>(&mut self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Outcome<R> {
         match &mut self.place {
-            Place::Thread(shared) => run(shared, self.retries, &mut self.on_abort, body),
-            Place::Session(session) => session.run(self.retries, &mut self.on_abort, body),
+            RequestPlace::Thread(shared) => attempt::run(shared, self.retries, &mut self.on_abort, body),
+            RequestPlace::Session(session) => session.run(self.retries, &mut self.on_abort, body),
         }
     }
 }
@@ -147,132 +160,5 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
 impl<H, E: Engine> fmt::Debug for Request<'_, H, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request").field("retries", &self.retries).finish_non_exhaustive()
-    }
-}
-
-/// Runs `body` as a transaction on the calling thread's worker until it commits, fails for good or has used up `retries`.
-#[inline]
-pub(crate) fn run<E: Engine, R>(
-    shared: &Shared<E>,
-    retries: u32,
-    on_abort: &mut impl FnMut(&Abort),
-    body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
-) -> Outcome<R> {
-    run_on(shared, &mut *shared.enter()?, retries, on_abort, body)
-}
-
-/// Like [`run`], on this worker.
-#[inline]
-pub(crate) fn run_on<E: Engine, R>(
-    shared: &Shared<E>,
-    worker: &mut ThreadWorker<E>,
-    retries: u32,
-    on_abort: &mut impl FnMut(&Abort),
-    mut body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
-) -> Outcome<R> {
-    let (mut attempt, mut has_freed_memory) = (0, false);
-    loop {
-        let undone = match attempt_once(worker, &mut body) {
-            Ok(visible) => return Ok(visible),
-            Err(undone) => undone,
-        };
-        if let (Error::Aborted(abort), true) = (&undone.error, undone.is_own_abort) {
-            on_abort(abort);
-        }
-        attempt += 1;
-        if undone.is_out_of_memory() && attempt <= retries && !has_freed_memory {
-            has_freed_memory = true;
-            if shared.free_memory(worker) {
-                continue;
-            }
-        }
-        await_next_attempt(shared, worker, attempt, retries, undone)?;
-    }
-}
-
-/// One attempt. A panic of `body` drops the transaction, which undoes it, and leaves the worker as good as before.
-#[inline]
-fn attempt_once<E: Engine, R>(
-    worker: &mut ThreadWorker<E>,
-    body: &mut impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
-) -> Result<Visible<R>, Undone> {
-    let mut transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
-    let result =
-        body(&mut transaction).and_then(|value| transaction.inner.local.check_control().map(|()| value));
-    match result {
-        Ok(value) => transaction.commit().map(|epoch| Visible { value, epoch }).map_err(Undone::by_abort),
-        Err(error) => Err(transaction.roll_back(error)),
-    }
-}
-
-/// Waits before the next attempt, or says with which error there is none.
-#[cold]
-fn await_next_attempt<E: Engine>(
-    shared: &Shared<E>,
-    worker: &mut ThreadWorker<E>,
-    attempt: u32,
-    retries: u32,
-    undone: Undone,
-) -> Result<(), Box<Undone>> {
-    if !undone.is_conflict() || attempt > retries {
-        let Undone { error, is_own_abort, .. } = undone;
-        let error = if is_own_abort { shared.explain(error) } else { error };
-        return Err(Box::new(Undone { error, ..undone }));
-    }
-    if shared.is_closed() {
-        return Err(Error::Closed.into());
-    }
-    backoff::wait_before_attempt(attempt, &mut worker.local.jitter);
-    Ok(())
-}
-
-/// Hands `job` to the pool and returns the handle to its result.
-pub(crate) fn submit<E: Engine, R: Send + 'static>(
-    shared: &Arc<Shared<E>>,
-    when_full: WhenFull,
-    job: impl FnOnce(&Shared<E>) -> Outcome<R> + Send + 'static,
-) -> Result<JobHandle<R>> {
-    let log = shared.log().map(Arc::clone);
-    let pool = shared.pool()?;
-    let (promise, handle) = crate::pool::promise(pool, log, shared.level(None)?);
-    let for_job = Arc::clone(shared);
-    let run = move || promise.run(|| job(&for_job));
-    pool.submit(Box::new(run), when_full)?;
-    Ok(handle)
-}
-
-/// Runs `body` on a snapshot on the calling thread's worker.
-#[inline]
-pub(crate) fn run_snapshot<E: Engine, R>(
-    shared: &Shared<E>,
-    body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
-) -> Outcome<R> {
-    run_snapshot_on(shared, &mut *shared.enter()?, body)
-}
-
-/// Like [`run_snapshot`], on this worker.
-#[inline]
-pub(crate) fn run_snapshot_on<E: Engine, R>(
-    shared: &Shared<E>,
-    worker: &mut ThreadWorker<E>,
-    body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
-) -> Outcome<R> {
-    if !E::SNAPSHOTS {
-        return Err(Error::NoSnapshots.into());
-    }
-    // Read before the snapshot begins: what it shows is this point in time or a later one.
-    let epoch_shown = shared.engine.epochs().snapshot_epoch().get();
-    let ThreadWorker { raw, local } = worker;
-    let snapshot_taken = raw.begin_snapshot();
-    let mut snapshot = Snapshot::new(snapshot_taken, local, epoch_shown);
-    let outcome = body(&mut snapshot).and_then(|value| snapshot.inner.local.check_control().map(|()| value));
-    let epoch = snapshot.largest_epoch_seen();
-    match outcome {
-        Ok(value) => Ok(Visible { value, epoch }),
-        Err(error) => {
-            let own = snapshot.inner.own_abort(&error);
-            let error = own.map_or(error, |abort| shared.explain_read(Error::from_raw(abort)));
-            Err(Box::new(Undone { epoch, ..error.into() }))
-        }
     }
 }

@@ -18,10 +18,11 @@ pub use control::CancelToken;
 pub(crate) use control::Control;
 use control::UnderWay;
 
+use crate::attempt;
 use crate::durability::Ticket;
+use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Visible};
-use crate::request::{NoHook, Request, run_on, run_snapshot_on};
-use crate::shared::{Shared, ThreadWorker};
+use crate::shared::Shared;
 use crate::transaction::sealed::{Sealed, SealedWrite};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::worker::Lease;
@@ -203,16 +204,6 @@ impl<E: Engine> Session<E> {
         self.open.is_some()
     }
 
-    /// Runs `body` like [`Database::transact`](crate::Database::transact), on whatever thread the session is, with the session's deadline, and
-    /// so that its [`CancelToken`]s end it.
-    ///
-    /// # Errors
-    /// As [`Database::transact`](crate::Database::transact); [`Error::NestedRequest`] when the session has a transaction open;
-    /// [`Error::Cancelled`], [`Error::DeadlineExceeded`].
-    pub fn transact<R>(&mut self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
-        self.request().transact(body)
-    }
-
     /// Runs `body` like [`Database::snapshot`](crate::Database::snapshot), in the way of [`Session::transact`].
     ///
     /// # Errors
@@ -221,14 +212,9 @@ impl<E: Engine> Session<E> {
         let level = self.shared.level_here(None)?;
         let outcome = {
             let (mut lease, _under_way) = self.lend_for_request()?;
-            run_snapshot_on(&self.shared, &mut lease, body)
+            attempt::run_snapshot_on(&self.shared, &mut lease, body)
         };
         self.shared.answer(outcome, level)
-    }
-
-    /// A request like that of [`Database::request`](crate::Database::request), to be run in the way of [`Session::transact`].
-    pub fn request(&mut self) -> Request<'_, NoHook, E> {
-        Request::of_session(self)
     }
 
     pub(crate) fn run<R>(
@@ -238,7 +224,7 @@ impl<E: Engine> Session<E> {
         body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
     ) -> Outcome<R> {
         let (mut lease, _under_way) = self.lend_for_request()?;
-        run_on(&self.shared, &mut lease, retries, on_abort, body)
+        attempt::run_on(&self.shared, &mut lease, retries, on_abort, body)
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared<E>> {

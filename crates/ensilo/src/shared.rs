@@ -12,33 +12,21 @@ use ensilo_sync::unchecked::AtomicBool;
 use crate::catalog::Catalog;
 use crate::catalog::dropped::DroppedName;
 use crate::closing::{Closer, Closing, FirstPanic};
-use crate::collector::{Collector, Watched};
+use crate::collector::{Collector, WatchedSlot};
 use crate::durability::{self, Durability};
 use crate::durable::{Durable, ReadOnly};
 use crate::error::Name;
-use crate::local::Local;
+use crate::local::{Local, ThreadWorker};
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::pool::Pool;
 use crate::records::RecordCounts;
 use crate::row_ids::RowIdSource;
-use crate::worker::{self, DatabaseKey, Entered, Lease, Lent, Slot, SpareSlots};
+use crate::worker::{self, DatabaseKey, Entered, Lease, Slot, SpareSlots};
 use crate::{Error, Result};
 
 /// So many slots may be registered before those that are gone are looked for.
 const REGISTERED_MIN: usize = 16;
-
-/// One thread's way into the engine, and its scratch memory.
-pub(crate) struct ThreadWorker<E: Engine> {
-    pub(crate) raw: E::Session,
-    pub(crate) local: Local<E::Found>,
-}
-
-impl<E: Engine> Lent for ThreadWorker<E> {
-    fn forget_use(&mut self) {
-        self.local.control = None;
-    }
-}
 
 /// See the module's documentation. It outlives the last [`Database`](crate::Database) handle only in threads that are leaving.
 pub(crate) struct Shared<E: Engine> {
@@ -64,7 +52,7 @@ pub(crate) struct Shared<E: Engine> {
 /// The slots of all threads that have made a request.
 struct Slots<E: Engine> {
     is_closed: bool,
-    registered: Vec<Arc<Watched<E>>>,
+    registered: Vec<Arc<WatchedSlot<E>>>,
     /// At this length, those that are gone are taken out of `registered`.
     registered_max: usize,
     workers_made: u64,
@@ -130,12 +118,12 @@ impl<E: Engine> Shared<E> {
             slots.registered.retain(|watched| watched.slot.strong_count() > 0);
             slots.registered_max = (2 * slots.registered.len()).max(REGISTERED_MIN);
         }
-        slots.registered.push(Arc::new(Watched::new(&slot, counters)));
+        slots.registered.push(Arc::new(WatchedSlot::new(&slot, counters)));
         Ok(slot)
     }
 
     /// The slots of all threads, as far as they live.
-    pub(crate) fn watched(&self) -> Vec<Arc<Watched<E>>> {
+    pub(crate) fn watched(&self) -> Vec<Arc<WatchedSlot<E>>> {
         self.lock_slots().registered.clone()
     }
 

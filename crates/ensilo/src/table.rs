@@ -125,27 +125,6 @@ impl<T: Row, E: Engine> Table<T, E> {
         })
     }
 
-    /// The row with this primary key, to be read and changed without looking it up again, or `None`.
-    ///
-    /// # Errors
-    /// Those of every statement, see [`Table`].
-    #[inline]
-    pub fn find<'h, 't>(
-        &'h self,
-        tx: &mut impl ReadTransaction<'t, E>,
-        key: impl Borrow<T::Key>,
-    ) -> Result<Option<Found<'h, 't, T, E>>> {
-        let key = key.borrow();
-        tx.statement(|inner| {
-            self.core.check(inner.local)?;
-            let bytes = self.encode(key)?;
-            match inner.raw.find(&self.core.store, bytes.as_bytes()) {
-                Ok(found) => Ok(found.map(|found| Found::new(self, key.clone(), found))),
-                Err(abort) => Err(inner.lost(abort)),
-            }
-        })
-    }
-
     /// The encoded key.
     #[inline(always)]
     fn encode(&self, key: &T::Key) -> Result<KeyBuf> {

@@ -29,7 +29,7 @@ use crate::outcome::Visible;
 use crate::row_words::{key_of_bytes, primary_key_of};
 use crate::shared::Shared;
 use crate::transaction::Inner;
-use crate::{Result, request};
+use crate::{Result, attempt};
 
 /// The most rows that one transaction adds entries for.
 const BATCH_LEN_MAX: usize = 128;
@@ -61,7 +61,7 @@ impl<E: Engine> Shared<E> {
         let mut batch_len = BATCH_LEN_MAX;
         let mut has_freed_memory = false;
         loop {
-            let filled = request::run(self, 0, &mut |_| (), |tx| {
+            let filled = attempt::run(self, 0, &mut |_| (), |tx| {
                 table.check(tx.inner.local)?;
                 fill_batch::<E>(&mut tx.inner, table, index, after.as_ref(), batch_len)
             });

@@ -10,7 +10,7 @@ use super::{Changes, IndexCore, IndexState, SYSTEM_PREFIX, StoreKind, TableCore}
 use crate::durability::Durability;
 use crate::error::Name;
 use crate::shared::Shared;
-use crate::{Error, Result, Transaction, request};
+use crate::{Error, Result, Transaction, attempt};
 
 impl<E: Engine> Shared<E> {
     /// Creates a table with the indexes that its schema names.
@@ -183,6 +183,6 @@ impl<E: Engine> Shared<E> {
     /// Changes the system tables.
     fn change_rows(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<()>) -> Result<()> {
         // What nobody could open again must not be acknowledged.
-        self.answer(request::run(self, self.retries, &mut |_| (), body), Durability::Stored)
+        self.answer(attempt::run(self, self.retries, &mut |_| (), body), Durability::Stored)
     }
 }

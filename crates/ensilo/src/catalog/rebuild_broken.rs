@@ -23,7 +23,7 @@ use crate::error::Name;
 use crate::outcome::Visible;
 use crate::shared::Shared;
 use crate::transaction::Inner;
-use crate::{Error, Result, request};
+use crate::{Error, Result, attempt};
 
 /// The most entries that one transaction removes.
 const BATCH_LEN: usize = 128;
@@ -83,7 +83,7 @@ impl<E: Engine> Shared<E> {
 
     fn clear_index(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) -> Result<()> {
         loop {
-            let cleared = request::run(self, self.retries, &mut |_| (), |tx| {
+            let cleared = attempt::run(self, self.retries, &mut |_| (), |tx| {
                 table.check(tx.inner.local)?;
                 clear_batch(&mut tx.inner, index)
             });

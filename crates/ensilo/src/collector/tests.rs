@@ -1,6 +1,7 @@
 use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
 
-use super::*;
 use crate::Database;
 
 /// A database whose epochs hardly move.
@@ -22,17 +23,17 @@ fn a_collection_that_has_missed_a_busy_worker_does_not_say_that_nothing_is_left(
         });
         is_busy.wait();
         // As often as somebody asks.
-        let answers = [(); 3].map(|()| db.shared().free_memory_of_all());
+        let answers = [(); 3].map(|()| db.shared.free_memory_of_all());
         may_end.wait();
         assert_eq!(answers, [true; 3]);
         busy.join().unwrap().unwrap();
     });
-    while db.shared().free_memory_of_all() {}
+    while db.shared.free_memory_of_all() {}
 }
 
 #[test]
 fn the_workers_of_those_who_ask_in_a_request_are_not_missed() {
     let db = in_memory();
-    let mut worker = db.shared().enter().unwrap();
-    while db.shared().free_memory(&mut worker) {}
+    let mut worker = db.shared.enter().unwrap();
+    while db.shared.free_memory(&mut worker) {}
 }

@@ -84,7 +84,7 @@ impl<E: Engine> Database<E> {
     fn owning(shared: Shared<E>) -> Result<Self> {
         let shared = Arc::new(shared);
         let database = Database { owner: Arc::new(Owner(Arc::clone(&shared))), shared: Arc::clone(&shared) };
-        database.shared.collector.start(shared)?;
+        shared.start_collector()?;
         Ok(database)
     }
 }

@@ -8,8 +8,17 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use ensilo_log::survive;
 
 use super::waits::{Circle, Wait};
-use super::{Job, WhenFull};
 use crate::{Error, Result};
+
+/// A job, ready to be run by any thread.
+pub(crate) type Job = Box<dyn FnOnce() + Send>;
+
+/// Whether a submission may wait for room in the queue.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WhenFull {
+    Wait,
+    Refuse,
+}
 
 thread_local! {
     /// The queue that this thread works for: compared, never followed.

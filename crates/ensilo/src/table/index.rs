@@ -2,17 +2,15 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use crate::Silo;
 use ensilo_engine::Engine;
-use ensilo_row::{Key, KeyBuf, KeyPrefix, Row};
+use ensilo_row::{Key, Row};
 
-use super::{Bounds, IndexScan, Table};
+use super::Table;
 use crate::catalog::IndexCore;
 use crate::error::{Name, SchemaMismatch};
-use crate::transaction::ReadTransaction;
 use crate::{Error, Result};
 
 /// An index of a table over columns of the Rust types `K`: one type, or a tuple in the order of the index's columns, with
@@ -61,42 +59,6 @@ impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core.name
-    }
-
-    /// A scan of all rows in the order of the index.
-    pub fn scan(&self) -> IndexScan<'_, T, K, T, E> {
-        IndexScan::new(self, Bounds::ALL)
-    }
-
-    /// A scan of the rows whose indexed columns lie in `range`.
-    #[inline]
-    pub fn range(&self, range: impl RangeBounds<K>) -> IndexScan<'_, T, K, T, E> {
-        IndexScan::new(self, Bounds::range(&range, |key, bytes| key.encode(bytes)).of_prefixes())
-    }
-
-    /// A scan of the rows whose indexed columns begin with these: `(a,)`, `(a, b)`, and so on.
-    #[inline]
-    pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> IndexScan<'_, T, K, T, E> {
-        let mut bytes = KeyBuf::new();
-        prefix.append_prefix(&mut bytes);
-        IndexScan::new(self, Bounds::prefix(bytes))
-    }
-
-    /// A scan of the rows with exactly these indexed columns: at most one if the index is unique and none of them is null.
-    #[inline]
-    pub fn equal(&self, key: &K) -> IndexScan<'_, T, K, T, E> {
-        let mut bytes = KeyBuf::new();
-        key.encode(&mut bytes);
-        IndexScan::new(self, Bounds::prefix(bytes))
-    }
-
-    /// The first row with these indexed columns, or `None`: the row, if the index is unique.
-    ///
-    /// # Errors
-    /// As [`IndexScan::for_each`].
-    #[inline]
-    pub fn get<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, key: &K) -> Result<Option<T>> {
-        self.equal(key).first(tx)
     }
 }
 

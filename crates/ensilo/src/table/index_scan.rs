@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeBounds};
 
 use crate::Silo;
 use ensilo_engine::{Direction, Engine, Read, ReadOf};
-use ensilo_row::{Columns, Key, KeyBuf, Row};
+use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Row};
 
 use super::by_index::ByIndex;
 use super::{Bounds, Flow, Found, Index, ScanFlow};
@@ -31,9 +31,47 @@ pub struct IndexScan<'h, T: Row, K: Key, C = T, E: Engine = Silo> {
     columns: PhantomData<fn() -> C>,
 }
 
+impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
+    /// A scan of all rows in the order of the index.
+    pub fn scan(&self) -> IndexScan<'_, T, K, T, E> {
+        IndexScan::new(self, Bounds::ALL)
+    }
+
+    /// A scan of the rows whose indexed columns lie in `range`.
+    #[inline]
+    pub fn range(&self, range: impl RangeBounds<K>) -> IndexScan<'_, T, K, T, E> {
+        IndexScan::new(self, Bounds::range(&range, |key, bytes| key.encode(bytes)).of_prefixes())
+    }
+
+    /// A scan of the rows whose indexed columns begin with these: `(a,)`, `(a, b)`, and so on.
+    #[inline]
+    pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> IndexScan<'_, T, K, T, E> {
+        let mut bytes = KeyBuf::new();
+        prefix.append_prefix(&mut bytes);
+        IndexScan::new(self, Bounds::prefix(bytes))
+    }
+
+    /// A scan of the rows with exactly these indexed columns: at most one if the index is unique and none of them is null.
+    #[inline]
+    pub fn equal(&self, key: &K) -> IndexScan<'_, T, K, T, E> {
+        let mut bytes = KeyBuf::new();
+        key.encode(&mut bytes);
+        IndexScan::new(self, Bounds::prefix(bytes))
+    }
+
+    /// The first row with these indexed columns, or `None`: the row, if the index is unique.
+    ///
+    /// # Errors
+    /// As [`IndexScan::for_each`].
+    #[inline]
+    pub fn get<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, key: &K) -> Result<Option<T>> {
+        self.equal(key).first(tx)
+    }
+}
+
 impl<'h, T: Row, K: Key, E: Engine> IndexScan<'h, T, K, T, E> {
     #[inline]
-    pub(super) fn new(index: &'h Index<T, K, E>, bounds: Bounds) -> Self {
+    fn new(index: &'h Index<T, K, E>, bounds: Bounds) -> Self {
         IndexScan { index, bounds, direction: Direction::Forward, limit: usize::MAX, columns: PhantomData }
     }
 }

@@ -1,0 +1,141 @@
+//! Attempts of a request: its closure runs as one transaction, again when that has met a conflict.
+
+pub(crate) mod backoff;
+
+use std::sync::Arc;
+
+use ensilo_engine::{Engine, Session as _};
+
+use crate::local::ThreadWorker;
+use crate::outcome::{Outcome, Undone, Visible};
+use crate::pool::{JobHandle, WhenFull, promise};
+use crate::shared::Shared;
+use crate::transaction::{Snapshot, Transaction};
+use crate::{Abort, Error, Result};
+
+/// Runs `body` as a transaction on the calling thread's worker until it commits, fails for good or has used up `retries`.
+#[inline]
+pub(crate) fn run<E: Engine, R>(
+    shared: &Shared<E>,
+    retries: u32,
+    on_abort: &mut impl FnMut(&Abort),
+    body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
+) -> Outcome<R> {
+    run_on(shared, &mut *shared.enter()?, retries, on_abort, body)
+}
+
+/// Like [`run`], on this worker.
+#[inline]
+pub(crate) fn run_on<E: Engine, R>(
+    shared: &Shared<E>,
+    worker: &mut ThreadWorker<E>,
+    retries: u32,
+    on_abort: &mut impl FnMut(&Abort),
+    mut body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
+) -> Outcome<R> {
+    let (mut attempt, mut has_freed_memory) = (0, false);
+    loop {
+        let undone = match attempt_once(worker, &mut body) {
+            Ok(visible) => return Ok(visible),
+            Err(undone) => undone,
+        };
+        if let (Error::Aborted(abort), true) = (&undone.error, undone.is_own_abort) {
+            on_abort(abort);
+        }
+        attempt += 1;
+        if undone.is_out_of_memory() && attempt <= retries && !has_freed_memory {
+            has_freed_memory = true;
+            if shared.free_memory(worker) {
+                continue;
+            }
+        }
+        await_next_attempt(shared, worker, attempt, retries, undone)?;
+    }
+}
+
+/// One attempt. A panic of `body` drops the transaction, which undoes it, and leaves the worker as good as before.
+#[inline]
+fn attempt_once<E: Engine, R>(
+    worker: &mut ThreadWorker<E>,
+    body: &mut impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
+) -> Result<Visible<R>, Undone> {
+    let mut transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
+    let result =
+        body(&mut transaction).and_then(|value| transaction.inner.local.check_control().map(|()| value));
+    match result {
+        Ok(value) => transaction.commit().map(|epoch| Visible { value, epoch }).map_err(Undone::by_abort),
+        Err(error) => Err(transaction.roll_back(error)),
+    }
+}
+
+/// Waits before the next attempt, or says with which error there is none.
+#[cold]
+fn await_next_attempt<E: Engine>(
+    shared: &Shared<E>,
+    worker: &mut ThreadWorker<E>,
+    attempt: u32,
+    retries: u32,
+    undone: Undone,
+) -> Result<(), Box<Undone>> {
+    if !undone.is_conflict() || attempt > retries {
+        let Undone { error, is_own_abort, .. } = undone;
+        let error = if is_own_abort { shared.explain(error) } else { error };
+        return Err(Box::new(Undone { error, ..undone }));
+    }
+    if shared.is_closed() {
+        return Err(Error::Closed.into());
+    }
+    backoff::wait_before_attempt(attempt, &mut worker.local.jitter);
+    Ok(())
+}
+
+/// Hands `job` to the pool and returns the handle to its result.
+pub(crate) fn submit<E: Engine, R: Send + 'static>(
+    shared: &Arc<Shared<E>>,
+    when_full: WhenFull,
+    job: impl FnOnce(&Shared<E>) -> Outcome<R> + Send + 'static,
+) -> Result<JobHandle<R>> {
+    let log = shared.log().map(Arc::clone);
+    let pool = shared.pool()?;
+    let (promise, handle) = promise(pool, log, shared.level(None)?);
+    let for_job = Arc::clone(shared);
+    let run = move || promise.run(|| job(&for_job));
+    pool.submit(Box::new(run), when_full)?;
+    Ok(handle)
+}
+
+/// Runs `body` on a snapshot on the calling thread's worker.
+#[inline]
+pub(crate) fn run_snapshot<E: Engine, R>(
+    shared: &Shared<E>,
+    body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
+) -> Outcome<R> {
+    run_snapshot_on(shared, &mut *shared.enter()?, body)
+}
+
+/// Like [`run_snapshot`], on this worker.
+#[inline]
+pub(crate) fn run_snapshot_on<E: Engine, R>(
+    shared: &Shared<E>,
+    worker: &mut ThreadWorker<E>,
+    body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
+) -> Outcome<R> {
+    if !E::SNAPSHOTS {
+        return Err(Error::NoSnapshots.into());
+    }
+    // Read before the snapshot begins: what it shows is this point in time or a later one.
+    let epoch_shown = shared.engine.epochs().snapshot_epoch().get();
+    let ThreadWorker { raw, local } = worker;
+    let snapshot_taken = raw.begin_snapshot();
+    let mut snapshot = Snapshot::new(snapshot_taken, local, epoch_shown);
+    let outcome = body(&mut snapshot).and_then(|value| snapshot.inner.local.check_control().map(|()| value));
+    let epoch = snapshot.largest_epoch_seen();
+    match outcome {
+        Ok(value) => Ok(Visible { value, epoch }),
+        Err(error) => {
+            let own = snapshot.inner.own_abort(&error);
+            let error = own.map_or(error, |abort| shared.explain_read(Error::from_raw(abort)));
+            Err(Box::new(Undone { epoch, ..error.into() }))
+        }
+    }
+}
