@@ -2,9 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
+
+mod common;
+
+use common::{ensilo, text};
 
 /// A TPC-C database that loads in milliseconds.
 const SMALL_TPCC: [&str; 6] = ["bench", "tpcc", "--items", "200", "--customers", "30"];
@@ -12,14 +16,6 @@ const SMALL_YCSB: [&str; 4] = ["bench", "ycsb", "--records", "1000"];
 const SHORT: [&str; 4] = ["--seconds", "0.3", "--warmup", "0.05"];
 /// Two workers, short epochs, and no more memory than they need.
 const MODEST: [&str; 6] = ["--workers", "2", "--epoch-ms", "1", "--prefault-mib", "0"];
-
-fn ensilo(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ensilo")).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
 
 /// Runs with `--format json` and returns what stdout holds, which is JSON alone.
 fn json_of(arguments: &[&[&str]]) -> Value {
@@ -341,7 +337,7 @@ fn run_in(directory: &std::path::Path, temporary: Option<&str>) -> (String, Valu
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_temporary_database_lies_where_it_was_told_and_never_where_the_program_began() {
+fn a_temporary_database_never_lies_in_the_current_directory() {
     let began = std::env::temp_dir().join(format!("ensilo-cli-began-{}", std::process::id()));
     let empty = began.join("empty");
     std::fs::create_dir_all(&empty).unwrap();

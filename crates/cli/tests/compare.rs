@@ -1,15 +1,9 @@
 //! `ensilo compare`, with and without the other databases.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::process::{Command, Output};
+mod common;
 
-fn ensilo(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ensilo")).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
+use common::{ensilo, text};
 
 #[cfg(not(feature = "peers"))]
 #[test]
@@ -25,7 +19,7 @@ fn a_program_without_other_databases_says_how_to_get_one_that_has_them() {
 
 #[cfg(feature = "peers")]
 #[test]
-fn what_was_measured_is_told_and_kept() {
+fn what_was_measured_is_reported_and_kept() {
     let out = std::env::temp_dir().join(format!("ensilo-compare-cli-{}", std::process::id()));
     let out_text = out.to_str().unwrap();
     let sizes = "--records 100 --accounts 10 --seconds 0.05 --warmup 0.01 --runs 1 --workers 2 --quiet --out";

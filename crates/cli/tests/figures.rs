@@ -3,15 +3,11 @@
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
-fn ensilo(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ensilo")).args(arguments).output().unwrap()
-}
+mod common;
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
+use common::{ensilo, text};
 
 fn new_directory(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("ensilo-cli-figures-{name}-{}", std::process::id()));
@@ -196,7 +192,7 @@ fn a_second_interrupt_right_after_the_first_leaves_no_run_behind() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_to_is_told_before_the_first_run() {
+fn an_unwritable_directory_is_an_error_before_the_first_run() {
     let file = new_directory("file");
     std::fs::write(&file, "").unwrap();
     let out = file.join("out");

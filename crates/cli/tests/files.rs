@@ -4,52 +4,21 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
-/// A directory that goes with the test.
-struct Directory(PathBuf);
+mod common;
 
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ensilo-files-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Directory(path)
-    }
-
-    fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn ensilo(arguments: &[&str], paths: &[&Path]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ensilo")).args(arguments).args(paths).output().unwrap()
-}
-
-/// What a command says that ends with this exit code.
-fn told(code: i32, arguments: &[&str], paths: &[&Path]) -> String {
-    let output = ensilo(arguments, paths);
-    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
-    text
-}
+use common::{TestDirectory, ensilo, expect_exit, text};
 
 /// A small database as a crash has left it: all of it is in its log.
-fn database(directory: &Directory) -> PathBuf {
+fn database(directory: &TestDirectory) -> PathBuf {
     database_with(directory, &[])
 }
 
-fn database_with(directory: &Directory, arguments: &[&str]) -> PathBuf {
+fn database_with(directory: &TestDirectory, arguments: &[&str]) -> PathBuf {
     let path = directory.join("database");
     let small = ["--records", "500", "--mix", "rmw=100", "--workers", "1", "--prefault-mib", "0"];
     let short = ["--seconds", "0.3", "--warmup", "0", "--no-checkpoints", "--quiet", "--no-check"];
-    told(0, &[&["bench", "ycsb"][..], &small, &short, arguments, &["--data-dir"]].concat(), &[&path]);
+    expect_exit(0, &[&["bench", "ycsb"][..], &small, &short, arguments, &["--data-dir"]].concat(), &[&path]);
     path
 }
 
@@ -66,63 +35,64 @@ fn first_log_file(database: &Path) -> PathBuf {
 
 #[test]
 fn a_sound_database_is_verified_shown_and_copied() {
-    let directory = Directory::new("sound");
+    let directory = TestDirectory::new("sound");
     let database = database(&directory);
-    assert!(told(0, &["verify"], &[&database]).contains("everything up to epoch"));
-    assert!(told(0, &["checkpoint", "list"], &[&database]).contains("there is none"));
-    assert!(told(0, &["checkpoint", "create"], &[&database]).contains("checkpoint 1:"));
-    let listed = told(0, &["checkpoint", "list"], &[&database]);
+    assert!(expect_exit(0, &["verify"], &[&database]).contains("everything up to epoch"));
+    assert!(expect_exit(0, &["checkpoint", "list"], &[&database]).contains("there is none"));
+    assert!(expect_exit(0, &["checkpoint", "create"], &[&database]).contains("checkpoint 1:"));
+    let listed = expect_exit(0, &["checkpoint", "list"], &[&database]);
     assert!(listed.contains("checkpoint 1:") && listed.contains(": 500 rows"), "{listed}");
-    assert!(told(0, &["log", "verify"], &[&database]).contains("in order"));
+    assert!(expect_exit(0, &["log", "verify"], &[&database]).contains("in order"));
     let copy = directory.join("copy");
-    assert!(told(0, &["backup"], &[&database, &copy]).contains("everything up to epoch"));
-    assert!(told(0, &["verify"], &[&copy]).contains("everything up to epoch"));
-    assert!(told(1, &["backup"], &[&database, &copy]).contains("error"), "the target is not empty");
+    assert!(expect_exit(0, &["backup"], &[&database, &copy]).contains("everything up to epoch"));
+    assert!(expect_exit(0, &["verify"], &[&copy]).contains("everything up to epoch"));
+    assert!(expect_exit(1, &["backup"], &[&database, &copy]).contains("error"), "the target is not empty");
     assert!(
-        told(1, &["repair", "--accept-loss-after-epoch", "5"], &[&database]).contains("nothing is damaged")
+        expect_exit(1, &["repair", "--accept-loss-after-epoch", "5"], &[&database])
+            .contains("nothing is damaged")
     );
 }
 
 #[test]
 fn a_log_is_shown_write_by_write() {
-    let directory = Directory::new("shown");
+    let directory = TestDirectory::new("shown");
     let database = database(&directory);
     let files = log_files(&database);
     let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
-    let shown = told(0, &["log", "dump"], &files);
+    let shown = expect_exit(0, &["log", "dump"], &files);
     for part in ["log file 1 of logger 0", "block of", "put ", "byte", "end"] {
         assert!(shown.contains(part), "{part}: {}", &shown[..shown.len().min(2_000)]);
     }
-    let blocks = told(0, &["log", "dump", "--blocks"], &files);
+    let blocks = expect_exit(0, &["log", "dump", "--blocks"], &files);
     assert!(blocks.contains("block of") && !blocks.contains("put "));
-    assert!(told(0, &["log", "dump"], &[&database.join("MANIFEST")]).contains("generation"));
+    assert!(expect_exit(0, &["log", "dump"], &[&database.join("MANIFEST")]).contains("generation"));
 }
 
 #[test]
 fn damage_is_found_named_and_given_up_only_on_request() {
-    let directory = Directory::new("damaged");
+    let directory = TestDirectory::new("damaged");
     let database = database(&directory);
     let file = first_log_file(&database);
     let mut bytes = fs::read(&file).unwrap();
     bytes[20_000] ^= 1;
     fs::write(&file, bytes).unwrap();
-    let found = told(1, &["verify"], &[&database]);
+    let found = expect_exit(1, &["verify"], &[&database]);
     assert!(
         found.contains("damaged: ") && found.contains(file.file_name().unwrap().to_str().unwrap()),
         "{found}"
     );
-    assert!(told(1, &["checkpoint", "create"], &[&database]).contains("byte"));
-    let refused = told(1, &["repair", "--accept-loss-after-epoch", "1000000000"], &[&database]);
+    assert!(expect_exit(1, &["checkpoint", "create"], &[&database]).contains("byte"));
+    let refused = expect_exit(1, &["repair", "--accept-loss-after-epoch", "1000000000"], &[&database]);
     let epoch = refused.split_once("after epoch ").unwrap().1;
     let epoch: String = epoch.chars().take_while(char::is_ascii_digit).collect();
-    let repaired = told(0, &["repair", "--accept-loss-after-epoch", &epoch], &[&database]);
+    let repaired = expect_exit(0, &["repair", "--accept-loss-after-epoch", &epoch], &[&database]);
     assert!(repaired.contains("given up") && repaired.contains("before-repair-"), "{repaired}");
     let (_, counted) = repaired.split_once("of that could be read: ").unwrap();
     assert!(!counted.starts_with("0 transactions"), "{repaired}");
-    assert!(told(0, &["repair", "--help"], &[]).contains("To undo a repair"));
-    let verified = told(0, &["verify"], &[&database]);
+    assert!(expect_exit(0, &["repair", "--help"], &[]).contains("To undo a repair"));
+    let verified = expect_exit(0, &["verify"], &[&database]);
     assert!(verified.contains(&format!("everything up to epoch {epoch} is there")), "{verified}");
-    assert!(told(0, &["checkpoint", "create"], &[&database]).contains("checkpoint 1:"));
+    assert!(expect_exit(0, &["checkpoint", "create"], &[&database]).contains("checkpoint 1:"));
 }
 
 /// The number in front of `what` in a text.
@@ -132,14 +102,14 @@ fn number_before(text: &str, what: &str) -> u64 {
 }
 
 #[test]
-fn what_can_be_read_of_a_damaged_checkpoint_is_saved_and_the_rest_is_listed() {
-    let directory = Directory::new("salvage");
+fn a_salvage_saves_what_is_readable_and_lists_the_rest() {
+    let directory = TestDirectory::new("salvage");
     let database = directory.join("database");
     let rows = ["--records", "20000", "--mix", "rmw=100", "--workers", "1", "--prefault-mib", "0"];
     let short = ["--seconds", "0.2", "--warmup", "0", "--no-checkpoints", "--quiet", "--no-check"];
-    told(0, &[&["bench", "ycsb"][..], &rows, &short, &["--data-dir"]].concat(), &[&database]);
-    told(0, &["checkpoint", "create"], &[&database]);
-    let untouched = told(0, &["salvage"], &[&database, &directory.join("untouched")]);
+    expect_exit(0, &[&["bench", "ycsb"][..], &rows, &short, &["--data-dir"]].concat(), &[&database]);
+    expect_exit(0, &["checkpoint", "create"], &[&database]);
+    let untouched = expect_exit(0, &["salvage"], &[&database, &directory.join("untouched")]);
     assert!(untouched.contains("nothing is lost") && !untouched.contains("damaged: "), "{untouched}");
     let parts = fs::read_dir(database.join("checkpoint-1")).unwrap().map(|entry| entry.unwrap().path());
     let part = parts.max_by_key(|part| fs::metadata(part).unwrap().len()).unwrap();
@@ -152,20 +122,20 @@ fn what_can_be_read_of_a_damaged_checkpoint_is_saved_and_the_rest_is_listed() {
     // An opening, `verify` and `repair` name it, and what can be done.
     for command in [&["verify"][..], &["checkpoint", "create"], &["repair", "--accept-loss-after-epoch", "9"]]
     {
-        let refused = told(1, command, &[&database]);
+        let refused = expect_exit(1, command, &[&database]);
         assert!(refused.contains(&name) && refused.contains("ensilo salvage"), "{command:?}: {refused}");
     }
     let target = directory.join("saved");
-    let saved = told(3, &["salvage"], &[&database, &target]);
+    let saved = expect_exit(3, &["salvage"], &[&database, &target]);
     assert!(saved.contains("rows are lost") && !saved.contains("ensilo salvage"), "{saved}");
     let (lost, kept) = (number_before(&saved, " records in"), number_before(&saved, " rows saved, "));
     assert!(lost > 0 && kept > 0 && lost + kept == 20_000, "{saved}");
     assert!(saved.contains(&name) && saved.contains("(usertable)") && saved.contains("before "), "{saved}");
-    assert!(told(0, &["verify"], &[&target]).contains("everything up to epoch"));
-    told(0, &["checkpoint", "create"], &[&target]);
-    assert!(told(0, &["checkpoint", "list"], &[&target]).contains(&format!(": {kept} rows")));
-    assert!(told(1, &["salvage"], &[&database, &target]).contains("name another directory"));
-    let help = told(0, &["salvage", "--help"], &[]);
+    assert!(expect_exit(0, &["verify"], &[&target]).contains("everything up to epoch"));
+    expect_exit(0, &["checkpoint", "create"], &[&target]);
+    assert!(expect_exit(0, &["checkpoint", "list"], &[&target]).contains(&format!(": {kept} rows")));
+    assert!(expect_exit(1, &["salvage"], &[&database, &target]).contains("name another directory"));
+    let help = expect_exit(0, &["salvage", "--help"], &[]);
     assert!(
         ["0 everything", "1 failed", "2 bad", "3 saved", "4 saved", "5 saved"]
             .iter()
@@ -175,10 +145,10 @@ fn what_can_be_read_of_a_damaged_checkpoint_is_saved_and_the_rest_is_listed() {
 
 #[test]
 fn definitions_and_the_manifest_stand_twice() {
-    let directory = Directory::new("twice");
+    let directory = TestDirectory::new("twice");
     let database = database(&directory);
-    told(0, &["checkpoint", "create"], &[&database]);
-    let listed = told(0, &["checkpoint", "list"], &[&database]);
+    expect_exit(0, &["checkpoint", "create"], &[&database]);
+    let listed = expect_exit(0, &["checkpoint", "list"], &[&database]);
     assert!(listed.contains("copies.ckpt: 1 rows that others have too"), "{listed}");
     let flip = |file: &Path, at: usize| {
         let mut bytes = fs::read(file).unwrap();
@@ -189,48 +159,50 @@ fn definitions_and_the_manifest_stand_twice() {
     flip(&manifest, 40);
     for command in [&["verify"][..], &["checkpoint", "create"], &["repair", "--accept-loss-after-epoch", "9"]]
     {
-        let said = told(1, command, &[&database]);
+        let said = expect_exit(1, command, &[&database]);
         assert!(
             said.contains("MANIFEST") && said.contains("copy MANIFEST.copy to MANIFEST while nobody"),
             "{said}"
         );
     }
-    let saved = told(5, &["salvage"], &[&database, &directory.join("by-copy")]);
+    let saved = expect_exit(5, &["salvage"], &[&database, &directory.join("by-copy")]);
     assert!(saved.contains("its copy was taken") && saved.contains("nothing is known to be lost"), "{saved}");
     assert!(!saved.contains("nothing is lost"), "{saved}");
-    assert!(told(0, &["verify"], &[&directory.join("by-copy")]).contains("with 501 rows"));
+    assert!(expect_exit(0, &["verify"], &[&directory.join("by-copy")]).contains("with 501 rows"));
     fs::copy(database.join("MANIFEST.copy"), &manifest).unwrap();
-    assert!(told(0, &["verify"], &[&database]).contains("with 501 rows"));
+    assert!(expect_exit(0, &["verify"], &[&database]).contains("with 501 rows"));
     // A repair goes on without the second place.
     let backup = directory.join("backup");
-    told(0, &["backup"], &[&database, &backup]);
+    expect_exit(0, &["backup"], &[&database, &backup]);
     flip(&backup.join("checkpoint-1/copies.ckpt"), 4096 + 80);
-    let said = told(1, &["verify"], &[&backup]);
+    let said = expect_exit(1, &["verify"], &[&backup]);
     assert!(said.contains("copies.ckpt") && said.contains("go on without it by ensilo repair"), "{said}");
-    let repaired = told(0, &["repair"], &[&backup]);
+    let repaired = expect_exit(0, &["repair"], &[&backup]);
     assert!(repaired.contains("nothing is given up"), "{repaired}");
-    assert!(told(0, &["verify"], &[&backup]).contains("with 501 rows"));
+    assert!(expect_exit(0, &["verify"], &[&backup]).contains("with 501 rows"));
     // Each block with the definition, and then both.
     for (file, target, code) in [("part-0.ckpt", "one", 0), ("copies.ckpt", "both", 4)] {
         flip(&database.join("checkpoint-1").join(file), 4096 + 80);
-        let said = told(1, &["verify"], &[&database]);
+        let said = expect_exit(1, &["verify"], &[&database]);
         assert!(said.contains(file) && said.contains("ensilo salvage"), "{said}");
         let target = directory.join(target);
-        let saved = told(code, &["salvage"], &[&database, &target]);
+        let saved = expect_exit(code, &["salvage"], &[&database, &target]);
         assert!(saved.contains(": 500 rows saved") && saved.contains("unreadable: 1 records in"), "{saved}");
         assert_eq!(saved.contains("(usertable)"), code == 0, "{saved}");
         assert_eq!(saved.contains("but its definition is lost"), code == 4, "{saved}");
-        assert!(told(0, &["log", "dump"], &[&target.join("checkpoint-1/part-0.ckpt")]).contains("put "));
+        assert!(
+            expect_exit(0, &["log", "dump"], &[&target.join("checkpoint-1/part-0.ckpt")]).contains("put ")
+        );
     }
 }
 
 #[test]
 fn a_cut_of_the_newest_log_file_is_found() {
-    let directory = Directory::new("cut");
+    let directory = TestDirectory::new("cut");
     let database = database(&directory);
     let copy = directory.join("copy");
-    told(0, &["backup"], &[&database, &copy]);
-    assert!(told(0, &["log", "verify"], &[&copy]).contains("in order"), "a copy may be shorter");
+    expect_exit(0, &["backup"], &[&database, &copy]);
+    assert!(expect_exit(0, &["log", "verify"], &[&copy]).contains("in order"), "a copy may be shorter");
     let is_open = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "open");
     let newest = log_files(&database).into_iter().filter(is_open);
     // The one behind it was made ahead, and has its full length.
@@ -238,16 +210,16 @@ fn a_cut_of_the_newest_log_file_is_found() {
     let file = fs::OpenOptions::new().write(true).open(&newest).unwrap();
     file.set_len(file.metadata().unwrap().len() - 64).unwrap();
     for command in [&["verify"][..], &["log", "verify"], &["checkpoint", "create"]] {
-        let found = told(1, command, &[&database]);
+        let found = expect_exit(1, command, &[&database]);
         let name = newest.file_name().unwrap().to_str().unwrap();
         assert!(found.contains("cut off") && found.contains(name), "{command:?}: {found}");
     }
-    assert!(told(1, &["log", "dump", "--blocks"], &[&newest]).contains("cut off"));
+    assert!(expect_exit(1, &["log", "dump", "--blocks"], &[&newest]).contains("cut off"));
 }
 
 #[test]
 fn what_is_no_database_is_an_error_and_stays_as_it_is() {
-    let directory = Directory::new("none");
+    let directory = TestDirectory::new("none");
     let missing = directory.join("missing");
     for arguments in [
         &["verify"][..],
@@ -257,11 +229,11 @@ fn what_is_no_database_is_an_error_and_stays_as_it_is() {
         &["log", "dump"],
         &["log", "verify"],
     ] {
-        let said = told(1, arguments, &[&missing]);
+        let said = expect_exit(1, arguments, &[&missing]);
         assert!(said.contains("missing"), "{arguments:?}: {said}");
         assert!(!missing.exists(), "{arguments:?}");
     }
-    assert!(told(1, &["backup"], &[&missing, &directory.join("target")]).contains("error"));
+    assert!(expect_exit(1, &["backup"], &[&missing, &directory.join("target")]).contains("error"));
 }
 
 #[test]
@@ -275,10 +247,10 @@ fn bad_parameters_are_usage_errors() {
         &["checkpoint", "remove", "somewhere"],
         &["log", "dump"],
     ] {
-        told(2, arguments, &[]);
+        expect_exit(2, arguments, &[]);
     }
     for command in [&["verify"][..], &["repair"], &["backup"], &["log", "dump"], &["log", "verify"]] {
-        assert!(told(0, &[command, &["--help"]].concat(), &[]).contains("Exit codes:"), "{command:?}");
+        assert!(expect_exit(0, &[command, &["--help"]].concat(), &[]).contains("Exit codes:"), "{command:?}");
     }
 }
 
@@ -297,25 +269,25 @@ fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn who_only_looks_writes_nothing() {
-    let directory = Directory::new("looked-at");
+fn commands_that_only_read_write_nothing() {
+    let directory = TestDirectory::new("looked-at");
     let database = database(&directory);
     let empty = directory.join("empty");
     fs::create_dir(&empty).unwrap();
     fs::write(database.join("LOCK"), "1\n").unwrap();
     let before = contents(&database);
     for arguments in [&["verify"][..], &["log", "verify"], &["checkpoint", "list"]] {
-        told(0, arguments, &[&database]);
-        told(1, arguments, &[&empty]);
+        expect_exit(0, arguments, &[&database]);
+        expect_exit(1, arguments, &[&empty]);
         assert_eq!(fs::read_dir(&empty).unwrap().count(), 0, "{arguments:?}");
         assert!(contents(&database) == before, "{arguments:?}");
     }
-    told(0, &["backup"], &[&database, &directory.join("copy")]);
+    expect_exit(0, &["backup"], &[&database, &directory.join("copy")]);
     assert!(contents(&database) == before);
     for arguments in
         [&["verify"][..], &["repair", "--accept-loss-after-epoch", "1"], &["checkpoint", "create"]]
     {
-        let said = told(1, arguments, &[directory.0.as_path()]);
+        let said = expect_exit(1, arguments, &[&directory]);
         assert!(
             said.contains("holds no database") && !said.contains("name an empty"),
             "{arguments:?}: {said}"
@@ -326,7 +298,7 @@ fn who_only_looks_writes_nothing() {
 
 #[test]
 fn a_database_that_is_open_is_refused_by_the_number_of_its_process() {
-    let directory = Directory::new("locked");
+    let directory = TestDirectory::new("locked");
     let database = database(&directory);
     let lock = fs::OpenOptions::new().write(true).open(database.join("LOCK")).unwrap();
     lock.lock().unwrap();
@@ -334,17 +306,17 @@ fn a_database_that_is_open_is_refused_by_the_number_of_its_process() {
     for arguments in
         [&["verify"][..], &["checkpoint", "create"], &["repair", "--accept-loss-after-epoch", "1"]]
     {
-        let said = told(1, arguments, &[&database]);
+        let said = expect_exit(1, arguments, &[&database]);
         assert!(said.contains("open in process 4711"), "{arguments:?}: {said}");
     }
     // Those that do not need the files to stay as they are.
-    told(0, &["log", "verify"], &[&database]);
-    told(0, &["checkpoint", "list"], &[&database]);
+    expect_exit(0, &["log", "verify"], &[&database]);
+    expect_exit(0, &["checkpoint", "list"], &[&database]);
 }
 
 #[test]
 fn zeros_within_what_was_synced_are_damage() {
-    let directory = Directory::new("zeros");
+    let directory = TestDirectory::new("zeros");
     let database = database(&directory);
     let file = first_log_file(&database);
     let mut bytes = fs::read(&file).unwrap();
@@ -354,7 +326,7 @@ fn zeros_within_what_was_synced_are_damage() {
     }
     fs::write(&file, bytes).unwrap();
     for arguments in [&["log", "verify"][..], &["verify"]] {
-        let said = told(1, arguments, &[&database]);
+        let said = expect_exit(1, arguments, &[&database]);
         let is_damage = |line: &&str| line.starts_with("damaged:") && line.contains("checksum");
         let damages: Vec<&str> = said.lines().filter(is_damage).collect();
         assert!(
@@ -366,16 +338,16 @@ fn zeros_within_what_was_synced_are_damage() {
 
 #[test]
 fn the_log_is_verified_where_it_lies() {
-    let directory = Directory::new("elsewhere");
+    let directory = TestDirectory::new("elsewhere");
     let log = directory.join("disk");
     let path = database_with(&directory, &["--log-dir", log.to_str().unwrap()]);
-    let verified = told(0, &["log", "verify"], &[&path]);
+    let verified = expect_exit(0, &["log", "verify"], &[&path]);
     assert!(verified.lines().all(|line| line.starts_with(log.to_str().unwrap())), "{verified}");
     assert!(verified.contains("log-1-0-1"), "{verified}");
-    assert!(told(1, &["backup"], &[&path, &log.join("in")]).contains("keeps its log"));
+    assert!(expect_exit(1, &["backup"], &[&path, &log.join("in")]).contains("keeps its log"));
     let manifest = path.join("MANIFEST");
-    assert!(told(0, &["log", "verify"], &[&manifest]).contains("in order"));
-    let shown = told(0, &["log", "dump"], &[&manifest]);
+    assert!(expect_exit(0, &["log", "verify"], &[&manifest]).contains("in order"));
+    let shown = expect_exit(0, &["log", "dump"], &[&manifest]);
     assert!(
         shown.contains("logger 0: the log files from number 1 on") && !shown.contains("Some("),
         "{shown}"
@@ -390,57 +362,61 @@ fn the_log_is_verified_where_it_lies() {
         (&["checkpoint", "create"], &path),
         (&["verify"], &path),
     ] {
-        let said = told(1, arguments, &[what]);
+        let said = expect_exit(1, arguments, &[what]);
         assert!(said.contains("byte 0") && said.contains("does not begin as"), "{arguments:?}: {said}");
     }
     fs::remove_file(&manifest).unwrap();
     fs::create_dir_all(path.join("checkpoint-1")).unwrap();
     for arguments in [&["checkpoint", "list"][..], &["checkpoint", "create"], &["verify"]] {
-        assert!(told(1, arguments, &[&path]).contains("MANIFEST: the file is missing"), "{arguments:?}");
+        assert!(
+            expect_exit(1, arguments, &[&path]).contains("MANIFEST: the file is missing"),
+            "{arguments:?}"
+        );
     }
 }
 
 #[test]
 fn what_holds_no_log_is_no_log_in_order() {
-    let directory = Directory::new("no-log");
-    assert!(told(1, &["log", "verify"], &[&directory.0]).contains("holds no log files"));
+    let directory = TestDirectory::new("no-log");
+    assert!(expect_exit(1, &["log", "verify"], &[&directory]).contains("holds no log files"));
     let text = directory.join("text");
     fs::write(&text, "text").unwrap();
     for (path, why) in [(&text, "is no file of a log"), (&directory.join("missing"), "cannot open")] {
-        let said = told(1, &["log", "verify"], &[path]);
+        let said = expect_exit(1, &["log", "verify"], &[path]);
         assert!(said.contains(why) && !said.contains("damaged"), "{said}");
     }
-    let said = told(1, &["log", "dump"], &[&directory.0]);
+    let said = expect_exit(1, &["log", "dump"], &[&directory]);
     assert!(said.contains("is a directory: name the log files"), "{said}");
     let owner = directory.join("OWNER");
     fs::write(&owner, "text").unwrap();
     for path in [&text, &owner] {
-        let said = told(1, &["log", "dump"], &[path]);
+        let said = expect_exit(1, &["log", "dump"], &[path]);
         assert!(said.contains("is no log file") && !said.contains("remove the file"), "{said}");
     }
-    let said = told(1, &["backup"], &[&database(&directory), &text]);
+    let said = expect_exit(1, &["backup"], &[&database(&directory), &text]);
     assert!(said.contains("cannot list") && said.contains("directory"), "{said}");
 }
 
 #[test]
 fn a_checkpoint_is_made_after_a_recovery_that_is_shown() {
-    let directory = Directory::new("recovery");
+    let directory = TestDirectory::new("recovery");
     let database = database(&directory);
-    let output = ensilo(&["checkpoint", "create"], &[&database]);
-    let told_on_stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(told_on_stderr.starts_with("recovering: "), "{told_on_stderr}");
+    let output = ensilo(&["checkpoint", "create", database.to_str().unwrap()]);
+    let progress = text(&output.stderr);
+    assert!(progress.starts_with("recovering: "), "{progress}");
     let parts: Vec<PathBuf> =
         contents(&database.join("checkpoint-1")).into_iter().map(|file| file.0).collect();
-    let has_blocks = |path: &&PathBuf| told(0, &["log", "dump", "--blocks"], &[path]).contains("block of");
+    let has_blocks =
+        |path: &&PathBuf| expect_exit(0, &["log", "dump", "--blocks"], &[path]).contains("block of");
     let files = parts.len() + log_files(&database).iter().filter(has_blocks).count();
-    assert!(told(0, &["verify"], &[&database]).contains(&format!("{files} files in order")));
-    assert!(told(0, &["log", "verify"], &[&parts[0]]).contains("in order"));
-    let shown = told(0, &["log", "dump", "--blocks"], &[&parts[0]]);
+    assert!(expect_exit(0, &["verify"], &[&database]).contains(&format!("{files} files in order")));
+    assert!(expect_exit(0, &["log", "verify"], &[&parts[0]]).contains("in order"));
+    let shown = expect_exit(0, &["log", "dump", "--blocks"], &[&parts[0]]);
     assert!(shown.contains("ends the part") && !shown.contains("epoch"), "{shown}");
     let mut bytes = fs::read(&parts[0]).unwrap();
     bytes[4_200] ^= 1;
     fs::write(&parts[0], bytes).unwrap();
     let copy = directory.join("copy");
-    let refused = told(1, &["backup"], &[&database, &copy]);
+    let refused = expect_exit(1, &["backup"], &[&database, &copy]);
     assert!(refused.contains(parts[0].to_str().unwrap()) && !refused.contains("copy/"), "{refused}");
 }

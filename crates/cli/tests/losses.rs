@@ -5,39 +5,12 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use ensilo::{Database, Row, Table};
 
-/// A directory that goes with the test.
-struct Directory(PathBuf);
+mod common;
 
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ensilo-losses-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Directory(path)
-    }
-
-    fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// What a command says that ends with this exit code.
-fn told(code: i32, arguments: &[&str], paths: &[&Path]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_ensilo")).args(arguments).args(paths).output().unwrap();
-    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
-    text
-}
+use common::{TestDirectory, expect_exit};
 
 #[derive(Clone, Debug, PartialEq, Row)]
 #[row(table = "account")]
@@ -61,7 +34,7 @@ fn insert(db: &Database, ids: std::ops::Range<u32>) {
 }
 
 /// A database with 10 accounts in its checkpoint, and 10 in its log.
-fn database(directory: &Directory) -> PathBuf {
+fn database(directory: &TestDirectory) -> PathBuf {
     let path = directory.join("database");
     let db = open(&path);
     db.create_table::<Account>().unwrap();
@@ -92,10 +65,10 @@ fn flip(file: &Path, at: usize) {
 
 #[test]
 fn a_salvage_is_uncertain_where_nothing_says_whose_a_log_directory_is() {
-    let directory = Directory::new("owner");
+    let directory = TestDirectory::new("owner");
     let path = database(&directory);
     let owner = path.join("log/OWNER");
-    let sound = told(0, &["salvage"], &[&path, &directory.join("sound")]);
+    let sound = expect_exit(0, &["salvage"], &[&path, &directory.join("sound")]);
     assert!(sound.contains("nothing is lost") && sound.contains("20 rows saved"), "{sound}");
     type Lose = fn(&Path);
     let losses: [(&str, Lose); 2] = [
@@ -104,15 +77,15 @@ fn a_salvage_is_uncertain_where_nothing_says_whose_a_log_directory_is() {
     ];
     for (number, (expected, lose)) in losses.into_iter().enumerate() {
         lose(&owner);
-        let saved = told(5, &["salvage"], &[&path, &directory.join(&number.to_string())]);
+        let saved = expect_exit(5, &["salvage"], &[&path, &directory.join(&number.to_string())]);
         assert!(saved.contains("OWNER") && saved.contains(expected), "{saved}");
         assert!(saved.contains("nothing is known to be lost") && saved.contains("20 rows saved"), "{saved}");
     }
 }
 
 #[test]
-fn a_part_of_another_copy_is_told_and_its_rows_count_as_lost() {
-    let directory = Directory::new("part");
+fn a_part_of_another_copy_counts_as_lost() {
+    let directory = TestDirectory::new("part");
     let path = database(&directory);
     let other = directory.join("other");
     copy(&path, &other);
@@ -125,36 +98,36 @@ fn a_part_of_another_copy_is_told_and_its_rows_count_as_lost() {
     for part in fs::read_dir(other.join("checkpoint-2")).unwrap().map(|entry| entry.unwrap().path()) {
         fs::copy(&part, path.join("checkpoint-2").join(part.file_name().unwrap())).unwrap();
     }
-    let saved = told(3, &["salvage"], &[&path, &directory.join("saved")]);
+    let saved = expect_exit(3, &["salvage"], &[&path, &directory.join("saved")]);
     assert!(saved.contains("is of another copy of the database"), "{saved}");
     assert!(saved.contains("rows are lost"), "{saved}");
 }
 
 #[test]
-fn verify_goes_on_by_the_copy_of_a_damaged_manifest_and_says_so() {
-    let directory = Directory::new("by-copy");
+fn verify_uses_the_copy_of_a_damaged_manifest() {
+    let directory = TestDirectory::new("by-copy");
     let path = database(&directory);
     flip(&path.join("MANIFEST"), 40);
     flip(&path.join("checkpoint-1/part-0.ckpt"), 4096 + 80);
-    let said = told(1, &["verify"], &[&path]);
+    let said = expect_exit(1, &["verify"], &[&path]);
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].starts_with("damaged: ") && lines[0].contains("MANIFEST, byte 0"), "{said}");
     assert!(lines[1].starts_with("damaged: ") && lines[1].contains("part-0.ckpt"), "{said}");
     assert!(said.contains("its copy has said what to read") && said.contains("2 damages"), "{said}");
     flip(&path.join("MANIFEST.copy"), 40);
-    let said = told(1, &["verify"], &[&path]);
+    let said = expect_exit(1, &["verify"], &[&path]);
     assert!(said.contains("MANIFEST, byte 0") && said.contains("MANIFEST.copy, byte 0"), "{said}");
     assert!(said.contains("2 damages") && !said.contains("its copy has said"), "{said}");
-    told(1, &["salvage"], &[&path, &directory.join("saved")]);
+    expect_exit(1, &["salvage"], &[&path, &directory.join("saved")]);
 }
 
 #[test]
 fn a_target_behind_a_link_into_the_database_is_refused() {
-    let directory = Directory::new("link");
+    let directory = TestDirectory::new("link");
     let path = database(&directory);
     symlink(path.join("log"), directory.join("link")).unwrap();
     for command in ["backup", "salvage"] {
-        let refused = told(1, &[command], &[&path, &directory.join("link/target")]);
+        let refused = expect_exit(1, &[command], &[&path, &directory.join("link/target")]);
         assert!(refused.contains("lies within the database"), "{refused}");
     }
     assert!(!path.join("log/target").exists());

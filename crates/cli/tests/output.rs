@@ -2,9 +2,12 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::fs::{self, File};
-use std::path::PathBuf;
+use std::fs::File;
 use std::process::{Command, Output, Stdio};
+
+mod common;
+
+use common::{TestDirectory, text};
 
 /// Runs with this as standard output.
 fn ensilo_into(output: impl Into<Stdio>, arguments: &[&str]) -> Output {
@@ -23,28 +26,6 @@ fn closed_pipe() -> Stdio {
     writer.into()
 }
 
-/// A directory that goes with the test.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ensilo-output-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Directory(path)
-    }
-
-    fn join(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 const SMALL: [&str; 12] = [
     "--records",
     "500",
@@ -60,9 +41,13 @@ const SMALL: [&str; 12] = [
     "--no-check",
 ];
 
+fn path_in(directory: &TestDirectory, name: &str) -> String {
+    directory.join(name).to_str().unwrap().to_owned()
+}
+
 /// A small database, all of whose writes are in its log.
-fn database(directory: &Directory, name: &str) -> String {
-    let path = directory.join(name);
+fn database(directory: &TestDirectory, name: &str) -> String {
+    let path = path_in(directory, name);
     let place = ["bench", "ycsb", "--mix", "rmw=100", "--no-checkpoints", "--data-dir", &path];
     let made = ensilo_into(Stdio::piped(), &[&place, &SMALL[..]].concat());
     assert_eq!(made.status.code(), Some(0), "{}", String::from_utf8_lossy(&made.stderr));
@@ -70,9 +55,9 @@ fn database(directory: &Directory, name: &str) -> String {
 }
 
 /// Every command that writes to standard output, with what it needs; `number` tells apart what it makes.
-fn check_commands(number: usize, directory: &Directory, check: &dyn Fn(&[&str])) {
+fn check_commands(number: usize, directory: &TestDirectory, check: &dyn Fn(&[&str])) {
     let path = database(directory, &format!("database-{number}"));
-    let [copy, figures] = ["copy", "figures"].map(|name| directory.join(&format!("{name}-{number}")));
+    let [copy, figures] = ["copy", "figures"].map(|name| path_in(directory, &format!("{name}-{number}")));
     let manifest = format!("{path}/MANIFEST");
     let bench = ["bench", "ycsb", "--memory"];
     let commands: &[&[&str]] = &[
@@ -98,26 +83,26 @@ fn check_commands(number: usize, directory: &Directory, check: &dyn Fn(&[&str]))
 
 #[test]
 fn output_to_a_full_device_is_a_failure_of_every_command() {
-    let directory = Directory::new("full");
+    let directory = TestDirectory::new("full");
     check_commands(0, &directory, &|command| {
         let output = ensilo_into(full_device(), command);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{command:?}: {told}");
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {error}");
         assert!(
-            told.contains("cannot write to standard output: No space left on device"),
-            "{command:?}: {told}"
+            error.contains("cannot write to standard output: No space left on device"),
+            "{command:?}: {error}"
         );
     });
 }
 
 #[test]
 fn output_that_nobody_reads_ends_every_command_quietly() {
-    let directory = Directory::new("closed");
+    let directory = TestDirectory::new("closed");
     check_commands(1, &directory, &|command| {
         let output = ensilo_into(closed_pipe(), command);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(141), "{command:?}: {told}");
-        assert!(!told.contains("error") && !told.contains("panicked"), "{command:?}: {told}");
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(141), "{command:?}: {error}");
+        assert!(!error.contains("error") && !error.contains("panicked"), "{command:?}: {error}");
     });
 }
 
@@ -134,7 +119,7 @@ fn progress_that_cannot_be_shown_stops_no_run_and_is_no_success() {
 }
 
 #[test]
-fn an_error_keeps_its_exit_code_where_nobody_can_be_told() {
+fn an_error_keeps_its_exit_code_without_standard_error() {
     for (arguments, code) in [
         (&["verify", "/no/such/database"][..], 1),
         (&["bench", "ycsb", "--records", "0"], 2),
