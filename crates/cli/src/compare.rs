@@ -14,7 +14,8 @@ use ensilo_figures::{FiguresError, in_words, make_directory, write_results};
 use ensilo_peers::{CompareOptions, PeerName, Setting, WorkloadName, compare};
 
 use crate::interrupt;
-use crate::output::{FAILED, complain, say};
+use crate::output::{FAILED, USAGE, complain, say};
+use crate::seconds::seconds_of_run;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,8 +36,8 @@ Every client thread waits for its answer before it goes on.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Databases: ensilo, sqlite, lmdb, redb, fjall, rocksdb, postgresql [default: all; rocksdb only in a program that was built with the
-    /// feature rocksdb, postgresql only with --postgres]
+    /// Databases: ensilo, sqlite, lmdb, redb, fjall, rocksdb, postgresql [default: all; rocksdb only in a
+    /// program that was built with the feature rocksdb, postgresql only with --postgres]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     peers: Vec<PeerName>,
 
@@ -44,7 +45,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     workloads: Vec<WorkloadName>,
 
-    /// Whether answers wait until the disk has synced: off (in memory, or without syncs), on [default: off,on]
+    /// Whether answers wait until the disk has synced: off (in memory, or without syncs), on [default:
+    /// off,on]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     sync: Vec<Setting>,
 
@@ -52,8 +54,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value_parser!(u16).range(1..=4096))]
     workers: Vec<u16>,
 
-    /// Numbers of client threads, with --sync on; the same for all, so that those with group commit can use it
-    /// [default: --workers if given, otherwise 1 and 32]
+    /// Numbers of client threads, with --sync on; the same for all, so that those with group commit can use
+    /// it [default: --workers if given, otherwise 1 and 32]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value_parser!(u16).range(1..=4096))]
     synced_workers: Vec<u16>,
 
@@ -70,28 +72,29 @@ pub(crate) struct Arguments {
     warehouses: u16,
 
     /// Seconds that each run measures
-    #[arg(long, value_name = "S", default_value = "2", value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value = "2", value_parser = seconds_of_run)]
     seconds: f64,
 
     /// Seconds that each run takes before
-    #[arg(long, value_name = "S", default_value = "0.5", value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value = "0.5", value_parser = seconds_of_run)]
     warmup: f64,
 
     /// Runs of each; the median is reported
     #[arg(long, value_name = "R", default_value_t = 3, value_parser = value_parser!(u16).range(1..=1000))]
     runs: u16,
 
-    /// Directory in which databases are made and removed again [default: TMPDIR if that is set, otherwise /tmp or, where that
-    /// lies in memory, /var/tmp]
+    /// Directory in which databases are made and removed again [default: TMPDIR if that is set, otherwise
+    /// /tmp or, where that lies in memory, /var/tmp]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Directory for compare.csv, with every single run, the plots and the page; what is there of the same runs is replaced
+    /// Directory for compare.csv, with every single run, the plots and the page; what is there of the same
+    /// runs is replaced
     #[arg(long, value_name = "DIR", default_value = "ensilo-figures")]
     out: PathBuf,
 
-    /// How a running PostgreSQL server is reached, as "host=/run/postgresql user=postgres dbname=test". The schema ensilo_compare, which must
-    /// not exist there, is made for each run and dropped after it
+    /// How a running PostgreSQL server is reached, as "host=/run/postgresql user=postgres dbname=test". The
+    /// schema ensilo_compare, which must not exist there, is made for each run and dropped after it
     #[arg(long, value_name = "ADDRESS")]
     postgres: Option<String>,
 
@@ -115,9 +118,6 @@ enum Format {
     /// One JSON object with every run
     Json,
 }
-
-/// The exit code of bad parameters.
-const USAGE: u8 = 2;
 
 /// Makes the runs, keeps each finished one, and reports.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
@@ -211,13 +211,7 @@ impl Arguments {
     }
 }
 
-/// Seconds, also parts of one, up to an hour.
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    if (0.01..=3600.0).contains(&seconds) { Ok(seconds) } else { Err("not in 0.01..=3600".to_owned()) }
-}
-
-/// A list that was given, or what stands for none.
+/// Returns the list that was given, or the default.
 fn or_else<T>(given: Vec<T>, default: impl FnOnce() -> Vec<T>) -> Vec<T> {
     if given.is_empty() { default() } else { given }
 }

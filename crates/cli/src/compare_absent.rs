@@ -5,23 +5,21 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::output::complain;
+use crate::output::{USAGE, complain};
 
 const HOW: &str = "\
 This program was built without the other databases. One that has them is built, in some minutes, with
   cargo build --release --features peers
 (RocksDB too: `--features rocksdb`; longer still, it needs a C++ compiler and libclang), and `ensilo compare --help` then shows what it does.";
 
-/// Ensilo beside SQLite, LMDB, redb, fjall, RocksDB and PostgreSQL, on the same work; this program was built without them
+/// Ensilo beside SQLite, LMDB, redb, fjall, RocksDB and PostgreSQL, on the same work; this program was built
+/// without them
 #[derive(Debug, Args)]
 #[command(after_help = HOW)]
 pub(crate) struct Arguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _ignored: Vec<OsString>,
 }
-
-/// The exit code of bad parameters.
-const USAGE: u8 = 2;
 
 /// Says how to get the other program.
 pub(crate) fn run(_arguments: &Arguments) -> ExitCode {

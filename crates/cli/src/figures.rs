@@ -12,7 +12,8 @@ use ensilo_figures::{
 };
 
 use crate::interrupt;
-use crate::output::{FAILED, complain, say};
+use crate::output::{FAILED, USAGE, complain, say};
+use crate::seconds::seconds_of_run;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,7 +46,8 @@ pub(crate) enum FiguresCommand {
     /// Make the runs of experiments, and tables, plots and a page of what is there
     #[command(after_help = EXAMPLES)]
     Run(RunArguments),
-    /// Predict throughput to 64 cores from counts of cache lines, and check the prediction against Silo's figure 4; see docs/scaling.md
+    /// Predict throughput to 64 cores from counts of cache lines, and check the prediction against Silo's
+    /// figure 4; see docs/scaling.md
     Model(ModelArguments),
 }
 
@@ -55,12 +57,13 @@ pub(crate) struct ModelArguments {
     #[arg(long, value_name = "DIR", default_value = "ensilo-figures")]
     out: PathBuf,
 
-    /// Counts of lines, as `cargo xtask sharing --csv FILE` writes them [default: those of docs/results/sharing.csv]
+    /// Counts of lines, as `cargo xtask sharing --csv FILE` writes them [default: those of
+    /// docs/results/sharing.csv]
     #[arg(long, value_name = "FILE")]
     counts: Option<PathBuf>,
 
-    /// What a transaction costs alone, a table with the columns workload,system,instructions,alone_ns [default: docs/results/costs.csv,
-    /// measured on the machine that the output names]
+    /// What a transaction costs alone, a table with the columns workload,system,instructions,alone_ns
+    /// [default: docs/results/costs.csv, measured on the machine that the output names]
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
 }
@@ -75,7 +78,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "DIR", default_value = "ensilo-figures")]
     out: PathBuf,
 
-    /// Give up what the directory has of these experiments in other sizes, of another program or another machine
+    /// Give up what the directory has of these experiments in other sizes, of another program or another
+    /// machine
     #[arg(long)]
     replace: bool,
 
@@ -97,12 +101,13 @@ pub(crate) struct Sizing {
     #[arg(long, value_enum, default_value_t = ScaleArgument::Quick)]
     scale: ScaleArgument,
 
-    /// Numbers of workers, like 1,2,4; the last is used where a figure has one number [default: by the machine's cores]
+    /// Numbers of workers, like 1,2,4; the last is used where a figure has one number [default: by the
+    /// machine's cores]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value_parser!(u16).range(1..=4096))]
     workers: Vec<u16>,
 
     /// Seconds that each run measures; runs over time take six times as long [default: 1 or, in full, 10]
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    #[arg(long, value_name = "S", value_parser = seconds_of_run)]
     seconds: Option<f64>,
 
     /// Runs of each point [default: 3; in quick 1 for runs over time]
@@ -117,9 +122,6 @@ enum ScaleArgument {
     /// Ten times as long, with larger databases
     Full,
 }
-
-/// The exit code of bad parameters.
-const USAGE: u8 = 2;
 
 /// Carries out the command.
 pub(crate) fn run(command: &FiguresCommand) -> ExitCode {
@@ -202,10 +204,4 @@ impl Sizing {
         let sizes = Sizes::new(scale, &machine, &overrides);
         Ok(Evaluation::new(sizes, machine, Origin::of_this_program()?, out))
     }
-}
-
-/// Seconds, also parts of one, up to an hour.
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    if (0.01..=3600.0).contains(&seconds) { Ok(seconds) } else { Err("not in 0.01..=3600".to_owned()) }
 }

@@ -1,4 +1,5 @@
-//! Ctrl-C, and the other signals that ask a program to end: the first asks for an orderly end, the second ends at once.
+//! Ctrl-C, and the other signals that ask a program to end: the first asks for an orderly end, the second
+//! ends at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering, fence};
@@ -20,14 +21,15 @@ const fn code_of(signal: i32) -> u8 {
     EXIT_CODE_BASE + signal as u8
 }
 
-/// The exit code of a run that was interrupted: 130 by SIGINT, 143 by SIGTERM, 129 by SIGHUP.
+/// Returns the exit code of a run that was interrupted: 130 by SIGINT, 143 by SIGTERM, 129 by SIGHUP.
 pub(crate) fn exit_code() -> std::process::ExitCode {
     // Acquire: [signal] the caller has seen the interrupt.
     fence(Ordering::Acquire);
     EXIT_CODE.load(Ordering::Relaxed).into()
 }
 
-/// An interrupt that Ctrl-C raises, as SIGTERM and SIGHUP do. Before the program ends at once it does `clean_up`.
+/// Makes an interrupt that Ctrl-C, SIGTERM and SIGHUP raise. Before the program ends at once it does
+/// `clean_up`.
 pub(crate) fn on_ctrl_c(clean_up: fn()) -> Arc<Interrupt> {
     let interrupt = Arc::new(Interrupt::new());
     if let Err(error) = watch(Arc::clone(&interrupt), clean_up) {
@@ -43,7 +45,7 @@ fn watch(interrupt: Arc<Interrupt>, clean_up: fn()) -> io::Result<()> {
         for signal in signals.forever() {
             if !interrupt.is_raised() {
                 EXIT_CODE.store(code_of(signal), Ordering::Relaxed);
-                // Release: [signal] the code is there for whoever sees the interrupt.
+                // Release: [signal] a thread that sees the interrupt finds the code.
                 fence(Ordering::Release);
                 interrupt.raise();
                 complain(format_args!("\nending; press Ctrl-C again to end at once"));

@@ -1,8 +1,8 @@
 //! The program `ensilo`.
 //!
-//! Exit codes: 0 all is well; 1 something failed: a consistency check, the database, the writing of the output, or there is
-//! damage; 2 bad parameters; 128 and the signal's number (130 SIGINT, 143 SIGTERM) it was interrupted, after a report on what
-//! there was; 141 nobody read the output to its end.
+//! Exit codes: 0 all is well; 1 something failed: a consistency check, the database, the writing of the
+//! output, or there is damage; 2 bad parameters; 128 and the signal's number (130 SIGINT, 143 SIGTERM) it was
+//! interrupted, after a report on what there was; 141 nobody read the output to its end.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -15,6 +15,7 @@ mod figures;
 mod files;
 mod interrupt;
 mod output;
+mod seconds;
 
 use std::process::ExitCode;
 

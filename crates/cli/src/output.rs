@@ -10,6 +10,9 @@ use ensilo_bench::driver::standard_error_has_failed;
 /// The exit code of a command that failed, or found damage.
 pub(crate) const FAILED: u8 = 1;
 
+/// The exit code of bad parameters.
+pub(crate) const USAGE: u8 = 2;
+
 /// The exit code where nobody reads the output to its end (`| head`), by the shells' custom for SIGPIPE.
 const NOBODY_READS: u8 = 141;
 
@@ -45,7 +48,8 @@ pub(crate) fn failed(error: impl fmt::Display) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// The exit code of a command that ended with `code`: no success where something could not be said on standard error.
+/// Returns the exit code of a command that ended with `code`: no success where something could not be said on
+/// standard error.
 pub(crate) fn code_after_all(code: ExitCode) -> ExitCode {
     if code == ExitCode::SUCCESS && standard_error_has_failed() { ExitCode::from(FAILED) } else { code }
 }

@@ -77,7 +77,7 @@ fn a_salvage_is_uncertain_where_nothing_says_whose_a_log_directory_is() {
     ];
     for (number, (expected, lose)) in losses.into_iter().enumerate() {
         lose(&owner);
-        let saved = expect_exit(5, &["salvage"], &[&path, &directory.join(&number.to_string())]);
+        let saved = expect_exit(5, &["salvage"], &[&path, &directory.join(number.to_string())]);
         assert!(saved.contains("OWNER") && saved.contains(expected), "{saved}");
         assert!(saved.contains("nothing is known to be lost") && saved.contains("20 rows saved"), "{saved}");
     }

@@ -10,13 +10,15 @@ use ensilo_bench::{
     Benchmark, BenchmarkOptions, CrashOptions, DatabaseOptions, LogRecords, StorageOptions, System,
 };
 
+use crate::seconds::seconds_within;
+
 /// How the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// Tables for people
     Text,
-    /// One JSON object for programs, as docs/bench-report.md describes it, with each run in tenths of a second (`runs[].timeline`); nothing
-    /// else goes to stdout
+    /// One JSON object for programs, as docs/bench-report.md describes it, with each run in tenths of a
+    /// second (`runs[].timeline`); nothing else goes to stdout
     Json,
 }
 
@@ -78,7 +80,8 @@ const CHECKPOINT_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 pub(super) struct Common {
-    /// What to run on: Ensilo, or a system that Silo's paper compares it with; those are measured with --memory
+    /// What to run on: Ensilo, or a system that Silo's paper compares it with; those are measured with
+    /// --memory
     #[arg(long, value_enum, value_name = "NAME", default_value = "ensilo")]
     pub(super) system: SystemArgument,
 
@@ -110,21 +113,22 @@ pub(super) struct Common {
     #[arg(long)]
     memory: bool,
 
-    /// At the end of the run kill the program (SIGKILL, workers at work), recover the database, check it, and count what was
-    /// acknowledged as stored and is lost
+    /// At the end of the run kill the program (SIGKILL, workers at work), recover the database, check it, and
+    /// count what was acknowledged as stored and is lost
     #[arg(long, conflicts_with = "memory")]
     crash: bool,
 
-    /// This is the process that is to be killed; it is told the rest on standard input
+    /// This is the process that is to be killed; it reads the rest from standard input
     #[arg(long, hide = true)]
     pub(super) crash_here: bool,
 
-    /// Directory for the database, new or empty; it stays [default: a temporary one, which is removed at the end, in TMPDIR if that is
-    /// set, otherwise in /tmp or, where that lies in memory, in /var/tmp]
+    /// Directory for the database, new or empty; it stays [default: a temporary one, which is removed at the
+    /// end, in TMPDIR if that is set, otherwise in /tmp or, where that lies in memory, in /var/tmp]
     #[arg(long, value_name = "DIR", conflicts_with = "memory")]
     data_dir: Option<PathBuf>,
 
-    /// Directory for the log, one for each disk that shares the work; may be given again [default: within the database's]
+    /// Directory for the log, one for each disk that shares the work; may be given again [default: within the
+    /// database's]
     #[arg(long, value_name = "DIR", conflicts_with = "memory")]
     log_dir: Vec<PathBuf>,
 
@@ -144,7 +148,8 @@ pub(super) struct Common {
     #[arg(long, value_name = "N", conflicts_with_all = ["memory", "no_checkpoints"], value_parser = value_parser!(u64).range(1..=1 << 40))]
     checkpoint_sync_mib: Option<u64>,
 
-    /// Mebibytes of a checkpoint that are written in a second [default: so many that it takes four fifths of the time to the next one]
+    /// Mebibytes of a checkpoint that are written in a second [default: so many that it takes four fifths of
+    /// the time to the next one]
     #[arg(long, value_name = "N", conflicts_with_all = ["memory", "no_checkpoints"], value_parser = value_parser!(u64).range(1..=1 << 40))]
     checkpoint_mib_per_second: Option<u64>,
 
@@ -164,9 +169,10 @@ pub(super) struct Common {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(8..=1 << 40))]
     memory_limit_mib: Option<u64>,
 
-    /// Mebibytes to take from the system before the load, so that tables that grow do not wait for it during the run
-    /// (Silo's evaluation does the same) [default: what the run may need: three times what YCSB loads, or the load of TPC-C, and 128 for
-    /// each worker and second, of YCSB as many as there are inserts among its operations; at most a third of the free memory]
+    /// Mebibytes to take from the system before the load, so that tables that grow do not wait for it during
+    /// the run (Silo's evaluation does the same) [default: what the run may need: three times what YCSB
+    /// loads, or the load of TPC-C, and 128 for each worker and second, of YCSB as many as there are inserts
+    /// among its operations; at most a third of the free memory]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(0..=1 << 40))]
     prefault_mib: Option<u64>,
 
@@ -244,12 +250,7 @@ impl Common {
 /// Seconds, also parts of one, up to a week.
 fn seconds(text: &str) -> Result<Duration, String> {
     const SECONDS_MAX: f64 = 604_800.0;
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    if (0.0..=SECONDS_MAX).contains(&seconds) {
-        Ok(Duration::from_secs_f64(seconds))
-    } else {
-        Err(format!("not in 0..={SECONDS_MAX}"))
-    }
+    seconds_within(text, 0.0..=SECONDS_MAX).map(Duration::from_secs_f64)
 }
 
 fn checkpoint_seconds(text: &str) -> Result<Duration, String> {

@@ -93,7 +93,7 @@ mod tests {
         arguments: Arguments,
     }
 
-    /// A report on a run whose only check found what `holds` says.
+    /// Returns a report on a run with one check, which holds or not.
     fn report(holds: bool, interrupted: bool) -> Report {
         let mut check = Check::new("3.3.2.1", "sums agree");
         check.expect(holds, || "1 is not 2".to_owned());

@@ -38,12 +38,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     warehouses: Option<u16>,
 
-    /// Percent of new-order/payment/order-status/delivery/stock-level, or by name like new-order=50,payment=50
+    /// Percent of new-order/payment/order-status/delivery/stock-level, or by name like
+    /// new-order=50,payment=50
     #[arg(long, value_name = "SHARES", default_value = "45/43/4/4/4", value_parser = mix)]
     mix: Mix,
 
-    /// How order-status and stock-level run: against a snapshot about a second old, or as ordinary transactions
-    /// [default: snapshot, where the system has them]
+    /// How order-status and stock-level run: against a snapshot about a second old, or as ordinary
+    /// transactions [default: snapshot, where the system has them]
     #[arg(long, value_enum)]
     read_only: Option<ReadOnlyArgument>,
 
@@ -51,8 +52,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "P", default_value = "1", value_parser = share)]
     remote_item_percent: Share,
 
-    /// Sets of tables that the warehouses share, with a lock each for partitioned-store; only for it and split
-    /// [default: one for each warehouse]
+    /// Sets of tables that the warehouses share, with a lock each for partitioned-store; only for it and
+    /// split [default: one for each warehouse]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     partitions: Option<u16>,
 
@@ -65,7 +66,8 @@ pub(super) struct Arguments {
           value_parser = value_parser!(u32).range(1..=10_000_000), hide_short_help = true)]
     items: u32,
 
-    /// Customers of a district, and its orders at first; the specification's number unless a small test is wanted
+    /// Customers of a district, and its orders at first; the specification's number unless a small test is
+    /// wanted
     #[arg(long, value_name = "N", default_value_t = Scale::SPECIFICATION.customers,
           value_parser = value_parser!(u16).range(1..=60_000), hide_short_help = true)]
     customers: u16,

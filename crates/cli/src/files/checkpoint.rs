@@ -15,7 +15,8 @@ use crate::output::{Output, failed};
 /// The commands of `ensilo checkpoint`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckpointCommand {
-    /// Show the checkpoint that an opening would begin with: epochs, files, rows by table. The database may be open.
+    /// Show the checkpoint that an opening would begin with: epochs, files, rows by table. The database may
+    /// be open.
     List(Arguments),
     /// Open the database, make a checkpoint, close it: the next opening has next to nothing to replay.
     Create(Arguments),
@@ -60,7 +61,7 @@ fn list(manifest: &Manifest) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What a manifest says of a checkpoint.
+/// Returns what a manifest says of a checkpoint.
 pub(super) fn checkpoint_lines(checkpoint: &CheckpointEntry) -> Vec<String> {
     let CheckpointEntry { id, begin_epoch, end_epoch, parts, tables } = checkpoint;
     let rows = checkpoint.records();

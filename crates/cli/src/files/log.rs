@@ -146,7 +146,7 @@ fn show_manifest(manifest: &Manifest, output: &mut Output) {
     }
 }
 
-/// Which opening wrote something, if that has a number.
+/// Names the opening that wrote something, if that has a number.
 fn by_opening(opening: OpeningId) -> String {
     if opening == OpeningId::default() { String::new() } else { format!(" by opening {opening}") }
 }
@@ -252,7 +252,7 @@ struct LogFile {
     valid_bytes: Option<u64>,
 }
 
-/// Whether a file is in order, which is told.
+/// Checks a file, reports what is wrong, and returns whether it is in order.
 fn verify_file(file: &LogFile, output: &mut Output) -> Result<bool, OpenError> {
     let named = file.path.display();
     let checked = if file.path.ends_with("MANIFEST") {
@@ -281,7 +281,7 @@ fn verify_file(file: &LogFile, output: &mut Output) -> Result<bool, OpenError> {
         Err(OpenError::Damaged(damage)) if is_something_else(&damage) => {
             return Err(OpenError::Refused(format!("{named} is no file of a log")));
         }
-        // What it means for a database nobody knows who looks at one file.
+        // What it means for a database cannot be known from one file.
         Err(OpenError::Damaged(damage)) => {
             let offset = damage.offset.unwrap_or_default();
             output.line(format_args!("damaged: {named}, byte {offset}: {}", damage.finding));
@@ -292,7 +292,7 @@ fn verify_file(file: &LogFile, output: &mut Output) -> Result<bool, OpenError> {
     Ok(true)
 }
 
-/// Whether neither the name nor the bytes of a file are those of one that belongs to a database.
+/// Returns whether neither the name nor the bytes of a file are those of one that belongs to a database.
 fn is_something_else(damage: &Damage) -> bool {
     let name = damage.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_ours = ["MANIFEST", "MANIFEST.copy"].contains(&name)
@@ -301,8 +301,8 @@ fn is_something_else(damage: &Damage) -> bool {
     !is_ours && matches!(damage.finding, Finding::Header(HeaderDamage::Magic | HeaderDamage::Short))
 }
 
-/// A file; or the log files of a database, wherever its manifest says that they lie; or those of a directory, and of the directory `log` in
-/// it. By name.
+/// Lists a file; or the log files of a database, in the directories that its manifest names; or those of a
+/// directory, and of the directory `log` in it. By name.
 fn files_in(path: &Path) -> Result<Vec<LogFile>, OpenError> {
     if !path.is_dir() {
         return Ok(vec![LogFile { path: path.to_path_buf(), valid_bytes: None }]);

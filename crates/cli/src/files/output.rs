@@ -9,17 +9,17 @@ use ensilo_log::Unopened;
 
 use crate::output::FAILED;
 
-/// The disk of the machine.
+/// Returns the disk of the machine.
 pub(super) fn disk() -> Arc<dyn Disk> {
     Arc::new(RealDisk)
 }
 
-/// The exit code of a command that has told of damage itself.
+/// Returns the exit code of a command that has reported damage itself.
 pub(super) fn damaged() -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// What the system could not read.
+/// Names what the system could not read.
 pub(super) fn unread_lines(unread: &[(PathBuf, u64)], unopened: &[Unopened]) -> Vec<String> {
     let unread = unread
         .iter()

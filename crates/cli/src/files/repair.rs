@@ -35,7 +35,8 @@ pub(crate) struct RepairArguments {
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// Keep every transaction up to this epoch, and give up all after it; `ensilo verify` says which epoch can be had
+    /// Keep every transaction up to this epoch, and give up all after it; `ensilo verify` says which epoch
+    /// can be had
     #[arg(long, value_name = "E", value_parser = value_parser!(u64).range(..1 << 40))]
     accept_loss_after_epoch: Option<u64>,
 }
@@ -55,7 +56,7 @@ pub(crate) fn repair(arguments: &RepairArguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// All that is to be said of a repair that was to keep everything up to an epoch, or to give nothing up.
+/// Returns the report on a repair that was to keep everything up to an epoch, or to give nothing up.
 fn lines(repaired: &Repaired, kept_to: Option<Epoch>) -> Vec<String> {
     let damages = repaired.damages.iter();
     let mut lines: Vec<String> =
@@ -92,7 +93,7 @@ mod tests {
 
     /// No file system fails at the very step that a real repair would need for it.
     #[test]
-    fn log_directories_that_were_not_claimed_are_told() {
+    fn unclaimed_log_directories_are_reported() {
         let repaired = Repaired {
             kept_to: Epoch::new(7),
             stored_to: Epoch::new(9),

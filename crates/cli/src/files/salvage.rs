@@ -128,7 +128,7 @@ fn look_into(target: &Path) -> Result<Opened, Error> {
     })
 }
 
-/// All that is to be said.
+/// Returns the lines of the report.
 fn lines(salvaged: &Salvaged, names: &BTreeMap<u32, String>) -> Vec<String> {
     let damages = salvaged.manifest.iter().chain(&salvaged.damages);
     let mut lines: Vec<String> =
@@ -181,7 +181,7 @@ fn unreadable_line(place: &UnreadableRecords, names: &BTreeMap<u32, String>) -> 
     )
 }
 
-/// What became of a table. `is_sure` says that no definition is lost.
+/// Returns what became of a table. `is_sure` says that no definition is lost.
 fn table_line(table: &SalvagedTable, names: &BTreeMap<u32, String>, is_sure: bool) -> String {
     let SalvagedTable { table: number, rows, lost_records, incomplete_rows, .. } = *table;
     let mut line = format!("{}: {rows} rows saved", named(number, names));
@@ -219,7 +219,7 @@ mod tests {
 
     /// No file system fails to read one directory of several on demand.
     #[test]
-    fn what_the_system_could_not_open_or_list_is_told() {
+    fn what_the_system_could_not_open_is_reported() {
         let unopened = |path: &str, doing| Unopened {
             path: path.into(),
             doing,

@@ -1,4 +1,4 @@
-//! The disk of the machine, whose reading is shown while it goes on.
+//! The disk of the machine, with a line that shows how much was read.
 
 use std::io;
 use std::path::Path;
@@ -10,8 +10,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// So often the line is drawn again.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// [`RealDisk`], with a line on standard error that says how much was read, if that is a terminal. How much there is to be read only
-/// turns out on the way.
+/// [`RealDisk`], with a line on standard error that says how much was read, if that is a terminal. How much
+/// there is to be read only turns out on the way.
 #[derive(Debug)]
 pub(super) struct ShownDisk {
     bar: ProgressBar,
@@ -95,7 +95,7 @@ impl Disk for ShownDisk {
     }
 }
 
-/// A file whose reading is shown.
+/// A file that counts what is read of it.
 #[derive(Debug)]
 struct ShownFile {
     file: Box<dyn File>,
