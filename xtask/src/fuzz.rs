@@ -1,5 +1,5 @@
-//! The fuzzers in `verification/fuzz/`, without a tool of their own: the nightly compiler counts the branches that are taken, and libFuzzer, which
-//! each fuzzer is linked with, looks for bytes that take others.
+//! The fuzzers in `verification/fuzz/`, without a tool of their own: the nightly compiler counts the branches
+//! that are taken, and libFuzzer, which each fuzzer is linked with, looks for bytes that take others.
 
 use crate::step::Step;
 
@@ -15,8 +15,9 @@ const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-
 /// Longer bytes show nothing more.
 const INPUT_BYTES_MAX: usize = 64 << 10;
 
-/// Runs each of `targets` for so many seconds, or until it finds something, which is then left in `target/fuzz/found`. What it has
-/// learned stays in `target/fuzz/corpus`, and the next run goes on from there.
+/// Runs each of `targets` for so many seconds, or until it finds something, which is then left in
+/// `target/fuzz/found`. What it has learned stays in `target/fuzz/corpus`, and the next run goes on from
+/// there.
 pub(crate) fn fuzz(targets: &[&str], seconds: u64) -> Vec<Step> {
     let program = "run --release -p ensilo-log --features fuzzing --example fuzz_seeds";
     let seeds = format!("{program} -- target/fuzz/seeds verification/crash/fixtures");

@@ -29,17 +29,19 @@ struct Arguments {
 enum Command {
     /// All that a change has to pass: format, lints, documentation, tests, packages, other systems, models.
     Ci,
-    /// The models of the lock-free protocols: loom (every interleaving of small ones) and shuttle (random ones of large ones).
+    /// The models of the lock-free protocols: loom (every interleaving of small ones) and shuttle (random
+    /// ones of large ones).
     Models,
-    /// The long checks: models, Miri (left out where the nightly toolchain lacks it), ThreadSanitizer (needs the nightly toolchain with
-    /// its `rust-src`), and stress runs whose histories are checked for serializability.
+    /// The long checks: models, Miri (left out where the nightly toolchain lacks it), ThreadSanitizer (needs
+    /// the nightly toolchain with its `rust-src`), and stress runs with histories that are checked for
+    /// serializability.
     Safety {
         /// How long the stress runs take, in seconds.
         #[arg(long, default_value_t = 300)]
         stress_seconds: u64,
     },
-    /// The long crash tests: every crash point with many tears, every fault, every bit of a small database turned, and processes
-    /// that are killed. An hour or more.
+    /// The long crash tests: every crash point with many tears, every fault, every bit of a small database
+    /// turned, and processes that are killed. An hour or more.
     Crash {
         /// How many processes are killed.
         #[arg(long, default_value_t = 200)]
@@ -48,8 +50,9 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Fuzzers of everything that reads files (needs the nightly toolchain). What they find is left in target/fuzz/found; to look at
-    /// it again, call the fuzzer with its name as the only argument behind `--`.
+    /// Fuzzers of everything that reads files (needs the nightly toolchain). What they find is left in
+    /// target/fuzz/found; to look at it again, call the fuzzer with its name as the only argument behind
+    /// `--`.
     Fuzz {
         /// How long each one runs.
         #[arg(long, default_value_t = 60)]
@@ -58,14 +61,15 @@ enum Command {
         #[arg(long, value_parser = PossibleValuesParser::new(TARGETS))]
         target: Option<String>,
     },
-    /// Cache lines that workers share, by transaction and system (docs/scaling.md): a table, and with `--csv FILE` the counts that
-    /// `ensilo figures model` reads. `-- --help` shows the options.
+    /// Cache lines that workers share, by transaction and system (docs/scaling.md): a table, and with `--csv
+    /// FILE` the counts that `ensilo figures model` reads. `-- --help` shows the options.
     Sharing {
         /// Options of the program that counts.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// The benchmarks that docs/performance.md reports: TPC-C and YCSB with 1 and 2 workers, durable and in memory, JSON under target/bench.
+    /// The benchmarks that docs/performance.md reports: TPC-C and YCSB with 1 and 2 workers, durable and in
+    /// memory, JSON under target/bench.
     Bench {
         /// How long each run measures, in seconds.
         #[arg(long, default_value_t = 10)]
@@ -134,8 +138,8 @@ fn sharing(arguments: &[String]) -> Step {
 fn safety(stress_seconds: u64) -> Vec<Step> {
     let mut steps = models();
     steps.extend(miri());
-    // The standard library is built with them: ThreadSanitizer has to see what its locks, channels and joins order.
-    // The sweeps over damaged files and power failures are of one thread, and would take hours.
+    // The standard library is built with them: ThreadSanitizer has to see what its locks, channels and joins
+    // order. The sweeps over damaged files and power failures are of one thread, and would take hours.
     let packages = [
         ("ensilo-slab", ""),
         ("ensilo-epoch", ""),

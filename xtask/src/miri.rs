@@ -10,7 +10,7 @@ const PURE: [(&str, &str, &str); 4] = [
     ("formats of files", "ensilo-log", "format::block format::cursor"),
 ];
 
-/// The steps are named as skipped where Miri is not installed.
+/// Returns the steps, which are reported as skipped where Miri is not installed.
 pub(crate) fn miri() -> Vec<Step> {
     let step = |(name, package, tests): (&str, &str, &str)| {
         let call = format!("+nightly miri test -p {package} --lib --target-dir target/miri -- {tests}");

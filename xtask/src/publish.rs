@@ -1,7 +1,8 @@
 //! What is published, and how a change is held to that it can be.
 //!
-//! A user depends on `ensilo` alone. The crates beneath it are published because a registry knows no other way to build it; they are
-//! pinned to its version, and their descriptions say that they are internal. Everything else stays out of the registry.
+//! A user depends on `ensilo` alone. The crates beneath it are published because a registry knows no other
+//! way to build it; they are pinned to its version, and their descriptions say that they are internal.
+//! Everything else stays out of the registry.
 
 use crate::step::{Need, Step};
 
@@ -20,11 +21,13 @@ pub(crate) const PUBLISHED: [&str; 11] = [
     "ensilo",
 ];
 
-/// The library does without its features, the packages can be made, and the oldest compiler that the manifests promise builds the library.
+/// Returns the steps that check that the library does without its features, that the packages can be made,
+/// and that the oldest compiler of the manifests builds the library.
 pub(crate) fn publishable() -> Vec<Step> {
     let packages: Vec<String> = PUBLISHED.iter().map(|name| format!("-p {name}")).collect();
     let minimum = env!("CARGO_PKG_RUST_VERSION");
-    // What is packed is not built: cargo keeps the sources that it unpacks for that, and would build those of an earlier run.
+    // What is packed is not built: cargo keeps the sources that it unpacks for that, and would build those of
+    // an earlier run.
     vec![
         Step::cargo("without lz4", "test --profile quick -p ensilo --test compression"),
         Step::cargo(

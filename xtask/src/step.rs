@@ -20,8 +20,8 @@ pub(crate) struct Step {
     refusal: Option<&'static str>,
 }
 
-/// A part of the toolchain that not every machine has: a step that needs it is left out where it is missing and cannot be fetched, and is named as
-/// left out.
+/// A part of the toolchain that not every machine has: a step that needs it is left out where it is missing
+/// and cannot be fetched, and is named as left out.
 #[derive(Debug)]
 pub(crate) enum Need {
     /// A toolchain of this name.
@@ -45,7 +45,8 @@ impl Need {
         }
     }
 
-    /// Whether it is there, after an attempt to install it if it is small: the standard library of a target is fetched in seconds.
+    /// Returns whether it is there, after an attempt to install it if it is small: the standard library of a
+    /// target is fetched in seconds.
     fn is_provided(&self) -> bool {
         if self.is_met() {
             return true;
@@ -55,7 +56,7 @@ impl Need {
         installed.is_ok_and(|status| status.success()) && self.is_met()
     }
 
-    /// How it is installed.
+    /// Returns how it is installed.
     fn remedy(&self) -> String {
         match self {
             Need::Toolchain(name) => format!("rustup toolchain install {name}"),
@@ -66,7 +67,7 @@ impl Need {
 }
 
 impl Step {
-    /// A call of cargo; the arguments contain no spaces of their own.
+    /// Returns a call of cargo; the arguments contain no spaces of their own.
     pub(crate) fn cargo(name: &str, arguments: &str) -> Self {
         Step {
             name: name.to_owned(),
@@ -79,37 +80,37 @@ impl Step {
         }
     }
 
-    /// The same call, left out where this is not installed.
+    /// Returns the same call, left out where this is not installed.
     pub(crate) fn needs(mut self, need: Need) -> Self {
         self.need = Some(need);
         self
     }
 
-    /// The same call with an environment variable.
+    /// Returns the same call with an environment variable.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same call, which passes if it fails and says this on standard error.
+    /// Returns the same call, which passes if it fails and says this on standard error.
     pub(crate) fn fails_with(mut self, text: &'static str) -> Self {
         self.refusal = Some(text);
         self
     }
 
-    /// The same call with the atomics of a model checker, in a build folder of its own.
+    /// Returns the same call with the atomics of a model checker, in a build folder of its own.
     pub(crate) fn model(self, checker: &str) -> Self {
         self.env("RUSTFLAGS", &format!("--cfg {checker}"))
             .env("CARGO_TARGET_DIR", &format!("target/{checker}"))
     }
 
-    /// The same call with its standard output kept in a file of the benchmarks' folder.
+    /// Returns the same call with its standard output kept in a file of the benchmarks' folder.
     pub(crate) fn output(mut self, file: &str) -> Self {
         self.output = Some(PathBuf::from(BENCH_FOLDER).join(file));
         self
     }
 
-    /// The same call with a folder that is made for it.
+    /// Returns the same call with a folder that is made for it.
     pub(crate) fn folder(mut self, folder: &str) -> Self {
         self.folders.push(PathBuf::from(folder));
         self
@@ -132,7 +133,7 @@ impl Step {
     }
 }
 
-/// A call of cargo with these arguments.
+/// Returns a call of cargo with these arguments.
 fn cargo(arguments: &[&str]) -> Command {
     // Not the `cargo` of the environment: that is the real program, which does not know `+nightly`.
     let mut command = Command::new("cargo");
@@ -143,13 +144,14 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Whether the call succeeds. A toolchain that is missing is not fetched in passing.
+/// Returns whether the call succeeds. A toolchain that is missing is not fetched in passing.
 fn answers(command: &mut Command) -> bool {
     command.env("RUSTUP_AUTO_INSTALL", "0").stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Runs the steps in order until one fails, and says on standard error what each one took, and at the end what was skipped.
+/// Runs the steps in order until one fails, and says on standard error what each one took, and at the end
+/// what was skipped.
 pub(crate) fn run(steps: &[Step]) -> ExitCode {
     let mut skipped = Vec::new();
     for (at, step) in steps.iter().enumerate() {

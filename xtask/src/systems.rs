@@ -2,8 +2,8 @@
 
 use crate::step::{Need, Step};
 
-/// The library is checked for systems that no test runs on, refuses those that it cannot run on, and passes its tests by the paths that it takes
-/// where a system or processor has nothing of its own.
+/// Returns the steps that check the library for systems that no test runs on, that it refuses those that it
+/// cannot run on, and that its tests pass on the portable paths as well.
 pub(crate) fn systems() -> Vec<Step> {
     let check = |target: &'static str| {
         Step::cargo(target, &format!("check -p ensilo --target {target}")).needs(Need::Target(target))

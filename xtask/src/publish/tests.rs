@@ -15,7 +15,7 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The packages of the workspace, as cargo describes them.
+/// Returns the packages of the workspace, as cargo describes them.
 fn packages() -> Vec<Value> {
     let metadata = cargo(&["metadata", "--no-deps", "--offline", "--format-version", "1"]);
     let metadata: Value = serde_json::from_str(&metadata).unwrap();
@@ -71,7 +71,8 @@ fn published_crates_depend_on_each_other_at_exactly_their_version() {
                 let version = format!("={}", package["version"].as_str().unwrap());
                 assert_eq!(dependency["req"], version, "{name} on {on}");
             } else {
-                // Without a version it is left out of the package, and with one the package could not be built.
+                // Without a version it is left out of the package, and with one the package could not be
+                // built.
                 assert_eq!(
                     (&dependency["req"], &dependency["kind"]),
                     (&"*".into(), &"dev".into()),
@@ -113,7 +114,8 @@ fn internal_crates_say_so_in_their_first_line() {
     }
 }
 
-/// Whether more fields or variants of a type, whose declaration follows `before`, would break a program that uses it.
+/// Returns whether more fields or variants of the type that is declared after `before` would break a program
+/// that uses it.
 fn is_closed(before: &[&str], declaration: &[&str]) -> bool {
     let attributes = before.iter().rev().take_while(|line| !line.is_empty() && !line.starts_with('}'));
     let is_open = attributes.into_iter().any(|line| *line == "#[non_exhaustive]");
@@ -124,7 +126,8 @@ fn is_closed(before: &[&str], declaration: &[&str]) -> bool {
     !is_open && !is_hidden
 }
 
-/// The public structs and enums in the files of a folder that can get no field or variant without breaking programs.
+/// The public structs and enums in the files of a folder that can get no field or variant without breaking
+/// programs.
 fn closed_types(folder: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
