@@ -9,14 +9,15 @@ use ensilo_engine::{Engine, Session as _};
 use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Undone, Visible};
 use crate::pool::{JobHandle, WhenFull, promise};
-use crate::shared::Shared;
+use crate::shared::DatabaseShared;
 use crate::transaction::{Snapshot, Transaction};
 use crate::{Abort, Error, Result};
 
-/// Runs `body` as a transaction on the calling thread's worker until it commits, fails for good or has used up `retries`.
+/// Runs `body` as a transaction on the calling thread's worker until it commits, fails for good or has used
+/// up `retries`.
 #[inline]
 pub(crate) fn run<E: Engine, R>(
-    shared: &Shared<E>,
+    shared: &DatabaseShared<E>,
     retries: u32,
     on_abort: &mut impl FnMut(&Abort),
     body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
@@ -27,7 +28,7 @@ pub(crate) fn run<E: Engine, R>(
 /// Like [`run`], on this worker.
 #[inline]
 pub(crate) fn run_on<E: Engine, R>(
-    shared: &Shared<E>,
+    shared: &DatabaseShared<E>,
     worker: &mut ThreadWorker<E>,
     retries: u32,
     on_abort: &mut impl FnMut(&Abort),
@@ -53,7 +54,8 @@ pub(crate) fn run_on<E: Engine, R>(
     }
 }
 
-/// One attempt. A panic of `body` drops the transaction, which undoes it, and leaves the worker as good as before.
+/// One attempt. A panic of `body` drops the transaction, which undoes it, and leaves the worker as good as
+/// before.
 #[inline]
 fn attempt_once<E: Engine, R>(
     worker: &mut ThreadWorker<E>,
@@ -71,7 +73,7 @@ fn attempt_once<E: Engine, R>(
 /// Waits before the next attempt, or says with which error there is none.
 #[cold]
 fn await_next_attempt<E: Engine>(
-    shared: &Shared<E>,
+    shared: &DatabaseShared<E>,
     worker: &mut ThreadWorker<E>,
     attempt: u32,
     retries: u32,
@@ -91,9 +93,9 @@ fn await_next_attempt<E: Engine>(
 
 /// Hands `job` to the pool and returns the handle to its result.
 pub(crate) fn submit<E: Engine, R: Send + 'static>(
-    shared: &Arc<Shared<E>>,
+    shared: &Arc<DatabaseShared<E>>,
     when_full: WhenFull,
-    job: impl FnOnce(&Shared<E>) -> Outcome<R> + Send + 'static,
+    job: impl FnOnce(&DatabaseShared<E>) -> Outcome<R> + Send + 'static,
 ) -> Result<JobHandle<R>> {
     let log = shared.log().map(Arc::clone);
     let pool = shared.pool()?;
@@ -107,7 +109,7 @@ pub(crate) fn submit<E: Engine, R: Send + 'static>(
 /// Runs `body` on a snapshot on the calling thread's worker.
 #[inline]
 pub(crate) fn run_snapshot<E: Engine, R>(
-    shared: &Shared<E>,
+    shared: &DatabaseShared<E>,
     body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
     run_snapshot_on(shared, &mut *shared.enter()?, body)
@@ -116,7 +118,7 @@ pub(crate) fn run_snapshot<E: Engine, R>(
 /// Like [`run_snapshot`], on this worker.
 #[inline]
 pub(crate) fn run_snapshot_on<E: Engine, R>(
-    shared: &Shared<E>,
+    shared: &DatabaseShared<E>,
     worker: &mut ThreadWorker<E>,
     body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
 ) -> Outcome<R> {

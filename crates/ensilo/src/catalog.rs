@@ -1,12 +1,13 @@
 //! The catalog: which tables and indexes a database has.
 //!
-//! It stands twice. What handles and statements use is in memory ([`TableCore`], [`IndexCore`]). What is durable once there is a log, and what
-//! tells a reopened database its tables, are rows of two tables of the engine itself, written by transactions like any
-//! other: see [`system`].
+//! It stands twice. What handles and statements use is in memory ([`TableCore`], [`IndexCore`]). What is
+//! durable once there is a log, and what tells a reopened database its tables, are rows of two tables of the
+//! engine itself, written by transactions like any other: see [`system`].
 //!
 //! # Invariants
 //! - G1: changes are made one at a time, under the lock of [`Catalog::change`].
-//! - G2: a change is first made where it may fail, in the engine's stores and the system tables; then it is published in memory, which cannot.
+//! - G2: a change is first made where it may fail, in the engine's stores and the system tables; then it is
+//!   published in memory, which cannot.
 //! - G3: ids of stores are never used again.
 
 mod build_index;
@@ -28,16 +29,18 @@ use dropped::{DroppedName, DroppedNames};
 use ensilo_engine::{Engine, Store, TableId};
 
 pub use index_core::IndexState;
-pub(crate) use index_core::{EPOCH_SHOWN_MAX, IndexCore};
+pub(crate) use index_core::{EPOCH_SHOWN_MAX, IndexCore, check_key_len};
 pub(crate) use index_set::{IndexSet, Pinned, column_mask};
 use system::SystemTables;
 pub(crate) use table_core::TableCore;
 use table_core::new_store;
 
 use crate::error::{Error, Name, Result};
+use crate::mutex::lock;
 
-/// The first number of a store that is not the system's. Number `n` stands for two ids: `2n` of an index and `2n + 1` of a table,
-/// because stores of odd ids are logged and those of even ids are built anew from them.
+/// The first number of a store that does not belong to the system. Number `n` stands for two ids: `2n` of an
+/// index and `2n + 1` of a table, because stores of odd ids are logged and those of even ids are built anew
+/// from them.
 const FIRST_STORE_NUMBER: u32 = 8;
 
 /// Names that begin so belong to the system.
@@ -53,7 +56,7 @@ pub(crate) struct Catalog<E: Engine> {
     changes: Mutex<Changes>,
 }
 
-/// What only who changes the catalog needs.
+/// What changes of the catalog alone need.
 pub(crate) struct Changes {
     next_number: u32,
 }
@@ -74,19 +77,19 @@ impl<E: Engine> Catalog<E> {
         Ok(Catalog { system, tables: RwLock::default(), dropped: DroppedNames::default(), changes })
     }
 
-    /// The table of this name.
+    /// Returns the table of this name.
     pub(crate) fn table(&self, name: &str) -> Result<Arc<TableCore<E::Store>>> {
         self.read().get(name).cloned().ok_or_else(|| Error::UnknownTable(Name::new(name)))
     }
 
-    /// All tables, by name; those of the system are not among them.
+    /// Returns all tables in the order of their names, without those of the system.
     pub(crate) fn tables(&self) -> Vec<Arc<TableCore<E::Store>>> {
         let mut tables: Vec<_> = self.read().values().cloned().collect();
         tables.sort_by(|one, other| one.name.cmp(&other.name));
         tables
     }
 
-    /// The table or index that a store is, or was, by name.
+    /// Returns the table or index that a store is, or was, by name.
     pub(crate) fn store_name(&self, id: TableId) -> Option<Arc<str>> {
         for table in self.tables().iter().chain(self.system.all()) {
             if table.store.id() == id {
@@ -109,9 +112,9 @@ impl<E: Engine> Catalog<E> {
         self.write().remove(&table.name);
     }
 
-    /// The right to change the catalog.
+    /// Locks the catalog for a change.
     pub(crate) fn change(&self) -> MutexGuard<'_, Changes> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.changes)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, TablesByName<E::Store>> {

@@ -1,29 +1,31 @@
-//! Which thread closes a database: one, and the others wait for it. And how all parts of closing run, though some of them panic.
+//! Which thread closes a database: one, and the others wait for it. And how all parts of closing run, though
+//! some of them panic.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 
 use crate::error::Name;
+use crate::mutex::lock;
 use crate::pool::{Pool, message_of};
 use crate::{Error, Result};
 
 /// The state of closing.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
-    state: Mutex<State>,
+    state: Mutex<ClosingState>,
     ended: Condvar,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum ClosingState {
     /// Nobody closes the database. Left by the first closer.
     #[default]
     Open,
     /// This thread closes it. Left by it when it is done.
     By(ThreadId),
-    /// What has come of it.
+    /// The outcome.
     Closed(Result<()>),
 }
 
@@ -36,46 +38,43 @@ pub(crate) struct Closer<'a> {
 impl Closing {
     /// Returns the right to close the database to the first caller.
     pub(crate) fn begin(&self) -> Option<Closer<'_>> {
-        let mut state = self.lock();
-        if !matches!(*state, State::Open) {
+        let mut state = lock(&self.state);
+        if !matches!(*state, ClosingState::Open) {
             return None;
         }
-        *state = State::By(thread::current().id());
+        *state = ClosingState::By(thread::current().id());
         Some(Closer { closing: self, outcome: Ok(()) })
     }
 
-    /// Waits until the database is closed, and returns what has come of it. Returns with nothing where the caller may not wait: as a job of
-    /// `pool`, for whose end the closer waits, or of a pool that such a job waits for; or as the closer itself, in a destructor.
-    /// `pool` is the database's, and none is started after the call.
+    /// Waits until the database is closed, and returns what has come of it. Returns with nothing where the
+    /// caller may not wait: as a job of `pool`, because the closer waits for its end, or as a job of a pool
+    /// that such a job waits for; or as the closer itself, in a destructor. `pool` is the database's, and
+    /// none is started after the call.
     pub(crate) fn wait(&self, pool: Option<&Pool>) -> Option<Result<()>> {
-        let state = self.lock();
-        let is_own = matches!(*state, State::By(closer) if closer == thread::current().id());
+        let state = lock(&self.state);
+        let is_own = matches!(*state, ClosingState::By(closer) if closer == thread::current().id());
         let wait = pool.map(Pool::begin_wait).transpose();
         if is_own || wait.is_err() {
             return state.outcome();
         }
-        let state = self.ended.wait_while(state, |state| !matches!(*state, State::Closed(_)));
+        let state = self.ended.wait_while(state, |state| !matches!(*state, ClosingState::Closed(_)));
         state.unwrap_or_else(PoisonError::into_inner).outcome()
     }
 
-    /// What has come of closing, if that has ended.
+    /// Returns the outcome of closing, if that has ended.
     pub(crate) fn outcome(&self) -> Option<Result<()>> {
-        self.lock().outcome()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).outcome()
     }
 }
 
-impl State {
+impl ClosingState {
     fn outcome(&self) -> Option<Result<()>> {
-        let State::Closed(outcome) = self else { return None };
+        let ClosingState::Closed(outcome) = self else { return None };
         Some(outcome.as_ref().map_err(again).copied())
     }
 }
 
-/// An error that closing has ended with, once more.
+/// Copies an error that closing has ended with.
 fn again(error: &Error) -> Error {
     match error {
         Error::LogFailed(error) => Error::LogFailed(error.clone()),
@@ -104,7 +103,7 @@ impl Closer<'_> {
 
 impl Drop for Closer<'_> {
     fn drop(&mut self) {
-        *self.closing.lock() = State::Closed(std::mem::replace(&mut self.outcome, Ok(())));
+        *lock(&self.closing.state) = ClosingState::Closed(std::mem::replace(&mut self.outcome, Ok(())));
         self.closing.ended.notify_all();
     }
 }
@@ -118,11 +117,12 @@ pub(crate) struct FirstPanic(Option<Panic>);
 impl FirstPanic {
     /// Runs a part; nothing is returned if it panics.
     pub(crate) fn catch<R>(&mut self, part: impl FnOnce() -> R) -> Option<R> {
-        // What it leaves half done is looked at by other parts of closing alone, each of which may fail in turn.
+        // What it leaves half done is looked at by other parts of closing alone, each of which may fail in
+        // turn.
         catch_unwind(AssertUnwindSafe(part)).map_err(|panic| self.note(panic)).ok()
     }
 
-    /// Whether nothing has panicked.
+    /// Returns whether nothing has panicked.
     pub(crate) fn is_none(&self) -> bool {
         self.0.is_none()
     }

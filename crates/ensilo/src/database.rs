@@ -18,7 +18,7 @@ use crate::catalog::TableCore;
 use crate::options::Options;
 use crate::pool::{JobHandle, WhenFull};
 use crate::request::{NoHook, Request};
-use crate::shared::Shared;
+use crate::shared::DatabaseShared;
 use crate::statistics::Statistics;
 use crate::{Error, Result, Session, Snapshot, Transaction};
 
@@ -26,12 +26,12 @@ use crate::{Error, Result, Session, Snapshot, Transaction};
 ///
 /// All methods may be called from any number of threads at once.
 pub struct Database<E: Engine = Silo> {
-    pub(crate) shared: Arc<Shared<E>>,
+    pub(crate) shared: Arc<DatabaseShared<E>>,
     /// Closes the database when the last handle goes; jobs and departing threads hold `shared` only.
     owner: Arc<Owner<E>>,
 }
 
-struct Owner<E: Engine>(Arc<Shared<E>>);
+struct Owner<E: Engine>(Arc<DatabaseShared<E>>);
 
 impl<E: Engine> Drop for Owner<E> {
     fn drop(&mut self) {
@@ -49,7 +49,8 @@ impl Database {
         Options::default().in_memory()
     }
 
-    /// Opens the database in this directory with the default [`Options`], and makes it if the directory is empty or missing.
+    /// Opens the database in this directory with the default [`Options`], and makes it if the directory is
+    /// empty or missing.
     ///
     /// # Errors
     /// As [`Options::open`].
@@ -57,31 +58,34 @@ impl Database {
         Options::default().open(directory)
     }
 
-    /// Options for a database that is about to be opened.
+    /// Returns the default options of a database that is about to be opened.
     pub fn options() -> Options {
         Options::default()
     }
 }
 
 impl<E: Engine> Database<E> {
-    /// Runs `body` as one serializable transaction on the calling thread and returns what it returns.
+    /// Runs `body` as one serializable transaction on the calling thread, and returns what it returns.
     ///
-    /// When the transaction meets a conflict it is undone and `body` runs again, after a short random wait, as often
-    /// as [`Options::retries`] says; and once more when it finds no memory under the limit and some may have come free since. So `body` must
-    /// have no effects but through the transaction. When `body`
-    /// returns an error, or panics, the transaction is undone; an error of its own is handed to the caller as it is.
+    /// When the transaction meets a conflict, it is undone and `body` runs again after a short random wait,
+    /// at most [`Options::retries`] times. It also runs again once when the memory limit has ended it and
+    /// memory may have been freed since. So `body` must have no effects but those of the transaction. When
+    /// `body` returns an error or panics, the transaction is undone; an error of its own is returned as it
+    /// is.
     ///
-    /// Isolation: serializable. When this returns `Ok`, the writes are visible to every transaction that commits later and, unless
-    /// the database is in memory only or [`Options::durability`] says otherwise, on disk, with all that the transaction has read. When it
-    /// returns `Err`, what it has read is.
+    /// Isolation: serializable. After `Ok` the writes are visible to every transaction that commits later.
+    /// They are also on disk, with everything that the transaction has read, unless the database is in memory
+    /// only or [`Options::durability`] asks for less. After `Err` everything that the transaction has read is
+    /// on disk, under the same conditions.
     ///
     /// # Errors
-    /// What `body` returns; [`Error::Aborted`] when the retries are used up; [`Error::OutOfMemory`]; [`Error::TransactionTooLarge`];
-    /// [`Error::ReadOnly`] when something was written and the database is open for reading only;
-    /// [`Error::NestedRequest`] when called from inside another request to this database on the same thread;
-    /// [`Error::LogFailed`] once a write to the disk has failed: nothing that writes commits any more, whether a transaction that waited to
-    /// be stored is there only opening the database anew tells, and reads go on of all but what such transactions wrote;
-    /// [`Error::Closed`]: nothing has changed.
+    /// What `body` returns; [`Error::Aborted`] when the retries are used up; [`Error::OutOfMemory`];
+    /// [`Error::TransactionTooLarge`]; [`Error::ReadOnly`] when something was written and the database is
+    /// open for reading only; [`Error::NestedRequest`] when called from inside another request to this
+    /// database on the same thread; [`Error::LogFailed`] once a write to the disk has failed: nothing that
+    /// writes commits any more, whether a transaction that waited to be stored is there only opening the
+    /// database anew tells, and reads go on of all but what such transactions wrote; [`Error::Closed`]:
+    /// nothing has changed.
     #[inline]
     pub fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
         let level = self.shared.level_here(None)?;
@@ -89,32 +93,34 @@ impl<E: Engine> Database<E> {
         self.shared.answer(outcome, level)
     }
 
-    /// Runs `body` on a recent consistent point of the serial order, read-only, on the calling thread.
+    /// Runs `body` as a read-only transaction on a recent consistent point of the serial order, on the
+    /// calling thread.
     ///
-    /// It never conflicts with other transactions and never makes them wait. What it shows is one to two snapshot intervals old
-    /// (about a second or two unless [`Options`] say otherwise): rows, tables and indexes that are younger do not show. Like
-    /// [`Database::transact`] it returns when what `body` has read is on disk; mostly it has been for long.
+    /// It never conflicts with other transactions and never makes them wait. The point is one to two snapshot
+    /// intervals old, which is one to two seconds by default: rows, tables and indexes that are younger are
+    /// not visible. As with [`Database::transact`], everything that `body` has read is on disk when this
+    /// returns; it nearly always has been for a while.
     ///
     /// # Errors
-    /// What `body` returns; [`Error::Aborted`] with `AbortReason::SnapshotTooOld` when it runs for longer than
-    /// [`Options::snapshot_age_limit`]; [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] once a write to the disk has failed,
-    /// if `body` has read what was never stored;
-    /// [`Error::NoSnapshots`], only by engines other
-    /// than [`Silo`].
+    /// What `body` returns; [`Error::Aborted`] with `AbortReason::SnapshotTooOld` when it runs for longer
+    /// than [`Options::snapshot_age_limit`]; [`Error::NestedRequest`], [`Error::Closed`];
+    /// [`Error::LogFailed`] once a write to the disk has failed, if `body` has read what was never stored;
+    /// [`Error::NoSnapshots`], only by engines other than [`Silo`].
     #[inline]
     pub fn snapshot<R>(&self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
         let level = self.shared.level_here(None)?;
         self.shared.answer(attempt::run_snapshot(&self.shared, body), level)
     }
 
-    /// A request with settings of its own: retries, a hook for aborts.
+    /// Returns a request with settings that can be changed: retries, durability, a hook for aborts.
     #[inline]
     pub fn request(&self) -> Request<'_, NoHook, E> {
         Request::new(&self.shared)
     }
 
-    /// Runs `body` like [`Database::transact`] on a thread of the database's pool, and returns a handle to its result. Waits
-    /// while the pool's queue is full. A job may submit jobs, but not wait for them.
+    /// Runs `body` like [`Database::transact`] on a thread of the database's pool, and returns a handle to
+    /// its result. Waits while the pool's queue is full, unless the calling thread is one of the pool's. A
+    /// job may submit jobs, but must not wait for them.
     ///
     /// ```
     /// # fn main() -> ensilo::Result<()> {
@@ -133,7 +139,7 @@ impl<E: Engine> Database<E> {
         self.submit_transaction(WhenFull::Wait, body)
     }
 
-    /// Like [`Database::submit`], but never waits.
+    /// Like [`Database::submit`], but returns an error instead of waiting while the queue is full.
     ///
     /// # Errors
     /// [`Error::QueueFull`], [`Error::Closed`].
@@ -144,7 +150,8 @@ impl<E: Engine> Database<E> {
         self.submit_transaction(WhenFull::Refuse, body)
     }
 
-    /// Runs `body` like [`Database::snapshot`] on a thread of the database's pool.
+    /// Runs `body` like [`Database::snapshot`] on a thread of the database's pool, and returns a handle to
+    /// its result.
     ///
     /// # Errors
     /// As [`Database::submit`]; the handle has what [`Database::snapshot`] returns.
@@ -165,7 +172,8 @@ impl<E: Engine> Database<E> {
         })
     }
 
-    /// A session, for transactions that stay open between calls. Like a job under way, it does not keep the database open.
+    /// Makes a session, for transactions that stay open between calls. A session does not keep the database
+    /// open.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -174,7 +182,7 @@ impl<E: Engine> Database<E> {
         Ok(Session::new(&self.shared))
     }
 
-    /// A session that has begun a transaction.
+    /// Makes a session and begins a transaction in it.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -184,7 +192,8 @@ impl<E: Engine> Database<E> {
         Ok(session)
     }
 
-    /// What the database has counted, read while it runs: each figure is exact for some moment, not all for the same one.
+    /// Returns what the database has counted. The counters are read while it runs: each is exact for some
+    /// moment, but not all for the same one.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -193,8 +202,8 @@ impl<E: Engine> Database<E> {
         Ok(Statistics::collect(&self.shared))
     }
 
-    /// Takes the transactions that the calling thread has committed since it did so last, for a checker to judge. Empty unless the variant
-    /// of the engine records.
+    /// Takes the transactions that the calling thread has committed since the last call, for a checker of
+    /// histories. Empty unless the engine's variant records.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::NestedRequest`].
@@ -203,31 +212,38 @@ impl<E: Engine> Database<E> {
         Ok(self.shared.enter()?.raw.take_history())
     }
 
-    /// Closes the database for all handles: every request from now on fails with [`Error::Closed`]. Jobs under way are waited for;
-    /// those that have not begun are dropped, and their handles get [`Error::Closed`]. Waits until all that was committed is stored. A
-    /// second call finds nothing to do, and returns the same error; while the first one goes on, it waits for it, except in a job, for which
-    /// the first one waits. So a job must not wait for a thread that closes the database.
+    /// Closes the database for all handles: every request from now on ends with [`Error::Closed`]. The call
+    /// waits for jobs under way, and until everything that was committed is stored. Jobs that have not begun
+    /// are dropped, and their handles get [`Error::Closed`].
     ///
-    /// A job may close another database, or drop its last handle. Where a job of that database waits for one of this one's, directly or through
-    /// others, or closes this one, it is not waited for: it ends like a request of another thread.
+    /// A second call returns the same result. While the first one is under way, the second waits for it,
+    /// except in a job, for which the first one waits. So a job must not wait for a thread that closes the
+    /// database.
     ///
-    /// In a hook of [`Options::on_event`], or while a waker wakes that a ticket or a job's handle was polled with, it does not wait, since
-    /// closing may wait for these: a thread of the database that is closed goes on with it. It is the same whichever database calls the hook
-    /// or the waker, and where the last handle is dropped there.
+    /// A job may close another database, or drop its last handle. Such a job is not waited for where a job of
+    /// that database waits for one of this database, directly or through others, or closes this one. It then
+    /// ends like a request of another thread.
     ///
-    /// Requests under way on other threads are not waited for. Each ends as it would, and if that is with `Ok`, what it has committed is stored;
-    /// or with [`Error::Closed`], because it met a conflict, or came to its commit when a durable database had stored everything else: then
-    /// it has changed nothing. An open transaction of a session is undone. A checkpoint, a backup, or the
-    /// building of an index under way is given up with [`Error::Closed`].
+    /// In a hook of [`Options::on_event`], and in a waker that a ticket or a job's handle was polled with,
+    /// the call does not wait: closing may itself wait for the hook or the waker. A thread of the closed
+    /// database goes on with the work. This holds for the hooks and wakers of every database, and also when
+    /// the last handle is dropped there.
+    ///
+    /// Requests under way on other threads are not waited for. Such a request ends as usual, and what it
+    /// commits is stored. Or it ends with [`Error::Closed`] and has changed nothing, because it met a
+    /// conflict, or came to its commit after everything else was stored. An open transaction of a session is
+    /// undone. A checkpoint, a backup or the building of an index under way ends with [`Error::Closed`].
     ///
     /// # Errors
-    /// [`Error::LogFailed`]: what was not acknowledged as stored may be lost. [`Error::CheckpointFailed`] when the
-    /// last checkpoint that [`Options::checkpoint_at_close`] asks for could not be made, or the manifest could not be brought up to what is
-    /// stored; the log has everything. [`Error::ThreadPanicked`] when an earlier call has panicked.
+    /// [`Error::LogFailed`]: what was not acknowledged as stored may be lost. [`Error::CheckpointFailed`]
+    /// when the last checkpoint that [`Options::checkpoint_at_close`] asks for could not be made, or the
+    /// manifest could not be brought up to what is stored; the log has everything. [`Error::ThreadPanicked`]
+    /// when an earlier call has panicked.
     ///
     /// # Panics
-    /// When a thread of the database other than those of the log has panicked, which is a mistake in Ensilo: with that panic, and after all else was closed. What was
-    /// acknowledged as stored is stored, and the database can be opened again. Dropping the last handle does not panic.
+    /// When a thread of the database other than those of the log has panicked, which is a mistake in Ensilo:
+    /// with that panic, and after all else was closed. What was acknowledged as stored is stored, and the
+    /// database can be opened again. Dropping the last handle does not panic.
     pub fn close(&self) -> Result<()> {
         self.shared.close_from_anywhere()
     }

@@ -19,11 +19,13 @@ use crate::{Error, Result};
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Durability {
-    /// The transaction has committed: every later one sees its writes. A crash within the next milliseconds may still
-    /// undo it, together with all that came after it in the serial order, and with nothing that came before.
+    /// The transaction has committed: every later one sees its writes. A crash within the next milliseconds
+    /// may still undo it, together with all that came after it in the serial order, and with nothing that
+    /// came before.
     Visible,
-    /// The transaction, and every one whose writes it has read, is on disk. The default of a database in a directory. A request that ends
-    /// with an error waits, too, until what it has read is on disk: no crash takes back what the error says of the rows.
+    /// The transaction is on disk, and so is every transaction that it has read from. This is the default of
+    /// a database in a directory. A request that ends with an error waits, too, until what it has read is on
+    /// disk: no crash takes back what the error follows from.
     Stored,
 }
 
@@ -51,7 +53,7 @@ fn wait_stored(log: &Log, epoch: Epoch) -> Result<()> {
     log.wait_durable(epoch).map_err(Error::from_log)
 }
 
-/// Says whether a transaction that is visible is stored, too. To be asked, waited for, or awaited in async code.
+/// Whether a visible transaction is stored, too: it can be asked, waited for, or awaited in async code.
 ///
 /// ```no_run
 /// # fn main() -> ensilo::Result<()> {
@@ -73,13 +75,13 @@ impl Ticket {
         Ticket { stored: Stored::new(log, epoch) }
     }
 
-    /// The epoch that has to be durable. Tickets of one database with the same epoch come true together.
+    /// Returns the epoch that has to be durable. All transactions of an epoch become durable at once.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.stored.epoch().get()
     }
 
-    /// Whether the transaction is stored by now.
+    /// Returns whether the transaction is stored by now.
     #[inline]
     #[must_use]
     pub fn is_stored(&self) -> bool {
@@ -89,15 +91,17 @@ impl Ticket {
     /// Waits until the transaction is stored.
     ///
     /// # Errors
-    /// [`Error::LogFailed`]: whether the transaction survives is not known. [`Error::NestedRequest`] in a waker that the database calls.
+    /// [`Error::LogFailed`]: whether the transaction survives is not known. [`Error::NestedRequest`] in a
+    /// waker that the database calls.
     pub fn wait(&self) -> Result<()> {
         wait_stored(self.stored.log(), self.stored.epoch())
     }
 }
 
-/// Becomes ready when the transaction is stored, or will never be known to be. The last waker that it was polled with is kept until then, or
-/// until the ticket is dropped. It is called by the thread that writes to the disk, and should only pass the news on: a request in it that
-/// waits for the disk ends with [`Error::NestedRequest`].
+/// Becomes ready when the transaction is stored, or when the log has failed. The last waker that the ticket
+/// was polled with is kept until then, or until the ticket is dropped. The thread that writes to the disk
+/// calls the waker, which should only pass the news on: a request in it that waits for the disk ends with
+/// [`Error::NestedRequest`].
 impl Future for Ticket {
     type Output = Result<()>;
 

@@ -8,14 +8,14 @@ mod checkpointer;
 mod condition;
 pub(crate) mod open;
 mod options;
-mod pace;
 mod progress;
+mod rate_limit;
 mod read_only;
 mod schedule;
 mod statistics;
 mod walk;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, ThreadId};
 
 use ensilo_engine::Engine;
@@ -32,9 +32,10 @@ pub(crate) use read_only::ReadOnly;
 pub use statistics::{CheckpointStatistics, DurabilityStatistics, RecoveryStatistics};
 
 use crate::closing::FirstPanic;
+use crate::mutex::lock;
 use crate::{Error, Result};
 use checkpointer::Checkpointer;
-use schedule::Backlog;
+use schedule::LogBacklog;
 
 /// The log and the checkpoints of an open database.
 pub(crate) struct Durable {
@@ -45,7 +46,7 @@ pub(crate) struct Durable {
     thread_id: ThreadId,
     makes_last_checkpoint: bool,
     /// How long the log was that the opening has found.
-    backlog: Backlog,
+    backlog: LogBacklog,
     recovery: RecoveryStatistics,
 }
 
@@ -55,7 +56,8 @@ impl Durable {
         self.checkpointer.checkpoint(engine, &self.log)
     }
 
-    /// Whether the calling thread is one of log and checkpoints, as in a hook or a waker: then it must not wait for them.
+    /// Returns whether the calling thread is one of log and checkpoints, as in a hook or a waker: then it
+    /// must not wait for them.
     pub(crate) fn is_own_thread(&self) -> bool {
         thread::current().id() == self.thread_id || self.log.is_own_thread()
     }
@@ -65,11 +67,11 @@ impl Durable {
         self.checkpointer.stop();
     }
 
-    /// Stores what was committed, and lets others open the database. Called once, and not on an own thread. All jobs have ended, but for
-    /// those that were not to be waited for.
+    /// Stores what was committed, and lets others open the database. Called once, and not on an own thread.
+    /// All jobs have ended, but for those that were not to be waited for.
     pub(crate) fn close<E: Engine>(&self, engine: &E, panics: &mut FirstPanic) -> Result<()> {
         self.give_up_checkpoints();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = lock(&self.thread).take();
         thread.map_or(Ok(()), JoinHandle::join).unwrap_or_else(|panic| panics.note(panic));
         // What a panic has left half done, in records or files, is not built upon: the log has everything.
         let last = panics.is_none().then(|| panics.catch(|| self.last_checkpoint(engine))).flatten();
@@ -80,12 +82,13 @@ impl Durable {
         [stored, noted, last].into_iter().flatten().collect()
     }
 
-    /// That the log has not failed.
+    /// Checks that the log has not failed.
     pub(crate) fn failure(&self) -> Result<()> {
         self.log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))
     }
 
-    /// Makes the checkpoint that closing asks for, or the one that was overdue since the opening and was not made, if it is worth its time.
+    /// Makes the checkpoint that closing asks for, or the one that was overdue since the opening and was not
+    /// made, if it is worth its time.
     fn last_checkpoint<E: Engine>(&self, engine: &E) -> Result<()> {
         let is_worth_waiting = || self.backlog.is_worth_waiting(engine.statistics().memory.live_bytes);
         if self.log.failure().is_some() {
@@ -125,7 +128,7 @@ mod tests {
     use crate::Database;
 
     #[test]
-    fn who_has_the_files_sees_that_the_database_closes_while_the_last_checkpoint_waits_for_them() {
+    fn a_backup_sees_that_the_last_checkpoint_waits_for_it() {
         let db: Database = Database::options().open_with(Arc::new(SimulatedDisk::new()), "/db").unwrap();
         let (shared, is_about_to_wait) = (&db.shared, AtomicBool::new(false));
         let durable = shared.durable().unwrap();

@@ -1,4 +1,4 @@
-//! Tables whose rows are known at run time only: what a query language or another programming language works with.
+//! Tables with rows that are known at run time only, for query languages and other programming languages.
 
 mod scan;
 
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::Silo;
-use ensilo_engine::{Engine, Read, ReadOf, WriteOf};
+use ensilo_engine::{Engine, ReadOf, WriteOf};
 use ensilo_row::{KeyBuf, Malformed, RowError, Schema, Value};
 
 pub use scan::DynamicScan;
@@ -19,10 +19,10 @@ use crate::row_words::{RowWords, whole};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::{Error, Result};
 
-/// A table as rows of [`Value`]s: the same tables that [`Table`](crate::Table) sees as Rust structs.
+/// A table as rows of [`Value`]s: the same tables that [`Table`](crate::Table) shows as Rust structs.
 ///
-/// A row has one value for each column of the schema, in its order; a key one for each column of the primary key, in key
-/// order, or the row id alone where the table invents it.
+/// A row has one value for each column of the schema, in its order. A key has one value for each column of
+/// the primary key, in key order, or is the row id alone where the table assigns it.
 ///
 /// ```
 /// use ensilo::{ColumnType, Database, Order, Schema, Value};
@@ -45,8 +45,9 @@ use crate::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// Every statement may return those of the methods of [`Table`](crate::Table), and [`Error::WrongType`] when a value does
-/// not fit its column or there are too few or too many; [`Error::UnknownColumn`]. Nothing has changed then.
+/// Every statement may return those of the methods of [`Table`](crate::Table), and [`Error::WrongType`] when
+/// a value does not fit its column or there are too few or too many; [`Error::UnknownColumn`]. Nothing has
+/// changed then.
 pub struct DynamicTable<E: Engine = Silo> {
     pub(crate) core: Arc<TableCore<E::Store>>,
     engine: PhantomData<fn(E) -> E>,
@@ -57,19 +58,19 @@ impl<E: Engine> DynamicTable<E> {
         DynamicTable { core, engine: PhantomData }
     }
 
-    /// The table's name.
+    /// Returns the table's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core.name
     }
 
-    /// The table's columns and primary key, and the indexes that it was created with.
+    /// Returns the table's columns and primary key, and the indexes that it was created with.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.core.schema
     }
 
-    /// The row with this primary key, or `None`.
+    /// Returns the row with this primary key, or `None`.
     ///
     /// # Errors
     /// See [`DynamicTable`].
@@ -78,7 +79,7 @@ impl<E: Engine> DynamicTable<E> {
         self.read(tx, &key, |key, row, out| self.core.schema.decode_row(key, row, out))
     }
 
-    /// The named columns of the row with this primary key, or `None`.
+    /// Returns the named columns of the row with this primary key, in the order of `columns`, or `None`.
     ///
     /// # Errors
     /// See [`DynamicTable`].
@@ -92,7 +93,7 @@ impl<E: Engine> DynamicTable<E> {
         self.read(tx, &key, |key, row, out| decode_columns(&self.core.schema, &columns, key, row, out))
     }
 
-    /// Whether there is a row with this primary key.
+    /// Returns whether there is a row with this primary key.
     ///
     /// # Errors
     /// See [`DynamicTable`].
@@ -101,7 +102,7 @@ impl<E: Engine> DynamicTable<E> {
         tx.statement(|inner| Ok(self.find(inner, &key)?.is_some()))
     }
 
-    /// Inserts a row and returns its primary key: the row's own, or the one that the table invents.
+    /// Inserts a row and returns its primary key: the row's own, or the row id that the table assigns.
     ///
     /// # Errors
     /// See [`DynamicTable`]; [`Error::DuplicateKey`].
@@ -116,7 +117,7 @@ impl<E: Engine> DynamicTable<E> {
         })
     }
 
-    /// Inserts the row, or puts it in the place of the one with its key. A table that invents row ids always inserts.
+    /// Inserts the row, or replaces the row with the same key. A table that assigns row ids always inserts.
     ///
     /// # Errors
     /// See [`DynamicTable`]; [`Error::DuplicateKey`] for a unique index.
@@ -131,7 +132,7 @@ impl<E: Engine> DynamicTable<E> {
         })
     }
 
-    /// Puts the row in the place of the one with its key.
+    /// Replaces the row with the same key.
     ///
     /// # Errors
     /// See [`DynamicTable`]; [`Error::MissingRow`], [`Error::DuplicateKey`] for a unique index.
@@ -168,15 +169,15 @@ impl<E: Engine> DynamicTable<E> {
         })
     }
 
-    /// Deletes the row with this primary key, and says whether there was one.
+    /// Deletes the row with this primary key, and returns whether there was one.
     ///
     /// # Errors
     /// See [`DynamicTable`].
     pub fn delete<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, key: &[Value]) -> Result<bool> {
         let key = self.encode_key(key)?;
-        tx.statement(|inner| match self.find(inner, &key)? {
-            Some(found) => maintain::delete_row(inner, &self.core, &key, found).map(|()| true),
-            None => Ok(false),
+        tx.statement(|inner| {
+            self.core.check(inner.local)?;
+            maintain::delete_row_if_there(inner, &self.core, &key)
         })
     }
 
@@ -216,11 +217,12 @@ impl<E: Engine> DynamicTable<E> {
 
     fn find(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &KeyBuf) -> Result<Option<E::Found>> {
         self.core.check(inner.local)?;
-        inner.raw.find(&self.core.store, key.as_bytes()).map_err(|abort| inner.lost(abort))
+        inner.find(&self.core.store, key)
     }
 
     fn find_existing(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &KeyBuf) -> Result<E::Found> {
-        self.find(inner, key)?.ok_or_else(|| self.core.missing(key.as_bytes()))
+        self.core.check(inner.local)?;
+        inner.find_row(&self.core, key)
     }
 
     fn read<'t>(
@@ -231,11 +233,11 @@ impl<E: Engine> DynamicTable<E> {
     ) -> Result<Option<Vec<Value>>> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
-            let read = inner.raw.get(&self.core.store, key.as_bytes(), |row| {
+            let read = inner.get(&self.core.store, key, |row| {
                 let mut values = Vec::new();
                 decode(key.as_bytes(), &RowWords(row), &mut values).map(|()| values)
             });
-            Ok(read.map_err(|abort| inner.lost(abort))?.map(whole))
+            Ok(read?.map(whole))
         })
     }
 
@@ -253,7 +255,7 @@ impl<E: Engine> DynamicTable<E> {
     }
 }
 
-/// Decodes columns whose numbers the schema has.
+/// Decodes columns; the schema has their numbers.
 fn decode_columns(
     schema: &Schema,
     columns: &[usize],

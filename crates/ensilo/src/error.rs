@@ -1,8 +1,8 @@
 //! What a request can fail with, and what to do about it.
 //!
-//! One enum for the whole crate: a closure runs many kinds of statements, and `?` should carry each of their failures out of
-//! it. It is two words wide, because every statement of the hot path returns it; the details are behind a pointer and
-//! are only built when something fails.
+//! One enum for the whole crate: a closure runs many kinds of statements, and `?` should carry each of their
+//! failures out of it. It is two words wide, because every statement of the hot path returns it; the details
+//! are behind a pointer and are only built when something fails.
 
 mod abort;
 mod convert;
@@ -24,36 +24,41 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why a request or a statement failed. Nothing was changed by what failed.
 ///
 /// A failed *statement* leaves its transaction usable with nothing of that statement applied, except for
-/// [`Error::Aborted`], [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`]: after those the transaction cannot commit any more. Nor
-/// can it after [`Error::UnknownTable`] if it has used the table before.
+/// [`Error::Aborted`], [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`]: after those the transaction
+/// cannot commit any more. Nor can it after [`Error::UnknownTable`] if it has used the table before.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The transaction met a conflict (or a snapshot grew too old) and was undone.
     ///
-    /// [`Database::transact`](crate::Database::transact) retries these by itself; the caller sees one when the retries
-    /// are used up. Remedy: run the request again later, allow more retries, or touch fewer contended rows. An abort of another
-    /// transaction, perhaps of another database, that a closure returns is handed to the caller as it is, without a retry.
+    /// [`Database::transact`](crate::Database::transact) retries these by itself; the caller sees one when
+    /// the retries are used up. Remedy: run the request again later, allow more retries, or touch fewer
+    /// contended rows. An abort of another transaction, perhaps of another database, that a closure returns
+    /// is handed to the caller as it is, without a retry.
     Aborted(Abort),
     /// The memory limit is reached; the transaction was undone.
     ///
-    /// Remedy: delete rows, which needs none of the memory that the limit bounds, or drop tables or indexes, or open the database with a
-    /// larger limit. The memory of deleted rows and dropped tables comes back within about two snapshot intervals, or when snapshots and
-    /// transactions end that have begun before; until then requests may still end with this error. A request frees by itself what can be
-    /// freed, and runs once more, before it ends so. Where one transaction deletes or reads very many rows: split it into several.
+    /// Remedy: delete rows, which needs none of the memory that the limit bounds, or drop tables or indexes,
+    /// or open the database with a larger limit. The memory of deleted rows and dropped tables comes back
+    /// within about two snapshot intervals, or when snapshots and transactions end that have begun before;
+    /// until then requests may still end with this error. A request frees by itself what can be freed, and
+    /// runs once more, before it ends so. Where one transaction deletes or reads very many rows: split it
+    /// into several.
     ///
-    /// An update of a row in place keeps the version that snapshots see, for which a sixteenth of the limit is in reserve: when that is used up, it
-    /// goes on once those versions are not needed any more, after about two snapshot intervals.
+    /// An update of a row in place keeps the version that snapshots see, for which a sixteenth of the limit
+    /// is in reserve: when that is used up, it goes on once those versions are not needed any more, after
+    /// about two snapshot intervals.
     OutOfMemory(Abort),
-    /// The transaction holds more than one transaction can: 4 GiB of keys, 32 GiB of rows, 4294967295 reads, writes or nodes scanned, and
-    /// 1 GiB to log. It was undone, and fails again as it is.
+    /// The transaction holds more than one transaction can: 4 GiB of keys, 32 GiB of rows, 4294967295 reads,
+    /// writes or nodes scanned, and 1 GiB to log. It was undone, and fails again as it is.
     ///
     /// Remedy: split it into several transactions, such as one for every 100,000 rows.
     TransactionTooLarge(Abort),
-    /// No such table, or the table was dropped while a handle to it was still held. A transaction under way that has used the table was undone.
-    /// Remedy: create or open it.
+    /// No such table, or the table was dropped while a handle to it was still held. A transaction under way
+    /// that has used the table was undone. Remedy: create or open it.
     UnknownTable(Name),
-    /// The table has no index of that name, or it was dropped. Remedy: [`Database::create_index`](crate::Database::create_index).
+    /// The table has no index of that name, or it was dropped. Remedy:
+    /// [`Database::create_index`](crate::Database::create_index).
     UnknownIndex(Name),
     /// The table's schema has no column of that name. Remedy: check the name against the table's schema.
     UnknownColumn(Name),
@@ -63,20 +68,21 @@ pub enum Error {
     IndexExists(Name),
     /// The index is still being built, or is younger than the point in time that a snapshot shows.
     ///
-    /// Remedy: wait for the `create_index` that builds it; in a snapshot, try again after about one snapshot interval or
-    /// use an ordinary transaction.
+    /// Remedy: wait for the `create_index` that builds it; in a snapshot, try again after about one snapshot
+    /// interval or use an ordinary transaction.
     IndexNotReady(Name),
-    /// The index does not fit the rows: when the database was opened, two rows had one key of it though it is unique, or a row's key was too
-    /// long for it. The rows, and the table's other indexes, are as they were. Writes do not keep the index, and so may add more rows with
-    /// one key.
+    /// The index does not fit the rows: when the database was opened, two rows had one key of it though it is
+    /// unique, or a row's key was too long for it. The rows, and the table's other indexes, are as they were.
+    /// Writes do not keep the index, and so may add more rows with one key.
     ///
-    /// Remedy: [`Table::duplicates`](crate::Table::duplicates) lists the rows with one key; change or delete all but one of each, and call
-    /// [`Database::rebuild_index`](crate::Database::rebuild_index). Or do without the index, by
-    /// [`Database::drop_index`](crate::Database::drop_index).
+    /// Remedy: [`Table::duplicates`](crate::Table::duplicates) lists the rows with one key; change or delete
+    /// all but one of each, and call [`Database::rebuild_index`](crate::Database::rebuild_index). Or do
+    /// without the index, by [`Database::drop_index`](crate::Database::drop_index).
     IndexBroken(BrokenIndex),
     /// A schema or an index definition contradicts itself. Remedy: the text says what to change.
     InvalidSchema(Name),
-    /// The static row type and the stored table differ. Remedy: use the row type that the table was created with.
+    /// The static row type and the stored table differ. Remedy: use the row type that the table was created
+    /// with.
     SchemaMismatch(SchemaMismatch),
     /// A dynamic value does not fit its column. Remedy: pass the type that the schema names.
     WrongType(WrongType),
@@ -84,60 +90,75 @@ pub enum Error {
     KeyTooLong(TooLong),
     /// The encoded row is larger than a record may be. Remedy: split the row.
     RowTooLarge(TooLong),
-    /// A row with that primary key, or with that key of a unique index, exists. Remedy: update it, or choose another key.
+    /// A row with that primary key, or with that key of a unique index, exists. Remedy: update it, or choose
+    /// another key.
     DuplicateKey(DuplicateKey),
     /// There is no row with that primary key. Remedy: insert it.
     MissingRow(MissingRow),
     /// The database was closed. Remedy: open another one.
     Closed,
-    /// The session has no open transaction: none was begun, or it has ended, by a commit, a rollback or an error; or a row was used that
-    /// another transaction has found. Remedy: [`Session::begin`](crate::Session::begin), and look the row up again.
+    /// The session has no open transaction: none was begun, or it has ended, by a commit, a rollback or an
+    /// error; or a row was used that another transaction has found. Remedy:
+    /// [`Session::begin`](crate::Session::begin), and look the row up again.
     NoTransaction,
-    /// The session's transaction was cancelled from outside, see [`CancelToken`](crate::CancelToken), and undone. Remedy: make it again, if it is still wanted.
+    /// The session's transaction was cancelled from outside, see [`CancelToken`](crate::CancelToken), and
+    /// undone. Remedy: make it again, if it is still wanted.
     Cancelled,
-    /// The session's [deadline](crate::Session::set_deadline) has passed, and the transaction was undone. Remedy: set a later one, or none, and
-    /// make it again.
+    /// The session's [deadline](crate::Session::set_deadline) has passed, and the transaction was undone.
+    /// Remedy: set a later one, or none, and make it again.
     DeadlineExceeded,
     /// The call would wait for itself, or for what it was made from. Which is the case, and what helps:
-    /// - A request from inside a request to the same database on the same thread: use the transaction at hand, or a
-    ///   [`Session`](crate::Session).
-    /// - A transaction or request in a session that has one open: commit it or roll it back first, or use another session.
-    /// - A change of tables or indexes by the thread that ran the last statement of a session whose transaction is open: end that transaction, or make
-    ///   the change on a thread that serves no sessions.
-    /// - A request that waits for the disk, in a waker that the database calls on the thread which writes to the disk: pass it on to
-    ///   another thread, or ask for [`Durability::Visible`](crate::Durability::Visible).
+    /// - A request from inside a request to the same database on the same thread: use the transaction at
+    ///   hand, or a [`Session`](crate::Session).
+    /// - A transaction or request in a session that has one open: commit it or roll it back first, or use
+    ///   another session.
+    /// - A change of tables or indexes by the thread that ran the last statement of an open transaction of a
+    ///   session: end that transaction, or make the change on a thread that serves no sessions.
+    /// - A request that waits for the disk, in a waker that the database calls on the thread which writes to
+    ///   the disk: pass it on to another thread, or ask for
+    ///   [`Durability::Visible`](crate::Durability::Visible).
     NestedRequest,
-    /// The log could not be written or synced: nothing is committed or acknowledged as stored any more. What was acknowledged before is
-    /// stored, and reads of what is stored go on. A request that has read what was committed last and never stored gets this error, too,
-    /// unless it asks for [`Durability::Visible`](crate::Durability::Visible). Remedy: see to the disk that the text names, then open the database again.
+    /// The log could not be written or synced: nothing is committed or acknowledged as stored any more. What
+    /// was acknowledged before is stored, and reads of what is stored go on. A request that has read what was
+    /// committed last and never stored gets this error, too, unless it asks for
+    /// [`Durability::Visible`](crate::Durability::Visible). Remedy: see to the disk that the text names, then
+    /// open the database again.
     LogFailed(Box<LogError>),
-    /// A checkpoint could not be made. Nothing is lost: the log goes further back. Remedy: see to the disk that the text names.
+    /// A checkpoint could not be made. Nothing is lost: the log goes further back. Remedy: see to the disk
+    /// that the text names.
     CheckpointFailed(Name),
-    /// A backup could not be made, and what was made of it is gone. The database is as it was. Remedy: see to the disk, or choose the
-    /// directory, that the text names.
+    /// A backup could not be made, and what was made of it is gone. The database is as it was. Remedy: see to
+    /// the disk, or choose the directory, that the text names.
     BackupFailed(Box<OpenError>),
-    /// The database could not be opened. The text names the file, what is wrong with it and what to do. Nothing was changed.
+    /// The database could not be opened. The text names the file, what is wrong with it and what to do.
+    /// Nothing was changed.
     Open(Box<OpenError>),
-    /// The recovered catalog names a table or an index whose definition cannot be read. Remedy: restore a backup.
+    /// The recovered catalog names a table or an index, but its definition cannot be read. Remedy: restore a
+    /// backup.
     DamagedCatalog(Name),
-    /// Something was to be stored by a database that is in memory only. Remedy: open it with [`Database::open`](crate::Database::open).
+    /// Something was to be stored by a database that is in memory only. Remedy: open it with
+    /// [`Database::open`](crate::Database::open).
     NotDurable,
     /// Something was to be changed in a database that is open for reading only. Remedy: open it without
     /// [`Options::read_only`](crate::Options::read_only).
     ReadOnly,
     /// A snapshot was asked for, and the database's engine keeps none. Remedy: an ordinary transaction.
     NoSnapshots,
-    /// The request was made while its thread was being torn down. Remedy: make it before the thread's main function returns.
+    /// The request was made while its thread was being torn down. Remedy: make it before the thread's main
+    /// function returns.
     ThreadEnding,
     /// The pool's queue is full. Remedy: wait for some handles first, or use `submit`, which waits for room.
     QueueFull,
-    /// A submitted job waited for another job of the same database, or of one whose jobs wait for this one's: with all threads of the
-    /// pools waiting, none would run what they wait for. The other job goes on. Remedy: return its handle from the job and wait outside, or do its work in the transaction at hand.
+    /// A submitted job waited for another job of the same database, or of one that has jobs waiting for this
+    /// one's: with all threads of the pools waiting, none would run what they wait for. The other job goes
+    /// on. Remedy: return its handle from the job and wait outside, or do its work in the transaction at
+    /// hand.
     JobWaitsForJob,
     /// A submitted job panicked; its transaction was undone. The text is the panic's message.
     JobPanicked(Name),
-    /// A thread of the database panicked before it was closed, which is a mistake in Ensilo. The text is the panic's message. All else of the
-    /// database was closed, and what was acknowledged as stored is. Remedy: open the database again.
+    /// A thread of the database panicked before it was closed, which is a mistake in Ensilo. The text is the
+    /// panic's message. All else of the database was closed, and what was acknowledged as stored is. Remedy:
+    /// open the database again.
     ThreadPanicked(Name),
     /// An option is out of its range. The text says which and why.
     InvalidOption(Name),
@@ -148,7 +169,7 @@ pub enum Error {
 const _: () = assert!(size_of::<Error>() <= 16);
 
 impl Error {
-    /// An error that undoes the transaction and is handed to the caller as it is, without a retry.
+    /// Makes an error that undoes the transaction, is not retried, and is returned to the caller as it is.
     ///
     /// ```
     /// # fn main() -> ensilo::Result<()> {
@@ -162,13 +183,13 @@ impl Error {
         Error::User(UserError::from_text(text.into()))
     }
 
-    /// Like [`Error::rollback`], with the caller's own error inside; [`Error::user_error`] finds it again.
+    /// Like [`Error::rollback`], with the caller's own error inside; [`Error::user_error`] returns it again.
     #[cold]
     pub fn user(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Error::User(UserError::new(error))
     }
 
-    /// The caller's own error, when it is of type `E` and came from [`Error::user`].
+    /// Returns the caller's own error, when it is of type `E` and came from [`Error::user`].
     #[must_use]
     pub fn user_error<E: std::error::Error + 'static>(&self) -> Option<&E> {
         match self {
@@ -177,7 +198,7 @@ impl Error {
         }
     }
 
-    /// Whether the same request may succeed when it is made again.
+    /// Returns whether the same request may succeed when it is made again.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -196,7 +217,7 @@ impl Error {
         }
     }
 
-    /// The abort, when that is what this error is.
+    /// Returns the abort, when that is what this error is.
     #[must_use]
     pub fn as_abort(&self) -> Option<&Abort> {
         match self {

@@ -1,7 +1,8 @@
 //! An in-memory, serializable, durable transactional database for multicore machines.
 //!
-//! Tables hold typed rows. A request is a closure that runs as one transaction; when it meets a conflict it is undone and run again.
-//! Any number of threads may make requests at once: readers write no shared memory, and writers wait for nobody.
+//! Tables hold typed rows. A request is a closure that runs as one transaction; when it meets a conflict it
+//! is undone and run again. Any number of threads may make requests at once: readers write no shared memory,
+//! and writers wait for nobody.
 //!
 //! ```
 //! use ensilo::{Columns, Database, Error, Row, Table, Text};
@@ -58,9 +59,14 @@
 //! # Ok(()) }
 //! ```
 //!
+//! # Source
+//! The engine is that of Silo (*Speedy Transactions in Multicore In-Memory Databases*, SOSP 2013). Log,
+//! checkpoints and recovery are those of SiloR (*Fast Databases with Fast Durability and Recovery Through
+//! Multicore Parallelism*, OSDI 2014).
+//!
 //! # Where to look
-//! - [`Database`]: opening, requests on the calling thread ([`Database::transact`], [`Database::snapshot`]) and on a pool of pinned
-//!   threads ([`Database::submit`]), tables and indexes that come and go, statistics.
+//! - [`Database`]: opening, requests on the calling thread ([`Database::transact`], [`Database::snapshot`])
+//!   and on a pool of pinned threads ([`Database::submit`]), tables and indexes that come and go, statistics.
 //! - [`Table`]: statements on rows that are Rust structs; [`Scan`], [`Index`] and [`Found`] go with it.
 //! - [`DynamicTable`]: the same tables with rows of [`Value`]s.
 //! - [`Session`]: transactions that stay open between calls, on any thread.
@@ -68,34 +74,40 @@
 //! - [`Error`]: what can fail, what that leaves behind, and the remedy.
 //!
 //! # Isolation
-//! Every transaction is serializable: the outcome is that of some order in which they ran one after the other. Conflicts are found at
-//! commit, so inside a closure two reads need not belong together; nothing that was concluded from such reads leaves a request, neither
-//! as a value nor as an error. A panic does, and effects outside the database do: a closure should have neither on account of what it
-//! has read. A snapshot shows one past point of that order, one to two snapshot intervals ago.
+//! Every transaction is serializable: the outcome is that of some order in which they ran one after the
+//! other. Conflicts are found at commit, so inside a closure two reads need not belong together; a request
+//! returns neither a value nor an error that follows from such reads. A panic or an effect outside the
+//! database could still follow from them, so a closure should have neither. A snapshot shows one past point
+//! of that order, one to two snapshot intervals ago.
 //!
 //! # Durability
-//! A database in a directory ([`Database::open`]) logs what its transactions change, makes checkpoints by itself, and is there again
-//! after any crash. [`Durability`] says what a request waits for: by default its answer comes when the transaction, and all whose writes
-//! it has read, are on disk; an answer that is an error comes when what it has read is. Transactions are stored by *epochs* of some milliseconds: what a crash leaves is always all up to some
-//! point of the serial order and nothing after it. One disk sync serves all transactions of an epoch, so throughput comes from many
-//! requests at once: from threads, by [`Database::submit`], or with [`Ticket`]s.
+//! A database in a directory ([`Database::open`]) logs what its transactions change, makes checkpoints by
+//! itself, and is there again after any crash. [`Durability`] says what a request waits for: by default its
+//! answer comes when the transaction is on disk, and with it everything that it has read; an error comes when
+//! what the transaction has read is on disk. Transactions are stored by *epochs* of some milliseconds: a
+//! crash leaves everything up to some point of the serial order, and nothing after it. One disk sync serves
+//! all transactions of an epoch, so throughput comes from many requests at once: from threads, by
+//! [`Database::submit`], or with [`Ticket`]s.
 //!
 //! # Features
 //! None is on by default.
-//! - `lz4`: the log and checkpoints can be compressed ([`Options::log_compression`], [`Options::checkpoint_compression`]), and databases
-//!   with compressed files be opened. Without it, opening one ends with [`OpenError::CompressionUnsupported`] and changes nothing.
+//! - `lz4`: the log and checkpoints can be compressed ([`Options::log_compression`],
+//!   [`Options::checkpoint_compression`]), and databases with compressed files be opened. Without it, opening
+//!   one ends with [`OpenError::CompressionUnsupported`] and changes nothing.
 //!
 //! # Systems
 //! 64-bit Unix systems; on others the build ends with an error that says so.
-//! - Linux has everything. It is tested on x86-64; other processors take the portable search in nodes of the index, and pay for a fence
-//!   between a commit's locks and its validation where x86-64 needs none.
-//! - Other Unix systems are built for, but not tested on. There every transaction pays for a fence, since `membarrier(2)` is missing; rows lie on
-//!   pages of the ordinary size; the threads of the pool are not bound to cores; files are written through the page cache, except on FreeBSD.
+//! - Linux has everything. It is tested on x86-64; other processors take the portable search in nodes of the
+//!   index, and pay for a fence between a commit's locks and its validation where x86-64 needs none.
+//! - Other Unix systems are built for, but not tested on. There every transaction pays for a fence, since
+//!   `membarrier(2)` is missing; rows lie on pages of the ordinary size; the threads of the pool are not
+//!   bound to cores; files are written through the page cache, except on FreeBSD.
 //!
 //! # Engines
-//! What runs the transactions is the last type parameter of the types here, `E`, which is [`Silo`] where it is left out. Programs leave it
-//! out everywhere: they name `Database`, `Table<Account>`, `Scan<'_, Account, Balance>`. With it the types compile to direct calls of the
-//! engine. Another engine implements the traits of the crate `ensilo-engine`.
+//! The engine, which runs the transactions, is the last type parameter of the types here, `E`. It is [`Silo`]
+//! where it is left out. Programs leave it out everywhere: they name `Database`, `Table<Account>`, `Scan<'_,
+//! Account, Balance>`. With it the types compile to direct calls of the engine. Another engine implements the
+//! traits of the crate `ensilo-engine`.
 
 #![deny(unsafe_code)]
 
@@ -113,6 +125,7 @@ mod error;
 mod index_check;
 mod local;
 mod maintain;
+mod mutex;
 mod options;
 mod outcome;
 mod pool;
@@ -129,8 +142,9 @@ mod test_support;
 mod transaction;
 mod worker;
 
-/// What measures and checks the engine and is no part of the API: variants of Silo, `Database<Silo<GlobalTid>>` and so on, mistakes that are
-/// built in, and points where tests wait. It changes without notice.
+/// What measures and checks the engine and is no part of the API: variants of Silo,
+/// `Database<Silo<GlobalTid>>` and so on, mistakes that are built in, and points where tests wait. It changes
+/// without notice.
 #[doc(hidden)]
 pub mod variants {
     pub use ensilo_engine::{Failpoint, Fault};
@@ -141,8 +155,8 @@ pub mod variants {
 
 /// What rows, keys, schemas and values are, beyond what most programs name.
 ///
-/// `#[derive(Row)]` and `#[derive(Columns)]` write code that names this module. What that code needs and nothing else is not shown, and changes
-/// without notice.
+/// `#[derive(Row)]` and `#[derive(Columns)]` write code that names this module. What that code needs and
+/// nothing else is not shown, and changes without notice.
 pub mod row {
     pub use ensilo_row::{
         Column, ColumnType, ColumnValue, Columns, Decimal, DecimalError, INDEXES_MAX, IndexSchema,
@@ -157,7 +171,8 @@ pub mod row {
     };
 }
 
-/// The disk that the files of a database lie on, as a trait: [`Options::open_with`] takes another one than the machine's.
+/// The disk that the files of a database lie on, as a trait: [`Options::open_with`] takes another one than
+/// the machine's.
 pub mod disk {
     pub use ensilo_disk::{Disk, File, Listed, Lock, LockHeld, Place, RealDisk, is_disk_full};
 }

@@ -1,4 +1,5 @@
-//! A thread's way into the engine, and what lies beside it: scratch memory that is used again by every statement, and ids to hand out.
+//! A thread's way into the engine, and what lies beside it: scratch memory that is used again by every
+//! statement, and ids to hand out.
 
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use crate::Result;
 use crate::attempt::backoff::Jitter;
 use crate::records::{RecordCounts, RecordTally};
 use crate::row_ids::{RowIdSource, RowIds};
-use crate::session::Control;
-use crate::worker::Lent;
+use crate::session::SessionControl;
+use crate::worker::Lendable;
 
 /// One thread's way into the engine, and its scratch memory.
 pub(crate) struct ThreadWorker<E: Engine> {
@@ -18,19 +19,20 @@ pub(crate) struct ThreadWorker<E: Engine> {
     pub(crate) local: Local<E::Found>,
 }
 
-impl<E: Engine> Lent for ThreadWorker<E> {
+impl<E: Engine> Lendable for ThreadWorker<E> {
     fn forget_use(&mut self) {
         self.local.control = None;
     }
 }
 
-/// What a thread keeps beside its way into the engine. Between two statements the scratch holds nothing that matters.
+/// What a thread keeps beside its way into the engine. Between two statements the scratch holds nothing that
+/// matters.
 #[derive(Debug)]
 pub(crate) struct Local<F> {
     /// The database that the worker belongs to: tables of another one are refused.
     pub(crate) database: u64,
     /// What may stop the transaction from outside, if it is a session's.
-    pub(crate) control: Option<Arc<Control>>,
+    pub(crate) control: Option<Arc<SessionControl>>,
     pub(crate) row_ids: RowIds,
     pub(crate) records: RecordTally,
     pub(crate) jitter: Jitter,
@@ -65,10 +67,11 @@ impl<F> Local<F> {
         }
     }
 
-    /// Whether a statement may begin, or a scan go on.
+    /// Checks whether a statement may begin, or a scan go on.
     ///
     /// # Errors
-    /// [`Error::Cancelled`](crate::Error::Cancelled), [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded).
+    /// [`Error::Cancelled`](crate::Error::Cancelled),
+    /// [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded).
     #[inline(always)]
     pub(crate) fn check_control(&self) -> Result<()> {
         match &self.control {

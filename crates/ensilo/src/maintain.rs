@@ -1,25 +1,27 @@
 //! Writing rows together with their entries in the table's indexes.
 //!
 //! # Source
-//! Silo (SOSP 2013) §4.7: a secondary index is a table of its own, and a change that affects it is an extra access of the same
-//! transaction. A transaction that used an entry which has changed aborts in the usual way.
+//! Silo (SOSP 2013) §4.7: a secondary index is a table of its own, and a change that affects it is an extra
+//! access of the same transaction. A transaction that used an entry which has changed aborts in the usual
+//! way.
 //!
 //! # Invariants
-//! - M1: a statement does first what may be refused, which are inserts into trees, and takes those back when one is. So it is
-//!   applied as a whole or not at all, and the transaction stays usable.
-//! - M2: the set of indexes is loaded after the row that is changed has joined the read set. Whoever sees a row that a
-//!   maintaining transaction has written then also sees the index that it maintained: no entry goes stale while an index is
-//!   being introduced.
-//! - M3: an entry goes only with the row whose primary key it holds. Until an index is ready, rows may lack their entries in it, and
-//!   then the entry under a row's key in a unique index is missing or another row's, which stays. Afterwards an entry that is missing
-//!   or another's means that this transaction's reads do not belong together. The entry that was compared is in the read set.
+//! - M1: a statement does first what may be refused, which are inserts into trees, and takes those back when
+//!   one is. So it is applied as a whole or not at all, and the transaction stays usable.
+//! - M2: the set of indexes is loaded after the row that is changed has joined the read set. Whoever sees a
+//!   row that a maintaining transaction has written then also sees the index that it maintained: no entry
+//!   goes stale while an index is being introduced.
+//! - M3: an entry goes only with the row that it leads to. Until an index is ready, rows may lack their
+//!   entries in it, and then the entry under a row's key in a unique index is missing or another row's, which
+//!   stays. Afterwards an entry that is missing or another's means that this transaction's reads do not
+//!   belong together. The entry that was compared is in the read set.
 
 use std::sync::Arc;
 
 use ensilo_engine::{Fault, Read, Store, Write};
 use ensilo_row::{KeyBuf, ROW_LEN_MAX, RowBuf, Words};
 
-use crate::catalog::{IndexCore, IndexSet, TableCore};
+use crate::catalog::{IndexCore, IndexSet, TableCore, check_key_len};
 use crate::local::Local;
 use crate::row_words::{RowWords, primary_key_of, whole};
 use crate::transaction::Inner;
@@ -37,10 +39,8 @@ pub(crate) fn insert_row<Raw: Write>(
     if row.len_bytes() > ROW_LEN_MAX {
         return Err(table.row_too_large(row.len_bytes()));
     }
-    match inner.raw.insert(&table.store, key.as_bytes(), row.words(), row.len_bytes()) {
-        Ok(true) => inner.note_insert(&table.store),
-        Ok(false) => return Err(table.duplicate(None, key.as_bytes())),
-        Err(abort) => return Err(inner.lost(abort)),
+    if !inner.insert_row(&table.store, key)? {
+        return Err(table.duplicate(None, key.as_bytes()));
     }
     if table.indexes.load(inner.pinned).indexes.is_empty() {
         return Ok(());
@@ -82,8 +82,18 @@ pub(crate) fn delete_row<Raw: Write>(
     if !table.indexes.load(inner.pinned).indexes.is_empty() {
         delete_entries(inner, table, key, found)?;
     }
-    inner.note_delete(&table.store);
-    inner.raw.delete(found).map_err(|abort| inner.lost(abort))
+    inner.delete(&table.store, found)
+}
+
+/// Deletes the row under `key` with its entries, and says whether there was one.
+#[inline]
+pub(crate) fn delete_row_if_there<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    key: &KeyBuf,
+) -> Result<bool> {
+    let Some(found) = inner.find(&table.store, key)? else { return Ok(false) };
+    delete_row(inner, table, key, found).map(|()| true)
 }
 
 fn delete_entries<Raw: Write>(
@@ -109,8 +119,8 @@ pub(crate) fn copy_row<Raw: Read>(inner: &mut Inner<'_, Raw>, found: Raw::Found)
     copied.map_err(|abort| inner.lost(abort))
 }
 
-/// Puts the row in the scratch `local.row` in the place of the one that was found, and moves its entries in `indexes`, which are
-/// those in force. Unless there are none, `local.before` is the row that was found.
+/// Puts the row in the scratch `local.row` in the place of the one that was found, and moves its entries in
+/// `indexes`, which are those in force. Unless there are none, `local.before` is the row that was found.
 pub(crate) fn replace_row<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
     table: &TableCore<Raw::Store>,
@@ -128,8 +138,8 @@ pub(crate) fn replace_row<Raw: Write>(
     inner.raw.put(found, row.words(), row.len_bytes()).map_err(|abort| inner.lost(abort))
 }
 
-/// Moves the entries of a row whose index keys differ between `local.before` and `local.row`. The keys in other indexes are
-/// not made.
+/// Moves the entries of a row where its index keys differ between `local.before` and `local.row`. The keys in
+/// other indexes are not made.
 fn move_entries<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
     table: &TableCore<Raw::Store>,
@@ -164,36 +174,28 @@ fn move_entries<Raw: Write>(
     Ok(())
 }
 
-/// Adds an entry for the primary key in the scratch `local.entry`. Returns why it cannot be, when that leaves the transaction
-/// usable.
+/// Adds an entry for the primary key in the scratch `local.entry`. Returns why it cannot be, when that leaves
+/// the transaction usable.
 fn insert_entry<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
     table: &TableCore<Raw::Store>,
     index: &IndexCore<Raw::Store>,
     entry_key: &KeyBuf,
 ) -> Result<Option<Error>> {
-    if let Err(error) = index.check_key(entry_key) {
+    if let Err(error) = check_key_len(&index.name, entry_key) {
         return Ok(Some(error));
     }
-    let entry = &inner.local.entry;
-    match inner.raw.insert(&index.store, entry_key.as_bytes(), entry.words(), entry.len_bytes()) {
-        Ok(true) => {
-            inner.note_insert(&index.store);
-            Ok(None)
-        }
-        Ok(false) if index.schema.is_unique() => {
-            // Once writers leave an index alone, entries outlive their rows. Who sees such an entry and that its row is gone also sees
-            // the set without the index.
-            let kept = &table.indexes.load(inner.pinned).indexes;
-            if !kept.iter().any(|kept| std::ptr::eq(&**kept, index)) {
-                return Err(inner.inconsistent(index.store.id(), entry_key.as_bytes()));
-            }
-            Ok(Some(table.duplicate(Some(index), entry_key.as_bytes())))
-        }
-        // Of an index that is not unique, an entry that is there already is this row's own.
-        Ok(false) => Ok(None),
-        Err(abort) => Err(inner.lost(abort)),
+    // Of an index that is not unique, an entry that is there already is this row's own.
+    if inner.insert_entry(&index.store, entry_key)? || !index.schema.is_unique() {
+        return Ok(None);
     }
+    // Once writers leave an index alone, entries outlive their rows. A transaction that sees such an entry,
+    // and that its row is gone, also sees the set without the index.
+    let kept = &table.indexes.load(inner.pinned).indexes;
+    if !kept.iter().any(|kept| std::ptr::eq(&**kept, index)) {
+        return Err(inner.inconsistent(index.store.id(), entry_key.as_bytes()));
+    }
+    Ok(Some(table.duplicate(Some(index), entry_key.as_bytes())))
 }
 
 /// Deletes the entry of the row with the primary key `key`, see M3.
@@ -216,17 +218,15 @@ fn delete_own_entry<Raw: Write>(
     key: &KeyBuf,
     entry_key: &KeyBuf,
 ) -> Result<bool> {
-    let found = inner.raw.find(&index.store, entry_key.as_bytes()).map_err(|abort| inner.lost(abort))?;
-    let Some(found) = found else { return Ok(false) };
+    let Some(found) = inner.find(&index.store, entry_key)? else { return Ok(false) };
     // The keys of other indexes end with the primary key.
     if index.schema.is_unique() && Raw::FAULT != Some(Fault::RemoveEntriesOfOthers) {
-        let is_own = inner.raw.read(found, |entry| primary_key_of(entry) == *key);
-        if !is_own.map_err(|abort| inner.lost(abort))? {
+        let is_own = inner.read(found, |entry| primary_key_of(entry) == *key)?;
+        if !is_own {
             return Ok(false);
         }
     }
-    inner.note_delete(&index.store);
-    inner.raw.delete(found).map(|()| true).map_err(|abort| inner.lost(abort))
+    inner.delete(&index.store, found).map(|()| true)
 }
 
 /// Takes back a row that this transaction has inserted.
@@ -235,13 +235,9 @@ fn delete_new_row<Raw: Write>(
     table: &TableCore<Raw::Store>,
     key: &KeyBuf,
 ) -> Result<()> {
-    match inner.raw.find(&table.store, key.as_bytes()) {
-        Ok(None) => Ok(()),
-        Ok(Some(found)) => {
-            inner.note_delete(&table.store);
-            inner.raw.delete(found).map_err(|abort| inner.lost(abort))
-        }
-        Err(abort) => Err(inner.lost(abort)),
+    match inner.find(&table.store, key)? {
+        Some(found) => inner.delete(&table.store, found),
+        None => Ok(()),
     }
 }
 
@@ -271,7 +267,7 @@ mod tests {
         pub(super) static KEYS_MADE: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// A table with a text, which no index has, and three indexes.
+    /// Returns the schema of a table with three indexes, and a text that none of them has.
     fn schema() -> Schema {
         Schema::builder("t")
             .column("id", ColumnType::U32)

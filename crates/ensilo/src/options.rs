@@ -14,7 +14,8 @@ use crate::error::Name;
 use crate::pool::PoolOptions;
 use crate::{Error, Result};
 
-/// Options of a database that is about to be opened; [`Database::options`](crate::Database::options) makes one.
+/// Options of a database that is about to be opened; [`Database::options`](crate::Database::options) makes
+/// one.
 ///
 /// ```
 /// use std::time::Duration;
@@ -64,67 +65,79 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How long an epoch lasts, from 1 ms to 10 s. Unless told, 40 ms for a database in memory; one in a directory
-    /// goes by the disk: the next epoch begins when the one before is stored, after 1 ms at least and 40 ms at most. Short epochs
-    /// are stored sooner, give memory back sooner, and cost a little more. A thread that commits more than two million
-    /// transactions within one epoch begins the next one before its time.
+    /// Sets how long an epoch lasts, from 1 ms to 10 s. By default it is 40 ms for a database in memory. In a
+    /// directory, the next epoch begins by default when the one before is stored, after 1 ms at least and 40
+    /// ms at most.
+    ///
+    /// Short epochs are stored sooner and free memory sooner, and cost a little more. A thread that commits
+    /// more than two million transactions within one epoch begins the next one early.
     pub fn epoch_interval(mut self, interval: Duration) -> Self {
         self.epoch_interval = Some(interval);
         self
     }
 
-    /// How many epochs of [`Options::epoch_interval`], or of 40 ms, lie between two snapshots; 1 to 10,000, 25 unless told. What a
-    /// snapshot shows is at most about two of these intervals old.
+    /// Sets how many epochs of [`Options::epoch_interval`], or of 40 ms, lie between two snapshots: 1 to
+    /// 10,000, by default 25. What a snapshot shows is at most about two of these intervals old.
     pub fn epochs_per_snapshot(mut self, epochs: u64) -> Self {
         self.epochs_per_snapshot = epochs;
         self
     }
 
-    /// How long a snapshot request may run before it ends with `AbortReason::SnapshotTooOld`; 60 s unless told, at least one
-    /// snapshot interval. It bounds the old versions that a long reader makes the database keep.
+    /// Sets how long a snapshot request may run before it ends with
+    /// [`AbortReason::SnapshotTooOld`](crate::AbortReason::SnapshotTooOld): by default 60 s, at least one
+    /// snapshot interval. This bounds the old versions that a long reader makes the database keep.
     pub fn snapshot_age_limit(mut self, limit: Duration) -> Self {
         self.snapshot_age_limit = limit;
         self
     }
 
-    /// The most bytes that rows and indexes may take, with what running transactions hold in sets of more than 256 KiB; no limit unless
-    /// told. At least 8 MiB: memory is taken in pieces of 2 MiB. Where rows and indexes have taken all of it, such sets may take an
-    /// eighth more, so that rows can be found and deleted, and old versions of updated rows a sixteenth. Each deleted row takes about
-    /// 100 bytes beside the limit until no snapshot needs it. While a database is opened, twice the limit may be taken; a database that has
-    /// taken more than the limit by then refuses what needs memory until rows were deleted.
+    /// Sets the most bytes that rows and indexes may take, together with sets of running transactions that
+    /// are larger than 256 KiB. There is no limit by default; the least is 8 MiB. Memory is taken in chunks
+    /// of 2 MiB.
+    ///
+    /// Some memory lies beside the limit. When rows and indexes have taken all of it, sets of transactions
+    /// may take an eighth more, so that rows can be found and deleted, and old versions of updated rows a
+    /// sixteenth more. Each deleted row takes about 100 bytes until no snapshot needs it. While a database is
+    /// opened, it may take twice the limit. A database that holds more than the limit after that refuses what
+    /// needs memory until rows were deleted.
     pub fn memory_limit_bytes(mut self, limit: u64) -> Self {
         self.memory_limit_bytes = Some(limit);
         self
     }
 
-    /// Bytes to take from the system when the database opens; none unless told. Tables that grow later do not wait for the system to
-    /// clear pages. What cannot be had in advance is asked for again when it is needed.
+    /// Sets how many bytes to take from the system when the database opens, by default none. Tables that grow
+    /// later then do not wait until the system has cleared pages. Bytes that the system does not have at the
+    /// opening are taken later, when they are needed.
     pub fn prefault_bytes(mut self, bytes: u64) -> Self {
         self.prefault_bytes = bytes;
         self
     }
 
-    /// How often a request that met a conflict is run again before its caller sees the abort; 1000 unless told.
+    /// Sets how often a request that met a conflict is run again before its caller gets the abort: by default
+    /// 1000 times.
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
     }
 
-    /// What a request waits for before it answers, unless it says so itself ([`Request::durability`](crate::Request::durability)).
-    /// Unless told, [`Durability::Stored`] for a database in a directory. One in memory stores nothing, and opening it with
-    /// `Stored` is an error.
+    /// Sets what a request waits for before it answers, unless it has a setting of its own
+    /// ([`Request::durability`](crate::Request::durability)). For a database in a directory the default is
+    /// [`Durability::Stored`]. A database in memory stores nothing, and opening it with `Stored` is an error.
     pub fn durability(mut self, level: Durability) -> Self {
         self.durability = Some(level);
         self
     }
 
-    /// Opens the database in a directory for reading only. Nothing in the directory changes, so that neither room on the disk nor a right to
-    /// write is needed, and the options for log and checkpoints mean nothing. All requests that read, snapshots among them, go as ever, and
-    /// what they read counts as stored; a transaction that has written ends with [`Error::ReadOnly`] when it commits, and so does every
-    /// change of tables and indexes, [`Database::checkpoint`](crate::Database::checkpoint) and [`Database::backup`](crate::Database::backup).
+    /// Opens the database in a directory for reading only. Nothing in the directory changes: neither room on
+    /// the disk nor a right to write is needed, and the options for log and checkpoints have no effect.
+    /// Requests that read, and snapshots, work as usual, and what they read counts as stored. A transaction
+    /// that has written ends with [`Error::ReadOnly`] when it commits, and so does every change of tables and
+    /// indexes, [`Database::checkpoint`](crate::Database::checkpoint) and
+    /// [`Database::backup`](crate::Database::backup).
     ///
-    /// Several openings may read a database at once; one that writes keeps them out, and they keep it out. What was written after the last
-    /// sync before a crash may show here, and be gone after a power failure.
+    /// A database may be open for reading in several processes at once, but not while one has it open for
+    /// writing. What was written after the last sync before a crash may show here, and be gone after a power
+    /// failure.
     ///
     /// ```no_run
     /// # fn main() -> ensilo::Result<()> {
@@ -136,110 +149,123 @@ impl Options {
         self
     }
 
-    /// Directories for the log, one for each disk that is to share the work: each gets a logger of its own. Unless told there is
-    /// one, within the database's directory. A missing one is made, and a relative path counts from the current directory. They must stay for as long as the
-    /// database does; a later opening may name others, and one that names none goes on within the database's directory.
-    /// Each is locked while the database is open, and says whose log it holds: a copy of the database's directory alone is refused. So is a
-    /// directory within that of another database, or one with log files that this database has not left there. To
-    /// copy a database whose log lies elsewhere, use [`Database::backup`](crate::Database::backup).
+    /// Sets the directories of the log, one for each disk that shares the work: each gets a logger of its
+    /// own. By default there is one, within the database's directory. A missing directory is created, and a
+    /// relative path counts from the current directory. The directories must stay for as long as the database
+    /// does. A later opening may name others, and one that names none goes on within the database's
+    /// directory.
+    ///
+    /// Each directory is locked while the database is open, and names the database that it belongs to. So a
+    /// copy of the database's directory alone is refused; to copy a database with its log elsewhere, use
+    /// [`Database::backup`](crate::Database::backup). A directory within that of another database is refused,
+    /// too, and so is one with log files that this database has not left there.
     pub fn log_directories<D: Into<PathBuf>>(mut self, directories: impl IntoIterator<Item = D>) -> Self {
         self.durable.log_directories = directories.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The length of a log file, 64 MiB unless told, from 1 MiB to 16 GiB. The space is taken when the file is begun; the log goes on in the
-    /// next one when seven eighths are used, and makes a file longer only if that comes too late.
+    /// Sets the length of a log file in bytes, from 1 MiB to 16 GiB, by default 64 MiB. The space is
+    /// allocated when the file is begun. The log goes on in the next file when seven eighths are used, and
+    /// makes a file longer only if the next one is not ready.
     pub fn log_file_bytes(mut self, bytes: u64) -> Self {
         self.durable.log_file_bytes = bytes;
         self
     }
 
-    /// How many buffers of 512 KiB each logger shares among its workers, from 2 to 65536; 32 unless told. When none is left, commits
-    /// wait for the disk.
+    /// Sets how many buffers of 512 KiB each logger shares among its workers, from 2 to 65,536, by default
+    /// 32. When none is free, commits wait for the disk.
     pub fn log_buffers(mut self, buffers: usize) -> Self {
         self.durable.log_buffers = buffers;
         self
     }
 
-    /// Whether the log is compressed, which the feature `lz4` brings; it is not by default: that pays only when the disk is slow. A database
-    /// with a compressed log is opened by programs with that feature alone.
+    /// Sets how the log is compressed. By default it is not: compression pays only when the disk is slow. It
+    /// needs the feature `lz4`, and only programs with that feature can open a database with a compressed
+    /// log.
     pub fn log_compression(mut self, compression: Compression) -> Self {
         self.durable.log_compression = compression;
         self
     }
 
-    /// Whether checkpoints are compressed, which the feature `lz4` brings; they are not by default. As with the log, only programs with that
-    /// feature open the database.
+    /// Sets how checkpoints are compressed. By default they are not. Compression needs the feature `lz4`, and
+    /// only programs with that feature can open a database with a compressed checkpoint.
     pub fn checkpoint_compression(mut self, compression: Compression) -> Self {
         self.durable.checkpoint.compression = compression;
         self
     }
 
-    /// How long after the beginning of a checkpoint the next one begins, if something was logged meanwhile; 60 s unless told, at least 100 ms.
+    /// Sets how long after the beginning of a checkpoint the next one begins, if something was logged
+    /// meanwhile: by default 60 s, at least 100 ms.
     pub fn checkpoint_interval(mut self, interval: Duration) -> Self {
         self.durable.checkpoint.interval = interval;
         self
     }
 
-    /// Makes no checkpoints but those that are asked for by [`Database::checkpoint`](crate::Database::checkpoint): the log goes back to the beginning, and so does
-    /// recovery. For measurements.
+    /// Makes no checkpoints but those that [`Database::checkpoint`](crate::Database::checkpoint) asks for, so
+    /// that the log, and with it a recovery, goes back to the beginning. For measurements.
     pub fn no_checkpoints(mut self) -> Self {
         self.durable.checkpoint.is_automatic = false;
         self
     }
 
-    /// A checkpoint begins as soon as the log has grown by so many bytes since the last one began; 4 GiB unless told, at least 1 MiB.
+    /// Sets after how many bytes of log since the beginning of the last checkpoint the next one begins: by
+    /// default 4 GiB, at least 1 MiB.
     pub fn checkpoint_log_bytes(mut self, bytes: u64) -> Self {
         self.durable.checkpoint.log_bytes = bytes;
         self
     }
 
-    /// How many bytes a second a checkpoint writes at most. Unless told as many as it takes to be done within four fifths of the time to the
-    /// next one, so that transactions feel little of it; one that is asked for, and a backup, within half of
-    /// [`Options::checkpoint_interval`].
+    /// Sets the most bytes a second that a checkpoint writes, at least 1 MiB. By default a checkpoint is
+    /// spread over four fifths of the time to the next one, so that transactions feel little of it; one that
+    /// is asked for, and a backup, over half of [`Options::checkpoint_interval`].
     pub fn checkpoint_bytes_per_second(mut self, bytes: u64) -> Self {
         self.durable.checkpoint.bytes_per_second = Some(bytes);
         self
     }
 
-    /// How many bytes of a checkpoint each of its threads writes between two syncs; 32 MiB unless told, at least 1 MiB. The more, the longer the
-    /// log may have to wait for the disk behind one of them; `u64::MAX` syncs once, at the end.
+    /// Sets how many bytes of a checkpoint each of its threads writes between two syncs: by default 32 MiB,
+    /// at least 1 MiB. With more bytes, the log may have to wait longer for the disk because of such a sync.
+    /// `u64::MAX` syncs once, at the end.
     pub fn checkpoint_sync_bytes(mut self, bytes: u64) -> Self {
         self.durable.checkpoint.sync_bytes = bytes;
         self
     }
 
-    /// How many threads write a checkpoint, each a part of the tables into files of its own; one for every eight processors unless told, 1 to
-    /// 64.
+    /// Sets how many threads write a checkpoint, from 1 to 64, by default one for every eight processors.
+    /// Each writes a part of the tables into files of its own.
     pub fn checkpoint_threads(mut self, threads: u32) -> Self {
         self.durable.checkpoint.threads = threads;
         self
     }
 
-    /// Whether closing makes a last checkpoint, after which the next opening has nothing to replay. Unless told it does only if the database
-    /// was opened with a long log and closed before a checkpoint was made: when that is quick, or when the log has grown too long for that,
-    /// as that of a large database that is often opened and never for long.
+    /// Sets whether closing makes a last checkpoint, after which the next opening has nothing to replay. By
+    /// default it makes one only if the database was opened with a long log and no checkpoint was made since,
+    /// and then only if the checkpoint takes little time or the log has become much too long.
     pub fn checkpoint_at_close(mut self, make: bool) -> Self {
         self.durable.checkpoint.at_close = make;
         self
     }
 
-    /// How many threads read and replay when the database opens; as many as there are cores unless told.
+    /// Sets how many threads read and replay when the database opens, from 1 to 1024; by default one for each
+    /// core.
     pub fn recovery_threads(mut self, threads: usize) -> Self {
         self.durable.recovery_threads = threads;
         self
     }
 
-    /// Calls `hook` about ten times a second while the database opens, and once at the end, on a thread of its own.
+    /// Calls `hook` about ten times a second while the database opens, and once at the end, on a thread of
+    /// its own.
     pub fn on_recovery(mut self, hook: impl Fn(&RecoveryProgress) + Send + Sync + 'static) -> Self {
         self.on_recovery = Some(RecoveryHook::new(hook));
         self
     }
 
-    /// Calls `hook` when something goes wrong behind the requests' backs: a checkpoint that could not be made, a full disk, a log that failed;
-    /// and when that is over. [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded) says the same when it is asked.
+    /// Calls `hook` when something fails outside of requests: a checkpoint that could not be made, a full
+    /// disk, a log that failed; and again when that is over.
+    /// [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded) has the same state.
     ///
-    /// The hook runs on a thread of the database, without any of its locks. Checkpoints wait for it; requests do not.
+    /// The hook runs on a thread of the database, which holds no lock. Checkpoints wait for it; requests do
+    /// not.
     ///
     /// ```no_run
     /// # fn main() -> ensilo::Result<()> {
@@ -251,26 +277,26 @@ impl Options {
         self
     }
 
-    /// How many threads run submitted jobs; as many as there are cores unless told. They start with the first
-    /// [`Database::submit`](crate::Database::submit).
+    /// Sets how many threads run submitted jobs, from 1 to 4096; by default one for each core. They start
+    /// with the first [`Database::submit`](crate::Database::submit).
     pub fn pool_threads(mut self, threads: usize) -> Self {
         self.pool.threads = threads;
         self
     }
 
-    /// How many submitted jobs may wait for a thread; 1024 unless told.
+    /// Sets how many submitted jobs may wait for a thread: at least 1, by default 1024.
     pub fn pool_queue_len_max(mut self, jobs: usize) -> Self {
         self.pool.queue_len_max = jobs;
         self
     }
 
-    /// Whether each thread of the pool is bound to a core; it is unless told.
+    /// Sets whether each thread of the pool is bound to a core, on Linux. By default it is.
     pub fn pin_pool(mut self, pin: bool) -> Self {
         self.pool.pin_to_cores = pin;
         self
     }
 
-    /// Whether every option is in its range.
+    /// Checks whether every option is in its range.
     ///
     /// # Errors
     /// [`Error::InvalidOption`].

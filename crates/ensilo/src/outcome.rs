@@ -14,29 +14,30 @@ pub(crate) struct Visible<R> {
     pub(crate) epoch: Epoch,
 }
 
-/// Why a request has ended without a commit, and the epoch that has to be durable before the error is: it may follow from what was read.
+/// Why a request has ended without a commit, and the epoch that has to be durable before the error is: it may
+/// follow from what was read.
 #[derive(Debug)]
 pub(crate) struct Undone {
     pub(crate) error: Error,
     pub(crate) epoch: Epoch,
-    /// Whether the error is an abort of this very attempt. An abort that a closure passes on, of another database or of an earlier
-    /// transaction, is an error of the closure's own.
+    /// Whether the error is an abort of this very attempt. An abort that a closure passes on, of another
+    /// database or of an earlier transaction, is an error of the closure's own.
     pub(crate) is_own_abort: bool,
 }
 
 impl Undone {
-    /// The attempt was undone by the engine.
+    /// The engine has undone the attempt.
     #[cold]
     pub(crate) fn by_abort(abort: ensilo_engine::Abort) -> Self {
         Undone { is_own_abort: true, ..Error::from_raw(abort).into() }
     }
 
-    /// Whether another attempt may end otherwise.
+    /// Returns whether another attempt may end otherwise.
     pub(crate) fn is_conflict(&self) -> bool {
         self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if may_retry(abort.reason()))
     }
 
-    /// Whether the memory limit has ended this attempt.
+    /// Returns whether the memory limit has ended this attempt.
     pub(crate) fn is_out_of_memory(&self) -> bool {
         self.is_own_abort && matches!(self.error, Error::OutOfMemory(_))
     }
@@ -64,9 +65,10 @@ pub(crate) fn epoch_of<R>(outcome: &Outcome<R>) -> Epoch {
     }
 }
 
-/// Whether a transaction that was undone for this reason is worth another attempt.
+/// Returns whether a transaction that was undone for this reason is worth another attempt.
 ///
-/// When a store was dropped, the next attempt finds out which one: it ends with an error after a table, and goes on without an index.
+/// When a store was dropped, the next attempt finds out which one: it ends with an error after a table, and
+/// goes on without an index.
 pub(crate) fn may_retry(reason: AbortReason) -> bool {
     reason.is_retryable() || reason == AbortReason::StoreDropped
 }

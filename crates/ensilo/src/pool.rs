@@ -1,20 +1,23 @@
 //! Threads that run submitted jobs, and the handles to wait for their results.
 //!
-//! The pool knows nothing of transactions: a job is a closure, and what it borrows of the database it brings along.
-//! One bounded queue feeds all threads. A job that panics is reported to its handle; the thread goes on.
+//! The pool knows nothing of transactions: a job is a closure, and what it borrows of the database it brings
+//! along. One bounded queue feeds all threads. A job that panics is reported to its handle; the thread goes
+//! on.
 //!
 //! # Invariants
-//! - P1: a job that was taken by [`Pool::submit`] is either run once or dropped, and either way its handle is completed.
-//! - P2: a thread of a pool never waits for room in its own queue, so that jobs may submit jobs; nor for a job of its own pool to end:
-//!   with all threads waiting so, nobody would run what they wait for. The same holds for a pool whose threads wait for its own, in turn or
-//!   through others ([`waits`]). Only closing waits for jobs of its own pool, which do not wait for it.
+//! - P1: a job that was taken by [`Pool::submit`] is either run once or dropped, and either way its handle is
+//!   completed.
+//! - P2: a thread of a pool never waits for room in its own queue, so that jobs may submit jobs; nor for a
+//!   job of its own pool to end: with all threads waiting so, nobody would run what they wait for. The same
+//!   holds for a pool with threads that wait for this one's, in turn or through others ([`waits`]). Only
+//!   closing waits for jobs of its own pool, which do not wait for it.
 
 mod affinity;
 mod handle;
 mod queue;
 mod waits;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use ensilo_log::{ForeignAfter, call_foreign};
@@ -23,8 +26,9 @@ pub use handle::JobHandle;
 pub(crate) use handle::{message_of, promise};
 use queue::Queue;
 pub(crate) use queue::{Job, WhenFull};
-pub(crate) use waits::{Circle, Wait};
+pub(crate) use waits::{Wait, WaitCycle};
 
+use crate::mutex::lock;
 use crate::{Error, Result};
 
 /// How a pool is made.
@@ -49,7 +53,7 @@ impl Pool {
         let pool = Pool { queue, threads: Mutex::new(Vec::new()) };
         for number in 0..options.threads {
             let thread = pool.start_thread(number, options.pin_to_cores)?;
-            pool.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+            lock(&pool.threads).push(thread);
         }
         Ok(pool)
     }
@@ -75,7 +79,8 @@ impl Pool {
     /// Hands over a job.
     ///
     /// # Errors
-    /// [`Error::Closed`] after [`Pool::stop`], [`Error::QueueFull`] when there is no room and `when_full` refuses.
+    /// [`Error::Closed`] after [`Pool::stop`], [`Error::QueueFull`] when there is no room and `when_full`
+    /// refuses.
     pub(crate) fn submit(&self, job: Job, when_full: WhenFull) -> Result<()> {
         self.queue.push(job, when_full)
     }
@@ -83,20 +88,22 @@ impl Pool {
     /// Notes that the calling thread waits for the pool's jobs, until the note is dropped.
     ///
     /// # Errors
-    /// [`Circle`] where a job of the pool would wait for the calling thread, or is what calls.
-    pub(crate) fn begin_wait(&self) -> Result<Wait, Circle> {
+    /// [`WaitCycle`] where a job of the pool would wait for the calling thread, or is what calls.
+    pub(crate) fn begin_wait(&self) -> Result<Wait, WaitCycle> {
         self.queue.begin_wait()
     }
 
     /// Drops the jobs that have not begun, waits for those that have, and ends the threads.
     ///
-    /// Called on a thread of the pool it does not wait for that thread, which ends after the job it is running. Called by a job of another
-    /// pool for which jobs of this one wait, it waits for none of them: each ends by itself.
+    /// Called on a thread of the pool it does not wait for that thread, which ends after the job it is
+    /// running. Called by a job of another pool for which jobs of this one wait, it waits for none of them:
+    /// each ends by itself.
     pub(crate) fn stop(&self) {
         let waiting = self.queue.close();
-        // Outside of the queue's lock: dropping a job completes its handle, which may run a waker, and drops what the job has borrowed.
+        // Outside of the queue's lock: dropping a job completes its handle, which may run a waker, and drops
+        // what the job has borrowed.
         waiting.into_iter().for_each(|job| call_foreign(|| drop(job)));
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *lock(&self.threads));
         let wait = self.begin_wait();
         if wait.is_err() && !self.queue.is_own_thread() {
             return;

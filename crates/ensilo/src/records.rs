@@ -1,7 +1,8 @@
 //! How many records each table and index has, counted without a word that two workers write.
 //!
-//! A transaction tallies its inserts and deletes by store. When it commits, its worker adds the tally to counters of its own, which a
-//! reader sums over all workers. A worker that goes leaves its counts to the database.
+//! A transaction tallies its inserts and deletes by store. When it commits, its worker adds the tally to
+//! counters of its own, which a reader sums over all workers. A worker that goes leaves its counts to the
+//! database.
 
 use std::sync::{Arc, OnceLock, PoisonError};
 
@@ -16,7 +17,8 @@ type Segment = OnceLock<Box<[AtomicU64]>>;
 const FIRST_SEGMENT_LEN: usize = 64;
 const SEGMENTS: usize = 26;
 
-/// Counters by store, each the sum of differences modulo 2^64: one worker's may be "negative", the sum over all is not.
+/// Counters by store, each the sum of differences modulo 2^64: one worker's may be "negative", the sum over
+/// all is not.
 #[derive(Debug)]
 struct Counts {
     segments: [Segment; SEGMENTS],
@@ -44,7 +46,7 @@ impl RecordCounts {
         Arc::new(RecordCounts { workers: Mutex::new(Vec::new()), departed: Counts::new() })
     }
 
-    /// A new worker's part.
+    /// Returns the counters of a new worker.
     pub(crate) fn tally(self: &Arc<Self>) -> RecordTally {
         let own = Arc::new(Counts::new());
         self.lock().push(Arc::clone(&own));
@@ -58,7 +60,8 @@ impl RecordCounts {
         self.departed.add_as_owner(store.0, records.cast_signed());
     }
 
-    /// How many records the store has: what was committed, deletes that snapshots still see past included.
+    /// Returns how many records the store has: what was committed, also where snapshots still see a deleted
+    /// record.
     pub(crate) fn of(&self, store: TableId) -> u64 {
         let workers = self.lock();
         let sum =
@@ -101,7 +104,7 @@ impl RecordTally {
         self.touched.push(store);
     }
 
-    /// The running transaction has committed.
+    /// Counts what the running transaction has noted, when it has committed.
     #[inline(always)]
     pub(crate) fn commit(&mut self) {
         if !self.touched.is_empty() {
@@ -176,7 +179,7 @@ impl Counts {
     }
 }
 
-/// The segment of a store's counter, and its place there.
+/// Returns the segment of a store's counter, and its place there.
 #[inline]
 fn place(store: u32) -> (usize, usize) {
     let shifted = store as usize + FIRST_SEGMENT_LEN;

@@ -10,14 +10,15 @@ use crate::attempt;
 use crate::durability::{Durability, Ticket};
 use crate::outcome::{Outcome, Visible};
 use crate::session::Session;
-use crate::shared::Shared;
+use crate::shared::DatabaseShared;
 use crate::transaction::Transaction;
 use crate::{Abort, Error, Result};
 
-/// A hook that hears of no aborts.
+/// The type of a hook that does nothing: that of a [`Request`] without [`Request::on_abort`].
 pub type NoHook = fn(&Abort);
 
-/// A request with its own settings; [`Database::request`](crate::Database::request) makes one.
+/// A request with settings that can be changed. [`Database::request`](crate::Database::request) and
+/// [`Session::request`] make one.
 ///
 /// ```
 /// # fn main() -> ensilo::Result<()> {
@@ -38,13 +39,13 @@ pub struct Request<'d, H = NoHook, E: Engine = Silo> {
 /// Where a request is run.
 enum RequestPlace<'d, E: Engine> {
     /// On the calling thread's worker.
-    Thread(&'d Shared<E>),
+    Thread(&'d DatabaseShared<E>),
     Session(&'d mut Session<E>),
 }
 
 impl<'d, E: Engine> Request<'d, NoHook, E> {
     #[inline]
-    pub(crate) fn new(shared: &'d Shared<E>) -> Self {
+    pub(crate) fn new(shared: &'d DatabaseShared<E>) -> Self {
         Request::at(RequestPlace::Thread(shared))
     }
 
@@ -56,17 +57,18 @@ impl<'d, E: Engine> Request<'d, NoHook, E> {
 }
 
 impl<E: Engine> Session<E> {
-    /// Runs `body` like [`Database::transact`](crate::Database::transact), on whatever thread the session is, with the session's deadline, and
-    /// so that its [`CancelToken`]s end it.
+    /// Runs `body` like [`Database::transact`](crate::Database::transact), on whatever thread the session is.
+    /// The session's deadline applies, and its [`CancelToken`](crate::CancelToken)s end the request.
     ///
     /// # Errors
-    /// As [`Database::transact`](crate::Database::transact); [`Error::NestedRequest`] when the session has a transaction open;
-    /// [`Error::Cancelled`], [`Error::DeadlineExceeded`].
+    /// As [`Database::transact`](crate::Database::transact); [`Error::NestedRequest`] when the session has a
+    /// transaction open; [`Error::Cancelled`], [`Error::DeadlineExceeded`].
     pub fn transact<R>(&mut self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
         self.request().transact(body)
     }
 
-    /// A request like that of [`Database::request`](crate::Database::request), to be run in the way of [`Session::transact`].
+    /// Returns a request like that of [`Database::request`](crate::Database::request), which runs like
+    /// [`Session::transact`].
     pub fn request(&mut self) -> Request<'_, NoHook, E> {
         Request::at(RequestPlace::Session(self))
     }
@@ -74,7 +76,7 @@ impl<E: Engine> Session<E> {
 
 impl<E: Engine> RequestPlace<'_, E> {
     #[inline]
-    fn shared(&self) -> &Shared<E> {
+    fn shared(&self) -> &DatabaseShared<E> {
         match self {
             RequestPlace::Thread(shared) => shared,
             RequestPlace::Session(session) => session.shared(),
@@ -83,21 +85,24 @@ impl<E: Engine> RequestPlace<'_, E> {
 }
 
 impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
-    /// How often the request is run again after a conflict; 0 for never, also when it finds no memory.
+    /// Sets how often the request is run again after a conflict. With 0 it never is, not even when it finds
+    /// no memory.
     #[inline]
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
     }
 
-    /// What the request waits for before it answers, instead of what [`Options::durability`](crate::Options::durability) says.
+    /// Sets what the request waits for before it answers, instead of
+    /// [`Options::durability`](crate::Options::durability).
     #[inline]
     pub fn durability(mut self, level: Durability) -> Self {
         self.durability = Some(level);
         self
     }
 
-    /// Calls `hook` for every conflict, also those that a retry follows. The abort's table is not named yet.
+    /// Calls `hook` at every conflict, including those that a retry follows. The abort does not name its
+    /// table there.
     #[inline]
     pub fn on_abort<G: FnMut(&Abort)>(self, hook: G) -> Request<'d, G, E> {
         let Request { place, retries, durability, .. } = self;
@@ -107,7 +112,8 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     /// Like [`Database::transact`](crate::Database::transact), with this request's settings.
     ///
     /// # Errors
-    /// As [`Database::transact`](crate::Database::transact); [`Error::NotDurable`] when it is to be stored and the database is in memory only.
+    /// As [`Database::transact`](crate::Database::transact); [`Error::NotDurable`] when it is to be stored
+    /// and the database is in memory only.
     #[inline]
     pub fn transact<R>(mut self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
         let level = self.place.shared().level_here(self.durability)?;
@@ -115,12 +121,14 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
         self.place.shared().answer(outcome, level)
     }
 
-    /// Like [`Database::transact`](crate::Database::transact), but answers as soon as the transaction is visible, with a ticket that tells when it is stored.
-    /// A level set by [`Request::durability`] does not matter here. An error comes as soon, and without a ticket: a crash may take back
-    /// what it was concluded from.
+    /// Like [`Database::transact`](crate::Database::transact), but answers as soon as the transaction is
+    /// visible, with a ticket for the time when it is stored. The setting of [`Request::durability`] has no
+    /// effect here. An error, too, is returned at once and without a ticket: a crash may take back what it
+    /// follows from.
     ///
     /// # Errors
-    /// As [`Database::transact`](crate::Database::transact); [`Error::NotDurable`] when the database is in memory only.
+    /// As [`Database::transact`](crate::Database::transact); [`Error::NotDurable`] when the database is in
+    /// memory only.
     #[inline]
     pub fn transact_with_ticket<R>(
         mut self,
@@ -132,10 +140,13 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
         Ok((value, Ticket::new(epoch, Arc::clone(log))))
     }
 
-    /// Like [`Request::transact_with_ticket`], but with the ticket's epoch alone, also when the database is in memory only.
+    /// Like [`Request::transact_with_ticket`], but returns the ticket's epoch alone, also for a database in
+    /// memory.
     ///
-    /// The transaction is stored when [`Database::durable_epoch`](crate::Database::durable_epoch) is as late, and [`Database::ticket`](crate::Database::ticket) makes a ticket of the epoch.
-    /// For programs that feel what a ticket costs: it counts the references to the log in a word that all threads share.
+    /// The transaction is stored when [`Database::durable_epoch`](crate::Database::durable_epoch) has reached
+    /// the epoch, and [`Database::ticket`](crate::Database::ticket) makes a ticket of it. This is for
+    /// programs that notice the cost of a ticket: it counts references to the log in a word that all threads
+    /// share.
     ///
     /// # Errors
     /// As [`Database::transact`](crate::Database::transact).

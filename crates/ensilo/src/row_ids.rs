@@ -1,15 +1,17 @@
-//! Invented primary keys: ids that no other row of the database has, without a counter that all workers share.
+//! Invented primary keys: ids that no other row of the database has, without a counter that all workers
+//! share.
 //!
-//! A worker takes a block of ids from the database and hands them out one by one. The block stays with the worker; what is left of it when
-//! the worker goes is never used. Ids of one worker rise, ids of two workers lie in different blocks, hence in
-//! different nodes of the table's tree.
+//! A worker takes a block of ids from the database and hands them out one by one. The block stays with the
+//! worker; what is left of it when the worker goes is never used. Ids of one worker rise, ids of two workers
+//! lie in different blocks, hence in different nodes of the table's tree.
 //!
 //! # Reopening
-//! The rows with the largest ids may be gone when a database is opened again, so the ids that were handed out cannot be found in the tables.
-//! They follow from the epochs: the ids of epoch `e` are those from `e * 2^16` on, [`BLOCKS_PER_EPOCH`] blocks, and an id is handed out only
-//! when the global epoch has come to its own. Whoever commits a row with it then does so in this epoch or a later one; and an
-//! opening begins in an epoch after every one on disk, and with that epoch's ids. Where ids go faster than epochs, the
-//! epoch is moved on. A database in memory is not opened again, and does without.
+//! The rows with the largest ids may be gone when a database is opened again, so the ids that were handed out
+//! cannot be found in the tables. They follow from the epochs: the ids of epoch `e` are those from `e * 2^16`
+//! on, [`BLOCKS_PER_EPOCH`] blocks, and an id is handed out only when the global epoch has come to its own.
+//! Whoever commits a row with it then does so in this epoch or a later one; and an opening begins in an epoch
+//! after every one on disk, and with that epoch's ids. Where ids go faster than epochs, the epoch is moved
+//! on. A database in memory is not opened again, and does without.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -46,7 +48,8 @@ impl RowIdSource {
         self.blocks_taken.fetch_max(id.0.div_ceil(BLOCK_LEN), Ordering::Relaxed);
     }
 
-    /// Begins with the ids of the present epoch, which is later than every one on disk, and from now on keeps to the epochs.
+    /// Begins with the ids of the present epoch, which is later than every one on disk, and from now on keeps
+    /// to the epochs.
     pub(crate) fn follow(&self, epochs: &Arc<Epochs>) {
         let first = epochs.global_epoch().get() * BLOCKS_PER_EPOCH;
         // Relaxed: no id has been handed out yet.
@@ -54,7 +57,7 @@ impl RowIdSource {
         let _ = self.epochs.set(Arc::clone(epochs));
     }
 
-    /// The number of a block that nobody else has.
+    /// Takes a block, and returns its number.
     fn take(&self) -> u64 {
         // Relaxed: the blocks need only differ.
         let block = self.blocks_taken.fetch_add(1, Ordering::Relaxed);
@@ -72,7 +75,7 @@ impl RowIds {
         RowIds { source, left: 0..0 }
     }
 
-    /// An id that nobody has had. The first one of a database in memory is 1.
+    /// Returns an id that was never returned before. The first one of a database in memory is 1.
     #[inline]
     pub(crate) fn next(&mut self) -> RowId {
         if self.left.is_empty() {
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_keep_to_the_epochs_so_that_the_next_opening_finds_larger_ones() {
+    fn ids_follow_the_epochs() {
         let mut first_epoch = Epoch::new(1000);
         let mut last = 0;
         for ids in [1, 3 * BLOCKS_PER_EPOCH * BLOCK_LEN, 10, 1] {

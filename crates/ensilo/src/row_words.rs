@@ -19,26 +19,7 @@ impl Words for RowWords<'_> {
     }
 }
 
-/// A row that was copied out of the engine.
-#[derive(Copy, Clone)]
-pub(crate) struct WordSlice<'a> {
-    pub(crate) words: &'a [u64],
-    pub(crate) len_bytes: usize,
-}
-
-impl Words for WordSlice<'_> {
-    #[inline]
-    fn len_bytes(&self) -> usize {
-        self.len_bytes
-    }
-
-    #[inline]
-    fn word(&self, index: usize) -> u64 {
-        self.words.get(index).copied().unwrap_or(0)
-    }
-}
-
-/// The primary key that an entry of an index holds.
+/// Returns the primary key that an entry of an index holds.
 #[inline]
 pub(crate) fn primary_key_of(entry: RowRef<'_>) -> KeyBuf {
     let mut key = KeyBuf::new();
@@ -46,7 +27,7 @@ pub(crate) fn primary_key_of(entry: RowRef<'_>) -> KeyBuf {
     key
 }
 
-/// A copy of an encoded key.
+/// Returns a copy of an encoded key.
 #[inline]
 pub(crate) fn key_of_bytes(bytes: &[u8]) -> KeyBuf {
     let mut key = KeyBuf::new();
@@ -54,11 +35,11 @@ pub(crate) fn key_of_bytes(bytes: &[u8]) -> KeyBuf {
     key
 }
 
-/// What a whole row decodes to.
+/// Unwraps what was decoded from a whole row.
 ///
 /// # Panics
-/// When it does not decode: rows are encoded by the schema that decodes them, and the engine has vouched that this one is
-/// whole. Going on would serve damaged data.
+/// When it does not decode: rows are encoded by the schema that decodes them, and the engine has vouched that
+/// this one is whole. Going on would serve damaged data.
 #[inline]
 pub(crate) fn whole<R>(decoded: Result<R, Malformed>) -> R {
     match decoded {

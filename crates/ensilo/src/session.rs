@@ -1,7 +1,7 @@
 //! Sessions: transactions that stay open between calls, on any thread.
 //!
-//! A session is small. A worker is lent to it while it has something under way, and goes back afterwards: there are as many workers as
-//! transactions at once, not as sessions.
+//! A session is small. A worker is lent to it while it has something under way, and goes back afterwards:
+//! there are as many workers as transactions at once, not as sessions.
 
 #![allow(unsafe_code, reason = "a transaction and the worker that it borrows, in one value")]
 
@@ -15,36 +15,44 @@ use crate::Silo;
 use ensilo_engine::{Engine, Session as _, TransactionOf};
 
 pub use control::CancelToken;
-pub(crate) use control::Control;
+pub(crate) use control::SessionControl;
 use control::UnderWay;
 
 use crate::attempt;
 use crate::durability::Ticket;
 use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Visible};
-use crate::shared::Shared;
-use crate::transaction::sealed::{Sealed, SealedWrite};
+use crate::shared::DatabaseShared;
+use crate::transaction::sealed::Sealed;
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::worker::Lease;
 use crate::{Abort, Error, Result, Snapshot, Transaction};
 
-/// One user's conversation with the database: transactions that stay open between calls, one at a time. For what cannot be one closure, such
-/// as a command line that reads statements, a connection of a server, or an async task.
+/// Transactions that stay open between calls, one at a time, for one user of the database. A session is for
+/// what cannot be one closure, such as a command line that reads statements, a connection of a server, or an
+/// async task.
 ///
-/// [`Database::session`](crate::Database::session) makes one, [`Database::begin`](crate::Database::begin) one that has begun a transaction. It may
-/// be moved to another thread at any time, also with a transaction open, and be held across an `.await`. Without an open
-/// transaction it takes less than a kilobyte and holds back nobody; with an open one it still holds back no commit, epoch, snapshot or checkpoint,
-/// but it keeps memory from coming back that others give up, and [`Database::create_index`](crate::Database::create_index) waits for it.
+/// [`Database::session`](crate::Database::session) makes one, and [`Database::begin`](crate::Database::begin)
+/// one that has begun a transaction. A session may be moved to another thread at any time, also with a
+/// transaction open, and be held across an `.await`. Without an open transaction it takes less than a
+/// kilobyte and holds back nothing. An open transaction holds back no commit, epoch, snapshot or checkpoint
+/// of others. But memory that others free is not used again until it ends, and
+/// [`Database::create_index`](crate::Database::create_index) waits for it.
 ///
-/// The statements of tables take a session with an open transaction like any transaction; one `fn(&mut Transaction<'_>)` serves
-/// [`Session::with`], [`Session::transact`] and [`Database::transact`](crate::Database::transact). Conflicts are not retried: after
-/// [`Error::Aborted`] the transaction has ended, and the caller begins another one, best after a short random pause: two open
-/// transactions that scan one range and insert into it may both end so. What can be one closure is better given to [`Session::transact`],
-/// which retries. Dropping the session undoes its transaction, and so does a panic in a closure that was given to a statement. An error that a closure
-/// returns to [`Session::with`] does not: it is handed on.
+/// The statements of tables take a session with an open transaction like any transaction, so that one
+/// `fn(&mut Transaction<'_>)` serves [`Session::with`], [`Session::transact`] and
+/// [`Database::transact`](crate::Database::transact).
 ///
-/// A transaction that nobody goes on with stays open: a deadline or a cancellation takes effect at its next statement. Who wants to end it from elsewhere
-/// keeps the session where both can lock it.
+/// Conflicts are not retried. After [`Error::Aborted`] the transaction has ended, and the caller begins
+/// another one, best after a short random pause: otherwise two transactions that scan one range and insert
+/// into it may abort each other again. What can be one closure is better given to [`Session::transact`],
+/// which retries.
+///
+/// Dropping the session undoes its transaction, and so does a panic in a closure that was given to a
+/// statement. An error that a closure returns to [`Session::with`] does not: it is returned to the caller.
+///
+/// An abandoned transaction stays open: a deadline or a cancellation takes effect at its next statement only.
+/// A program that wants to end it from another thread keeps the session behind a lock.
 ///
 /// ```
 /// # use ensilo::{Database, Error, Row, Table};
@@ -74,23 +82,24 @@ use crate::{Abort, Error, Result, Snapshot, Transaction};
 /// ```
 ///
 /// # Isolation
-/// Serializable, provided that [`Session::commit`] succeeds: what statements have returned until then need not belong together, and may be taken back
-/// by a crash.
+/// Serializable, provided that [`Session::commit`] succeeds: what statements have returned until then need
+/// not belong together, and may be taken back by a crash.
 ///
 /// # Errors
 /// Beside its own errors, a statement on a session ends with
 /// - [`Error::NoTransaction`] when none is open;
-/// - [`Error::Closed`] when the database was closed, [`Error::Cancelled`] and [`Error::DeadlineExceeded`]: they undo the transaction.
+/// - [`Error::Closed`] when the database was closed, [`Error::Cancelled`] and [`Error::DeadlineExceeded`]:
+///   they undo the transaction.
 ///
-/// After [`Error::Aborted`], [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`] it has ended, too, and after [`Error::UnknownTable`] if the
-/// table was dropped after the transaction had used it; [`Session::is_open`] says so. After other errors it is as it was before
-/// the statement.
+/// After [`Error::Aborted`], [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`] it has ended, too, and
+/// after [`Error::UnknownTable`] if the table was dropped after the transaction had used it;
+/// [`Session::is_open`] says so. After other errors it is as it was before the statement.
 pub struct Session<E: Engine = Silo> {
-    /// Borrows from `shared`. In a box, so that no value which is moved into a function has references into a worker or a slot that goes while the
-    /// function runs.
+    /// Borrows from `shared`. In a box, so that no value which is moved into a function has references into a
+    /// worker or a slot that goes while the function runs.
     open: Option<Box<Open<E>>>,
-    shared: Arc<Shared<E>>,
-    control: Arc<Control>,
+    shared: Arc<DatabaseShared<E>>,
+    control: Arc<SessionControl>,
 }
 
 /// An open transaction.
@@ -103,34 +112,37 @@ struct Open<E: Engine> {
 }
 
 impl<E: Engine> Session<E> {
-    pub(crate) fn new(shared: &Arc<Shared<E>>) -> Self {
-        Session { open: None, shared: Arc::clone(shared), control: Control::new(shared.id()) }
+    pub(crate) fn new(shared: &Arc<DatabaseShared<E>>) -> Self {
+        Session { open: None, shared: Arc::clone(shared), control: SessionControl::new(shared.id()) }
     }
 
     /// Begins a transaction.
     ///
     /// # Errors
-    /// [`Error::NestedRequest`] when one is open; [`Error::Closed`]; [`Error::DeadlineExceeded`], [`Error::Cancelled`].
+    /// [`Error::NestedRequest`] when one is open; [`Error::Closed`]; [`Error::DeadlineExceeded`],
+    /// [`Error::Cancelled`].
     pub fn begin(&mut self) -> Result<()> {
         if self.is_open() {
             return Err(Error::NestedRequest);
         }
         let under_way = self.control.begin();
         self.control.check()?;
-        // SAFETY: the session keeps the database's shared part, where spare workers lie, for as long as it has the lease: `open` is dropped
-        // before `shared`.
-        let shared: &'static Shared<E> = unsafe { &*Arc::as_ptr(&self.shared) };
+        // SAFETY: the session keeps the database's shared part, where spare workers lie, for as long as it
+        // has the lease: `open` is dropped before `shared`.
+        let shared: &'static DatabaseShared<E> = unsafe { &*Arc::as_ptr(&self.shared) };
         let mut lease = self.lend(shared)?;
         let worker: *mut ThreadWorker<E> = &mut *lease;
-        // SAFETY: the worker lies in its slot, which the lease keeps, wherever the lease is moved. Nobody uses it but the transaction, which is
-        // dropped before the lease; that the lifetime says 'static is known to this module only, since statements are generic over it.
+        // SAFETY: the worker lies in its slot, which the lease keeps, wherever the lease is moved. Nobody
+        // uses it but the transaction, which is dropped before the lease; that the lifetime says 'static is
+        // known to this module only, since statements are generic over it.
         let worker: &'static mut ThreadWorker<E> = unsafe { &mut *worker };
         let transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
         self.open = Some(Box::new(Open { transaction, lease, under_way }));
         Ok(())
     }
 
-    /// Makes statements by a closure that takes a [`Transaction`], as code does that is also used in [`Database::transact`](crate::Database::transact).
+    /// Runs statements in a closure that takes a [`Transaction`], so that code can be shared with
+    /// [`Database::transact`](crate::Database::transact).
     ///
     /// # Errors
     /// What `body` returns, and those of every statement on a session, see [`Session`].
@@ -148,7 +160,7 @@ impl<E: Engine> Session<E> {
             Some(abort) => self.shared.explain(Error::from_raw(abort)),
             None => error,
         });
-        // One whose abort was swallowed stays open: its commit tells.
+        // One with an abort that its closure has swallowed stays open: its commit returns the abort.
         guard.is_kept = match &result {
             Ok(_) => true,
             Err(error) => !transaction.inner.is_doomed() && !transaction.inner.is_stopped_by(error),
@@ -156,22 +168,25 @@ impl<E: Engine> Session<E> {
         result
     }
 
-    /// Commits, and returns when the level is reached that [`Options::durability`](crate::Options::durability) names.
+    /// Commits, and returns when the level of [`Options::durability`](crate::Options::durability) is reached.
     ///
     /// # Errors
-    /// [`Error::Aborted`] when another transaction got in between: nothing has changed; [`Error::UnknownTable`] when a table that it has used was
-    /// dropped; [`Error::OutOfMemory`]; [`Error::LogFailed`] as [`Database::transact`](crate::Database::transact); and those of every statement on a
-    /// session, see [`Session`].
+    /// [`Error::Aborted`] when another transaction got in between: nothing has changed;
+    /// [`Error::UnknownTable`] when a table that it has used was dropped; [`Error::OutOfMemory`];
+    /// [`Error::LogFailed`] as [`Database::transact`](crate::Database::transact); and those of every
+    /// statement on a session, see [`Session`].
     pub fn commit(&mut self) -> Result<()> {
         let level = self.shared.level_here(None)?;
         let epoch = self.commit_visibly()?;
         self.shared.answer(Ok(Visible { value: (), epoch }), level)
     }
 
-    /// Like [`Session::commit`], but returns as soon as the transaction is visible, with a ticket that tells when it is stored.
+    /// Like [`Session::commit`], but returns as soon as the transaction is visible, with a ticket for the
+    /// time when it is stored.
     ///
     /// # Errors
-    /// As [`Session::commit`]; [`Error::NotDurable`] when the database is in memory only: the transaction stays open.
+    /// As [`Session::commit`]; [`Error::NotDurable`] when the database is in memory only: the transaction
+    /// stays open.
     pub fn commit_with_ticket(&mut self) -> Result<Ticket> {
         let log = Arc::clone(self.shared.log().ok_or(Error::NotDurable)?);
         Ok(Ticket::new(self.commit_visibly()?, log))
@@ -198,13 +213,14 @@ impl<E: Engine> Session<E> {
         Ok(())
     }
 
-    /// Whether a transaction is open.
+    /// Returns whether a transaction is open.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Runs `body` like [`Database::snapshot`](crate::Database::snapshot), in the way of [`Session::transact`].
+    /// Runs `body` like [`Database::snapshot`](crate::Database::snapshot), under the conditions of
+    /// [`Session::transact`].
     ///
     /// # Errors
     /// As [`Database::snapshot`](crate::Database::snapshot), and the others of [`Session::transact`].
@@ -227,18 +243,19 @@ impl<E: Engine> Session<E> {
         attempt::run_on(&self.shared, &mut lease, retries, on_abort, body)
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared<E>> {
+    pub(crate) fn shared(&self) -> &Arc<DatabaseShared<E>> {
         &self.shared
     }
 
-    /// From now on, statements and commits of this session end with [`Error::DeadlineExceeded`] after this time, which undoes the whole
-    /// transaction; until another call it refuses later ones, too. `None` for none, as at the beginning. A scan that is under way at the time
-    /// ends so after at most 256 rows. A commit that has begun by then is not given up, nor does it return before it is stored.
+    /// Sets a deadline, or none, which is the default. Statements and commits after it end with
+    /// [`Error::DeadlineExceeded`], which undoes the whole transaction; later transactions are refused as
+    /// well until another call. A scan that is under way at the deadline ends after at most 256 more rows. A
+    /// commit that has begun before the deadline goes on, and waits until it is stored.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.control.set_deadline(deadline);
     }
 
-    /// Something that cancels what this session has under way, from any thread.
+    /// Returns a token that cancels what this session has under way, from any thread.
     #[must_use]
     pub fn cancel_token(&self) -> CancelToken {
         CancelToken::new(&self.control)
@@ -252,8 +269,8 @@ impl<E: Engine> Session<E> {
         Ok((self.lend(&self.shared)?, under_way))
     }
 
-    /// A worker that sees this session's deadline and cancellation.
-    fn lend<'s>(&self, shared: &'s Shared<E>) -> Result<Lease<'s, ThreadWorker<E>>> {
+    /// Lends a worker that checks this session's deadline and cancellation.
+    fn lend<'s>(&self, shared: &'s DatabaseShared<E>) -> Result<Lease<'s, ThreadWorker<E>>> {
         let mut lease = shared.lend()?;
         lease.local.control = Some(Arc::clone(&self.control));
         Ok(lease)
@@ -273,7 +290,7 @@ impl<E: Engine> Session<E> {
     }
 }
 
-/// Ends the transaction when it is dropped, also by a panic, unless it was told to keep it.
+/// Ends the transaction when it is dropped, also by a panic, unless `is_kept`.
 struct EndUnlessKept<'s, E: Engine> {
     open: &'s mut Option<Box<Open<E>>>,
     is_kept: bool,
@@ -299,9 +316,6 @@ impl<E: Engine> Sealed<'_, E> for Session<E> {
         self.go_on(|transaction| statement(&mut transaction.inner))
     }
 }
-
-#[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
-impl<E: Engine> SealedWrite<'_, E> for Session<E> {}
 
 impl<E: Engine> fmt::Debug for Session<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -28,8 +28,9 @@ use crate::{Error, Result};
 /// So many slots may be registered before those that are gone are looked for.
 const REGISTERED_MIN: usize = 16;
 
-/// See the module's documentation. It outlives the last [`Database`](crate::Database) handle only in threads that are leaving.
-pub(crate) struct Shared<E: Engine> {
+/// See the module's documentation. It outlives the last [`Database`](crate::Database) handle only in threads
+/// that are leaving.
+pub(crate) struct DatabaseShared<E: Engine> {
     key: DatabaseKey<ThreadWorker<E>>,
     pub(crate) retries: u32,
     pub(crate) engine: Arc<E>,
@@ -39,7 +40,7 @@ pub(crate) struct Shared<E: Engine> {
     pub(crate) row_ids: Arc<RowIdSource>,
     is_closed: AtomicBool,
     closing: Closing,
-    slots: Mutex<Slots<E>>,
+    slots: Mutex<RegisteredSlots<E>>,
     spare: SpareSlots<ThreadWorker<E>>,
     pool: OnceLock<Pool>,
     pub(crate) collector: Collector,
@@ -50,7 +51,7 @@ pub(crate) struct Shared<E: Engine> {
 }
 
 /// The slots of all threads that have made a request.
-struct Slots<E: Engine> {
+struct RegisteredSlots<E: Engine> {
     is_closed: bool,
     registered: Vec<Arc<WatchedSlot<E>>>,
     /// At this length, those that are gone are taken out of `registered`.
@@ -58,13 +59,13 @@ struct Slots<E: Engine> {
     workers_made: u64,
 }
 
-impl<E: Engine> Shared<E> {
+impl<E: Engine> DatabaseShared<E> {
     pub(crate) fn new(options: Options, engine_options: EngineOptions) -> Result<Self> {
         let key = DatabaseKey::mint();
         const { assert!(ensilo_row::KEY_LEN_MAX <= E::KEY_LEN_MAX, "the engine takes the keys of tables") };
         let engine = E::start(engine_options);
         let catalog = Catalog::new(&*engine, key.id())?;
-        Ok(Shared {
+        Ok(DatabaseShared {
             key,
             retries: options.retries,
             engine,
@@ -74,7 +75,7 @@ impl<E: Engine> Shared<E> {
             row_ids: Arc::default(),
             is_closed: AtomicBool::new(false),
             closing: Closing::default(),
-            slots: Mutex::new(Slots {
+            slots: Mutex::new(RegisteredSlots {
                 is_closed: false,
                 registered: Vec::new(),
                 registered_max: 0,
@@ -94,18 +95,18 @@ impl<E: Engine> Shared<E> {
         self.key.id()
     }
 
-    /// The calling thread's worker.
+    /// Returns the calling thread's worker.
     #[inline]
     pub(crate) fn enter(&self) -> Result<Entered<'_, ThreadWorker<E>>> {
         worker::enter(&self.key, || self.new_slot())
     }
 
-    /// A worker for what a session has under way.
+    /// Lends a worker to a session for a transaction or a request.
     pub(crate) fn lend(&self) -> Result<Lease<'_, ThreadWorker<E>>> {
         self.spare.lend(|| self.new_slot())
     }
 
-    /// A slot for the calling thread or for sessions, which is closed with the database.
+    /// Makes a slot for the calling thread or for sessions, which is closed with the database.
     fn new_slot(&self) -> Result<Arc<Slot<ThreadWorker<E>>>> {
         let mut worker = self.new_worker()?;
         let counters = worker.raw.counters();
@@ -122,7 +123,7 @@ impl<E: Engine> Shared<E> {
         Ok(slot)
     }
 
-    /// The slots of all threads, as far as they live.
+    /// Returns the slots of all threads and sessions.
     pub(crate) fn watched(&self) -> Vec<Arc<WatchedSlot<E>>> {
         self.lock_slots().registered.clone()
     }
@@ -142,11 +143,11 @@ impl<E: Engine> Shared<E> {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Closes the database; by its collector's thread, and without waiting for it, where the calling thread runs a hook or a waker: closing
-    /// may wait for that thread, or for one that waits for it.
+    /// Closes the database; by its collector's thread, and without waiting for it, where the calling thread
+    /// runs a hook or a waker: closing may wait for that thread, or for one that waits for it.
     ///
     /// # Errors
-    /// As [`Shared::close`].
+    /// As [`DatabaseShared::close`].
     pub(crate) fn close_from_anywhere(&self) -> Result<()> {
         let is_own = self.durable().is_some_and(Durable::is_own_thread);
         if !is_own && !is_in_foreign_code() {
@@ -160,8 +161,9 @@ impl<E: Engine> Shared<E> {
         self.closing.outcome().unwrap_or_else(|| self.failure())
     }
 
-    /// Refuses all requests from now on, stores what was committed, and ends the database's threads. Requests that run are not waited for;
-    /// once the log has ended, one that has something to commit is refused. Who calls this second waits for the first, and returns the same.
+    /// Refuses all requests from now on, stores what was committed, and ends the database's threads. Requests
+    /// that run are not waited for; once the log has ended, one that has something to commit is refused. A
+    /// second call waits for the first, and returns the same.
     ///
     /// # Errors
     /// [`Error::LogFailed`], [`Error::CheckpointFailed`], [`Error::ThreadPanicked`].
@@ -176,7 +178,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// Closes the database unless somebody does so already, for whom it does not wait.
+    /// Closes the database, unless another thread does so already; it does not wait for that thread.
     pub(crate) fn close_unless_begun(&self) {
         self.refuse_requests();
         if let Some(closer) = self.closing.begin() {
@@ -189,7 +191,7 @@ impl<E: Engine> Shared<E> {
     fn close_as(&self, closer: Closer<'_>) -> Result<()> {
         let mut panics = FirstPanic::default();
         if let Some(durable) = self.durable() {
-            // Before anybody is waited for who may make one.
+            // Before the threads that may make one are waited for.
             durable.give_up_checkpoints();
         }
         panics.catch(|| self.collector.stop());
@@ -215,7 +217,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// That the log has not failed.
+    /// Checks that the log has not failed.
     fn failure(&self) -> Result<()> {
         self.durable().map_or(Ok(()), Durable::failure)
     }
@@ -226,12 +228,13 @@ impl<E: Engine> Shared<E> {
         self.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// The pool, started by the first job.
+    /// Returns the pool, started by the first job.
     pub(crate) fn pool(&self) -> Result<&Pool> {
         if let Some(pool) = self.pool.get() {
             return Ok(pool);
         }
-        // Under the lock of `close`: either it sees the pool and stops it, or this sees that the database is closed.
+        // Under the lock of `close`: either it sees the pool and stops it, or this sees that the database is
+        // closed.
         let slots = self.lock_slots();
         if slots.is_closed {
             return Err(Error::Closed);
@@ -261,7 +264,7 @@ impl<E: Engine> Shared<E> {
         assert!(self.read_only.set(read_only).is_ok(), "a database is opened once");
     }
 
-    /// What the database has in the place of log and checkpoints if it is only read.
+    /// Returns what the database has in the place of log and checkpoints if it is only read.
     pub(crate) fn read_only(&self) -> Option<&ReadOnly> {
         self.read_only.get()
     }
@@ -278,7 +281,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// The log; of a database that is only read the one that takes nothing.
+    /// Returns the log. That of a database that is only read refuses all entries.
     pub(crate) fn log(&self) -> Option<&Arc<Log>> {
         match self.durable() {
             Some(durable) => Some(&durable.log),
@@ -286,7 +289,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// The level that a request waits for which asked for this one.
+    /// Returns the level that a request waits for. `asked` is its own setting.
     ///
     /// # Errors
     /// [`Error::NotDurable`] when it is to be stored and nothing ever is.
@@ -299,10 +302,11 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// Like [`Shared::level`], for a request that the calling thread itself will wait for.
+    /// Like [`DatabaseShared::level`], for a request that the calling thread itself will wait for.
     ///
     /// # Errors
-    /// Also [`Error::NestedRequest`] in a waker that a thread of the log has called, which would wait for itself.
+    /// Also [`Error::NestedRequest`] in a waker that a thread of the log has called, which would wait for
+    /// itself.
     #[inline]
     pub(crate) fn level_here(&self, asked: Option<Durability>) -> Result<Durability> {
         let level = self.level(asked)?;
@@ -312,25 +316,21 @@ impl<E: Engine> Shared<E> {
         Ok(level)
     }
 
-    /// Returns a request's answer once `level` is reached. What a database that is only read has found counts as stored.
+    /// Returns a request's answer once `level` is reached. What a database that is only read has found counts
+    /// as stored.
     #[inline]
     pub(crate) fn answer<R>(&self, outcome: Outcome<R>, level: Durability) -> Result<R> {
         let log = self.durable().filter(|_| level == Durability::Stored).map(|durable| &*durable.log);
         durability::answer(outcome, log)
     }
 
-    /// That the calling thread is none that stores what it would wait for.
+    /// Checks that the calling thread is not one of the log, which would wait for itself.
     #[inline]
     pub(crate) fn check_may_wait(&self) -> Result<()> {
         if is_in_foreign_code() && self.log().is_some_and(|log| log.is_own_thread()) {
             return Err(Error::NestedRequest);
         }
         Ok(())
-    }
-
-    /// That the calling thread has no transaction of this database under way, for whose end it would wait.
-    pub(crate) fn check_outside_transactions(&self) -> Result<()> {
-        worker::check_outside_transactions(self.id())
     }
 
     /// Makes an error that leaves a request readable: names the table of an abort.
@@ -352,7 +352,8 @@ impl<E: Engine> Shared<E> {
         error
     }
 
-    /// Like [`Shared::explain`], for a transaction that only reads, and so has used an index because it was to.
+    /// Like [`DatabaseShared::explain`], for a transaction that only reads, and so has used an index because
+    /// it was to.
     #[cold]
     pub(crate) fn explain_read(&self, error: Error) -> Error {
         match self.dropped_name(&error) {
@@ -361,7 +362,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// What the error of a transaction is about that has used what was dropped meanwhile.
+    /// Returns what was dropped, if `error` is that the transaction has used it.
     fn dropped_name(&self, error: &Error) -> Option<DroppedName> {
         match error {
             Error::Aborted(abort) if abort.reason() == AbortReason::StoreDropped => {
@@ -371,7 +372,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    fn lock_slots(&self) -> MutexGuard<'_, Slots<E>> {
+    fn lock_slots(&self) -> MutexGuard<'_, RegisteredSlots<E>> {
         // Nothing under this lock panics half-way.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }

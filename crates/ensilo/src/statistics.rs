@@ -5,7 +5,7 @@ use ensilo_slab::AccountId;
 
 use crate::catalog::{IndexState, TableCore};
 use crate::durable::{DurabilityStatistics, ReadOnly};
-use crate::shared::Shared;
+use crate::shared::DatabaseShared;
 
 /// What a database has counted since it was opened, and what it holds. Made by
 /// [`Database::statistics`](crate::Database::statistics).
@@ -34,7 +34,7 @@ pub struct Statistics {
 pub struct TableStatistics {
     /// Its name.
     pub name: String,
-    /// Its number, by which the tools for a database's files name it.
+    /// Its number, which the tools for a database's files show.
     pub number: u32,
     /// Its rows.
     pub records: u64,
@@ -56,7 +56,7 @@ pub struct IndexStatistics {
     pub memory_bytes: u64,
     /// Whether it can be read; `false` while it is built, and when it is broken.
     pub is_ready: bool,
-    /// What it is good for.
+    /// Whether it can be read, and whether writes maintain it.
     pub state: IndexState,
 }
 
@@ -64,8 +64,9 @@ pub struct IndexStatistics {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MemoryStatistics {
-    /// Bytes taken from the system for rows and trees, and by transactions for large sets: what the memory limit bounds, with its reserves. And
-    /// 24 bytes for each deleted row that snapshots may still need, which the limit does not bound.
+    /// Bytes taken from the system for rows and trees, and by transactions for large sets: what the memory
+    /// limit bounds, with its reserves. And 24 bytes for each deleted row that snapshots may still need,
+    /// which the limit does not bound.
     pub mapped_bytes: u64,
     /// Bytes of these in use, by tables and indexes and by the system's own tables.
     pub live_bytes: u64,
@@ -93,12 +94,13 @@ pub struct EpochStatistics {
     pub oldest_pin: Option<u64>,
     /// The oldest epoch that a snapshot under way shows.
     pub oldest_snapshot: Option<u64>,
-    /// Workers: one for each thread that has made a request, and for each transaction that sessions had open at once.
+    /// Workers: one for each thread that has made a request, and for each transaction that sessions had open
+    /// at once.
     pub workers: u64,
 }
 
 impl Statistics {
-    pub(crate) fn collect<E: Engine>(shared: &Shared<E>) -> Self {
+    pub(crate) fn collect<E: Engine>(shared: &DatabaseShared<E>) -> Self {
         let engine = shared.engine.statistics();
         let tables = shared.catalog.tables();
         let tables = tables.iter().map(|table| table_statistics(shared, &engine, table)).collect();
@@ -132,25 +134,26 @@ impl Statistics {
         }
     }
 
-    /// The aborts for one reason.
+    /// Returns the number of aborts for one reason.
     #[must_use]
     pub fn aborts_of(&self, reason: AbortReason) -> u64 {
         self.aborts[reason.index()].1
     }
 
-    /// The aborts for all reasons.
+    /// Returns the number of aborts for all reasons.
     #[must_use]
     pub fn aborts_total(&self) -> u64 {
         self.aborts.iter().map(|(_, count)| count).sum()
     }
 
-    /// The table of this name.
+    /// Returns the statistics of the table of this name.
     #[must_use]
     pub fn table(&self, name: &str) -> Option<&TableStatistics> {
         self.tables.iter().find(|table| table.name == name)
     }
 
-    /// The broken indexes, each with its table: see [`Error::IndexBroken`](crate::Error::IndexBroken).
+    /// Returns the broken indexes, each with its table: see
+    /// [`Error::IndexBroken`](crate::Error::IndexBroken).
     pub fn broken_indexes(&self) -> impl Iterator<Item = (&TableStatistics, &IndexStatistics)> {
         let all = self.tables.iter().flat_map(|table| table.indexes.iter().map(move |index| (table, index)));
         all.filter(|(_, index)| index.state == IndexState::Broken)
@@ -158,7 +161,7 @@ impl Statistics {
 }
 
 fn table_statistics<E: Engine>(
-    shared: &Shared<E>,
+    shared: &DatabaseShared<E>,
     engine: &EngineStatistics,
     table: &TableCore<E::Store>,
 ) -> TableStatistics {

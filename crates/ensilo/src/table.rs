@@ -1,7 +1,8 @@
-//! Tables of static rows: handles whose every method compiles to direct calls of the engine.
+//! Tables of static rows: every method of their handles compiles to direct calls of the engine.
 //!
-//! One file a kind of statement: point reads here, `write`, `many`, `scan`, and `index` for reads through secondary indexes;
-//! `found` is a row that a statement has found, to be read or changed without looking it up again.
+//! One file a kind of statement: point reads here, `write`, `many`, `scan`, and `index` for reads through
+//! secondary indexes; `found` is a row that a statement has found, to be read or changed without looking it
+//! up again.
 
 mod bounds;
 mod by_index;
@@ -18,11 +19,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::Silo;
-use ensilo_engine::{Engine, Read};
+use ensilo_engine::Engine;
 use ensilo_row::{Columns, Key, KeyBuf, Row};
 
 pub use bounds::ScanFlow;
-pub(crate) use bounds::{Bounds, Flow, ROWS_PER_LOOK};
+pub(crate) use bounds::{Bounds, ROWS_PER_LOOK, ScanRange};
 pub(crate) use by_index::ByIndex;
 pub use found::Found;
 pub use index::Index;
@@ -30,25 +31,28 @@ pub use index_scan::IndexScan;
 pub use scan::Scan;
 
 use crate::Result;
-use crate::catalog::TableCore;
+use crate::catalog::{TableCore, check_key_len};
 use crate::row_words::{RowWords, whole};
 use crate::transaction::ReadTransaction;
 
-/// A table whose rows are of the Rust type `T`.
+/// A table with rows of the Rust type `T`.
 ///
-/// A handle: cheap to clone, usable from any thread, and not tied to a transaction. Made by
-/// [`Database::create_table`](crate::Database::create_table) and [`Database::open_table`](crate::Database::open_table).
+/// This is a handle: it is cheap to clone, can be used from any thread, and is not tied to a transaction.
+/// [`Database::create_table`](crate::Database::create_table) and
+/// [`Database::open_table`](crate::Database::open_table) make one.
 ///
-/// Every method takes the transaction that it is a statement of. In a [`Transaction`](crate::Transaction) statements are
-/// serializable: what they read is checked when it commits. In a [`Snapshot`](crate::Snapshot) they show one recent point of
-/// the serial order. Keys are given by value or by reference.
+/// Every method takes the transaction that it is a statement of. In a [`Transaction`](crate::Transaction)
+/// statements are serializable: what they read is validated when it commits. In a
+/// [`Snapshot`](crate::Snapshot) they show one recent point of the serial order. Keys are given by value or
+/// by reference.
 ///
 /// # Errors
 /// Besides the errors that a method names, every statement may return
 /// [`Error::Aborted`](crate::Error::Aborted) (return it from the closure; the request is run again),
-/// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge),
-/// [`Error::UnknownTable`](crate::Error::UnknownTable) when the table was
-/// dropped or belongs to another database than the transaction, and, for keys with text or bytes,
+/// [`Error::OutOfMemory`](crate::Error::OutOfMemory),
+/// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge),
+/// [`Error::UnknownTable`](crate::Error::UnknownTable) when the table was dropped or belongs to another
+/// database than the transaction, and, for keys with text or bytes,
 /// [`Error::KeyTooLong`](crate::Error::KeyTooLong).
 pub struct Table<T: Row, E: Engine = Silo> {
     pub(crate) core: Arc<TableCore<E::Store>>,
@@ -63,13 +67,13 @@ impl<T: Row, E: Engine> Table<T, E> {
         Table { core, numbers_agree, rows: PhantomData }
     }
 
-    /// The table's name.
+    /// Returns the table's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core.name
     }
 
-    /// The row with this primary key, or `None`.
+    /// Returns the row with this primary key, or `None`.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -82,7 +86,8 @@ impl<T: Row, E: Engine> Table<T, E> {
         self.get_columns::<T>(tx, key)
     }
 
-    /// Some columns of the row with this primary key, or `None`. Only the words that hold them are read.
+    /// Returns some columns of the row with this primary key, or `None`. Only the words that hold them are
+    /// read.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -96,16 +101,12 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let bytes = self.encode(key)?;
-            let read =
-                inner.raw.get(&self.core.store, bytes.as_bytes(), |row| C::decode(key, &RowWords(row)));
-            match read {
-                Ok(columns) => Ok(columns.map(whole)),
-                Err(abort) => Err(inner.lost(abort)),
-            }
+            let columns = inner.get(&self.core.store, &bytes, |row| C::decode(key, &RowWords(row)))?;
+            Ok(columns.map(whole))
         })
     }
 
-    /// Whether there is a row with this primary key.
+    /// Returns whether there is a row with this primary key.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -118,14 +119,11 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let bytes = self.encode(key.borrow())?;
-            match inner.raw.find(&self.core.store, bytes.as_bytes()) {
-                Ok(found) => Ok(found.is_some()),
-                Err(abort) => Err(inner.lost(abort)),
-            }
+            Ok(inner.find(&self.core.store, &bytes)?.is_some())
         })
     }
 
-    /// The encoded key.
+    /// Returns the encoded key.
     #[inline(always)]
     fn encode(&self, key: &T::Key) -> Result<KeyBuf> {
         let mut bytes = KeyBuf::new();
@@ -137,7 +135,7 @@ impl<T: Row, E: Engine> Table<T, E> {
     fn encode_into(&self, key: &T::Key, bytes: &mut KeyBuf) -> Result<()> {
         key.encode(bytes);
         // A key type of fixed length was checked at compile time.
-        if T::Key::FIXED_LEN.is_some() { Ok(()) } else { self.core.check_key(bytes) }
+        if T::Key::FIXED_LEN.is_some() { Ok(()) } else { check_key_len(&self.core.name, bytes) }
     }
 }
 

@@ -14,7 +14,7 @@ impl Wake for Unpark {
     }
 }
 
-/// The smallest executor: polls on this thread and parks in between.
+/// Runs a future to its end: polls it on this thread, and parks in between.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);

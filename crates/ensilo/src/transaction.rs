@@ -1,16 +1,19 @@
 //! Transactions as closures see them: a handle to pass to the methods of tables.
 //!
 //! # Invariants
-//! - T1: the lifetime `'t` is invariant and chosen by the request, not by the closure, which is generic over it. So what
-//!   carries `'t`, such as a found row, means something to this one transaction and does not compile with another.
+//! - T1: the lifetime `'t` is invariant and chosen by the request, not by the closure, which is generic over
+//!   it. So what carries `'t`, such as a found row, means something to this one transaction and does not
+//!   compile with another.
 
 #![allow(unsafe_code, reason = "marks that a transaction of the engine is under way")]
+
+mod access;
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use crate::Silo;
-use ensilo_engine::{AbortReason, Engine, Read, SnapshotOf, Store, TableId, TransactionOf, Write};
+use ensilo_engine::{AbortReason, Engine, Read, SnapshotOf, Store, TableId, TransactionOf, Write, WriteOf};
 use ensilo_epoch::Epoch;
 
 use crate::catalog::{EPOCH_SHOWN_MAX, Pinned};
@@ -24,13 +27,15 @@ type Brand<'t> = PhantomData<fn(&'t ()) -> &'t ()>;
 /// A serializable read-write transaction, inside [`Database::transact`](crate::Database::transact).
 ///
 /// Pass it to the methods of [`Table`](crate::Table), [`Index`](crate::Index) and
-/// [`DynamicTable`](crate::DynamicTable). It sees its own writes: what it has inserted or changed it reads as it has written it, and what it has
-/// deleted is not there. Where another transaction has meanwhile replaced or deleted such a row, a statement either shows the
-/// own write, though it will not be committed, or fails with [`Error::Aborted`]; a scan may do so at its end. An index may then lack the
-/// row all the same, or show another one in its place, if the transaction has left the row's columns in that index as they were: such an
-/// entry is none of its own writes. What it reads is
-/// checked when it commits: until then two reads may not belong together, so a closure must not have effects outside the
-/// database, and it should treat what looks impossible as an error to return, not as a reason to panic.
+/// [`DynamicTable`](crate::DynamicTable). Its reads are validated when it commits. Until then two reads may
+/// not belong together, so a closure must not have effects outside the database, and should return an error
+/// for what looks impossible rather than panic.
+///
+/// The transaction sees its own writes: rows that it has inserted or changed it reads as it has written them,
+/// and rows that it has deleted are gone. If another transaction has meanwhile replaced or deleted such a
+/// row, this one can no longer commit. A statement then either still shows the own write or fails with
+/// [`Error::Aborted`], a scan perhaps only at its end. An index may then lack the row or show another one in
+/// its place, where the transaction has not changed the row's columns in that index.
 pub struct Transaction<'t, E: Engine = Silo> {
     pub(crate) inner: Inner<'t, TransactionOf<'t, E>>,
 }
@@ -38,7 +43,7 @@ pub struct Transaction<'t, E: Engine = Silo> {
 /// A read-only transaction on a recent consistent point of the serial order, inside
 /// [`Database::snapshot`](crate::Database::snapshot).
 ///
-/// What it shows is about one to two snapshot intervals old. It never conflicts with other transactions.
+/// The point is one to two snapshot intervals old. The transaction never conflicts with others.
 pub struct Snapshot<'t, E: Engine = Silo> {
     pub(crate) inner: Inner<'t, SnapshotOf<'t, E>>,
 }
@@ -60,16 +65,18 @@ pub(crate) struct Inner<'t, Raw: Read> {
 /// The point in time that a read-write transaction shows: after all epochs that have a number.
 const EPOCH_NOW: u64 = EPOCH_SHOWN_MAX;
 
-/// A transaction that rows can be read in: [`Transaction`], [`Snapshot`], or a [`Session`](crate::Session) with an open one.
+/// A transaction that rows can be read in: [`Transaction`], [`Snapshot`], or a [`Session`](crate::Session)
+/// with an open one.
 ///
 /// Sealed: implemented by the transactions of this crate only.
 pub trait ReadTransaction<'t, E: Engine = Silo>: sealed::Sealed<'t, E> {}
 
-/// A transaction that rows can be written in: [`Transaction`], or a [`Session`](crate::Session) with an open one.
+/// A transaction that rows can be written in: [`Transaction`], or a [`Session`](crate::Session) with an open
+/// one.
 ///
 /// Sealed: implemented by the transactions of this crate only.
 pub trait WriteTransaction<'t, E: Engine = Silo>:
-    ReadTransaction<'t, E> + sealed::SealedWrite<'t, E>
+    ReadTransaction<'t, E> + sealed::Sealed<'t, E, Raw: WriteOf<E>>
 {
 }
 
@@ -78,7 +85,7 @@ impl<'t, E: Engine> WriteTransaction<'t, E> for Transaction<'t, E> {}
 impl<'t, E: Engine> ReadTransaction<'t, E> for Snapshot<'t, E> {}
 
 pub(crate) mod sealed {
-    use ensilo_engine::{Engine, ReadOf, SnapshotOf, TransactionOf, WriteOf};
+    use ensilo_engine::{Engine, ReadOf, SnapshotOf, TransactionOf};
 
     use super::{Inner, Snapshot, Transaction};
     use crate::Result;
@@ -87,17 +94,13 @@ pub(crate) mod sealed {
     pub trait Sealed<'t, E: Engine> {
         type Raw: ReadOf<E>;
 
-        /// Makes a statement. The transaction is ended if it cannot go on afterwards and stays open between calls.
+        /// Makes a statement. The transaction is ended if it cannot go on afterwards and stays open between
+        /// calls.
         fn statement<R>(
             &mut self,
             statement: impl FnOnce(&mut Inner<'_, Self::Raw>) -> Result<R>,
         ) -> Result<R>;
     }
-
-    pub trait SealedWrite<'t, E: Engine>: Sealed<'t, E, Raw: WriteOf<E>> {}
-
-    #[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
-    impl<'t, E: Engine> SealedWrite<'t, E> for Transaction<'t, E> {}
 
     #[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
     impl<'t, E: Engine> Sealed<'t, E> for Transaction<'t, E> {
@@ -136,20 +139,7 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
         Inner { raw, local, doomed: None, epoch_shown, deleted_in: 0, pinned, brand: PhantomData }
     }
 
-    /// Notes that a record was inserted into the store.
-    #[inline(always)]
-    pub(crate) fn note_insert(&mut self, store: &Raw::Store) {
-        self.local.records.inserted(store.id());
-    }
-
-    /// Notes that a record of the store was deleted.
-    #[inline(always)]
-    pub(crate) fn note_delete(&mut self, store: &Raw::Store) {
-        self.local.records.deleted(store.id());
-        self.deleted_in |= 1 << (store.id().0 % 64);
-    }
-
-    /// Whether this transaction may have deleted records of the store.
+    /// Returns whether this transaction may have deleted records of the store.
     #[inline(always)]
     pub(crate) fn may_have_deleted_in(&self, store: &Raw::Store) -> bool {
         self.deleted_in & 1 << (store.id().0 % 64) != 0
@@ -162,17 +152,19 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
         Error::from_raw(abort)
     }
 
-    /// Whether the transaction cannot commit any more.
+    /// Returns whether the transaction cannot commit any more.
     pub(crate) fn is_doomed(&self) -> bool {
         self.doomed.is_some()
     }
 
-    /// Whether `error` is that this transaction was to stop. One of another session that was passed on is not.
+    /// Returns whether `error` is that this transaction was to stop. One of another session that was passed
+    /// on is not.
     pub(crate) fn is_stopped_by(&self, error: &Error) -> bool {
         matches!(error, Error::Cancelled | Error::DeadlineExceeded) && self.local.check_control().is_err()
     }
 
-    /// Gives the transaction up because what it read does not belong together: an entry of an index without its row.
+    /// Gives the transaction up because what it read does not belong together: an entry of an index without
+    /// its row.
     ///
     /// A transaction that has read this could not commit anyway; it need not go on to find that out.
     #[cold]
@@ -187,7 +179,8 @@ impl<'t, E: Engine> Transaction<'t, E> {
         Transaction { inner: Inner::new(raw, local, EPOCH_NOW) }
     }
 
-    /// Commits, unless an abort was swallowed; returns the epoch that has to be durable before the transaction is.
+    /// Commits, unless an abort was swallowed; returns the epoch that has to be durable before the
+    /// transaction is.
     #[inline(always)]
     pub(crate) fn commit(self) -> Result<Epoch, ensilo_engine::Abort> {
         if let Some(abort) = self.inner.doomed {
@@ -198,11 +191,13 @@ impl<'t, E: Engine> Transaction<'t, E> {
         Ok(committed.epoch)
     }
 
-    /// Ends a transaction whose closure returned `error`, and says which error the request ends with.
+    /// Ends a transaction after its closure has returned `error`, and returns the error that the request ends
+    /// with.
     ///
-    /// The closure may have come to its error by reads that do not belong together, which no serial order could have shown it. So an
-    /// error of the closure's own counts only when the reads are valid; otherwise the request has met a conflict. What it was
-    /// concluded from has to be durable before the error is told as stored.
+    /// The closure may have come to its error by reads that do not belong together, which no serial order
+    /// could have shown it. So an error of the closure's own counts only when the reads are valid; otherwise
+    /// the request has met a conflict. What it was concluded from has to be durable before the error counts
+    /// as stored.
     #[cold]
     pub(crate) fn roll_back(mut self, error: Error) -> Undone {
         if let Some(abort) = self.inner.doomed.take()
@@ -225,7 +220,8 @@ impl<'t, E: Engine> Transaction<'t, E> {
 }
 
 impl<Raw: Read> Inner<'_, Raw> {
-    /// The abort that `error` is, if it is this transaction's: one that was passed on from another is not.
+    /// Returns the abort that `error` is, if it is of this transaction. One that was passed on from another
+    /// is not.
     #[cold]
     pub(crate) fn own_abort(&self, error: &Error) -> Option<ensilo_engine::Abort> {
         self.doomed.clone().filter(|_| is_abort(error))
@@ -242,7 +238,7 @@ impl<'t, E: Engine> Snapshot<'t, E> {
         Snapshot { inner: Inner::new(raw, local, epoch_shown) }
     }
 
-    /// The epoch that has to be durable before what was read is.
+    /// Returns the epoch that has to be durable before what was read is.
     #[inline]
     pub(crate) fn largest_epoch_seen(&self) -> Epoch {
         self.inner.raw.largest_epoch_seen()

@@ -61,7 +61,7 @@ fn jobs_that_hold_the_last_handles_to_the_databases_of_each_other_end() {
 }
 
 #[test]
-fn a_job_does_not_wait_for_who_closes_a_database_whose_jobs_wait_for_it() {
+fn a_job_does_not_wait_for_a_closer_that_waits_for_it() {
     let (closed, other) = (with_one_pool_thread(), with_one_pool_thread());
     let (begun, has_begun) = mpsc::channel();
     let waits = {
@@ -133,7 +133,7 @@ fn wakers_that_panic_keep_neither_others_nor_closing_from_their_work() {
 }
 
 #[test]
-fn the_waker_of_a_job_may_close_another_database_whose_job_waits_for_it() {
+fn the_waker_of_a_job_may_close_another_database() {
     let (end, is_over) = mpsc::channel();
     let (closed, running) = with_job_until(is_over);
     let (go_on, goes_on) = mpsc::channel();
@@ -154,7 +154,7 @@ fn the_waker_of_a_job_may_close_another_database_whose_job_waits_for_it() {
 }
 
 #[test]
-fn the_waker_of_a_ticket_may_close_another_database_whose_job_waits_for_it() {
+fn the_waker_of_a_ticket_may_close_another_database() {
     let (end, is_over) = mpsc::channel();
     let (closed, running) = with_job_until(is_over);
     // Longer than it takes to poll the ticket once.
@@ -275,7 +275,7 @@ thread_local! {
 }
 
 #[test]
-fn a_destructor_of_a_pool_threads_variable_may_close_the_database_that_waits_for_the_thread() {
+fn a_destructor_on_a_pool_thread_may_close_the_database() {
     let db = with_one_pool_thread();
     let (closed, is_closed) = mpsc::channel();
     let closes = db.clone();

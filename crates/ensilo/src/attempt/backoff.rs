@@ -1,7 +1,7 @@
 //! Waiting between two attempts of a request: random, and longer on average each time.
 //!
-//! Two requests that abort each other must not try again in step. The first waits are shorter than a transaction, because
-//! the one that got in between has committed by then.
+//! Two requests that abort each other must not try again in step. The first waits are shorter than a
+//! transaction, because the one that got in between has committed by then.
 
 use std::hint::spin_loop;
 use std::thread;
@@ -14,7 +14,8 @@ const WAIT_NS_MAX: u64 = 1_000_000;
 /// Below this a wait keeps its core: giving it away and getting it back takes longer.
 const SPIN_NS_MAX: u64 = 20_000;
 
-/// A random number generator for waits, one per worker (splitmix64): quality does not matter, independence does.
+/// A random number generator for waits, one per worker (splitmix64): quality does not matter, independence
+/// does.
 #[derive(Debug)]
 pub(crate) struct Jitter(u64);
 

@@ -7,34 +7,35 @@
 //! fill           small transactions add the entries of the rows that are there
 //! finish         transactions may read it; snapshots as soon as they show a point in time after the last entry
 //! ```
-//! Filling and writers may meet at a row: each is a serializable transaction that reads the row and writes its entry, so one
-//! of them comes first, and the other sees that the entry is there.
+//! Filling and writers may meet at a row: each is a serializable transaction that reads the row and writes
+//! its entry, so one of them comes first, and the other sees that the entry is there.
 //!
-//! In a unique index a key has one entry, of the row that came first; a writer whose key is taken is refused, also while the index is
-//! built. But a row that was there before has no entry yet, so another row of the same key may get the entry first. If both are still
-//! there when the filling comes to the one without, the index cannot be built and is removed again. If that one has been deleted or
-//! changed before, the other's entry has stayed (M3 of `maintain`), and the index is as good as any. Two old rows of the same key end
-//! in the same two ways.
+//! In a unique index a key has one entry, of the row that came first; a writer with a duplicate key is
+//! refused, also while the index is built. But a row that was there before has no entry yet, so another row
+//! of the same key may get the entry first. If both are still there when the filling comes to the one
+//! without, the index cannot be built and is removed again. If that one has been deleted or changed before,
+//! the other's entry has stayed (M3 of `maintain`), and the index is as good as any. Two old rows of the same
+//! key end in the same two ways.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use ensilo_engine::{Direction, Engine, Failpoint, Read, TransactionOf, Write};
+use ensilo_engine::{Direction, Engine, Failpoint, TransactionOf, Write};
 use ensilo_row::{IndexSchema, KeyBuf};
 
-use super::{IndexCore, TableCore};
+use super::{IndexCore, TableCore, check_key_len};
 use crate::durability::Durability;
 use crate::maintain::{copy_row, stored_index_key};
 use crate::outcome::Visible;
 use crate::row_words::{key_of_bytes, primary_key_of};
-use crate::shared::Shared;
+use crate::shared::DatabaseShared;
 use crate::transaction::Inner;
 use crate::{Result, attempt};
 
 /// The most rows that one transaction adds entries for.
 const BATCH_LEN_MAX: usize = 128;
 
-impl<E: Engine> Shared<E> {
+impl<E: Engine> DatabaseShared<E> {
     /// Creates an index on a table that exists.
     pub(crate) fn create_index(&self, table: &Arc<TableCore<E::Store>>, schema: IndexSchema) -> Result<()> {
         self.check_may_change()?;
@@ -86,7 +87,8 @@ impl<E: Engine> Shared<E> {
     }
 }
 
-/// Adds the entries of at most `len` rows after the key `after`; returns the last one's key, or `None` when there were none.
+/// Adds the entries of at most `len` rows after the key `after`; returns the last one's key, or `None` when
+/// there were none.
 fn fill_batch<E: Engine>(
     inner: &mut Inner<'_, TransactionOf<'_, E>>,
     table: &TableCore<E::Store>,
@@ -96,7 +98,7 @@ fn fill_batch<E: Engine>(
 ) -> Result<Option<KeyBuf>> {
     let low = after.map_or(Bound::Unbounded, |key| Bound::Excluded(key.as_bytes()));
     let mut rows = Vec::with_capacity(len);
-    let scanned = inner.raw.scan_to_read(
+    inner.scan_to_read(
         &table.store,
         (low, Bound::Unbounded),
         Direction::Forward,
@@ -105,8 +107,7 @@ fn fill_batch<E: Engine>(
             rows.push((key, found));
             if rows.len() == len { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         },
-    );
-    scanned.map_err(|abort| inner.lost(abort))?;
+    )?;
     E::reached(Failpoint::IndexRowsRead);
     let mut entry_key = KeyBuf::new();
     for (key, found) in &rows {
@@ -125,19 +126,12 @@ fn add_entry<Raw: Write>(
     key: &KeyBuf,
     entry_key: &KeyBuf,
 ) -> Result<()> {
-    index.check_key(entry_key)?;
+    check_key_len(&index.name, entry_key)?;
     inner.local.entry.set_bytes(key.as_bytes());
-    let entry = &inner.local.entry;
-    match inner.raw.insert(&index.store, entry_key.as_bytes(), entry.words(), entry.len_bytes()) {
-        Ok(true) => {
-            inner.note_insert(&index.store);
-            return Ok(());
-        }
-        Ok(false) => {}
-        Err(abort) => return Err(inner.lost(abort)),
+    if inner.insert_entry(&index.store, entry_key)? {
+        return Ok(());
     }
-    let existing = inner.raw.get(&index.store, entry_key.as_bytes(), primary_key_of);
-    match existing.map_err(|abort| inner.lost(abort))? {
+    match inner.get(&index.store, entry_key, primary_key_of)? {
         Some(other) if other != *key => Err(table.duplicate(Some(index), entry_key.as_bytes())),
         _ => Ok(()),
     }

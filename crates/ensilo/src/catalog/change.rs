@@ -9,10 +9,10 @@ use super::dropped::DroppedName;
 use super::{Changes, IndexCore, IndexState, SYSTEM_PREFIX, StoreKind, TableCore};
 use crate::durability::Durability;
 use crate::error::Name;
-use crate::shared::Shared;
-use crate::{Error, Result, Transaction, attempt};
+use crate::shared::DatabaseShared;
+use crate::{Error, Result, Transaction, attempt, worker};
 
-impl<E: Engine> Shared<E> {
+impl<E: Engine> DatabaseShared<E> {
     /// Creates a table with the indexes that its schema names.
     pub(crate) fn create_table(&self, schema: Schema) -> Result<Arc<TableCore<E::Store>>> {
         self.check_may_change()?;
@@ -91,14 +91,12 @@ impl<E: Engine> Shared<E> {
         self.check_may_change()?;
         let _changes = self.catalog.change();
         let table = self.catalog.table(table)?;
-        let indexes = table.indexes.snapshot();
-        let index = indexes.iter().find(|index| &*index.name == name);
-        let index = index.ok_or_else(|| Error::UnknownIndex(Name::new(name)))?;
+        let index = table.index(name)?;
         if index.state() == IndexState::Building {
             return Err(Error::IndexNotReady(Name::new(name)));
         }
-        self.change_rows(|tx| self.catalog.system.delete_index(tx, &table, index))?;
-        self.take_index_out(&table, index);
+        self.change_rows(|tx| self.catalog.system.delete_index(tx, &table, &index))?;
+        self.take_index_out(&table, &index);
         Ok(())
     }
 
@@ -109,9 +107,7 @@ impl<E: Engine> Shared<E> {
         schema: IndexSchema,
     ) -> Result<Arc<IndexCore<E::Store>>> {
         let mut changes = self.catalog.change();
-        if table.is_dropped() {
-            return Err(table.unknown());
-        }
+        table.check_exists()?;
         let mut indexes = table.indexes.snapshot();
         if indexes.iter().any(|index| &*index.name == schema.name()) {
             return Err(Error::IndexExists(Name::new(schema.name())));
@@ -131,17 +127,16 @@ impl<E: Engine> Shared<E> {
         index: &Arc<IndexCore<E::Store>>,
     ) -> Result<()> {
         let _changes = self.catalog.change();
-        if table.is_dropped() {
-            return Err(table.unknown());
-        }
+        table.check_exists()?;
         self.change_rows(|tx| self.catalog.system.insert_index(tx, table, index))?;
         self.let_index_be_read(index);
         Ok(())
     }
 
-    /// Lets transactions read an index whose last entry was just committed.
+    /// Lets transactions read an index. Its last entry was just committed.
     pub(super) fn let_index_be_read(&self, index: &IndexCore<E::Store>) {
-        // A snapshot of an epoch shows what was committed before it: the last entry may be of the present one.
+        // A snapshot of an epoch shows what was committed before it: the last entry may be of the present
+        // one.
         index.mark_ready(self.engine.epochs().global_epoch().get() + 1);
     }
 
@@ -161,14 +156,15 @@ impl<E: Engine> Shared<E> {
         self.engine.drop_store(index.store.id());
         self.catalog.dropped.note_drop(self.engine.epochs());
         E::reached(Failpoint::IndexDropped);
-        // Not before: whoever writes without keeping the index could commit beside somebody who still reads it. Until then, whoever writes
-        // an entry is undone, and runs again.
+        // Not before: a transaction that writes without keeping the index could commit beside one that still
+        // reads it. Until then, one that writes an entry is undone, and runs again.
         let mut indexes = table.indexes.snapshot();
         indexes.retain(|other| !Arc::ptr_eq(other, index));
         table.indexes.publish(indexes, self.engine.epochs());
     }
 
-    /// Refuses a change of the catalog from inside a transaction of the same thread: it might wait for itself.
+    /// Refuses a change of the catalog from inside a transaction of the same thread: it might wait for
+    /// itself.
     pub(super) fn check_may_change(&self) -> Result<()> {
         if self.is_closed() {
             return Err(Error::Closed);
@@ -177,7 +173,7 @@ impl<E: Engine> Shared<E> {
             return Err(Error::ReadOnly);
         }
         self.check_may_wait()?;
-        self.check_outside_transactions()
+        worker::check_outside_transactions(self.id())
     }
 
     /// Changes the system tables.

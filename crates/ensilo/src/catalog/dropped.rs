@@ -1,15 +1,17 @@
 //! The names of tables and indexes that were dropped, for the transactions that have used them.
 //!
-//! Such a transaction is undone, by a statement or by its commit, and the error names what was dropped; the engine knows the id only. A name is
-//! needed as long as a transaction of the time before the drop is under way, and a moment longer, until its error was made.
+//! Such a transaction is undone, by a statement or by its commit, and the error names what was dropped; the
+//! engine knows the id only. A name is needed as long as a transaction of the time before the drop is under
+//! way, and a moment longer, until its error was made.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::mutex::lock;
 use ensilo_engine::TableId;
 use ensilo_epoch::{Epoch, Epochs};
 
-/// So many names stay in any case: a transaction whose epoch is over may not have made its error yet.
+/// So many names stay in any case: a transaction may make its error after its epoch is over.
 const KEPT_MIN: usize = 256;
 
 /// What a store was before it was dropped.
@@ -22,7 +24,7 @@ pub(crate) enum DroppedName {
 }
 
 impl DroppedName {
-    /// The name in an abort.
+    /// Returns the name that an abort shows.
     pub(crate) fn in_abort(&self) -> Arc<str> {
         match self {
             DroppedName::Table(table) => Arc::clone(table),
@@ -39,20 +41,21 @@ pub(crate) struct DroppedNames(Mutex<VecDeque<Dropped>>);
 struct Dropped {
     id: TableId,
     name: DroppedName,
-    /// An epoch after the drop, once that has taken place: transactions that have used the store began in it or before.
+    /// An epoch after the drop, once that has taken place: transactions that have used the store began in it
+    /// or before.
     epoch: Option<Epoch>,
 }
 
 impl DroppedNames {
     /// Notes what a store is that is about to be dropped. [`DroppedNames::note_drop`] follows.
     pub(super) fn add(&self, id: TableId, name: DroppedName) {
-        self.lock().push_back(Dropped { id, name, epoch: None });
+        lock(&self.0).push_back(Dropped { id, name, epoch: None });
     }
 
-    /// Says that all stores were dropped that were noted, and forgets names that no transaction needs any more. Changes of the catalog are
-    /// made one at a time (G1).
+    /// Says that all stores were dropped that were noted, and forgets names that no transaction needs any
+    /// more. Changes of the catalog are made one at a time (G1).
     pub(super) fn note_drop(&self, epochs: &Epochs) {
-        let mut names = self.lock();
+        let mut names = lock(&self.0);
         let epoch = epochs.global_epoch();
         names.iter_mut().rev().map_while(|name| name.epoch.is_none().then_some(name)).for_each(|name| {
             name.epoch = Some(epoch);
@@ -64,13 +67,9 @@ impl DroppedNames {
         }
     }
 
-    /// What a store was.
+    /// Returns what a store was.
     pub(crate) fn get(&self, id: TableId) -> Option<DroppedName> {
-        self.lock().iter().find(|dropped| dropped.id == id).map(|dropped| dropped.name.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Dropped>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).iter().find(|dropped| dropped.id == id).map(|dropped| dropped.name.clone())
     }
 }
 
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_while_a_transaction_is_older_than_the_drop_and_go_after_it() {
+    fn a_dropped_name_stays_for_older_transactions() {
         let engine = Silo::start(EngineOptions::default());
         let epochs = engine.epochs();
         let names = DroppedNames::default();
@@ -108,11 +107,11 @@ mod tests {
         (0..5).for_each(|_| epochs.advance());
         drop_tables(&names, many + 1..many + 2, epochs);
         assert!(!is_known(&names, 0) && is_known(&names, many));
-        assert_eq!(names.lock().len(), KEPT_MIN);
+        assert_eq!(lock(&names.0).len(), KEPT_MIN);
     }
 
     #[test]
-    fn a_name_stays_for_a_transaction_that_began_between_its_note_and_the_drop() {
+    fn a_dropped_name_stays_for_a_transaction_begun_before_the_drop() {
         let engine = Silo::start(EngineOptions::default());
         let epochs = engine.epochs();
         let names = DroppedNames::default();

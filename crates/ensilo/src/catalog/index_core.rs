@@ -17,26 +17,28 @@ pub(super) const DROPPED: u64 = 0;
 
 /// What an index's `ready_from` holds while no transaction may read it: epochs that none shows.
 ///
-/// Leaves it when all entries are there (`mark_ready`), or, if it was [`BROKEN`] before, when they cannot be made.
+/// Leaves it when all entries are there (`mark_ready`), or, if it was [`BROKEN`] before, when they cannot be
+/// made.
 const BUILDING: u64 = u64::MAX;
 /// Leaves it when the index is made anew: for [`CLEARING`].
 const BROKEN: u64 = u64::MAX - 1;
-/// Of a broken index, while what it has of entries is removed. Leaves it for [`BUILDING`], or back for [`BROKEN`].
+/// Of a broken index, while what it has of entries is removed. Leaves it for [`BUILDING`], or back for
+/// [`BROKEN`].
 const CLEARING: u64 = u64::MAX - 2;
 
 /// The largest epoch that a transaction may show.
 pub(crate) const EPOCH_SHOWN_MAX: u64 = CLEARING - 1;
 
-/// What an index is good for.
+/// Whether an index can be read, and whether writes maintain it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IndexState {
     /// Every row has its entry, and transactions read it.
     Ready,
-    /// It is built; writes keep it already.
+    /// It is being built. Writes maintain it, but it cannot be read yet.
     Building,
-    /// Its entries could not be made of the rows when the database was opened. Writes do not keep it, and reading it is an error:
-    /// [`Error::IndexBroken`] says what to do.
+    /// Its entries could not be made of the rows when the database was opened. Writes do not keep it, and
+    /// reading it is an error: [`Error::IndexBroken`] says what to do.
     Broken,
 }
 
@@ -53,7 +55,7 @@ pub(crate) struct IndexCore<S> {
 }
 
 impl<S: Store> IndexCore<S> {
-    /// An index that no transaction reads yet.
+    /// Makes an index that no transaction reads yet.
     pub(crate) fn new(database: u64, schema: IndexSchema, store: Arc<S>, declared: Option<usize>) -> Self {
         IndexCore {
             accepts: AtomicU64::new(database),
@@ -65,7 +67,8 @@ impl<S: Store> IndexCore<S> {
         }
     }
 
-    /// Whether a transaction of this worker that shows `epoch_shown` may read the index, which is one of `table`.
+    /// Checks whether a transaction of this worker that shows `epoch_shown` may read the index, which is one
+    /// of `table`.
     ///
     /// # Errors
     /// [`Error::UnknownIndex`] when it was dropped or belongs to another database, [`Error::IndexNotReady`],
@@ -83,7 +86,7 @@ impl<S: Store> IndexCore<S> {
         }
     }
 
-    /// What the index is good for.
+    /// Returns whether the index can be read, and whether writes maintain it.
     pub(crate) fn state(&self) -> IndexState {
         // Acquire: [index-ready].
         match self.ready_from.load(Ordering::Acquire) {
@@ -93,12 +96,12 @@ impl<S: Store> IndexCore<S> {
         }
     }
 
-    /// Whether all rows have their entries, so that a missing one is not a matter of time.
+    /// Returns whether all rows have their entries, so that a missing one is an inconsistency.
     pub(crate) fn is_ready(&self) -> bool {
         self.state() == IndexState::Ready
     }
 
-    /// Whether writers are to keep the index.
+    /// Returns whether writers are to keep the index.
     pub(crate) fn is_kept(&self) -> bool {
         // Relaxed: changed and asked under the lock of changes to the catalog, or before any transaction.
         !matches!(self.ready_from.load(Ordering::Relaxed), BROKEN | CLEARING)
@@ -130,21 +133,14 @@ impl<S: Store> IndexCore<S> {
     pub(crate) fn mark_dropped(&self) {
         self.accepts.store(DROPPED, Ordering::Relaxed);
     }
-
-    /// Whether the key is short enough.
-    ///
-    /// # Errors
-    /// [`Error::KeyTooLong`].
-    #[inline]
-    pub(crate) fn check_key(&self, key: &KeyBuf) -> Result<()> {
-        check_key_len(&self.name, key)
-    }
 }
 
+/// Checks whether the key of a table or an index is short enough.
+///
 /// # Errors
-/// [`Error::KeyTooLong`] for a key of what `name` says.
+/// [`Error::KeyTooLong`].
 #[inline(always)]
-pub(super) fn check_key_len(name: &Arc<str>, key: &KeyBuf) -> Result<()> {
+pub(crate) fn check_key_len(name: &Arc<str>, key: &KeyBuf) -> Result<()> {
     if key.len() <= KEY_LEN_MAX { Ok(()) } else { Err(key_too_long(name, key.len())) }
 }
 

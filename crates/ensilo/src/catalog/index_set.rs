@@ -1,13 +1,15 @@
-//! The set of indexes that writers of a table keep: read by every write, changed by `create_index` and `drop_index`.
+//! The set of indexes that writers of a table keep: read by every write, changed by `create_index` and
+//! `drop_index`.
 //!
-//! A reader loads one pointer and writes nothing. A changer publishes a new set and keeps the old one until every transaction that
-//! may have loaded it has ended.
+//! A reader loads one pointer and writes nothing. A changer publishes a new set and keeps the old one until
+//! every transaction that may have loaded it has ended.
 //!
 //! # Invariants
-//! - X1: a set is freed only when the memory horizon has passed the epoch that was read after it was replaced: every
-//!   transaction that may have loaded it has ended then, since each is pinned in these epochs ([`ensilo_engine::Session`]).
-//! - X2: a [`Pinned`] is copied out of a transaction by the statements of this crate only, and each is done with what it loaded
-//!   before it returns, so while the transaction is under way.
+//! - X1: a set is freed only when the memory horizon has passed the epoch that was read after it was
+//!   replaced: every transaction that may have loaded it has ended then, since each is pinned in these epochs
+//!   ([`ensilo_engine::Session`]).
+//! - X2: a [`Pinned`] is copied out of a transaction by the statements of this crate only, and each is done
+//!   with what it loaded before it returns, so while the transaction is under way.
 //!
 //! # Memory ordering
 //! | edge | from | to | what it carries |
@@ -19,13 +21,14 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ensilo_engine::Store;
 use ensilo_epoch::{Epoch, Epochs};
 use ensilo_sync::unchecked::AtomicPtr;
 
 use super::index_core::IndexCore;
+use crate::mutex::lock;
 
 /// Says that a transaction is under way; kept beside it.
 #[derive(Copy, Clone, Debug)]
@@ -33,7 +36,8 @@ pub(crate) struct Pinned<'t>(PhantomData<&'t ()>);
 
 impl Pinned<'_> {
     /// # Safety
-    /// The value is kept beside a transaction of the engine, and its copies are used while that is under way only.
+    /// The value is kept beside a transaction of the engine, and its copies are used while that is under way
+    /// only.
     #[inline(always)]
     pub(crate) unsafe fn new() -> Self {
         Pinned(PhantomData)
@@ -73,7 +77,7 @@ impl<S: Store> IndexSet<S> {
         IndexSet { indexes: indexes.into(), broken: broken.into(), columns }
     }
 
-    /// Whether any index names a column of `mask`. Never says no wrongly.
+    /// Returns whether any index names a column of `mask`. Never says no wrongly.
     #[inline(always)]
     pub(crate) fn touches(&self, mask: u64) -> bool {
         self.columns & mask != 0
@@ -105,19 +109,19 @@ impl<S> Default for IndexSetCell<S> {
 }
 
 impl<S: Store> IndexSetCell<S> {
-    /// The set that is in force.
+    /// Returns the set that is in force.
     #[inline(always)]
     pub(crate) fn load<'p>(&'p self, _pinned: Pinned<'p>) -> &'p IndexSet<S> {
         // Acquire: [index-set].
         let current = self.current.load(Ordering::Acquire);
-        // SAFETY: the pointer came from a Box. By X2 a transaction is under way as long as the reference lives, and by X1 the
-        // set outlives it.
+        // SAFETY: the pointer came from a Box. By X2 a transaction is under way as long as the reference
+        // lives, and by X1 the set outlives it.
         unsafe { &*current }
     }
 
-    /// The indexes that are in force, broken ones too, for who is in no transaction.
+    /// Returns the indexes that are in force, broken ones too, for callers outside of transactions.
     pub(crate) fn snapshot(&self) -> Vec<Arc<IndexCore<S>>> {
-        let _replaced = self.lock();
+        let _replaced = lock(&self.replaced);
         // SAFETY: sets are replaced and freed under the lock only.
         let current = unsafe { &*self.current.load(Ordering::Acquire) };
         [&*current.indexes, &*current.broken].concat()
@@ -125,27 +129,24 @@ impl<S: Store> IndexSetCell<S> {
 
     /// Puts another set in force: transactions that begin after this call see it.
     pub(crate) fn publish(&self, indexes: Vec<Arc<IndexCore<S>>>, epochs: &Epochs) {
-        let mut replaced = self.lock();
+        let mut replaced = lock(&self.replaced);
         let fresh = Box::into_raw(Box::new(IndexSet::new(indexes)));
         // Release: [index-set].
         let old = self.current.swap(fresh, Ordering::AcqRel);
-        // Two stores in a row on either side (this one and the epoch, the pin and this one): the epoch must not be read before
-        // the new set can be seen, or the old one would count as older than it is.
+        // Two stores in a row on either side (this one and the epoch, the pin and this one): the epoch must
+        // not be read before the new set can be seen, or the old one would count as older than it is.
         fence(Ordering::SeqCst);
         replaced.push(Replaced { set: old, epoch: epochs.global_epoch() });
         let horizon = epochs.memory_horizon();
         replaced.retain(|replaced| {
             let is_needed = replaced.epoch >= horizon;
             if !is_needed {
-                // SAFETY: made by `Box::into_raw`, taken out of the cell once, removed from this list now; X1.
+                // SAFETY: made by `Box::into_raw`, taken out of the cell once, removed from this list now;
+                // X1.
                 drop(unsafe { Box::from_raw(replaced.set) });
             }
             is_needed
         });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Replaced<S>>> {
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The catalog of a database that is opened again: the system tables' rows become tables and indexes.
 //!
-//! It happens before any transaction begins, on stores that hold the recovered rows; indexes get their entries afterwards.
+//! It happens before any transaction begins, on stores that hold the recovered rows; indexes get their
+//! entries afterwards.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -8,13 +9,13 @@ use std::sync::Arc;
 
 use ensilo_engine::{Engine, KeyRange, Store, StoredRow, TableId};
 use ensilo_epoch::Epoch;
-use ensilo_row::{PrimaryKey, RowId, Schema, Value};
+use ensilo_row::{PrimaryKey, RowId, Schema, Value, WordSlice};
 
 use super::table_core::new_store;
 use super::{Changes, IndexCore, TableCore};
 use crate::error::Name;
-use crate::row_words::{WordSlice, whole};
-use crate::shared::Shared;
+use crate::row_words::whole;
+use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
 /// The stores that a replay has filled.
@@ -37,8 +38,9 @@ struct IndexRow {
     definition: Schema,
 }
 
-impl<E: Engine> Shared<E> {
-    /// Makes the tables and indexes that the system tables name, and drops all other stores: those of dropped tables.
+impl<E: Engine> DatabaseShared<E> {
+    /// Makes the tables and indexes that the system tables name, and drops all other stores: those of dropped
+    /// tables.
     pub(crate) fn load_catalog(&self) -> Result<()> {
         let mut changes = self.catalog.change();
         let (tables, mut indexes) = self.read_system_rows()?;
@@ -62,7 +64,8 @@ impl<E: Engine> Shared<E> {
         Ok(())
     }
 
-    /// Row ids that the table has are not invented again, whatever invented them: earlier versions did not go by the epochs.
+    /// Row ids that the table has are not invented again, whatever invented them: earlier versions did not go
+    /// by the epochs.
     fn pass_over_row_ids(&self, table: &TableCore<E::Store>) {
         if *table.schema.primary_key() != PrimaryKey::RowId {
             return;
@@ -96,7 +99,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// The rows of tables, and those of indexes by their tables.
+    /// Returns the rows of tables, and those of indexes by their tables.
     fn read_system_rows(&self) -> Result<(Vec<TableRow>, IndexRowsByTable)> {
         let [tables, indexes] = self.catalog.system.all();
         let (mut table_rows, mut index_rows) = (Vec::new(), IndexRowsByTable::new());
@@ -122,7 +125,7 @@ impl<E: Engine> Shared<E> {
     }
 }
 
-/// All rows of a system table, in key order.
+/// Returns all rows of a system table, in key order.
 fn rows_of<E: Engine>(engine: &E, table: &TableCore<E::Store>) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     let _ = engine.walk(
@@ -131,7 +134,7 @@ fn rows_of<E: Engine>(engine: &E, table: &TableCore<E::Store>) -> Vec<Vec<Value>
         Epoch::MAX,
         |StoredRow { key, words, len_bytes, .. }| {
             let mut values = Vec::new();
-            whole(table.schema.decode_row(key, &WordSlice { words, len_bytes }, &mut values));
+            whole(table.schema.decode_row(key, &WordSlice::new(words, len_bytes), &mut values));
             rows.push(values);
             ControlFlow::Continue(())
         },

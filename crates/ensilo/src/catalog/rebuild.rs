@@ -1,6 +1,8 @@
-//! The entries of secondary indexes when a database is opened again: made anew from the rows, because the log leaves them out.
+//! The entries of secondary indexes when a database is opened again: made anew from the rows, because the log
+//! leaves them out.
 //!
-//! What follows from the rows never keeps the rows away: an index that does not fit them is marked as broken, and the database opens.
+//! What follows from the rows never keeps the rows away: an index that does not fit them is marked as broken,
+//! and the database opens.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -9,19 +11,20 @@ use std::thread;
 
 use ensilo_engine::{Engine, KeyRange, Store, StoredRow};
 use ensilo_epoch::{Epoch, Participant};
-use ensilo_row::{KeyBuf, RowBuf};
+use ensilo_row::{KeyBuf, RowBuf, WordSlice};
 
-use super::{IndexCore, SYSTEM_PREFIX, TableCore};
+use super::{IndexCore, SYSTEM_PREFIX, TableCore, check_key_len};
 use crate::error::{Abort, Name};
 use crate::maintain::stored_index_key;
-use crate::row_words::{WordSlice, key_of_bytes};
-use crate::shared::Shared;
+use crate::row_words::key_of_bytes;
+use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
-/// So many parts of a table for each thread: where one part has more rows than others, the threads still end together.
+/// So many parts of a table for each thread: where one part has more rows than others, the threads still end
+/// together.
 const PARTS_PER_THREAD: usize = 8;
 
-impl<E: Engine> Shared<E> {
+impl<E: Engine> DatabaseShared<E> {
     /// Fills the indexes of all tables, several parts at once. No transaction has begun.
     pub(crate) fn rebuild_indexes(&self, threads: usize) -> Result<()> {
         let mut tables = self.catalog.tables();
@@ -113,19 +116,21 @@ impl<'m, E: Engine> EntryMaker<'m, E> {
         EntryMaker { engine, participant, table, entry: RowBuf::new(), entry_key: KeyBuf::new() }
     }
 
-    /// Adds the entry of a row, and says whether it did. When the entry cannot be, the index is broken, and gets no more of them.
+    /// Adds the entry of a row, and says whether it did. When the entry cannot be, the index is broken, and
+    /// gets no more of them.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]: no index is at fault then, and an opening with a larger limit finds all as it was.
+    /// [`Error::OutOfMemory`]: no index is at fault then, and an opening with a larger limit finds all as it
+    /// was.
     fn derive(&mut self, index: &IndexCore<E::Store>, row: &StoredRow<'_>) -> Result<bool> {
         if !index.is_kept() {
             return Ok(false);
         }
         let EntryMaker { engine, participant, table, entry, entry_key } = self;
-        let words = WordSlice { words: row.words, len_bytes: row.len_bytes };
+        let words = WordSlice::new(row.words, row.len_bytes);
         stored_index_key(table, index, &key_of_bytes(row.key), &words, entry_key);
         entry.set_bytes(row.key);
-        if index.check_key(entry_key).is_err() {
+        if check_key_len(&index.name, entry_key).is_err() {
             index.mark_broken();
             return Ok(false);
         }

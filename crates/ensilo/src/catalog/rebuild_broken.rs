@@ -21,14 +21,14 @@ use super::{IndexCore, IndexState, TableCore, wait};
 use crate::durability::Durability;
 use crate::error::Name;
 use crate::outcome::Visible;
-use crate::shared::Shared;
+use crate::shared::DatabaseShared;
 use crate::transaction::Inner;
 use crate::{Error, Result, attempt};
 
 /// The most entries that one transaction removes.
 const BATCH_LEN: usize = 128;
 
-impl<E: Engine> Shared<E> {
+impl<E: Engine> DatabaseShared<E> {
     /// Makes the entries of a broken index anew.
     pub(crate) fn rebuild_index(&self, table: &Arc<TableCore<E::Store>>, name: &str) -> Result<()> {
         self.check_may_change()?;
@@ -40,18 +40,15 @@ impl<E: Engine> Shared<E> {
         rebuilt
     }
 
-    /// The broken index of this name, for this caller alone; `None` when it can be read.
+    /// Returns the broken index of this name, for this caller alone; `None` when it can be read.
     fn claim_broken_index(
         &self,
         table: &TableCore<E::Store>,
         name: &str,
     ) -> Result<Option<Arc<IndexCore<E::Store>>>> {
         let _changes = self.catalog.change();
-        if table.is_dropped() {
-            return Err(table.unknown());
-        }
-        let index = table.indexes.snapshot().into_iter().find(|index| &*index.name == name);
-        let index = index.ok_or_else(|| Error::UnknownIndex(Name::new(name)))?;
+        table.check_exists()?;
+        let index = table.index(name)?;
         match index.state() {
             IndexState::Ready => Ok(None),
             IndexState::Building => Err(Error::IndexNotReady(Name::new(name))),
@@ -74,9 +71,7 @@ impl<E: Engine> Shared<E> {
         self.fill_index(table, index)?;
         E::reached(Failpoint::IndexFilled);
         let _changes = self.catalog.change();
-        if table.is_dropped() {
-            return Err(table.unknown());
-        }
+        table.check_exists()?;
         self.let_index_be_read(index);
         Ok(())
     }
@@ -112,7 +107,7 @@ impl<E: Engine> Shared<E> {
 /// Removes some of the entries, and says whether there were any.
 fn clear_batch<Raw: Write>(inner: &mut Inner<'_, Raw>, index: &IndexCore<Raw::Store>) -> Result<bool> {
     let mut entries = Vec::with_capacity(BATCH_LEN);
-    let scanned = inner.raw.scan(
+    inner.scan(
         &index.store,
         (Bound::Unbounded, Bound::Unbounded),
         Direction::Forward,
@@ -121,11 +116,9 @@ fn clear_batch<Raw: Write>(inner: &mut Inner<'_, Raw>, index: &IndexCore<Raw::St
             entries.push(found);
             if entries.len() == BATCH_LEN { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         },
-    );
-    scanned.map_err(|abort| inner.lost(abort))?;
+    )?;
     for &entry in &entries {
-        inner.note_delete(&index.store);
-        inner.raw.delete(entry).map_err(|abort| inner.lost(abort))?;
+        inner.delete(&index.store, entry)?;
     }
     Ok(!entries.is_empty())
 }

@@ -6,8 +6,8 @@
 //! | `ensilo.tables` | `store` u32 | `name` text (unique index `by_name`), `schema` bytes: the schema as the table was created with |
 //! | `ensilo.indexes` | `table` u32, `store` u32 | `name` text, `definition` bytes: a schema with this one index |
 //!
-//! Their rows are written by ordinary transactions, so that the log and checkpoints hold them like all others; checkpoints hold them twice,
-//! because without them no other row can be read.
+//! Their rows are written by ordinary transactions, so that the log and checkpoints hold them like all
+//! others; checkpoints hold them twice, because without them no other row can be read.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl<E: Engine> SystemTables<E> {
         [&self.tables, &self.indexes]
     }
 
-    /// The stores of the system tables and of their indexes.
+    /// Returns the stores of the system tables and of their indexes.
     pub(super) fn stores(&self) -> impl Iterator<Item = TableId> + '_ {
         self.all().into_iter().flat_map(|table| {
             let indexes = table.indexes.snapshot();
@@ -123,7 +123,7 @@ impl<E: Engine> SystemTables<E> {
     }
 }
 
-/// The table's schema with this one index.
+/// Returns the table's schema with this one index.
 fn alone<S: Store>(table: &TableCore<S>, index: &IndexCore<S>) -> Result<Schema, SchemaError> {
     let names: Vec<_> = table.schema.indexes().iter().map(|index| index.name().to_owned()).collect();
     let bare = names.iter().fold((*table.schema).clone(), |schema, name| schema.without_index(name));

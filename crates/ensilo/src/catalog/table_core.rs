@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use ensilo_engine::{Engine, NewStoreError, Store, TableId};
-use ensilo_row::{KeyBuf, ROW_LEN_MAX, Schema};
+use ensilo_row::{ROW_LEN_MAX, Schema};
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::AtomicU64;
 
-use super::index_core::{DROPPED, IndexCore, IndexState, check_key_len};
+use super::index_core::{DROPPED, IndexCore, IndexState};
 use super::index_set::IndexSetCell;
 use crate::error::{Abort, DuplicateKey, MissingRow, Name, TooLong};
 use crate::local::Local;
@@ -16,13 +16,14 @@ use crate::{Error, Result};
 
 /// A table.
 pub(crate) struct TableCore<S> {
-    /// The database whose transactions may use the table; 0 once it was dropped.
+    /// The id of the database that the table belongs to; 0 once it was dropped.
     accepts: AtomicU64,
     pub(crate) store: Arc<S>,
     /// The secondary indexes that writers keep.
     pub(crate) indexes: IndexSetCell<S>,
     pub(crate) name: Arc<str>,
-    /// As it was created: indexes that were made later are not in it, and some that are may have been dropped.
+    /// As it was created: indexes that were made later are not in it, and some that are may have been
+    /// dropped.
     pub(crate) schema: Arc<Schema>,
 }
 
@@ -37,11 +38,11 @@ impl<S: Store> TableCore<S> {
         }
     }
 
-    /// Whether a statement of this worker's transaction may use the table.
+    /// Checks whether a statement of this worker's transaction may use the table.
     ///
     /// # Errors
-    /// [`Error::UnknownTable`] when it was dropped or belongs to another database; [`Error::Cancelled`] and [`Error::DeadlineExceeded`] when the
-    /// transaction is to stop.
+    /// [`Error::UnknownTable`] when it was dropped or belongs to another database; [`Error::Cancelled`] and
+    /// [`Error::DeadlineExceeded`] when the transaction is to stop.
     #[inline(always)]
     pub(crate) fn check<F>(&self, local: &Local<F>) -> Result<()> {
         // Relaxed: a statement that misses the drop gets an abort from the store itself, and is retried.
@@ -49,15 +50,6 @@ impl<S: Store> TableCore<S> {
             return local.check_control();
         }
         Err(self.unknown())
-    }
-
-    /// Whether the key is short enough.
-    ///
-    /// # Errors
-    /// [`Error::KeyTooLong`].
-    #[inline(always)]
-    pub(crate) fn check_key(&self, key: &KeyBuf) -> Result<()> {
-        check_key_len(&self.name, key)
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -69,8 +61,23 @@ impl<S: Store> TableCore<S> {
         self.accepts.store(DROPPED, Ordering::Relaxed);
     }
 
+    /// # Errors
+    /// [`Error::UnknownTable`] when the table was dropped.
+    pub(crate) fn check_exists(&self) -> Result<()> {
+        if self.is_dropped() { Err(self.unknown()) } else { Ok(()) }
+    }
+
+    /// Returns the index of this name, also one that is being built or is broken.
+    ///
+    /// # Errors
+    /// [`Error::UnknownIndex`].
+    pub(crate) fn index(&self, name: &str) -> Result<Arc<IndexCore<S>>> {
+        let index = self.indexes.snapshot().into_iter().find(|index| &*index.name == name);
+        index.ok_or_else(|| Error::UnknownIndex(Name::new(name)))
+    }
+
     #[cold]
-    pub(crate) fn unknown(&self) -> Error {
+    fn unknown(&self) -> Error {
         if self.is_dropped() {
             return Error::UnknownTable(Name::new(&*self.name));
         }
@@ -93,7 +100,7 @@ impl<S: Store> TableCore<S> {
         Error::RowTooLarge(TooLong::new(Arc::clone(&self.name), len_bytes, ROW_LEN_MAX))
     }
 
-    /// The schema with the indexes that there are now, broken ones too.
+    /// Returns the schema with the indexes that there are now, broken ones too.
     pub(crate) fn current_schema(&self) -> Schema {
         let bare = self
             .schema

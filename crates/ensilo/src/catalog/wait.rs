@@ -11,12 +11,12 @@ use crate::{Error, Result};
 const FIRST_WAIT: Duration = Duration::from_micros(100);
 const WAIT_MAX: Duration = Duration::from_millis(10);
 
-/// Returns when every transaction that was under way at the call has ended. What the caller published before, every later
-/// transaction sees.
+/// Returns when every transaction that was under way at the call has ended. What the caller published before,
+/// every later transaction sees.
 ///
-/// The epochs say so: whoever is pinned now is pinned at an epoch not after the present one, and memory that is retired in the
-/// present one would be free to go. The epochs are advanced by hand to find out soon; a few more of them do no harm. A prepared
-/// transaction is not pinned: the engine says whether there is one.
+/// The epochs say so: what is pinned now is pinned at an epoch not after the present one, and memory that is
+/// retired in the present one would be free to go. The epochs are advanced by hand to find out soon; a few
+/// more of them do no harm. A prepared transaction is not pinned: the engine says whether there is one.
 ///
 /// # Errors
 /// [`Error::Closed`] when `is_closed` says so meanwhile.
@@ -25,7 +25,8 @@ pub(super) fn for_older_transactions<E: Engine>(engine: &E, is_closed: impl Fn()
     // What was published must be visible before the epoch is read (a store, then a load).
     fence(Ordering::SeqCst);
     let now = epochs.global_epoch();
-    // A transaction that begins in the second epoch from now sees what was published, and holds the horizon back no more.
+    // A transaction that begins in the second epoch from now sees what was published, and holds the horizon
+    // back no more.
     epochs.advance();
     let mut wait = FIRST_WAIT;
     loop {

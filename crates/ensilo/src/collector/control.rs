@@ -1,4 +1,5 @@
-//! The collector's thread as others see it: it is started and stopped, and asked to collect at once or to close the database.
+//! The collector's thread as others see it: it is started and stopped, and asked to collect at once or to
+//! close the database.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,8 +11,8 @@ use ensilo_engine::WorkerCounters;
 use ensilo_epoch::Epoch;
 use ensilo_log::ForeignAfter;
 
-use super::lock;
 use crate::error::Name;
+use crate::mutex::lock;
 use crate::{Error, Result};
 
 /// How long a request that finds no memory waits for the thread at most.
@@ -27,12 +28,12 @@ pub(crate) struct Collector {
 /// What others want of the thread.
 #[derive(Debug, Default)]
 pub(super) struct CollectorControl {
-    wanted: Mutex<Wanted>,
+    wanted: Mutex<CollectorRequests>,
     has_changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Wanted {
+struct CollectorRequests {
     /// The thread was started.
     has_thread: bool,
     is_running: bool,
@@ -44,14 +45,17 @@ struct Wanted {
     /// How often somebody has asked for a collection at once, and how many of these were answered.
     asked: u64,
     answered: u64,
-    /// The tick of the epochs after which a collection that was asked for has visited all workers and left nothing.
+    /// The tick of the epochs after which a collection that was asked for has visited all workers and left
+    /// nothing.
     collected_at: Epoch,
-    /// Those who wait in a request, by their workers' counters: such a worker is busy, and has collected its own garbage.
+    /// The requests that wait, by their workers' counters: such a worker is busy, and has collected its own
+    /// garbage.
     waiting: Vec<Arc<WorkerCounters>>,
 }
 
 impl Collector {
-    /// Starts the thread: it works by `work` until it is stopped, and then, if it is to, closes the database by `close`.
+    /// Starts the thread: it works by `work` until it is stopped, and then, if it is to, closes the database
+    /// by `close`.
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when the system has no thread left.
@@ -93,7 +97,7 @@ impl Collector {
         if let Some(thread) = thread
             && thread.thread().id() != thread::current().id()
         {
-            // Panics of its work are caught, see below; one of closing was told to those who ask how that went.
+            // Panics of its work are caught, see below; one of closing is in the outcome of closing.
             let _ = thread.join();
         }
         let panic = lock(&self.control.wanted).panic.take();
@@ -102,7 +106,8 @@ impl Collector {
         }
     }
 
-    /// Lets the thread close the database, unless that is being closed, and does not wait for it; false where there is no thread.
+    /// Lets the thread close the database, unless that is being closed, and does not wait for it; false where
+    /// there is no thread.
     pub(crate) fn close_database(&self) -> bool {
         let mut wanted = lock(&self.control.wanted);
         wanted.closes = true;
@@ -119,12 +124,12 @@ impl CollectorControl {
     /// Sleeps for so long, or until somebody asks or it is the end, which it returns.
     pub(super) fn sleep(&self, duration: Duration) -> bool {
         let wanted = lock(&self.wanted);
-        let sleeps = |wanted: &mut Wanted| !wanted.is_at_end() && wanted.asked == wanted.answered;
+        let sleeps = |wanted: &mut CollectorRequests| !wanted.is_at_end() && wanted.asked == wanted.answered;
         let woken = self.has_changed.wait_timeout_while(wanted, duration, sleeps);
         woken.unwrap_or_else(PoisonError::into_inner).0.is_at_end()
     }
 
-    /// Says that the thread collects nothing any more, and lets those go on who wait for it.
+    /// Notes that the thread collects nothing any more, and wakes the threads that wait for it.
     fn end_work(&self, panic: Option<Box<dyn Any + Send>>) {
         let mut wanted = lock(&self.wanted);
         (wanted.is_running, wanted.panic) = (false, panic);
@@ -138,13 +143,14 @@ impl CollectorControl {
         waited.unwrap_or_else(PoisonError::into_inner).closes
     }
 
-    /// The number of the last request for a collection at once, if it is not answered yet.
+    /// Returns the number of the last request for a collection at once, if it is not answered yet.
     pub(super) fn asked(&self) -> Option<u64> {
         let wanted = lock(&self.wanted);
         (wanted.asked > wanted.answered).then_some(wanted.asked)
     }
 
-    /// Answers requests up to this one: a collection has left nothing, with any worker, that was ripe at that tick, if there is one.
+    /// Answers requests up to this one: a collection has left nothing, with any worker, that was ripe at that
+    /// tick, if there is one.
     pub(super) fn answer(&self, asked: u64, collected_at: Option<Epoch>) {
         let mut wanted = lock(&self.wanted);
         wanted.answered = asked;
@@ -153,8 +159,8 @@ impl CollectorControl {
         self.has_changed.notify_all();
     }
 
-    /// Has the thread collect garbage at once, and waits until it has; false when nothing can have become free since the last time. `own` is
-    /// of the worker that the calling thread is using.
+    /// Has the thread collect garbage at once, and waits until it has; false when nothing can have become
+    /// free since the last time. `own` is of the worker that the calling thread is using.
     pub(super) fn collect_now(&self, tick: Epoch, own: Option<Arc<WorkerCounters>>) -> bool {
         let mut wanted = lock(&self.wanted);
         if wanted.collected_at >= tick || !wanted.is_running {
@@ -164,7 +170,9 @@ impl CollectorControl {
         let number = wanted.asked;
         wanted.waiting.extend(own.clone());
         self.has_changed.notify_all();
-        let waits = |wanted: &mut Wanted| wanted.answered < number && wanted.is_running && !wanted.is_stopped;
+        let waits = |wanted: &mut CollectorRequests| {
+            wanted.answered < number && wanted.is_running && !wanted.is_stopped
+        };
         let waited = self.has_changed.wait_timeout_while(wanted, COLLECT_NOW_MAX, waits);
         let (mut wanted, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = own {
@@ -173,14 +181,14 @@ impl CollectorControl {
         true
     }
 
-    /// Whether the worker's owner waits for a collection.
+    /// Returns whether the worker's owner waits for a collection.
     pub(super) fn is_waited_for_by(&self, worker: &Arc<WorkerCounters>) -> bool {
         lock(&self.wanted).waiting.iter().any(|waiting| Arc::ptr_eq(waiting, worker))
     }
 }
 
-impl Wanted {
-    /// Whether the thread is to leave its work.
+impl CollectorRequests {
+    /// Returns whether the thread is to leave its work.
     fn is_at_end(&self) -> bool {
         self.is_stopped || self.closes
     }

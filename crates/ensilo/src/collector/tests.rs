@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::Database;
 
-/// A database whose epochs hardly move.
+/// Returns a database with epochs that hardly move.
 fn in_memory() -> Database {
     Database::options().epoch_interval(Duration::from_secs(10)).epochs_per_snapshot(1).in_memory().unwrap()
 }
 
 #[test]
-fn a_collection_that_has_missed_a_busy_worker_does_not_say_that_nothing_is_left() {
+fn a_collection_that_missed_a_busy_worker_is_not_complete() {
     let db = in_memory();
     let (is_busy, may_end) = (Barrier::new(2), Barrier::new(2));
     thread::scope(|scope| {
@@ -32,7 +32,7 @@ fn a_collection_that_has_missed_a_busy_worker_does_not_say_that_nothing_is_left(
 }
 
 #[test]
-fn the_workers_of_those_who_ask_in_a_request_are_not_missed() {
+fn workers_that_wait_in_a_request_are_not_missed() {
     let db = in_memory();
     let mut worker = db.shared.enter().unwrap();
     while db.shared.free_memory(&mut worker) {}

@@ -5,12 +5,14 @@ use std::time::Instant;
 
 use ensilo_engine::{Engine, Remains, Session, WorkerCounters};
 
+use super::LOOK_INTERVAL;
 use super::control::CollectorControl;
-use super::{LOOK_INTERVAL, lock};
 use crate::local::ThreadWorker;
+use crate::mutex::lock;
 use crate::worker::Slot;
 
-/// A worker that ends fewer transactions than one in so many milliseconds is quiet: it may not get round to freeing its garbage.
+/// A worker that ends fewer transactions than one in so many milliseconds is quiet: it may not get round to
+/// freeing its garbage.
 const QUIET_MILLISECONDS: u128 = 4;
 
 /// Calls of the worker's own collector in one visit, unless its owner comes before.
@@ -20,12 +22,12 @@ const STEPS_PER_VISIT: usize = 16;
 pub(crate) struct WatchedSlot<E: Engine> {
     pub(crate) slot: Weak<Slot<ThreadWorker<E>>>,
     counters: Arc<WorkerCounters>,
-    look: Mutex<Look>,
+    look: Mutex<Observation>,
 }
 
 /// What the collector saw when it looked last.
 #[derive(Debug)]
-struct Look {
+struct Observation {
     at: Instant,
     /// Transactions that had ended then.
     ended: u64,
@@ -58,11 +60,12 @@ impl From<Remains> for Collected {
 
 impl<E: Engine> WatchedSlot<E> {
     pub(crate) fn new(slot: &Arc<Slot<ThreadWorker<E>>>, counters: Arc<WorkerCounters>) -> Self {
-        let look = Look { at: Instant::now(), ended: 0, is_quiet: false, remains: Remains::Later };
+        let look = Observation { at: Instant::now(), ended: 0, is_quiet: false, remains: Remains::Later };
         WatchedSlot { slot: Arc::downgrade(slot), counters, look: Mutex::new(look) }
     }
 
-    /// Frees some of the worker's garbage if it is quiet, or somebody has asked for it, and its owner does not use it.
+    /// Frees some of the worker's garbage if it is quiet, or somebody has asked for it, and its owner does
+    /// not use it.
     pub(super) fn collect(&self, now: Instant, asked: Option<&CollectorControl>) -> Collected {
         // A slot that is gone has left its worker to the engine.
         let Some(slot) = self.slot.upgrade() else { return Remains::Nothing.into() };
@@ -78,7 +81,8 @@ impl<E: Engine> WatchedSlot<E> {
         Collected { remains: look.remains, has_missed }
     }
 
-    /// Takes memory back that the worker has whole, if it is quiet, or there is a shortage, and its owner does not use it.
+    /// Takes memory back that the worker has whole, if it is quiet, or there is a shortage, and its owner
+    /// does not use it.
     pub(super) fn trim(&self, is_short: bool) -> u64 {
         let is_visited = is_short || lock(&self.look).is_quiet;
         if is_visited { self.visit(|worker, is_busy| worker.raw.trim(is_busy)).unwrap_or(0) } else { 0 }
@@ -95,7 +99,7 @@ impl<E: Engine> WatchedSlot<E> {
     }
 }
 
-impl Look {
+impl Observation {
     fn update(&mut self, now: Instant, ended: u64) {
         let elapsed = now.saturating_duration_since(self.at);
         if elapsed < LOOK_INTERVAL {

@@ -11,7 +11,7 @@ use super::control::CollectorControl;
 use super::watched::{Collected, collect_until};
 use crate::Result;
 use crate::local::ThreadWorker;
-use crate::shared::Shared;
+use crate::shared::DatabaseShared;
 
 /// How long the thread works at once.
 const SLICE: Duration = Duration::from_millis(5);
@@ -25,12 +25,14 @@ const IDLE_INTERVAL_MAX: Duration = Duration::from_secs(1);
 /// Memory that nobody has used for so long goes back to the system.
 const UNUSED_FOR: Duration = Duration::from_secs(5);
 
-/// How long at least from one search for memory that is free as a whole to the next. Twice as long each time one brings nothing.
+/// How long at least from one search for memory that is free as a whole to the next. Twice as long each time
+/// one brings nothing.
 const TRIM_INTERVAL_MIN: Duration = Duration::from_secs(1);
 const TRIM_INTERVAL_MAX: Duration = Duration::from_secs(60);
 
-impl<E: Engine> Shared<E> {
-    /// Starts the collector's thread. It keeps the database's shared part alive until [`Collector::stop`](super::Collector::stop).
+impl<E: Engine> DatabaseShared<E> {
+    /// Starts the collector's thread. It keeps the database's shared part alive until
+    /// [`Collector::stop`](super::Collector::stop).
     ///
     /// # Errors
     /// [`Error::InvalidOption`](crate::Error::InvalidOption) when the system has no thread left.
@@ -39,7 +41,8 @@ impl<E: Engine> Shared<E> {
         self.collector.start(move |control| run(&shared, control), move || closed.close_unless_begun())
     }
 
-    /// Frees at once what can be freed, when a request of this worker has found no memory; false when there was nothing to do.
+    /// Frees at once what can be freed, when a request of this worker has found no memory; false when there
+    /// was nothing to do.
     #[cold]
     pub(crate) fn free_memory(&self, worker: &mut ThreadWorker<E>) -> bool {
         let has_own = worker.raw.remains() == Remains::Now;
@@ -47,7 +50,7 @@ impl<E: Engine> Shared<E> {
         self.collect_now(Some(worker.raw.counters())) || has_own
     }
 
-    /// The same between two requests.
+    /// Like [`DatabaseShared::free_memory`], on a thread that is between two requests.
     #[cold]
     pub(crate) fn free_memory_of_all(&self) -> bool {
         self.collect_now(None)
@@ -58,10 +61,10 @@ impl<E: Engine> Shared<E> {
     }
 }
 
-fn run<E: Engine>(shared: &Shared<E>, control: &CollectorControl) {
+fn run<E: Engine>(shared: &DatabaseShared<E>, control: &CollectorControl) {
     let mut pause = LOOK_INTERVAL;
     let mut wanted_epoch = Epoch::new(0);
-    let mut trims = Trims { not_before: Instant::now(), interval: TRIM_INTERVAL_MIN, lent_at: None };
+    let mut trims = TrimSchedule { not_before: Instant::now(), interval: TRIM_INTERVAL_MIN, lent_at: None };
     while !control.sleep(pause) {
         let (asked, tick) = (control.asked(), shared.engine.epochs().last_tick());
         let Collected { remains, has_missed } = collect_for_a_slice(shared, control, asked.is_some());
@@ -85,9 +88,10 @@ fn run<E: Engine>(shared: &Shared<E>, control: &CollectorControl) {
     }
 }
 
-/// Where somebody waits, busy workers are visited too if they are between two requests.
+/// Collects for at most a slice. If `is_asked`, busy workers are visited too if they are between two
+/// requests.
 fn collect_for_a_slice<E: Engine>(
-    shared: &Shared<E>,
+    shared: &DatabaseShared<E>,
     control: &CollectorControl,
     is_asked: bool,
 ) -> Collected {
@@ -102,8 +106,9 @@ fn collect_for_a_slice<E: Engine>(
     }
 }
 
-/// Deleted records wait until their deletion is durable. Where nothing is logged any more nobody else moves the durable epoch on.
-fn ask_for_durable_epoch<E: Engine>(shared: &Shared<E>, asked: &mut Epoch) {
+/// Deleted records wait until their deletion is durable. Where nothing is logged any more nobody else moves
+/// the durable epoch on.
+fn ask_for_durable_epoch<E: Engine>(shared: &DatabaseShared<E>, asked: &mut Epoch) {
     let Some(durable) = shared.durable() else { return };
     // One at a time, however long the disk takes.
     if durable.log.durable_epoch() < *asked || durable.log.failure().is_some() {
@@ -117,21 +122,21 @@ fn ask_for_durable_epoch<E: Engine>(shared: &Shared<E>, asked: &mut Epoch) {
 
 /// When memory was looked for that is free as a whole.
 #[derive(Debug)]
-struct Trims {
+struct TrimSchedule {
     not_before: Instant,
     interval: Duration,
     /// When memory was lent that was not given back yet.
     lent_at: Option<Instant>,
 }
 
-impl Trims {
+impl TrimSchedule {
     /// Garbage is being freed: the next look may bring something, whatever the last one did.
     fn expect_more(&mut self) {
         self.interval = TRIM_INTERVAL_MIN;
         self.not_before = self.not_before.min(Instant::now() + self.interval);
     }
 
-    fn trim_if_due<E: Engine>(&mut self, shared: &Shared<E>) {
+    fn trim_if_due<E: Engine>(&mut self, shared: &DatabaseShared<E>) {
         let now = Instant::now();
         if now < self.not_before {
             return;
@@ -142,7 +147,7 @@ impl Trims {
         self.not_before = now + self.interval;
     }
 
-    fn lend_in_shortage<E: Engine>(&mut self, shared: &Shared<E>) {
+    fn lend_in_shortage<E: Engine>(&mut self, shared: &DatabaseShared<E>) {
         if shared.engine.take_shortage() {
             self.lent_at = Some(Instant::now());
             // What was lent before was no help, and may be part of what is free as a whole.
@@ -157,9 +162,9 @@ impl Trims {
     }
 }
 
-/// Takes back what workers have whole, and returns how many bytes. In a shortage, busy workers are visited too if they are between two
-/// requests.
-fn trim<E: Engine>(shared: &Shared<E>, is_short: bool) -> u64 {
+/// Takes back what workers have whole, and returns how many bytes. In a shortage, busy workers are visited
+/// too if they are between two requests.
+fn trim<E: Engine>(shared: &DatabaseShared<E>, is_short: bool) -> u64 {
     let of_orphaned = shared.engine.trim_orphaned();
     of_orphaned + shared.watched().iter().map(|watched| watched.trim(is_short)).sum::<u64>()
 }

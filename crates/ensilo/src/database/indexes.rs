@@ -7,11 +7,12 @@ use super::Database;
 use crate::{Error, Result};
 
 impl<E: Engine> Database<E> {
-    /// Creates an index over these columns of a table while others use it; returns when it can be read.
+    /// Creates an index over these columns of a table while others use the table, and returns when it can be
+    /// read.
     ///
-    /// Waits for the transactions under way to end, then adds the entries of the rows that are there. From the beginning on, a
-    /// unique index refuses writes whose key is taken. In snapshots it can be read as soon as they show a point in time after its
-    /// completion.
+    /// The call waits until the transactions under way have ended, then adds the entries of the existing
+    /// rows. A unique index refuses writes with a duplicate key from the beginning on. Snapshots can read the
+    /// index as soon as they show a point in time after its completion.
     ///
     /// ```
     /// # use ensilo::{Database, Order, Row, Table};
@@ -26,9 +27,9 @@ impl<E: Engine> Database<E> {
     ///
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::UnknownColumn`], [`Error::IndexExists`], [`Error::InvalidSchema`];
-    /// [`Error::KeyTooLong`] when a row's key does not fit; [`Error::NestedRequest`] inside a request or while this thread
-    /// was the last to use an open transaction of a session; [`Error::OutOfMemory`], [`Error::Closed`]. The index is gone then. [`Error::LogFailed`] as
-    /// [`Database::transact`].
+    /// [`Error::KeyTooLong`] when a row's key does not fit; [`Error::NestedRequest`] inside a request or
+    /// while this thread was the last to use an open transaction of a session; [`Error::OutOfMemory`],
+    /// [`Error::Closed`]. The index is gone then. [`Error::LogFailed`] as [`Database::transact`].
     pub fn create_index<'c>(
         &self,
         table: &str,
@@ -38,7 +39,8 @@ impl<E: Engine> Database<E> {
         self.create_index_with(table, name, columns, false)
     }
 
-    /// Like [`Database::create_index`], for an index in which no two rows may have the same values, unless one of them is null.
+    /// Like [`Database::create_index`], for an index in which no two rows may have the same values. Rows with
+    /// a null among these values are not compared.
     ///
     /// # Errors
     /// As [`Database::create_index`]; [`Error::DuplicateKey`] when two rows have the same values.
@@ -63,14 +65,15 @@ impl<E: Engine> Database<E> {
         self.shared.create_index(&core, index)
     }
 
-    /// Drops an index. Its memory comes back when the transactions under way have ended.
+    /// Drops an index. Its memory is freed when the transactions under way have ended.
     ///
-    /// A transaction under way that has read by the index is undone when it uses the index again, or commits:
-    /// [`Database::transact`] runs it again, and its statements then return [`Error::UnknownIndex`]; one of [`Database::begin`], or one
-    /// without retries, ends with [`Error::Aborted`], which names the index and the reason
-    /// [`AbortReason::StoreDropped`](crate::AbortReason::StoreDropped). A snapshot that goes on to use the index ends with
-    /// [`Error::UnknownIndex`]. A transaction that has only written to the table commits, but if it writes at the moment of the drop it may
-    /// be undone in the same way, and commits when it runs again.
+    /// A transaction under way that has read through the index is undone when it uses the index again, or
+    /// when it commits. [`Database::transact`] runs it again, and its statements then return
+    /// [`Error::UnknownIndex`]. A transaction of a [`Session`](crate::Session), or a request without retries,
+    /// ends with [`Error::Aborted`], which names the index and has the reason
+    /// [`AbortReason::StoreDropped`](crate::AbortReason::StoreDropped). A snapshot ends with
+    /// [`Error::UnknownIndex`]. A transaction that has only written to the table commits; if it writes at the
+    /// moment of the drop it may be undone, and commits when it runs again.
     ///
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::UnknownIndex`]; [`Error::IndexNotReady`] while it is built;
@@ -79,8 +82,9 @@ impl<E: Engine> Database<E> {
         self.shared.drop_index(table, name)
     }
 
-    /// Makes the entries of a broken index ([`Error::IndexBroken`]) anew from the rows, while others use the table; returns when it can be
-    /// read. It goes like [`Database::create_index`], and handles to the index stay good. An index that can be read is left as it is.
+    /// Rebuilds the entries of a broken index ([`Error::IndexBroken`]) from the rows while others use the
+    /// table, and returns when the index can be read. It works like [`Database::create_index`], and handles
+    /// to the index stay valid. An index that can be read is left as it is.
     ///
     /// ```
     /// # use ensilo::{Database, Row, Table};
@@ -109,9 +113,11 @@ impl<E: Engine> Database<E> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownTable`], [`Error::UnknownIndex`]; [`Error::IndexNotReady`] while it is built; [`Error::DuplicateKey`] when two rows
-    /// still have one key, [`Error::KeyTooLong`] when one's does not fit; [`Error::NestedRequest`] inside a request or while this thread
-    /// was the last to use an open transaction of a session; [`Error::OutOfMemory`], [`Error::Closed`]. The index is as broken as before then.
+    /// [`Error::UnknownTable`], [`Error::UnknownIndex`]; [`Error::IndexNotReady`] while it is built;
+    /// [`Error::DuplicateKey`] when two rows still have one key, [`Error::KeyTooLong`] when one's does not
+    /// fit; [`Error::NestedRequest`] inside a request or while this thread was the last to use an open
+    /// transaction of a session; [`Error::OutOfMemory`], [`Error::Closed`]. The index is as broken as before
+    /// then.
     pub fn rebuild_index(&self, table: &str, name: &str) -> Result<()> {
         self.shared.rebuild_index(&self.table_core(table)?, name)
     }

@@ -11,20 +11,20 @@ use super::{Database, Owner};
 use crate::durability::Durability;
 use crate::durable::open;
 use crate::options::{Options, require};
-use crate::shared::Shared;
+use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
 impl Options {
-    /// Opens an empty database in memory, run by the engine [`Silo`].
+    /// Opens an empty database in memory, with the engine [`Silo`].
     ///
     /// # Errors
-    /// [`Error::InvalidOption`] when an option is out of its range, [`Error::OutOfMemory`] when the limit does not even hold the
-    /// catalog.
+    /// [`Error::InvalidOption`] when an option is out of its range, [`Error::OutOfMemory`] when the limit
+    /// does not even hold the catalog.
     pub fn in_memory(self) -> Result<Database<Silo>> {
         self.in_memory_with()
     }
 
-    /// Opens an empty database in memory, run by the engine `E`.
+    /// Opens an empty database in memory, with the engine `E`.
     ///
     /// # Errors
     /// As [`Options::in_memory`].
@@ -37,23 +37,27 @@ impl Options {
         Database::open_in_memory(self)
     }
 
-    /// Opens the database in this directory, run by the engine [`Silo`], and makes it if the directory is empty or missing.
+    /// Opens the database in this directory with the engine [`Silo`], and creates it if the directory is
+    /// empty or missing.
     ///
-    /// Everything that was acknowledged as stored is there, and with it everything before it in the serial order. Damage is an error, and
-    /// so are files of another time or another copy of the database, with two exceptions: a copy of all of its directories that is put
-    /// back is the database as it was; and an older copy of a log directory is found only if the database was closed since, or was
-    /// open for at least ten seconds more (`docs/format.md` says why). Log files that programs of format versions 1 and 2 wrote do not name
-    /// their opening: one of another copy, which has gone on by itself, is taken for the one of the same name.
+    /// Everything that was acknowledged as stored is there, and with it everything before it in the serial
+    /// order. Damage is an error, and so are files of another time or of another copy of the database. There
+    /// are three exceptions: - A copy of all of the database's directories that is put back is the database
+    /// as it was. - An older copy of a log directory alone is noticed only if the database was closed since,
+    /// or was open for at least ten seconds more (`docs/format.md` gives the reason). - Log files of format
+    /// versions 1 and 2 do not name their opening. One of another copy, which has gone on by itself, is taken
+    /// for the one of the same name.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, in which case nothing was
-    /// changed; [`Error::OutOfMemory`] when the limit does not hold what is there; [`Error::DamagedCatalog`].
+    /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, in
+    /// which case nothing was changed; [`Error::OutOfMemory`] when the limit does not hold what is there;
+    /// [`Error::DamagedCatalog`].
     pub fn open(mut self, directory: impl Into<PathBuf>) -> Result<Database<Silo>> {
         self.durable.log_directories = self.durable.log_directories.into_iter().map(whole_path).collect();
         self.open_with(Arc::new(RealDisk), whole_path(directory.into()))
     }
 
-    /// Like [`Options::open`], on another disk and by the engine `E`.
+    /// Like [`Options::open`], on another disk and with the engine `E`.
     ///
     /// # Errors
     /// As [`Options::open`]; [`Error::NotDurable`] when the engine keeps no log.
@@ -73,7 +77,7 @@ impl Options {
 impl<E: Engine> Database<E> {
     fn open_in_memory(options: Options) -> Result<Self> {
         let engine_options = options.engine_options();
-        Self::owning(Shared::new(options, engine_options)?)
+        Self::owning(DatabaseShared::new(options, engine_options)?)
     }
 
     fn open_on(options: Options, disk: Arc<dyn Disk>, directory: PathBuf) -> Result<Self> {
@@ -81,7 +85,7 @@ impl<E: Engine> Database<E> {
         Self::owning(open(options, disk, directory)?)
     }
 
-    fn owning(shared: Shared<E>) -> Result<Self> {
+    fn owning(shared: DatabaseShared<E>) -> Result<Self> {
         let shared = Arc::new(shared);
         let database = Database { owner: Arc::new(Owner(Arc::clone(&shared))), shared: Arc::clone(&shared) };
         shared.start_collector()?;
@@ -89,8 +93,8 @@ impl<E: Engine> Database<E> {
     }
 }
 
-/// The path from the root: the process may change its current directory while the database is open. One that cannot be had is an error when
-/// the directory is opened.
+/// Makes a path absolute: the process may change its current directory while the database is open. A path
+/// that cannot be made absolute is an error when the directory is opened.
 fn whole_path(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }

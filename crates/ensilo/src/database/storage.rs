@@ -11,8 +11,9 @@ use crate::durable::{Backup, Checkpoint};
 use crate::{Error, Result, Ticket};
 
 impl<E: Engine> Database<E> {
-    /// Makes a checkpoint now, and removes the log files that are not needed any more because of it. Checkpoints are made by themselves,
-    /// see [`Options::checkpoint_interval`](crate::Options::checkpoint_interval); one that is under way is waited for.
+    /// Makes a checkpoint now, and removes the log files that are not needed any more because of it. If a
+    /// checkpoint is under way, the call waits for it first. The database also makes checkpoints by itself,
+    /// see [`Options::checkpoint_interval`](crate::Options::checkpoint_interval).
     ///
     /// # Errors
     /// [`Error::NotDurable`], [`Error::CheckpointFailed`], [`Error::LogFailed`], [`Error::Closed`].
@@ -22,16 +23,19 @@ impl<E: Engine> Database<E> {
         durable.checkpoint(&*self.shared.engine)
     }
 
-    /// Copies the database to the directory `target`, which is empty or missing and lies in no database, while transactions go on. The copy is
-    /// a database of its own, with its log in one directory; it was read back and verified when this returns. To restore it, open it.
+    /// Copies the database to the directory `target` while transactions go on. The directory must be empty or
+    /// missing, and must not lie in a database. The copy is a database of its own, with its log in one
+    /// directory, and was read back and verified when this returns. To restore it, open it.
     ///
-    /// It has every transaction that was acknowledged as stored before the call, and is a prefix of the serial order:
-    /// [`Backup::durable_epoch`] says where that ends, and no transaction of a later epoch is in it. Secondary indexes are made anew when it
-    /// is opened. The copy takes no more of the disk than a checkpoint does
+    /// The copy has every transaction that was acknowledged as stored before the call, and is a prefix of the
+    /// serial order: it holds everything up to the end of the epoch [`Backup::durable_epoch`], and nothing
+    /// later. Secondary indexes are rebuilt when it is opened. Copying takes no more of the disk's bandwidth
+    /// than a checkpoint does
     /// ([`Options::checkpoint_bytes_per_second`](crate::Options::checkpoint_bytes_per_second)).
     ///
-    /// A checkpoint or backup under way is waited for, and the next checkpoint waits for this, so that the log grows meanwhile. Closing the
-    /// database ends a backup under way. After a failure of the log, what was stored before it can still be copied.
+    /// The call waits for a checkpoint or backup under way. The next checkpoint waits for this backup, so the
+    /// log grows meanwhile. Closing the database ends a backup under way. After a failure of the log, what
+    /// was stored before it can still be copied.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,16 +51,18 @@ impl<E: Engine> Database<E> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BackupFailed`]: the target is not empty, lies in a database, or its disk fails or is full. What was made of it is removed, and
-    /// the database goes on as if nothing had been. [`Error::NotDurable`], [`Error::Closed`]. If the process or the machine ends before this
-    /// returns, the directory holds the whole backup or cannot be opened.
+    /// [`Error::BackupFailed`]: the target is not empty, lies in a database, or its disk fails or is full.
+    /// What was made of it is removed, and the database goes on as if nothing had been.
+    /// [`Error::NotDurable`], [`Error::Closed`]. If the process or the machine ends before this returns, the
+    /// directory holds the whole backup or cannot be opened.
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<Backup> {
         self.check_open()?;
         let durable = self.shared.written()?;
         durable.backup::<E>(target.as_ref(), self.shared.engine.statistics().memory.live_bytes)
     }
 
-    /// The last epoch up to which everything is stored; `None` for a database in memory. It never falls.
+    /// Returns the last epoch up to which everything is stored, or `None` for a database in memory. It never
+    /// decreases.
     #[inline]
     #[must_use]
     pub fn durable_epoch(&self) -> Option<u64> {
@@ -64,7 +70,8 @@ impl<E: Engine> Database<E> {
         of_log.or_else(|| self.shared.read_only().map(|read_only| read_only.durable_epoch.get()))
     }
 
-    /// The ticket of an epoch that [`Request::transact_with_epoch`](crate::Request::transact_with_epoch) has answered with.
+    /// Returns the ticket of an epoch that
+    /// [`Request::transact_with_epoch`](crate::Request::transact_with_epoch) has returned.
     ///
     /// # Errors
     /// [`Error::NotDurable`] when the database is in memory only.

@@ -13,13 +13,15 @@ impl<E: Engine> Database<E> {
     /// Creates the table that the row type `T` describes, with its indexes.
     ///
     /// # Errors
-    /// [`Error::TableExists`]; [`Error::NestedRequest`] inside a request or while this thread was the last to use an open transaction
-    /// of a session; [`Error::OutOfMemory`], [`Error::Closed`]. Nothing has changed then. [`Error::LogFailed`] as [`Database::transact`].
+    /// [`Error::TableExists`]; [`Error::NestedRequest`] inside a request or while this thread was the last to
+    /// use an open transaction of a session; [`Error::OutOfMemory`], [`Error::Closed`]. Nothing has changed
+    /// then. [`Error::LogFailed`] as [`Database::transact`].
     pub fn create_table<T: Row>(&self) -> Result<Table<T, E>> {
         self.shared.create_table(T::schema().clone()).map(Table::new)
     }
 
-    /// Like [`Database::create_table`], under another name than the row type's: for several tables of one type.
+    /// Like [`Database::create_table`], with another name than the row type's: for several tables of one
+    /// type.
     ///
     /// # Errors
     /// As [`Database::create_table`]; [`Error::InvalidSchema`] when the name cannot be a table's.
@@ -28,7 +30,7 @@ impl<E: Engine> Database<E> {
         self.shared.create_table(schema).map(Table::new)
     }
 
-    /// Creates a table by a schema that was made at run time.
+    /// Creates a table with a schema that was made at run time.
     ///
     /// # Errors
     /// As [`Database::create_table`]; [`Error::InvalidSchema`] when its name is the system's.
@@ -36,16 +38,16 @@ impl<E: Engine> Database<E> {
         self.shared.create_table(schema).map(DynamicTable::new)
     }
 
-    /// The existing table that the row type `T` describes.
+    /// Returns a handle to the existing table that the row type `T` describes.
     ///
     /// # Errors
-    /// [`Error::UnknownTable`]; [`Error::SchemaMismatch`] when columns or primary key differ, or an index that `T`
-    /// declares is missing or defined otherwise; [`Error::Closed`].
+    /// [`Error::UnknownTable`]; [`Error::SchemaMismatch`] when columns or primary key differ, or an index
+    /// that `T` declares is missing or defined otherwise; [`Error::Closed`].
     pub fn open_table<T: Row>(&self) -> Result<Table<T, E>> {
         self.open_table_named(T::schema().name())
     }
 
-    /// Like [`Database::open_table`], for a table of another name than the row type's.
+    /// Like [`Database::open_table`], for a table with another name than the row type's.
     ///
     /// # Errors
     /// As [`Database::open_table`].
@@ -55,7 +57,7 @@ impl<E: Engine> Database<E> {
         Ok(Table::new(core))
     }
 
-    /// The existing table of this name.
+    /// Returns a handle to the existing table of this name.
     ///
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::Closed`].
@@ -63,7 +65,7 @@ impl<E: Engine> Database<E> {
         self.table_core(name).map(DynamicTable::new)
     }
 
-    /// The names of all tables, in order.
+    /// Returns the names of all tables, in alphabetical order.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -72,7 +74,7 @@ impl<E: Engine> Database<E> {
         Ok(self.shared.catalog.tables().iter().map(|table| table.name.to_string()).collect())
     }
 
-    /// The schema of a table, with the indexes that can be read now and those that are broken.
+    /// Returns the schema of a table, with the indexes that can be read now and those that are broken.
     ///
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::Closed`].
@@ -80,14 +82,18 @@ impl<E: Engine> Database<E> {
         Ok(self.table_core(table)?.current_schema())
     }
 
-    /// Drops a table and its indexes. Statements on it fail from now on with [`Error::UnknownTable`], also those of
-    /// transactions under way, snapshots and those of sessions as well; its memory comes back when these have ended. A transaction that has
-    /// used the table before, be it to find that a row is missing, and commits after this has returned, is undone as a whole:
-    /// [`Database::transact`] runs it again, and an open one of a [`Session`](crate::Session) ends with the same error. One that has looked at one row,
-    /// or for one, and done nothing else commits: it took place when it looked.
+    /// Drops a table and its indexes. Statements on the table return [`Error::UnknownTable`] from now on,
+    /// also in transactions, snapshots and sessions under way. Its memory is freed when these have ended.
+    ///
+    /// A transaction that has used the table before, even only to find that a row is missing, and that
+    /// commits after this call has returned, is undone as a whole. [`Database::transact`] runs it again; a
+    /// transaction of a [`Session`](crate::Session) ends with [`Error::UnknownTable`]. The exception is a
+    /// transaction that has looked up a single row of the table and done nothing else: it commits, as of the
+    /// time of the look-up.
     ///
     /// # Errors
-    /// [`Error::UnknownTable`], [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`].
+    /// [`Error::UnknownTable`], [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as
+    /// [`Database::transact`].
     pub fn drop_table(&self, name: &str) -> Result<()> {
         self.shared.drop_table(name)
     }

@@ -1,8 +1,9 @@
 //! Copies of a running database.
 //!
 //! # Source
-//! Not in the papers. What makes it simple is theirs: the log says up to which epoch it counts. A copy of the checkpoint, and of the log as
-//! far as a durable epoch `D` needs it, is the database as of `D`, whatever has been logged meanwhile.
+//! Not in the papers. What makes it simple is theirs: the log says up to which epoch it counts. A copy of the
+//! checkpoint, and of the log as far as a durable epoch `D` needs it, is the database as of `D`, whatever has
+//! been logged meanwhile.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use ensilo_engine::{Engine, Failpoint};
 
 use super::Durable;
 use super::checkpointer::Checkpointer;
-use super::pace::Pace;
+use super::rate_limit::RateLimit;
 use crate::{Error, Result};
 
 /// A backup that was made.
@@ -42,18 +43,19 @@ impl Durable {
 
     fn copy<E: Engine>(&self, files: &DatabaseFiles, target: &Path, live_bytes: u64) -> Result<BackedUp> {
         let Durable { log, checkpointer, .. } = self;
-        let pace = pace(checkpointer, log, live_bytes);
-        // What was acknowledged before the call is durable by now, and the failure of a log does not take it back.
+        let rate_limit = rate_limit(checkpointer, log, live_bytes);
+        // What was acknowledged before the call is durable by now, and the failure of a log does not take it
+        // back.
         let durable_epoch = log.durable_epoch();
         E::reached(Failpoint::BackupBegun);
         let mut is_given_up = false;
         let copied = files.backup(target, durable_epoch, &mut |bytes| {
-            pace.keep(bytes, || checkpointer.is_stopped());
+            rate_limit.wait(bytes, || checkpointer.is_stopped());
             E::reached(Failpoint::BackupBytesCopied);
             is_given_up = checkpointer.is_stopped();
             if is_given_up { Err(closing()) } else { Ok(()) }
         });
-        // What else has failed is told, also while the database is being closed.
+        // Any other failure is reported, also while the database is being closed.
         copied.map_err(|error| match is_given_up {
             true => Error::Closed,
             false => Error::BackupFailed(Box::new(error)),
@@ -61,11 +63,11 @@ impl Durable {
     }
 }
 
-/// The pace of a checkpoint of as many bytes as there are in memory and in the log.
-fn pace(checkpointer: &Checkpointer, log: &Log, live_bytes: u64) -> Pace {
+/// Returns the rate limit of a checkpoint with as many bytes as there are in memory and in the log.
+fn rate_limit(checkpointer: &Checkpointer, log: &Log, live_bytes: u64) -> RateLimit {
     let options = &checkpointer.options;
     let log_bytes = log.statistics().written_bytes.min(options.log_bytes);
-    Pace::new(options.bytes_per_second(live_bytes + log_bytes, options.interval / 2))
+    RateLimit::new(options.bytes_per_second(live_bytes + log_bytes, options.interval / 2))
 }
 
 fn closing() -> OpenError {

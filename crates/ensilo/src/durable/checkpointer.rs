@@ -1,13 +1,15 @@
 //! Checkpoints: when one is made, and how.
 //!
 //! # Source
-//! SiloR (OSDI 2014) §4. A checkpoint that begins in epoch `e_l` has every row as it was when the walk came by, except those that changed
-//! in `e_l` or later: these are in the log. It counts once everything up to its end, `e_h`, is durable.
+//! SiloR (OSDI 2014) §4. A checkpoint that begins in epoch `e_l` has every row as it was when the walk came
+//! by, except those that changed in `e_l` or later: these are in the log. It counts once everything up to its
+//! end, `e_h`, is durable.
 //!
 //! # Memory ordering
-//! The log has the whole row of whatever changes in `e_l` or later. That is so because every commit of these epochs sees the checkpoint's
-//! beginning: `full_rows_before` is set to "all" before this thread's own tick, whose epoch is read with Acquire by whoever
-//! commits in it or later; `e_l` is an epoch after that tick.
+//! The log has the whole row of whatever changes in `e_l` or later. That is so because every commit of these
+//! epochs sees the checkpoint's beginning: `full_rows_before` is set to "all" before this thread's own tick,
+//! and every transaction that commits in the tick's epoch or later reads that epoch with Acquire; `e_l` is an
+//! epoch after that tick.
 
 use std::io;
 use std::path::PathBuf;
@@ -27,11 +29,12 @@ use ensilo_sync::sync;
 
 use super::condition::{Condition, EventHook};
 use super::options::CheckpointOptions;
-use super::pace::Pace;
+use super::rate_limit::RateLimit;
 use super::schedule::{Room, Schedule};
 use super::statistics::CheckpointStatistics;
 use super::walk::{Walk, io_failed};
 use crate::error::Name;
+use crate::mutex::lock;
 use crate::{Error, Result};
 
 /// So often the checkpointer looks whether it is time.
@@ -51,9 +54,9 @@ pub(crate) struct Checkpointer {
     directory: PathBuf,
     /// Held while a checkpoint or a backup is made. `None` once the database is closed.
     files: sync::Mutex<Option<DatabaseFiles>>,
-    /// Tells a checkpoint or backup under way, and the thread, to end. Never unset.
+    /// Whether a checkpoint or backup under way, and the thread, are to end. Never unset.
     is_stopped: AtomicBool,
-    /// Whether somebody has called since the thread looked last.
+    /// Whether the thread was called since it looked last.
     is_called: Mutex<bool>,
     wake: Condvar,
     counters: Counters,
@@ -63,10 +66,10 @@ pub(crate) struct Checkpointer {
 }
 
 /// A checkpoint that is being made.
-struct Making<'m, E> {
+struct CheckpointJob<'m, E> {
     engine: &'m E,
     log: &'m Log,
-    pace: Pace,
+    rate_limit: RateLimit,
     /// Whether closing makes it: any other one ends when the database closes.
     is_last: bool,
 }
@@ -94,7 +97,8 @@ pub struct Checkpoint {
     pub bytes: u64,
     /// Its rows.
     pub rows: u64,
-    /// Files that were not needed any more because of it and are gone: those of the checkpoint before, and of the log.
+    /// Files that were not needed any more because of it and are gone: those of the checkpoint before, and of
+    /// the log.
     pub files_removed: u64,
     /// How long it took.
     pub duration: Duration,
@@ -157,8 +161,8 @@ impl Checkpointer {
         let mut files = self.lock_files();
         let files = files.as_mut().ok_or(Error::Closed)?;
         self.counters.is_under_way.store(true, Ordering::Relaxed);
-        let pace = Pace::new(self.options.bytes_per_second(self.expected_bytes(engine), within));
-        let made = self.make(files, &Making { engine, log, pace, is_last });
+        let rate_limit = RateLimit::new(self.options.bytes_per_second(self.expected_bytes(engine), within));
+        let made = self.make(files, &CheckpointJob { engine, log, rate_limit, is_last });
         self.counters.is_under_way.store(false, Ordering::Relaxed);
         let outcome = if made.is_ok() { &self.counters.made } else { &self.counters.failed };
         outcome.fetch_add(1, Ordering::Relaxed);
@@ -171,12 +175,12 @@ impl Checkpointer {
         made
     }
 
-    fn make<E: Engine>(&self, files: &mut DatabaseFiles, making: &Making<'_, E>) -> Result<Checkpoint> {
+    fn make<E: Engine>(&self, files: &mut DatabaseFiles, job: &CheckpointJob<'_, E>) -> Result<Checkpoint> {
         let start = Instant::now();
-        let begin_epoch = self.begin(making)?;
+        let begin_epoch = self.begin(job)?;
         E::reached(Failpoint::CheckpointBegun);
         let place = files.begin_checkpoint(begin_epoch).map_err(failed)?;
-        match self.write_and_install(files, place.clone(), making) {
+        match self.write_and_install(files, place.clone(), job) {
             Ok(installed) => {
                 E::reached(Failpoint::CheckpointInstalled);
                 let made = Checkpoint::new(&installed, start.elapsed());
@@ -192,7 +196,8 @@ impl Checkpointer {
         }
     }
 
-    /// Gives `work` the files as they are: none is removed and no checkpoint is made meanwhile. One under way is waited for.
+    /// Gives `work` the files as they are: none is removed and no checkpoint is made meanwhile. One under way
+    /// is waited for.
     ///
     /// # Errors
     /// [`Error::Closed`]; that of `work`.
@@ -204,15 +209,15 @@ impl Checkpointer {
         work(files.as_ref().ok_or(Error::Closed)?)
     }
 
-    /// Whether the database is being closed. It stays so.
+    /// Returns whether the database is being closed. It stays so.
     pub(super) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
     /// Chooses `e_l`, and waits until all commits of earlier epochs are complete.
-    fn begin<E: Engine>(&self, making: &Making<'_, E>) -> Result<Epoch> {
-        self.check_running(making)?;
-        let (epochs, log) = (making.engine.epochs(), making.log);
+    fn begin<E: Engine>(&self, job: &CheckpointJob<'_, E>) -> Result<Epoch> {
+        self.check_running(job)?;
+        let (epochs, log) = (job.engine.epochs(), job.log);
         log.set_full_rows_before(Epoch::MAX);
         epochs.advance();
         let begin = epochs.global_epoch();
@@ -220,7 +225,7 @@ impl Checkpointer {
         // What is in the files of before will not be needed.
         log.rotate();
         while epochs.complete_frontier() < begin {
-            self.check_running(making)?;
+            self.check_running(job)?;
             thread::sleep(Duration::from_millis(1));
         }
         Ok(begin)
@@ -230,11 +235,11 @@ impl Checkpointer {
         &self,
         files: &mut DatabaseFiles,
         place: CheckpointPlace,
-        making: &Making<'_, E>,
+        job: &CheckpointJob<'_, E>,
     ) -> Result<InstalledCheckpoint> {
-        let written = self.write(&place, making)?;
+        let written = self.write(&place, job)?;
         E::reached(Failpoint::CheckpointWritten);
-        let (engine, log) = (making.engine, making.log);
+        let (engine, log) = (job.engine, job.log);
         let end_epoch = engine.epochs().global_epoch();
         log.wait_durable(end_epoch).map_err(Error::from_log)?;
         let finished = FinishedCheckpoint { place, end_epoch, written };
@@ -242,7 +247,11 @@ impl Checkpointer {
         installed.map_err(|error| failed(give_up_if_taken_over(error, log)))
     }
 
-    fn write<E: Engine>(&self, place: &CheckpointPlace, making: &Making<'_, E>) -> Result<Vec<WrittenParts>> {
+    fn write<E: Engine>(
+        &self,
+        place: &CheckpointPlace,
+        job: &CheckpointJob<'_, E>,
+    ) -> Result<Vec<WrittenParts>> {
         let checkpointers = self.options.threads;
         let options = CheckpointWriterOptions {
             parts: (self.options.parts / checkpointers).max(1),
@@ -257,10 +266,10 @@ impl Checkpointer {
         let bytes_before = self.counters.bytes_written.load(Ordering::Relaxed);
         let check = |bytes| {
             self.counters.bytes_written.fetch_max(bytes_before + bytes, Ordering::Relaxed);
-            making.pace.keep(bytes, || self.check_running(making).is_err());
-            self.check_running(making)
+            job.rate_limit.wait(bytes, || self.check_running(job).is_err());
+            self.check_running(job)
         };
-        Walk::new(making.engine, place, checkpointers as usize, check).write(first, others, copies)
+        Walk::new(job.engine, place, checkpointers as usize, check).write(first, others, copies)
     }
 
     /// About how many bytes the next checkpoint will have.
@@ -272,7 +281,7 @@ impl Checkpointer {
         }
     }
 
-    /// How it is with the room on the disks.
+    /// Returns how much room the disks have.
     fn room<E: Engine>(&self, engine: &E, log: &Log) -> Room {
         let free_bytes = |directory: &PathBuf| self.disk.free_bytes(directory).ok().flatten();
         Room {
@@ -284,19 +293,20 @@ impl Checkpointer {
         }
     }
 
-    fn check_running<E>(&self, making: &Making<'_, E>) -> Result<()> {
-        if self.is_stopped() && !making.is_last {
+    fn check_running<E>(&self, job: &CheckpointJob<'_, E>) -> Result<()> {
+        if self.is_stopped() && !job.is_last {
             return Err(Error::Closed);
         }
-        making.log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))
+        job.log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))
     }
 
-    /// Lets a checkpoint be made soon, unless none is made by itself: the log that the opening has found is long.
+    /// Lets a checkpoint be made soon, unless none is made by itself: the log that the opening has found is
+    /// long.
     pub(super) fn set_overdue(&self) {
         self.is_overdue.store(self.options.is_automatic, Ordering::Relaxed);
     }
 
-    /// Whether a checkpoint is overdue and none was made since.
+    /// Returns whether a checkpoint is overdue and none was made since.
     pub(super) fn is_overdue(&self) -> bool {
         self.is_overdue.load(Ordering::Relaxed)
     }
@@ -311,7 +321,8 @@ impl Checkpointer {
         noted.map_err(|error| failed(give_up_if_taken_over(error, log)))
     }
 
-    /// Makes checkpoints when they are due, notes how far everything is stored, and reports what happens, until stopped.
+    /// Makes checkpoints when they are due, notes how far everything is stored, and reports what happens,
+    /// until stopped.
     pub(super) fn run<E: Engine>(&self, engine: &E, log: &Log) {
         let mut schedule = Schedule::new(self.options, log.statistics().written_bytes, self.is_overdue());
         let mut noted = Instant::now();
@@ -339,7 +350,7 @@ impl Checkpointer {
 
     /// Waits a while, or until called.
     fn wait(&self) {
-        let is_called = self.is_called.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_called = lock(&self.is_called);
         let waited = self.wake.wait_timeout_while(is_called, LOOK_INTERVAL, |is_called| !*is_called);
         let (mut is_called, _) = waited.unwrap_or_else(PoisonError::into_inner);
         *is_called = false;
@@ -347,11 +358,12 @@ impl Checkpointer {
 
     /// Lets the thread look at once whether there is something to do.
     pub(super) fn call(&self) {
-        *self.is_called.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *lock(&self.is_called) = true;
         self.wake.notify_all();
     }
 
-    /// Ends the thread, and a checkpoint or backup under way. None begins from now on, but the last checkpoint.
+    /// Ends the thread, and a checkpoint or backup under way. None begins from now on, but the last
+    /// checkpoint.
     pub(super) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
         self.call();

@@ -1,30 +1,35 @@
-//! What is wrong with a database that goes on all the same, and who is told of it.
+//! What is wrong with a database that goes on all the same, and the events that report it.
 //!
-//! What happens is noted by whoever finds it, and handed to the program's hook by the thread that makes checkpoints, without any lock.
+//! An event is noted by the thread that finds it, and passed to the program's hook by the thread that makes
+//! checkpoints, without any lock.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use ensilo_log::{Log, LogError, call_foreign};
 
 use crate::Error;
+use crate::mutex::lock;
 
 /// So many events wait for the hook at most; later ones are dropped while it takes its time.
 const PENDING_MAX: usize = 64;
 
-/// What a database has to tell the program that it is part of, see [`Options::on_event`](crate::Options::on_event).
+/// What a database reports to its program, see
+/// [`Options::on_event`](crate::Options::on_event).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// A checkpoint could not be made. Nothing is lost: the log goes further back. It is tried again when the next one is due.
+    /// A checkpoint could not be made. Nothing is lost: the log goes further back. It is tried again when the
+    /// next one is due.
     CheckpointFailed {
-        /// The text of the error that [`Database::checkpoint`](crate::Database::checkpoint) would have returned.
+        /// The text of the error that [`Database::checkpoint`](crate::Database::checkpoint) would have
+        /// returned.
         error: String,
     },
-    /// The disk has no room for the next log file. The log goes on as long as there is room in the present one; a checkpoint is made to free
-    /// log.
+    /// The disk has no room for the next log file. The log goes on as long as there is room in the present
+    /// one; a checkpoint is made to free log.
     DiskFull {
         /// [`LogError::NoSpace`]: the file, and what the system said.
         error: LogError,
@@ -49,7 +54,8 @@ impl fmt::Display for Event {
     }
 }
 
-/// What a database lacks while it goes on; see [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded).
+/// What a database lacks while it goes on; see
+/// [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Degraded {
@@ -65,12 +71,13 @@ pub struct Degraded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DegradedReason {
-    /// The last checkpoint could not be made: the log grows, and with it the time that the next opening takes. The next checkpoint that is made
-    /// heals it.
+    /// The last checkpoint could not be made: the log grows, and with it the time that the next opening
+    /// takes. The next checkpoint that is made heals it.
     CheckpointFailed,
     /// The disk has no room for the next log file. A checkpoint, or room on the disk, heals it.
     DiskFull,
-    /// The log has failed: what is stored can be read, and nothing can be written. Only opening the database again heals it.
+    /// The log has failed: what is stored can be read, and nothing can be written. Only opening the database
+    /// again heals it.
     LogFailed,
 }
 
@@ -94,11 +101,11 @@ impl fmt::Debug for EventHook {
 #[derive(Debug)]
 pub(super) struct Condition {
     hook: Option<EventHook>,
-    state: Mutex<State>,
+    state: Mutex<ConditionState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ConditionState {
     /// At most one for each reason.
     wrong: Vec<Degraded>,
     pending: VecDeque<Event>,
@@ -111,7 +118,7 @@ impl Condition {
 
     /// Looks how the log is.
     pub(super) fn observe(&self, log: &Log) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         match log.failure() {
             Some(error) => state.begin(DegradedReason::LogFailed, &error, |error| Event::LogFailed { error }),
             None => state.end(DegradedReason::LogFailed),
@@ -125,9 +132,9 @@ impl Condition {
     /// Notes what has become of a checkpoint. One that did not fail by itself says nothing.
     pub(super) fn note_checkpoint<T>(&self, outcome: &Result<T, Error>) {
         match outcome {
-            Ok(_) => self.lock().end(DegradedReason::CheckpointFailed),
+            Ok(_) => lock(&self.state).end(DegradedReason::CheckpointFailed),
             Err(Error::Closed | Error::LogFailed(_)) => {}
-            Err(error) => self.lock().note_failed_checkpoint(error.to_string()),
+            Err(error) => lock(&self.state).note_failed_checkpoint(error.to_string()),
         }
     }
 
@@ -135,7 +142,7 @@ impl Condition {
     pub(super) fn report(&self) {
         loop {
             // A statement of its own: the lock is not held while the hook runs.
-            let event = self.lock().pending.pop_front();
+            let event = lock(&self.state).pending.pop_front();
             let Some(event) = event else { return };
             if let Some(EventHook(hook)) = &self.hook {
                 call_foreign(|| hook(&event));
@@ -143,18 +150,13 @@ impl Condition {
         }
     }
 
-    /// The worst of what is wrong.
+    /// Returns the worst of the present failures.
     pub(super) fn degraded(&self) -> Option<Degraded> {
-        self.lock().wrong.iter().max_by_key(|degraded| degraded.reason).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing under this lock panics half-way.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).wrong.iter().max_by_key(|degraded| degraded.reason).cloned()
     }
 }
 
-impl State {
+impl ConditionState {
     /// Something of the log is wrong, which is news only the first time.
     fn begin(&mut self, reason: DegradedReason, error: &LogError, event: impl FnOnce(LogError) -> Event) {
         if self.set(reason, error.to_string()) {

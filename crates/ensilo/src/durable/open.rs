@@ -24,12 +24,12 @@ use ensilo_log::{
 
 use super::checkpointer::Checkpointer;
 use super::read_only::ReadOnly;
-use super::schedule::Backlog;
+use super::schedule::LogBacklog;
 use super::statistics::RecoveryStatistics;
 use super::{Durable, progress};
 use crate::error::{Abort, Name};
 use crate::options::{EPOCH_INTERVAL_MAX, EPOCH_INTERVAL_MIN, Options};
-use crate::shared::Shared;
+use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
 /// Epochs are numbered so that this many fit between two snapshots, however short they are.
@@ -40,14 +40,14 @@ pub(crate) fn to_write<E: Engine>(
     options: Options,
     disk: Arc<dyn Disk>,
     directory: PathBuf,
-) -> Result<Shared<E>> {
+) -> Result<DatabaseShared<E>> {
     let mut found = ensilo_log::inspect(&disk, &directory).map_err(open_failed)?;
     if E::FAULT == Some(Fault::ReplayPastDurableEpoch) {
         found.plant_replay_past_durable_epoch();
     }
     let engine_options = engine_options(&options, &found);
     check_epochs(&engine_options.epochs)?;
-    let shared = Shared::<E>::new(options, engine_options)?;
+    let shared = DatabaseShared::<E>::new(options, engine_options)?;
     let recovery = recover(&shared, &found, &directory)?;
     shared.row_ids.follow(shared.engine.epochs());
     let durable = begin_generation(&shared, found, disk, &directory, recovery)?;
@@ -60,12 +60,12 @@ pub(crate) fn to_read<E: Engine>(
     options: Options,
     disk: Arc<dyn Disk>,
     directory: PathBuf,
-) -> Result<Shared<E>> {
+) -> Result<DatabaseShared<E>> {
     let files = ensilo_log::inspect_read_only(&disk, &directory).map_err(open_failed)?;
     let mut engine_options = options.engine_options();
     engine_options.epochs.first_epoch = Epoch::new(files.found().largest_epoch().get() + 1);
     check_epochs(&engine_options.epochs)?;
-    let shared = Shared::<E>::new(options, engine_options)?;
+    let shared = DatabaseShared::<E>::new(options, engine_options)?;
     let recovery = recover(&shared, files.found(), &directory)?;
     let log = Log::read_only(disk, Arc::clone(shared.engine.epochs()));
     shared.set_read_only(ReadOnly::new(log, files, recovery));
@@ -85,7 +85,7 @@ fn engine_options(options: &Options, found: &Found) -> EngineOptions {
     engine_options
 }
 
-/// Whether there are epochs left to commit in.
+/// Checks whether there are epochs left to commit in.
 fn check_epochs(epochs: &EpochOptions) -> Result<()> {
     if epochs.start() < Epoch::LAST {
         return Ok(());
@@ -98,12 +98,17 @@ fn check_epochs(epochs: &EpochOptions) -> Result<()> {
     ))))
 }
 
-/// While a database is opened it may take so many times its memory limit: the rows of the checkpoint and what the log says of them, deletions
-/// among it, are there at once. Rows that were committed within the limit can then be read back within the same one.
+/// While a database is opened it may take so many times its memory limit: the rows of the checkpoint and what
+/// the log says of them, deletions among it, are there at once. Rows that were committed within the limit can
+/// then be read back within the same one.
 const RECOVERY_MEMORY_FACTOR: u64 = 2;
 
 /// Puts everything that is on disk into the engine.
-fn recover<E: Engine>(shared: &Shared<E>, found: &Found, directory: &Path) -> Result<RecoveryStatistics> {
+fn recover<E: Engine>(
+    shared: &DatabaseShared<E>,
+    found: &Found,
+    directory: &Path,
+) -> Result<RecoveryStatistics> {
     let pool = shared.engine.epochs().pool();
     let limit = pool.limit_bytes();
     pool.set_limit_bytes(limit.map(|limit| limit.saturating_mul(RECOVERY_MEMORY_FACTOR)));
@@ -114,7 +119,7 @@ fn recover<E: Engine>(shared: &Shared<E>, found: &Found, directory: &Path) -> Re
 
 /// Replays checkpoint and log, and makes tables and indexes of what they hold.
 fn replay_and_load<E: Engine>(
-    shared: &Shared<E>,
+    shared: &DatabaseShared<E>,
     found: &Found,
     directory: &Path,
 ) -> Result<RecoveryStatistics> {
@@ -135,7 +140,7 @@ fn replay_and_load<E: Engine>(
 
 /// Makes new log files and starts the threads.
 fn begin_generation<E: Engine>(
-    shared: &Shared<E>,
+    shared: &DatabaseShared<E>,
     found: Found,
     disk: Arc<dyn Disk>,
     directory: &Path,
@@ -157,12 +162,12 @@ fn begin_generation<E: Engine>(
     let log = Log::start(disk, generation, Arc::clone(epochs), &log_options(&shared.options))
         .map_err(Error::from_log)?;
     log.set_full_rows_before(covered);
-    let backlog = Backlog::found(&options.checkpoint, files.manifest().earlier.len(), &recovery);
+    let backlog = LogBacklog::found(&options.checkpoint, files.manifest().earlier.len(), &recovery);
     let hook = shared.options.on_event.clone();
     let checkpointer =
         Checkpointer::new(options.checkpoint, options.log_file_bytes, directories, hook, files);
     let checkpointer = Arc::new(checkpointer);
-    if backlog != Backlog::Short {
+    if backlog != LogBacklog::Short {
         checkpointer.set_overdue();
     }
     log.watch(Box::new({

@@ -36,7 +36,8 @@ pub(crate) struct CheckpointOptions {
     pub(crate) at_close: bool,
 }
 
-/// A checkpoint is never made slower than this unless it is asked for: a log that goes far back takes long to recover from.
+/// A checkpoint is never made slower than this unless it is asked for: a log that goes far back takes long to
+/// recover from.
 const BYTES_PER_SECOND_MIN: u64 = 32 << 20;
 
 /// One checkpointer for so many processors: they are there for the transactions.
@@ -67,7 +68,7 @@ impl Default for DurableOptions {
 }
 
 impl CheckpointOptions {
-    /// How fast about so many bytes are written that should be there after `within`.
+    /// Returns the rate at which about `bytes` are written within about `within`.
     pub(crate) fn bytes_per_second(&self, bytes: u64, within: Duration) -> u64 {
         let enough = bytes as f64 / within.as_secs_f64().max(1.0);
         self.bytes_per_second.unwrap_or((enough as u64).max(BYTES_PER_SECOND_MIN))

@@ -1,4 +1,4 @@
-//! Telling whoever opens a database how far its recovery is.
+//! Reports of the progress of a recovery to the program that opens the database.
 
 use std::fmt;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl RecoveryHook {
     }
 }
 
-/// Does `work`, and tells the hook meanwhile how far it is.
+/// Does `work`, and calls the hook with its progress meanwhile.
 pub(super) fn shown<R>(hook: Option<&RecoveryHook>, work: impl FnOnce(&Progress) -> R) -> R {
     let progress = Progress::new();
     let Some(hook) = hook else { return work(&progress) };

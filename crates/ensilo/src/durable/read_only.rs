@@ -1,11 +1,12 @@
 //! A database in a directory that is only read: recovered into memory as ever, with a log that takes nothing.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ensilo_epoch::Epoch;
 use ensilo_log::{Log, LogStatistics, ReadOnlyFiles};
 
 use super::statistics::{CheckpointStatistics, DurabilityStatistics, RecoveryStatistics};
+use crate::mutex::lock;
 
 /// What a database that is only read has in the place of log and checkpoints.
 pub(crate) struct ReadOnly {
@@ -36,6 +37,6 @@ impl ReadOnly {
 
     /// Lets others open the database to write.
     pub(crate) fn close(&self) {
-        drop(self.files.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(lock(&self.files).take());
     }
 }

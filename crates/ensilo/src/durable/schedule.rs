@@ -1,10 +1,12 @@
 //! When a checkpoint is made by itself.
 //!
-//! - By time and by growth of the log: see [`Options::checkpoint_interval`](crate::Options::checkpoint_interval) and
+//! - By time and by growth of the log: see
+//!   [`Options::checkpoint_interval`](crate::Options::checkpoint_interval) and
 //!   [`Options::checkpoint_log_bytes`](crate::Options::checkpoint_log_bytes).
-//! - Soon after an opening that found a long log, or many log files, and when that database is closed before: see [`Backlog`].
-//! - When a disk of the database or of its log is nearly full, so that the log may soon have no room, or no checkpoint may have: a checkpoint
-//!   frees log.
+//! - Soon after an opening that found a long log, or many log files, and when that database is closed before:
+//!   see [`LogBacklog`].
+//! - When a disk of the database or of its log is nearly full, so that the log may soon have no room, or no
+//!   checkpoint may have: a checkpoint frees log.
 //! - When the log could not make its next file: at once; as long as that lasts, again after pauses that grow.
 
 use std::time::{Duration, Instant};
@@ -12,13 +14,15 @@ use std::time::{Duration, Instant};
 use super::options::CheckpointOptions;
 use super::statistics::RecoveryStatistics;
 
-/// A checkpoint is spread over so much of the time to the next one, so that transactions feel little of it at any one time.
+/// A checkpoint is spread over so much of the time to the next one, so that transactions feel little of it at
+/// any one time.
 const SHARE: f64 = 0.8;
 
-/// How long after a checkpoint the next one is made because the log is short of space, at first. Twice as long each time.
+/// How long after a checkpoint the next one is made because the log is short of space, at first. Twice as
+/// long each time.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// How it is with the room on the disks.
+/// How much room the disks have.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Room {
     /// Whether the log could not make its next file as it should be.
@@ -33,7 +37,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Whether a checkpoint, and the files that the log needs meanwhile, may not fit if one waits for longer.
+    /// Returns whether a checkpoint, and the files that the log needs meanwhile, may not fit if one waits for
+    /// longer.
     fn is_scarce(&self) -> bool {
         let of_log = 2 * self.log_file_bytes;
         let needed = self.expected_bytes + self.expected_bytes / 4 + of_log;
@@ -41,7 +46,7 @@ impl Room {
             || self.log_free_bytes.is_some_and(|free| free < of_log)
     }
 
-    /// Whether a checkpoint is sure not to fit: it would take the last room from the log for nothing.
+    /// Returns whether a checkpoint is sure not to fit: it would take the last room from the log for nothing.
     fn is_hopeless(&self) -> bool {
         self.free_bytes.is_some_and(|free| free < self.expected_bytes / 2)
     }
@@ -52,27 +57,30 @@ impl Room {
     }
 }
 
-/// How long the log is that an opening has found: many files that short openings have left, or much to replay beside a small checkpoint.
-/// It matters to programs that never run for long, which else would never make a checkpoint.
+/// How long the log is that an opening has found: many files that short openings have left, or much to replay
+/// beside a small checkpoint. It matters to programs that never run for long, which else would never make a
+/// checkpoint.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Backlog {
+pub(super) enum LogBacklog {
     Short,
     /// A checkpoint is overdue. Closing makes it if it takes no time that is worth mentioning.
     Long,
-    /// Closing makes the checkpoint however long it takes: each opening that comes to no checkpoint adds to the log.
+    /// Closing makes the checkpoint however long it takes: each opening that comes to no checkpoint adds to
+    /// the log.
     TooLong,
 }
 
-impl Backlog {
+impl LogBacklog {
     /// That of an opening which has found so many log files of earlier ones.
     pub(super) fn found(
         options: &CheckpointOptions,
         earlier_files: usize,
         recovery: &RecoveryStatistics,
-    ) -> Backlog {
+    ) -> LogBacklog {
         const EARLIER_FILES_MAX: usize = 8;
         const REPLAYED_BYTES_MAX: u64 = 64 << 20;
-        /// So many times as much is too long: short runs of a large database pay for one checkpoint in so many times a few.
+        /// So many times as much is too long: short runs of a large database pay for one checkpoint in so
+        /// many times a few.
         const TOO_LONG_FACTOR: u64 = 4;
         let log_bytes_max = options.log_bytes.min(REPLAYED_BYTES_MAX + 2 * recovery.checkpoint_bytes);
         let is_over = |factor: u64| {
@@ -80,19 +88,19 @@ impl Backlog {
                 || recovery.log_bytes > log_bytes_max.saturating_mul(factor)
         };
         match (is_over(TOO_LONG_FACTOR), is_over(1)) {
-            (true, _) => Backlog::TooLong,
-            (false, true) => Backlog::Long,
-            (false, false) => Backlog::Short,
+            (true, _) => LogBacklog::TooLong,
+            (false, true) => LogBacklog::Long,
+            (false, false) => LogBacklog::Short,
         }
     }
 
-    /// Whether closing makes the checkpoint that is overdue, with so much in memory.
+    /// Returns whether closing makes the checkpoint that is overdue, with so much in memory.
     pub(super) fn is_worth_waiting(self, live_bytes: u64) -> bool {
         const QUICK_BYTES_MAX: u64 = 64 << 20;
         match self {
-            Backlog::Short => false,
-            Backlog::Long => live_bytes <= QUICK_BYTES_MAX,
-            Backlog::TooLong => true,
+            LogBacklog::Short => false,
+            LogBacklog::Long => live_bytes <= QUICK_BYTES_MAX,
+            LogBacklog::TooLong => true,
         }
     }
 }
@@ -107,17 +115,18 @@ pub(super) struct Schedule {
     has_failed: bool,
     /// Whether the log that the opening has found is to be replaced by a checkpoint.
     is_overdue: bool,
-    /// While the log is short of space: when the next checkpoint may begin for that, and how long to wait after it.
+    /// While the log is short of space: when the next checkpoint may begin for that, and how long to wait
+    /// after it.
     relief: Option<(Instant, Duration)>,
 }
 
 impl Schedule {
-    /// A schedule that begins now, when so much was logged.
+    /// Makes a schedule that begins now, after `log_bytes` of log.
     pub(super) fn new(options: CheckpointOptions, log_bytes: u64, is_overdue: bool) -> Self {
         Schedule { options, began: Instant::now(), log_bytes, has_failed: false, is_overdue, relief: None }
     }
 
-    /// How long a checkpoint may take that is to begin now, if one is.
+    /// Returns how long a checkpoint may take that is to begin now, if one is.
     pub(super) fn due(&mut self, log_bytes: u64, room: Room) -> Option<Duration> {
         if !self.options.is_automatic {
             return None;
@@ -141,7 +150,8 @@ impl Schedule {
         Some(within)
     }
 
-    /// Notes whether the log that the opening has found still waits for a checkpoint: one that was asked for has replaced it, too.
+    /// Notes whether the log that the opening has found still waits for a checkpoint: one that was asked for
+    /// has replaced it, too.
     pub(super) fn note_overdue(&mut self, is_overdue: bool) {
         self.is_overdue &= is_overdue;
     }
@@ -198,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_without_a_next_file_is_a_reason_at_once_and_then_with_pauses() {
+    fn a_log_without_a_next_file_is_a_reason_with_pauses() {
         let mut schedule = schedule(LONG);
         assert_eq!(schedule.due(0, short()), Some(Duration::ZERO), "also without anything logged");
         assert_eq!(schedule.due(10, short()), None, "too soon");
@@ -207,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_is_nearly_full_is_a_reason_when_a_checkpoint_frees_something() {
+    fn a_nearly_full_disk_is_a_reason_if_something_is_freed() {
         let mut schedule = schedule(LONG);
         let nearly = Room {
             free_bytes: Some(200 + 125 - 1),
@@ -234,24 +244,24 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_openings_have_left_is_too_long_at_four_times_what_is_long() {
+    fn a_log_is_too_long_at_four_times_what_is_long() {
         let options = DurableOptions::default().checkpoint;
         let found = |files, log_bytes| {
             let recovery =
                 RecoveryStatistics { log_bytes, checkpoint_bytes: 100, ..RecoveryStatistics::default() };
-            Backlog::found(&options, files, &recovery)
+            LogBacklog::found(&options, files, &recovery)
         };
         let long = (64 << 20) + 200;
         assert_eq!(
             [found(8, long), found(9, 0), found(0, long + 1)],
-            [Backlog::Short, Backlog::Long, Backlog::Long]
+            [LogBacklog::Short, LogBacklog::Long, LogBacklog::Long]
         );
         assert_eq!(
             [found(32, 4 * long), found(33, 0), found(0, 4 * long + 1)],
-            [Backlog::Long, Backlog::TooLong, Backlog::TooLong]
+            [LogBacklog::Long, LogBacklog::TooLong, LogBacklog::TooLong]
         );
-        assert!(Backlog::Long.is_worth_waiting(64 << 20) && !Backlog::Long.is_worth_waiting(1 << 40));
-        assert!(Backlog::TooLong.is_worth_waiting(1 << 40) && !Backlog::Short.is_worth_waiting(0));
+        assert!(LogBacklog::Long.is_worth_waiting(64 << 20) && !LogBacklog::Long.is_worth_waiting(1 << 40));
+        assert!(LogBacklog::TooLong.is_worth_waiting(1 << 40) && !LogBacklog::Short.is_worth_waiting(0));
     }
 
     #[test]

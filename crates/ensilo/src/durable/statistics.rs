@@ -6,7 +6,7 @@ use ensilo_log::{LogStatistics, Replayed};
 
 use super::condition::Degraded;
 
-/// What keeps a database in a directory safe has come to since it was opened.
+/// What the log, the checkpoints and the recovery of a database have counted since it was opened.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DurabilityStatistics {
@@ -14,7 +14,7 @@ pub struct DurabilityStatistics {
     pub durable_epoch: u64,
     /// Transactions that were written to the log.
     pub logged_transactions: u64,
-    /// Bytes of their entries, before compression.
+    /// Bytes of the entries of these transactions, before compression.
     pub log_entry_bytes: u64,
     /// Bytes that were written to log files.
     pub log_bytes: u64,
@@ -22,26 +22,27 @@ pub struct DurabilityStatistics {
     pub log_writes: u64,
     /// Syncs of log files.
     pub log_syncs: u64,
-    /// How long the syncs took together.
+    /// How long these syncs took, all together.
     pub log_sync_time: Duration,
     /// How long the longest of them took.
     pub log_sync_time_max: Duration,
     /// How often a commit waited because all log buffers were full.
     pub log_buffer_waits: u64,
-    /// How long such commits waited together.
+    /// How long these commits waited, all together.
     pub log_buffer_wait_time: Duration,
     /// Checkpoints.
     pub checkpoints: CheckpointStatistics,
     /// How the database was opened.
     pub recovery: RecoveryStatistics,
-    /// Whether the database is open for reading only: then it has neither a log nor checkpoints, and nothing is counted of them.
+    /// Whether the database is open for reading only: then it has neither a log nor checkpoints, and nothing
+    /// is counted of them.
     pub is_read_only: bool,
     /// What is wrong while the database goes on all the same; `None` if nothing is. See also
     /// [`Options::on_event`](crate::Options::on_event).
     pub degraded: Option<Degraded>,
 }
 
-/// What the checkpoints of a database have come to since it was opened.
+/// What the checkpoints of a database have counted since it was opened.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CheckpointStatistics {

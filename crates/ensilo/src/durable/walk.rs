@@ -1,8 +1,8 @@
 //! The walk of a checkpoint through all tables, by several checkpointers.
 //!
 //! # Source
-//! SiloR (OSDI 2014) §4.2: the tables are divided by key ranges among the checkpointers, each of which walks its ranges in key order and
-//! writes files of its own.
+//! SiloR (OSDI 2014) §4.2: the tables are divided by key ranges among the checkpointers, each of which walks
+//! its ranges in key order and writes files of its own.
 
 use std::cell::RefCell;
 use std::io;
@@ -17,7 +17,8 @@ use ensilo_log::{CheckpointPlace, CheckpointWriter, DEFINITION_TABLES, WrittenPa
 use crate::error::Name;
 use crate::{Error, Result};
 
-/// So many ranges of a table for each checkpointer: where one has more rows than others, they still end together.
+/// So many ranges of a table for each checkpointer: where one has more rows than others, they still end
+/// together.
 const RANGES_PER_CHECKPOINTER: usize = 8;
 
 /// What the checkpointers of one checkpoint share.
@@ -34,11 +35,13 @@ pub(super) struct Walk<'w, E: Engine, C> {
     written_bytes: AtomicU64,
     /// Whether one of them failed, so that the others may stop.
     has_failed: AtomicBool,
-    /// Called now and then with the bytes that were written in all. It may hold the walk up, and ends it by an error.
+    /// Called now and then with the bytes that were written in all. It may hold the walk up, and ends it by
+    /// an error.
     check: C,
 }
 
-// Relaxed, in all of this: the numbers need only be right; what the checkpointers wrote is passed on when they are joined.
+// Relaxed, in all of this: the numbers need only be right; what the checkpointers wrote is passed on when
+// they are joined.
 impl<'w, E: Engine, C: Fn(u64) -> Result<()> + Sync> Walk<'w, E, C> {
     pub(super) fn new(engine: &'w E, place: &'w CheckpointPlace, checkpointers: usize, check: C) -> Self {
         let logged = engine.stores().into_iter().filter(|store| store.id().is_logged());
@@ -63,8 +66,8 @@ impl<'w, E: Engine, C: Fn(u64) -> Result<()> + Sync> Walk<'w, E, C> {
         }
     }
 
-    /// Writes every record that belongs to the checkpoint, and syncs the files: a checkpointer for each writer, `first` on this thread.
-    /// `copies` gets the definitions a second time.
+    /// Writes every record that belongs to the checkpoint, and syncs the files: a checkpointer for each
+    /// writer, `first` on this thread. `copies` gets the definitions a second time.
     pub(super) fn write(
         &self,
         mut first: CheckpointWriter,

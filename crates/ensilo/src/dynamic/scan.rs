@@ -9,109 +9,106 @@ use ensilo_engine::{Direction, Engine, ReadOf};
 use ensilo_row::{KeyBuf, Malformed, RowError, Value};
 
 use super::{DynamicTable, decode_columns};
+use crate::Result;
 use crate::catalog::IndexCore;
-use crate::error::Name;
 use crate::row_words::{RowWords, whole};
-use crate::table::{Bounds, ByIndex, Flow, ScanFlow};
+use crate::table::{Bounds, ByIndex, ScanFlow, ScanRange};
 use crate::transaction::{Inner, ReadTransaction};
-use crate::{Error, Result};
 
 /// A scan of a [`DynamicTable`], to be narrowed and then run in a transaction. As to isolation it is like
 /// [`Scan`](crate::Scan).
 ///
-/// Bounds and prefixes are values of the first columns of the primary key or, after [`DynamicScan::by_index`], of the index and
-/// then of those columns of the primary key that the index does not have; a bound stands for all keys that begin with it.
+/// Bounds and prefixes are values of the first columns of the primary key. After [`DynamicScan::by_index`]
+/// they are values of the first columns of the index, followed by those columns of the primary key that the
+/// index lacks. A bound stands for all keys that begin with it.
 #[must_use = "a scan does nothing until it is run in a transaction"]
 pub struct DynamicScan<'h, E: Engine = Silo> {
     table: &'h DynamicTable<E>,
     index: Option<Arc<IndexCore<E::Store>>>,
-    bounds: Bounds,
-    /// Bounds that go on into the primary key, where the entries of a unique index do not: those of the entries within `bounds`
-    /// that the scan gives.
+    range: ScanRange,
+    /// Bounds that go on into the primary key, where the entries of a unique index do not: those of the
+    /// entries within `bounds` that the scan gives.
     within: Option<Bounds>,
-    direction: Direction,
-    limit: usize,
     columns: Option<Vec<usize>>,
 }
 
 impl<E: Engine> DynamicTable<E> {
-    /// A scan of all rows.
+    /// Returns a scan of all rows.
     pub fn scan(&self) -> DynamicScan<'_, E> {
         DynamicScan {
             table: self,
             index: None,
-            bounds: Bounds::ALL,
+            range: ScanRange::new(Bounds::ALL),
             within: None,
-            direction: Direction::Forward,
-            limit: usize::MAX,
             columns: None,
         }
     }
 }
 
 impl<E: Engine> DynamicScan<'_, E> {
-    /// In the order of this index, and with bounds that are given after this call in its columns.
+    /// Scans in the order of this index. Bounds that are set after this call are values of the index's
+    /// columns; earlier ones are dropped.
     ///
     /// # Errors
-    /// [`Error::UnknownIndex`].
+    /// [`Error::UnknownIndex`](crate::Error::UnknownIndex).
     pub fn by_index(mut self, name: &str) -> Result<Self> {
-        let indexes = self.table.core.indexes.snapshot();
-        let index = indexes.into_iter().find(|index| &*index.name == name);
-        self.index = Some(index.ok_or_else(|| Error::UnknownIndex(Name::new(name)))?);
-        (self.bounds, self.within) = (Bounds::ALL, None);
+        self.index = Some(self.table.core.index(name)?);
+        (self.range.bounds, self.within) = (Bounds::ALL, None);
         Ok(self)
     }
 
-    /// The rows whose key begins with these values.
+    /// Restricts the scan to the rows with keys that begin with these values.
     ///
     /// # Errors
-    /// [`Error::WrongType`], [`Error::KeyTooLong`].
+    /// [`Error::WrongType`](crate::Error::WrongType), [`Error::KeyTooLong`](crate::Error::KeyTooLong).
     pub fn prefix(self, values: &[Value]) -> Result<Self> {
         self.between(Bound::Included(values), Bound::Included(values))
     }
 
-    /// The rows whose keys lie between these bounds.
+    /// Restricts the scan to the rows with keys between these bounds.
     ///
     /// # Errors
-    /// [`Error::WrongType`], [`Error::KeyTooLong`].
+    /// [`Error::WrongType`](crate::Error::WrongType), [`Error::KeyTooLong`](crate::Error::KeyTooLong).
     pub fn between(mut self, low: Bound<&[Value]>, high: Bound<&[Value]>) -> Result<Self> {
-        (self.bounds, self.within) = (self.bounds_of(low, high)?, None);
+        (self.range.bounds, self.within) = (self.bounds_of(low, high)?, None);
         if let Some(index) = self.index.as_ref().filter(|index| index.schema.is_unique()) {
             let columns = index.schema.parts().len();
             if len_of(low).max(len_of(high)) > columns {
                 let bounds = self.bounds_of(cut(low, columns), cut(high, columns))?;
-                self.within = Some(std::mem::replace(&mut self.bounds, bounds));
+                self.within = Some(std::mem::replace(&mut self.range.bounds, bounds));
             }
         }
         Ok(self)
     }
 
-    /// From the last row to the first.
+    /// Scans from the last row to the first.
     pub fn reverse(mut self) -> Self {
-        self.direction = Direction::Reverse;
+        self.range.direction = Direction::Reverse;
         self
     }
 
-    /// At most `limit` rows.
+    /// Ends the scan after at most `limit` rows.
     pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
+        self.range.limit = limit;
         self
     }
 
-    /// Only these columns of each row, in this order.
+    /// Reads only these columns of each row, in this order.
     ///
     /// # Errors
-    /// [`Error::UnknownColumn`].
+    /// [`Error::UnknownColumn`](crate::Error::UnknownColumn).
     pub fn columns(mut self, names: &[&str]) -> Result<Self> {
         self.columns = Some(self.table.columns(names)?);
         Ok(self)
     }
 
-    /// Calls `each` with the primary key and the columns of every row, until it returns [`ControlFlow::Break`].
+    /// Calls `each` with the primary key and the columns of every row, until it returns
+    /// [`ControlFlow::Break`].
     ///
     /// # Errors
-    /// See [`DynamicTable`]; [`Error::UnknownIndex`] when the index was dropped, [`Error::IndexNotReady`],
-    /// [`Error::IndexBroken`].
+    /// See [`DynamicTable`]; [`Error::UnknownIndex`](crate::Error::UnknownIndex) when the index was dropped,
+    /// [`Error::IndexNotReady`](crate::Error::IndexNotReady),
+    /// [`Error::IndexBroken`](crate::Error::IndexBroken).
     pub fn for_each<'t, F: ScanFlow>(
         self,
         tx: &mut impl ReadTransaction<'t, E>,
@@ -119,20 +116,15 @@ impl<E: Engine> DynamicScan<'_, E> {
     ) -> Result<()> {
         tx.statement(|inner| {
             self.table.core.check(inner.local)?;
-            if self.limit == 0 {
-                return Ok(());
-            }
-            let mut flow = Flow::new(self.limit, inner.local);
-            let mut row = |key: &[Value], columns: &[Value]| flow.after(each(key, columns).into_flow());
+            let mut row = |key: &[Value], columns: &[Value]| each(key, columns).into_flow();
             match self.index.clone() {
-                None => self.run_primary(inner, &mut row)?,
-                Some(index) => self.run_index(inner, &index, &mut row)?,
+                None => self.run_primary(inner, &mut row),
+                Some(index) => self.run_index(inner, &index, &mut row),
             }
-            flow.end()
         })
     }
 
-    /// The columns of all rows.
+    /// Returns the columns of all rows.
     ///
     /// # Errors
     /// As [`DynamicScan::for_each`].
@@ -147,19 +139,16 @@ impl<E: Engine> DynamicScan<'_, E> {
         inner: &mut Inner<'_, impl ReadOf<E>>,
         each: &mut impl FnMut(&[Value], &[Value]) -> ControlFlow<()>,
     ) -> Result<()> {
-        let Some(bounds) = self.bounds.as_slices() else { return Ok(()) };
-        let store = &self.table.core.store;
-        let outcome = inner.raw.scan_to_read(
-            store,
-            bounds,
-            self.direction,
+        self.range.run(
+            inner,
+            &self.table.core.store,
+            false,
             |key, row| self.decode(key, &RowWords(row)),
             |_, decoded| {
                 let (key, columns) = whole(decoded);
                 each(&key, &columns)
             },
-        );
-        outcome.map_err(|abort| inner.lost(abort))
+        )
     }
 
     fn run_index(
@@ -169,8 +158,7 @@ impl<E: Engine> DynamicScan<'_, E> {
         each: &mut impl FnMut(&[Value], &[Value]) -> ControlFlow<()>,
     ) -> Result<()> {
         let table = &*self.table.core;
-        let (bounds, direction, limit) = (self.bounds.clone(), self.direction, self.limit);
-        let scan = ByIndex { table, index, bounds, direction, limit };
+        let scan = ByIndex { table, index, range: self.range.clone() };
         scan.run(
             inner,
             |entry_key, key| self.is_within(index, entry_key, key),
@@ -179,7 +167,7 @@ impl<E: Engine> DynamicScan<'_, E> {
         )
     }
 
-    /// Whether the scan gives the row of an entry within `bounds`.
+    /// Returns whether the scan gives the row of an entry within `bounds`.
     fn is_within(&self, index: &IndexCore<E::Store>, entry_key: &KeyBuf, key: &KeyBuf) -> bool {
         let Some(within) = &self.within else { return true };
         let mut full = entry_key.clone();
@@ -222,7 +210,7 @@ impl<E: Engine> DynamicScan<'_, E> {
     }
 }
 
-/// How many columns a bound has values for.
+/// Returns how many columns a bound has values for.
 const fn len_of(bound: Bound<&[Value]>) -> usize {
     match bound {
         Bound::Included(values) | Bound::Excluded(values) => values.len(),
@@ -230,7 +218,8 @@ const fn len_of(bound: Bound<&[Value]>) -> usize {
     }
 }
 
-/// The bound that has values for the first `columns` alone and leaves out nothing that `bound` does not.
+/// Returns the bound that has values for the first `columns` alone and leaves out nothing that `bound` does
+/// not.
 fn cut(bound: Bound<&[Value]>, columns: usize) -> Bound<&[Value]> {
     match bound {
         Bound::Included(values) | Bound::Excluded(values) if values.len() > columns => {
@@ -244,7 +233,7 @@ impl<E: Engine> fmt::Debug for DynamicScan<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DynamicScan")
             .field("table", &self.table)
-            .field("bounds", &self.bounds)
+            .field("bounds", &self.range.bounds)
             .finish_non_exhaustive()
     }
 }

@@ -8,10 +8,10 @@ use ensilo_engine::TableId;
 
 /// Why and where a transaction was undone.
 #[derive(Clone, Debug)]
-pub struct Abort(Box<Place>);
+pub struct Abort(Box<AbortDetails>);
 
 #[derive(Clone, Debug)]
-struct Place {
+struct AbortDetails {
     raw: ensilo_engine::Abort,
     table: Option<Arc<str>>,
 }
@@ -19,42 +19,45 @@ struct Place {
 impl Abort {
     #[cold]
     pub(crate) fn new(raw: ensilo_engine::Abort) -> Self {
-        Abort(Box::new(Place { raw, table: None }))
+        Abort(Box::new(AbortDetails { raw, table: None }))
     }
 
-    /// Puts the table's name in, which takes a look into the catalog and so is left until somebody will read it.
+    /// Puts the table's name in, which takes a look into the catalog and so is left until somebody will read
+    /// it.
     pub(crate) fn name_table(&mut self, name_of: impl FnOnce(TableId) -> Option<Arc<str>>) {
         if self.0.table.is_none() {
             self.0.table = name_of(self.store());
         }
     }
 
-    /// The store in which the reason showed.
+    /// Returns the store in which the reason showed.
     pub(crate) fn store(&self) -> TableId {
         self.0.raw.table()
     }
 
-    /// Why the transaction was undone.
+    /// Returns why the transaction was undone.
     #[must_use]
     pub fn reason(&self) -> AbortReason {
         self.0.raw.reason()
     }
 
-    /// The table in which the reason showed, or `table.index` for an index.
+    /// Returns the table in which the conflict was found, or `table.index` for an index.
     ///
-    /// Known once the error has left the request; `None` inside the closure, and when the reason concerns no table.
+    /// It is known once the error has left the request: it is `None` inside the closure, and when the reason
+    /// concerns no table.
     #[must_use]
     pub fn table(&self) -> Option<&str> {
         self.0.table.as_deref()
     }
 
-    /// The encoded key at which the reason showed; empty when it concerns a range, a row that a scan has read, or no key.
+    /// Returns the encoded key at which the conflict was found. It is empty when the reason concerns a range,
+    /// a row that a scan has read, or no key.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         self.0.raw.key()
     }
 
-    /// Whether the same transaction may succeed when it is run again.
+    /// Returns whether the same transaction may succeed when it is run again.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.0.raw.is_retryable()

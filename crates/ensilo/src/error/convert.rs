@@ -10,7 +10,7 @@ use super::{Abort, Error, Name, TooLong, WrongType};
 use crate::row_words::is_damaged;
 
 impl Error {
-    /// A transaction that the engine has undone.
+    /// Makes the error of a transaction that the engine has undone.
     #[cold]
     pub(crate) fn from_raw(abort: ensilo_engine::Abort) -> Self {
         match abort.reason() {
@@ -20,7 +20,7 @@ impl Error {
         }
     }
 
-    /// A log that has stopped.
+    /// Makes the error of a log that has stopped.
     #[cold]
     pub(crate) fn from_log(error: LogError) -> Self {
         match error {
@@ -30,7 +30,7 @@ impl Error {
         }
     }
 
-    /// A schema that was refused.
+    /// Makes the error of a schema that was refused.
     #[cold]
     pub(crate) fn from_schema(error: SchemaError) -> Self {
         match error {
@@ -39,7 +39,7 @@ impl Error {
         }
     }
 
-    /// A dynamic row or key of `table` that was refused.
+    /// Makes the error of a dynamic row or key of `table` that was refused.
     #[cold]
     pub(crate) fn from_row(error: RowError, table: &Arc<str>) -> Self {
         match error {
@@ -57,7 +57,7 @@ impl Error {
 }
 
 impl Abort {
-    /// The memory limit was reached outside of a transaction.
+    /// Makes the abort of a memory limit that was reached outside of a transaction.
     pub(crate) fn out_of_memory(table: TableId) -> Self {
         Abort::new(ensilo_engine::Abort::new(AbortReason::OutOfMemory, table, &[]))
     }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transaction_that_is_too_large_has_an_error_of_its_own_with_its_limits_and_the_way_out() {
+    fn a_transaction_that_is_too_large_has_an_error_with_its_limits() {
         let error =
             Error::from_raw(ensilo_engine::Abort::new(AbortReason::TransactionTooLarge, TableId::NONE, &[]));
         assert!(matches!(error, Error::TransactionTooLarge(_)) && !error.is_retryable());

@@ -54,13 +54,13 @@ impl SchemaMismatch {
         SchemaMismatch(Box::new((table.into(), difference.into())))
     }
 
-    /// The table's name.
+    /// Returns the table's name.
     #[must_use]
     pub fn table(&self) -> &str {
         &self.0.0
     }
 
-    /// The first difference found, in words.
+    /// Returns the first difference found, in words.
     #[must_use]
     pub fn difference(&self) -> &str {
         &self.0.1
@@ -83,13 +83,13 @@ impl WrongType {
         WrongType(Box::new((column.into(), problem.into())))
     }
 
-    /// The column's name; empty when the number of values is what is wrong.
+    /// Returns the column's name. It is empty when the number of values is what is wrong.
     #[must_use]
     pub fn column(&self) -> &str {
         &self.0.0
     }
 
-    /// What is wrong, in words that name the column.
+    /// Returns what is wrong, in words that name the column.
     #[must_use]
     pub fn problem(&self) -> &str {
         &self.0.1
@@ -112,19 +112,19 @@ impl TooLong {
         TooLong(Box::new((table, len_bytes, len_bytes_max)))
     }
 
-    /// The table, or `table.index`.
+    /// Returns the table's name, or `table.index` for an index.
     #[must_use]
     pub fn table(&self) -> &str {
         &self.0.0
     }
 
-    /// The length that was asked for, in bytes.
+    /// Returns the length of the key or row, in bytes.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.0.1
     }
 
-    /// The largest length that is stored, in bytes.
+    /// Returns the largest length that can be stored, in bytes.
     #[must_use]
     pub fn len_bytes_max(&self) -> usize {
         self.0.2
@@ -154,19 +154,19 @@ impl DuplicateKey {
         DuplicateKey(Box::new(TakenKey { table, index, key: key.into() }))
     }
 
-    /// The table's name.
+    /// Returns the table's name.
     #[must_use]
     pub fn table(&self) -> &str {
         &self.0.table
     }
 
-    /// The unique index's name; `None` for the primary key.
+    /// Returns the unique index's name, or `None` for the primary key.
     #[must_use]
     pub fn index(&self) -> Option<&str> {
         self.0.index.as_deref()
     }
 
-    /// The encoded key.
+    /// Returns the encoded key.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         &self.0.key
@@ -190,13 +190,13 @@ impl BrokenIndex {
         BrokenIndex(Box::new((table, index)))
     }
 
-    /// The table's name.
+    /// Returns the table's name.
     #[must_use]
     pub fn table(&self) -> &str {
         &self.0.0
     }
 
-    /// The index's name.
+    /// Returns the index's name.
     #[must_use]
     pub fn index(&self) -> &str {
         &self.0.1
@@ -227,13 +227,13 @@ impl MissingRow {
         MissingRow(Box::new((table, key.into())))
     }
 
-    /// The table's name.
+    /// Returns the table's name.
     #[must_use]
     pub fn table(&self) -> &str {
         &self.0.0
     }
 
-    /// The encoded primary key.
+    /// Returns the encoded primary key.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         &self.0.1
@@ -259,13 +259,13 @@ impl UserError {
         UserError(Box::new(text.into()))
     }
 
-    /// The error itself.
+    /// Returns the error itself.
     #[must_use]
     pub fn get(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
         &**self.0
     }
 
-    /// The error itself, out of its box.
+    /// Returns the error itself, out of its box.
     #[must_use]
     pub fn into_inner(self) -> Box<dyn std::error::Error + Send + Sync> {
         *self.0

@@ -6,7 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use ensilo_epoch::Epoch;
@@ -14,21 +14,21 @@ use ensilo_log::{Log, Stored, call_foreign};
 
 use super::Pool;
 use super::queue::Queue;
-use super::waits::Circle;
+use super::waits::WaitCycle;
 use crate::durability::{Durability, answer};
 use crate::error::Name;
+use crate::mutex::lock;
 use crate::outcome::{Outcome, epoch_of};
 use crate::{Error, Result};
 
 /// The result of a submitted job, to be waited for from plain or from async code.
 ///
-/// It comes when the job's transaction has reached the level that [`Options::durability`](crate::Options::durability) names, or the one that
-/// [`JobHandle::durability`] asks for.
-///
-/// Dropping the handle does not stop the job.
+/// It comes when the job's transaction has reached the level of
+/// [`Options::durability`](crate::Options::durability), or that of [`JobHandle::durability`]. Dropping the
+/// handle does not stop the job.
 #[must_use = "dropping the handle loses the job's result"]
 pub struct JobHandle<R> {
-    shared: Arc<Shared<R>>,
+    shared: Arc<Completion<R>>,
     /// The queue that the job was put into.
     queue: Arc<Queue>,
     /// The log that stores the transaction; none if the database is in memory only.
@@ -40,10 +40,10 @@ pub struct JobHandle<R> {
 
 /// The end that completes a handle. Dropped without a result it completes the handle with [`Error::Closed`].
 pub(crate) struct Promise<R> {
-    shared: Option<Arc<Shared<R>>>,
+    shared: Option<Arc<Completion<R>>>,
 }
 
-struct Shared<R> {
+struct Completion<R> {
     progress: Mutex<Progress<R>>,
     completed: Condvar,
 }
@@ -62,20 +62,20 @@ thread_local! {
     static RUNS_JOB: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A connected pair for a job of the pool. The handle answers when `level` is reached.
+/// Makes the two ends of a job's result. The handle answers when `level` is reached.
 pub(crate) fn promise<R>(
     pool: &Pool,
     log: Option<Arc<Log>>,
     level: Durability,
 ) -> (Promise<R>, JobHandle<R>) {
     let shared =
-        Arc::new(Shared { progress: Mutex::new(Progress::Running(None)), completed: Condvar::new() });
+        Arc::new(Completion { progress: Mutex::new(Progress::Running(None)), completed: Condvar::new() });
     let queue = Arc::clone(&pool.queue);
     (Promise { shared: Some(Arc::clone(&shared)) }, JobHandle { shared, queue, log, level, stored: None })
 }
 
 impl<R> JobHandle<R> {
-    /// The handle that answers when the transaction has reached `level`.
+    /// Sets what the handle waits for: its answer comes when the transaction has reached `level`.
     ///
     /// ```
     /// # use ensilo::{Database, Durability};
@@ -99,10 +99,11 @@ impl<R> JobHandle<R> {
     /// Waits for the job and returns its result.
     ///
     /// # Errors
-    /// What the job returned; [`Error::JobPanicked`] when it panicked; [`Error::Closed`] when the database was closed
-    /// before the job began; [`Error::LogFailed`] when it should be stored and it is not known whether it is;
-    /// [`Error::JobWaitsForJob`] when called by a job of the same database, or of one whose jobs this one's wait for just now, directly or
-    /// through others, unless the job that is waited for has ended.
+    /// What the job returned; [`Error::JobPanicked`] when it panicked; [`Error::Closed`] when the database
+    /// was closed before the job began; [`Error::LogFailed`] when it should be stored and it is not known
+    /// whether it is; [`Error::JobWaitsForJob`] when called by a job of the same database, or of one that
+    /// this one's jobs wait for just now, directly or through others, unless the job that is waited for has
+    /// ended.
     ///
     /// # Panics
     /// When the handle was polled to completion as a future before.
@@ -110,47 +111,50 @@ impl<R> JobHandle<R> {
         answer(self.wait_for_job()?, self.log_to_wait_for())
     }
 
-    /// Whether the job has ended, though what it did is perhaps not stored yet.
+    /// Returns whether the job has ended. What it did may not be stored yet.
     #[must_use]
     pub fn is_visible(&self) -> bool {
-        !matches!(*self.shared.lock(), Progress::Running(_))
+        !matches!(*lock(&self.shared.progress), Progress::Running(_))
     }
 
     fn wait_for_job(&self) -> Result<Outcome<R>> {
-        let mut progress = self.shared.lock();
+        let mut progress = lock(&self.shared.progress);
         loop {
             if let Some(outcome) = progress.take() {
                 return Ok(outcome);
             }
-            let _wait = self.queue.begin_wait().map_err(|Circle| Error::JobWaitsForJob)?;
+            let _wait = self.queue.begin_wait().map_err(|WaitCycle| Error::JobWaitsForJob)?;
             progress = self.shared.completed.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Whether [`JobHandle::wait`] would return at once.
+    /// Returns whether [`JobHandle::wait`] would return at once.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        match &*self.shared.lock() {
+        match &*lock(&self.shared.progress) {
             Progress::Running(_) => false,
             Progress::Done(outcome) => self.is_reached(epoch_of(outcome)),
             Progress::Taken => true,
         }
     }
 
-    /// The log, if it has to store the transaction first.
+    /// Returns the log, if it has to store the transaction first.
     fn log_to_wait_for(&self) -> Option<&Log> {
         self.log.as_deref().filter(|_| self.level == Durability::Stored)
     }
 
-    /// Whether the handle waits for nothing more of the log.
+    /// Returns whether the handle waits for nothing more of the log.
     fn is_reached(&self, epoch: Epoch) -> bool {
         self.log_to_wait_for().is_none_or(|log| log.durable_epoch() >= epoch || log.failure().is_some())
     }
 }
 
-/// The last waker that it was polled with is kept until it is ready, or dropped. Polled by a job of the same database, before its own job has
-/// ended, it is ready with [`Error::JobWaitsForJob`]. That jobs of several databases wait for each other in a circle is found by
-/// [`JobHandle::wait`] only: a future that is polled does not say that its thread waits.
+/// Becomes ready with the job's result. The last waker that the handle was polled with is kept until then, or
+/// until the handle is dropped.
+///
+/// Polled by a job of the same database before its own job has ended, the handle is ready with
+/// [`Error::JobWaitsForJob`]. Only [`JobHandle::wait`] finds that jobs of several databases wait for each
+/// other in a circle: polling a future does not imply that its thread waits.
 ///
 /// # Panics
 /// When polled again after it was ready.
@@ -167,17 +171,17 @@ impl<R> Future for JobHandle<R> {
             return Poll::Pending;
         }
         self.stored = None;
-        let mut progress = self.shared.lock();
+        let mut progress = lock(&self.shared.progress);
         Poll::Ready(self.finish(&mut progress))
     }
 }
 
 impl<R> JobHandle<R> {
-    /// The epoch that a job which has ended is of; if it goes on, `waker` is woken at its end.
+    /// Returns the epoch of a job that has ended. `waker` is woken at the end of one that goes on.
     fn poll_job(&self, waker: &Waker) -> Option<Epoch> {
         // Wakers are foreign code: cloned and dropped without the lock.
         let mut waker = Some(waker.clone());
-        let ended = match &mut *self.shared.lock() {
+        let ended = match &mut *lock(&self.shared.progress) {
             Progress::Running(known) => {
                 std::mem::swap(known, &mut waker);
                 None
@@ -199,7 +203,7 @@ impl<R> JobHandle<R> {
 
 impl<R> Drop for JobHandle<R> {
     fn drop(&mut self) {
-        let waker = match &mut *self.shared.lock() {
+        let waker = match &mut *lock(&self.shared.progress) {
             Progress::Running(waker) => waker.take(),
             Progress::Done(_) | Progress::Taken => None,
         };
@@ -224,8 +228,8 @@ impl<R> fmt::Debug for JobHandle<R> {
 impl<R> Promise<R> {
     /// Completes the handle with what `job` returns, or with its panic.
     pub(crate) fn run(self, job: impl FnOnce() -> Outcome<R>) {
-        // What a job shares with others is behind the database's own protection, and the job is gone afterwards: nothing
-        // half-done can be seen.
+        // What a job shares with others is behind the database's own protection, and the job is gone
+        // afterwards: nothing half-done can be seen.
         let before = RUNS_JOB.replace(true);
         let result = catch_unwind(AssertUnwindSafe(job));
         RUNS_JOB.set(before);
@@ -249,17 +253,13 @@ impl<R> Drop for Promise<R> {
     }
 }
 
-impl<R> Shared<R> {
+impl<R> Completion<R> {
     fn complete(&self, outcome: Outcome<R>) {
-        let before = std::mem::replace(&mut *self.lock(), Progress::Done(outcome));
+        let before = std::mem::replace(&mut *lock(&self.progress), Progress::Done(outcome));
         self.completed.notify_all();
         if let Progress::Running(Some(waker)) = before {
             call_foreign(|| waker.wake());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Progress<R>> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -276,7 +276,7 @@ impl<R> Progress<R> {
     }
 }
 
-/// The text of a panic, when it has one.
+/// Returns the text of a panic, when it has one.
 pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
     if let Some(text) = panic.downcast_ref::<&str>() {
         return (*text).to_owned();

@@ -3,11 +3,12 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ptr;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use ensilo_log::survive;
 
-use super::waits::{Circle, Wait};
+use super::waits::{Wait, WaitCycle};
+use crate::mutex::lock;
 use crate::{Error, Result};
 
 /// A job, ready to be run by any thread.
@@ -27,30 +28,33 @@ thread_local! {
 
 pub(super) struct Queue {
     len_max: usize,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     job_came: Condvar,
     room_came: Condvar,
 }
 
-struct State {
+struct QueueState {
     jobs: VecDeque<Job>,
     is_open: bool,
 }
 
 impl std::fmt::Debug for Queue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Queue").field("len", &self.lock().jobs.len()).field("len_max", &self.len_max).finish()
+        f.debug_struct("Queue")
+            .field("len", &lock(&self.state).jobs.len())
+            .field("len_max", &self.len_max)
+            .finish()
     }
 }
 
 impl Queue {
     pub(super) fn new(len_max: usize) -> Self {
-        let state = Mutex::new(State { jobs: VecDeque::new(), is_open: true });
+        let state = Mutex::new(QueueState { jobs: VecDeque::new(), is_open: true });
         Queue { len_max, state, job_came: Condvar::new(), room_came: Condvar::new() }
     }
 
     pub(super) fn push(&self, job: Job, when_full: WhenFull) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while state.is_open && state.jobs.len() >= self.len_max && !self.is_own_thread() {
             if when_full == WhenFull::Refuse {
                 return Err(Error::QueueFull);
@@ -70,7 +74,7 @@ impl Queue {
 
     /// Refuses further jobs and returns those that nobody has begun.
     pub(super) fn close(&self) -> VecDeque<Job> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.is_open = false;
         let waiting = std::mem::take(&mut state.jobs);
         drop(state);
@@ -83,7 +87,8 @@ impl Queue {
     pub(super) fn work(&self) {
         WORKS_FOR.set(self);
         while let Some(job) = self.pop() {
-            // The job reports its own panics. What is left is a panic of a waker or of a result's destructor: the thread goes on.
+            // The job reports its own panics. What is left is a panic of a waker or of a result's destructor:
+            // the thread goes on.
             survive(job);
         }
         // Destructors of the thread's variables are no jobs, and another queue may get the address.
@@ -91,7 +96,7 @@ impl Queue {
     }
 
     fn pop(&self) -> Option<Job> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
@@ -105,24 +110,19 @@ impl Queue {
         }
     }
 
-    /// Whether the calling thread works for this queue.
+    /// Returns whether the calling thread works for this queue.
     pub(super) fn is_own_thread(&self) -> bool {
         ptr::eq(WORKS_FOR.get(), self)
     }
 
     /// Notes that the calling thread waits for the pool of this queue.
-    pub(super) fn begin_wait(&self) -> Result<Wait, Circle> {
+    pub(super) fn begin_wait(&self) -> Result<Wait, WaitCycle> {
         Wait::begin(Queue::of_thread(), ptr::from_ref(self).addr())
     }
 
-    /// The address of the queue that the calling thread works for, if it does for any.
+    /// Returns the address of the queue that the calling thread works for, if it does for any.
     pub(super) fn of_thread() -> Option<usize> {
         let queue = WORKS_FOR.get();
         (!queue.is_null()).then(|| queue.addr())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No code of a user runs under this lock: what a poisoned one guards is whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

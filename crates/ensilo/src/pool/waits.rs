@@ -1,9 +1,12 @@
 //! Which pools have threads that wait for other pools, so that none waits in a circle.
 //!
-//! Where all threads of the pools along a circle wait, none is left to run what they wait for. A thread does not begin to wait if that would
-//! close a circle, though other threads of the pools may still be free: whether they are is over before it is known.
+//! Where all threads of the pools along a circle wait, none is left to run what they wait for. A thread does
+//! not begin to wait if that would close a circle, though other threads of the pools may still be free:
+//! whether they are is over before it is known.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
+
+use crate::mutex::lock;
 
 /// The waits under way: of a thread of the first queue's pool for the second's.
 static WAITS: Mutex<Vec<Edge>> = Mutex::new(Vec::new());
@@ -17,16 +20,17 @@ pub(crate) struct Wait(Option<Edge>);
 
 /// That a wait would close a circle.
 #[derive(Debug)]
-pub(crate) struct Circle;
+pub(crate) struct WaitCycle;
 
 impl Wait {
-    /// Notes that a thread of the pool with the queue `own` waits for the pool of another. Threads of no pool wait without a note.
-    pub(super) fn begin(own: Option<usize>, other: usize) -> Result<Wait, Circle> {
+    /// Notes that a thread of the pool with the queue `own` waits for the pool of another. Threads of no pool
+    /// wait without a note.
+    pub(super) fn begin(own: Option<usize>, other: usize) -> Result<Wait, WaitCycle> {
         let Some(own) = own else { return Ok(Wait(None)) };
         let edge = (own, other);
-        let mut waits = lock();
+        let mut waits = lock(&WAITS);
         if leads_to(&waits, edge.1, own) {
-            return Err(Circle);
+            return Err(WaitCycle);
         }
         waits.push(edge);
         Ok(Wait(Some(edge)))
@@ -36,14 +40,14 @@ impl Wait {
 impl Drop for Wait {
     fn drop(&mut self) {
         let Some(edge) = self.0 else { return };
-        let mut waits = lock();
+        let mut waits = lock(&WAITS);
         if let Some(at) = waits.iter().position(|&wait| wait == edge) {
             waits.swap_remove(at);
         }
     }
 }
 
-/// Whether waits lead from one queue to another, or they are the same.
+/// Returns whether waits lead from one queue to another, or they are the same.
 fn leads_to(waits: &[Edge], from: usize, to: usize) -> bool {
     let mut reached = vec![from];
     let mut looked_at = 0;
@@ -59,10 +63,6 @@ fn leads_to(waits: &[Edge], from: usize, to: usize) -> bool {
         }
     }
     false
-}
-
-fn lock() -> MutexGuard<'static, Vec<Edge>> {
-    WAITS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

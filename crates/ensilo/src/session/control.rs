@@ -11,10 +11,10 @@ use crate::{Error, Result};
 const IDLE: u64 = 0;
 const NO_DEADLINE: u64 = u64::MAX;
 
-/// What a session shares with its worker, and with those who may cancel what it does.
+/// What a session shares with its worker and its cancel tokens.
 // Relaxed throughout: nothing else is read because of these words.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct SessionControl {
     created: Instant,
     /// How many transactions and requests have begun.
     begun: AtomicU64,
@@ -30,12 +30,12 @@ pub(crate) struct Control {
 /// Says that a transaction or request is under way, until it is dropped.
 #[derive(Debug)]
 pub(super) struct UnderWay {
-    control: Arc<Control>,
+    control: Arc<SessionControl>,
 }
 
-impl Control {
+impl SessionControl {
     pub(super) fn new(database: u64) -> Arc<Self> {
-        Arc::new(Control {
+        Arc::new(SessionControl {
             created: Instant::now(),
             begun: AtomicU64::new(0),
             under_way: AtomicU64::new(IDLE),
@@ -66,7 +66,7 @@ impl Control {
         self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
     }
 
-    /// Whether what is under way may go on.
+    /// Checks whether what is under way may go on.
     ///
     /// # Errors
     /// [`Error::Cancelled`], [`Error::DeadlineExceeded`].
@@ -84,7 +84,8 @@ impl Control {
 
     fn cancel(&self) -> bool {
         let under_way = self.under_way.load(Ordering::Relaxed);
-        // Numbers only grow: a slow caller must not take back the cancellation of what began since it has looked.
+        // Numbers only grow: a slow caller must not take back the cancellation of what began since it has
+        // looked.
         self.cancelled.fetch_max(under_way, Ordering::Relaxed);
         under_way != IDLE
     }
@@ -97,20 +98,24 @@ impl Drop for UnderWay {
     }
 }
 
-/// Cancels what a session has under way, from any thread. [`Session::cancel_token`](crate::Session::cancel_token) makes one.
+/// Cancels what a session has under way, from any thread.
+/// [`Session::cancel_token`](crate::Session::cancel_token) makes one.
 #[derive(Clone, Debug)]
 pub struct CancelToken {
-    control: Arc<Control>,
+    control: Arc<SessionControl>,
 }
 
 impl CancelToken {
-    pub(super) fn new(control: &Arc<Control>) -> Self {
+    pub(super) fn new(control: &Arc<SessionControl>) -> Self {
         CancelToken { control: Arc::clone(control) }
     }
 
-    /// Lets the session's transaction or request that is under way end with [`Error::Cancelled`] at its next statement, in a scan after at most
-    /// 256 rows, or when it comes to commit. It is undone as a whole, then and not earlier. Returns `false`, and does nothing, when the session has nothing under way; what it begins later is
-    /// not concerned. What has passed the beginning of its commit by now commits.
+    /// Ends the transaction or request that the session has under way with [`Error::Cancelled`]: at its next
+    /// statement, in a scan after at most 256 rows, or when it comes to commit. Until then it stays open;
+    /// then it is undone as a whole. A commit that has begun already goes on.
+    ///
+    /// Returns `false`, and does nothing, when the session has nothing under way. What the session begins
+    /// later is not affected.
     pub fn cancel(&self) -> bool {
         self.control.cancel()
     }

@@ -1,14 +1,15 @@
-//! Ranges of encoded keys, and when a scan ends.
+//! Ranges of encoded keys, scans of them, and when a scan ends.
 
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 
-use ensilo_engine::KeyBounds;
+use ensilo_engine::{Direction, KeyBounds, Read, RowRef};
 use ensilo_row::KeyBuf;
 
 use crate::Result;
 use crate::local::Local;
-use crate::session::Control;
+use crate::session::SessionControl;
+use crate::transaction::Inner;
 
 /// A range of encoded keys.
 #[derive(Clone, Debug)]
@@ -25,19 +26,19 @@ impl Bounds {
         Bounds { low, high }
     }
 
-    /// The keys that begin with `prefix`.
+    /// Returns the keys that begin with `prefix`.
     #[inline]
     pub(crate) fn prefix(prefix: KeyBuf) -> Self {
         let high = after_prefix(prefix.clone());
         Bounds { low: Bound::Included(prefix), high }
     }
 
-    /// Whether the key lies in the range.
+    /// Returns whether the key lies in the range.
     pub(crate) fn contains(&self, key: &KeyBuf) -> bool {
         self.as_slices().is_some_and(|range| range.contains(key.as_bytes()))
     }
 
-    /// The keys in `range`, encoded by `encode`.
+    /// Returns the keys in `range`, encoded by `encode`.
     #[inline]
     pub(crate) fn range<K>(range: &impl RangeBounds<K>, encode: impl Fn(&K, &mut KeyBuf)) -> Self {
         let encoded = |key: &K| {
@@ -48,7 +49,8 @@ impl Bounds {
         Bounds { low: range.start_bound().map(encoded), high: range.end_bound().map(encoded) }
     }
 
-    /// The keys whose prefix lies in the range that `self` is: the range's ends stand for all keys that begin with them.
+    /// Returns the keys with a prefix in this range: the range's ends stand for all keys that begin with
+    /// them.
     pub(crate) fn of_prefixes(self) -> Self {
         let low = match self.low {
             Bound::Excluded(prefix) => match after_prefix(prefix) {
@@ -70,13 +72,14 @@ impl Bounds {
         Bounds { low, high }
     }
 
-    /// The same range without what lies before `key` and `key` itself, as a scan sees it that goes up, or down if `is_reverse`.
+    /// The same range without what lies before `key` and `key` itself, as a scan sees it that goes up, or
+    /// down if `is_reverse`.
     pub(crate) fn continue_after(&mut self, key: KeyBuf, is_reverse: bool) {
         let end = if is_reverse { &mut self.high } else { &mut self.low };
         *end = Bound::Excluded(key);
     }
 
-    /// The range as the engine takes it; `None` when it has no keys because it is upside down.
+    /// Returns the range as the engine takes it; `None` when it has no keys because it is upside down.
     #[inline]
     pub(crate) fn as_slices(&self) -> Option<KeyBounds<'_>> {
         let (low, high) = (self.low.as_ref().map(KeyBuf::as_bytes), self.high.as_ref().map(KeyBuf::as_bytes));
@@ -91,6 +94,44 @@ impl Bounds {
     }
 }
 
+/// Which keys a scan goes through, in which direction, and how many rows it gives at most.
+#[derive(Clone, Debug)]
+pub(crate) struct ScanRange {
+    pub(crate) bounds: Bounds,
+    pub(crate) direction: Direction,
+    pub(crate) limit: usize,
+}
+
+impl ScanRange {
+    /// Returns all keys within `bounds`, from the first to the last.
+    #[inline(always)]
+    pub(crate) const fn new(bounds: Bounds) -> Self {
+        ScanRange { bounds, direction: Direction::Forward, limit: usize::MAX }
+    }
+
+    /// Passes the rows of a store to `each`, with handles that are good for reading, and if `may_write` for
+    /// writing.
+    #[inline(always)]
+    pub(crate) fn run<Raw: Read, R>(
+        &self,
+        inner: &mut Inner<'_, Raw>,
+        store: &Raw::Store,
+        may_write: bool,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
+        let mut flow = Flow::new(self.limit, inner.local);
+        let each = |found, row| flow.after(each(found, row));
+        if may_write {
+            inner.scan(store, bounds, self.direction, decode, each)?;
+        } else {
+            inner.scan_to_read(store, bounds, self.direction, decode, each)?;
+        }
+        flow.end()
+    }
+}
+
 #[inline]
 fn after_prefix(mut prefix: KeyBuf) -> Bound<KeyBuf> {
     if prefix.make_prefix_end() { Bound::Excluded(prefix) } else { Bound::Unbounded }
@@ -98,7 +139,7 @@ fn after_prefix(mut prefix: KeyBuf) -> Bound<KeyBuf> {
 
 /// What the closure of a scan may return: nothing, to see all rows, or a [`ControlFlow`], to stop early.
 pub trait ScanFlow {
-    /// Whether the scan goes on.
+    /// Returns whether the scan goes on.
     fn into_flow(self) -> ControlFlow<()>;
 }
 
@@ -117,9 +158,9 @@ impl ScanFlow for ControlFlow<()> {
 }
 
 /// Ends a scan after a number of rows, or when its session is to stop.
-pub(crate) struct Flow {
+struct Flow {
     left: usize,
-    control: Option<Arc<Control>>,
+    control: Option<Arc<SessionControl>>,
     /// Why the scan was stopped, if it was.
     stopped: Result<()>,
 }
@@ -130,13 +171,13 @@ pub(crate) const ROWS_PER_LOOK: usize = 256;
 impl Flow {
     /// Lets `limit` rows through; at least one.
     #[inline(always)]
-    pub(crate) fn new<F>(limit: usize, local: &Local<F>) -> Self {
+    fn new<F>(limit: usize, local: &Local<F>) -> Self {
         Flow { left: limit, control: local.control.clone(), stopped: Ok(()) }
     }
 
     /// Counts a row.
     #[inline(always)]
-    pub(crate) fn after(&mut self, flow: ControlFlow<()>) -> ControlFlow<()> {
+    fn after(&mut self, flow: ControlFlow<()>) -> ControlFlow<()> {
         self.left -= 1;
         if let Some(control) = &self.control
             && self.left.is_multiple_of(ROWS_PER_LOOK)
@@ -147,9 +188,10 @@ impl Flow {
     }
 
     /// # Errors
-    /// [`Error::Cancelled`](crate::Error::Cancelled) or [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded) when that has ended the scan.
+    /// [`Error::Cancelled`](crate::Error::Cancelled) or
+    /// [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded) when that has ended the scan.
     #[inline(always)]
-    pub(crate) fn end(self) -> Result<()> {
+    fn end(self) -> Result<()> {
         self.stopped
     }
 }

@@ -1,14 +1,14 @@
 //! Rows in the order of a secondary index: what the scans of static and of dynamic tables are made of.
 //!
-//! An entry holds the primary key of its row. Entries are read in batches, and the rows of a batch are looked up with interleaved
-//! descents. The batches grow, so that a scan that stops early has read little.
+//! An entry holds the primary key of its row. Entries are read in batches, and the rows of a batch are looked
+//! up with interleaved descents. The batches grow, so that a scan that stops early has read little.
 
 use std::ops::ControlFlow;
 
 use ensilo_engine::{Direction, Read, Store};
 use ensilo_row::{KeyBuf, Malformed};
 
-use super::Bounds;
+use super::ScanRange;
 use crate::Result;
 use crate::catalog::{IndexCore, TableCore};
 use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
@@ -22,10 +22,7 @@ pub(crate) struct ByIndex<'i, S> {
     pub(crate) table: &'i TableCore<S>,
     pub(crate) index: &'i IndexCore<S>,
     /// Of the entries that are left.
-    pub(crate) bounds: Bounds,
-    pub(crate) direction: Direction,
-    /// How many rows at most.
-    pub(crate) limit: usize,
+    pub(crate) range: ScanRange,
 }
 
 /// What was read of the entries at once: so many primary keys, and the last entry's key if others may follow.
@@ -35,7 +32,8 @@ struct Batch {
 }
 
 impl<S: Store> ByIndex<'_, S> {
-    /// Calls `each` with the rows of the entries that `is_wanted`, given an entry's key and the primary key in it, says yes to.
+    /// Calls `each` with the rows of the entries that `is_wanted`, given an entry's key and the primary key
+    /// in it, says yes to.
     ///
     /// # Errors
     /// Those of every statement on an index.
@@ -49,15 +47,15 @@ impl<S: Store> ByIndex<'_, S> {
         self.table.check(inner.local)?;
         self.index.check(&self.table.name, inner.local, inner.epoch_shown)?;
         let mut batch_len = FIRST_BATCH_LEN;
-        while self.limit > 0 {
+        while self.range.limit > 0 {
             inner.local.check_control()?;
             let mut keys = std::mem::take(&mut inner.local.keys);
-            let batch = self.read_entries(inner, batch_len.min(self.limit), &is_wanted, &mut keys)?;
+            let batch = self.read_entries(inner, batch_len.min(self.range.limit), &is_wanted, &mut keys)?;
             let flow = self.look_up(inner, &keys[..batch.len], &decode, &mut each)?;
             inner.local.keys = keys;
             let Some(last) = batch.last.filter(|_| flow.is_continue()) else { break };
-            self.bounds.continue_after(last, self.direction == Direction::Reverse);
-            self.limit -= batch.len;
+            self.range.bounds.continue_after(last, self.range.direction == Direction::Reverse);
+            self.range.limit -= batch.len;
             batch_len = (batch_len * 2).min(BATCH_LEN_MAX);
         }
         Ok(())
@@ -72,15 +70,15 @@ impl<S: Store> ByIndex<'_, S> {
         keys: &mut Vec<KeyBuf>,
     ) -> Result<Batch> {
         let mut batch = Batch { len: 0, last: None };
-        let Some(bounds) = self.bounds.as_slices() else { return Ok(batch) };
+        let Some(bounds) = self.range.bounds.as_slices() else { return Ok(batch) };
         if keys.len() < len {
             keys.resize_with(len, KeyBuf::new);
         }
         let mut seen = 0;
-        let outcome = inner.raw.scan_to_read(
+        inner.scan_to_read(
             &self.index.store,
             bounds,
-            self.direction,
+            self.range.direction,
             |entry_key, entry| (key_of_bytes(entry_key), primary_key_of(entry)),
             |_, (entry_key, key)| {
                 seen += 1;
@@ -94,8 +92,7 @@ impl<S: Store> ByIndex<'_, S> {
                 batch.last = Some(entry_key);
                 ControlFlow::Break(())
             },
-        );
-        outcome.map_err(|abort| inner.lost(abort))?;
+        )?;
         Ok(batch)
     }
 
@@ -118,8 +115,7 @@ impl<S: Store> ByIndex<'_, S> {
             let Some(raw) = *raw else {
                 return Err(inner.inconsistent(self.index.store.id(), key.as_bytes()));
             };
-            let read = inner.raw.read(raw, |row| decode(key, &RowWords(row)));
-            flow = each(raw, whole(read.map_err(|abort| inner.lost(abort))?));
+            flow = each(raw, whole(inner.read(raw, |row| decode(key, &RowWords(row)))?));
             if flow.is_break() {
                 break;
             }

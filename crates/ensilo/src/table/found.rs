@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::Silo;
-use ensilo_engine::{Engine, Read, ReadOf};
+use ensilo_engine::{Engine, ReadOf};
 use ensilo_row::{Columns, Key, KeyBuf, Row};
 
 use super::Table;
@@ -15,10 +15,10 @@ use crate::row_words::{RowWords, whole};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::{Error, Result};
 
-/// A row of the table that `'h` borrows, as the transaction `'t` has found it.
+/// A row of the table `'h`, as the transaction `'t` has found it.
 ///
-/// It is good for that transaction only, which the compiler sees to; in a [`Session`](crate::Session) its methods return
-/// [`Error::NoTransaction`] once that transaction has ended.
+/// The handle is good for that transaction only, which the compiler checks. In a [`Session`](crate::Session)
+/// its methods return [`Error::NoTransaction`] once that transaction has ended.
 ///
 /// ```compile_fail
 /// # use ensilo::{Database, Row, Table};
@@ -43,7 +43,7 @@ pub struct Found<'h, 't, T: Row, E: Engine = Silo> {
 }
 
 impl<T: Row, E: Engine> Table<T, E> {
-    /// The row with this primary key, to be read and changed without looking it up again, or `None`.
+    /// Returns the row with this primary key, or `None`. It can be read and changed without another look-up.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -57,10 +57,8 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let bytes = self.encode(key)?;
-            match inner.raw.find(&self.core.store, bytes.as_bytes()) {
-                Ok(found) => Ok(found.map(|found| Found::new(self, key.clone(), found))),
-                Err(abort) => Err(inner.lost(abort)),
-            }
+            let found = inner.find(&self.core.store, &bytes)?;
+            Ok(found.map(|found| Found::new(self, key.clone(), found)))
         })
     }
 }
@@ -71,14 +69,14 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
         Found { table, key, raw, brand: PhantomData }
     }
 
-    /// The row's primary key.
+    /// Returns the row's primary key.
     #[inline]
     #[must_use]
     pub fn key(&self) -> &T::Key {
         &self.key
     }
 
-    /// The row.
+    /// Reads the row.
     ///
     /// # Errors
     /// See [`Found`].
@@ -87,7 +85,7 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
         self.columns(tx)
     }
 
-    /// Some columns of the row.
+    /// Reads some columns of the row.
     ///
     /// # Errors
     /// See [`Found`].
@@ -95,19 +93,16 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     pub fn columns<C: Columns<T>>(&self, tx: &mut impl ReadTransaction<'t, E>) -> Result<C> {
         tx.statement(|inner| {
             let raw = self.current(inner)?;
-            match inner.raw.read(raw, |row| C::decode(&self.key, &RowWords(row))) {
-                Ok(columns) => Ok(whole(columns)),
-                Err(abort) => Err(inner.lost(abort)),
-            }
+            inner.read(raw, |row| C::decode(&self.key, &RowWords(row))).map(whole)
         })
     }
 
-    /// Changes some columns of the row. What `change` reads in them belongs to the transaction's reads.
+    /// Reads some columns of the row and writes what `change` makes of them.
     ///
     /// # Errors
     /// See [`Found`]; [`Error::WrongType`] when a column of the primary key was changed;
-    /// [`Error::DuplicateKey`], [`Error::KeyTooLong`] and [`Error::RowTooLarge`] when the new row does not fit; nothing has
-    /// changed then.
+    /// [`Error::DuplicateKey`], [`Error::KeyTooLong`] and [`Error::RowTooLarge`] when the new row does not
+    /// fit; nothing has changed then.
     #[inline]
     pub fn update<C: Columns<T>>(
         &self,
@@ -120,7 +115,7 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
         })
     }
 
-    /// Puts some columns of the row, whatever they are now.
+    /// Writes some columns of the row, without reading them.
     ///
     /// # Errors
     /// As [`Found::update`].
@@ -132,7 +127,7 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
         })
     }
 
-    /// Puts `row` in the place of the row. Its key must be the row's.
+    /// Replaces the whole row with `row`, which must have the same primary key.
     ///
     /// # Errors
     /// As [`Found::update`].
@@ -157,7 +152,7 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
         })
     }
 
-    /// The engine's handle, unless this transaction has deleted the row since.
+    /// Returns the engine's handle, unless this transaction has deleted the row since.
     #[inline(always)]
     fn current<Raw: ReadOf<E>>(&self, inner: &mut Inner<'_, Raw>) -> Result<E::Found> {
         if !inner.raw.has_found(self.raw) {
@@ -170,11 +165,7 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     #[cold]
     fn find_again<Raw: ReadOf<E>>(&self, inner: &mut Inner<'_, Raw>) -> Result<E::Found> {
         let key = self.table.encode(&self.key)?;
-        match inner.raw.find(&self.table.core.store, key.as_bytes()) {
-            Ok(Some(found)) => Ok(found),
-            Ok(None) => Err(self.table.core.missing(key.as_bytes())),
-            Err(abort) => Err(inner.lost(abort)),
-        }
+        inner.find_row(&self.table.core, &key)
     }
 }
 

@@ -10,14 +10,14 @@ use ensilo_row::{Key, Row};
 
 use super::Table;
 use crate::catalog::IndexCore;
-use crate::error::{Name, SchemaMismatch};
+use crate::error::SchemaMismatch;
 use crate::{Error, Result};
 
-/// An index of a table over columns of the Rust types `K`: one type, or a tuple in the order of the index's columns, with
-/// [`Reverse`](std::cmp::Reverse) around those in descending order.
+/// A secondary index of a table over columns of the Rust types `K`: one type, or a tuple in the order of the
+/// index's columns, with [`Reverse`](std::cmp::Reverse) around those in descending order.
 ///
-/// The engine keeps it with every write to the table. A look-up through it takes two descents, one in the index and one in the
-/// table; the latter are made in batches.
+/// Every write to the table maintains the index (Silo (SOSP 2013) §4.7). A look-up takes two descents, one in
+/// the index and one in the table; those in the table are made in batches.
 pub struct Index<T: Row, K: Key, E: Engine = Silo> {
     pub(super) table: Table<T, E>,
     pub(super) core: Arc<IndexCore<E::Store>>,
@@ -25,17 +25,14 @@ pub struct Index<T: Row, K: Key, E: Engine = Silo> {
 }
 
 impl<T: Row, E: Engine> Table<T, E> {
-    /// The index of this name.
+    /// Returns a handle to the index of this name.
     ///
     /// # Errors
     /// [`Error::UnknownTable`] when the table was dropped, [`Error::UnknownIndex`];
     /// [`Error::SchemaMismatch`] when `K` are not the types of its columns.
     pub fn index<K: Key>(&self, name: &str) -> Result<Index<T, K, E>> {
-        if self.core.is_dropped() {
-            return Err(self.core.unknown());
-        }
-        let core = self.core.indexes.snapshot().into_iter().find(|index| &*index.name == name);
-        let core = core.ok_or_else(|| Error::UnknownIndex(Name::new(name)))?;
+        self.core.check_exists()?;
+        let core = self.core.index(name)?;
         self.check_types::<K>(&core)?;
         Ok(Index { table: self.clone(), core, keys: PhantomData })
     }
@@ -55,7 +52,7 @@ impl<T: Row, E: Engine> Table<T, E> {
 }
 
 impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
-    /// The index's name.
+    /// Returns the index's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core.name

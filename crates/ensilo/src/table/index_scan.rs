@@ -5,45 +5,43 @@ use std::marker::PhantomData;
 use std::ops::{ControlFlow, RangeBounds};
 
 use crate::Silo;
-use ensilo_engine::{Direction, Engine, Read, ReadOf};
+use ensilo_engine::{Direction, Engine};
 use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Row};
 
 use super::by_index::ByIndex;
-use super::{Bounds, Flow, Found, Index, ScanFlow};
+use super::{Bounds, Found, Index, ScanFlow, ScanRange};
 use crate::Result;
 use crate::row_words::{RowWords, primary_key_of, whole};
-use crate::transaction::{Inner, ReadTransaction};
+use crate::transaction::ReadTransaction;
 
-/// A scan through a secondary index, to be narrowed and then run in a transaction. As to isolation it is like
-/// [`Scan`](super::Scan).
+/// A scan of a table in the order of a secondary index, to be narrowed and then run in a transaction. As to
+/// isolation it is like [`Scan`](super::Scan).
 ///
 /// # Errors
 /// Its methods return the errors of every statement, see [`Table`](super::Table), and
 /// [`Error::UnknownIndex`](crate::Error::UnknownIndex) when the index was dropped,
-/// [`Error::IndexNotReady`](crate::Error::IndexNotReady) while it is built, or in a snapshot that is older than it,
-/// [`Error::IndexBroken`](crate::Error::IndexBroken).
+/// [`Error::IndexNotReady`](crate::Error::IndexNotReady) while it is built, or in a snapshot that is older
+/// than it, [`Error::IndexBroken`](crate::Error::IndexBroken).
 #[must_use = "a scan does nothing until it is run in a transaction"]
 pub struct IndexScan<'h, T: Row, K: Key, C = T, E: Engine = Silo> {
     index: &'h Index<T, K, E>,
-    bounds: Bounds,
-    direction: Direction,
-    limit: usize,
+    range: ScanRange,
     columns: PhantomData<fn() -> C>,
 }
 
 impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
-    /// A scan of all rows in the order of the index.
+    /// Returns a scan of all rows in the order of the index.
     pub fn scan(&self) -> IndexScan<'_, T, K, T, E> {
         IndexScan::new(self, Bounds::ALL)
     }
 
-    /// A scan of the rows whose indexed columns lie in `range`.
+    /// Returns a scan of the rows with indexed columns in `range`.
     #[inline]
     pub fn range(&self, range: impl RangeBounds<K>) -> IndexScan<'_, T, K, T, E> {
         IndexScan::new(self, Bounds::range(&range, |key, bytes| key.encode(bytes)).of_prefixes())
     }
 
-    /// A scan of the rows whose indexed columns begin with these: `(a,)`, `(a, b)`, and so on.
+    /// Returns a scan of the rows with indexed columns that begin with these: `(a,)`, `(a, b)`, and so on.
     #[inline]
     pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> IndexScan<'_, T, K, T, E> {
         let mut bytes = KeyBuf::new();
@@ -51,7 +49,8 @@ impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
         IndexScan::new(self, Bounds::prefix(bytes))
     }
 
-    /// A scan of the rows with exactly these indexed columns: at most one if the index is unique and none of them is null.
+    /// Returns a scan of the rows with exactly these indexed columns: at most one if the index is unique and
+    /// none of them is null.
     #[inline]
     pub fn equal(&self, key: &K) -> IndexScan<'_, T, K, T, E> {
         let mut bytes = KeyBuf::new();
@@ -59,7 +58,8 @@ impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
         IndexScan::new(self, Bounds::prefix(bytes))
     }
 
-    /// The first row with these indexed columns, or `None`: the row, if the index is unique.
+    /// Returns the first row with these indexed columns, or `None`. If the index is unique, that is the only
+    /// one.
     ///
     /// # Errors
     /// As [`IndexScan::for_each`].
@@ -72,30 +72,29 @@ impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
 impl<'h, T: Row, K: Key, E: Engine> IndexScan<'h, T, K, T, E> {
     #[inline]
     fn new(index: &'h Index<T, K, E>, bounds: Bounds) -> Self {
-        IndexScan { index, bounds, direction: Direction::Forward, limit: usize::MAX, columns: PhantomData }
+        IndexScan { index, range: ScanRange::new(bounds), columns: PhantomData }
     }
 }
 
 impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
-    /// From the last entry to the first.
+    /// Scans from the last entry to the first.
     #[inline]
     pub fn reverse(mut self) -> Self {
-        self.direction = Direction::Reverse;
+        self.range.direction = Direction::Reverse;
         self
     }
 
-    /// At most `limit` rows.
+    /// Ends the scan after at most `limit` rows.
     #[inline]
     pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
+        self.range.limit = limit;
         self
     }
 
-    /// Only these columns of each row.
+    /// Reads only these columns of each row.
     #[inline]
     pub fn columns<D: Columns<T>>(self) -> IndexScan<'h, T, K, D, E> {
-        let IndexScan { index, bounds, direction, limit, columns: _ } = self;
-        IndexScan { index, bounds, direction, limit, columns: PhantomData }
+        IndexScan { index: self.index, range: self.range, columns: PhantomData }
     }
 
     /// Calls `each` with the columns of every row, until it returns [`ControlFlow::Break`].
@@ -111,8 +110,8 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         self.run_rows(tx, |_, columns, _| each(columns).into_flow())
     }
 
-    /// Calls `each` with every row, to be changed after the scan without looking it up, and its columns, until it returns
-    /// [`ControlFlow::Break`].
+    /// Calls `each` with every row and its columns, until it returns [`ControlFlow::Break`]. The row can be
+    /// changed after the scan without another look-up.
     ///
     /// # Errors
     /// See [`IndexScan`].
@@ -126,7 +125,8 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         self.run_rows(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
     }
 
-    /// Calls `each` with the primary key of every row, until it returns [`ControlFlow::Break`]. The rows are not looked up.
+    /// Calls `each` with the primary key of every row, until it returns [`ControlFlow::Break`]. Only the
+    /// index is read, not the rows.
     ///
     /// # Errors
     /// See [`IndexScan`].
@@ -137,22 +137,20 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         mut each: impl FnMut(T::Key) -> F,
     ) -> Result<()> {
         tx.statement(|inner| {
-            self.check(inner)?;
-            let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
-            let mut flow = Flow::new(self.limit, inner.local);
-            let outcome = inner.raw.scan_to_read(
+            let table = &self.index.table.core;
+            table.check(inner.local)?;
+            self.index.core.check(&table.name, inner.local, inner.epoch_shown)?;
+            self.range.run(
+                inner,
                 &self.index.core.store,
-                bounds,
-                self.direction,
+                false,
                 |_, entry| T::Key::decode(primary_key_of(entry).as_bytes()),
-                |_, key| flow.after(each(whole(key)).into_flow()),
-            );
-            outcome.map_err(|abort| inner.lost(abort))?;
-            flow.end()
+                |_, key| each(whole(key)).into_flow(),
+            )
         })
     }
 
-    /// The primary keys of all rows. The rows are not looked up.
+    /// Returns the primary keys of all rows. Only the index is read, not the rows.
     ///
     /// # Errors
     /// See [`IndexScan`].
@@ -162,7 +160,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         Ok(keys)
     }
 
-    /// The columns of all rows.
+    /// Returns the columns of all rows.
     ///
     /// # Errors
     /// See [`IndexScan`].
@@ -172,7 +170,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         Ok(rows)
     }
 
-    /// The columns of the first row.
+    /// Returns the columns of the first row, or `None`.
     ///
     /// # Errors
     /// See [`IndexScan`].
@@ -183,7 +181,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         Ok(first)
     }
 
-    /// The first row, to be changed without looking it up, and its columns.
+    /// Returns the first row and its columns, or `None`. The row can be changed without another look-up.
     ///
     /// # Errors
     /// See [`IndexScan`].
@@ -197,7 +195,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         Ok(first)
     }
 
-    /// How many rows there are. They are not looked up.
+    /// Returns the number of rows. Only the index is read, not the rows.
     ///
     /// # Errors
     /// See [`IndexScan`].
@@ -207,19 +205,13 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         Ok(count)
     }
 
-    fn check<Raw: ReadOf<E>>(&self, inner: &Inner<'_, Raw>) -> Result<()> {
-        let table = &self.index.table.core;
-        table.check(inner.local)?;
-        self.index.core.check(&table.name, inner.local, inner.epoch_shown)
-    }
-
     fn run_rows<'t>(
         self,
         tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(T::Key, C, E::Found) -> ControlFlow<()>,
     ) -> Result<()> {
-        let IndexScan { index, bounds, direction, limit, .. } = self;
-        let scan = ByIndex { table: &index.table.core, index: &index.core, bounds, direction, limit };
+        let IndexScan { index, range, .. } = self;
+        let scan = ByIndex { table: &index.table.core, index: &index.core, range };
         let decode = |key: &KeyBuf, row: &RowWords<'_>| {
             let key = T::Key::decode(key.as_bytes())?;
             let columns = C::decode(&key, row)?;
@@ -235,7 +227,7 @@ impl<T: Row, K: Key, C, E: Engine> fmt::Debug for IndexScan<'_, T, K, C, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IndexScan")
             .field("index", &self.index.name())
-            .field("bounds", &self.bounds)
+            .field("bounds", &self.range.bounds)
             .finish_non_exhaustive()
     }
 }

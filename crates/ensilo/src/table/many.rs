@@ -1,6 +1,7 @@
-//! Look-ups of many keys at once: their descents are interleaved, so that the memory latency of one hides behind the others.
+//! Look-ups of many keys at once: their descents are interleaved, so that the memory latency of one hides
+//! behind the others.
 
-use ensilo_engine::{Engine, Read, ReadOf};
+use ensilo_engine::{Engine, ReadOf};
 use ensilo_row::{Columns, KeyBuf, Row};
 
 use super::{Found, ROWS_PER_LOOK, Table};
@@ -9,7 +10,7 @@ use crate::row_words::{RowWords, whole};
 use crate::transaction::{Inner, ReadTransaction};
 
 impl<T: Row, E: Engine> Table<T, E> {
-    /// The rows with these primary keys, in the keys' order; `None` for a missing one.
+    /// Returns the rows with these primary keys, in the order of the keys; `None` stands for a missing one.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -23,7 +24,8 @@ impl<T: Row, E: Engine> Table<T, E> {
         Ok(rows)
     }
 
-    /// Calls `each` with the position of every key and some columns of its row, in order; `None` for a missing one.
+    /// Calls `each` with the position of every key and some columns of its row, in the order of the keys;
+    /// `None` stands for a missing row.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -47,18 +49,15 @@ impl<T: Row, E: Engine> Table<T, E> {
                     each(at, None);
                     continue;
                 };
-                match inner.raw.read(raw, |row| C::decode(key, &RowWords(row))) {
-                    Ok(columns) => each(at, Some(whole(columns))),
-                    Err(abort) => return Err(inner.lost(abort)),
-                }
+                each(at, Some(whole(inner.read(raw, |row| C::decode(key, &RowWords(row)))?)));
             }
             inner.local.found = found;
             Ok(())
         })
     }
 
-    /// Calls `each` with the position of every key and its row, to be read and changed without looking it up again, in
-    /// order; `None` for a missing one.
+    /// Calls `each` with the position of every key and its row, in the order of the keys; `None` stands for a
+    /// missing row. The rows can be read and changed without another look-up.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -76,7 +75,8 @@ impl<T: Row, E: Engine> Table<T, E> {
         })
     }
 
-    /// Goes block by block, so that a long request can be cancelled and keeps the encoded keys of one block alone.
+    /// Goes block by block, so that a long request can be cancelled and keeps the encoded keys of one block
+    /// alone.
     #[inline]
     fn find_raw(
         &self,

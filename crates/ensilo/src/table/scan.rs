@@ -5,19 +5,20 @@ use std::marker::PhantomData;
 use std::ops::{ControlFlow, RangeBounds};
 
 use crate::Silo;
-use ensilo_engine::{Direction, Engine, Read, RowRef};
+use ensilo_engine::{Direction, Engine, RowRef};
 use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Malformed, Row};
 
-use super::{Bounds, Flow, Found, ScanFlow, Table};
+use super::{Bounds, Found, ScanFlow, ScanRange, Table};
 use crate::Result;
 use crate::row_words::{RowWords, whole};
 use crate::transaction::ReadTransaction;
 
-/// A scan of a table, to be narrowed and then run in a transaction.
+/// A scan of a table in the order of its primary key, to be narrowed and then run in a transaction.
 ///
-/// It sees the transaction's own writes. In a [`Transaction`](crate::Transaction) the whole range that it went
-/// through is protected: when rows came or went in it, or close to it, the transaction aborts at its commit. Inserts of others that have not
-/// committed, or were undone, count as well; of two that scan one range and insert into it, both may abort.
+/// It sees the transaction's own writes. In a [`Transaction`](crate::Transaction) the whole range that it
+/// went through is protected against phantoms (Silo (SOSP 2013) §4.6): if rows came or went in the range, or
+/// close to it, the transaction aborts at its commit. Inserts of other transactions count even if they have
+/// not committed or were undone. Of two transactions that scan one range and insert into it, both may abort.
 ///
 /// ```
 /// # use ensilo::{Database, Row, Table};
@@ -38,25 +39,24 @@ use crate::transaction::ReadTransaction;
 #[must_use = "a scan does nothing until it is run in a transaction"]
 pub struct Scan<'h, T: Row, C = T, E: Engine = Silo> {
     table: &'h Table<T, E>,
-    bounds: Bounds,
-    direction: Direction,
-    limit: usize,
+    range: ScanRange,
     columns: PhantomData<fn() -> C>,
 }
 
 impl<T: Row, E: Engine> Table<T, E> {
-    /// A scan of all rows.
+    /// Returns a scan of all rows.
     pub fn scan(&self) -> Scan<'_, T, T, E> {
         self.scan_within(Bounds::ALL)
     }
 
-    /// A scan of the rows whose primary keys lie in `range`.
+    /// Returns a scan of the rows with primary keys in `range`.
     #[inline]
     pub fn range(&self, range: impl RangeBounds<T::Key>) -> Scan<'_, T, T, E> {
         self.scan_within(Bounds::range(&range, |key, bytes| key.encode(bytes)))
     }
 
-    /// A scan of the rows whose primary keys begin with these columns: `(a,)`, `(a, b)`, and so on.
+    /// Returns a scan of the rows with primary keys that begin with these columns: `(a,)`, `(a, b)`, and so
+    /// on.
     #[inline]
     pub fn prefix(&self, prefix: impl KeyPrefix<T::Key>) -> Scan<'_, T, T, E> {
         let mut bytes = KeyBuf::new();
@@ -66,33 +66,34 @@ impl<T: Row, E: Engine> Table<T, E> {
 
     #[inline]
     fn scan_within(&self, bounds: Bounds) -> Scan<'_, T, T, E> {
-        Scan { table: self, bounds, direction: Direction::Forward, limit: usize::MAX, columns: PhantomData }
+        Scan { table: self, range: ScanRange::new(bounds), columns: PhantomData }
     }
 }
 
 impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
-    /// From the last row to the first.
+    /// Scans from the last row to the first.
     #[inline]
     pub fn reverse(mut self) -> Self {
-        self.direction = Direction::Reverse;
+        self.range.direction = Direction::Reverse;
         self
     }
 
-    /// At most `limit` rows; what lies behind the last one is not protected.
+    /// Ends the scan after at most `limit` rows. The range behind the last one is not protected against
+    /// changes.
     #[inline]
     pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
+        self.range.limit = limit;
         self
     }
 
-    /// Only these columns of each row: only the words that hold them are read.
+    /// Reads only these columns of each row: only the words that hold them.
     #[inline]
     pub fn columns<D: Columns<T>>(self) -> Scan<'h, T, D, E> {
-        let Scan { table, bounds, direction, limit, columns: _ } = self;
-        Scan { table, bounds, direction, limit, columns: PhantomData }
+        Scan { table: self.table, range: self.range, columns: PhantomData }
     }
 
-    /// Calls `each` with the primary key and the columns of every row, until it returns [`ControlFlow::Break`].
+    /// Calls `each` with the primary key and the columns of every row, until it returns
+    /// [`ControlFlow::Break`].
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -105,8 +106,8 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         self.run::<false>(tx, |key, columns, _| each(key, columns).into_flow())
     }
 
-    /// Calls `each` with every row, to be changed after the scan without looking it up, and its columns, until it returns
-    /// [`ControlFlow::Break`].
+    /// Calls `each` with every row and its columns, until it returns [`ControlFlow::Break`]. The row can be
+    /// changed after the scan without another look-up.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -120,7 +121,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         self.run::<true>(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
     }
 
-    /// The first row: its primary key and columns.
+    /// Returns the primary key and the columns of the first row, or `None`.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -134,7 +135,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         Ok(first)
     }
 
-    /// The first row, to be changed without looking it up, and its columns.
+    /// Returns the first row and its columns, or `None`. The row can be changed without another look-up.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -152,7 +153,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         Ok(first)
     }
 
-    /// The primary keys and columns of all rows.
+    /// Returns the primary keys and columns of all rows.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -162,7 +163,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         Ok(rows)
     }
 
-    /// The columns of all rows.
+    /// Returns the columns of all rows.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -172,7 +173,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         Ok(rows)
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -180,16 +181,13 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         let core = &self.table.core;
         tx.statement(|inner| {
             core.check(inner.local)?;
-            let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(0) };
-            let mut flow = Flow::new(self.limit, inner.local);
             let mut count = 0;
             let each = |_, ()| {
                 count += 1;
-                flow.after(ControlFlow::Continue(()))
+                ControlFlow::Continue(())
             };
-            let outcome = inner.raw.scan_to_read(&core.store, bounds, self.direction, |_, _| (), each);
-            outcome.map_err(|abort| inner.lost(abort))?;
-            flow.end().map(|()| count)
+            self.range.run(inner, &core.store, false, |_, _| (), each)?;
+            Ok(count)
         })
     }
 
@@ -203,8 +201,6 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         let core = &self.table.core;
         tx.statement(|inner| {
             core.check(inner.local)?;
-            let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
-            let mut flow = Flow::new(self.limit, inner.local);
             let decode = |key: &[u8], row: RowRef<'_>| -> std::result::Result<_, Malformed> {
                 let key = T::Key::decode(key)?;
                 let columns = C::decode(&key, &RowWords(row))?;
@@ -212,15 +208,9 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
             };
             let each = |raw, decoded| {
                 let (key, columns) = whole(decoded);
-                flow.after(each(key, columns, raw))
+                each(key, columns, raw)
             };
-            let outcome = if MAY_WRITE {
-                inner.raw.scan(&core.store, bounds, self.direction, decode, each)
-            } else {
-                inner.raw.scan_to_read(&core.store, bounds, self.direction, decode, each)
-            };
-            outcome.map_err(|abort| inner.lost(abort))?;
-            flow.end()
+            self.range.run(inner, &core.store, MAY_WRITE, decode, each)
         })
     }
 }
@@ -229,7 +219,7 @@ impl<T: Row, C, E: Engine> fmt::Debug for Scan<'_, T, C, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scan")
             .field("table", &self.table.name())
-            .field("bounds", &self.bounds)
+            .field("bounds", &self.range.bounds)
             .finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use ensilo_engine::{Engine, Read, ReadOf, WriteOf};
+use ensilo_engine::{Engine, ReadOf, WriteOf};
 use ensilo_row::{Columns, KeyBuf, KeyedRow, Row, RowBuf};
 
 use super::Table;
@@ -14,18 +14,19 @@ use crate::row_words::{RowWords, whole};
 use crate::transaction::{Inner, WriteTransaction};
 
 impl<T: Row, E: Engine> Table<T, E> {
-    /// Inserts a row and returns its primary key: the row's own, or the one that the table invents.
+    /// Inserts a row and returns its primary key: the row's own, or the row id that the table assigns.
     ///
     /// # Errors
-    /// Those of every statement, see [`Table`]; [`Error::DuplicateKey`](crate::Error::DuplicateKey), which names the unique
-    /// index unless it is the primary key; [`Error::RowTooLarge`](crate::Error::RowTooLarge),
-    /// [`Error::KeyTooLong`](crate::Error::KeyTooLong). Nothing has changed then.
+    /// Those of every statement, see [`Table`]; [`Error::DuplicateKey`](crate::Error::DuplicateKey), which
+    /// names the unique index unless it is the primary key;
+    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge), [`Error::KeyTooLong`](crate::Error::KeyTooLong).
+    /// Nothing has changed then.
     #[inline]
     pub fn insert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<T::Key> {
         tx.statement(|inner| self.insert_row(inner, row))
     }
 
-    /// Inserts rows and returns their primary keys, all of them or none.
+    /// Inserts all of the rows or none of them, and returns their primary keys.
     ///
     /// # Errors
     /// As [`Table::insert`]. Nothing has changed then.
@@ -58,12 +59,12 @@ impl<T: Row, E: Engine> Table<T, E> {
         })
     }
 
-    /// Inserts the row, or puts it in the place of the one with its key.
+    /// Inserts the row, or replaces the row with the same key.
     ///
     /// # Errors
-    /// Those of every statement, see [`Table`]; [`Error::DuplicateKey`](crate::Error::DuplicateKey) for a unique index,
-    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge), [`Error::KeyTooLong`](crate::Error::KeyTooLong). Nothing has
-    /// changed then.
+    /// Those of every statement, see [`Table`]; [`Error::DuplicateKey`](crate::Error::DuplicateKey) for a
+    /// unique index, [`Error::RowTooLarge`](crate::Error::RowTooLarge),
+    /// [`Error::KeyTooLong`](crate::Error::KeyTooLong). Nothing has changed then.
     #[inline]
     pub fn upsert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<()>
     where
@@ -73,18 +74,18 @@ impl<T: Row, E: Engine> Table<T, E> {
             self.core.check(inner.local)?;
             let key = row.key();
             let bytes = self.encode(&key)?;
-            match inner.raw.find(&self.core.store, bytes.as_bytes()) {
-                Ok(Some(found)) => self.replace_found(inner, &key, found, row),
-                Ok(None) => self.insert_encoded(inner, row, &key, &bytes),
-                Err(abort) => Err(inner.lost(abort)),
+            match inner.find(&self.core.store, &bytes)? {
+                Some(found) => self.replace_found(inner, &key, found, row),
+                None => self.insert_encoded(inner, row, &key, &bytes),
             }
         })
     }
 
-    /// Puts the row in the place of the one with its key.
+    /// Replaces the row with the same key.
     ///
     /// # Errors
-    /// As [`Table::upsert`]; [`Error::MissingRow`](crate::Error::MissingRow) when there is no row with its key.
+    /// As [`Table::upsert`]; [`Error::MissingRow`](crate::Error::MissingRow) when there is no row with its
+    /// key.
     #[inline]
     pub fn replace<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<()>
     where
@@ -97,7 +98,8 @@ impl<T: Row, E: Engine> Table<T, E> {
         })
     }
 
-    /// Changes some columns of the row with this primary key; `C` may be `T` for all of them.
+    /// Reads some columns of the row with this primary key and writes what `change` makes of them. `C` may be
+    /// `T` for all columns.
     ///
     /// # Errors
     /// As [`Table::upsert`]; [`Error::MissingRow`](crate::Error::MissingRow) when there is no such row;
@@ -116,7 +118,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         })
     }
 
-    /// Deletes the row with this primary key, and says whether there was one.
+    /// Deletes the row with this primary key, and returns whether there was one.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
@@ -144,11 +146,7 @@ impl<T: Row, E: Engine> Table<T, E> {
     #[inline(always)]
     fn delete_row(&self, inner: &mut Inner<'_, impl WriteOf<E>>, key: &T::Key) -> Result<bool> {
         let bytes = self.encode(key)?;
-        match inner.raw.find(&self.core.store, bytes.as_bytes()) {
-            Ok(Some(found)) => maintain::delete_row(inner, &self.core, &bytes, found).map(|()| true),
-            Ok(None) => Ok(false),
-            Err(abort) => Err(inner.lost(abort)),
-        }
+        maintain::delete_row_if_there(inner, &self.core, &bytes)
     }
 
     #[inline(always)]
@@ -165,7 +163,8 @@ impl<T: Row, E: Engine> Table<T, E> {
         })
     }
 
-    /// The key of a new row in an index: by the row type where it declares the index, otherwise by the schema.
+    /// The key of a new row in an index: by the row type where it declares the index, otherwise by the
+    /// schema.
     #[inline]
     fn index_key(
         &self,
@@ -186,11 +185,7 @@ impl<T: Row, E: Engine> Table<T, E> {
     fn find_existing(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &T::Key) -> Result<E::Found> {
         self.core.check(inner.local)?;
         let bytes = self.encode(key)?;
-        match inner.raw.find(&self.core.store, bytes.as_bytes()) {
-            Ok(Some(found)) => Ok(found),
-            Ok(None) => Err(self.core.missing(bytes.as_bytes())),
-            Err(abort) => Err(inner.lost(abort)),
-        }
+        inner.find_row(&self.core, &bytes)
     }
 
     #[inline]
@@ -207,17 +202,13 @@ impl<T: Row, E: Engine> Table<T, E> {
             change(&mut columns);
             return self.rewrite(inner, key, found, &columns);
         }
-        let read = inner.raw.read(found, |row| {
+        let read = inner.read(found, |row| {
             let row = RowWords(row);
             C::decode(key, &row).map(|columns| (columns, C::patch_base(&row)))
         });
-        match read.map(whole) {
-            Ok((mut columns, base)) => {
-                change(&mut columns);
-                self.patch(inner, key, found, &columns, base)
-            }
-            Err(abort) => Err(inner.lost(abort)),
-        }
+        let (mut columns, base) = whole(read?);
+        change(&mut columns);
+        self.patch(inner, key, found, &columns, base)
     }
 
     #[inline]
@@ -232,13 +223,12 @@ impl<T: Row, E: Engine> Table<T, E> {
             maintain::copy_row(inner, found)?;
             return self.rewrite(inner, key, found, columns);
         }
-        match inner.raw.read(found, |row| C::patch_base(&RowWords(row))) {
-            Ok(base) => self.patch(inner, key, found, columns, base),
-            Err(abort) => Err(inner.lost(abort)),
-        }
+        let base = inner.read(found, |row| C::patch_base(&RowWords(row)))?;
+        self.patch(inner, key, found, columns, base)
     }
 
-    /// Whether an update of these columns overwrites words in place: all of fixed width, and none part of an index.
+    /// Returns whether an update of these columns overwrites words in place: all of fixed width, and none
+    /// part of an index.
     ///
     /// Called after the row has joined the read set (M2 of `maintain`).
     #[inline(always)]

@@ -1,25 +1,30 @@
-//! A slot: one thread's worker, which its thread uses without a lock, a visitor may use while the thread does not, and a closing
-//! database can take away.
+//! A slot: one thread's worker, which its thread uses without a lock, a visitor may use while the thread does
+//! not, and a closing database can take away.
 //!
 //! # Terms
-//! The *owner* is the thread whose cache holds the slot, or the thread that has the [`Lease`](super::Lease) which holds it. The *closer* is
-//! any thread that closes the database. The *visitor* is any thread that uses the worker of an idle owner, as to collect its garbage.
-//! `W` is what the slot guards: the worker with its thread's scratch memory.
+//! The *owner* is the thread that has the slot in its cache, or the thread that has the
+//! [`Lease`](super::Lease) which holds it. The *closer* is any thread that closes the database. The *visitor*
+//! is any thread that uses the worker of an idle owner, as to collect its garbage. `W` is what the slot
+//! guards: the worker with its thread's scratch memory.
 //!
 //! # Invariants
 //! - S1: only the owner writes `is_busy`, and only between entering and leaving does it touch `worker`.
-//! - S2: whoever takes the worker out of the slot has won `is_claimed`, after `access` was set to `CLOSED`.
-//! - S3: the owner touches `worker` only when it saw `access` to be `OPEN` after setting `is_busy` (and the barrier).
-//! - S4: others change `access` under the lock `visits` alone. It is `VISITED` only while a visitor holds that, and `CLOSED` for good. A
-//!   visitor touches `worker` only after it set `VISITED` and then (behind the barrier) saw `is_busy` unset.
+//! - S2: a thread that takes the worker out of the slot has won `is_claimed`, after `access` was set to
+//!   `CLOSED`.
+//! - S3: the owner touches `worker` only when it saw `access` to be `OPEN` after setting `is_busy` (and the
+//!   barrier).
+//! - S4: others change `access` under the lock `visits` alone. It is `VISITED` only while a visitor holds
+//!   that, and `CLOSED` for good. A visitor touches `worker` only after it set `VISITED` and then (behind the
+//!   barrier) saw `is_busy` unset.
 //!
 //! # Memory ordering
-//! `[slot-close]` is the store-buffering litmus test of [`ensilo_sync::barrier`]. The owner stores `is_busy`, light barrier, loads
-//! `access`; closer and visitor store `access`, heavy barrier, load `is_busy`. At least one sees the other's store: either the
-//! owner does not enter, or they leave the worker to it. The same holds when the owner leaves: it clears
-//! `is_busy`, light barrier, loads `access`: either the closer sees the slot idle, or the owner sees that it is closed; when both
-//! do, `is_claimed` decides. An owner that finds a visitor stays busy, waits until the visit is over, and loads `access` again: a visitor
-//! that comes meanwhile finds it busy.
+//! `[slot-close]` is the store-buffering litmus test of [`ensilo_sync::barrier`]. The owner stores `is_busy`,
+//! light barrier, loads `access`; closer and visitor store `access`, heavy barrier, load `is_busy`. At least
+//! one sees the other's store: either the owner does not enter, or they leave the worker to it. The same
+//! holds when the owner leaves: it clears `is_busy`, light barrier, loads `access`: either the closer sees
+//! the slot idle, or the owner sees that it is closed; when both do, `is_claimed` decides. An owner that
+//! finds a visitor stays busy, waits until the visit is over, and loads `access` again: a visitor that comes
+//! meanwhile finds it busy.
 //!
 //! | edge | from | to | what it carries |
 //! |---|---|---|---|
@@ -62,12 +67,14 @@ struct Flags {
     light_is_free: bool,
 }
 
-// SAFETY: `worker` is the only part that is not Sync by itself. It is touched by the owner between entering and leaving (S1, S3), by
-// the one thread that has won `is_claimed` (S2) and by a visitor (S4). [slot-close] excludes the owner from the time of the others, and the
-// lock `visits` these from each other's. A closer on another thread drops the worker there, hence `W: Send`.
+// SAFETY: `worker` is the only part that is not Sync by itself. It is touched by the owner between entering
+// and leaving (S1, S3), by the one thread that has won `is_claimed` (S2) and by a visitor (S4). [slot-close]
+// excludes the owner from the time of the others, and the lock `visits` these from each other's. A closer on
+// another thread drops the worker there, hence `W: Send`.
 unsafe impl<W: Send> Sync for Slot<W> {}
 
-/// The owner's use of its worker, from entering to leaving. Not `Send`: it belongs to the thread that entered, unless a `Lease` takes it along.
+/// The owner's use of its worker, from entering to leaving. Not `Send`: it belongs to the thread that
+/// entered, unless a `Lease` takes it along.
 pub(crate) struct Entered<'s, W: Send> {
     slot: &'s Slot<W>,
     of_this_thread: PhantomData<*mut ()>,
@@ -87,10 +94,12 @@ impl<W: Send> Slot<W> {
     /// Begins to use the worker.
     ///
     /// # Errors
-    /// [`Error::NestedRequest`] when the owner is using it already, [`Error::Closed`] when the database was closed.
+    /// [`Error::NestedRequest`] when the owner is using it already, [`Error::Closed`] when the database was
+    /// closed.
     ///
     /// # Safety
-    /// The calling thread is the slot's owner: always the same one, or the one that has taken over from the one before.
+    /// The calling thread is the slot's owner: always the same one, or the one that has taken over from the
+    /// one before.
     #[inline]
     pub(crate) unsafe fn enter(&self) -> Result<Entered<'_, W>> {
         let flags = &*self.flags;
@@ -109,25 +118,27 @@ impl<W: Send> Slot<W> {
         Ok(Entered { slot: self, of_this_thread: PhantomData })
     }
 
-    /// Whether the owner is using the worker; exact for the owner.
+    /// Returns whether the owner is using the worker; exact for the owner.
     pub(crate) fn is_busy(&self) -> bool {
         self.flags.is_busy.load(Ordering::Relaxed)
     }
 
-    /// Whether the database was closed.
+    /// Returns whether the database was closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.flags.access.load(Ordering::Relaxed) == CLOSED
     }
 
-    /// Says that the database was closed; [`Slot::take_if_idle`] follows after a heavy barrier. Waits for a visitor.
+    /// Says that the database was closed; [`Slot::take_if_idle`] follows after a heavy barrier. Waits for a
+    /// visitor.
     pub(crate) fn mark_closed(&self) {
         let _visits = self.lock_visits();
-        // Release: [slot-visit], from the visitor whose lock this closer has taken. For the rest it is ordered by [slot-close].
+        // Release: [slot-visit], from the visitor whose lock this closer has taken. For the rest it is
+        // ordered by [slot-close].
         self.flags.access.store(CLOSED, Ordering::Release);
     }
 
-    /// Lets `work` use the worker, unless its owner is using it or the database was closed. The owner waits until `work` returns, which
-    /// can ask whether it does by [`Slot::is_busy`].
+    /// Lets `work` use the worker, unless its owner is using it or the database was closed. The owner waits
+    /// until `work` returns, which can ask whether it does by [`Slot::is_busy`].
     pub(crate) fn visit<R>(&self, work: impl FnOnce(&mut W) -> R) -> Option<R> {
         let _visits = self.lock_visits();
         // A glance that spares a busy owner the rest.
@@ -142,9 +153,9 @@ impl<W: Send> Slot<W> {
         if self.flags.is_busy.load(Ordering::Acquire) {
             return None;
         }
-        // SAFETY: S4: the owner was not between entering and leaving behind the barrier, so that by [slot-close] it will find the
-        // slot visited when it next enters, and wait. The closer waits for the lock that this visitor holds, and finds
-        // the worker in its place.
+        // SAFETY: S4: the owner was not between entering and leaving behind the barrier, so that by
+        // [slot-close] it will find the slot visited when it next enters, and wait. The closer waits for the
+        // lock that this visitor holds, and finds the worker in its place.
         unsafe { (*self.worker.get()).as_mut() }.map(work)
     }
 
@@ -166,8 +177,8 @@ impl<W: Send> Slot<W> {
         self.visits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the worker out of a slot that was marked closed before a heavy barrier, unless its owner is using it,
-    /// who will then do so on leaving.
+    /// Takes the worker out of a slot that was marked closed before a heavy barrier, unless its owner is
+    /// using it: the owner then takes it out on leaving.
     pub(crate) fn take_if_idle(&self) -> Option<W> {
         // Acquire: [slot-leave].
         if self.flags.is_busy.load(Ordering::Acquire) {
@@ -195,14 +206,14 @@ impl<W: Send> Slot<W> {
 
     #[cold]
     fn claim(&self) -> Option<W> {
-        // Relaxed: the claim only decides between two threads that are each entitled; what the other one did to the worker
-        // came over [slot-leave], and the loser does nothing.
+        // Relaxed: the claim only decides between two threads that are each entitled; what the other one did
+        // to the worker came over [slot-leave], and the loser does nothing.
         if self.flags.is_claimed.swap(true, Ordering::Relaxed) {
             return None;
         }
-        // SAFETY: by S2 no other thread takes the worker out. The owner is not between entering and leaving: either this is
-        // the owner itself, leaving, or this is a closer that saw the slot idle after its heavy barrier, so that by
-        // [slot-close] the owner will find the slot closed when it next enters.
+        // SAFETY: by S2 no other thread takes the worker out. The owner is not between entering and leaving:
+        // either this is the owner itself, leaving, or this is a closer that saw the slot idle after its
+        // heavy barrier, so that by [slot-close] the owner will find the slot closed when it next enters.
         unsafe { (*self.worker.get()).take() }
     }
 }
@@ -224,8 +235,8 @@ impl<W: Send> Deref for Entered<'_, W> {
 
     #[inline]
     fn deref(&self) -> &W {
-        // SAFETY: S3 held when this value was made, so nobody takes the worker out until it is dropped, and nobody else
-        // has a reference: there is one `Entered` at a time.
+        // SAFETY: S3 held when this value was made, so nobody takes the worker out until it is dropped, and
+        // nobody else has a reference: there is one `Entered` at a time.
         match unsafe { &*self.slot.worker.get() } {
             Some(worker) => worker,
             None => unreachable!("an entered slot has its worker"),
@@ -302,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visitor_uses_an_idle_worker_and_leaves_a_busy_or_closed_one_alone() {
+    fn a_visitor_uses_idle_workers_only() {
         let (slot, _) = slot();
         assert_eq!(slot.visit(|worker| *worker.1 += 1), Some(()));
         // SAFETY: one thread throughout.

@@ -1,7 +1,8 @@
 //! Workers that belong to no thread: each is lent to a session while that has something under way.
 //!
-//! There are as many as were ever in use at once, however many sessions there are. They lie in shards by thread, so that threads do not
-//! meet at one lock and a worker comes back to the core whose caches hold it.
+//! There are as many as were ever in use at once, however many sessions there are. They lie in shards by
+//! thread, so that threads do not meet at one lock and a worker comes back to the core that has it in its
+//! caches.
 
 #![allow(unsafe_code, reason = "a worker that was lent and the slot that holds it, in one value")]
 
@@ -22,7 +23,7 @@ const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
 const SHARD_LEN_MAX: usize = 64;
 
 /// A worker that can be lent.
-pub(crate) trait Lent: Send + 'static {
+pub(crate) trait Lendable: Send + 'static {
     /// Forgets what it was lent for.
     fn forget_use(&mut self);
 }
@@ -35,18 +36,19 @@ pub(crate) struct SpareSlots<W> {
 type Shard<W> = Mutex<Vec<Arc<Slot<W>>>>;
 
 /// A worker that was lent. Dropping this gives it back.
-pub(crate) struct Lease<'s, W: Lent> {
+pub(crate) struct Lease<'s, W: Lendable> {
     /// Present until this is dropped. The first part borrows from the second.
     parts: Option<(Entered<'static, W>, Arc<Slot<W>>)>,
     spare: &'s SpareSlots<W>,
 }
 
-// SAFETY: nobody else is the slot's owner: `SpareSlots::lend` took it out of its shard, or it is new. So whichever thread has the value is the only
-// one that enters and leaves as the owner; moving the value between threads orders what they do. Closer and visitors know the slot too, and come
-// to terms with its owner as ever. The slot and its worker are Send, and the spare slots Sync.
-unsafe impl<W: Lent> Send for Lease<'_, W> {}
+// SAFETY: nobody else is the slot's owner: `SpareSlots::lend` took it out of its shard, or it is new. So
+// whichever thread has the value is the only one that enters and leaves as the owner; moving the value
+// between threads orders what they do. Closer and visitors know the slot too, and come to terms with its
+// owner as ever. The slot and its worker are Send, and the spare slots Sync.
+unsafe impl<W: Lendable> Send for Lease<'_, W> {}
 
-impl<W: Lent> SpareSlots<W> {
+impl<W: Lendable> SpareSlots<W> {
     pub(crate) fn new() -> Self {
         SpareSlots { shards: std::array::from_fn(|_| CachePadded::new(Mutex::new(Vec::new()))) }
     }
@@ -92,7 +94,7 @@ fn own_shard() -> usize {
     thread_number() as usize % SHARDS
 }
 
-impl<W: Lent> Deref for Lease<'_, W> {
+impl<W: Lendable> Deref for Lease<'_, W> {
     type Target = W;
 
     fn deref(&self) -> &W {
@@ -103,7 +105,7 @@ impl<W: Lent> Deref for Lease<'_, W> {
     }
 }
 
-impl<W: Lent> DerefMut for Lease<'_, W> {
+impl<W: Lendable> DerefMut for Lease<'_, W> {
     fn deref_mut(&mut self) -> &mut W {
         match &mut self.parts {
             Some((entered, _)) => entered,
@@ -112,7 +114,7 @@ impl<W: Lent> DerefMut for Lease<'_, W> {
     }
 }
 
-impl<W: Lent> Drop for Lease<'_, W> {
+impl<W: Lendable> Drop for Lease<'_, W> {
     fn drop(&mut self) {
         if let Some((mut entered, slot)) = self.parts.take() {
             entered.forget_use();
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
     use crate::Error;
 
-    impl Lent for u32 {
+    impl Lendable for u32 {
         fn forget_use(&mut self) {}
     }
 

@@ -1,8 +1,8 @@
 //! The slots of one thread, by database.
 //!
 //! # Invariants
-//! - C1: the slot under the id of a [`DatabaseKey<W>`] is a `Slot<W>` that this thread made for itself: ids are minted with their key
-//!   and never used again.
+//! - C1: the slot under the id of a [`DatabaseKey<W>`] is a `Slot<W>` that this thread made for itself: ids
+//!   are minted with their key and never used again.
 //! - C2: `LAST` is empty or names an entry of `SLOTS` of the same thread.
 //! - C3: an entry leaves `SLOTS` only when its slot is not busy, or with its thread.
 
@@ -27,20 +27,20 @@ const NO_DATABASE: u64 = 0;
 /// Ids of databases; none is used again.
 static NEXT_DATABASE: AtomicU64 = AtomicU64::new(NO_DATABASE + 1);
 
-/// Names a database whose threads have workers of type `W`. There is one for each id.
+/// Names a database that has workers of type `W`. There is one for each id.
 pub(crate) struct DatabaseKey<W> {
     id: u64,
     workers: PhantomData<fn() -> W>,
 }
 
 impl<W> DatabaseKey<W> {
-    /// A new database's.
+    /// Makes the key of a new database.
     pub(crate) fn mint() -> Self {
         // Relaxed: the ids need only differ.
         DatabaseKey { id: NEXT_DATABASE.fetch_add(1, Ordering::Relaxed), workers: PhantomData }
     }
 
-    /// The number; never 0.
+    /// Returns the id, which is never 0.
     #[inline(always)]
     pub(crate) fn id(&self) -> u64 {
         self.id
@@ -50,14 +50,14 @@ impl<W> DatabaseKey<W> {
 thread_local! {
     /// The slot that this thread used last. Has no destructor, hence is reached without a look at its state.
     static LAST: Cell<(u64, *const ())> = const { Cell::new((NO_DATABASE, std::ptr::null())) };
-    static SLOTS: Slots = const { Slots { entries: RefCell::new(Vec::new()) } };
+    static SLOTS: ThreadSlots = const { ThreadSlots { entries: RefCell::new(Vec::new()) } };
 }
 
-struct Slots {
-    entries: RefCell<Vec<Entry>>,
+struct ThreadSlots {
+    entries: RefCell<Vec<SlotEntry>>,
 }
 
-struct Entry {
+struct SlotEntry {
     database: u64,
     slot: Arc<dyn AnySlot>,
 }
@@ -78,7 +78,7 @@ impl<W: Send + 'static> AnySlot for Slot<W> {
     }
 }
 
-impl Drop for Slots {
+impl Drop for ThreadSlots {
     fn drop(&mut self) {
         // C2: the entries go now. Each drops its worker here, unless a closer holds the slot too.
         LAST.set((NO_DATABASE, std::ptr::null()));
@@ -96,10 +96,10 @@ pub(crate) fn enter<W: Send + 'static>(
 ) -> Result<Entered<'_, W>> {
     let (last, slot) = LAST.get();
     let slot = if last == database.id { slot } else { find_or_make(database.id, make)? };
-    // SAFETY: by C2 the pointer names an entry of this thread, by C1 of type `Slot<W>`. By C3 the entry stays while the slot
-    // is busy, which it is as long as the value returned lives; that value is bound to this thread and cannot outlive
-    // the borrow of the database, so it lies in a frame of the stack, which is gone when the thread's destructors run.
-    // This thread is the owner (C1).
+    // SAFETY: by C2 the pointer names an entry of this thread, by C1 of type `Slot<W>`. By C3 the entry stays
+    // while the slot is busy, which it is as long as the value returned lives; that value is bound to this
+    // thread and cannot outlive the borrow of the database, so it lies in a frame of the stack, which is gone
+    // when the thread's destructors run. This thread is the owner (C1).
     unsafe { (*slot.cast::<Slot<W>>()).enter() }
 }
 
@@ -123,12 +123,12 @@ fn add<W: Send + 'static>(id: u64, slot: Arc<Slot<W>>) -> Result<*const ()> {
         let mut entries = slots.entries.borrow_mut();
         // C3; and C2: the caller sets LAST to the new entry.
         entries.retain(|entry| entry.slot.is_busy() || !entry.slot.is_closed());
-        entries.push(Entry { database: id, slot });
+        entries.push(SlotEntry { database: id, slot });
     });
     added.map(|()| pointer).map_err(|_| Error::ThreadEnding)
 }
 
-/// The thread's entry for the database.
+/// Returns the thread's entry for the database.
 fn find(id: u64) -> Result<Option<Arc<dyn AnySlot>>> {
     let found = SLOTS.try_with(|slots| {
         let entries = slots.entries.borrow();
@@ -137,8 +137,8 @@ fn find(id: u64) -> Result<Option<Arc<dyn AnySlot>>> {
     found.map_err(|_| Error::ThreadEnding)
 }
 
-/// That the calling thread is not inside a request to the database, and was not the last to use an open transaction of it: else it must not wait for
-/// all transactions to end, for one of them is its own.
+/// Checks that the calling thread is not inside a request to the database, and was not the last to use an
+/// open transaction of it: else it must not wait for all transactions to end, for one of them is its own.
 ///
 /// # Errors
 /// [`Error::NestedRequest`]; [`Error::ThreadEnding`] when nobody can tell any more.

@@ -1,7 +1,7 @@
 //! Which thread has used the open transaction of a session last.
 //!
-//! A change of the catalog waits until all transactions have ended. On the thread that goes on with an open one afterwards it would wait for
-//! ever, so it is refused there.
+//! A change of the catalog waits until all transactions have ended. On the thread that goes on with an open
+//! one afterwards it would wait for ever, so it is refused there.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -29,8 +29,9 @@ struct Notes {
 }
 
 /// A session's note.
-// Relaxed throughout: each change is by the session's owner, so that the thread which it names knows of it. Others that ask, because their lists still have
-// it, find themselves named at most where they were a moment ago.
+// Relaxed throughout: each change is by the session's owner, so that the thread which it names knows of it.
+// Others that ask, because their lists still have it, find themselves named at most where they were a moment
+// ago.
 #[derive(Debug)]
 pub(crate) struct UseNote {
     database: u64,
@@ -78,7 +79,7 @@ impl Notes {
     }
 }
 
-/// Whether the calling thread has used an open transaction of the database last.
+/// Returns whether the calling thread has used an open transaction of the database last.
 ///
 /// # Errors
 /// [`Error::ThreadEnding`] when its notes are gone.
@@ -90,7 +91,7 @@ pub(super) fn has_used_open_transaction(database: u64) -> Result<bool> {
     NOTES.try_with(|notes| notes.borrow().notes.iter().any(is_open)).map_err(|_| Error::ThreadEnding)
 }
 
-/// A number that tells the calling thread from all others.
+/// Returns a number that no other thread has.
 #[inline]
 pub(super) fn thread_number() -> u64 {
     match NUMBER.get() {

@@ -161,7 +161,7 @@ fn scan_while<'t>(
 }
 
 #[test]
-fn who_uses_a_table_that_is_dropped_meanwhile_is_told_the_same_by_every_kind_of_request() {
+fn every_kind_of_request_reports_a_table_dropped_meanwhile() {
     let told = [
         |db: &Database, accounts: &Table<Account>| {
             db.snapshot(|tx| scan_while(accounts, tx, || db.drop_table("account").unwrap()))
@@ -211,7 +211,7 @@ fn an_index_that_is_dropped_before_the_commit_takes_nothing_with_it() {
 }
 
 #[test]
-fn who_has_read_an_index_that_was_dropped_since_does_not_commit_beside_what_it_does_not_show() {
+fn a_reader_of_a_dropped_index_does_not_commit_beside_writers() {
     let (db, accounts) = with_accounts(1);
     let by_owner = accounts.index::<(ensilo::Text<16>, Reverse<i64>)>("by_owner").unwrap();
     let by_email = accounts.index::<Option<String>>("by_email").unwrap();
@@ -256,7 +256,7 @@ fn insert_on_thread(
 }
 
 #[test]
-fn who_writes_while_an_index_is_dropped_keeps_it_until_nobody_commits_who_has_read_it() {
+fn writers_keep_a_dropped_index_until_its_readers_have_ended() {
     let db: Database<HookedSilo> = Database::options().in_memory_with().unwrap();
     let accounts = db.create_table::<Account>().unwrap();
     let by_owner = accounts.index::<(ensilo::Text<16>, Reverse<i64>)>("by_owner").unwrap();

@@ -56,7 +56,7 @@ fn what_an_idle_thread_has_deleted_leaves_the_tree_while_nobody_works() {
 }
 
 #[test]
-fn what_a_thread_has_deleted_that_has_ended_leaves_the_tree_while_nobody_works() {
+fn rows_that_an_ended_thread_deleted_leave_the_idle_tree() {
     let db = options().in_memory().unwrap();
     let events = db.create_table::<Event>().unwrap();
     let ids = fill(&db, &events);
@@ -69,7 +69,7 @@ fn what_a_thread_has_deleted_that_has_ended_leaves_the_tree_while_nobody_works()
 }
 
 #[test]
-fn what_a_thread_of_the_pool_has_deleted_leaves_the_tree_while_nobody_works() {
+fn rows_that_a_pool_thread_deleted_leave_the_idle_tree() {
     let db = options().pool_threads(2).in_memory().unwrap();
     let events = db.create_table::<Event>().unwrap();
     let ids = fill(&db, &events);
@@ -159,7 +159,7 @@ fn threads_with_a_row_each_share_chunks() {
 }
 
 #[test]
-fn memory_that_idle_threads_do_not_use_any_more_goes_back_to_the_system() {
+fn unused_memory_of_idle_threads_goes_back_to_the_system() {
     let db = options().in_memory().unwrap();
     let events = db.create_table::<Event>().unwrap();
     let event = Event { kind: 0, text: "x".repeat(1000) };

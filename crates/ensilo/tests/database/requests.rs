@@ -115,7 +115,7 @@ fn an_abort_of_another_transaction_is_passed_on_without_a_retry() {
 }
 
 #[test]
-fn an_abort_that_an_inner_request_passes_on_is_retried_by_its_own_request() {
+fn an_abort_passed_on_by_an_inner_request_is_its_own() {
     let (other, _) = with_accounts(0);
     let (db, accounts) = with_accounts(2);
     let (mut attempts, mut inner_attempts) = (0, 0);
@@ -173,7 +173,7 @@ fn an_error_concluded_from_stale_reads_is_a_conflict_and_retried() {
 }
 
 #[test]
-fn an_error_concluded_from_an_insert_that_was_overtaken_is_a_conflict_and_retried() {
+fn an_error_after_an_overtaken_insert_is_a_conflict() {
     let (db, accounts) = with_accounts(0);
     let mut attempts = 0;
     let error = db
@@ -280,7 +280,7 @@ fn one_thread_may_use_many_databases() {
 }
 
 #[test]
-fn a_request_in_the_destructor_of_a_thread_variable_is_an_error_or_works() {
+fn a_request_in_a_thread_destructor_is_an_error_or_works() {
     struct AtExit(Database, mpsc::Sender<Result<(), Error>>);
     impl Drop for AtExit {
         fn drop(&mut self) {

@@ -239,7 +239,7 @@ fn an_open_transaction_stops_nobody_and_ends_after_the_database() {
 }
 
 #[test]
-fn the_catalog_is_not_changed_by_the_thread_that_used_an_open_transaction_last() {
+fn a_thread_with_an_open_transaction_cannot_change_the_catalog() {
     let (db, accounts) = with_accounts(1);
     let create = |name| db.create_index("account", name, [("visits", Order::Ascending)]);
     let mut session = db.begin().unwrap();

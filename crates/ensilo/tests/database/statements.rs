@@ -103,7 +103,7 @@ fn found_rows_are_read_and_changed_without_another_look_up() {
 }
 
 #[test]
-fn a_found_row_that_was_deleted_is_missing_and_one_that_came_back_is_not() {
+fn a_found_row_is_missing_once_deleted_and_found_if_inserted_again() {
     let (db, accounts) = with_accounts(3);
     db.transact(|tx| {
         let one = accounts.find(tx, 1)?.expect("exists");

@@ -138,7 +138,7 @@ fn jobs_of_two_databases_that_wait_for_each_other_end() {
 }
 
 #[test]
-fn a_job_that_waits_for_a_job_of_its_database_is_refused_and_the_other_goes_on() {
+fn a_job_that_waits_for_a_job_of_its_database_is_refused() {
     for threads in [1, 4] {
         let db = Database::options().pool_threads(threads).in_memory().unwrap();
         let (inner, elsewhere) = (db.clone(), Database::in_memory().unwrap());

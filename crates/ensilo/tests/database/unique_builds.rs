@@ -128,7 +128,7 @@ fn an_old_row_that_comes_back_to_its_value_finds_it_taken() {
 }
 
 #[test]
-fn a_new_row_that_is_deleted_again_leaves_the_value_to_the_old_one() {
+fn a_deleted_new_row_leaves_the_value_to_the_old_one() {
     let database = with_old_rows::<HookedSilo>();
     build_and_meanwhile(&database, (Failpoint::IndexRowsDone, 1), |db, accounts| {
         insert(db, accounts, NEW, VALUE).unwrap();
@@ -162,7 +162,7 @@ fn a_refused_statement_leaves_the_entries_of_others() {
 }
 
 #[test]
-fn an_index_is_not_built_when_an_old_row_and_a_new_one_share_a_value() {
+fn an_old_row_and_a_new_one_with_one_value_fail_the_build() {
     let database = with_old_rows::<HookedSilo>();
     let built = build_and_meanwhile(&database, (Failpoint::IndexRowsDone, 1), |db, accounts| {
         insert(db, accounts, NEW, VALUE).unwrap();
@@ -181,7 +181,7 @@ fn an_index_is_not_built_when_an_old_row_and_a_new_one_share_a_value() {
 }
 
 #[test]
-fn what_happens_between_a_read_of_the_builder_and_its_commit_is_not_lost() {
+fn a_change_between_the_builders_read_and_commit_is_kept() {
     // The builder has read the old row; its transaction meets the writers, is undone and runs again.
     let database = with_old_rows::<HookedSilo>();
     build_and_meanwhile(&database, (Failpoint::IndexRowsRead, 3), |db, accounts| {

@@ -144,7 +144,7 @@ fn checkpoints_come_by_themselves() {
 }
 
 #[test]
-fn a_checkpoint_is_made_when_the_disk_of_the_log_alone_is_nearly_full() {
+fn a_nearly_full_log_disk_alone_is_a_reason() {
     let disks = TwoDisks { free_there: Some(1 << 20), ..TwoDisks::new("/elsewhere") };
     let options = options().log_directories(["/elsewhere/log"]);
     let db: Database = options.open_with(Arc::new(disks) as Arc<dyn Disk>, DIRECTORY).unwrap();

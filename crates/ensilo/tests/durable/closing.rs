@@ -79,7 +79,7 @@ fn run_until_closed(what: &str, mut request: impl FnMut(u32) -> Result<()>, done
 }
 
 #[test]
-fn requests_under_way_end_as_they_would_and_are_stored_or_are_told_that_the_database_is_closed() {
+fn requests_under_way_are_stored_or_end_as_closed() {
     for round in 0..8 {
         let disk = Arc::new(SimulatedDisk::new());
         let (db, table) = with_accounts(&disk, 0);
@@ -119,7 +119,7 @@ fn requests_under_way_end_as_they_would_and_are_stored_or_are_told_that_the_data
 }
 
 #[test]
-fn a_request_that_comes_to_its_end_after_the_log_has_is_closed_only_if_it_writes() {
+fn after_the_log_has_ended_only_requests_that_write_are_refused() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, table) = with_accounts(&disk, 1);
     let (in_requests, closed) = (Barrier::new(3), Barrier::new(3));

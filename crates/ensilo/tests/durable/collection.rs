@@ -9,7 +9,7 @@ use ensilo_test_disk::SimulatedDisk;
 use crate::{DIRECTORY, Event, options};
 
 #[test]
-fn deleted_rows_leave_the_tree_of_a_database_that_only_reads_from_then_on() {
+fn deleted_rows_leave_a_tree_that_is_only_read() {
     for interval in [None, Some(Duration::from_millis(2))] {
         let mut options = options().epochs_per_snapshot(5);
         if let Some(interval) = interval {

@@ -39,7 +39,7 @@ fn block_checkpoints(disk: &SimulatedDisk, db: &Database) -> std::path::PathBuf 
 }
 
 #[test]
-fn a_checkpoint_that_fails_by_itself_is_told_with_its_error_and_the_next_one_heals() {
+fn a_checkpoint_that_fails_by_itself_is_an_event() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, events) = with_events(eager(), &disk);
     let accounts = db.create_table::<Account>().unwrap();
@@ -62,7 +62,7 @@ fn a_checkpoint_that_fails_by_itself_is_told_with_its_error_and_the_next_one_hea
 }
 
 #[test]
-fn a_checkpoint_that_was_asked_for_and_failed_is_in_the_statistics_until_one_is_made() {
+fn a_failed_checkpoint_is_in_the_statistics_until_one_is_made() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, events) = with_events(options(), &disk);
     let blocked = block_checkpoints(&disk, &db);

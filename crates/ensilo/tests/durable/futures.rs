@@ -126,7 +126,7 @@ impl Wake for Commits {
 }
 
 #[test]
-fn a_request_that_waits_for_the_disk_is_refused_in_a_waker_of_the_disks_own_thread() {
+fn a_waker_on_the_log_thread_cannot_wait_for_the_disk() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = with_accounts(&disk, 1);
     let gate = Gate::closed();

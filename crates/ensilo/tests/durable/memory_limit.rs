@@ -16,7 +16,7 @@ fn insert(db: &Database, accounts: &Table<Account>, id: u32) -> Result<()> {
 }
 
 #[test]
-fn at_the_limit_rows_with_index_entries_are_deleted_and_others_inserted_and_recovered() {
+fn at_the_limit_rows_with_entries_are_replaced_and_recovered() {
     let disk = Arc::new(SimulatedDisk::new());
     let options = || options().memory_limit_bytes(16 << 20).epochs_per_snapshot(2);
     let db = open_with(options(), &disk).unwrap();

@@ -49,7 +49,7 @@ fn who_makes_checkpoints_only_when_asked_keeps_the_log() {
 }
 
 #[test]
-fn a_large_database_that_is_closed_too_soon_for_a_checkpoint_makes_it_once_its_log_is_too_long() {
+fn closing_makes_the_checkpoint_once_the_log_is_too_long() {
     const ROWS: u32 = 80;
     let disk = Arc::new(SimulatedDisk::new());
     let db = open(&disk);

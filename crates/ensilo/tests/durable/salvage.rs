@@ -198,7 +198,7 @@ fn each_damaged_block_of_a_checkpoint_costs_its_own_rows_and_no_definition() {
 }
 
 #[test]
-fn a_part_that_is_missing_or_cut_costs_its_own_rows_and_no_definition() {
+fn a_missing_or_cut_part_costs_its_own_rows_only() {
     let (sound, whole) = sample();
     for part in sound.list(Path::new(CHECKPOINT)).unwrap() {
         let file = Path::new(CHECKPOINT).join(part.name);
@@ -363,7 +363,7 @@ fn sectors(disk: &SimulatedDisk, file: &Path) -> u64 {
 }
 
 #[test]
-fn a_sector_that_cannot_be_read_is_named_by_an_opening_and_the_remedy_works() {
+fn an_opening_names_an_unreadable_sector_and_its_remedy() {
     let (sound, whole) = sample();
     let parts = sound.list(Path::new(CHECKPOINT)).unwrap().into_iter();
     let mut files: Vec<PathBuf> = parts.map(|part| Path::new(CHECKPOINT).join(part.name)).collect();

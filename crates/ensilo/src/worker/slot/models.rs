@@ -1,8 +1,8 @@
 //! The slot in every order of its steps, as far as weak memory allows:
 //! `RUSTFLAGS="--cfg loom" cargo test -p ensilo --lib --profile quick slot`.
 //!
-//! What the worker is made of is a cell that the checker watches: two threads that use it without an order between them fail
-//! the model.
+//! What the worker is made of is a cell that the checker watches: two threads that use it without an order
+//! between them fail the model.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 use super::*;
-use crate::worker::{Lent, SpareSlots};
+use crate::worker::{Lendable, SpareSlots};
 
 /// Stands for a worker.
 struct Watched {
@@ -108,7 +108,7 @@ fn a_visitor_meets_a_close() {
     assert_eq!(drops.load(Ordering::Relaxed), 1, "whoever is last takes the worker out, once");
 }
 
-impl Lent for Watched {
+impl Lendable for Watched {
     fn forget_use(&mut self) {}
 }
 
@@ -117,7 +117,8 @@ fn spare_slots() -> &'static SpareSlots<Watched> {
     Box::leak(Box::new(SpareSlots::new()))
 }
 
-/// Two threads lend a worker, one of them hands it to a third, while the garbage of the first worker is collected.
+/// Two threads lend a worker, one of them hands it to a third, while the garbage of the first worker is
+/// collected.
 fn a_lease_goes_from_thread_to_thread() {
     let drops = Arc::new(AtomicUsize::new(0));
     let watched = || Arc::new(Slot::new(Watched { uses: UnsafeCell::new(0), drops: Arc::clone(&drops) }));
@@ -176,7 +177,7 @@ fn the_model_notices_a_visitor_without_barriers() {
 }
 
 #[test]
-fn owner_visitor_and_closer_never_share_the_worker_and_it_is_dropped_once() {
+fn owner_visitor_and_closer_never_share_the_worker() {
     bounded(3, a_visitor_meets_a_close);
 }
 

@@ -1,0 +1,113 @@
+//! What statements do to records. An abort of the engine becomes an error of this crate, and dooms the
+//! transaction.
+
+use std::ops::ControlFlow;
+
+use ensilo_engine::{Direction, KeyBounds, Read, RowRef, Store, Write};
+use ensilo_row::KeyBuf;
+
+use super::Inner;
+use crate::Result;
+use crate::catalog::TableCore;
+
+impl<Raw: Read> Inner<'_, Raw> {
+    /// Finds the record under a key.
+    #[inline(always)]
+    pub(crate) fn find(&mut self, store: &Raw::Store, key: &KeyBuf) -> Result<Option<Raw::Found>> {
+        self.raw.find(store, key.as_bytes()).map_err(|abort| self.lost(abort))
+    }
+
+    /// Finds the row with a primary key.
+    ///
+    /// # Errors
+    /// [`Error::MissingRow`](crate::Error::MissingRow).
+    #[inline(always)]
+    pub(crate) fn find_row(&mut self, table: &TableCore<Raw::Store>, key: &KeyBuf) -> Result<Raw::Found> {
+        match self.find(&table.store, key)? {
+            Some(found) => Ok(found),
+            None => Err(table.missing(key.as_bytes())),
+        }
+    }
+
+    /// Finds a record and decodes it.
+    #[inline(always)]
+    pub(crate) fn get<R>(
+        &mut self,
+        store: &Raw::Store,
+        key: &KeyBuf,
+        decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Result<Option<R>> {
+        self.raw.get(store, key.as_bytes(), decode).map_err(|abort| self.lost(abort))
+    }
+
+    /// Decodes a record that was found.
+    #[inline(always)]
+    pub(crate) fn read<R>(&mut self, found: Raw::Found, decode: impl FnMut(RowRef<'_>) -> R) -> Result<R> {
+        self.raw.read(found, decode).map_err(|abort| self.lost(abort))
+    }
+
+    /// Decodes the records of a range and passes them to `each`, with handles that are good for reading and
+    /// writing.
+    #[inline(always)]
+    pub(crate) fn scan<R>(
+        &mut self,
+        store: &Raw::Store,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.raw.scan(store, bounds, direction, decode, each).map_err(|abort| self.lost(abort))
+    }
+
+    /// Like [`Inner::scan`], with handles that are good for reading alone.
+    #[inline(always)]
+    pub(crate) fn scan_to_read<R>(
+        &mut self,
+        store: &Raw::Store,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.raw.scan_to_read(store, bounds, direction, decode, each).map_err(|abort| self.lost(abort))
+    }
+}
+
+impl<Raw: Write> Inner<'_, Raw> {
+    /// Inserts the record in the scratch `local.row`, unless one has the key.
+    #[inline(always)]
+    pub(crate) fn insert_row(&mut self, store: &Raw::Store, key: &KeyBuf) -> Result<bool> {
+        let row = &self.local.row;
+        let inserted = self.raw.insert(store, key.as_bytes(), row.words(), row.len_bytes());
+        self.note_insert(store, inserted)
+    }
+
+    /// Inserts the record in the scratch `local.entry`, unless one has the key.
+    pub(crate) fn insert_entry(&mut self, store: &Raw::Store, key: &KeyBuf) -> Result<bool> {
+        let entry = &self.local.entry;
+        let inserted = self.raw.insert(store, key.as_bytes(), entry.words(), entry.len_bytes());
+        self.note_insert(store, inserted)
+    }
+
+    #[inline(always)]
+    fn note_insert(
+        &mut self,
+        store: &Raw::Store,
+        inserted: Result<bool, ensilo_engine::Abort>,
+    ) -> Result<bool> {
+        let is_new = inserted.map_err(|abort| self.lost(abort))?;
+        if is_new {
+            self.local.records.inserted(store.id());
+        }
+        Ok(is_new)
+    }
+
+    /// Deletes a record of the store.
+    #[inline(always)]
+    pub(crate) fn delete(&mut self, store: &Raw::Store, found: Raw::Found) -> Result<()> {
+        self.local.records.deleted(store.id());
+        self.deleted_in |= 1 << (store.id().0 % 64);
+        self.raw.delete(found).map_err(|abort| self.lost(abort))
+    }
+}
