@@ -269,7 +269,7 @@ pub(crate) fn remove_leftovers<'m>(
         let directory = spelled_path(dir, spelled);
         for name in list_log_files(disk, &directory).unwrap_or_default() {
             let path = directory.join(name.to_string());
-            let is_done_with = manifest.is_done_with(&name) && !unread.keeps(&path);
+            let is_done_with = manifest.is_done_with(&name) && !unread.keeps(disk, &path);
             if is_done_with
                 && is_what_its_name_says(disk, &path, manifest, name)
                 && disk.remove(&path).is_ok()
@@ -281,7 +281,7 @@ pub(crate) fn remove_leftovers<'m>(
     let kept = manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.id);
     for entry in disk.list(dir).unwrap_or_default() {
         let directory = dir.join(&entry.name);
-        if checkpoint_number(&entry).is_some_and(|id| Some(id) != kept) && !unread.keeps(&directory) {
+        if checkpoint_number(&entry).is_some_and(|id| Some(id) != kept) && !unread.keeps(disk, &directory) {
             removed.extend(remove_directory(disk, &directory).unwrap_or_default());
         }
     }

@@ -1,7 +1,7 @@
 //! The manifest on disk: reading it and putting another one in its place.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use ensilo_disk::Disk;
 
@@ -169,17 +169,22 @@ pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, OpenErr
     read().map_err(OpenError::io("read", path))
 }
 
-/// A directory as the manifest of the database in `dir` spells it: relative, if it lies within.
+/// A directory as the manifest of the database in `dir` spells it: relative, if it lies within by its spelling.
 pub(crate) fn spell_path(dir: &Path, path: &Path) -> Result<String, OpenError> {
     let spelled = match path.strip_prefix(dir) {
-        Ok(inside) => inside.to_path_buf(),
-        Err(_) if path.is_absolute() => path.to_path_buf(),
-        Err(_) => std::path::absolute(path).map_err(OpenError::io("find", path))?,
+        Ok(inside) if !leads_outside(inside) => inside.to_path_buf(),
+        _ => std::path::absolute(path).map_err(OpenError::io("find", path))?,
     };
     spelled
         .into_os_string()
         .into_string()
         .map_err(|_| OpenError::Refused(format!("the path {} is not UTF-8", path.display())))
+}
+
+/// Whether a directory that a manifest spells so may lie outside of the database's.
+pub(super) fn leads_outside(spelled: &Path) -> bool {
+    // Earlier versions spelled directories relatively that are reached by going up.
+    spelled.is_absolute() || spelled.components().any(|component| component == Component::ParentDir)
 }
 
 /// The path that the manifest of the database in `dir` spells so.

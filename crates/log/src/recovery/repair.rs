@@ -22,7 +22,9 @@ use super::given_up::{GivenUp, count_given_up};
 use super::inspect::{Found, GenerationOptions, error_of, without_copies};
 use super::known_file::damages_of;
 use super::made::Made;
-use super::manifest_file::{MANIFEST, MANIFEST_COPY, read_manifest, remove_if_there, spelled_path};
+use super::manifest_file::{
+    MANIFEST, MANIFEST_COPY, leads_outside, read_manifest, remove_if_there, spelled_path,
+};
 use super::ownership::{OWNER, check_named};
 use super::progress::Progress;
 use super::replay::{ReplayFile, replay};
@@ -304,7 +306,7 @@ fn copy_logs(
             continue;
         }
         let mut to = target.join(spelled);
-        if Path::new(spelled).is_absolute() {
+        if leads_outside(Path::new(spelled)) {
             // It gets a name here.
             to = target.join(format!("elsewhere-{number}"));
             elsewhere.push((from.clone(), to.clone()));

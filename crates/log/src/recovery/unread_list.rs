@@ -5,12 +5,13 @@
 //! `UNREAD` in the copy has the paths of files, and of directories whose files are not known, as the manifest spells directories. A zero byte and
 //! a newline end each. It is written before the manifest of the copy, and is missing where the copy is whole.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ensilo_disk::Disk;
 
 use super::error::OpenError;
 use super::forgiving::ForgivingDisk;
+use super::location::Location;
 use super::manifest_file::{read_file, spell_path, spelled_path};
 
 /// What the names of the copies that repairs make begin with; a number follows.
@@ -20,9 +21,9 @@ const UNREAD: &str = "UNREAD";
 
 const END: &str = "\0\n";
 
-/// Files and directories that are not to be removed.
+/// Files and directories that are not to be removed, however the paths to them are spelled.
 #[derive(Debug, Default)]
-pub(super) struct UnreadList(Vec<PathBuf>);
+pub(super) struct UnreadList(Vec<Location>);
 
 impl UnreadList {
     /// Writes down what could not be read while the database in `dir` was copied to `copy`.
@@ -50,14 +51,18 @@ impl UnreadList {
             if disk.exists(&path).map_err(OpenError::io("look for", &path))? {
                 let text = read_file(disk, &path)?;
                 let text = String::from_utf8_lossy(&text);
-                list.0.extend(text.split_terminator(END).map(|spelled| spelled_path(dir, spelled)));
+                for spelled in text.split_terminator(END) {
+                    list.0.push(Location::of(disk, &spelled_path(dir, spelled))?);
+                }
             }
         }
         Ok(list)
     }
 
-    /// Whether a file, or something in a directory, has to stay.
-    pub(super) fn keeps(&self, path: &Path) -> bool {
-        self.0.iter().any(|kept| kept.starts_with(path) || path.parent() == Some(kept))
+    /// Whether a file or a directory has to stay: if it is on the list, holds something that is, or lies in a directory that is. What cannot
+    /// be found out stays, too.
+    pub(super) fn keeps(&self, disk: &dyn Disk, path: &Path) -> bool {
+        let is_kept = |at: Location| self.0.iter().any(|kept| kept.lies_within(&at) || at.lies_within(kept));
+        !self.0.is_empty() && Location::of(disk, path).map_or(true, is_kept)
     }
 }

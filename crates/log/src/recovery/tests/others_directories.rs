@@ -9,9 +9,16 @@ use ensilo_disk::{Disk, RealDisk};
 use ensilo_epoch::Epoch;
 use ensilo_test_disk::SimulatedDisk;
 
-use super::taken_back::{open, put, same, sample, whole};
+use super::bad_sectors::BadDisk;
+use super::model::AnyOrder;
+use super::taken_back::{flip, open, open_and_put, put, same, sample, whole};
 use super::writer::FILE_BYTES;
-use crate::recovery::{Finding, GenerationOptions, OpenError, backup, inspect, repair, verify};
+use crate::format::Manifest;
+use crate::recovery::manifest_file::install_manifest;
+use crate::recovery::{
+    Consequence, Finding, GenerationOptions, OpenError, Progress, backup, inspect, manifest_of, repair,
+    verify,
+};
 
 fn as_disk(disk: &Arc<SimulatedDisk>) -> Arc<dyn Disk> {
     Arc::clone(disk) as Arc<dyn Disk>
@@ -169,4 +176,91 @@ fn a_directory_that_is_spelled_as_if_it_lay_within_a_new_database_is_none_of_its
         assert_eq!(damages(&RealDisk, &root.join(dir)), [""; 0]);
     }
     fs::remove_dir_all(&root).unwrap();
+}
+
+/// The keys of the rows of `/db`.
+fn keys(disk: &Arc<SimulatedDisk>) -> Vec<u8> {
+    let (found, rows) = (inspect(&as_disk(disk), Path::new("/db")).unwrap(), AnyOrder::default());
+    found.replay(&rows, 1, &Progress::new()).unwrap();
+    rows.rows().into_keys().map(|(_, key)| key[0]).collect()
+}
+
+/// Damages the row of the last opening, gives it up, and fails unless a copy of all is there, in the directory of the database.
+fn is_repaired(disk: &Arc<SimulatedDisk>, log: &str, expected: &[u8]) {
+    let generation = manifest_of(&**disk, Path::new("/db")).unwrap().generation;
+    flip(disk, &format!("{log}/log-{generation}-0-1.open"), 4096 + 70);
+    let before = whole(disk);
+    let refused = inspect(&as_disk(disk), Path::new("/db")).map(drop).unwrap_err();
+    let Consequence::After(kept) = refused.damage().unwrap().consequence else { panic!("{refused}") };
+    let repaired = repair(&as_disk(disk), Path::new("/db"), Some(kept)).unwrap();
+    let after = whole(disk);
+    let new: Vec<_> = after.keys().filter(|path| !before.contains_key(*path)).collect();
+    let is_of_log = |path: &Path| path.starts_with("/db/log") || path.starts_with("/out");
+    for path in new {
+        assert!(path.starts_with(&repaired.copy) || is_of_log(path), "{log}: {}", path.display());
+    }
+    for (path, bytes) in before.iter().filter(|(path, bytes)| is_of_log(path) && bytes.is_some()) {
+        let copied = |(copy, copied): (&PathBuf, _)| {
+            copy.starts_with(&repaired.copy) && copy.file_name() == path.file_name() && copied == bytes
+        };
+        assert!(path.ends_with("LOCK") || after.iter().any(copied), "{log}: {}", path.display());
+    }
+    assert_eq!(damages(&**disk, Path::new("/db")), [""; 0]);
+    assert_eq!(keys(disk), expected);
+}
+
+#[test]
+fn a_directory_that_is_spelled_in_several_ways_over_the_openings_stays_one() {
+    let disk = sample();
+    let ways = [
+        ["/db/../out", "/db/log"],
+        ["/out", "/db/log/../../out"],
+        ["/db/../db/log", "/db/../out"],
+        ["/db/log/../../out", "/db/../db/log/."],
+        ["/out", "/db/log"],
+        ["/db/../out", "/out"],
+    ];
+    let mut rows = vec![7];
+    for (logs, key) in ways.into_iter().zip(8..) {
+        open_and_put(&disk, "/db", logs, key);
+        is_repaired(&Arc::new(disk.fork()), logs[0], &rows);
+        rows.push(key);
+        assert_eq!(damages(&*disk, Path::new("/db")), [""; 0]);
+        assert_eq!(keys(&disk), rows);
+        backup(&as_disk(&Arc::new(disk.fork())), Path::new("/db"), Path::new("/backup")).unwrap();
+    }
+}
+
+#[test]
+fn a_manifest_that_spells_a_directory_outside_relatively_is_repaired_within_its_own() {
+    for first in ["/db/log", "/out"] {
+        let disk = sample();
+        open_and_put(&disk, "/db", [first, "/out"], 8);
+        let mut manifest: Manifest = manifest_of(&*disk, Path::new("/db")).unwrap();
+        // As an earlier version spelled it.
+        let spelled = manifest.loggers.iter_mut().map(|logger| &mut logger.directory);
+        let spelled = spelled.chain(manifest.earlier.iter_mut().map(|file| &mut file.directory));
+        spelled.filter(|spelled| *spelled == "/out").for_each(|spelled| *spelled = "../out".to_owned());
+        install_manifest(&*disk, Path::new("/db"), &manifest).unwrap();
+        assert_eq!(keys(&disk), [7, 8]);
+        is_repaired(&Arc::new(disk.fork()), first, &[7]);
+        open_and_put(&disk, "/db", ["/out", "/db/../out"], 9);
+        is_repaired(&disk, "/out", &[7, 8]);
+    }
+}
+
+#[test]
+fn what_a_repair_could_not_copy_stays_however_its_directory_is_spelled_later() {
+    let disk = sample();
+    open_and_put(&disk, "/db", ["/db/../out", "/db/log"], 8);
+    let unread = Path::new("/db/../out/log-2-0-1.open");
+    let bad = Arc::new(BadDisk::with_bad_sector(&disk, unread, 1, 0)) as Arc<dyn Disk>;
+    let refused = inspect(&bad, Path::new("/db")).map(drop).unwrap_err();
+    let Consequence::After(kept) = refused.damage().unwrap().consequence else { panic!("{refused}") };
+    let repaired = repair(&bad, Path::new("/db"), Some(kept)).unwrap();
+    assert_eq!(repaired.unread.len(), 1);
+    for logs in [["/out", "/db/log"], ["/db/log", "/out"], ["/db/../out", "/out"], ["/out", "/out"]] {
+        open_and_put(&disk, "/db", logs, 9);
+        assert!(disk.exists(unread).unwrap(), "{logs:?}");
+    }
 }

@@ -86,15 +86,20 @@ pub(super) fn flip(disk: &SimulatedDisk, path: &str, byte: u64) {
 pub(super) fn sample() -> Arc<SimulatedDisk> {
     let disk = Arc::new(SimulatedDisk::new());
     for (dir, logs) in [("/db", ["/db/log", "/out"]), ("/other", ["/other/log", "/elsewhere"])] {
-        let (generation, files) = begin(&disk, dir, &logs, None).unwrap();
-        let mut log = TestLog::new(Arc::clone(&disk), generation, files);
-        let epoch = log.durable_epoch.get() + 1;
-        let write = OneWrite { table: 1, key: vec![7], op: Op::Put(vec![7; 8]) };
-        let rows = vec![Transaction { tid: epoch << 24 | 8, writes: vec![write] }];
-        log.round(&[rows, Vec::new()], Epoch::new(epoch + 1));
-        log.close();
+        open_and_put(&disk, dir, logs, 7);
     }
     disk
+}
+
+/// Opens a database with these log directories, and puts a row there.
+pub(super) fn open_and_put(disk: &Arc<SimulatedDisk>, dir: &str, logs: [&str; 2], key: u8) {
+    let (generation, files) = begin(disk, dir, &logs, None).unwrap();
+    let mut log = TestLog::new(Arc::clone(disk), generation, files);
+    let epoch = log.durable_epoch.get() + 1;
+    let write = OneWrite { table: 1, key: vec![key], op: Op::Put(vec![key; 8]) };
+    let rows = vec![Transaction { tid: epoch << 24 | 8, writes: vec![write] }];
+    log.round(&[rows, Vec::new()], Epoch::new(epoch + 1));
+    log.close();
 }
 
 /// A way to be refused: what is done to the sample, which directory is opened, with which log directories, and what the error says.
