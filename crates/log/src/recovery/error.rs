@@ -232,9 +232,8 @@ impl OpenError {
         }
     }
 
-    /// That a directory which the manifest does not name holds this file of another database.
-    pub(super) fn wanted_by_other(file: &Path, database: DatabaseId, remedy: &str) -> OpenError {
-        let finding = Finding::OtherDatabase(database);
+    /// That the database may not log to a directory, which its manifest does not name, because of this file there.
+    pub(super) fn not_usable(file: &Path, finding: &Finding, remedy: &str) -> OpenError {
         OpenError::Refused(format!("{}: {finding}; {remedy}", file.display()))
     }
 

@@ -30,6 +30,9 @@ pub(super) const OWNER: &str = "OWNER";
 /// The name under which the next one is written.
 pub(super) const OWNER_NEW: &str = "OWNER.new";
 
+/// What helps where the database may not log to a directory.
+pub(super) const NAME_ANOTHER: &str = "name another directory for the log";
+
 /// Whether the log directories that the manifest of the database in `dir` names hold its log.
 ///
 /// # Errors
@@ -188,9 +191,7 @@ fn check(
         return match is_named {
             true => damaged(Finding::OtherDatabase(owner.database)),
             false if list_log_files(disk, directory)?.is_empty() => Ok(()),
-            false => {
-                Err(OpenError::wanted_by_other(&file, owner.database, "name another directory for the log"))
-            }
+            false => Err(OpenError::not_usable(&file, &Finding::OtherDatabase(owner.database), NAME_ANOTHER)),
         };
     }
     if let Some(directory) = other_holder(disk, dir, manifest, directory, &owner) {

@@ -16,8 +16,11 @@ use super::log_file::{is_unused, read_log_header};
 use super::manifest_file::{
     MANIFEST, MANIFEST_NEW, install_manifest, spell_path, spelled_path, write_new_manifest,
 };
-use super::ownership::{OWNER_NEW, bring_up, check_wanted, write_claim};
+use super::ownership::{NAME_ANOTHER, OWNER_NEW, bring_up, check_wanted, write_claim};
 use crate::format::{LogFileName, LoggerFiles, Manifest};
+
+/// What helps where a log file is in the way.
+const MOVE_IT: &str = "move it out of the directory, or name another directory for the log";
 
 /// The log directories of a generation that is about to begin.
 pub(super) struct Wanted<'w> {
@@ -65,7 +68,8 @@ impl<'w> Wanted<'w> {
             refuse_within_other(self.disk, directory, &location, &own)?;
             if there.contains(directory) {
                 let is_of_creation = is_new && location.lies_within(&own);
-                in_the_way.extend(self.in_the_way_in(directory, is_of_creation)?);
+                let found = self.in_the_way_in(directory, is_of_creation);
+                in_the_way.extend(found.map_err(|error| refuse_unreadable(error))?);
             }
         }
         Ok(in_the_way)
@@ -113,8 +117,7 @@ impl<'w> Wanted<'w> {
         };
         match header {
             Err(Finding::OtherDatabase(database)) => {
-                let remedy = "move it out of the directory, or name another directory for the log";
-                Err(OpenError::wanted_by_other(path, database, remedy))
+                Err(OpenError::not_usable(path, &Finding::OtherDatabase(database), MOVE_IT))
             }
             _ if is_left => Ok(false),
             _ if is_unused(self.disk, path, &identity)? => Ok(true),
@@ -204,4 +207,16 @@ fn refuse_within_other(
         false => format!("{} lies within another database, {}", directory.display(), other.display()),
     };
     Err(OpenError::Refused(format!("{why}; name another directory for the log")))
+}
+
+/// The error, as one that says what helps where the disk cannot be read: a verification does not look at what no manifest names.
+fn refuse_unreadable(error: OpenError) -> OpenError {
+    if !error.is_unreadable() {
+        return error;
+    }
+    let OpenError::Io { doing, path, error } = error else { return error };
+    let name = path.file_name().and_then(|name| LogFileName::parse(name.to_str()?));
+    let remedy = if name.is_some() { MOVE_IT } else { NAME_ANOTHER };
+    let remedy = format!("try again, what failed once may be read then; otherwise {remedy}");
+    OpenError::not_usable(&path, &Finding::Unopened { doing, error: error.to_string() }, &remedy)
 }

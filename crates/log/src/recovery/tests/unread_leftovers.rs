@@ -11,7 +11,9 @@ use super::bad_sectors::{BadDisk, Operation};
 use super::taken_back::{flip, open, put, same, sample, whole};
 use super::writer::FILE_BYTES;
 use crate::format::OpeningId;
-use crate::recovery::{Consequence, Damage, Finding, NewGeneration, inspect, manifest_of, repair, verify};
+use crate::recovery::{
+    Consequence, Damage, Finding, GenerationOptions, NewGeneration, inspect, manifest_of, repair, verify,
+};
 
 const DB: &str = "/db";
 const LATER: &str = "/db/log/log-2-0-1.open";
@@ -117,4 +119,40 @@ fn one_that_was_written_shows_that_an_older_manifest_was_put_back() {
         assert_eq!(refused.damage().unwrap().consequence, Consequence::Everything, "{refused}");
     }
     same(&before, &whole(&disk), "a manifest that was put back");
+}
+
+#[test]
+fn one_in_a_directory_that_no_manifest_names_is_refused_by_its_name_and_what_helps() {
+    let file = "/new/log-1-1-1.open";
+    let disk = sample();
+    put(&disk, file, &disk.contents(Path::new("/out/log-1-1-1.open")).unwrap());
+    let sector = |sector| BadDisk::with_bad_sector(&disk, Path::new(file), sector, 0);
+    let without = |path: &str, operation| BadDisk::without(&disk, &[(path.into(), operation)]);
+    let move_it = "; otherwise move it out of the directory, or name another directory for the log";
+    let name_other = "; otherwise name another directory for the log";
+    let cases = [
+        (sector(0), file, move_it),
+        (sector(1), file, move_it),
+        (without(file, Operation::Open), file, move_it),
+        (without("/new", Operation::List), "/new", name_other),
+        (without("/new/OWNER", Operation::LookFor), "/new/OWNER", name_other),
+    ];
+    let begin = |disk: Arc<dyn Disk>| {
+        let found = inspect(&disk, Path::new(DB)).unwrap();
+        let first_epoch = Epoch::new(found.largest_epoch().get() + 1);
+        let directories = vec![PathBuf::from("/new")];
+        found
+            .next_generation(&GenerationOptions { directories, file_bytes: FILE_BYTES, first_epoch })
+            .map(drop)
+    };
+    for (bad, place, remedy) in cases {
+        let before = whole(&disk);
+        let refused = begin(Arc::new(bad)).unwrap_err().to_string();
+        assert!(refused.starts_with(&format!("{place}: the system cannot ")), "{refused}");
+        assert!(refused.contains("; try again, what failed once may be read then;"), "{refused}");
+        assert!(refused.ends_with(remedy), "{refused}");
+        same(&before, &whole(&disk), &refused);
+    }
+    disk.remove(Path::new(file)).unwrap();
+    begin(disk).unwrap();
 }
