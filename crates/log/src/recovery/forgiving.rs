@@ -3,7 +3,8 @@
 //! A sector that cannot be read is filled with a text, which is no part of anything valid. A file that cannot be opened is empty; one that
 //! cannot be looked for is not there, and neither is a directory; a directory that cannot be listed holds nothing. All of that is remembered:
 //! what failed once stays as it was taken to be, and is not asked for again, since a damaged disk may take a minute to fail. Only errors that
-//! say that the disk is damaged ([`is_unreadable`]) are taken so; others, such as that memory is short, stay errors.
+//! say that the disk is damaged ([`is_unreadable`]), or that no file is there but something else, are taken so; others, such as that memory
+//! is short, stay errors.
 //!
 //! An opening, a verification, a repair and a salvage read through it, each through one of its own: what is damaged because it could not be
 //! read is found as other damage is, and is named by what is remembered here.
@@ -102,7 +103,7 @@ impl SharedFailures {
             return Ok(None);
         }
         match read() {
-            Err(error) if is_unreadable(&error) => {
+            Err(error) if is_forgiven(&error) => {
                 let mut failures = self.lock();
                 failures.whole.insert(whole, error.to_string());
                 failures.count += 1;
@@ -201,12 +202,13 @@ impl<'d> ForgivingDisk<'d> {
                 return Ok(Some(path.clone()));
             }
         }
+        let mut bytes = [0; SECTOR_BYTES as usize];
         for (path, places) in &failures.places {
             let file = again.open_read(path)?;
             for (&start, place) in places {
                 for start in (start..place.end).step_by(SECTOR_BYTES as usize) {
                     let sector = start..place.end.min(start + SECTOR_BYTES);
-                    file.read_at(start, &mut vec![0; (sector.end - start) as usize])?;
+                    file.read_at(start, &mut bytes[..(sector.end - start) as usize])?;
                     if !again.failures.lock().holds(path, &sector) {
                         return Ok(Some(path.clone()));
                     }
@@ -303,7 +305,7 @@ impl ForgivingFile {
     fn read_piece(&self, file: &dyn File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         if !self.has_failed(offset, bytes.len()) {
             let error = match file.read_at(offset, bytes) {
-                Err(error) if is_unreadable(&error) => error,
+                Err(error) if is_forgiven(&error) => error,
                 read => return read,
             };
             let read_to = offset + bytes.len() as u64;
@@ -337,7 +339,7 @@ impl File for ForgivingFile {
         };
         if !self.has_failed(offset, bytes.len()) {
             match file.read_at(offset, bytes) {
-                Err(error) if is_unreadable(&error) => {}
+                Err(error) if is_forgiven(&error) => {}
                 read => return read,
             }
         }
@@ -367,6 +369,12 @@ impl File for ForgivingFile {
     fn set_len(&self, _: u64) -> io::Result<()> {
         Err(changes_nothing())
     }
+}
+
+/// Whether something cannot be read because the disk is damaged, or because it is no file: a directory, a pipe, a socket or a device.
+fn is_forgiven(error: &io::Error) -> bool {
+    let is_no_file = matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory);
+    is_no_file || is_unreadable(error)
 }
 
 fn changes_nothing() -> io::Error {

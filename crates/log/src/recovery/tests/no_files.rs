@@ -45,21 +45,30 @@ fn a_manifest_and_an_owner_that_are_far_too_long_are_damaged() {
 }
 
 #[test]
-fn a_socket_in_the_place_of_a_file_is_refused_by_name() {
+fn a_socket_in_the_place_of_a_file_is_named_and_refused() {
     let directory = Directory::new("socket");
     directory.open().unwrap();
     for name in ["db/MANIFEST", "db/log/OWNER", "db/LOCK", "db/log/LOCK"] {
         let path = directory.join(name);
-        replaced(
-            &path,
-            |path| drop(UnixListener::bind(path).unwrap()),
-            || {
-                for error in [verified(&directory).map(|_| ()).unwrap_err(), directory.open().unwrap_err()] {
-                    let is_named = matches!(&error, OpenError::Io { path: named, .. } if *named == path);
-                    assert!(is_named && error.to_string().contains("no file"), "{error}");
+        let check = || {
+            let refused = directory.open().unwrap_err().to_string();
+            assert!(
+                refused.contains(&path.display().to_string()) && refused.contains("no file"),
+                "{refused}"
+            );
+            match verified(&directory) {
+                Ok(damages) => {
+                    assert!(!name.ends_with("LOCK"), "{name}");
+                    let [(file, finding)] = &damages[..] else { panic!("{damages:?}") };
+                    assert!(*file == path && finding.is_unread(), "{damages:?}");
                 }
-            },
-        );
+                Err(error) => {
+                    let is_named = matches!(&error, OpenError::Io { path: named, .. } if *named == path);
+                    assert!(is_named && name.ends_with("LOCK"), "{error}");
+                }
+            }
+        };
+        replaced(&path, |path| drop(UnixListener::bind(path).unwrap()), check);
     }
     assert_eq!(verified(&directory).unwrap(), []);
 }

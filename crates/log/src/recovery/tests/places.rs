@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +10,10 @@ use ensilo_disk::{Disk, RealDisk};
 use ensilo_epoch::Epoch;
 
 use crate::recovery::copy::free_name;
-use crate::recovery::{Finding, GenerationOptions, OpenError, backup, inspect, salvage, verify};
+use crate::recovery::{
+    CheckpointWriterOptions, Finding, FinishedCheckpoint, GenerationOptions, OpenError, backup, inspect,
+    salvage, verify,
+};
 
 /// A directory that goes with the test.
 pub(super) struct Directory(PathBuf);
@@ -109,6 +113,35 @@ fn a_target_within_the_database_or_its_log_is_refused_however_it_is_spelled() {
     for target in ["out", "out/new", "other/../out/new"] {
         let refused = salvage(&disk(), &directory.join("db"), &directory.join(target)).unwrap_err();
         assert!(refused.to_string().contains("keeps its log"), "{refused}");
+    }
+}
+
+#[test]
+fn what_is_no_file_in_the_place_of_one_is_a_finding_of_a_verification() {
+    let in_its_place: [fn(&Path); 2] =
+        [|path| drop(UnixListener::bind(path).unwrap()), |path| fs::create_dir(path).unwrap()];
+    for put in in_its_place {
+        let directory = Directory::new("no-file");
+        let found = inspect(&disk(), &directory.join("db")).unwrap();
+        let first_epoch = Epoch::new(1);
+        let directories = vec![directory.join("db/log")];
+        let options = GenerationOptions { directories, file_bytes: 8 << 10, first_epoch };
+        let (_, mut files) = found.next_generation(&options).unwrap();
+        let place = files.begin_checkpoint(first_epoch).unwrap();
+        let writer = place.writer(0, CheckpointWriterOptions::default()).unwrap();
+        let finished =
+            FinishedCheckpoint { place, end_epoch: first_epoch, written: vec![writer.finish().unwrap()] };
+        files.install_checkpoint(finished, first_epoch).unwrap();
+        drop(files);
+        for name in ["db/checkpoint-1/part-0.ckpt", "db/MANIFEST.copy", "db/MANIFEST"] {
+            fs::remove_file(directory.join(name)).unwrap();
+            put(&directory.join(name));
+            let named = directory.damages().into_iter().find(|(file, _)| *file == directory.join(name));
+            // The copy is of interest only where there is no manifest.
+            assert_eq!(named.is_some(), name != "db/MANIFEST.copy", "{name}: {named:?}");
+            assert!(named.is_none_or(|(_, finding)| finding.is_unread()), "{name}");
+        }
+        assert_eq!(directory.damages().len(), 2);
     }
 }
 
