@@ -30,12 +30,12 @@
 //! - **evidence**: the fields at 20 and 56 say what was on disk when the block was written. A scan that finds less has met damage, not
 //!   the torn end of the last round.
 
-use std::fmt;
 use std::ops::Range;
 
 use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_epoch::Epoch;
 
+use super::block_damage::BlockDamage;
 #[cfg(feature = "lz4")]
 use super::compression::append_lz4;
 use super::compression::{Compression, decompress};
@@ -117,45 +117,6 @@ pub struct SealedHeader {
     /// Whether the payload is compressed.
     pub compressed: bool,
     checksum: u32,
-}
-
-/// Why some bytes are no block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BlockDamage {
-    /// Zeros: nothing was written here.
-    Empty,
-    /// The magic is wrong.
-    Magic,
-    /// A length or flag makes no sense.
-    Header,
-    /// The block would reach past the end of the file.
-    Length,
-    /// The block was written for another place in a file.
-    Offset,
-    /// The checksum is wrong.
-    Checksum,
-    /// The payload cannot be decompressed.
-    Compression,
-    /// No damage: the payload is compressed, and the program was built without the feature `lz4`.
-    CompressionUnsupported,
-}
-
-impl fmt::Display for BlockDamage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            BlockDamage::Empty => "no block was written here",
-            BlockDamage::Magic => "the bytes are not the beginning of a block",
-            BlockDamage::Header => "a length or flag of the block's header makes no sense",
-            BlockDamage::Length => "the block reaches past the end of the file",
-            BlockDamage::Offset => "the block was written for another place",
-            BlockDamage::Checksum => "the block's checksum is wrong",
-            BlockDamage::Compression => "the block's payload cannot be decompressed",
-            BlockDamage::CompressionUnsupported => {
-                "the block is compressed, and this program was built without the feature lz4 of ensilo"
-            }
-        })
-    }
 }
 
 /// Seals and checks the blocks of one file.

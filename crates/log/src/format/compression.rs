@@ -1,6 +1,6 @@
 //! The compression of payloads, which the feature `lz4` brings.
 
-use super::block::BlockDamage;
+use super::block_damage::BlockDamage;
 
 /// Whether the payloads of blocks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

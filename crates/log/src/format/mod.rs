@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod block;
+mod block_damage;
 mod compression;
 mod cursor;
 mod entry;
@@ -17,9 +18,9 @@ mod transactions;
 
 pub(crate) use block::BLOCK_MAGIC;
 pub use block::{
-    BLOCK_HEADER_BYTES, BlockCodec, BlockDamage, BlockEnd, BlockHeader, PAYLOAD_BYTES_MAX, SealedHeader,
-    block_bytes,
+    BLOCK_HEADER_BYTES, BlockCodec, BlockEnd, BlockHeader, PAYLOAD_BYTES_MAX, SealedHeader, block_bytes,
 };
+pub use block_damage::BlockDamage;
 pub use compression::Compression;
 pub(crate) use cursor::Source;
 pub use cursor::{Cursor, Malformed, varint_bytes};

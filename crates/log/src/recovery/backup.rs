@@ -4,30 +4,29 @@
 //! durable epoch counts, and a new generation begins that is empty. So a backup of a running database needs no moment at which
 //! all its loggers stand still: what they have written after the durable epoch was read is void.
 
-mod target;
-
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
 
-use self::target::{Source, copy_to};
 use super::chain::Depth;
-use super::database_files::{DatabaseFiles, list_log_files};
+use super::copy::{Watch, copy_file, copy_open_file};
+use super::corruption::Damage;
+use super::database_files::DatabaseFiles;
 use super::directory::{check_is_database, missing_manifest};
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::OpenError;
-use super::generation::log_identity;
+use super::file_names::LOG;
+use super::generation::{create_directory, log_identity};
 use super::inspect::sound_survey;
+use super::log_file::open_renamed;
 use super::manifest_file::{read_manifest, spelled_path};
+use super::needed_files::Names;
 use super::ownership::check_named;
 use super::scan::{Needed, needed_up_to};
-use super::survey::Names;
-use crate::format::{BlockCodec, EarlierFile, LogFileName, LoggerFiles, Manifest};
-
-pub(super) use target::{LOG, Target, UNFINISHED};
+use super::target::Target;
+use crate::format::{BlockCodec, EarlierFile, FORMAT_VERSION, LogFileName, LoggerFiles, Manifest, OpeningId};
 
 /// What a backup holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,25 +136,135 @@ fn open_running(
     open_renamed(disk, &directory, name)
 }
 
-/// Opens a log file that is given its other name at any moment, once.
-fn open_renamed(
-    disk: &dyn Disk,
-    directory: &Path,
-    name: LogFileName,
-) -> Result<(LogFileName, Box<dyn File>), OpenError> {
-    let under_open_name = |name: &LogFileName| LogFileName { largest_epoch: None, ..*name };
-    let mut error = io::Error::from(io::ErrorKind::NotFound);
-    // A list that is made at that moment may have neither name, and the opening after it may come too late.
-    for _ in 0..3 {
-        let names = list_log_files(disk, directory)?;
-        let Some(name) = names.into_iter().find(|other| under_open_name(other) == under_open_name(&name))
-        else {
-            continue;
-        };
-        match disk.open_read(&directory.join(name.to_string())) {
-            Ok(file) => return Ok((name, file)),
-            Err(again) => error = again,
-        }
+/// What is to be copied.
+struct Source<'a> {
+    dir: &'a Path,
+    manifest: &'a Manifest,
+    /// The log files, as far as they are needed.
+    log: Vec<EarlierFile>,
+    /// Nothing after it counts.
+    durable_epoch: Epoch,
+    /// No epoch in any of the files is later.
+    largest_epoch: Epoch,
+}
+
+impl Source<'_> {
+    /// Where the parts of the checkpoint lie, in the database and in the backup.
+    fn checkpoint_directories(&self) -> Vec<&Path> {
+        let parts = self.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts);
+        let mut directories: Vec<&Path> = parts.filter_map(|part| Path::new(&part.path).parent()).collect();
+        directories.dedup();
+        directories
     }
-    Err(OpenError::Io { doing: "open", path: directory.join(name.to_string()), error })
+
+    /// What the file `copy` of a backup in `dir` was copied from, if it was.
+    fn original(&self, dir: &Path, copy: &Path) -> Option<PathBuf> {
+        let within = copy.strip_prefix(dir).ok()?;
+        let mut parts = self.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts);
+        if parts.any(|part| Path::new(&part.path) == within) {
+            return Some(self.dir.join(within));
+        }
+        let name = LogFileName::parse(within.strip_prefix(LOG).ok()?.to_str()?)?;
+        let file = self.log.iter().find(|file| file.name == name)?;
+        Some(spelled_path(self.dir, &file.directory).join(name.to_string()))
+    }
+}
+
+/// Makes a database of `source` in `dir`, and verifies it. If that fails, what was made is removed.
+fn copy_to(
+    disk: &dyn Disk,
+    source: &Source<'_>,
+    dir: &Path,
+    watch: &mut Watch<'_>,
+) -> Result<BackedUp, OpenError> {
+    let target = Target::claim(disk, source.dir, source.manifest, dir)?;
+    let copied = Copy { target: &target, source, watch, files: 0, bytes: 0 }.fill();
+    if copied.is_err() {
+        // What cannot be removed does no harm.
+        let _ = target.give_up(&source.checkpoint_directories());
+    }
+    copied
+}
+
+/// Files that are being copied.
+struct Copy<'c> {
+    target: &'c Target<'c>,
+    source: &'c Source<'c>,
+    watch: &'c mut Watch<'c>,
+    files: u64,
+    bytes: u64,
+}
+
+impl Copy<'_> {
+    /// Makes the database of all that is copied, and verifies it.
+    fn fill(mut self) -> Result<BackedUp, OpenError> {
+        let (target, source) = (self.target, self.source);
+        let _locks = DirectoryLocks::of_database(target.disk, target.dir, Share::All)?;
+        self.copy_checkpoint()?;
+        let earlier = self.copy_log()?;
+        target.begin_generation(&Manifest {
+            format: FORMAT_VERSION,
+            generation: source.manifest.generation + 1,
+            first_epoch: Epoch::new(source.largest_epoch.get() + 1),
+            durable_epoch: source.durable_epoch,
+            loggers: vec![LoggerFiles { directory: LOG.to_owned(), first_sequence: 1 }],
+            earlier,
+            opening: OpeningId::random(),
+            previous_opening: OpeningId::default(),
+            ..source.manifest.clone()
+        })?;
+        // What is damaged there was copied so, and is reported of the file that it was copied from: the copy goes.
+        target.verify(|damage| {
+            let file = source.original(target.dir, &damage.file).unwrap_or(damage.file);
+            Damage { file, ..damage }
+        })?;
+        target.finish()?;
+        Ok(BackedUp { durable_epoch: source.durable_epoch, files: self.files, bytes: self.bytes })
+    }
+
+    fn copy_checkpoint(&mut self) -> Result<(), OpenError> {
+        let Target { disk, dir, .. } = *self.target;
+        for part in self.source.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts) {
+            let to = dir.join(&part.path);
+            let directory = to.parent().unwrap_or(dir).to_path_buf();
+            create_directory(disk, &directory).map_err(OpenError::io("create", &directory))?;
+            let from = self.source.dir.join(&part.path);
+            self.copy(|watch| copy_file(disk, &from, &to, Some(part.bytes), watch))?;
+            self.target.sync(&directory)?;
+        }
+        Ok(())
+    }
+
+    /// Copies log files into one directory; returns them as they are there.
+    fn copy_log(&mut self) -> Result<Vec<EarlierFile>, OpenError> {
+        let directory = self.target.dir.join(LOG);
+        create_directory(self.target.disk, &directory).map_err(OpenError::io("create", &directory))?;
+        let source = self.source;
+        let mut earlier = Vec::new();
+        for file in &source.log {
+            self.copy_log_file(
+                &spelled_path(source.dir, &file.directory),
+                file,
+                &directory.join(file.name.to_string()),
+            )?;
+            earlier.push(EarlierFile { directory: LOG.to_owned(), ..file.clone() });
+        }
+        self.target.sync(&directory)?;
+        Ok(earlier)
+    }
+
+    fn copy_log_file(&mut self, from: &Path, file: &EarlierFile, to: &Path) -> Result<(), OpenError> {
+        let disk = self.target.disk;
+        let (name, source) = open_renamed(disk, from, file.name)?;
+        let from = from.join(name.to_string());
+        self.copy(|watch| copy_open_file(disk, &*source, &from, to, file.valid_bytes, watch))
+    }
+
+    /// Copies one file, and counts it.
+    fn copy(&mut self, copy: impl FnOnce(&mut Watch<'_>) -> Result<u64, OpenError>) -> Result<(), OpenError> {
+        let (before, watch) = (self.bytes, &mut self.watch);
+        self.bytes += copy(&mut |bytes| watch(before + bytes))?;
+        self.files += 1;
+        Ok(())
+    }
 }

@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
-use super::error::{Finding, OpenError};
+use super::corruption::{Finding, Flaw};
+use super::error::OpenError;
 use super::log_file::{LogFile, misnamed};
 use super::scan::{Evidence, Scan};
 use crate::format::{BLOCK_HEADER_BYTES, BlockDamage, BlockEnd, FileHeader, LogFileName, Manifest};
@@ -37,24 +38,6 @@ pub(super) struct Chain {
     pub(super) flaws: Vec<Flaw>,
     /// Whether the logger ended in order.
     pub(super) is_closed: bool,
-}
-
-/// Something that is wrong, before it is known what is lost by it.
-#[derive(Debug, Clone)]
-pub(super) struct Flaw {
-    pub(super) file: PathBuf,
-    pub(super) offset: Option<u64>,
-    pub(super) finding: Finding,
-}
-
-impl Flaw {
-    /// Where bytes end that could not be read, or the file if none could.
-    pub(super) fn end(&self) -> u64 {
-        match (self.offset, &self.finding) {
-            (Some(offset), Finding::Unreadable { bytes, .. }) => offset + bytes,
-            (offset, _) => offset.unwrap_or(u64::MAX),
-        }
-    }
 }
 
 /// How thoroughly files are looked at.

@@ -23,8 +23,9 @@ use ensilo_disk::{Appender, Disk};
 use ensilo_epoch::Epoch;
 
 use crate::format::{
-    BlockCodec, BlockEnd, BlockHeader, CheckpointPart, Compression, Cursor, DatabaseId, FILE_HEADER_BYTES,
-    FIRST_COPY, FileHeader, FileIdentity, FileRole, OpeningId, varint_bytes,
+    BlockCodec, BlockEnd, BlockHeader, Change, CheckpointPart, Compression, Cursor, DatabaseId,
+    FILE_HEADER_BYTES, FIRST_COPY, FileHeader, FileIdentity, FileRole, Malformed, OpeningId, Source, Write,
+    varint_bytes,
 };
 
 /// Payload bytes of a block, unless a single record has more.
@@ -287,4 +288,13 @@ impl Part {
         self.digest.update(&sealed[4..8]);
         Ok(())
     }
+}
+
+/// A record of a checkpoint, as the put that it stands for.
+pub(super) fn read_record<'a>(source: &mut Source<'a>, table: u32) -> Result<Write<'a>, Malformed> {
+    let key_len = source.varint()?;
+    let key = source.bytes(key_len)?;
+    let tid = source.u64()?;
+    let row_len = source.varint()?;
+    Ok(Write { tid, table, key, change: Change::Put(source.bytes(row_len)?) })
 }

@@ -17,16 +17,13 @@ use ensilo_epoch::Epoch;
 use super::checkpoint_writer::{CheckpointPlace, WrittenParts};
 use super::directory_locks::DirectoryLocks;
 use super::error::OpenError;
-use super::log_file::{is_unused, read_log_header};
+use super::log_file::{is_unused, list_log_files, read_log_header};
 use super::manifest_file::{keep_copy, spelled_path};
 use super::own_manifest::{OwnManifest, check_on_disk};
 use super::ownership::check_own;
 use super::sealed_files::SealedFiles;
 use super::unread_list::UnreadList;
 use crate::format::{CheckpointEntry, LogFileName, Manifest};
-
-/// The lock file of the database in a directory.
-pub(crate) const LOCK: &str = "LOCK";
 
 /// The files of an open database. Dropping this lets others open it.
 #[derive(Debug)]
@@ -239,16 +236,6 @@ impl FinishedCheckpoint {
             tables: tables.into_iter().collect(),
         }
     }
-}
-
-/// The log files in a directory.
-pub(crate) fn list_log_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<LogFileName>, OpenError> {
-    let listed = disk.list(directory).map_err(OpenError::io("list", directory))?;
-    Ok(listed
-        .iter()
-        .filter(|entry| entry.is_file)
-        .filter_map(|entry| LogFileName::parse(&entry.name))
-        .collect())
 }
 
 /// Removes what the manifest does not need: log files of before its first ones, of earlier generations that are done with, and

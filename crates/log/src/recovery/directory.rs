@@ -11,17 +11,13 @@ use std::path::Path;
 
 use ensilo_disk::{Disk, Listed};
 
-use super::backup::UNFINISHED;
-use super::database_files::LOCK;
-use super::error::{Damage, OpenError};
-use super::forgiving::ForgivingDisk;
-use super::log_file::has_zeros_from;
-use super::manifest_file::{
-    MANIFEST, MANIFEST_COPY, MANIFEST_NEW, manifest_is_lost, read_copy, read_manifest,
-};
-use super::ownership::{OWNER, OWNER_NEW};
-use super::salvage::Unopened;
-use crate::format::{FILE_HEADER_BYTES, LogFileName, Manifest};
+use super::corruption::Damage;
+use super::error::OpenError;
+use super::file_names::{LOCK, MANIFEST, MANIFEST_COPY, MANIFEST_NEW, OWNER, OWNER_NEW, UNFINISHED};
+use super::forgiving::{ForgivingDisk, Unopened};
+use super::log_file::is_empty_log_file;
+use super::manifest_file::{manifest_is_lost, read_copy, read_manifest};
+use crate::format::{LogFileName, Manifest};
 
 /// Whether there is a database in `dir`: asked before anything is done there, also before the lock is taken.
 ///
@@ -174,10 +170,4 @@ fn check_finished(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
 fn unfinished_backup(dir: &Path) -> OpenError {
     let why = "holds a copy of a database that was not finished, which is of no use; remove it";
     OpenError::Refused(format!("{} {why}", dir.display()))
-}
-
-/// Whether nothing was written behind the header, if there is one.
-pub(super) fn is_empty_log_file(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
-    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
-    has_zeros_from(&*file, FILE_HEADER_BYTES as u64).map_err(OpenError::io("read", path))
 }

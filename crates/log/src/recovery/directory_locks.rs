@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use ensilo_disk::{Disk, Lock, LockHeld, Place};
 
-use super::database_files::LOCK;
 use super::error::OpenError;
+use super::file_names::LOCK;
 use super::made::Made;
 use super::manifest_file::spelled_path;
 use crate::format::Manifest;

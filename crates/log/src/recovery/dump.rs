@@ -5,11 +5,12 @@ use std::path::Path;
 use ensilo_disk::{Disk, File};
 
 use super::block_stream::{BlockStream, Chunk, Next};
-use super::chain::Flaw;
-use super::error::{Consequence, Finding, OpenError};
+use super::checkpoint_writer::read_record;
+use super::corruption::{Consequence, Finding, Flaw};
+use super::error::OpenError;
+use super::file_names::{MANIFEST, MANIFEST_COPY};
 use super::forgiving::ForgivingDisk;
-use super::manifest_file::{MANIFEST, MANIFEST_COPY, read_file};
-use super::replay::record;
+use super::manifest_file::read_file;
 use crate::format::{
     BlockCodec, BlockDamage, BlockEnd, FILE_HEADER_BYTES, FileHeader, FileRole, HeaderDamage, Malformed,
     Manifest, ManifestDamage, SealedHeader, Source, Transactions, Write,
@@ -166,7 +167,7 @@ fn dump_records(raw: &[u8], out: &mut dyn FnMut(Dumped<'_>)) -> Result<(), Malfo
     let mut source = Source::new(raw);
     let table = source.varint_u32()?;
     while !source.is_empty() {
-        out(Dumped::Record(&record(&mut source, table)?));
+        out(Dumped::Record(&read_record(&mut source, table)?));
     }
     Ok(())
 }

@@ -6,10 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ensilo_disk::{is_disk_full, is_unreadable};
-use ensilo_epoch::Epoch;
 
-use super::ownership::OWNER;
-use crate::format::{BlockDamage, DatabaseId, FORMAT_VERSION, HeaderDamage, LogFileName, Malformed};
+use super::corruption::{Consequence, Damage, Finding};
+use crate::format::{BlockDamage, FORMAT_VERSION, HeaderDamage};
 
 /// Why a directory cannot be opened as a database, verified, repaired or copied. Nothing was changed in it, except that what an earlier
 /// process left behind was synced.
@@ -89,122 +88,6 @@ pub enum ReplayError {
     Refused(String),
 }
 
-/// Something that is wrong with the files of a database.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Damage {
-    /// The file. Of a log file that is missing only the number is known: both its names are given, as a shell would find them.
-    pub file: PathBuf,
-    /// Where in the file, in bytes, if it is not the file as a whole.
-    pub offset: Option<u64>,
-    /// What is wrong.
-    pub finding: Finding,
-    /// What cannot be recovered because of it.
-    pub consequence: Consequence,
-}
-
-/// What is wrong with a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Finding {
-    /// It is not there.
-    Missing,
-    /// It is there twice, under the name of a file that is written and that of one that is sealed.
-    Doubled,
-    /// It belongs to another database.
-    OtherDatabase(DatabaseId),
-    /// It is another file of this database, under this name.
-    OtherFile,
-    /// It is the file of this name of another copy of this database: an opening wrote it that this one never had.
-    OtherCopy,
-    /// Its name says that its last entry is of another epoch than its blocks say.
-    Misnamed {
-        /// What the name says.
-        named: Epoch,
-        /// What the blocks say.
-        found: Epoch,
-    },
-    /// By its name it is a log file of an opening that the manifest does not know, but it has nothing that any opening wrote.
-    Stranger,
-    /// The log directory is an older copy than the manifest.
-    OlderDirectory,
-    /// So many bytes cannot be read.
-    Unreadable {
-        /// How many, whole sectors but for the last one of the file.
-        bytes: u64,
-        /// What the system said.
-        error: String,
-    },
-    /// It cannot be read at all.
-    Unopened {
-        /// What was to be done with it: "open", "list", "look for".
-        doing: &'static str,
-        /// What the system said.
-        error: String,
-    },
-    /// Its header is wrong.
-    Header(HeaderDamage),
-    /// There is no valid block where one must be.
-    Block(BlockDamage),
-    /// The file ends without the block that ends such a file.
-    NoEnd,
-    /// The file is shorter than it was made, and nothing says that it was ended: nobody knows what was behind.
-    Cut {
-        /// How long it was made.
-        reserved_bytes: u64,
-    },
-    /// An entry of a block with a right checksum is malformed.
-    Entry(Malformed),
-    /// The epoch of an entry does not lie within what its block says.
-    Epoch,
-    /// The log ends before an epoch of which another block, or the manifest, says that it was stored.
-    Behind {
-        /// The epoch that was stored.
-        stored: Epoch,
-    },
-    /// The file has another length, number of records or digest than the manifest says.
-    NotAsInstalled,
-    /// The manifest is malformed, although its checksum is right.
-    Manifest(Malformed),
-    /// The manifest says that everything up to an epoch was stored, and nothing after it counts, but its checkpoint ends with a later one.
-    BeforeCheckpoint {
-        /// The durable epoch of the manifest.
-        durable: Epoch,
-        /// The end epoch of the checkpoint.
-        end: Epoch,
-    },
-    /// The log changes so many rows of a table, by number, that are not there, or has changed words outside of them.
-    WithoutRow {
-        /// The table.
-        table: u32,
-        /// How many rows.
-        rows: u64,
-    },
-    /// There are log files with entries of an opening that the manifest does not know: an older manifest was put back.
-    LaterGeneration(u64),
-}
-
-/// What cannot be recovered, from the least to the worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Consequence {
-    /// Nothing: what cannot be read there stands in the checkpoint a second time. A repair goes on without it.
-    Copies,
-    /// Transactions after this epoch; those up to it can be had by a repair, unless other files are damaged too.
-    After(Epoch),
-    /// Nothing, as far as the file can be read: an opening that was interrupted left it. No repair goes on beside it.
-    Leftover,
-    /// Rows that did not change since the checkpoint. No repair brings them back; a salvage saves the others.
-    Checkpoint,
-    /// What changed while the checkpoint was made, up to this epoch: without it the checkpoint is no state that ever was. No repair
-    /// brings it back; a salvage saves what there is.
-    LogOfCheckpoint(Epoch),
-    /// Nothing, if the copy of the manifest is put in its place while nobody has the database open. A salvage goes by that copy.
-    Manifest,
-    /// It cannot be told which files belong to the database. No repair brings it back.
-    Everything,
-}
-
 impl OpenError {
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OpenError {
         move |error| OpenError::Io { doing, path: path.to_path_buf(), error }
@@ -216,20 +99,7 @@ impl OpenError {
         finding: Finding,
         consequence: Consequence,
     ) -> OpenError {
-        match finding {
-            Finding::Header(HeaderDamage::Newer(format)) => {
-                OpenError::NewerFormat { file: file.to_path_buf(), format }
-            }
-            Finding::Block(BlockDamage::CompressionUnsupported) => {
-                OpenError::CompressionUnsupported { file: file.to_path_buf() }
-            }
-            finding => OpenError::Damaged(Box::new(Damage {
-                file: file.to_path_buf(),
-                offset,
-                finding,
-                consequence,
-            })),
-        }
+        OpenError::from(Damage { file: file.to_path_buf(), offset, finding, consequence })
     }
 
     /// That the database may not log to a directory, which its manifest does not name, because of this file there.
@@ -258,123 +128,17 @@ impl OpenError {
     }
 }
 
-impl Damage {
-    /// Where it is and what is wrong there, without what follows from it and what can be done: for what gives something up by itself.
-    #[must_use]
-    pub fn place_and_finding(&self) -> String {
-        let file = self.file.display();
-        match self.offset {
-            Some(offset) => format!("{file}, byte {offset}: {}", self.finding),
-            None => format!("{file}: {}", self.finding),
-        }
-    }
-
-    /// What the operator can do.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        match self.consequence {
-            _ if self.finding == Finding::Missing => {
-                let back = "put the file back if it was moved, or mount the disk that it lies on; otherwise ";
-                format!("{back}{}", self.consequence.remedy())
+impl From<Damage> for OpenError {
+    /// The damage, or that this program cannot read a file which is whole.
+    fn from(damage: Damage) -> OpenError {
+        match damage.finding {
+            Finding::Header(HeaderDamage::Newer(format)) => {
+                OpenError::NewerFormat { file: damage.file, format }
             }
-            _ if self.finding == Finding::OtherCopy => {
-                let back = "put this copy's own file back; otherwise ";
-                format!("{back}{}", self.consequence.remedy())
+            Finding::Block(BlockDamage::CompressionUnsupported) => {
+                OpenError::CompressionUnsupported { file: damage.file }
             }
-            consequence if self.finding.is_unread() => {
-                let otherwise = self.finding.remedy(&self.file).unwrap_or_else(|| consequence.remedy());
-                format!("try again, what failed once may be read then; otherwise {otherwise}")
-            }
-            consequence => self.finding.remedy(&self.file).unwrap_or_else(|| consequence.remedy()),
-        }
-    }
-}
-
-/// The damage with the worst consequence, the first of several.
-pub(super) fn worst_of(damages: &[Damage]) -> Option<&Damage> {
-    damages.iter().reduce(|worst, damage| if damage.consequence > worst.consequence { damage } else { worst })
-}
-
-impl Finding {
-    /// Whether a file is in order by itself, but not the one that it has to be.
-    pub(super) fn is_foreign(&self) -> bool {
-        matches!(self, Finding::OtherDatabase(_) | Finding::OtherFile | Finding::OtherCopy)
-    }
-
-    /// Whether the system could not read what is there.
-    pub(super) fn is_unread(&self) -> bool {
-        matches!(self, Finding::Unreadable { .. } | Finding::Unopened { .. })
-    }
-
-    /// Whether it may be there because the system could not read something in the same file.
-    pub(super) fn may_follow_from_unread(&self) -> bool {
-        matches!(
-            self,
-            Finding::Missing
-                | Finding::Stranger
-                | Finding::Header(_)
-                | Finding::Block(_)
-                | Finding::NoEnd
-                | Finding::Cut { .. }
-                | Finding::Entry(_)
-                | Finding::Epoch
-                | Finding::Behind { .. }
-        )
-    }
-
-    /// What mends it without any loss, if something does.
-    fn remedy(&self, file: &Path) -> Option<String> {
-        match self {
-            Finding::Misnamed { found, .. } => {
-                let name = LogFileName::parse(file.file_name()?.to_str()?)?.sealed(*found);
-                Some(format!(
-                    "give the file its name back: {}",
-                    file.with_file_name(name.to_string()).display()
-                ))
-            }
-            Finding::Stranger => Some("move the file out of the directory".to_owned()),
-            Finding::OlderDirectory => Some("put the directory back that belongs to the manifest".to_owned()),
-            Finding::WithoutRow { .. } => Some(
-                "restore a backup, or save the other rows into a new database by ensilo salvage".to_owned(),
-            ),
-            Finding::OtherDatabase(_) if file.ends_with(OWNER) => {
-                Some("put the directory back that belongs to this database".to_owned())
-            }
-            Finding::Header(_) | Finding::Unreadable { .. } | Finding::Unopened { .. }
-                if file.ends_with(OWNER) =>
-            {
-                Some("remove the file, unless another database keeps its log in this directory".to_owned())
-            }
-            _ => None,
-        }
-    }
-}
-
-impl Consequence {
-    /// Whether this is what damage of the checkpoint costs; the log has consequences of its own.
-    pub(super) fn is_of_checkpoint(self) -> bool {
-        matches!(self, Consequence::Copies | Consequence::Checkpoint)
-    }
-
-    fn remedy(self) -> String {
-        match self {
-            Consequence::After(epoch) => format!(
-                "restore a backup, or give up everything after epoch {epoch} by a repair with --accept-loss-after-epoch {epoch}"
-            ),
-            Consequence::Leftover => "move the file out of the directory".to_owned(),
-            Consequence::Copies => {
-                "go on without it by ensilo repair, or save the rows into a new database by ensilo salvage".to_owned()
-            }
-            Consequence::Checkpoint | Consequence::LogOfCheckpoint(_) => {
-                "restore a backup, or save the rows that can be read into a new database by ensilo salvage"
-                    .to_owned()
-            }
-            Consequence::Manifest => {
-                "copy MANIFEST.copy to MANIFEST while nobody has the database open: what is wrong with that is found by an opening; otherwise \
-                 restore a backup, or save the rows that can be read into a new database by ensilo salvage"
-                    .to_owned()
-            }
-            Consequence::Everything => "restore a backup".to_owned(),
+            _ => OpenError::Damaged(Box::new(damage)),
         }
     }
 }
@@ -468,82 +232,6 @@ impl fmt::Display for ReplayError {
 }
 
 impl Error for ReplayError {}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.place_and_finding())?;
-        match self.finding.remedy(&self.file) {
-            Some(_) => write!(f, "; {}", self.remedy()),
-            None => write!(f, "; {}; {}", self.consequence, self.remedy()),
-        }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Finding::Missing => f.write_str("the file is missing"),
-            Finding::Doubled => f.write_str("the file is there under two names"),
-            Finding::OtherDatabase(database) => write!(f, "the file belongs to another database, {database}"),
-            Finding::OtherFile => f.write_str("the file is another one of this database, under this name"),
-            Finding::OtherCopy => {
-                f.write_str("the file belongs to another copy of this database, which has gone on by itself")
-            }
-            Finding::Misnamed { named, found } => {
-                write!(f, "the file's name says that its last epoch is {named}, but its blocks say {found}")
-            }
-            Finding::OlderDirectory => f.write_str("the log directory is an older copy than the manifest"),
-            Finding::WithoutRow { table, rows } => {
-                write!(f, "the log changes {rows} rows of table {table} that were never logged")
-            }
-            Finding::Stranger => f.write_str("the file has the name of a log file, but no opening wrote it"),
-            Finding::Unreadable { bytes, error } => write!(f, "{bytes} bytes cannot be read: {error}"),
-            Finding::Unopened { doing, error } => write!(f, "the system cannot {doing} it: {error}"),
-            Finding::Header(damage) => damage.fmt(f),
-            Finding::Block(damage) => damage.fmt(f),
-            Finding::NoEnd => f.write_str("the file ends too early"),
-            Finding::Cut { reserved_bytes } => {
-                write!(f, "the file is cut off here; it was {reserved_bytes} bytes long")
-            }
-            Finding::Entry(malformed) => malformed.fmt(f),
-            Finding::Epoch => f.write_str("an entry's epoch contradicts its block"),
-            Finding::Behind { stored } => {
-                write!(f, "the log ends here, but everything up to epoch {stored} was stored")
-            }
-            Finding::NotAsInstalled => f.write_str("the file is not the one that the manifest describes"),
-            Finding::Manifest(malformed) => write!(f, "the manifest makes no sense: {malformed}"),
-            Finding::BeforeCheckpoint { durable, end } => {
-                write!(f, "nothing after epoch {durable} counts, but the checkpoint ends with epoch {end}")
-            }
-            Finding::LaterGeneration(generation) => {
-                write!(f, "the manifest is older than this file, which opening {generation} wrote")
-            }
-        }
-    }
-}
-
-impl fmt::Display for Consequence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Consequence::After(epoch) => write!(f, "transactions after epoch {epoch} would be lost"),
-            Consequence::Leftover => f.write_str(
-                "nothing would be lost, as far as it can be read: an interrupted opening left the file",
-            ),
-            Consequence::Copies => f.write_str("nothing would be lost, it stands in the checkpoint twice"),
-            Consequence::Checkpoint => {
-                f.write_str("rows that did not change since the checkpoint would be lost")
-            }
-            Consequence::LogOfCheckpoint(end) => write!(
-                f,
-                "changes up to epoch {end}, while the checkpoint was made, would be lost, and the checkpoint is of no use without them"
-            ),
-            Consequence::Manifest => {
-                f.write_str("without it only its copy says which files belong to the database")
-            }
-            Consequence::Everything => f.write_str("the database cannot be read without it"),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

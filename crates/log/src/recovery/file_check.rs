@@ -10,13 +10,12 @@ use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
 
 use super::block_stream::{BlockStream, Chunk, Next};
-use super::chain::Flaw;
-use super::directory::is_empty_log_file;
-use super::error::{Consequence, Finding, OpenError};
+use super::checkpoint_writer::read_record;
+use super::corruption::{Consequence, Finding, Flaw};
+use super::error::OpenError;
 use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
-use super::log_file::misnamed;
-use super::replay::record;
+use super::log_file::{is_empty_log_file, misnamed};
 use super::scan::each_block_beyond;
 use crate::format::{
     BlockCodec, BlockDamage, BlockEnd, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole, LogFileName,
@@ -294,7 +293,7 @@ fn count_records(raw: &[u8]) -> Result<u64, Malformed> {
     let table = source.varint_u32()?;
     let mut records = 0;
     while !source.is_empty() {
-        record(&mut source, table)?;
+        read_record(&mut source, table)?;
         records += 1;
     }
     Ok(records)

@@ -17,9 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ensilo_disk::{Disk, File, Listed, Lock, Place, is_unreadable};
 
-use super::chain::Flaw;
-use super::error::{Damage, Finding};
-use super::salvage::Unopened;
+use super::corruption::{Damage, Finding, Flaw};
 
 /// What fails to be read as a whole is read in pieces of so many bytes, the sectors of most disks.
 const SECTOR_BYTES: u64 = 4096;
@@ -112,6 +110,17 @@ impl SharedFailures {
             read => read.map(Some),
         }
     }
+}
+
+/// A file or directory of which the system can read nothing. A file was taken for an empty one, or for one that is missing, a directory too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unopened {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What was to be done with it: "open", "list", "look for".
+    pub doing: &'static str,
+    /// What the system said.
+    pub error: String,
 }
 
 /// The disk of a damaged database. Nothing is changed through it.

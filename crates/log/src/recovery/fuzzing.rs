@@ -8,10 +8,12 @@ use ensilo_disk::File;
 use ensilo_epoch::Epoch;
 
 use super::block_stream::{BlockStream, Chunk, Next};
+use super::corruption::Consequence;
 use super::dump::{Dumped, dump_blocks};
-use super::error::{Consequence, ReplayError};
+use super::error::ReplayError;
 use super::file_check::{Expected, check_blocks};
-use super::replay::{Applier, Extent, Replay, ReplayFile};
+use super::replay::{Applier, Replay};
+use super::replay_file::{Extent, ReplayFile};
 use super::scan::{Needed, Scan, needed_up_to, scan};
 use super::survey::before;
 use crate::format::fuzzing::{

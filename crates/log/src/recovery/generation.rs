@@ -13,6 +13,17 @@ use crate::format::{
     OpeningId,
 };
 
+/// Where the log of a new generation goes.
+#[derive(Debug, Clone)]
+pub struct GenerationOptions {
+    /// One directory for each logger; several may be the same. Missing ones are created.
+    pub directories: Vec<PathBuf>,
+    /// For how many bytes a log file has room from the beginning.
+    pub file_bytes: u64,
+    /// The first epoch of the generation, later than [`crate::Found::largest_epoch`].
+    pub first_epoch: Epoch,
+}
+
 /// What the log of a new generation starts with.
 #[derive(Debug)]
 pub struct NewGeneration {

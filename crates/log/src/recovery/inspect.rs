@@ -28,20 +28,22 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::{Chain, Depth};
+use super::corruption::worst_of;
 use super::database_files::{DatabaseFiles, remove_leftovers};
 use super::directory::{check_before_lock, check_new};
 use super::directory_locks::{DirectoryLocks, again_if_vanished};
-use super::error::{Damage, OpenError, worst_of};
+use super::error::OpenError;
 use super::forgiving::ForgivingDisk;
-use super::generation::NewGeneration;
+use super::generation::{GenerationOptions, NewGeneration};
 use super::known_file::damages_of;
 use super::made::Made;
 use super::manifest_file::{bring_copy_up, keep_copy, read_manifest, remove_if_there, rename_new_manifest};
+use super::needed_files::Names;
 use super::own_manifest::check_on_disk;
 use super::ownership::{check_named, claim};
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
-use super::survey::{Names, Survey, survey};
+use super::survey::{Survey, survey};
 use super::unsynced::{sync_last_generation, sync_manifest, write_end_again};
 use super::wanted::Wanted;
 use crate::format::{CheckpointEntry, DatabaseId, EPOCH_END, FORMAT_VERSION, Manifest, OpeningId};
@@ -57,17 +59,6 @@ pub struct Found {
     was_replayed: AtomicBool,
     /// Copies of records in the checkpoint, by the numbers of their parts, that the next generation goes on without.
     lost_copies: Vec<u32>,
-}
-
-/// Where the log of a new generation goes.
-#[derive(Debug, Clone)]
-pub struct GenerationOptions {
-    /// One directory for each logger; several may be the same. Missing ones are created.
-    pub directories: Vec<PathBuf>,
-    /// For how many bytes a log file has room from the beginning.
-    pub file_bytes: u64,
-    /// The first epoch of the generation, later than [`Found::largest_epoch`].
-    pub first_epoch: Epoch,
 }
 
 /// Looks at the database in `dir`, to open it. A directory that is missing is created, for a new database; it goes again with [`Found`] if
@@ -113,12 +104,8 @@ pub(super) fn sound_survey(
     let found = survey(&ForgivingDisk::new(disk), dir, manifest, depth)?;
     match worst_of(&found.damages) {
         None => Ok(found),
-        Some(worst) => Err(error_of(worst.clone())),
+        Some(worst) => Err(OpenError::from(worst.clone())),
     }
-}
-
-pub(super) fn error_of(damage: Damage) -> OpenError {
-    OpenError::damaged(&damage.file, damage.offset, damage.finding, damage.consequence)
 }
 
 impl Found {
@@ -226,7 +213,7 @@ impl Found {
         let Ok(full) = survey(disk, &self.dir, manifest, Depth::Full) else { return error };
         let found = full.damages.into_iter().find(|other| other.file == damage.file);
         let first = || damages_of(disk, &self.dir, manifest, damage).ok()?.into_iter().next();
-        found.or_else(first).map_or(error, error_of)
+        found.or_else(first).map_or(error, OpenError::from)
     }
 
     /// Begins a generation: makes its log files and installs the manifest that names them. From then on what is logged there counts.

@@ -4,12 +4,13 @@ use std::path::Path;
 
 use ensilo_disk::Disk;
 
-use super::error::{Damage, OpenError};
+use super::corruption::Damage;
+use super::error::OpenError;
 use super::file_check::{CheckedFile, Expected, check_blocks};
 use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
 use super::manifest_file::spelled_path;
-use super::survey::part_identity;
+use super::replay_file::part_identity;
 use crate::format::{BlockEnd, EarlierFile, FileIdentity, LogFileName, Manifest};
 
 /// All damage of the file in which a replay came upon this one. A replay reads ahead by what headers claim, and may name a place that a

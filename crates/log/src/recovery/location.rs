@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use ensilo_disk::{Disk, Place};
 
 use super::error::OpenError;
-use super::manifest_file::{MANIFEST, MANIFEST_COPY};
+use super::file_names::{MANIFEST, MANIFEST_COPY};
 
 /// Where a path leads.
 #[derive(Debug)]

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
 
-use super::error::{Finding, OpenError};
+use super::corruption::Finding;
+use super::error::OpenError;
 use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
 use super::scan::{Evidence, Scan, scan};
@@ -69,6 +70,39 @@ impl LogFile {
     }
 }
 
+/// The log files in a directory.
+pub(crate) fn list_log_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<LogFileName>, OpenError> {
+    let listed = disk.list(directory).map_err(OpenError::io("list", directory))?;
+    Ok(listed
+        .iter()
+        .filter(|entry| entry.is_file)
+        .filter_map(|entry| LogFileName::parse(&entry.name))
+        .collect())
+}
+
+/// Opens a log file that is given its other name at any moment, once.
+pub(super) fn open_renamed(
+    disk: &dyn Disk,
+    directory: &Path,
+    name: LogFileName,
+) -> Result<(LogFileName, Box<dyn File>), OpenError> {
+    let under_open_name = |name: &LogFileName| LogFileName { largest_epoch: None, ..*name };
+    let mut error = io::Error::from(io::ErrorKind::NotFound);
+    // A list that is made at that moment may have neither name, and the opening after it may come too late.
+    for _ in 0..3 {
+        let names = list_log_files(disk, directory)?;
+        let Some(name) = names.into_iter().find(|other| under_open_name(other) == under_open_name(&name))
+        else {
+            continue;
+        };
+        match disk.open_read(&directory.join(name.to_string())) {
+            Ok(file) => return Ok((name, file)),
+            Err(again) => error = again,
+        }
+    }
+    Err(OpenError::Io { doing: "open", path: directory.join(name.to_string()), error })
+}
+
 /// Whether the name of a sealed file contradicts its blocks, the last entry of which is of epoch `found`, 0 if there is none: a file
 /// without entries is named after an epoch of the time when it was sealed, which no block says.
 pub(super) fn misnamed(name: LogFileName, found: Epoch) -> Option<Finding> {
@@ -95,6 +129,12 @@ fn has_torn_header(disk: &dyn Disk, path: &Path, identity: &FileIdentity) -> Res
     let mut bytes = [0; FILE_HEADER_BYTES];
     file.read_at(0, &mut bytes).map_err(OpenError::io("read", path))?;
     Ok(FileHeader::is_torn(&bytes, identity))
+}
+
+/// Whether nothing was written behind the header, if there is one.
+pub(super) fn is_empty_log_file(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
+    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
+    has_zeros_from(&*file, FILE_HEADER_BYTES as u64).map_err(OpenError::io("read", path))
 }
 
 /// Whether a file has nothing but zeros from this offset on.

@@ -5,17 +5,11 @@ use std::path::{Component, Path, PathBuf};
 
 use ensilo_disk::Disk;
 
-use super::chain::Flaw;
-use super::error::{Consequence, Damage, Finding, OpenError};
+use super::corruption::{Consequence, Damage, Finding, Flaw};
+use super::error::OpenError;
+use super::file_names::{MANIFEST, MANIFEST_COPY, MANIFEST_NEW};
 use super::forgiving::ForgivingDisk;
 use crate::format::{Manifest, ManifestDamage};
-
-/// The name of the manifest.
-pub(crate) const MANIFEST: &str = "MANIFEST";
-/// The name under which the next one is written.
-pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
-/// The name of its copy.
-pub(crate) const MANIFEST_COPY: &str = "MANIFEST.copy";
 
 /// No file that is read as a whole is longer: this suffices for millions of tables. A longer one is damaged.
 const WHOLE_FILE_BYTES_MAX: usize = 64 << 20;

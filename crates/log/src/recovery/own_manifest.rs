@@ -14,7 +14,8 @@ use std::path::Path;
 use ensilo_disk::Disk;
 
 use super::error::OpenError;
-use super::manifest_file::{MANIFEST, put_manifest_in_place, read_manifest, write_new_manifest};
+use super::file_names::MANIFEST;
+use super::manifest_file::{put_manifest_in_place, read_manifest, write_new_manifest};
 use crate::format::Manifest;
 
 /// What an open database knows of its manifest.

@@ -19,16 +19,12 @@ use std::path::{Path, PathBuf};
 
 use ensilo_disk::Disk;
 
-use super::chain::Flaw;
-use super::database_files::list_log_files;
-use super::error::{Consequence, Damage, Finding, OpenError};
+use super::corruption::{Consequence, Damage, Finding, Flaw};
+use super::error::OpenError;
+use super::file_names::{OWNER, OWNER_NEW};
+use super::log_file::list_log_files;
 use super::manifest_file::{read_manifest, read_what_can_be_read, remove_if_there, spelled_path};
 use crate::format::{Manifest, OpeningId, Owner};
-
-/// Says whose log a directory holds.
-pub(super) const OWNER: &str = "OWNER";
-/// The name under which the next one is written.
-pub(super) const OWNER_NEW: &str = "OWNER.new";
 
 /// What helps where the database may not log to a directory.
 pub(super) const NAME_ANOTHER: &str = "name another directory for the log";

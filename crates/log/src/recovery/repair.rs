@@ -12,25 +12,26 @@ use ensilo_epoch::Epoch;
 
 use super::chain::Depth;
 use super::copy::{copy_file, copy_open_file, free_name};
-use super::database_files::{checkpoint_number, list_log_files, remove_directory};
+use super::corruption::{Consequence, Damage, worst_of};
+use super::database_files::{checkpoint_number, remove_directory};
 use super::directory::{check_is_database, missing_manifest};
 use super::directory_locks::DirectoryLocks;
-use super::error::{Consequence, Damage, OpenError, worst_of};
-use super::forgiving::ForgivingDisk;
-use super::generation::create_directory;
+use super::error::OpenError;
+use super::file_names::{BEFORE_REPAIR, MANIFEST, MANIFEST_COPY, OWNER};
+use super::forgiving::{ForgivingDisk, Unopened};
+use super::generation::{GenerationOptions, create_directory};
 use super::given_up::{GivenUp, count_given_up};
-use super::inspect::{Found, GenerationOptions, error_of, without_copies};
+use super::inspect::{Found, without_copies};
 use super::known_file::damages_of;
+use super::log_file::list_log_files;
 use super::made::Made;
-use super::manifest_file::{
-    MANIFEST, MANIFEST_COPY, leads_outside, read_manifest, remove_if_there, spelled_path,
-};
-use super::ownership::{OWNER, check_named};
+use super::manifest_file::{leads_outside, read_manifest, remove_if_there, spelled_path};
+use super::ownership::check_named;
 use super::progress::Progress;
-use super::replay::{ReplayFile, replay};
-use super::salvage::Unopened;
+use super::replay::replay;
+use super::replay_file::ReplayFile;
 use super::survey::{Survey, survey};
-use super::unread_list::{BEFORE_REPAIR, UnreadList};
+use super::unread_list::UnreadList;
 use super::unsynced::sync_kept;
 use super::verify::{Nowhere, verify_locked};
 use crate::format::Manifest;
@@ -92,7 +93,7 @@ pub fn repair(
     let kept_to = check_request(&manifest, &found, accept_loss_after)?;
     let files = found.replay_files(dir, &without_copies(&manifest, &lost_copies), kept_to);
     if let Some(damage) = damages_in(&read, dir, &manifest, &files)?.into_iter().next() {
-        return Err(error_of(damage));
+        return Err(OpenError::from(damage));
     }
     sync_kept(&**disk, dir, &files, &found.chains)?;
     let given_up = count_given_up(&read, &found, kept_to)?;

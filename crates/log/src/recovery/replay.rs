@@ -4,51 +4,27 @@
 //! SiloR (OSDI 2014) §5. Threads take chunks of about a megabyte instead of whole files, so that all have work until the end; others
 //! read ahead of them. Files are read newest first, so that most of what is read later is older than what the tables hold.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use ensilo_disk::Disk;
-use ensilo_epoch::Epoch;
 
+use self::reader::Work;
 use super::block_stream::Chunk;
-use super::error::{Consequence, Finding, OpenError, ReplayError};
+use super::corruption::Finding;
+use super::error::OpenError;
 use super::progress::Progress;
-use crate::format::{FIRST_COPY, FileIdentity, FileRole, LogFileName, Write};
+use super::replay_file::{Extent, ReplayFile};
 
 mod apply;
 mod reader;
 
-pub(super) use apply::{Applier, record};
+pub(super) use apply::Applier;
+pub use apply::Replay;
 
 use reader::Reader;
-
-/// Takes what is replayed.
-///
-/// The order is free: writes come in any order and from many threads at once. To say what the rows are in the end:
-/// - a put or a delete is a *base* of its key; the base with the largest TID wins; the same put may come twice;
-/// - a patch sets single words of the row; each word takes the value of the patch with the largest TID among those with
-///   a larger TID than the base; patches with smaller TIDs than the base are of no effect;
-/// - a patch whose base never comes is damage, which only the one who replays can see, at the end.
-///
-/// A deletion must be remembered until the end, or an older put would revive the key.
-pub trait Replay: Sync {
-    /// What one thread needs for itself.
-    type Worker<'r>
-    where
-        Self: 'r;
-
-    /// A worker, for the calling thread.
-    fn worker(&self) -> Self::Worker<'_>;
-
-    /// Applies writes.
-    ///
-    /// # Errors
-    /// [`ReplayError`], which ends the replay.
-    fn apply(&self, worker: &mut Self::Worker<'_>, writes: &[Write<'_>]) -> Result<(), ReplayError>;
-}
 
 /// A thread that reads serves so many that apply: it gets about a gigabyte a second from a disk, of which they use 150 to 250 MB each.
 const WORKERS_PER_READER: usize = 4;
@@ -74,60 +50,6 @@ impl Replayed {
         self.writes += other.writes;
         self.records += other.records;
     }
-}
-
-/// A file to be read.
-#[derive(Debug, Clone)]
-pub(super) struct ReplayFile {
-    pub(super) path: PathBuf,
-    pub(super) identity: FileIdentity,
-    pub(super) extent: Extent,
-    /// Entries of earlier epochs are in the checkpoint.
-    pub(super) first_epoch: Epoch,
-    /// Entries of later epochs were never stored.
-    pub(super) last_epoch: Epoch,
-    /// The name of a sealed file, if it was not compared with the blocks yet.
-    pub(super) unproved_name: Option<LogFileName>,
-    /// How many bytes it has, for the progress.
-    pub(super) bytes: u64,
-    /// What is lost if it is damaged.
-    pub(super) consequence: Consequence,
-}
-
-/// How far a file is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
-    /// So many bytes, all of which must be blocks.
-    Bytes(u64),
-    /// Up to the block that seals it.
-    Seal,
-    /// A part of a checkpoint: so many bytes, records and this digest, the last block being the part's end.
-    Part { bytes: u64, records: u64, digest: u32 },
-}
-
-impl ReplayFile {
-    /// Damage of this file, at a place or as a whole.
-    pub(super) fn damage(&self, offset: Option<u64>, finding: Finding) -> OpenError {
-        OpenError::damaged(&self.path, offset, finding, self.consequence)
-    }
-
-    pub(super) fn is_checkpoint(&self) -> bool {
-        matches!(self.identity.file, FileRole::Checkpoint { .. })
-    }
-
-    /// The number of the part, if all of its records are in other files too.
-    pub(super) fn copy_number(&self) -> Option<u32> {
-        match self.identity.file {
-            FileRole::Checkpoint { part, .. } if part >= FIRST_COPY => Some(part),
-            _ => None,
-        }
-    }
-}
-
-/// A chunk on its way from the reader to a worker.
-struct Work {
-    file: usize,
-    chunk: Chunk,
 }
 
 /// What the threads of a replay share.

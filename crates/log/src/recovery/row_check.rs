@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::error::{Consequence, Damage, Finding};
+use super::corruption::{Consequence, Damage, Finding};
 use super::{Replay, ReplayError};
 use crate::format::{Change, Write};
 

@@ -13,6 +13,9 @@ mod part;
 mod rows;
 mod write;
 
+pub use part::UnreadableRecords;
+pub use rows::RecordKey;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,18 +26,21 @@ use ensilo_epoch::Epoch;
 use self::part::{Origin, ReadPart, read_part};
 use self::rows::{Gathering, Kept};
 use self::write::write_database;
-use super::backup::Target;
 use super::chain::Depth;
 use super::checkpoint_writer::DEFINITION_TABLES;
+use super::corruption::{Consequence, Damage, Finding};
 use super::directory::read_either_manifest;
 use super::directory_locks::{DirectoryLocks, Share};
-use super::error::{Consequence, Damage, Finding, OpenError};
-use super::forgiving::ForgivingDisk;
+use super::error::OpenError;
+use super::file_names::OWNER;
+use super::forgiving::{ForgivingDisk, Unopened};
 use super::given_up::{GivenUp, count_given_up};
-use super::ownership::{OWNER, damages_of_named, missing_owners};
+use super::ownership::{damages_of_named, missing_owners};
 use super::progress::Progress;
 use super::replay::replay;
-use super::survey::{Survey, consequence_of, part_identity, survey};
+use super::replay_file::{consequence_of, part_identity};
+use super::survey::{Survey, survey};
+use super::target::Target;
 use crate::format::{CheckpointPart, LogFileName, Manifest};
 
 /// What a salvage has saved, and what not.
@@ -68,17 +74,6 @@ pub struct Salvaged {
     pub unopened: Vec<Unopened>,
 }
 
-/// A file or directory of which the system can read nothing. A file was taken for an empty one, or for one that is missing, a directory too.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unopened {
-    /// Where it is.
-    pub path: PathBuf,
-    /// What was to be done with it: "open", "list", "look for".
-    pub doing: &'static str,
-    /// What the system said.
-    pub error: String,
-}
-
 /// What a salvage could not save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Loss {
@@ -104,32 +99,6 @@ pub struct SalvagedTable {
     pub lost_records: u64,
     /// Rows of which the log has only changes, and that are lost for want of what was changed.
     pub incomplete_rows: u64,
-}
-
-/// Records of a checkpoint that cannot be read where they stand.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnreadableRecords {
-    /// The part of the checkpoint.
-    pub file: PathBuf,
-    /// Where in it nothing can be read.
-    pub offset: u64,
-    /// Where it can be read again, or ends.
-    pub end: u64,
-    /// How many there are, 0 if what cannot be read is no record; `None` if this is not the only such place in the file.
-    pub records: Option<u64>,
-    /// The last record in the file before them.
-    pub after: Option<RecordKey>,
-    /// The first record in the file after them.
-    pub before: Option<RecordKey>,
-}
-
-/// Which record it is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RecordKey {
-    /// The number of its table.
-    pub table: u32,
-    /// Its key.
-    pub key: Vec<u8>,
 }
 
 impl Salvaged {

@@ -6,17 +6,16 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
-use super::chain::{Chain, Depth, Flaw, Place};
-use super::database_files::list_log_files;
-use super::error::{Consequence, Damage, Finding, OpenError};
+use super::chain::{Chain, Depth, Place};
+use super::corruption::{Consequence, Damage, Finding, Flaw};
+use super::earlier::Earlier;
+use super::error::OpenError;
+use super::file_names::MANIFEST;
 use super::forgiving::ForgivingDisk;
-use super::log_file::{LogFile, is_unused, read_header, reads_as_empty};
-use super::manifest_file::MANIFEST;
-use super::replay::{Extent, ReplayFile};
-use super::scan::{Evidence, Scan};
-use crate::format::{
-    BlockEnd, CheckpointPart, EarlierFile, FileIdentity, FileRole, LogFileName, Manifest, OpeningId,
-};
+use super::log_file::{LogFile, is_unused, list_log_files, read_header, reads_as_empty};
+use super::replay_file::{consequence_of, part_identity};
+use super::scan::Evidence;
+use crate::format::{BlockEnd, CheckpointPart, EarlierFile, LogFileName, Manifest};
 
 /// The files of a database as a manifest names them.
 #[derive(Debug)]
@@ -34,22 +33,6 @@ pub(super) struct Survey {
     pub(super) unfinished: Vec<PathBuf>,
 }
 
-/// A log file of an earlier generation.
-#[derive(Debug)]
-pub(super) struct Earlier {
-    pub(super) entry: EarlierFile,
-    pub(super) file: LogFile,
-}
-
-/// What the names of sealed files are worth that no survey has looked into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Names {
-    /// A replay has compared them with the files.
-    Proved,
-    /// Nothing.
-    Hints,
-}
-
 /// What a log file is that the manifest knows nothing of.
 enum Stranger {
     Wrong(Finding),
@@ -57,6 +40,17 @@ enum Stranger {
     Unfinished,
     /// As far as it can be read it is that, too.
     Unread,
+}
+
+impl Survey {
+    /// Everything up to this epoch was stored at some time, whatever has become of it.
+    pub(super) fn stored_epoch(&self, manifest: &Manifest) -> Epoch {
+        let reach = self.chains.iter().map(|chain| chain.reach.max(chain.evidence.mark)).min();
+        let claimed = self.chains.iter().map(|chain| chain.evidence.durable_epoch);
+        let stored = claimed.chain(reach.map(before)).chain([manifest.durable_epoch]).max();
+        // Of the epochs between two generations nothing was ever stored.
+        manifest.counted_to(stored.unwrap_or_default())
+    }
 }
 
 /// A survey while it is made.
@@ -389,171 +383,7 @@ fn each_once(damages: impl Iterator<Item = Damage>) -> Vec<Damage> {
     told
 }
 
-/// What the header of a part must say.
-pub(super) fn part_identity(manifest: &Manifest, checkpoint: u64, part: &CheckpointPart) -> FileIdentity {
-    let file = FileRole::Checkpoint { checkpoint, part: part.number };
-    FileIdentity { database: manifest.database, file, opening: OpeningId::default() }
-}
-
-/// What is lost if a part of the checkpoint is damaged.
-pub(super) fn consequence_of(part: &CheckpointPart) -> Consequence {
-    if part.is_copy() { Consequence::Copies } else { Consequence::Checkpoint }
-}
-
 /// The last epoch before this one.
 pub(super) fn before(epoch: Epoch) -> Epoch {
     Epoch::new(epoch.get().saturating_sub(1))
-}
-
-impl Earlier {
-    fn flaw(&self) -> Option<Flaw> {
-        let flaw = |offset, finding| Flaw { file: self.file.path.clone(), offset, finding };
-        if let Err(finding) = &self.file.header {
-            return Some(flaw(Some(0), finding.clone()));
-        }
-        let at_stop =
-            |scan: &Scan| flaw(Some(scan.valid_end), scan.stopped.map_or(Finding::NoEnd, Finding::Block));
-        match (self.entry.valid_bytes, &self.file.scan) {
-            (Some(bytes), _) if self.file.bytes < bytes => Some(flaw(Some(self.file.bytes), Finding::NoEnd)),
-            (Some(bytes), Some(scan)) if scan.valid_end < bytes => Some(at_stop(scan)),
-            (None, Some(scan)) if scan.end != BlockEnd::Seal => Some(at_stop(scan)),
-            _ => None,
-        }
-    }
-}
-
-impl Earlier {
-    /// What can be used of the file: all of it, or what lies before its damage.
-    fn usable(&self) -> Option<EarlierFile> {
-        if self.file.header.is_err() {
-            return None;
-        }
-        let valid_bytes = match (&self.file.scan, self.flaw()) {
-            (Some(scan), Some(_)) => Some(scan.valid_end),
-            _ => self.entry.valid_bytes,
-        };
-        Some(EarlierFile { valid_bytes, ..self.entry.clone() })
-    }
-}
-
-impl Survey {
-    /// Everything up to this epoch was stored at some time, whatever has become of it.
-    pub(super) fn stored_epoch(&self, manifest: &Manifest) -> Epoch {
-        let reach = self.chains.iter().map(|chain| chain.reach.max(chain.evidence.mark)).min();
-        let claimed = self.chains.iter().map(|chain| chain.evidence.durable_epoch);
-        let stored = claimed.chain(reach.map(before)).chain([manifest.durable_epoch]).max();
-        // Of the epochs between two generations nothing was ever stored.
-        manifest.counted_to(stored.unwrap_or_default())
-    }
-
-    /// What a replay up to `last_epoch` reads: the checkpoint, then the log, newest file first.
-    pub(super) fn replay_files(&self, dir: &Path, manifest: &Manifest, last_epoch: Epoch) -> Vec<ReplayFile> {
-        let begin_epoch =
-            manifest.checkpoint.as_ref().map_or(Epoch::default(), |checkpoint| checkpoint.begin_epoch);
-        let mut files = Vec::new();
-        if let Some(checkpoint) = &manifest.checkpoint {
-            files.extend(checkpoint.parts.iter().map(|part| {
-                let CheckpointPart { bytes, records, digest, .. } = *part;
-                ReplayFile {
-                    path: dir.join(&part.path),
-                    identity: part_identity(manifest, checkpoint.id, part),
-                    extent: Extent::Part { bytes, records, digest },
-                    first_epoch: Epoch::default(),
-                    last_epoch,
-                    unproved_name: None,
-                    bytes,
-                    consequence: consequence_of(part),
-                }
-            }));
-        }
-        // The names of files of earlier generations stand in the manifest.
-        let is_unproved = |file: &LogFile, extent| {
-            extent == Extent::Seal && file.name.generation == manifest.generation && file.scan.is_none()
-        };
-        let mut log: Vec<(&LogFile, Extent, Epoch)> = Vec::new();
-        for earlier in &self.earlier {
-            let Some(usable) = earlier.usable() else { continue };
-            let extent = usable.valid_bytes.map_or(Extent::Seal, Extent::Bytes);
-            log.push((&earlier.file, extent, usable.durable_epoch));
-        }
-        log.extend(
-            self.chains.iter().flat_map(Chain::extents).map(|(file, extent)| (file, extent, last_epoch)),
-        );
-        log.sort_by_key(|(file, ..)| (file.name.generation, file.name.sequence, file.name.logger));
-        files.extend(log.into_iter().rev().map(|(file, extent, durable_epoch)| ReplayFile {
-            path: file.path.clone(),
-            identity: file.identity,
-            extent,
-            first_epoch: begin_epoch,
-            last_epoch: durable_epoch.min(last_epoch),
-            unproved_name: is_unproved(file, extent).then_some(file.name),
-            bytes: match extent {
-                Extent::Bytes(bytes) => bytes,
-                Extent::Seal | Extent::Part { .. } => file.bytes,
-            },
-            consequence: Consequence::Everything,
-        }));
-        files
-    }
-
-    /// The log files that the next generation needs, if nothing after `last_epoch` counts. `names` says whether the names of sealed files
-    /// were compared with all that the files hold.
-    pub(super) fn earlier_files(
-        &self,
-        manifest: &Manifest,
-        last_epoch: Epoch,
-        names: Names,
-    ) -> Vec<EarlierFile> {
-        let begin_epoch =
-            manifest.checkpoint.as_ref().map_or(Epoch::default(), |checkpoint| checkpoint.begin_epoch);
-        // Every entry is of a later epoch than 0: a file without any is not needed.
-        let begin_epoch = begin_epoch.max(Epoch::new(1));
-        let kept = self
-            .earlier
-            .iter()
-            .filter_map(Earlier::usable)
-            .map(|usable| EarlierFile { durable_epoch: usable.durable_epoch.min(last_epoch), ..usable });
-        let chains = self.chains.iter().flat_map(Chain::extents);
-        let new = chains.filter(|(file, _)| file.last_entry(names) >= begin_epoch).map(|(file, extent)| {
-            EarlierFile {
-                directory: file.directory.clone(),
-                name: file.name,
-                valid_bytes: match extent {
-                    Extent::Bytes(bytes) => Some(bytes),
-                    Extent::Seal | Extent::Part { .. } => None,
-                },
-                durable_epoch: last_epoch,
-                opening: manifest.log_opening(),
-            }
-        });
-        kept.chain(new).collect()
-    }
-}
-
-impl LogFile {
-    /// No entry of the file has a later epoch. A name alone proves nothing.
-    fn last_entry(&self, names: Names) -> Epoch {
-        match (&self.scan, self.name.largest_epoch) {
-            (Some(scan), _) => scan.last_entry,
-            (None, Some(named)) if names == Names::Proved => named,
-            _ => Epoch::new(u64::MAX),
-        }
-    }
-}
-
-impl Chain {
-    /// The files that have something to replay, and how far.
-    pub(super) fn extents(&self) -> impl Iterator<Item = (&LogFile, Extent)> {
-        let reached = self.reached;
-        self.files.iter().enumerate().filter_map(move |(at, file)| {
-            let (last, end) = reached?;
-            let extent = match &file.scan {
-                _ if at > last => return None,
-                _ if at == last => Extent::Bytes(end),
-                Some(scan) => Extent::Bytes(scan.valid_end),
-                None => Extent::Seal,
-            };
-            Some((file, extent))
-        })
-    }
 }

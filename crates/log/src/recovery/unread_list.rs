@@ -10,12 +10,10 @@ use std::path::Path;
 use ensilo_disk::Disk;
 
 use super::error::OpenError;
+use super::file_names::BEFORE_REPAIR;
 use super::forgiving::ForgivingDisk;
 use super::location::Location;
 use super::manifest_file::{read_file, spell_path, spelled_path};
-
-/// What the names of the copies that repairs make begin with; a number follows.
-pub(super) const BEFORE_REPAIR: &str = "before-repair-";
 
 const UNREAD: &str = "UNREAD";
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use ensilo_disk::Disk;
 
 use super::chain::Chain;
-use super::database_files::list_log_files;
 use super::error::OpenError;
-use super::log_file::LogFile;
-use super::manifest_file::{MANIFEST, spelled_path};
-use super::replay::ReplayFile;
+use super::file_names::MANIFEST;
+use super::log_file::{LogFile, list_log_files};
+use super::manifest_file::spelled_path;
+use super::replay_file::ReplayFile;
 use crate::format::{FILE_HEADER_BYTES, Manifest};
 
 /// Syncs the manifest, but not its name.

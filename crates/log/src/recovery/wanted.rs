@@ -5,18 +5,15 @@ use std::path::{Path, PathBuf};
 
 use ensilo_disk::Disk;
 
-use super::database_files::list_log_files;
-use super::directory::is_empty_log_file;
+use super::corruption::Finding;
 use super::directory_locks::{DirectoryLocks, again_if_vanished};
-use super::error::{Finding, OpenError};
-use super::generation::NewGeneration;
-use super::inspect::GenerationOptions;
+use super::error::OpenError;
+use super::file_names::{MANIFEST, MANIFEST_NEW, OWNER_NEW};
+use super::generation::{GenerationOptions, NewGeneration};
 use super::location::Location;
-use super::log_file::{is_unused, read_log_header};
-use super::manifest_file::{
-    MANIFEST, MANIFEST_NEW, install_manifest, spell_path, spelled_path, write_new_manifest,
-};
-use super::ownership::{NAME_ANOTHER, OWNER_NEW, bring_up, check_wanted, write_claim};
+use super::log_file::{is_empty_log_file, is_unused, list_log_files, read_log_header};
+use super::manifest_file::{install_manifest, spell_path, spelled_path, write_new_manifest};
+use super::ownership::{NAME_ANOTHER, bring_up, check_wanted, write_claim};
 use crate::format::{LogFileName, LoggerFiles, Manifest};
 
 /// What helps where a log file is in the way.

@@ -2,16 +2,43 @@
 
 use ensilo_epoch::Epoch;
 
-use super::super::block_stream::Chunk;
-use super::super::error::{Finding, OpenError};
-use super::{Replay, ReplayFile};
-use crate::format::{BlockCodec, Change, Malformed, SealedHeader, Source, Transactions, Write, epoch_of};
+use crate::format::{BlockCodec, Malformed, SealedHeader, Source, Transactions, Write, epoch_of};
+use crate::recovery::block_stream::Chunk;
+use crate::recovery::checkpoint_writer::read_record;
+use crate::recovery::corruption::Finding;
+use crate::recovery::error::{OpenError, ReplayError};
+use crate::recovery::replay_file::ReplayFile;
+
+/// Takes what is replayed.
+///
+/// The order is free: writes come in any order and from many threads at once. To say what the rows are in the end:
+/// - a put or a delete is a *base* of its key; the base with the largest TID wins; the same put may come twice;
+/// - a patch sets single words of the row; each word takes the value of the patch with the largest TID among those with
+///   a larger TID than the base; patches with smaller TIDs than the base are of no effect;
+/// - a patch whose base never comes is damage, which only the one who replays can see, at the end.
+///
+/// A deletion must be remembered until the end, or an older put would revive the key.
+pub trait Replay: Sync {
+    /// What one thread needs for itself.
+    type Worker<'r>
+    where
+        Self: 'r;
+
+    /// A worker, for the calling thread.
+    fn worker(&self) -> Self::Worker<'_>;
+
+    /// Applies writes.
+    ///
+    /// # Errors
+    /// [`ReplayError`], which ends the replay.
+    fn apply(&self, worker: &mut Self::Worker<'_>, writes: &[Write<'_>]) -> Result<(), ReplayError>;
+}
 
 /// So many writes are handed over together.
 const BATCH_LEN: usize = 256;
 
 /// Applies the blocks that one thread gets.
-pub(in super::super) struct Applier<'r, R: Replay + 'r> {
+pub(crate) struct Applier<'r, R: Replay + 'r> {
     target: &'r R,
     worker: R::Worker<'r>,
     /// The payload of the block, if it was compressed.
@@ -20,21 +47,17 @@ pub(in super::super) struct Applier<'r, R: Replay + 'r> {
 
 /// What was applied.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in super::super) struct Applied {
+pub(crate) struct Applied {
     pub(super) writes: u64,
     pub(super) records: u64,
 }
 
 impl<'r, R: Replay> Applier<'r, R> {
-    pub(in super::super) fn new(target: &'r R) -> Self {
+    pub(crate) fn new(target: &'r R) -> Self {
         Applier { target, worker: target.worker(), raw: Vec::new() }
     }
 
-    pub(in super::super) fn apply_chunk(
-        &mut self,
-        file: &ReplayFile,
-        chunk: &Chunk,
-    ) -> Result<Applied, OpenError> {
+    pub(crate) fn apply_chunk(&mut self, file: &ReplayFile, chunk: &Chunk) -> Result<Applied, OpenError> {
         let codec = BlockCodec::new(&file.identity);
         let mut applied = Applied::default();
         let mut at = 0;
@@ -107,20 +130,11 @@ impl<'b> Block<'b> {
         let mut source = Source::new(self.raw);
         let table = source.varint_u32().map_err(|malformed| self.malformed(malformed))?;
         while !source.is_empty() {
-            let write = record(&mut source, table).map_err(|malformed| self.malformed(malformed))?;
+            let write = read_record(&mut source, table).map_err(|malformed| self.malformed(malformed))?;
             batch.push(write)?;
         }
         batch.finish()
     }
-}
-
-/// A record of a checkpoint, as the put that it stands for.
-pub(in super::super) fn record<'a>(source: &mut Source<'a>, table: u32) -> Result<Write<'a>, Malformed> {
-    let key_len = source.varint()?;
-    let key = source.bytes(key_len)?;
-    let tid = source.u64()?;
-    let row_len = source.varint()?;
-    Ok(Write { tid, table, key, change: Change::Put(source.bytes(row_len)?) })
 }
 
 /// Writes that are handed over together.

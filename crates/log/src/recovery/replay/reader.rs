@@ -8,11 +8,18 @@ use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
-use super::super::block_stream::{BlockStream, Chunk, Next};
-use super::super::error::{Finding, OpenError};
-use super::super::log_file::misnamed;
-use super::{Extent, ReplayFile, Work};
 use crate::format::BlockEnd;
+use crate::recovery::block_stream::{BlockStream, Chunk, Next};
+use crate::recovery::corruption::Finding;
+use crate::recovery::error::OpenError;
+use crate::recovery::log_file::misnamed;
+use crate::recovery::replay_file::{Extent, ReplayFile};
+
+/// A chunk on its way from the reader to a worker.
+pub(super) struct Work {
+    pub(super) file: usize,
+    pub(super) chunk: Chunk,
+}
 
 /// Reads files and sends their blocks, by what the headers claim; checksums and contents are checked by whoever receives them.
 pub(super) struct Reader<'d> {

@@ -1,19 +1,35 @@
 //! Reading what is valid of a part of a checkpoint.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_disk::Disk;
 
-use super::rows::Gathering;
-use super::{RecordKey, UnreadableRecords};
+use super::rows::{Gathering, RecordKey};
 use crate::format::{
     BlockCodec, BlockDamage, BlockEnd, CheckpointPart, FILE_HEADER_BYTES, FileIdentity, Malformed,
     SealedHeader, Source, Write,
 };
+use crate::recovery::checkpoint_writer::read_record;
 use crate::recovery::error::{OpenError, ReplayError};
-use crate::recovery::replay::record;
 use crate::recovery::scan::each_block_beyond;
+
+/// Records of a checkpoint that cannot be read where they stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableRecords {
+    /// The part of the checkpoint.
+    pub file: PathBuf,
+    /// Where in it nothing can be read.
+    pub offset: u64,
+    /// Where it can be read again, or ends.
+    pub end: u64,
+    /// How many there are, 0 if what cannot be read is no record; `None` if this is not the only such place in the file.
+    pub records: Option<u64>,
+    /// The last record in the file before them.
+    pub after: Option<RecordKey>,
+    /// The first record in the file after them.
+    pub before: Option<RecordKey>,
+}
 
 /// What was found where a part of a checkpoint must be.
 pub(super) struct ReadPart {
@@ -162,7 +178,7 @@ fn records_of(raw: &[u8]) -> Result<Vec<Write<'_>>, Malformed> {
     let table = source.varint_u32()?;
     let mut records = Vec::new();
     while !source.is_empty() {
-        records.push(record(&mut source, table)?);
+        records.push(read_record(&mut source, table)?);
     }
     Ok(records)
 }

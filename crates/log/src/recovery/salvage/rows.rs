@@ -6,9 +6,17 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Mutex, PoisonError};
 
-use super::RecordKey;
 use crate::format::{Change, Write};
 use crate::recovery::{Replay, ReplayError};
+
+/// Which record it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RecordKey {
+    /// The number of its table.
+    pub table: u32,
+    /// Its key.
+    pub key: Vec<u8>,
+}
 
 /// Takes writes.
 #[derive(Debug, Default)]

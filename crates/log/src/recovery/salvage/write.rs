@@ -10,17 +10,17 @@ use std::sync::Arc;
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
-use super::RecordKey;
-use super::rows::{Kept, KeptRow};
+use super::rows::{Kept, KeptRow, RecordKey};
 use crate::format::{CheckpointEntry, LoggerFiles, Manifest, epoch_of};
-use crate::recovery::backup::{LOG, Target};
 use crate::recovery::checkpoint_writer::{
     CheckpointPlace, CheckpointWriterOptions, DEFINITION_TABLES, WrittenParts,
 };
 use crate::recovery::database_files::FinishedCheckpoint;
 use crate::recovery::directory_locks::{DirectoryLocks, Share};
 use crate::recovery::error::OpenError;
+use crate::recovery::file_names::LOG;
 use crate::recovery::inspect::new_manifest;
+use crate::recovery::target::Target;
 
 /// The directory of the checkpoint.
 pub(super) const CHECKPOINT: &str = "checkpoint-1";
@@ -32,7 +32,7 @@ pub(super) fn write_database(
     kept: &Kept,
     last_epoch: Epoch,
 ) -> Result<(), OpenError> {
-    let _locks = DirectoryLocks::of_database(&**disk, target.directory(), Share::All)?;
+    let _locks = DirectoryLocks::of_database(&**disk, target.dir, Share::All)?;
     let epochs = kept.rows.values().map(|row| epoch_of(row.tid));
     let last_epoch = epochs.max().unwrap_or_default().max(last_epoch);
     let new = new_manifest();
@@ -57,7 +57,7 @@ fn write_checkpoint(
     kept: &Kept,
     last_epoch: Epoch,
 ) -> Result<CheckpointEntry, OpenError> {
-    let directory = target.directory().join(CHECKPOINT);
+    let directory = target.dir.join(CHECKPOINT);
     target.create(&directory)?;
     let place = CheckpointPlace {
         disk: Arc::clone(disk),

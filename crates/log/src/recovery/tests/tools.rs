@@ -14,10 +14,11 @@ use super::history::Run;
 use super::model::{AnyOrder, Rows};
 use super::writer::{DIR, FILE_BYTES, recover, rows_up_to};
 use crate::format::{BlockCodec, BlockDamage, HeaderDamage, LogFileName, Manifest, epoch_of};
+use crate::recovery::BackedUp;
 use crate::recovery::scan::{Needed, needed_up_to};
 use crate::recovery::{
-    BackedUp, Consequence, Damage, Dumped, Finding, Found, GenerationOptions, OpenError, Progress, Verified,
-    backup, check_file, dump, inspect, log_identity, manifest_of, repair, verify,
+    Consequence, Damage, Dumped, Finding, Found, GenerationOptions, OpenError, Progress, Verified, backup,
+    check_file, dump, inspect, log_identity, manifest_of, repair, verify,
 };
 
 /// Two generations, a checkpoint in the first, files of two loggers.

@@ -1,0 +1,135 @@
+//! Which files a replay reads, and which the next generation needs.
+
+use std::path::Path;
+
+use ensilo_epoch::Epoch;
+
+use super::chain::Chain;
+use super::corruption::Consequence;
+use super::earlier::Earlier;
+use super::log_file::LogFile;
+use super::replay_file::{Extent, ReplayFile, consequence_of, part_identity};
+use super::survey::Survey;
+use crate::format::{CheckpointPart, EarlierFile, Manifest};
+
+/// What the names of sealed files are worth that no survey has looked into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    /// A replay has compared them with the files.
+    Proved,
+    /// Nothing.
+    Hints,
+}
+
+impl Survey {
+    /// What a replay up to `last_epoch` reads: the checkpoint, then the log, newest file first.
+    pub(super) fn replay_files(&self, dir: &Path, manifest: &Manifest, last_epoch: Epoch) -> Vec<ReplayFile> {
+        let begin_epoch =
+            manifest.checkpoint.as_ref().map_or(Epoch::default(), |checkpoint| checkpoint.begin_epoch);
+        let mut files = Vec::new();
+        if let Some(checkpoint) = &manifest.checkpoint {
+            files.extend(checkpoint.parts.iter().map(|part| {
+                let CheckpointPart { bytes, records, digest, .. } = *part;
+                ReplayFile {
+                    path: dir.join(&part.path),
+                    identity: part_identity(manifest, checkpoint.id, part),
+                    extent: Extent::Part { bytes, records, digest },
+                    first_epoch: Epoch::default(),
+                    last_epoch,
+                    unproved_name: None,
+                    bytes,
+                    consequence: consequence_of(part),
+                }
+            }));
+        }
+        // The names of files of earlier generations stand in the manifest.
+        let is_unproved = |file: &LogFile, extent| {
+            extent == Extent::Seal && file.name.generation == manifest.generation && file.scan.is_none()
+        };
+        let mut log: Vec<(&LogFile, Extent, Epoch)> = Vec::new();
+        for earlier in &self.earlier {
+            let Some(usable) = earlier.usable() else { continue };
+            let extent = usable.valid_bytes.map_or(Extent::Seal, Extent::Bytes);
+            log.push((&earlier.file, extent, usable.durable_epoch));
+        }
+        log.extend(
+            self.chains.iter().flat_map(Chain::extents).map(|(file, extent)| (file, extent, last_epoch)),
+        );
+        log.sort_by_key(|(file, ..)| (file.name.generation, file.name.sequence, file.name.logger));
+        files.extend(log.into_iter().rev().map(|(file, extent, durable_epoch)| ReplayFile {
+            path: file.path.clone(),
+            identity: file.identity,
+            extent,
+            first_epoch: begin_epoch,
+            last_epoch: durable_epoch.min(last_epoch),
+            unproved_name: is_unproved(file, extent).then_some(file.name),
+            bytes: match extent {
+                Extent::Bytes(bytes) => bytes,
+                Extent::Seal | Extent::Part { .. } => file.bytes,
+            },
+            consequence: Consequence::Everything,
+        }));
+        files
+    }
+
+    /// The log files that the next generation needs, if nothing after `last_epoch` counts. `names` says whether the names of sealed files
+    /// were compared with all that the files hold.
+    pub(super) fn earlier_files(
+        &self,
+        manifest: &Manifest,
+        last_epoch: Epoch,
+        names: Names,
+    ) -> Vec<EarlierFile> {
+        let begin_epoch =
+            manifest.checkpoint.as_ref().map_or(Epoch::default(), |checkpoint| checkpoint.begin_epoch);
+        // Every entry is of a later epoch than 0: a file without any is not needed.
+        let begin_epoch = begin_epoch.max(Epoch::new(1));
+        let kept = self
+            .earlier
+            .iter()
+            .filter_map(Earlier::usable)
+            .map(|usable| EarlierFile { durable_epoch: usable.durable_epoch.min(last_epoch), ..usable });
+        let chains = self.chains.iter().flat_map(Chain::extents);
+        let new = chains.filter(|(file, _)| file.last_entry(names) >= begin_epoch).map(|(file, extent)| {
+            EarlierFile {
+                directory: file.directory.clone(),
+                name: file.name,
+                valid_bytes: match extent {
+                    Extent::Bytes(bytes) => Some(bytes),
+                    Extent::Seal | Extent::Part { .. } => None,
+                },
+                durable_epoch: last_epoch,
+                opening: manifest.log_opening(),
+            }
+        });
+        kept.chain(new).collect()
+    }
+}
+
+impl LogFile {
+    /// No entry of the file has a later epoch. A name alone proves nothing.
+    fn last_entry(&self, names: Names) -> Epoch {
+        match (&self.scan, self.name.largest_epoch) {
+            (Some(scan), _) => scan.last_entry,
+            (None, Some(named)) if names == Names::Proved => named,
+            _ => Epoch::new(u64::MAX),
+        }
+    }
+}
+
+impl Chain {
+    /// The files that have something to replay, and how far.
+    pub(super) fn extents(&self) -> impl Iterator<Item = (&LogFile, Extent)> {
+        let reached = self.reached;
+        self.files.iter().enumerate().filter_map(move |(at, file)| {
+            let (last, end) = reached?;
+            let extent = match &file.scan {
+                _ if at > last => return None,
+                _ if at == last => Extent::Bytes(end),
+                Some(scan) => Extent::Bytes(scan.valid_end),
+                None => Extent::Seal,
+            };
+            Some((file, extent))
+        })
+    }
+}
