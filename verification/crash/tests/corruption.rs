@@ -18,7 +18,7 @@ use ensilo_crash::random::Random;
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::{DIRECTORY, Setup};
 use ensilo_disk::Disk;
-use ensilo_log::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, Loss, salvage};
+use ensilo_log::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, SalvageLoss, salvage};
 use ensilo_test_disk::{Recorder, SimulatedDisk};
 
 /// How a sample came to its end.
@@ -198,7 +198,7 @@ impl Sample {
         let saved = saved.unwrap_or_else(|error| panic!("{:?}, {what}: not saved: {error}", self.end));
         if damaged == Path::new(MANIFEST) || damaged.extension().is_some_and(|extension| extension == "ckpt")
         {
-            assert_ne!(saved.loss(), Loss::Definitions, "{:?}, {what}", self.end);
+            assert_ne!(saved.loss(), SalvageLoss::Definitions, "{:?}, {what}", self.end);
             let sound: Database = self.setup.open(Arc::new(self.disk.fork())).unwrap();
             let whole = sound.statistics().unwrap().tables.into_iter().map(|table| table.name);
             assert_eq!(tables(&disk, "/saved"), whole.collect::<Vec<_>>(), "{:?}, {what}", self.end);

@@ -11,7 +11,7 @@ use ensilo_crash::fixture::stored::{Features, directory, features, load};
 use ensilo_crash::fixture::{Kind, make};
 use ensilo_disk::{Disk, RealDisk};
 use ensilo_log::{
-    Dumped, FORMAT_VERSION, FileHeader, FileRole, Finding, OpeningId, dump, manifest_of, verify,
+    CorruptionKind, Dumped, FORMAT_VERSION, FileHeader, FileRole, OpeningId, dump, manifest_of, verify,
 };
 use ensilo_test_disk::SimulatedDisk;
 
@@ -120,9 +120,8 @@ fn a_log_file_that_names_an_opening_is_none_of_a_generation_of_an_earlier_versio
             header.identity.opening = OpeningId::random();
             disk.overwrite(&path, 0, &header.encode()).unwrap();
             let mut found = Vec::new();
-            verify(&disk, Path::new(DATABASE), &mut |damage| found.push((damage.file, damage.finding)))
-                .unwrap();
-            assert_eq!(found, [(path, Finding::OtherCopy)], "{kind:?}, {generation} of {last}");
+            verify(&disk, Path::new(DATABASE), &mut |damage| found.push((damage.file, damage.kind))).unwrap();
+            assert_eq!(found, [(path, CorruptionKind::OtherCopy)], "{kind:?}, {generation} of {last}");
         }
     }
 }

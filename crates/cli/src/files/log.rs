@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use ensilo_log::{
-    BlockEnd, Change, Damage, Dumped, FileHeader, FileRole, Finding, HeaderDamage, LogFileName, Manifest,
-    OpenError, OpeningId, SealedHeader, Write,
+    BlockEnd, Change, Corruption, CorruptionKind, Dumped, FileHeader, FileRole, HeaderError, LogFileName,
+    Manifest, OpenError, OpeningId, SealedHeader, Write,
 };
 
 use super::checkpoint::checkpoint_lines;
@@ -77,7 +77,7 @@ fn dump(arguments: &DumpArguments) -> ExitCode {
         output.line(format_args!("{}", path.display()));
         let mut role = None;
         let dumped = ensilo_log::dump(&*disk(), path, &mut |dumped| {
-            is_damaged |= matches!(dumped, Dumped::Damage { .. });
+            is_damaged |= matches!(dumped, Dumped::Corruption { .. });
             if let Dumped::Header(header) = dumped {
                 role = Some(header.identity.file);
             }
@@ -87,7 +87,7 @@ fn dump(arguments: &DumpArguments) -> ExitCode {
         if let Err(error) = dumped {
             drop(output);
             return match error {
-                OpenError::Damaged(damage) if is_something_else(&damage) => failed(format_args!(
+                OpenError::Corrupt(damage) if is_something_else(&damage) => failed(format_args!(
                     "{} is no log file, no checkpoint's part and no manifest",
                     path.display()
                 )),
@@ -106,9 +106,7 @@ fn show(dumped: &Dumped<'_>, is_log: bool, blocks_only: bool, output: &mut Outpu
         Dumped::Write(_) | Dumped::Record(_) if blocks_only => {}
         Dumped::Write(write) => output.line(format_args!("    {}", write_text(write))),
         Dumped::Record(record) => output.line(format_args!("    record {}", write_text(record))),
-        Dumped::Damage { offset, finding } => {
-            output.line(format_args!("  byte {offset}: damaged: {finding}"))
-        }
+        Dumped::Corruption { offset, kind } => output.line(format_args!("  byte {offset}: damaged: {kind}")),
         Dumped::End { offset } => output.line(format_args!("  byte {offset}: end")),
         other => output.line(format_args!("  {other:?}")),
     }
@@ -262,7 +260,7 @@ fn verify_file(file: &LogFile, output: &mut Output) -> Result<bool, OpenError> {
     };
     match checked {
         Ok(None) => output.line(format_args!("{named}: a manifest, in order")),
-        Ok(Some(checked)) if checked.damages.is_empty() => {
+        Ok(Some(checked)) if checked.corruptions.is_empty() => {
             let counts =
                 format!("{} blocks, {} writes, {} bytes", checked.blocks, checked.writes, checked.bytes);
             match checked.torn {
@@ -273,18 +271,18 @@ fn verify_file(file: &LogFile, output: &mut Output) -> Result<bool, OpenError> {
             }
         }
         Ok(Some(checked)) => {
-            for (offset, finding) in &checked.damages {
-                output.line(format_args!("damaged: {named}, byte {offset}: {finding}"));
+            for (offset, kind) in &checked.corruptions {
+                output.line(format_args!("damaged: {named}, byte {offset}: {kind}"));
             }
             return Ok(false);
         }
-        Err(OpenError::Damaged(damage)) if is_something_else(&damage) => {
+        Err(OpenError::Corrupt(damage)) if is_something_else(&damage) => {
             return Err(OpenError::Refused(format!("{named} is no file of a log")));
         }
         // What it means for a database cannot be known from one file.
-        Err(OpenError::Damaged(damage)) => {
+        Err(OpenError::Corrupt(damage)) => {
             let offset = damage.offset.unwrap_or_default();
-            output.line(format_args!("damaged: {named}, byte {offset}: {}", damage.finding));
+            output.line(format_args!("damaged: {named}, byte {offset}: {}", damage.kind));
             return Ok(false);
         }
         Err(error) => return Err(error),
@@ -293,12 +291,12 @@ fn verify_file(file: &LogFile, output: &mut Output) -> Result<bool, OpenError> {
 }
 
 /// Returns whether neither the name nor the bytes of a file are those of one that belongs to a database.
-fn is_something_else(damage: &Damage) -> bool {
+fn is_something_else(damage: &Corruption) -> bool {
     let name = damage.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_ours = ["MANIFEST", "MANIFEST.copy"].contains(&name)
         || name.ends_with(".ckpt")
         || LogFileName::parse(name).is_some();
-    !is_ours && matches!(damage.finding, Finding::Header(HeaderDamage::Magic | HeaderDamage::Short))
+    !is_ours && matches!(damage.kind, CorruptionKind::Header(HeaderError::Magic | HeaderError::Short))
 }
 
 /// Lists a file; or the log files of a database, in the directories that its manifest names; or those of a

@@ -58,9 +58,9 @@ pub(crate) fn repair(arguments: &RepairArguments) -> ExitCode {
 
 /// Returns the report on a repair that was to keep everything up to an epoch, or to give nothing up.
 fn lines(repaired: &Repaired, kept_to: Option<Epoch>) -> Vec<String> {
-    let damages = repaired.damages.iter();
+    let corruptions = repaired.corruptions.iter();
     let mut lines: Vec<String> =
-        damages.map(|damage| format!("damaged: {}", damage.place_and_finding())).collect();
+        corruptions.map(|damage| format!("damaged: {}", damage.place_and_kind())).collect();
     if kept_to.is_none() {
         lines.push(format!("nothing is given up: everything up to epoch {} is there", repaired.kept_to));
     } else {
@@ -98,7 +98,7 @@ mod tests {
             kept_to: Epoch::new(7),
             stored_to: Epoch::new(9),
             given_up: GivenUp::default(),
-            damages: Vec::new(),
+            corruptions: Vec::new(),
             copy: "/db/before-repair-1".into(),
             elsewhere: vec![("/log".into(), "/db/before-repair-1/elsewhere-0".into())],
             unread: Vec::new(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use ensilo::{Database, Error, IndexState};
-use ensilo_log::{DEFINITION_TABLES, Loss, RecordKey, Salvaged, SalvagedTable, UnreadableRecords};
+use ensilo_log::{DEFINITION_TABLES, RecordKey, SalvageLoss, Salvaged, SalvagedTable, UnreadableRecords};
 
 use super::log::hexadecimal;
 use super::output::unread_lines;
@@ -83,23 +83,23 @@ pub(crate) fn salvage(arguments: &SalvageArguments) -> ExitCode {
     }
 }
 
-fn verdict(loss: Loss) -> &'static str {
+fn verdict(loss: SalvageLoss) -> &'static str {
     match loss {
-        Loss::Nothing => "nothing is lost",
-        Loss::Uncertain => {
+        SalvageLoss::Nothing => "nothing is lost",
+        SalvageLoss::Uncertain => {
             "nothing is known to be lost, but what was stored last may be missing without a trace"
         }
-        Loss::Rows => "rows are lost",
-        Loss::Definitions => "definitions of tables or indexes are lost",
+        SalvageLoss::Rows => "rows are lost",
+        SalvageLoss::Definitions => "definitions of tables or indexes are lost",
     }
 }
 
-fn exit_code(loss: Loss) -> ExitCode {
+fn exit_code(loss: SalvageLoss) -> ExitCode {
     match loss {
-        Loss::Nothing => ExitCode::SUCCESS,
-        Loss::Uncertain => ExitCode::from(UNCERTAIN),
-        Loss::Rows => ExitCode::from(ROWS_LOST),
-        Loss::Definitions => ExitCode::from(DEFINITIONS_LOST),
+        SalvageLoss::Nothing => ExitCode::SUCCESS,
+        SalvageLoss::Uncertain => ExitCode::from(UNCERTAIN),
+        SalvageLoss::Rows => ExitCode::from(ROWS_LOST),
+        SalvageLoss::Definitions => ExitCode::from(DEFINITIONS_LOST),
     }
 }
 
@@ -130,9 +130,9 @@ fn look_into(target: &Path) -> Result<Opened, Error> {
 
 /// Returns the lines of the report.
 fn lines(salvaged: &Salvaged, names: &BTreeMap<u32, String>) -> Vec<String> {
-    let damages = salvaged.manifest.iter().chain(&salvaged.damages);
+    let corruptions = salvaged.manifest.iter().chain(&salvaged.corruptions);
     let mut lines: Vec<String> =
-        damages.map(|damage| format!("damaged: {}", damage.place_and_finding())).collect();
+        corruptions.map(|damage| format!("damaged: {}", damage.place_and_kind())).collect();
     if salvaged.manifest.is_some() {
         lines.push(
             "instead of the manifest its copy was taken, written when the database was last opened or its checkpoint made, or before that: \
@@ -148,7 +148,7 @@ fn lines(salvaged: &Salvaged, names: &BTreeMap<u32, String>) -> Vec<String> {
     }));
     lines.extend(unread_lines(&salvaged.unread, &salvaged.unopened));
     lines.extend(salvaged.unreadable.iter().map(|place| unreadable_line(place, names)));
-    let is_sure = salvaged.loss() != Loss::Definitions;
+    let is_sure = salvaged.loss() != SalvageLoss::Definitions;
     lines.extend(salvaged.tables.iter().map(|table| table_line(table, names, is_sure)));
     lines.push(format!("saved: changes up to epoch {}", salvaged.kept_to));
     if salvaged.stored_to > salvaged.kept_to {
@@ -232,7 +232,7 @@ mod tests {
             stored_to: Epoch::new(7),
             mixed_to: None,
             given_up: GivenUp::default(),
-            damages: Vec::new(),
+            corruptions: Vec::new(),
             unreadable: Vec::new(),
             other_parts: Vec::new(),
             unread: Vec::new(),

@@ -61,7 +61,7 @@ pub(crate) fn verify(arguments: &VerifyArguments) -> ExitCode {
             ExitCode::SUCCESS
         }
         None => {
-            output.line(format_args!("{}", counted(verified.damages, "damage")));
+            output.line(format_args!("{}", counted(verified.corruptions, "damage")));
             damaged()
         }
     }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use ensilo_log::{Dumped, FILE_HEADER_BYTES, Loss, OpenError, Salvaged, dump, repair, salvage, verify};
+use ensilo_log::{
+    Dumped, FILE_HEADER_BYTES, OpenError, SalvageLoss, Salvaged, dump, repair, salvage, verify,
+};
 
 use super::*;
 
@@ -96,7 +98,7 @@ fn save(disk: &Arc<SimulatedDisk>) -> Result<Salvaged, OpenError> {
 /// The salvaged database, which is sound.
 fn open_saved(disk: &Arc<SimulatedDisk>) -> Database {
     let verified = verify(&**disk, Path::new(TARGET), &mut |damage| panic!("{damage}")).unwrap();
-    assert_eq!(verified.damages, 0);
+    assert_eq!(verified.corruptions, 0);
     options().open_with(as_disk(disk), Path::new(TARGET)).unwrap()
 }
 
@@ -149,13 +151,13 @@ fn assert_named(disk: &Arc<SimulatedDisk>, file: &Path, whole: &Contents) {
         Err(error) => assert!(error.to_string().contains(name), "{error}"),
     }
     let mut named = 0;
-    let report = &mut |damage: ensilo_log::Damage| named += u64::from(damage.file == file);
-    assert!(verify(&**disk, Path::new(DIRECTORY), report).unwrap().damages > 0);
+    let report = &mut |damage: ensilo_log::Corruption| named += u64::from(damage.file == file);
+    assert!(verify(&**disk, Path::new(DIRECTORY), report).unwrap().corruptions > 0);
     assert!(named > 0, "{name}");
     let repaired = Arc::new(disk.fork());
     match repair(&as_disk(&repaired), Path::new(DIRECTORY), None) {
         Ok(done) => {
-            assert!(name == "copies.ckpt" && done.damages.iter().all(|damage| damage.file == file));
+            assert!(name == "copies.ckpt" && done.corruptions.iter().all(|damage| damage.file == file));
             assert_eq!(contents(&open(&repaired)), *whole);
         }
         Err(refused) => {
@@ -185,7 +187,7 @@ fn each_damaged_block_of_a_checkpoint_costs_its_own_rows_and_no_definition() {
             }
             assert_eq!(contents(&open_saved(&disk)), expected, "byte {byte} of {}", file.display());
             let has_rows = records.iter().any(|(table, _)| [accounts, customers, events].contains(table));
-            assert_eq!(salvaged.loss(), if has_rows { Loss::Rows } else { Loss::Nothing });
+            assert_eq!(salvaged.loss(), if has_rows { SalvageLoss::Rows } else { SalvageLoss::Nothing });
             assert!(
                 !salvaged.unreadable.is_empty() || offset == 0,
                 "the block counts, whatever the header is"
@@ -210,13 +212,13 @@ fn a_missing_or_cut_part_costs_its_own_rows_only() {
             }
             assert_named(&disk, &file, &whole);
             let salvaged = save(&disk).unwrap();
-            assert!(salvaged.loss() < Loss::Definitions);
+            assert!(salvaged.loss() < SalvageLoss::Definitions);
             let saved = contents(&open_saved(&disk));
             let lost = whole.accounts.len() + whole.customers.len() + whole.events.len()
                 - (saved.accounts.len() + saved.customers.len() + saved.events.len());
             let known: u64 = salvaged.tables.iter().map(|table| table.lost_records).sum();
             assert!(lost as u64 <= known, "{lost} of {known}");
-            assert_eq!(salvaged.loss() == Loss::Rows, known > 0);
+            assert_eq!(salvaged.loss() == SalvageLoss::Rows, known > 0);
             assert!(saved.accounts.iter().all(|(id, row)| whole.accounts[id] == *row));
             assert!(saved.customers.iter().all(|(id, row)| whole.customers[id] == *row));
         }
@@ -236,7 +238,7 @@ fn definitions_are_lost_only_if_both_of_their_places_are_damaged() {
         disk.flip(&place.file, (place.offset + 100) * 8).unwrap();
     }
     let salvaged = save(&disk).unwrap();
-    assert_eq!(salvaged.loss(), Loss::Definitions);
+    assert_eq!(salvaged.loss(), SalvageLoss::Definitions);
     let saved: BTreeMap<u32, u64> = salvaged.tables.iter().map(|table| (table.table, table.rows)).collect();
     let [accounts, customers, events] = numbers(&sound);
     let rows = [whole.accounts.len(), whole.customers.len(), whole.events.len()].map(|rows| rows as u64);
@@ -260,7 +262,7 @@ fn a_checkpoint_of_a_salvaged_database_has_its_definitions_twice_too() {
         let file = Path::new(TARGET).join("checkpoint-1").join(part.name);
         disk.flip(&file, (FILE_HEADER_BYTES as u64 + 100) * 8).unwrap();
         let salvaged = salvage(&as_disk(&disk), Path::new(TARGET), Path::new("/again")).unwrap();
-        assert_eq!(salvaged.loss(), Loss::Nothing);
+        assert_eq!(salvaged.loss(), SalvageLoss::Nothing);
         let db = options().open_with(as_disk(&disk), Path::new("/again")).unwrap();
         assert_eq!(contents(&db), whole);
     }
@@ -271,7 +273,7 @@ fn what_stands_twice_is_counted_once() {
     let (disk, whole) = sample();
     let rows = (20 + 20 + 5) + 3 + 2;
     let mut verified = Vec::new();
-    let report = &mut |damage: ensilo_log::Damage| verified.push(damage);
+    let report = &mut |damage: ensilo_log::Corruption| verified.push(damage);
     assert_eq!(verify(&*disk, Path::new(DIRECTORY), report).unwrap().replayed.records, rows);
     assert!(verified.is_empty(), "{verified:?}");
     let db = open(&disk);
@@ -287,7 +289,7 @@ fn a_dropped_table_is_no_lost_definition() {
     let db = open(&disk);
     db.drop_table("event").unwrap();
     db.close().unwrap();
-    assert_eq!(save(&disk).unwrap().loss(), Loss::Nothing);
+    assert_eq!(save(&disk).unwrap().loss(), SalvageLoss::Nothing);
     assert_eq!(open_saved(&disk).statistics().unwrap().tables.len(), 2);
 }
 
@@ -313,14 +315,17 @@ fn a_database_whose_manifest_is_damaged_is_saved_whole_by_its_copy() {
         assert!(refused.contains(MANIFEST) && refused.contains("MANIFEST.copy"), "{refused}");
         match verify(&*disk, Path::new(DIRECTORY), &mut |damage| assert_eq!(damage.file, Path::new(MANIFEST)))
         {
-            Ok(verified) => assert_eq!(verified.damages, 1),
+            Ok(verified) => assert_eq!(verified.corruptions, 1),
             Err(error) => assert!(byte.is_none() && error.to_string().contains(MANIFEST), "{error}"),
         }
         let unrepaired =
             repair(&as_disk(&disk), Path::new(DIRECTORY), Some(ensilo_epoch::Epoch::MAX)).unwrap_err();
         assert!(unrepaired.to_string().contains(MANIFEST), "{unrepaired}");
         let salvaged = save(&disk).unwrap();
-        assert_eq!((salvaged.loss(), salvaged.manifest.unwrap().file), (Loss::Uncertain, MANIFEST.into()));
+        assert_eq!(
+            (salvaged.loss(), salvaged.manifest.unwrap().file),
+            (SalvageLoss::Uncertain, MANIFEST.into())
+        );
         assert_eq!(contents(&open_saved(&disk)), whole);
         // What the error advises does it too.
         put_copy_in_place(&disk);

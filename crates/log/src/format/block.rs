@@ -35,7 +35,7 @@ use std::ops::Range;
 use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_epoch::Epoch;
 
-use super::block_damage::BlockDamage;
+use super::block_error::BlockError;
 #[cfg(feature = "lz4")]
 use super::compression::append_lz4;
 use super::compression::{Compression, decompress};
@@ -170,16 +170,16 @@ impl BlockCodec {
     /// The block at the beginning of `bytes`, which lie at `offset` in the file; its place in `bytes` comes with it.
     ///
     /// # Errors
-    /// [`BlockDamage`] when there is no valid block.
-    pub fn check(&self, bytes: &[u8], offset: u64) -> Result<(SealedHeader, Range<usize>), BlockDamage> {
-        let head = bytes.first_chunk::<BLOCK_HEADER_BYTES>().ok_or(BlockDamage::Length)?;
+    /// [`BlockError`] when there is no valid block.
+    pub fn check(&self, bytes: &[u8], offset: u64) -> Result<(SealedHeader, Range<usize>), BlockError> {
+        let head = bytes.first_chunk::<BLOCK_HEADER_BYTES>().ok_or(BlockError::Length)?;
         let sealed = SealedHeader::decode(head)?;
         if sealed.header.offset != offset {
-            return Err(BlockDamage::Offset);
+            return Err(BlockError::Offset);
         }
-        let block = bytes.get(..sealed.bytes()).ok_or(BlockDamage::Length)?;
+        let block = bytes.get(..sealed.bytes()).ok_or(BlockError::Length)?;
         if self.checksum(block) != sealed.checksum {
-            return Err(BlockDamage::Checksum);
+            return Err(BlockError::Checksum);
         }
         Ok((sealed, BLOCK_HEADER_BYTES..BLOCK_HEADER_BYTES + sealed.payload_bytes))
     }
@@ -253,8 +253,8 @@ impl SealedHeader {
     /// The payload as it was before compression, in `scratch` if it is compressed. `payload` is what [`BlockCodec::check`] found.
     ///
     /// # Errors
-    /// [`BlockDamage::Compression`]; [`BlockDamage::CompressionUnsupported`] in a program without the feature `lz4`.
-    pub fn raw<'a>(&self, payload: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], BlockDamage> {
+    /// [`BlockError::Compression`]; [`BlockError::CompressionUnsupported`] in a program without the feature `lz4`.
+    pub fn raw<'a>(&self, payload: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], BlockError> {
         if !self.compressed {
             return Ok(payload);
         }
@@ -287,10 +287,10 @@ impl SealedHeader {
     }
 
     /// What the header claims, its checksum not yet compared. Lengths are within bounds that make it safe to act on them.
-    pub(crate) fn decode(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<SealedHeader, BlockDamage> {
+    pub(crate) fn decode(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<SealedHeader, BlockError> {
         if bytes[..4] != BLOCK_MAGIC {
             let empty = bytes.iter().all(|&byte| byte == 0);
-            return Err(if empty { BlockDamage::Empty } else { BlockDamage::Magic });
+            return Err(if empty { BlockError::Empty } else { BlockError::Magic });
         }
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
@@ -310,14 +310,14 @@ impl SealedHeader {
             epochs,
             mark: Some(Epoch::new(u64_at(48))).filter(|mark| mark.get() != 0),
             durable_epoch: Epoch::new(u64_at(56)),
-            end: BlockEnd::from_code(flags >> END_SHIFT & END_MASK).ok_or(BlockDamage::Header)?,
+            end: BlockEnd::from_code(flags >> END_SHIFT & END_MASK).ok_or(BlockError::Header)?,
             reserved_bytes,
         };
         let compressed = flags & COMPRESSED != 0;
         let sealed = SealedHeader { header, payload_bytes, raw_bytes, compressed, checksum: u32_at(4) };
         // A header has one form: unknown flags, or more unsynced bytes than there are, would not be written again.
         let is_one_form = sealed.encode()[8..] == bytes[8..];
-        if is_one_form && sealed.makes_sense() { Ok(sealed) } else { Err(BlockDamage::Header) }
+        if is_one_form && sealed.makes_sense() { Ok(sealed) } else { Err(BlockError::Header) }
     }
 
     fn makes_sense(&self) -> bool {

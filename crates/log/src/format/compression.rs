@@ -1,6 +1,6 @@
 //! The compression of payloads, which the feature `lz4` brings.
 
-use super::block_damage::BlockDamage;
+use super::block_error::BlockError;
 
 /// Whether the payloads of blocks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,15 +41,15 @@ pub(super) fn append_lz4(out: &mut Vec<u8>, payload: &[&[u8]], raw_bytes: usize)
 
 /// Fills `raw` with what a compressed payload was.
 #[cfg(feature = "lz4")]
-pub(super) fn decompress(payload: &[u8], raw: &mut [u8]) -> Result<(), BlockDamage> {
+pub(super) fn decompress(payload: &[u8], raw: &mut [u8]) -> Result<(), BlockError> {
     match lz4_flex::block::decompress_into(payload, raw) {
         Ok(bytes) if bytes == raw.len() => Ok(()),
-        _ => Err(BlockDamage::Compression),
+        _ => Err(BlockError::Compression),
     }
 }
 
 /// What is compressed can be read by a program with the feature `lz4` alone.
 #[cfg(not(feature = "lz4"))]
-pub(super) fn decompress(_payload: &[u8], _raw: &mut [u8]) -> Result<(), BlockDamage> {
-    Err(BlockDamage::CompressionUnsupported)
+pub(super) fn decompress(_payload: &[u8], _raw: &mut [u8]) -> Result<(), BlockError> {
+    Err(BlockError::CompressionUnsupported)
 }

@@ -53,7 +53,7 @@ pub struct FileHeader {
 /// Why some bytes are no header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum HeaderDamage {
+pub enum HeaderError {
     /// Fewer bytes than a header has.
     Short,
     /// Another kind of file.
@@ -66,16 +66,16 @@ pub enum HeaderDamage {
     Fields,
 }
 
-impl fmt::Display for HeaderDamage {
+impl fmt::Display for HeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HeaderDamage::Short => f.write_str("the file is shorter than its header"),
-            HeaderDamage::Magic => f.write_str("the file does not begin as a file of this kind does"),
-            HeaderDamage::Newer(format) => {
+            HeaderError::Short => f.write_str("the file is shorter than its header"),
+            HeaderError::Magic => f.write_str("the file does not begin as a file of this kind does"),
+            HeaderError::Newer(format) => {
                 write!(f, "the file has format {format}; this version knows {FORMAT_VERSION} and older ones")
             }
-            HeaderDamage::Checksum => f.write_str("the checksum of the file's header is wrong"),
-            HeaderDamage::Fields => f.write_str("a field of the file's header makes no sense"),
+            HeaderError::Checksum => f.write_str("the checksum of the file's header is wrong"),
+            HeaderError::Fields => f.write_str("a field of the file's header makes no sense"),
         }
     }
 }
@@ -112,23 +112,23 @@ impl FileHeader {
     /// The header at the beginning of `bytes`.
     ///
     /// # Errors
-    /// [`HeaderDamage`] when there is no valid one.
-    pub fn decode(bytes: &[u8]) -> Result<FileHeader, HeaderDamage> {
-        let bytes = bytes.first_chunk::<FILE_HEADER_BYTES>().ok_or(HeaderDamage::Short)?;
+    /// [`HeaderError`] when there is no valid one.
+    pub fn decode(bytes: &[u8]) -> Result<FileHeader, HeaderError> {
+        let bytes = bytes.first_chunk::<FILE_HEADER_BYTES>().ok_or(HeaderError::Short)?;
         if bytes[..8] != MAGIC {
-            return Err(HeaderDamage::Magic);
+            return Err(HeaderError::Magic);
         }
         if bytes[12..16] != checksum(bytes).to_le_bytes() {
-            return Err(HeaderDamage::Checksum);
+            return Err(HeaderError::Checksum);
         }
         let format = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
         if format > FORMAT_VERSION {
-            return Err(HeaderDamage::Newer(format));
+            return Err(HeaderError::Newer(format));
         }
         let mut fields = Source::new(&bytes[16..FIELDS_END]);
-        let header = FileHeader::decode_fields(&mut fields).ok_or(HeaderDamage::Fields)?;
+        let header = FileHeader::decode_fields(&mut fields).ok_or(HeaderError::Fields)?;
         let is_known = format == header.format() && bytes[FIELDS_END..].iter().all(|&byte| byte == 0);
-        if is_known && header.makes_sense() { Ok(header) } else { Err(HeaderDamage::Fields) }
+        if is_known && header.makes_sense() { Ok(header) } else { Err(HeaderError::Fields) }
     }
 
     fn decode_fields(fields: &mut Source<'_>) -> Option<FileHeader> {
@@ -199,7 +199,7 @@ mod tests {
             bytes[8] = format;
             let checksum = checksum(&bytes);
             bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
-            assert_eq!(FileHeader::decode(&bytes), Err(HeaderDamage::Fields), "{opening} in {format}");
+            assert_eq!(FileHeader::decode(&bytes), Err(HeaderError::Fields), "{opening} in {format}");
         }
     }
 
@@ -219,7 +219,7 @@ mod tests {
         bytes[8] = FORMAT_VERSION as u8 + 1;
         let checksum = checksum(&bytes);
         bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
-        assert_eq!(FileHeader::decode(&bytes), Err(HeaderDamage::Newer(FORMAT_VERSION + 1)));
+        assert_eq!(FileHeader::decode(&bytes), Err(HeaderError::Newer(FORMAT_VERSION + 1)));
     }
 
     proptest! {

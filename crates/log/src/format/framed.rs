@@ -11,7 +11,7 @@
 use crc_fast::{CrcAlgorithm, Digest};
 
 use super::cursor::{Cursor, Malformed, Source, varint_bytes};
-use super::file_header::{FORMAT_VERSION, HeaderDamage};
+use super::file_header::{FORMAT_VERSION, HeaderError};
 
 /// Bytes before the body.
 pub(super) const HEAD_BYTES: usize = 24;
@@ -61,20 +61,20 @@ impl Framed {
 }
 
 /// The format and the body of a whole file that begins with `magic`.
-pub(super) fn check_head(magic: [u8; 8], bytes: &[u8]) -> Result<(u32, &[u8]), HeaderDamage> {
-    let (head, body) = bytes.split_first_chunk::<HEAD_BYTES>().ok_or(HeaderDamage::Short)?;
+pub(super) fn check_head(magic: [u8; 8], bytes: &[u8]) -> Result<(u32, &[u8]), HeaderError> {
+    let (head, body) = bytes.split_first_chunk::<HEAD_BYTES>().ok_or(HeaderError::Short)?;
     if head[..8] != magic {
-        return Err(HeaderDamage::Magic);
+        return Err(HeaderError::Magic);
     }
     if head[12..16] != checksum(bytes).to_le_bytes() {
-        return Err(HeaderDamage::Checksum);
+        return Err(HeaderError::Checksum);
     }
     let format = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
     if format > FORMAT_VERSION {
-        return Err(HeaderDamage::Newer(format));
+        return Err(HeaderError::Newer(format));
     }
     if format == 0 || head[16..] != (bytes.len() as u64).to_le_bytes() {
-        return Err(HeaderDamage::Fields);
+        return Err(HeaderError::Fields);
     }
     Ok((format, body))
 }

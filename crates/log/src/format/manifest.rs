@@ -27,7 +27,7 @@ use std::fmt;
 use ensilo_epoch::Epoch;
 
 use super::cursor::{Malformed, Source};
-use super::file_header::HeaderDamage;
+use super::file_header::HeaderError;
 use super::file_name::LogFileName;
 use super::framed::{Framed, check_head, list, text};
 use super::identity::{DatabaseId, OpeningId};
@@ -143,18 +143,18 @@ impl CheckpointPart {
 /// Why some bytes are no manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ManifestDamage {
+pub enum ManifestError {
     /// The head is no head of a manifest of a format that is known.
-    Head(HeaderDamage),
+    Head(HeaderError),
     /// The body is malformed, although its checksum is right.
     Body(Malformed),
 }
 
-impl fmt::Display for ManifestDamage {
+impl fmt::Display for ManifestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ManifestDamage::Head(damage) => damage.fmt(f),
-            ManifestDamage::Body(malformed) => malformed.fmt(f),
+            ManifestError::Head(error) => error.fmt(f),
+            ManifestError::Body(malformed) => malformed.fmt(f),
         }
     }
 }
@@ -243,10 +243,10 @@ impl Manifest {
     /// The manifest in these bytes, which are a whole file.
     ///
     /// # Errors
-    /// [`ManifestDamage`] when there is no valid one.
-    pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestDamage> {
-        let (format, body) = check_head(MAGIC, bytes).map_err(ManifestDamage::Head)?;
-        decode_body(format, Source::new(body)).map_err(ManifestDamage::Body)
+    /// [`ManifestError`] when there is no valid one.
+    pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
+        let (format, body) = check_head(MAGIC, bytes).map_err(ManifestError::Head)?;
+        decode_body(format, Source::new(body)).map_err(ManifestError::Body)
     }
 }
 

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod block;
-mod block_damage;
+mod block_error;
 mod compression;
 mod cursor;
 mod entry;
@@ -20,7 +20,7 @@ pub(crate) use block::BLOCK_MAGIC;
 pub use block::{
     BLOCK_HEADER_BYTES, BlockCodec, BlockEnd, BlockHeader, PAYLOAD_BYTES_MAX, SealedHeader, block_bytes,
 };
-pub use block_damage::BlockDamage;
+pub use block_error::BlockError;
 pub use compression::Compression;
 pub(crate) use cursor::Source;
 pub use cursor::{Cursor, Malformed, varint_bytes};
@@ -29,12 +29,12 @@ pub use entry::{
     encode_transaction, patch_bytes, patch_bytes_max, put_bytes, transaction_bytes, write_bytes_max,
 };
 pub(crate) use entry::{encode_left_out, encode_patched};
-pub use file_header::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, HeaderDamage};
+pub use file_header::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, HeaderError};
 pub use file_name::LogFileName;
 pub(crate) use file_name::parse_number;
 pub use identity::{DatabaseId, FileIdentity, FileRole, OpeningId};
 pub(crate) use manifest::FIRST_COPY;
-pub use manifest::{CheckpointEntry, CheckpointPart, EarlierFile, LoggerFiles, Manifest, ManifestDamage};
+pub use manifest::{CheckpointEntry, CheckpointPart, EarlierFile, LoggerFiles, Manifest, ManifestError};
 pub(crate) use owner::Owner;
 pub(crate) use transactions::EPOCH_END;
 pub use transactions::{Change, PatchWords, Transactions, Write, epoch_of};

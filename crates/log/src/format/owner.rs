@@ -8,7 +8,7 @@
 //! As in the manifest, numbers without a width are varints, and a text is its length in bytes and UTF-8.
 
 use super::cursor::{Malformed, Source};
-use super::file_header::HeaderDamage;
+use super::file_header::HeaderError;
 use super::framed::{Framed, check_head, text};
 use super::identity::{DatabaseId, OpeningId};
 
@@ -40,9 +40,9 @@ impl Owner {
     }
 
     /// The owner in these bytes, which are a whole file.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Owner, HeaderDamage> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Owner, HeaderError> {
         let (_, body) = check_head(MAGIC, bytes)?;
-        decode_body(Source::new(body)).map_err(|_| HeaderDamage::Fields)
+        decode_body(Source::new(body)).map_err(|_| HeaderError::Fields)
     }
 }
 

@@ -12,7 +12,7 @@ use ensilo_epoch::Epoch;
 
 use super::chain::Depth;
 use super::copy::{Watch, copy_file, copy_open_file};
-use super::corruption::Damage;
+use super::corruption::Corruption;
 use super::database_files::DatabaseFiles;
 use super::directory::{check_is_database, missing_manifest};
 use super::directory_locks::{DirectoryLocks, Share};
@@ -214,9 +214,9 @@ impl Copy<'_> {
             ..source.manifest.clone()
         })?;
         // What is damaged there was copied so, and is reported of the file that it was copied from: the copy goes.
-        target.verify(|damage| {
-            let file = source.original(target.dir, &damage.file).unwrap_or(damage.file);
-            Damage { file, ..damage }
+        target.verify(|corruption| {
+            let file = source.original(target.dir, &corruption.file).unwrap_or(corruption.file);
+            Corruption { file, ..corruption }
         })?;
         target.finish()?;
         Ok(BackedUp { durable_epoch: source.durable_epoch, files: self.files, bytes: self.bytes })

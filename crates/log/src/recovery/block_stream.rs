@@ -4,7 +4,7 @@ use std::io;
 
 use ensilo_disk::{File, PAGE_BYTES, PageBuffer};
 
-use crate::format::{BLOCK_HEADER_BYTES, BlockDamage, BlockEnd, FILE_HEADER_BYTES, SealedHeader};
+use crate::format::{BLOCK_HEADER_BYTES, BlockEnd, BlockError, FILE_HEADER_BYTES, SealedHeader};
 
 /// So much is read at once, unless a single block is longer.
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
@@ -51,7 +51,7 @@ pub(super) enum Next {
     /// At least one block.
     Blocks,
     /// No block, for this reason.
-    Stopped(BlockDamage),
+    Stopped(BlockError),
     /// The limit.
     End,
 }
@@ -95,8 +95,8 @@ impl<'f> BlockStream<'f> {
                     return Ok(Next::Blocks);
                 }
                 _ if len > 0 => return Ok(Next::Blocks),
-                Stop::Damage(damage) => return Ok(Next::Stopped(damage)),
-                Stop::Cut(bytes) if bytes > left => return Ok(Next::Stopped(BlockDamage::Length)),
+                Stop::Corruption(error) => return Ok(Next::Stopped(error)),
+                Stop::Cut(bytes) if bytes > left => return Ok(Next::Stopped(BlockError::Length)),
                 Stop::Cut(bytes) => want = bytes,
             }
         }
@@ -108,7 +108,7 @@ enum Stop {
     /// The block there has so many bytes, or at least so many, and they are not all there.
     Cut(usize),
     /// There is no block.
-    Damage(BlockDamage),
+    Corruption(BlockError),
     /// The block before ends something.
     Ended(BlockEnd),
 }
@@ -121,9 +121,9 @@ fn whole_blocks(bytes: &[u8], offset: u64) -> (usize, Stop) {
             return (at, Stop::Cut(BLOCK_HEADER_BYTES));
         };
         match SealedHeader::decode(head) {
-            Err(damage) => return (at, Stop::Damage(damage)),
+            Err(error) => return (at, Stop::Corruption(error)),
             Ok(sealed) if sealed.header.offset != offset + at as u64 => {
-                return (at, Stop::Damage(BlockDamage::Offset));
+                return (at, Stop::Corruption(BlockError::Offset));
             }
             Ok(sealed) if sealed.bytes() > bytes.len() - at => return (at, Stop::Cut(sealed.bytes())),
             Ok(sealed) => {

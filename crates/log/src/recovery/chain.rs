@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
-use super::corruption::{Finding, Flaw};
+use super::corruption::{CorruptPlace, CorruptionKind};
 use super::error::OpenError;
 use super::log_file::{LogFile, misnamed};
 use super::scan::{Evidence, Scan};
-use crate::format::{BLOCK_HEADER_BYTES, BlockDamage, BlockEnd, FileHeader, LogFileName, Manifest};
+use crate::format::{BLOCK_HEADER_BYTES, BlockEnd, BlockError, FileHeader, LogFileName, Manifest};
 
 /// The files of one logger of the manifest's generation.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct Chain {
     /// The end of the block with the mark that is reached, and the place of its file in `files`.
     pub(super) reached: Option<(usize, u64)>,
     pub(super) evidence: Evidence,
-    pub(super) flaws: Vec<Flaw>,
+    pub(super) corrupt_places: Vec<CorruptPlace>,
     /// Whether the logger ended in order.
     pub(super) is_closed: bool,
 }
@@ -68,15 +68,15 @@ impl Place<'_> {
         self.dir.join(self.directory()).join(name.to_string())
     }
 
-    fn flaw(&self, name: LogFileName, finding: Finding) -> Flaw {
-        Flaw { file: self.path(name), offset: None, finding }
+    fn corrupt_place(&self, name: LogFileName, kind: CorruptionKind) -> CorruptPlace {
+        CorruptPlace { file: self.path(name), offset: None, kind }
     }
 
     /// The names of the files from `first` on, in order, up to the first that is missing; and those of the others.
     fn names(
         &self,
         first: u64,
-        flaws: &mut Vec<Flaw>,
+        corrupt_places: &mut Vec<CorruptPlace>,
     ) -> Result<(Vec<LogFileName>, Vec<LogFileName>), OpenError> {
         let generation = self.manifest.generation;
         let mut own: Vec<LogFileName> = self
@@ -94,11 +94,11 @@ impl Place<'_> {
             match name.sequence.cmp(&expected) {
                 Ordering::Equal => names.push(name),
                 Ordering::Less => {
-                    flaws.push(self.flaw(name, Finding::Doubled));
+                    corrupt_places.push(self.corrupt_place(name, CorruptionKind::Doubled));
                     others.push(name);
                 }
                 Ordering::Greater => match self.stranger(name)? {
-                    Some(flaw) => flaws.push(flaw),
+                    Some(corrupt_place) => corrupt_places.push(corrupt_place),
                     None => others.push(name),
                 },
             }
@@ -106,32 +106,32 @@ impl Place<'_> {
         let next = first + names.len() as u64;
         if names.is_empty() || others.iter().any(|name| name.sequence >= next) {
             let name = LogFileName { generation, logger: self.logger, sequence: next, largest_epoch: None };
-            flaws.push(missing(&self.path(name), name));
+            corrupt_places.push(missing(&self.path(name), name));
         }
         Ok((names, others))
     }
 
     /// What is wrong with a file behind a missing one, if it is none of the logger's: before a file was made, the header of the one before
     /// was synced, so that only the last one may be without.
-    fn stranger(&self, name: LogFileName) -> Result<Option<Flaw>, OpenError> {
+    fn stranger(&self, name: LogFileName) -> Result<Option<CorruptPlace>, OpenError> {
         let mut file = LogFile::open(self.disk, self.dir, self.manifest, self.directory(), name)?;
         file.scan(self.disk)?;
         let is_ours = file.header.is_ok() || file.evidence().has_blocks;
-        Ok((!is_ours).then(|| self.flaw(name, Finding::Stranger)))
+        Ok((!is_ours).then(|| self.corrupt_place(name, CorruptionKind::Stranger)))
     }
 
     /// Looks at the files.
     pub(super) fn survey(&self, depth: Depth) -> Result<Chain, OpenError> {
         let first = self.manifest.loggers[self.logger as usize].first_sequence;
-        let mut flaws = Vec::new();
-        let (names, others) = self.names(first, &mut flaws)?;
+        let mut corrupt_places = Vec::new();
+        let (names, others) = self.names(first, &mut corrupt_places)?;
         let mut chain = Chain {
             files: self.open(names, depth)?,
             behind: self.open(others, depth)?,
             reach: Epoch::default(),
             reached: None,
             evidence: Evidence::default(),
-            flaws,
+            corrupt_places,
             is_closed: false,
         };
         chain.cut_at_tail();
@@ -171,27 +171,27 @@ impl Chain {
             if at > tail && !self.is_sealed(at - 1) && !self.files[at].is_foreign() {
                 continue;
             }
-            if let Some(flaw) = self.flaw_at(at, tail) {
+            if let Some(corrupt_place) = self.corrupt_place_at(at, tail) {
                 // What lies in front of the damage still counts, for a repair. A wrong name damages nothing.
-                if !matches!(flaw.finding, Finding::Misnamed { .. }) {
+                if !matches!(corrupt_place.kind, CorruptionKind::Misnamed { .. }) {
                     kept = kept.min(if self.files[at].header.is_ok() { at + 1 } else { at });
                 }
-                self.flaws.push(flaw);
+                self.corrupt_places.push(corrupt_place);
             }
         }
         let behind = self.files.split_off(kept.min(self.files.len()));
         self.behind.extend(behind);
     }
 
-    fn flaw_at(&self, at: usize, tail: usize) -> Option<Flaw> {
+    fn corrupt_place_at(&self, at: usize, tail: usize) -> Option<CorruptPlace> {
         let file = &self.files[at];
         match (&file.header, &file.scan) {
-            (Err(finding), _) => {
-                Some(Flaw { file: file.path.clone(), offset: Some(0), finding: finding.clone() })
+            (Err(kind), _) => {
+                Some(CorruptPlace { file: file.path.clone(), offset: Some(0), kind: kind.clone() })
             }
             (Ok(header), Some(scan)) => {
                 let has_next = at + 1 < self.files.len();
-                flaw_of(file, scan, at < tail, has_next).or_else(|| cut_flaw(file, header, scan))
+                corrupt_end(file, scan, at < tail, has_next).or_else(|| cut_end(file, header, scan))
             }
             // It is sealed by its name.
             (Ok(_), None) => (at + 1 == self.files.len()).then(|| missing_after(file)),
@@ -253,41 +253,41 @@ impl Chain {
     /// After a late look at a file that is sealed by its name.
     fn check_sealed(&mut self, at: usize) {
         let file = &self.files[at];
-        if let Some(flaw) = file.scan.as_ref().and_then(|scan| flaw_of(file, scan, true, true)) {
-            self.flaws.push(flaw);
+        if let Some(corrupt_place) = file.scan.as_ref().and_then(|scan| corrupt_end(file, scan, true, true)) {
+            self.corrupt_places.push(corrupt_place);
         }
     }
 }
 
 /// A file that is shorter than it was made, although nothing ended it: it was cut, or what ended it is damaged.
-fn cut_flaw(file: &LogFile, header: &FileHeader, scan: &Scan) -> Option<Flaw> {
+fn cut_end(file: &LogFile, header: &FileHeader, scan: &Scan) -> Option<CorruptPlace> {
     let reserved_bytes = scan.is_cut(header)?;
-    let cut = (scan.bytes, Finding::Cut { reserved_bytes });
-    let (offset, finding) = match scan.stopped {
+    let cut = (scan.bytes, CorruptionKind::Cut { reserved_bytes });
+    let (offset, kind) = match scan.stopped {
         // What a cut leaves of a block, or of the zeros behind the last one.
-        None | Some(BlockDamage::Empty | BlockDamage::Length) => cut,
+        None | Some(BlockError::Empty | BlockError::Length) => cut,
         // An end in order has no payload, and the space behind it was given back.
-        Some(damage) if scan.valid_end + BLOCK_HEADER_BYTES as u64 == scan.bytes => {
-            (scan.valid_end, Finding::Block(damage))
+        Some(error) if scan.valid_end + BLOCK_HEADER_BYTES as u64 == scan.bytes => {
+            (scan.valid_end, CorruptionKind::Block(error))
         }
         Some(_) => cut,
     };
-    Some(Flaw { file: file.path.clone(), offset: Some(offset), finding })
+    Some(CorruptPlace { file: file.path.clone(), offset: Some(offset), kind })
 }
 
 /// What is wrong with the end of a file.
-fn flaw_of(file: &LogFile, scan: &Scan, must_be_sealed: bool, has_next: bool) -> Option<Flaw> {
-    let at_end = |finding| Flaw { file: file.path.clone(), offset: Some(scan.valid_end), finding };
+fn corrupt_end(file: &LogFile, scan: &Scan, must_be_sealed: bool, has_next: bool) -> Option<CorruptPlace> {
+    let at_end = |kind| CorruptPlace { file: file.path.clone(), offset: Some(scan.valid_end), kind };
     let stopped = || match scan.stopped {
-        Some(damage) => Finding::Block(damage),
-        None => Finding::NoEnd,
+        Some(error) => CorruptionKind::Block(error),
+        None => CorruptionKind::NoEnd,
     };
     match scan.end {
         BlockEnd::Seal if has_next => {
-            misnamed(file.name, scan.last_entry).map(|finding| Flaw { offset: None, ..at_end(finding) })
+            misnamed(file.name, scan.last_entry).map(|kind| CorruptPlace { offset: None, ..at_end(kind) })
         }
         BlockEnd::Seal => Some(missing_after(file)),
-        BlockEnd::Part => Some(at_end(Finding::Block(BlockDamage::Header))),
+        BlockEnd::Part => Some(at_end(CorruptionKind::Block(BlockError::Header))),
         _ if must_be_sealed || file.name.largest_epoch.is_some() || scan.is_damaged() => {
             Some(at_end(stopped()))
         }
@@ -296,12 +296,16 @@ fn flaw_of(file: &LogFile, scan: &Scan, must_be_sealed: bool, has_next: bool) ->
 }
 
 /// The file that must come after a sealed one is not there.
-fn missing_after(file: &LogFile) -> Flaw {
+fn missing_after(file: &LogFile) -> CorruptPlace {
     let name = LogFileName { sequence: file.name.sequence + 1, ..file.name };
     missing(&file.path, name)
 }
 
 /// A file is not there that would lie beside `path`. Nobody knows whether it was sealed.
-fn missing(path: &Path, name: LogFileName) -> Flaw {
-    Flaw { file: path.with_file_name(name.either_name()), offset: None, finding: Finding::Missing }
+fn missing(path: &Path, name: LogFileName) -> CorruptPlace {
+    CorruptPlace {
+        file: path.with_file_name(name.either_name()),
+        offset: None,
+        kind: CorruptionKind::Missing,
+    }
 }

@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 use ensilo_epoch::Epoch;
 
 use super::file_names::OWNER;
-use crate::format::{BlockDamage, DatabaseId, HeaderDamage, LogFileName, Malformed};
+use crate::format::{BlockError, DatabaseId, HeaderError, LogFileName, Malformed};
 
 /// Something that is wrong with the files of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Damage {
+pub struct Corruption {
     /// The file. Of a log file that is missing only the number is known: both its names are given, as a shell would find them.
     pub file: PathBuf,
     /// Where in the file, in bytes, if it is not the file as a whole.
     pub offset: Option<u64>,
     /// What is wrong.
-    pub finding: Finding,
+    pub kind: CorruptionKind,
     /// What cannot be recovered because of it.
-    pub consequence: Consequence,
+    pub loss: DataLoss,
 }
 
 /// What is wrong with a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Finding {
+pub enum CorruptionKind {
     /// It is not there.
     Missing,
     /// It is there twice, under the name of a file that is written and that of one that is sealed.
@@ -62,9 +62,9 @@ pub enum Finding {
         error: String,
     },
     /// Its header is wrong.
-    Header(HeaderDamage),
+    Header(HeaderError),
     /// There is no valid block where one must be.
-    Block(BlockDamage),
+    Block(BlockError),
     /// The file ends without the block that ends such a file.
     NoEnd,
     /// The file is shorter than it was made, and nothing says that it was ended: nobody knows what was behind.
@@ -106,7 +106,7 @@ pub enum Finding {
 /// What cannot be recovered, from the least to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Consequence {
+pub enum DataLoss {
     /// Nothing: what cannot be read there stands in the checkpoint a second time. A repair goes on without it.
     Copies,
     /// Transactions after this epoch; those up to it can be had by a repair, unless other files are damaged too.
@@ -126,100 +126,107 @@ pub enum Consequence {
 
 /// Something that is wrong, before it is known what is lost by it.
 #[derive(Debug, Clone)]
-pub(super) struct Flaw {
+pub(super) struct CorruptPlace {
     pub(super) file: PathBuf,
     pub(super) offset: Option<u64>,
-    pub(super) finding: Finding,
+    pub(super) kind: CorruptionKind,
 }
 
-impl Flaw {
+impl CorruptPlace {
     /// Where bytes end that could not be read, or the file if none could.
     pub(super) fn end(&self) -> u64 {
-        match (self.offset, &self.finding) {
-            (Some(offset), Finding::Unreadable { bytes, .. }) => offset + bytes,
+        match (self.offset, &self.kind) {
+            (Some(offset), CorruptionKind::Unreadable { bytes, .. }) => offset + bytes,
             (offset, _) => offset.unwrap_or(u64::MAX),
         }
     }
 }
 
-impl Damage {
+impl Corruption {
     /// Where it is and what is wrong there, without what follows from it and what can be done: for what gives something up by itself.
     #[must_use]
-    pub fn place_and_finding(&self) -> String {
+    pub fn place_and_kind(&self) -> String {
         let file = self.file.display();
         match self.offset {
-            Some(offset) => format!("{file}, byte {offset}: {}", self.finding),
-            None => format!("{file}: {}", self.finding),
+            Some(offset) => format!("{file}, byte {offset}: {}", self.kind),
+            None => format!("{file}: {}", self.kind),
         }
     }
 
     /// What the operator can do.
     #[must_use]
     pub fn remedy(&self) -> String {
-        match self.consequence {
-            _ if self.finding == Finding::Missing => {
+        match self.loss {
+            _ if self.kind == CorruptionKind::Missing => {
                 let back = "put the file back if it was moved, or mount the disk that it lies on; otherwise ";
-                format!("{back}{}", self.consequence.remedy())
+                format!("{back}{}", self.loss.remedy())
             }
-            _ if self.finding == Finding::OtherCopy => {
+            _ if self.kind == CorruptionKind::OtherCopy => {
                 let back = "put this copy's own file back; otherwise ";
-                format!("{back}{}", self.consequence.remedy())
+                format!("{back}{}", self.loss.remedy())
             }
-            consequence if self.finding.is_unread() => {
-                let otherwise = self.finding.remedy(&self.file).unwrap_or_else(|| consequence.remedy());
+            loss if self.kind.is_unread() => {
+                let otherwise = self.kind.remedy(&self.file).unwrap_or_else(|| loss.remedy());
                 format!("try again, what failed once may be read then; otherwise {otherwise}")
             }
-            consequence => self.finding.remedy(&self.file).unwrap_or_else(|| consequence.remedy()),
+            loss => self.kind.remedy(&self.file).unwrap_or_else(|| loss.remedy()),
         }
     }
 }
 
-impl Finding {
+impl CorruptionKind {
     /// Whether a file is in order by itself, but not the one that it has to be.
     pub(super) fn is_foreign(&self) -> bool {
-        matches!(self, Finding::OtherDatabase(_) | Finding::OtherFile | Finding::OtherCopy)
+        matches!(
+            self,
+            CorruptionKind::OtherDatabase(_) | CorruptionKind::OtherFile | CorruptionKind::OtherCopy
+        )
     }
 
     /// Whether the system could not read what is there.
     pub(super) fn is_unread(&self) -> bool {
-        matches!(self, Finding::Unreadable { .. } | Finding::Unopened { .. })
+        matches!(self, CorruptionKind::Unreadable { .. } | CorruptionKind::Unopened { .. })
     }
 
     /// Whether it may be there because the system could not read something in the same file.
     pub(super) fn may_follow_from_unread(&self) -> bool {
         matches!(
             self,
-            Finding::Missing
-                | Finding::Stranger
-                | Finding::Header(_)
-                | Finding::Block(_)
-                | Finding::NoEnd
-                | Finding::Cut { .. }
-                | Finding::Entry(_)
-                | Finding::Epoch
-                | Finding::Behind { .. }
+            CorruptionKind::Missing
+                | CorruptionKind::Stranger
+                | CorruptionKind::Header(_)
+                | CorruptionKind::Block(_)
+                | CorruptionKind::NoEnd
+                | CorruptionKind::Cut { .. }
+                | CorruptionKind::Entry(_)
+                | CorruptionKind::Epoch
+                | CorruptionKind::Behind { .. }
         )
     }
 
     /// What mends it without any loss, if something does.
     fn remedy(&self, file: &Path) -> Option<String> {
         match self {
-            Finding::Misnamed { found, .. } => {
+            CorruptionKind::Misnamed { found, .. } => {
                 let name = LogFileName::parse(file.file_name()?.to_str()?)?.sealed(*found);
                 Some(format!(
                     "give the file its name back: {}",
                     file.with_file_name(name.to_string()).display()
                 ))
             }
-            Finding::Stranger => Some("move the file out of the directory".to_owned()),
-            Finding::OlderDirectory => Some("put the directory back that belongs to the manifest".to_owned()),
-            Finding::WithoutRow { .. } => Some(
+            CorruptionKind::Stranger => Some("move the file out of the directory".to_owned()),
+            CorruptionKind::OlderDirectory => {
+                Some("put the directory back that belongs to the manifest".to_owned())
+            }
+            CorruptionKind::WithoutRow { .. } => Some(
                 "restore a backup, or save the other rows into a new database by ensilo salvage".to_owned(),
             ),
-            Finding::OtherDatabase(_) if file.ends_with(OWNER) => {
+            CorruptionKind::OtherDatabase(_) if file.ends_with(OWNER) => {
                 Some("put the directory back that belongs to this database".to_owned())
             }
-            Finding::Header(_) | Finding::Unreadable { .. } | Finding::Unopened { .. }
+            CorruptionKind::Header(_)
+            | CorruptionKind::Unreadable { .. }
+            | CorruptionKind::Unopened { .. }
                 if file.ends_with(OWNER) =>
             {
                 Some("remove the file, unless another database keeps its log in this directory".to_owned())
@@ -229,112 +236,124 @@ impl Finding {
     }
 }
 
-impl Consequence {
+impl DataLoss {
     /// Whether this is what damage of the checkpoint costs; the log has consequences of its own.
     pub(super) fn is_of_checkpoint(self) -> bool {
-        matches!(self, Consequence::Copies | Consequence::Checkpoint)
+        matches!(self, DataLoss::Copies | DataLoss::Checkpoint)
     }
 
     fn remedy(self) -> String {
         match self {
-            Consequence::After(epoch) => format!(
+            DataLoss::After(epoch) => format!(
                 "restore a backup, or give up everything after epoch {epoch} by a repair with --accept-loss-after-epoch {epoch}"
             ),
-            Consequence::Leftover => "move the file out of the directory".to_owned(),
-            Consequence::Copies => {
+            DataLoss::Leftover => "move the file out of the directory".to_owned(),
+            DataLoss::Copies => {
                 "go on without it by ensilo repair, or save the rows into a new database by ensilo salvage".to_owned()
             }
-            Consequence::Checkpoint | Consequence::LogOfCheckpoint(_) => {
+            DataLoss::Checkpoint | DataLoss::LogOfCheckpoint(_) => {
                 "restore a backup, or save the rows that can be read into a new database by ensilo salvage"
                     .to_owned()
             }
-            Consequence::Manifest => {
+            DataLoss::Manifest => {
                 "copy MANIFEST.copy to MANIFEST while nobody has the database open: what is wrong with that is found by an opening; otherwise \
                  restore a backup, or save the rows that can be read into a new database by ensilo salvage"
                     .to_owned()
             }
-            Consequence::Everything => "restore a backup".to_owned(),
+            DataLoss::Everything => "restore a backup".to_owned(),
         }
     }
 }
 
 /// The damage with the worst consequence, the first of several.
-pub(super) fn worst_of(damages: &[Damage]) -> Option<&Damage> {
-    damages.iter().reduce(|worst, damage| if damage.consequence > worst.consequence { damage } else { worst })
+pub(super) fn worst_of(corruptions: &[Corruption]) -> Option<&Corruption> {
+    corruptions
+        .iter()
+        .reduce(|worst, corruption| if corruption.loss > worst.loss { corruption } else { worst })
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for Corruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.place_and_finding())?;
-        match self.finding.remedy(&self.file) {
+        f.write_str(&self.place_and_kind())?;
+        match self.kind.remedy(&self.file) {
             Some(_) => write!(f, "; {}", self.remedy()),
-            None => write!(f, "; {}; {}", self.consequence, self.remedy()),
+            None => write!(f, "; {}; {}", self.loss, self.remedy()),
         }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for CorruptionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Finding::Missing => f.write_str("the file is missing"),
-            Finding::Doubled => f.write_str("the file is there under two names"),
-            Finding::OtherDatabase(database) => write!(f, "the file belongs to another database, {database}"),
-            Finding::OtherFile => f.write_str("the file is another one of this database, under this name"),
-            Finding::OtherCopy => {
+            CorruptionKind::Missing => f.write_str("the file is missing"),
+            CorruptionKind::Doubled => f.write_str("the file is there under two names"),
+            CorruptionKind::OtherDatabase(database) => {
+                write!(f, "the file belongs to another database, {database}")
+            }
+            CorruptionKind::OtherFile => {
+                f.write_str("the file is another one of this database, under this name")
+            }
+            CorruptionKind::OtherCopy => {
                 f.write_str("the file belongs to another copy of this database, which has gone on by itself")
             }
-            Finding::Misnamed { named, found } => {
+            CorruptionKind::Misnamed { named, found } => {
                 write!(f, "the file's name says that its last epoch is {named}, but its blocks say {found}")
             }
-            Finding::OlderDirectory => f.write_str("the log directory is an older copy than the manifest"),
-            Finding::WithoutRow { table, rows } => {
+            CorruptionKind::OlderDirectory => {
+                f.write_str("the log directory is an older copy than the manifest")
+            }
+            CorruptionKind::WithoutRow { table, rows } => {
                 write!(f, "the log changes {rows} rows of table {table} that were never logged")
             }
-            Finding::Stranger => f.write_str("the file has the name of a log file, but no opening wrote it"),
-            Finding::Unreadable { bytes, error } => write!(f, "{bytes} bytes cannot be read: {error}"),
-            Finding::Unopened { doing, error } => write!(f, "the system cannot {doing} it: {error}"),
-            Finding::Header(damage) => damage.fmt(f),
-            Finding::Block(damage) => damage.fmt(f),
-            Finding::NoEnd => f.write_str("the file ends too early"),
-            Finding::Cut { reserved_bytes } => {
+            CorruptionKind::Stranger => {
+                f.write_str("the file has the name of a log file, but no opening wrote it")
+            }
+            CorruptionKind::Unreadable { bytes, error } => write!(f, "{bytes} bytes cannot be read: {error}"),
+            CorruptionKind::Unopened { doing, error } => write!(f, "the system cannot {doing} it: {error}"),
+            CorruptionKind::Header(error) => error.fmt(f),
+            CorruptionKind::Block(error) => error.fmt(f),
+            CorruptionKind::NoEnd => f.write_str("the file ends too early"),
+            CorruptionKind::Cut { reserved_bytes } => {
                 write!(f, "the file is cut off here; it was {reserved_bytes} bytes long")
             }
-            Finding::Entry(malformed) => malformed.fmt(f),
-            Finding::Epoch => f.write_str("an entry's epoch contradicts its block"),
-            Finding::Behind { stored } => {
+            CorruptionKind::Entry(malformed) => malformed.fmt(f),
+            CorruptionKind::Epoch => f.write_str("an entry's epoch contradicts its block"),
+            CorruptionKind::Behind { stored } => {
                 write!(f, "the log ends here, but everything up to epoch {stored} was stored")
             }
-            Finding::NotAsInstalled => f.write_str("the file is not the one that the manifest describes"),
-            Finding::Manifest(malformed) => write!(f, "the manifest makes no sense: {malformed}"),
-            Finding::BeforeCheckpoint { durable, end } => {
+            CorruptionKind::NotAsInstalled => {
+                f.write_str("the file is not the one that the manifest describes")
+            }
+            CorruptionKind::Manifest(malformed) => write!(f, "the manifest makes no sense: {malformed}"),
+            CorruptionKind::BeforeCheckpoint { durable, end } => {
                 write!(f, "nothing after epoch {durable} counts, but the checkpoint ends with epoch {end}")
             }
-            Finding::LaterGeneration(generation) => {
+            CorruptionKind::LaterGeneration(generation) => {
                 write!(f, "the manifest is older than this file, which opening {generation} wrote")
             }
         }
     }
 }
 
-impl fmt::Display for Consequence {
+impl fmt::Display for DataLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Consequence::After(epoch) => write!(f, "transactions after epoch {epoch} would be lost"),
-            Consequence::Leftover => f.write_str(
+            DataLoss::After(epoch) => write!(f, "transactions after epoch {epoch} would be lost"),
+            DataLoss::Leftover => f.write_str(
                 "nothing would be lost, as far as it can be read: an interrupted opening left the file",
             ),
-            Consequence::Copies => f.write_str("nothing would be lost, it stands in the checkpoint twice"),
-            Consequence::Checkpoint => {
+            DataLoss::Copies => f.write_str("nothing would be lost, it stands in the checkpoint twice"),
+            DataLoss::Checkpoint => {
                 f.write_str("rows that did not change since the checkpoint would be lost")
             }
-            Consequence::LogOfCheckpoint(end) => write!(
+            DataLoss::LogOfCheckpoint(end) => write!(
                 f,
                 "changes up to epoch {end}, while the checkpoint was made, would be lost, and the checkpoint is of no use without them"
             ),
-            Consequence::Manifest => {
+            DataLoss::Manifest => {
                 f.write_str("without it only its copy says which files belong to the database")
             }
-            Consequence::Everything => f.write_str("the database cannot be read without it"),
+            DataLoss::Everything => f.write_str("the database cannot be read without it"),
         }
     }
 }

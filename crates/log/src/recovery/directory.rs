@@ -11,7 +11,7 @@ use std::path::Path;
 
 use ensilo_disk::{Disk, Listed};
 
-use super::corruption::Damage;
+use super::corruption::Corruption;
 use super::error::OpenError;
 use super::file_names::{LOCK, MANIFEST, MANIFEST_COPY, MANIFEST_NEW, OWNER, OWNER_NEW, UNFINISHED};
 use super::forgiving::{ForgivingDisk, Unopened};
@@ -46,7 +46,7 @@ pub fn manifest_of(disk: &dyn Disk, dir: &Path) -> Result<Manifest, OpenError> {
 /// Whether there is, or was, a database in `dir`: as [`check_is_database`], for what can go by the copy of the manifest.
 pub(super) fn check_was_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     match check_is_database(disk, dir) {
-        Err(OpenError::Damaged(_)) => Ok(()),
+        Err(OpenError::Corrupt(_)) => Ok(()),
         checked => checked,
     }
 }
@@ -55,14 +55,17 @@ pub(super) fn check_was_database(disk: &dyn Disk, dir: &Path) -> Result<(), Open
 ///
 /// # Errors
 /// What is wrong with the manifest, if the copy cannot be read either; the others of reading it.
-pub(super) fn either_manifest(disk: &dyn Disk, dir: &Path) -> Result<(Manifest, Option<Damage>), OpenError> {
+pub(super) fn either_manifest(
+    disk: &dyn Disk,
+    dir: &Path,
+) -> Result<(Manifest, Option<Corruption>), OpenError> {
     let error = match read_manifest(disk, dir) {
         Ok(Some(manifest)) => return Ok((manifest, None)),
         Ok(None) => missing_manifest(disk, dir),
         Err(error) => error,
     };
     match (error, read_copy(disk, dir)) {
-        (OpenError::Damaged(damage), Some(copy)) => Ok((copy, Some(*damage))),
+        (OpenError::Corrupt(corruption), Some(copy)) => Ok((copy, Some(*corruption))),
         (error, _) => Err(error),
     }
 }
@@ -72,7 +75,7 @@ pub(super) fn either_manifest(disk: &dyn Disk, dir: &Path) -> Result<(Manifest, 
 pub(super) fn read_either_manifest(
     disk: &ForgivingDisk<'_>,
     dir: &Path,
-) -> Result<(Manifest, Option<Damage>), OpenError> {
+) -> Result<(Manifest, Option<Corruption>), OpenError> {
     let read = check_was_database(disk, dir).and_then(|()| either_manifest(disk, dir));
     read.map_err(|error| match (error, disk.unopened().pop()) {
         (OpenError::NotADatabase { .. }, Some(Unopened { path, doing, error })) => {
@@ -137,7 +140,7 @@ pub(super) fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
 /// Whether this is a log file of the database in `dir`, or a directory that holds nothing else, at any depth, and nothing was logged yet.
 ///
 /// # Errors
-/// [`OpenError::Damaged`] if something was logged there: the manifest is lost.
+/// [`OpenError::Corrupt`] if something was logged there: the manifest is lost.
 fn is_unused_log(disk: &dyn Disk, dir: &Path, within: &Path, entry: &Listed) -> Result<bool, OpenError> {
     let path = within.join(&entry.name);
     if entry.is_dir {

@@ -6,14 +6,14 @@ use ensilo_disk::{Disk, File};
 
 use super::block_stream::{BlockStream, Chunk, Next};
 use super::checkpoint_writer::read_record;
-use super::corruption::{Consequence, Finding, Flaw};
+use super::corruption::{CorruptPlace, CorruptionKind, DataLoss};
 use super::error::OpenError;
 use super::file_names::{MANIFEST, MANIFEST_COPY};
 use super::forgiving::ForgivingDisk;
 use super::manifest_file::read_file;
 use crate::format::{
-    BlockCodec, BlockDamage, BlockEnd, FILE_HEADER_BYTES, FileHeader, FileRole, HeaderDamage, Malformed,
-    Manifest, ManifestDamage, SealedHeader, Source, Transactions, Write,
+    BlockCodec, BlockEnd, BlockError, FILE_HEADER_BYTES, FileHeader, FileRole, HeaderError, Malformed,
+    Manifest, ManifestError, SealedHeader, Source, Transactions, Write,
 };
 
 /// What comes next in a file.
@@ -31,11 +31,11 @@ pub enum Dumped<'a> {
     /// A record of a checkpoint, as the put that it stands for.
     Record(&'a Write<'a>),
     /// Something is wrong with the block at this offset.
-    Damage {
+    Corruption {
         /// Where.
         offset: u64,
         /// What.
-        finding: Finding,
+        kind: CorruptionKind,
     },
     /// There are no more blocks: the file ends here, or nothing was written from here on.
     End {
@@ -53,12 +53,12 @@ pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Re
     let disk = &ForgivingDisk::new(disk);
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     let len = file.len_bytes().map_err(OpenError::io("read", path))?;
-    let damaged = |finding| OpenError::damaged(path, Some(0), finding, Consequence::Everything);
-    let wrong = |damage| damaged(Finding::Header(damage));
+    let corrupt = |kind| OpenError::corrupt(path, Some(0), kind, DataLoss::Everything);
+    let wrong = |error| corrupt(CorruptionKind::Header(error));
     let mut head = vec![0; FILE_HEADER_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];
     file.read_at(0, &mut head).map_err(OpenError::io("read", path))?;
-    if let Some(Flaw { finding, .. }) = disk.failures_in(path).pop() {
-        return Err(damaged(finding));
+    if let Some(CorruptPlace { kind, .. }) = disk.failures_in(path).pop() {
+        return Err(corrupt(kind));
     }
     match FileHeader::decode(&head) {
         Ok(header) => {
@@ -66,21 +66,21 @@ pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Re
             let out = &mut |dumped: Dumped<'_>| out(named(disk, path, dumped));
             dump_blocks(&*file, len, &header, out).map_err(OpenError::io("read", path))
         }
-        Err(damage) => match Manifest::decode(&read_file(disk, path)?) {
+        Err(error) => match Manifest::decode(&read_file(disk, path)?) {
             Ok(manifest) => {
                 out(Dumped::Manifest(&manifest));
                 Ok(())
             }
             // Neither begins as a file of its kind does: the name says which it was.
-            Err(ManifestDamage::Head(HeaderDamage::Magic))
+            Err(ManifestError::Head(HeaderError::Magic))
                 if !path.ends_with(MANIFEST) && !path.ends_with(MANIFEST_COPY) =>
             {
-                Err(wrong(damage))
+                Err(wrong(error))
             }
-            Err(ManifestDamage::Head(damage)) => Err(wrong(damage)),
-            Err(ManifestDamage::Body(malformed)) => {
-                let finding = Finding::Manifest(malformed);
-                Err(OpenError::damaged(path, Some(0), finding, Consequence::Everything))
+            Err(ManifestError::Head(error)) => Err(wrong(error)),
+            Err(ManifestError::Body(malformed)) => {
+                let kind = CorruptionKind::Manifest(malformed);
+                Err(OpenError::corrupt(path, Some(0), kind, DataLoss::Everything))
             }
         },
     }
@@ -88,9 +88,10 @@ pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Re
 
 /// The same, but for a block of which not all could be read: then the first place that could not.
 fn named<'a>(disk: &ForgivingDisk<'_>, path: &Path, dumped: Dumped<'a>) -> Dumped<'a> {
-    let Dumped::Damage { offset, finding: Finding::Block(_) } = dumped else { return dumped };
+    let Dumped::Corruption { offset, kind: CorruptionKind::Block(_) } = dumped else { return dumped };
     let unread = disk.failures_in(path).into_iter();
-    let place = |Flaw { offset, finding, .. }: Flaw| Some(Dumped::Damage { offset: offset?, finding });
+    let place =
+        |CorruptPlace { offset, kind, .. }: CorruptPlace| Some(Dumped::Corruption { offset: offset?, kind });
     unread.filter(|failure| failure.end() > offset).find_map(place).unwrap_or(dumped)
 }
 
@@ -109,8 +110,8 @@ pub(super) fn dump_blocks(
             Next::Blocks => {
                 let mut offset = chunk.offset;
                 for (claimed, block) in chunk.blocks() {
-                    if let Err(finding) = dump_block(&codec, header, offset, block, out) {
-                        out(Dumped::Damage { offset, finding });
+                    if let Err(kind) = dump_block(&codec, header, offset, block, out) {
+                        out(Dumped::Corruption { offset, kind });
                         return Ok(());
                     }
                     reserved_bytes = reserved_bytes.max(claimed.header.reserved_bytes.unwrap_or_default());
@@ -121,17 +122,17 @@ pub(super) fn dump_blocks(
                     return Ok(());
                 }
             }
-            Next::Stopped(damage) => break Some(damage),
+            Next::Stopped(error) => break Some(error),
             Next::End => break None,
         }
     };
     let offset = stream.offset();
     match stopped {
         _ if len < reserved_bytes => {
-            out(Dumped::Damage { offset: len, finding: Finding::Cut { reserved_bytes } });
+            out(Dumped::Corruption { offset: len, kind: CorruptionKind::Cut { reserved_bytes } });
         }
-        None | Some(BlockDamage::Empty) => out(Dumped::End { offset }),
-        Some(damage) => out(Dumped::Damage { offset, finding: Finding::Block(damage) }),
+        None | Some(BlockError::Empty) => out(Dumped::End { offset }),
+        Some(error) => out(Dumped::Corruption { offset, kind: CorruptionKind::Block(error) }),
     }
     Ok(())
 }
@@ -142,17 +143,17 @@ fn dump_block(
     offset: u64,
     block: &[u8],
     out: &mut dyn FnMut(Dumped<'_>),
-) -> Result<(), Finding> {
-    let (sealed, payload) = codec.check(block, offset).map_err(Finding::Block)?;
+) -> Result<(), CorruptionKind> {
+    let (sealed, payload) = codec.check(block, offset).map_err(CorruptionKind::Block)?;
     out(Dumped::Block(&sealed));
     let mut scratch = Vec::new();
-    let raw = sealed.raw(&block[payload], &mut scratch).map_err(Finding::Block)?;
+    let raw = sealed.raw(&block[payload], &mut scratch).map_err(CorruptionKind::Block)?;
     match header.identity.file {
         FileRole::Log { .. } => dump_entries(raw, out),
         FileRole::Checkpoint { .. } if sealed.header.end == BlockEnd::None => dump_records(raw, out),
         FileRole::Checkpoint { .. } => Ok(()),
     }
-    .map_err(Finding::Entry)
+    .map_err(CorruptionKind::Entry)
 }
 
 fn dump_entries(raw: &[u8], out: &mut dyn FnMut(Dumped<'_>)) -> Result<(), Malformed> {

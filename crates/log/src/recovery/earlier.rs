@@ -1,6 +1,6 @@
 //! A log file of an earlier generation that the manifest names.
 
-use super::corruption::{Finding, Flaw};
+use super::corruption::{CorruptPlace, CorruptionKind};
 use super::log_file::LogFile;
 use super::scan::Scan;
 use crate::format::{BlockEnd, EarlierFile};
@@ -14,15 +14,21 @@ pub(super) struct Earlier {
 
 impl Earlier {
     /// What is wrong with it, if anything is.
-    pub(super) fn flaw(&self) -> Option<Flaw> {
-        let flaw = |offset, finding| Flaw { file: self.file.path.clone(), offset, finding };
-        if let Err(finding) = &self.file.header {
-            return Some(flaw(Some(0), finding.clone()));
+    pub(super) fn corrupt_place(&self) -> Option<CorruptPlace> {
+        let corrupt_place = |offset, kind| CorruptPlace { file: self.file.path.clone(), offset, kind };
+        if let Err(kind) = &self.file.header {
+            return Some(corrupt_place(Some(0), kind.clone()));
         }
-        let at_stop =
-            |scan: &Scan| flaw(Some(scan.valid_end), scan.stopped.map_or(Finding::NoEnd, Finding::Block));
+        let at_stop = |scan: &Scan| {
+            corrupt_place(
+                Some(scan.valid_end),
+                scan.stopped.map_or(CorruptionKind::NoEnd, CorruptionKind::Block),
+            )
+        };
         match (self.entry.valid_bytes, &self.file.scan) {
-            (Some(bytes), _) if self.file.bytes < bytes => Some(flaw(Some(self.file.bytes), Finding::NoEnd)),
+            (Some(bytes), _) if self.file.bytes < bytes => {
+                Some(corrupt_place(Some(self.file.bytes), CorruptionKind::NoEnd))
+            }
             (Some(bytes), Some(scan)) if scan.valid_end < bytes => Some(at_stop(scan)),
             (None, Some(scan)) if scan.end != BlockEnd::Seal => Some(at_stop(scan)),
             _ => None,
@@ -34,7 +40,7 @@ impl Earlier {
         if self.file.header.is_err() {
             return None;
         }
-        let valid_bytes = match (&self.file.scan, self.flaw()) {
+        let valid_bytes = match (&self.file.scan, self.corrupt_place()) {
             (Some(scan), Some(_)) => Some(scan.valid_end),
             _ => self.entry.valid_bytes,
         };

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use ensilo_disk::{is_disk_full, is_unreadable};
 
-use super::corruption::{Consequence, Damage, Finding};
-use crate::format::{BlockDamage, FORMAT_VERSION, HeaderDamage};
+use super::corruption::{Corruption, CorruptionKind, DataLoss};
+use crate::format::{BlockError, FORMAT_VERSION, HeaderError};
 
 /// Why a directory cannot be opened as a database, verified, repaired or copied. Nothing was changed in it, except that what an earlier
 /// process left behind was synced.
@@ -42,7 +42,7 @@ pub enum OpenError {
         file: PathBuf,
     },
     /// Something is missing, damaged or foreign.
-    Damaged(Box<Damage>),
+    Corrupt(Box<Corruption>),
     /// The system failed to read or write. After the cause is gone, open again.
     Io {
         /// What was being done.
@@ -93,18 +93,18 @@ impl OpenError {
         move |error| OpenError::Io { doing, path: path.to_path_buf(), error }
     }
 
-    pub(crate) fn damaged(
+    pub(crate) fn corrupt(
         file: &Path,
         offset: Option<u64>,
-        finding: Finding,
-        consequence: Consequence,
+        kind: CorruptionKind,
+        loss: DataLoss,
     ) -> OpenError {
-        OpenError::from(Damage { file: file.to_path_buf(), offset, finding, consequence })
+        OpenError::from(Corruption { file: file.to_path_buf(), offset, kind, loss })
     }
 
     /// That the database may not log to a directory, which its manifest does not name, because of this file there.
-    pub(super) fn not_usable(file: &Path, finding: &Finding, remedy: &str) -> OpenError {
-        OpenError::Refused(format!("{}: {finding}; {remedy}", file.display()))
+    pub(super) fn not_usable(file: &Path, kind: &CorruptionKind, remedy: &str) -> OpenError {
+        OpenError::Refused(format!("{}: {kind}; {remedy}", file.display()))
     }
 
     /// Whether something was not there.
@@ -120,25 +120,25 @@ impl OpenError {
 
     /// The damage, if that is what it is.
     #[must_use]
-    pub fn damage(&self) -> Option<&Damage> {
+    pub fn corruption(&self) -> Option<&Corruption> {
         match self {
-            OpenError::Damaged(damage) => Some(damage),
+            OpenError::Corrupt(corruption) => Some(corruption),
             _ => None,
         }
     }
 }
 
-impl From<Damage> for OpenError {
+impl From<Corruption> for OpenError {
     /// The damage, or that this program cannot read a file which is whole.
-    fn from(damage: Damage) -> OpenError {
-        match damage.finding {
-            Finding::Header(HeaderDamage::Newer(format)) => {
-                OpenError::NewerFormat { file: damage.file, format }
+    fn from(corruption: Corruption) -> OpenError {
+        match corruption.kind {
+            CorruptionKind::Header(HeaderError::Newer(format)) => {
+                OpenError::NewerFormat { file: corruption.file, format }
             }
-            Finding::Block(BlockDamage::CompressionUnsupported) => {
-                OpenError::CompressionUnsupported { file: damage.file }
+            CorruptionKind::Block(BlockError::CompressionUnsupported) => {
+                OpenError::CompressionUnsupported { file: corruption.file }
             }
-            _ => OpenError::Damaged(Box::new(damage)),
+            _ => OpenError::Corrupt(Box::new(corruption)),
         }
     }
 }
@@ -168,7 +168,7 @@ impl fmt::Display for OpenError {
                 "{} is compressed, and this program was built without the feature lz4 of the crate ensilo: build it with that feature",
                 file.display()
             ),
-            OpenError::Damaged(damage) => damage.fmt(f),
+            OpenError::Corrupt(corruption) => corruption.fmt(f),
             OpenError::Io { doing, path, error } if is_disk_full(error) => write!(
                 f,
                 "the disk is full: cannot {doing} {}: {error}; make room there. A few pages let a database be opened, a checkpoint then frees \

@@ -11,14 +11,14 @@ use ensilo_epoch::Epoch;
 
 use super::block_stream::{BlockStream, Chunk, Next};
 use super::checkpoint_writer::read_record;
-use super::corruption::{Consequence, Finding, Flaw};
+use super::corruption::{CorruptPlace, CorruptionKind, DataLoss};
 use super::error::OpenError;
 use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
 use super::log_file::{is_empty_log_file, misnamed};
 use super::scan::each_block_beyond;
 use crate::format::{
-    BlockCodec, BlockDamage, BlockEnd, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole, LogFileName,
+    BlockCodec, BlockEnd, BlockError, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole, LogFileName,
     Malformed, SealedHeader, Source, Transactions, epoch_of,
 };
 
@@ -45,9 +45,9 @@ pub struct CheckedFile {
     /// No entry of the log in them has a later epoch; 0 without any.
     pub last_entry: Epoch,
     /// What is wrong, and where in the file.
-    pub damages: Vec<(u64, Finding)>,
+    pub corruptions: Vec<(u64, CorruptionKind)>,
     /// The first place where there is no valid block, as a crash may have left it, and why there is none. What comes behind does not count.
-    pub torn: Option<(u64, BlockDamage)>,
+    pub torn: Option<(u64, BlockError)>,
 }
 
 /// Checks a log file, or a part of a checkpoint, by itself: every block and what is in it, also behind damage. `valid_bytes` is how much of
@@ -56,14 +56,14 @@ pub struct CheckedFile {
 /// # Errors
 /// [`OpenError`] when the system fails, or the file has no header that makes sense.
 pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Result<CheckedFile, OpenError> {
-    let wrong = |finding| OpenError::damaged(path, Some(0), finding, Consequence::Everything);
+    let wrong = |kind| OpenError::corrupt(path, Some(0), kind, DataLoss::Everything);
     let disk = &ForgivingDisk::new(disk);
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     let len = file.len_bytes().map_err(OpenError::io("read", path))?;
     let mut head = vec![0; FILE_HEADER_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];
     file.read_at(0, &mut head).map_err(OpenError::io("read", path))?;
-    if let Some(Flaw { finding, .. }) = disk.failures_in(path).pop() {
-        return Err(wrong(finding));
+    if let Some(CorruptPlace { kind, .. }) = disk.failures_in(path).pop() {
+        return Err(wrong(kind));
     }
     let name = path.file_name().and_then(|name| LogFileName::parse(name.to_str()?));
     let is_open = name.is_some_and(|name| name.largest_epoch.is_none());
@@ -71,13 +71,13 @@ pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Res
         Ok(header) => header,
         // It was made ahead, and a crash came before its header.
         Err(_) if is_open && is_empty_log_file(disk, path)? => {
-            return Ok(CheckedFile { torn: Some((0, BlockDamage::Empty)), ..CheckedFile::default() });
+            return Ok(CheckedFile { torn: Some((0, BlockError::Empty)), ..CheckedFile::default() });
         }
-        Err(damage) => return Err(wrong(Finding::Header(damage))),
+        Err(error) => return Err(wrong(CorruptionKind::Header(error))),
     };
     let FileIdentity { database, opening, .. } = header.identity;
     if name.is_some_and(|name| log_identity(database, opening, name) != header.identity) {
-        return Err(wrong(Finding::OtherFile));
+        return Err(wrong(CorruptionKind::OtherFile));
     }
     let expected = match (header.identity.file, valid_bytes) {
         (FileRole::Checkpoint { .. }, _) => Expected::End(BlockEnd::Part),
@@ -89,9 +89,9 @@ pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Res
     let mut checked = check_blocks(&*file, &header.identity, header.reserved_bytes, expected, unread)
         .map_err(OpenError::io("read", path))?;
     // What a damaged block held may be what the name says.
-    let is_whole = checked.damages.is_empty() && valid_bytes.is_none();
+    let is_whole = checked.corruptions.is_empty() && valid_bytes.is_none();
     let wrong_name = name.filter(|_| is_whole).and_then(|name| misnamed(name, checked.last_entry));
-    checked.damages.extend(wrong_name.map(|finding| (0, finding)));
+    checked.corruptions.extend(wrong_name.map(|kind| (0, kind)));
     Ok(checked)
 }
 
@@ -102,7 +102,7 @@ pub(super) fn check_blocks(
     identity: &FileIdentity,
     reserved_bytes: u64,
     expected: Expected,
-    unread: &dyn Fn() -> Vec<Flaw>,
+    unread: &dyn Fn() -> Vec<CorruptPlace>,
 ) -> io::Result<CheckedFile> {
     let len = file.len_bytes()?;
     let limit = if let Expected::Bytes(bytes) = expected { bytes.min(len) } else { len };
@@ -134,7 +134,7 @@ struct Walk<'f> {
     /// Where there is no valid block, although one could be there.
     stops: Vec<Stop>,
     /// What could not be read where something counts, or could.
-    unread: Vec<(u64, Finding)>,
+    unread: Vec<(u64, CorruptionKind)>,
     /// What the last block ends.
     end: BlockEnd,
     /// The file was synced up to here, as its blocks say.
@@ -148,16 +148,16 @@ struct Walk<'f> {
 struct Stop {
     offset: u64,
     end: u64,
-    damage: BlockDamage,
+    error: BlockError,
 }
 
 impl Walk<'_> {
     /// Walks to the end, over each gap to the next valid block behind it.
     fn run(&mut self) -> io::Result<()> {
         let mut at = FILE_HEADER_BYTES as u64;
-        while let Some((offset, damage)) = self.run_to_gap(at)? {
+        while let Some((offset, error)) = self.run_to_gap(at)? {
             let next = self.next_block(offset + 1)?;
-            self.stops.push(Stop { offset, end: next.unwrap_or(u64::MAX), damage });
+            self.stops.push(Stop { offset, end: next.unwrap_or(u64::MAX), error });
             match next {
                 Some(next) => at = next,
                 None => return Ok(()),
@@ -167,7 +167,7 @@ impl Walk<'_> {
     }
 
     /// Takes the blocks from `at` on up to a place without a valid one, which is returned; `None` at the end.
-    fn run_to_gap(&mut self, at: u64) -> io::Result<Option<(u64, BlockDamage)>> {
+    fn run_to_gap(&mut self, at: u64) -> io::Result<Option<(u64, BlockError)>> {
         let mut stream = BlockStream::starting_at(self.file, at, self.limit);
         let mut chunk = Chunk::default();
         while self.end == BlockEnd::None {
@@ -177,11 +177,11 @@ impl Walk<'_> {
                     for (_, block) in chunk.blocks() {
                         match self.take(block, offset) {
                             Ok(end) => offset = end,
-                            Err(damage) => return Ok(Some((offset, damage))),
+                            Err(error) => return Ok(Some((offset, error))),
                         }
                     }
                 }
-                Next::Stopped(damage) => return Ok(Some((stream.offset(), damage))),
+                Next::Stopped(error) => return Ok(Some((stream.offset(), error))),
                 Next::End => return Ok(None),
             }
         }
@@ -199,7 +199,7 @@ impl Walk<'_> {
     }
 
     /// Takes a block, and returns where it ends. What is wrong within a valid block does not keep from the next one.
-    fn take(&mut self, block: &[u8], offset: u64) -> Result<u64, BlockDamage> {
+    fn take(&mut self, block: &[u8], offset: u64) -> Result<u64, BlockError> {
         let (sealed, payload) = self.codec.check(block, offset)?;
         self.found.blocks += 1;
         self.found.bytes = sealed.end_offset();
@@ -210,17 +210,19 @@ impl Walk<'_> {
         self.reserved_bytes = self.reserved_bytes.max(sealed.header.reserved_bytes.unwrap_or_default());
         match count_writes(self.identity, &sealed, &block[payload], &mut self.raw) {
             Ok(writes) => self.found.writes += writes,
-            Err(finding) => self.found.damages.push((offset, finding)),
+            Err(kind) => self.found.corruptions.push((offset, kind)),
         }
         Ok(sealed.end_offset())
     }
 
     /// Puts what could not be read in the place of what follows from it: a stop, if there is no valid block between both.
-    fn blame(&mut self, unread: Vec<Flaw>) {
+    fn blame(&mut self, unread: Vec<CorruptPlace>) {
         let counts_to = if self.end == BlockEnd::None { self.limit } else { self.found.bytes };
-        for flaw in unread.into_iter().filter(|flaw| flaw.offset < Some(counts_to)) {
-            self.stops.retain(|stop| stop.offset >= flaw.end() || flaw.offset >= Some(stop.end));
-            self.unread.push((flaw.offset.unwrap_or_default(), flaw.finding));
+        for corrupt_place in unread.into_iter().filter(|corrupt_place| corrupt_place.offset < Some(counts_to))
+        {
+            self.stops
+                .retain(|stop| stop.offset >= corrupt_place.end() || corrupt_place.offset >= Some(stop.end));
+            self.unread.push((corrupt_place.offset.unwrap_or_default(), corrupt_place.kind));
         }
     }
 
@@ -228,29 +230,29 @@ impl Walk<'_> {
     fn judge(self, expected: Expected, len: u64) -> CheckedFile {
         let Walk { mut found, stops, unread, end, synced_to, reserved_bytes, .. } = self;
         let is_read = unread.is_empty();
-        found.damages.extend(unread);
-        let is_damage = |stop: &Stop| match expected {
+        found.corruptions.extend(unread);
+        let is_corruption = |stop: &Stop| match expected {
             Expected::End(_) | Expected::Bytes(_) => true,
             Expected::Written => stop.offset < synced_to,
         };
-        let damages = stops.iter().filter(|stop| is_damage(stop));
-        found.damages.extend(damages.map(|stop| (stop.offset, Finding::Block(stop.damage))));
+        let corruptions = stops.iter().filter(|stop| is_corruption(stop));
+        found.corruptions.extend(corruptions.map(|stop| (stop.offset, CorruptionKind::Block(stop.error))));
         // Zeros are what a file that is written has behind its last block.
-        let mut torn = stops.iter().filter(|stop| !is_damage(stop) && stop.damage != BlockDamage::Empty);
-        found.torn = torn.next().map(|stop| (stop.offset, stop.damage));
+        let mut torn = stops.iter().filter(|stop| !is_corruption(stop) && stop.error != BlockError::Empty);
+        found.torn = torn.next().map(|stop| (stop.offset, stop.error));
         match expected {
             Expected::End(wanted) if is_read && stops.is_empty() && end != wanted => {
-                found.damages.push((found.bytes, Finding::NoEnd));
+                found.corruptions.push((found.bytes, CorruptionKind::NoEnd));
             }
             Expected::Bytes(bytes) if is_read && stops.is_empty() && found.bytes != bytes => {
-                found.damages.push((found.bytes, Finding::NoEnd));
+                found.corruptions.push((found.bytes, CorruptionKind::NoEnd));
             }
             Expected::Written if is_read && end == BlockEnd::None && len < reserved_bytes => {
-                found.damages.push((len, Finding::Cut { reserved_bytes }));
+                found.corruptions.push((len, CorruptionKind::Cut { reserved_bytes }));
             }
             _ => {}
         }
-        found.damages.sort_by_key(|(offset, _)| *offset);
+        found.corruptions.sort_by_key(|(offset, _)| *offset);
         found
     }
 }
@@ -261,27 +263,27 @@ fn count_writes(
     sealed: &SealedHeader,
     payload: &[u8],
     raw: &mut Vec<u8>,
-) -> Result<u64, Finding> {
+) -> Result<u64, CorruptionKind> {
     if payload.is_empty() {
         return Ok(0);
     }
-    let raw = sealed.raw(payload, raw).map_err(Finding::Block)?;
+    let raw = sealed.raw(payload, raw).map_err(CorruptionKind::Block)?;
     match identity.file {
         FileRole::Log { .. } => count_entries(sealed, raw),
         FileRole::Checkpoint { .. } if sealed.header.end == BlockEnd::None => {
-            count_records(raw).map_err(Finding::Entry)
+            count_records(raw).map_err(CorruptionKind::Entry)
         }
         FileRole::Checkpoint { .. } => Ok(0),
     }
 }
 
-fn count_entries(sealed: &SealedHeader, raw: &[u8]) -> Result<u64, Finding> {
+fn count_entries(sealed: &SealedHeader, raw: &[u8]) -> Result<u64, CorruptionKind> {
     let mut transactions = Transactions::new(raw);
     let mut writes = 0;
-    while let Some(write) = transactions.next_write().map_err(Finding::Entry)? {
+    while let Some(write) = transactions.next_write().map_err(CorruptionKind::Entry)? {
         let epoch = epoch_of(write.tid);
         if sealed.header.epochs.is_none_or(|(first, last)| epoch < first || epoch > last) {
-            return Err(Finding::Epoch);
+            return Err(CorruptionKind::Epoch);
         }
         writes += 1;
     }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ensilo_disk::{Disk, File, Listed, Lock, Place, is_unreadable};
 
-use super::corruption::{Damage, Finding, Flaw};
+use super::corruption::{CorruptPlace, Corruption, CorruptionKind};
 
 /// What fails to be read as a whole is read in pieces of so many bytes, the sectors of most disks.
 const SECTOR_BYTES: u64 = 4096;
@@ -142,37 +142,37 @@ impl<'d> ForgivingDisk<'d> {
 
     /// All that could not be read: files and directories as a whole, then places in files. Sectors that follow each other, and of which the
     /// system said the same, are one place.
-    pub(super) fn failures(&self) -> Vec<Flaw> {
+    pub(super) fn failures(&self) -> Vec<CorruptPlace> {
         let failures = self.failures.lock();
-        let whole = failures.whole.iter().map(|(&(ref file, doing), error)| Flaw {
+        let whole = failures.whole.iter().map(|(&(ref file, doing), error)| CorruptPlace {
             file: file.clone(),
             offset: None,
-            finding: Finding::Unopened { doing, error: error.clone() },
+            kind: CorruptionKind::Unopened { doing, error: error.clone() },
         });
         let places = failures.places.iter().flat_map(|(file, places)| {
-            places.iter().map(|(&start, BadPlace { end, error })| Flaw {
+            places.iter().map(|(&start, BadPlace { end, error })| CorruptPlace {
                 file: file.clone(),
                 offset: Some(start),
-                finding: Finding::Unreadable { bytes: end - start, error: error.clone() },
+                kind: CorruptionKind::Unreadable { bytes: end - start, error: error.clone() },
             })
         });
         whole.chain(places).collect()
     }
 
     /// Those of one file.
-    pub(super) fn failures_in(&self, path: &Path) -> Vec<Flaw> {
+    pub(super) fn failures_in(&self, path: &Path) -> Vec<CorruptPlace> {
         let mut failures = self.failures();
         failures.retain(|failure| failure.file == path);
         failures
     }
 
     /// The damage, or what could not be read in its file, if it may follow from that.
-    pub(super) fn cause_of(&self, damage: Damage) -> Damage {
-        match self.failures_in(&damage.file).into_iter().next() {
-            Some(Flaw { offset, finding, .. }) if damage.finding.may_follow_from_unread() => {
-                Damage { offset, finding, ..damage }
+    pub(super) fn cause_of(&self, corruption: Corruption) -> Corruption {
+        match self.failures_in(&corruption.file).into_iter().next() {
+            Some(CorruptPlace { offset, kind, .. }) if corruption.kind.may_follow_from_unread() => {
+                Corruption { offset, kind, ..corruption }
             }
-            _ => damage,
+            _ => corruption,
         }
     }
 

@@ -8,7 +8,7 @@ use ensilo_disk::File;
 use ensilo_epoch::Epoch;
 
 use super::block_stream::{BlockStream, Chunk, Next};
-use super::corruption::Consequence;
+use super::corruption::DataLoss;
 use super::dump::{Dumped, dump_blocks};
 use super::error::ReplayError;
 use super::file_check::{Expected, check_blocks};
@@ -92,16 +92,16 @@ impl Walk {
 
     /// All blocks are shown, up to one whose payload is malformed.
     fn check_dump(&self, file: &Bytes, header: &FileHeader) {
-        let (mut shown, mut damages, mut ends) = (0, 0, 0);
+        let (mut shown, mut corruptions, mut ends) = (0, 0, 0);
         let dumped = dump_blocks(file, file.0.len() as u64, header, &mut |dumped| match dumped {
             Dumped::Block(_) => shown += 1,
-            Dumped::Damage { .. } => damages += 1,
+            Dumped::Corruption { .. } => corruptions += 1,
             Dumped::End { .. } => ends += 1,
             _ => {}
         });
         dumped.expect("memory can be read");
-        assert_eq!(damages + ends, 1);
-        assert!(shown == self.blocks.len() || (shown < self.blocks.len() && damages == 1));
+        assert_eq!(corruptions + ends, 1);
+        assert!(shown == self.blocks.len() || (shown < self.blocks.len() && corruptions == 1));
     }
 }
 
@@ -114,7 +114,7 @@ impl Walk {
         };
         let found = check(Expected::Bytes(self.valid_end));
         assert_eq!((found.blocks as usize, found.bytes), (self.blocks.len(), self.valid_end));
-        assert_eq!(found.damages.is_empty(), are_valid, "{found:?}");
+        assert_eq!(found.corruptions.is_empty(), are_valid, "{found:?}");
         for expected in [Expected::Written, Expected::End(BlockEnd::Seal), Expected::End(BlockEnd::Part)] {
             let found = check(expected);
             assert!(found.blocks as usize >= self.blocks.len() && found.bytes >= self.valid_end);
@@ -204,7 +204,7 @@ fn apply(file: &Bytes, header: &FileHeader, extent: Extent) -> (bool, Vec<(u64, 
         first_epoch: Epoch::default(),
         last_epoch: Epoch::MAX,
         bytes: limit,
-        consequence: Consequence::Everything,
+        loss: DataLoss::Everything,
     };
     let taken = Taken::default();
     let mut applier = Applier::new(&taken);

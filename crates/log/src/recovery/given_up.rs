@@ -7,7 +7,7 @@ use super::error::OpenError;
 use super::log_file::LogFile;
 use super::scan::each_block_beyond;
 use super::survey::Survey;
-use crate::format::{BlockCodec, BlockDamage, FILE_HEADER_BYTES, Malformed, Transactions, epoch_of};
+use crate::format::{BlockCodec, BlockError, FILE_HEADER_BYTES, Malformed, Transactions, epoch_of};
 
 /// What a repair has given up, as far as it could be read. Files that are missing are not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,7 +53,7 @@ fn count_in(disk: &dyn Disk, file: &LogFile, after: Epoch, last: Epoch) -> Resul
         end = sealed.end_offset();
         if sealed.header.epochs.is_some_and(|(first, to)| to > after && first <= last) {
             let entries = sealed.raw(payload, &mut raw);
-            is_readable = entries != Err(BlockDamage::CompressionUnsupported);
+            is_readable = entries != Err(BlockError::CompressionUnsupported);
             match entries.ok().and_then(|raw| count_entries(raw, after, last).ok()) {
                 Some((transactions, writes)) => {
                     counted.transactions += transactions;

@@ -35,7 +35,7 @@ use super::directory_locks::{DirectoryLocks, again_if_vanished};
 use super::error::OpenError;
 use super::forgiving::ForgivingDisk;
 use super::generation::{GenerationOptions, NewGeneration};
-use super::known_file::damages_of;
+use super::known_file::corruptions_of;
 use super::made::Made;
 use super::manifest_file::{bring_copy_up, keep_copy, read_manifest, remove_if_there, rename_new_manifest};
 use super::needed_files::Names;
@@ -102,7 +102,7 @@ pub(super) fn sound_survey(
     depth: Depth,
 ) -> Result<Survey, OpenError> {
     let found = survey(&ForgivingDisk::new(disk), dir, manifest, depth)?;
-    match worst_of(&found.damages) {
+    match worst_of(&found.corruptions) {
         None => Ok(found),
         Some(worst) => Err(OpenError::from(worst.clone())),
     }
@@ -199,20 +199,20 @@ impl Found {
         let files = found.replay_files(&self.dir, manifest, found.durable_epoch);
         let disk = ForgivingDisk::new(&*self.disk);
         let replayed = replay(&disk, &files, target, threads, progress);
-        let replayed = replayed.map_err(|error| self.with_consequence(&disk, error))?;
+        let replayed = replayed.map_err(|error| self.with_loss(&disk, error))?;
         // Relaxed: whoever begins a generation owns this.
         self.was_replayed.store(true, Ordering::Relaxed);
         Ok(replayed)
     }
 
     /// Damage that replay came upon, with its place and what it means; that takes a look at everything.
-    fn with_consequence(&self, disk: &ForgivingDisk<'_>, error: OpenError) -> OpenError {
-        let (OpenError::Damaged(damage), Some((manifest, _))) = (&error, &self.database) else {
+    fn with_loss(&self, disk: &ForgivingDisk<'_>, error: OpenError) -> OpenError {
+        let (OpenError::Corrupt(corruption), Some((manifest, _))) = (&error, &self.database) else {
             return error;
         };
         let Ok(full) = survey(disk, &self.dir, manifest, Depth::Full) else { return error };
-        let found = full.damages.into_iter().find(|other| other.file == damage.file);
-        let first = || damages_of(disk, &self.dir, manifest, damage).ok()?.into_iter().next();
+        let found = full.corruptions.into_iter().find(|other| other.file == corruption.file);
+        let first = || corruptions_of(disk, &self.dir, manifest, corruption).ok()?.into_iter().next();
         found.or_else(first).map_or(error, OpenError::from)
     }
 

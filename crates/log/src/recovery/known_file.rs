@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ensilo_disk::Disk;
 
-use super::corruption::Damage;
+use super::corruption::Corruption;
 use super::error::OpenError;
 use super::file_check::{CheckedFile, Expected, check_blocks};
 use super::forgiving::ForgivingDisk;
@@ -15,18 +15,18 @@ use crate::format::{BlockEnd, EarlierFile, FileIdentity, LogFileName, Manifest};
 
 /// All damage of the file in which a replay came upon this one. A replay reads ahead by what headers claim, and may name a place that a
 /// damaged header has led it to.
-pub(super) fn damages_of(
+pub(super) fn corruptions_of(
     disk: &ForgivingDisk<'_>,
     dir: &Path,
     manifest: &Manifest,
-    damage: &Damage,
-) -> Result<Vec<Damage>, OpenError> {
-    let checked = check_known(disk, dir, manifest, &damage.file)?.unwrap_or_default();
-    if checked.damages.is_empty() {
-        return Ok(vec![damage.clone()]);
+    corruption: &Corruption,
+) -> Result<Vec<Corruption>, OpenError> {
+    let checked = check_known(disk, dir, manifest, &corruption.file)?.unwrap_or_default();
+    if checked.corruptions.is_empty() {
+        return Ok(vec![corruption.clone()]);
     }
-    let found = checked.damages.into_iter();
-    Ok(found.map(|(offset, finding)| Damage { offset: Some(offset), finding, ..damage.clone() }).collect())
+    let found = checked.corruptions.into_iter();
+    Ok(found.map(|(offset, kind)| Corruption { offset: Some(offset), kind, ..corruption.clone() }).collect())
 }
 
 /// What is in a file, if it is there and one of those that the manifest asks for.

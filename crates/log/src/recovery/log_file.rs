@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
 
-use super::corruption::Finding;
+use super::corruption::CorruptionKind;
 use super::error::OpenError;
 use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
 use super::scan::{Evidence, Scan, scan};
 use crate::format::{
-    BlockCodec, FILE_HEADER_BYTES, FileHeader, FileIdentity, HeaderDamage, LogFileName, Manifest,
+    BlockCodec, FILE_HEADER_BYTES, FileHeader, FileIdentity, HeaderError, LogFileName, Manifest,
 };
 
 /// A log file of the database.
@@ -26,7 +26,7 @@ pub(super) struct LogFile {
     pub(super) identity: FileIdentity,
     /// Its length.
     pub(super) bytes: u64,
-    pub(super) header: Result<FileHeader, Finding>,
+    pub(super) header: Result<FileHeader, CorruptionKind>,
     /// What its blocks say, if they were looked at.
     pub(super) scan: Option<Scan>,
 }
@@ -66,7 +66,7 @@ impl LogFile {
 
     /// Whether its header is that of another file.
     pub(super) fn is_foreign(&self) -> bool {
-        self.header.as_ref().is_err_and(Finding::is_foreign)
+        self.header.as_ref().is_err_and(CorruptionKind::is_foreign)
     }
 }
 
@@ -105,9 +105,9 @@ pub(super) fn open_renamed(
 
 /// Whether the name of a sealed file contradicts its blocks, the last entry of which is of epoch `found`, 0 if there is none: a file
 /// without entries is named after an epoch of the time when it was sealed, which no block says.
-pub(super) fn misnamed(name: LogFileName, found: Epoch) -> Option<Finding> {
+pub(super) fn misnamed(name: LogFileName, found: Epoch) -> Option<CorruptionKind> {
     let named = name.largest_epoch.filter(|&named| named != found && found != Epoch::default())?;
-    Some(Finding::Misnamed { named, found })
+    Some(CorruptionKind::Misnamed { named, found })
 }
 
 /// Whether nothing was ever written to the file of this identity but its header, and perhaps not even that.
@@ -115,8 +115,8 @@ pub(super) fn is_unused(disk: &dyn Disk, path: &Path, identity: &FileIdentity) -
     let (_, header) = read_header(disk, path, identity)?;
     let from = match header {
         Ok(_) => FILE_HEADER_BYTES as u64,
-        Err(Finding::Header(HeaderDamage::Short)) => 0,
-        Err(Finding::Header(_)) if has_torn_header(disk, path, identity)? => FILE_HEADER_BYTES as u64,
+        Err(CorruptionKind::Header(HeaderError::Short)) => 0,
+        Err(CorruptionKind::Header(_)) if has_torn_header(disk, path, identity)? => FILE_HEADER_BYTES as u64,
         Err(_) => return Ok(false),
     };
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
@@ -165,7 +165,9 @@ pub(super) fn reads_as_empty(disk: &ForgivingDisk<'_>, path: &Path) -> Result<bo
             file.read_at(at, &mut bytes[..piece])?;
             let unread = disk.failures_in(path);
             let is_unread = |offset: u64| {
-                unread.iter().any(|flaw| flaw.offset.is_none_or(|from| from <= offset) && offset < flaw.end())
+                unread.iter().any(|corrupt_place| {
+                    corrupt_place.offset.is_none_or(|from| from <= offset) && offset < corrupt_place.end()
+                })
             };
             let mut found = (at..).zip(&bytes[..piece]).filter(|&(_, &byte)| byte != 0);
             if found.any(|(offset, _)| offset >= FILE_HEADER_BYTES as u64 && !is_unread(offset)) {
@@ -184,7 +186,7 @@ pub(super) fn read_log_header(
     path: &Path,
     manifest: &Manifest,
     name: LogFileName,
-) -> Result<(u64, FileIdentity, Result<FileHeader, Finding>), OpenError> {
+) -> Result<(u64, FileIdentity, Result<FileHeader, CorruptionKind>), OpenError> {
     let (bytes, header) = read_any_header(disk, path)?;
     let found = || header.as_ref().map(|header| header.identity.opening).unwrap_or_default();
     let opening = manifest.opening_of(&name).unwrap_or_else(found);
@@ -197,32 +199,35 @@ pub(super) fn read_header(
     disk: &dyn Disk,
     path: &Path,
     identity: &FileIdentity,
-) -> Result<(u64, Result<FileHeader, Finding>), OpenError> {
+) -> Result<(u64, Result<FileHeader, CorruptionKind>), OpenError> {
     let (bytes, header) = read_any_header(disk, path)?;
     Ok((bytes, header.and_then(|header| check_identity(header, identity))))
 }
 
 /// The length of a file, and its header, whichever file of whichever database it is.
-fn read_any_header(disk: &dyn Disk, path: &Path) -> Result<(u64, Result<FileHeader, Finding>), OpenError> {
+fn read_any_header(
+    disk: &dyn Disk,
+    path: &Path,
+) -> Result<(u64, Result<FileHeader, CorruptionKind>), OpenError> {
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     let len = file.len_bytes().map_err(OpenError::io("read", path))?;
     if len < FILE_HEADER_BYTES as u64 {
-        return Ok((len, Err(Finding::Header(HeaderDamage::Short))));
+        return Ok((len, Err(CorruptionKind::Header(HeaderError::Short))));
     }
     let mut bytes = vec![0; FILE_HEADER_BYTES];
     file.read_at(0, &mut bytes).map_err(OpenError::io("read", path))?;
-    Ok((len, FileHeader::decode(&bytes).map_err(Finding::Header)))
+    Ok((len, FileHeader::decode(&bytes).map_err(CorruptionKind::Header)))
 }
 
 /// The header, if it is that of the file with this identity.
-fn check_identity(header: FileHeader, wanted: &FileIdentity) -> Result<FileHeader, Finding> {
+fn check_identity(header: FileHeader, wanted: &FileIdentity) -> Result<FileHeader, CorruptionKind> {
     let found = header.identity;
     if found.database != wanted.database {
-        Err(Finding::OtherDatabase(found.database))
+        Err(CorruptionKind::OtherDatabase(found.database))
     } else if found.file != wanted.file {
-        Err(Finding::OtherFile)
+        Err(CorruptionKind::OtherFile)
     } else if found.opening != wanted.opening {
-        Err(Finding::OtherCopy)
+        Err(CorruptionKind::OtherCopy)
     } else {
         Ok(header)
     }

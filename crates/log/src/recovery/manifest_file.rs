@@ -5,11 +5,11 @@ use std::path::{Component, Path, PathBuf};
 
 use ensilo_disk::Disk;
 
-use super::corruption::{Consequence, Damage, Finding, Flaw};
+use super::corruption::{CorruptPlace, Corruption, CorruptionKind, DataLoss};
 use super::error::OpenError;
 use super::file_names::{MANIFEST, MANIFEST_COPY, MANIFEST_NEW};
 use super::forgiving::ForgivingDisk;
-use crate::format::{Manifest, ManifestDamage};
+use crate::format::{Manifest, ManifestError};
 
 /// No file that is read as a whole is longer: this suffices for millions of tables. A longer one is damaged.
 const WHOLE_FILE_BYTES_MAX: usize = 64 << 20;
@@ -21,29 +21,29 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manife
         return Ok(None);
     }
     let (bytes, unread) = read_what_can_be_read(disk, &path)?;
-    if let Some(Flaw { file, offset, finding }) = unread {
-        return Err(OpenError::damaged(&file, offset, finding, without_manifest(disk, dir)));
+    if let Some(CorruptPlace { file, offset, kind }) = unread {
+        return Err(OpenError::corrupt(&file, offset, kind, without_manifest(disk, dir)));
     }
     Manifest::decode(&bytes)
         .map(Some)
-        .map_err(|damage| OpenError::damaged(&path, Some(0), finding_of(damage), without_manifest(disk, dir)))
+        .map_err(|error| OpenError::corrupt(&path, Some(0), kind_of(error), without_manifest(disk, dir)))
 }
 
-fn finding_of(damage: ManifestDamage) -> Finding {
-    match damage {
-        ManifestDamage::Head(damage) => Finding::Header(damage),
-        ManifestDamage::Body(malformed) => Finding::Manifest(malformed),
+fn kind_of(error: ManifestError) -> CorruptionKind {
+    match error {
+        ManifestError::Head(error) => CorruptionKind::Header(error),
+        ManifestError::Body(malformed) => CorruptionKind::Manifest(malformed),
     }
 }
 
 /// That there is no manifest in `dir`, which holds a database.
 pub(super) fn manifest_is_lost(disk: &dyn Disk, dir: &Path) -> OpenError {
-    OpenError::damaged(&dir.join(MANIFEST), None, Finding::Missing, without_manifest(disk, dir))
+    OpenError::corrupt(&dir.join(MANIFEST), None, CorruptionKind::Missing, without_manifest(disk, dir))
 }
 
 /// What is lost with the manifest of the database in `dir`.
-fn without_manifest(disk: &dyn Disk, dir: &Path) -> Consequence {
-    if read_copy(disk, dir).is_some() { Consequence::Manifest } else { Consequence::Everything }
+fn without_manifest(disk: &dyn Disk, dir: &Path) -> DataLoss {
+    if read_copy(disk, dir).is_some() { DataLoss::Manifest } else { DataLoss::Everything }
 }
 
 /// The copy of the manifest, if it can be read.
@@ -55,18 +55,18 @@ pub(super) fn read_copy(disk: &dyn Disk, dir: &Path) -> Option<Manifest> {
 ///
 /// # Errors
 /// [`OpenError`] if the system fails, or a later version wrote it.
-pub(super) fn damage_of_copy(disk: &dyn Disk, dir: &Path) -> Result<Option<Damage>, OpenError> {
+pub(super) fn corruption_of_copy(disk: &dyn Disk, dir: &Path) -> Result<Option<Corruption>, OpenError> {
     let path = dir.join(MANIFEST_COPY);
     let found = if disk.exists(&path).map_err(OpenError::io("look for", &path))? {
         let (bytes, unread) = read_what_can_be_read(disk, &path)?;
-        let damage = || Manifest::decode(&bytes).err().map(|damage| (Some(0), finding_of(damage)));
-        unread.map(|flaw| (flaw.offset, flaw.finding)).or_else(damage)
+        let corruption = || Manifest::decode(&bytes).err().map(|error| (Some(0), kind_of(error)));
+        unread.map(|corrupt_place| (corrupt_place.offset, corrupt_place.kind)).or_else(corruption)
     } else {
-        Some((None, Finding::Missing))
+        Some((None, CorruptionKind::Missing))
     };
-    let Some((offset, finding)) = found else { return Ok(None) };
-    match OpenError::damaged(&path, offset, finding, Consequence::Everything) {
-        OpenError::Damaged(damage) => Ok(Some(*damage)),
+    let Some((offset, kind)) = found else { return Ok(None) };
+    match OpenError::corrupt(&path, offset, kind, DataLoss::Everything) {
+        OpenError::Corrupt(corruption) => Ok(Some(*corruption)),
         error => Err(error),
     }
 }
@@ -145,7 +145,7 @@ pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), OpenEr
 pub(super) fn read_what_can_be_read(
     disk: &dyn Disk,
     path: &Path,
-) -> Result<(Vec<u8>, Option<Flaw>), OpenError> {
+) -> Result<(Vec<u8>, Option<CorruptPlace>), OpenError> {
     let disk = ForgivingDisk::new(disk);
     let bytes = read_file(&disk, path)?;
     Ok((bytes, disk.failures_in(path).into_iter().next()))

@@ -49,7 +49,7 @@ pub use backup::{BackedUp, backup};
 pub use checkpoint_writer::{
     CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, DEFINITION_TABLES, WrittenParts,
 };
-pub use corruption::{Consequence, Damage, Finding};
+pub use corruption::{Corruption, CorruptionKind, DataLoss};
 pub use database_files::{DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint};
 pub use directory::manifest_of;
 pub use dump::{Dumped, dump};
@@ -64,7 +64,7 @@ pub use progress::{Progress, ProgressReport};
 pub use read_only::{ReadOnlyFiles, inspect_read_only};
 pub use repair::{Repaired, repair};
 pub use replay::{Replay, Replayed};
-pub use salvage::{Loss, RecordKey, Salvaged, SalvagedTable, UnreadableRecords, salvage};
+pub use salvage::{RecordKey, SalvageLoss, Salvaged, SalvagedTable, UnreadableRecords, salvage};
 pub(crate) use sealed_files::SealedFiles;
 pub use verify::{Verified, verify};
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use ensilo_epoch::Epoch;
 
 use super::chain::Chain;
-use super::corruption::Consequence;
+use super::corruption::DataLoss;
 use super::earlier::Earlier;
 use super::log_file::LogFile;
-use super::replay_file::{Extent, ReplayFile, consequence_of, part_identity};
+use super::replay_file::{Extent, ReplayFile, loss_of, part_identity};
 use super::survey::Survey;
 use crate::format::{CheckpointPart, EarlierFile, Manifest};
 
@@ -38,7 +38,7 @@ impl Survey {
                     last_epoch,
                     unproved_name: None,
                     bytes,
-                    consequence: consequence_of(part),
+                    loss: loss_of(part),
                 }
             }));
         }
@@ -67,7 +67,7 @@ impl Survey {
                 Extent::Bytes(bytes) => bytes,
                 Extent::Seal | Extent::Part { .. } => file.bytes,
             },
-            consequence: Consequence::Everything,
+            loss: DataLoss::Everything,
         }));
         files
     }

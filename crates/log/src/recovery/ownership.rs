@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use ensilo_disk::Disk;
 
-use super::corruption::{Consequence, Damage, Finding, Flaw};
+use super::corruption::{CorruptPlace, Corruption, CorruptionKind, DataLoss};
 use super::error::OpenError;
 use super::file_names::{OWNER, OWNER_NEW};
 use super::log_file::list_log_files;
@@ -32,7 +32,7 @@ pub(super) const NAME_ANOTHER: &str = "name another directory for the log";
 /// Whether the log directories that the manifest of the database in `dir` names hold its log.
 ///
 /// # Errors
-/// Why not: [`OpenError::OtherOwner`], [`OpenError::Damaged`]; [`OpenError::Io`].
+/// Why not: [`OpenError::OtherOwner`], [`OpenError::Corrupt`]; [`OpenError::Io`].
 pub(super) fn check_named(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
     each_named(disk, dir, manifest, &mut |directory| check(disk, dir, manifest, directory, true))
 }
@@ -41,20 +41,20 @@ pub(super) fn check_named(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> R
 ///
 /// # Errors
 /// The others of [`check_named`].
-pub(super) fn damages_of_named(
+pub(super) fn corruptions_of_named(
     disk: &dyn Disk,
     dir: &Path,
     manifest: &Manifest,
-) -> Result<Vec<Damage>, OpenError> {
-    let mut damages = Vec::new();
+) -> Result<Vec<Corruption>, OpenError> {
+    let mut corruptions = Vec::new();
     each_named(disk, dir, manifest, &mut |directory| match check(disk, dir, manifest, directory, true) {
-        Err(OpenError::Damaged(damage)) => {
-            damages.push(*damage);
+        Err(OpenError::Corrupt(corruption)) => {
+            corruptions.push(*corruption);
             Ok(())
         }
         checked => checked,
     })?;
-    Ok(damages)
+    Ok(corruptions)
 }
 
 /// The log directories of this manifest in which no `OWNER` can be found, each as damage, although an opening has written one there: the one
@@ -66,20 +66,20 @@ pub(super) fn missing_owners(
     disk: &dyn Disk,
     dir: &Path,
     manifest: &Manifest,
-) -> Result<Vec<Damage>, OpenError> {
-    let mut damages = Vec::new();
+) -> Result<Vec<Corruption>, OpenError> {
+    let mut corruptions = Vec::new();
     if [manifest.opening, manifest.previous_opening].contains(&OpeningId::default()) {
-        return Ok(damages);
+        return Ok(corruptions);
     }
     each_named(disk, dir, manifest, &mut |directory| {
         let file = directory.join(OWNER);
         if !disk.exists(&file).map_err(OpenError::io("look for", &file))? {
-            let (finding, consequence) = (Finding::Missing, Consequence::Everything);
-            damages.push(Damage { file, offset: None, finding, consequence });
+            let (kind, loss) = (CorruptionKind::Missing, DataLoss::Everything);
+            corruptions.push(Corruption { file, offset: None, kind, loss });
         }
         Ok(())
     })?;
-    Ok(damages)
+    Ok(corruptions)
 }
 
 /// Whether the database in `dir` may log from now on to this directory, which is there and which the manifest does not name, as far as its
@@ -136,10 +136,10 @@ pub(super) fn check_own(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Res
         let taken = || OpenError::TakenOver { file: directory.join(OWNER) };
         match read_owner(disk, &directory) {
             Ok(Some(owner)) if is_of(&owner, manifest) => {}
-            Err(OpenError::Damaged(damage)) if damage.finding.is_unread() => {
-                return Err(OpenError::Damaged(damage));
+            Err(OpenError::Corrupt(corruption)) if corruption.kind.is_unread() => {
+                return Err(OpenError::Corrupt(corruption));
             }
-            Ok(_) | Err(OpenError::Damaged(_)) => return Err(taken()),
+            Ok(_) | Err(OpenError::Corrupt(_)) => return Err(taken()),
             Err(error) => return Err(error),
         }
     }
@@ -182,12 +182,16 @@ fn check(
 ) -> Result<(), OpenError> {
     let Some(owner) = read_owner(disk, directory)? else { return Ok(()) };
     let file = directory.join(OWNER);
-    let damaged = |finding| Err(OpenError::damaged(&file, None, finding, Consequence::Everything));
+    let corrupt = |kind| Err(OpenError::corrupt(&file, None, kind, DataLoss::Everything));
     if owner.database != manifest.database {
         return match is_named {
-            true => damaged(Finding::OtherDatabase(owner.database)),
+            true => corrupt(CorruptionKind::OtherDatabase(owner.database)),
             false if list_log_files(disk, directory)?.is_empty() => Ok(()),
-            false => Err(OpenError::not_usable(&file, &Finding::OtherDatabase(owner.database), NAME_ANOTHER)),
+            false => Err(OpenError::not_usable(
+                &file,
+                &CorruptionKind::OtherDatabase(owner.database),
+                NAME_ANOTHER,
+            )),
         };
     }
     if let Some(directory) = other_holder(disk, dir, manifest, directory, &owner) {
@@ -197,7 +201,7 @@ fn check(
         return Ok(());
     }
     match owner.generation.cmp(&manifest.generation) {
-        Ordering::Less if is_named => damaged(Finding::OlderDirectory),
+        Ordering::Less if is_named => corrupt(CorruptionKind::OlderDirectory),
         // What is in it may be the log of the same database in another directory, which has been moved since.
         Ordering::Less if is_same(disk, dir, Path::new(&owner.directory)) => Ok(()),
         Ordering::Less if list_log_files(disk, directory)?.is_empty() => Ok(()),
@@ -239,11 +243,11 @@ fn read_owner(disk: &dyn Disk, directory: &Path) -> Result<Option<Owner>, OpenEr
     if !disk.exists(&path).map_err(OpenError::io("look for", &path))? {
         return Ok(None);
     }
-    let damaged = |offset, finding| OpenError::damaged(&path, offset, finding, Consequence::Everything);
+    let corrupt = |offset, kind| OpenError::corrupt(&path, offset, kind, DataLoss::Everything);
     match read_what_can_be_read(disk, &path)? {
-        (_, Some(Flaw { offset, finding, .. })) => Err(damaged(offset, finding)),
+        (_, Some(CorruptPlace { offset, kind, .. })) => Err(corrupt(offset, kind)),
         (bytes, None) => {
-            Owner::decode(&bytes).map(Some).map_err(|damage| damaged(Some(0), Finding::Header(damage)))
+            Owner::decode(&bytes).map(Some).map_err(|error| corrupt(Some(0), CorruptionKind::Header(error)))
         }
     }
 }

@@ -12,7 +12,7 @@ use ensilo_epoch::Epoch;
 
 use super::chain::Depth;
 use super::copy::{copy_file, copy_open_file, free_name};
-use super::corruption::{Consequence, Damage, worst_of};
+use super::corruption::{Corruption, DataLoss, worst_of};
 use super::database_files::{checkpoint_number, remove_directory};
 use super::directory::{check_is_database, missing_manifest};
 use super::directory_locks::DirectoryLocks;
@@ -22,7 +22,7 @@ use super::forgiving::{ForgivingDisk, Unopened};
 use super::generation::{GenerationOptions, create_directory};
 use super::given_up::{GivenUp, count_given_up};
 use super::inspect::{Found, without_copies};
-use super::known_file::damages_of;
+use super::known_file::corruptions_of;
 use super::log_file::list_log_files;
 use super::made::Made;
 use super::manifest_file::{leads_outside, read_manifest, remove_if_there, spelled_path};
@@ -46,7 +46,7 @@ pub struct Repaired {
     /// How much of what is given up could still be read.
     pub given_up: GivenUp,
     /// What was damaged.
-    pub damages: Vec<Damage>,
+    pub corruptions: Vec<Corruption>,
     /// A directory with all files as they were, but for what the system could not read.
     pub copy: PathBuf,
     /// Files of which the system could not read so many bytes. In the copy a text stands in their place that says so. The files themselves
@@ -70,7 +70,7 @@ pub struct Repaired {
 /// [`OpenError::Refused`] when nothing is damaged; when not even everything up to that epoch is there, or the epoch is before the end of the
 /// checkpoint, and it says which epochs may be asked for; when nothing of the log is lost that could be given up; and when something can be
 /// read that could not be read a moment before.
-/// [`OpenError::Damaged`] for damage that no repair mends; what is left can be had by [`crate::salvage`].
+/// [`OpenError::Corrupt`] for damage that no repair mends; what is left can be had by [`crate::salvage`].
 /// The other errors as in [`crate::inspect`]. The database is as it was, and the copy is gone, with all else that was made, unless the last
 /// step failed, the sync of a manifest that is in place: then it is as it was or repaired, and the copy stays. What fails after that is no
 /// error ([`Repaired::unclaimed`]), nor is it that a checkpoint or log file which nothing needs cannot be removed.
@@ -87,13 +87,13 @@ pub fn repair(
     let read = ForgivingDisk::new(&**disk);
     let mut found = survey(&read, dir, &manifest, Depth::Full)?;
     let lost_copies = find_lost_copies(&read, dir, &manifest, &mut found)?;
-    if found.damages.is_empty() {
-        return Err(unseen_damage(&**disk, dir)?);
+    if found.corruptions.is_empty() {
+        return Err(unseen_corruption(&**disk, dir)?);
     }
     let kept_to = check_request(&manifest, &found, accept_loss_after)?;
     let files = found.replay_files(dir, &without_copies(&manifest, &lost_copies), kept_to);
-    if let Some(damage) = damages_in(&read, dir, &manifest, &files)?.into_iter().next() {
-        return Err(OpenError::from(damage));
+    if let Some(corruption) = corruptions_in(&read, dir, &manifest, &files)?.into_iter().next() {
+        return Err(OpenError::from(corruption));
     }
     sync_kept(&**disk, dir, &files, &found.chains)?;
     let given_up = count_given_up(&read, &found, kept_to)?;
@@ -105,7 +105,7 @@ pub fn repair(
         kept_to,
         stored_to,
         given_up,
-        damages: found.damages.clone(),
+        corruptions: found.corruptions.clone(),
         copy,
         unread: copied.unread(),
         unopened: copied.unopened(),
@@ -144,14 +144,14 @@ fn remove_unless_needed(disk: &dyn Disk, dir: &Path, generation: u64, copy: &Pat
 
 /// Why there is nothing to repair where the files are all there and the log is whole: the worst that reading all of them finds, which no
 /// repair mends, or that it finds nothing.
-fn unseen_damage(disk: &dyn Disk, dir: &Path) -> Result<OpenError, OpenError> {
-    let mut worst: Option<Damage> = None;
-    verify_locked(disk, dir, &mut |damage| {
-        if worst.as_ref().is_none_or(|worst| worst.consequence < damage.consequence) {
-            worst = Some(damage);
+fn unseen_corruption(disk: &dyn Disk, dir: &Path) -> Result<OpenError, OpenError> {
+    let mut worst: Option<Corruption> = None;
+    verify_locked(disk, dir, &mut |corruption| {
+        if worst.as_ref().is_none_or(|worst| worst.loss < corruption.loss) {
+            worst = Some(corruption);
         }
     })?;
-    Ok(worst.map_or_else(nothing_is_damaged, |damage| OpenError::Damaged(Box::new(damage))))
+    Ok(worst.map_or_else(nothing_is_damaged, |corruption| OpenError::Corrupt(Box::new(corruption))))
 }
 
 fn nothing_is_damaged() -> OpenError {
@@ -169,13 +169,13 @@ fn find_lost_copies(
     let files = found.replay_files(dir, manifest, found.durable_epoch);
     let mut lost = Vec::new();
     for (file, number) in files.iter().filter_map(|file| Some((file, file.copy_number()?))) {
-        let is_known = found.damages.iter().any(|damage| damage.file == file.path);
+        let is_known = found.corruptions.iter().any(|corruption| corruption.file == file.path);
         if !is_known {
-            let damages = damages_in(disk, dir, manifest, std::slice::from_ref(file))?;
-            if damages.is_empty() {
+            let corruptions = corruptions_in(disk, dir, manifest, std::slice::from_ref(file))?;
+            if corruptions.is_empty() {
                 continue;
             }
-            found.damages.extend(damages);
+            found.corruptions.extend(corruptions);
         }
         lost.push(number);
     }
@@ -183,14 +183,14 @@ fn find_lost_copies(
 }
 
 /// All damage of the first of these files in which a replay comes upon any.
-fn damages_in(
+fn corruptions_in(
     disk: &ForgivingDisk<'_>,
     dir: &Path,
     manifest: &Manifest,
     files: &[ReplayFile],
-) -> Result<Vec<Damage>, OpenError> {
+) -> Result<Vec<Corruption>, OpenError> {
     match replay(disk, files, &Nowhere, 1, &Progress::new()) {
-        Err(OpenError::Damaged(damage)) => damages_of(disk, dir, manifest, &damage),
+        Err(OpenError::Corrupt(corruption)) => corruptions_of(disk, dir, manifest, &corruption),
         replayed => replayed.map(|_| Vec::new()),
     }
 }
@@ -201,20 +201,20 @@ fn check_request(
     found: &Survey,
     accept_loss_after: Option<Epoch>,
 ) -> Result<Epoch, OpenError> {
-    let Some(worst) = worst_of(&found.damages) else {
+    let Some(worst) = worst_of(&found.corruptions) else {
         return Err(nothing_is_damaged());
     };
     let refused = |why| Err(OpenError::Refused(why));
-    match (worst.consequence, accept_loss_after) {
-        (Consequence::Copies, Some(epoch)) if epoch < found.durable_epoch => refused(format!(
+    match (worst.loss, accept_loss_after) {
+        (DataLoss::Copies, Some(epoch)) if epoch < found.durable_epoch => refused(format!(
             "nothing of the log is lost, and all up to epoch {} is there: accept no loss",
             found.durable_epoch
         )),
-        (Consequence::Copies, _) => Ok(found.durable_epoch),
-        (Consequence::After(reachable), epoch) => {
+        (DataLoss::Copies, _) => Ok(found.durable_epoch),
+        (DataLoss::After(reachable), epoch) => {
             keep_to(epoch, manifest.checkpoint_end(), reachable).map_err(OpenError::Refused)
         }
-        _ => Err(OpenError::Damaged(Box::new(worst.clone()))),
+        _ => Err(OpenError::Corrupt(Box::new(worst.clone()))),
     }
 }
 

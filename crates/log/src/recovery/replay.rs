@@ -13,7 +13,7 @@ use ensilo_disk::Disk;
 
 use self::reader::Work;
 use super::block_stream::Chunk;
-use super::corruption::Finding;
+use super::corruption::CorruptionKind;
 use super::error::OpenError;
 use super::progress::Progress;
 use super::replay_file::{Extent, ReplayFile};
@@ -155,7 +155,7 @@ impl<'a> Outcome<'a> {
             let found = found.into_inner();
             match file.extent {
                 Extent::Part { records, .. } if records != found => {
-                    return Err(file.damage(None, Finding::NotAsInstalled));
+                    return Err(file.corruption(None, CorruptionKind::NotAsInstalled));
                 }
                 Extent::Part { bytes, .. } => replayed.checkpoint_bytes += bytes,
                 Extent::Bytes(_) | Extent::Seal => replayed.log_bytes += file.bytes,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ensilo_epoch::Epoch;
 
-use super::corruption::{Consequence, Finding};
+use super::corruption::{CorruptionKind, DataLoss};
 use super::error::OpenError;
 use crate::format::{CheckpointPart, FIRST_COPY, FileIdentity, FileRole, LogFileName, Manifest, OpeningId};
 
@@ -23,7 +23,7 @@ pub(super) struct ReplayFile {
     /// How many bytes it has, for the progress.
     pub(super) bytes: u64,
     /// What is lost if it is damaged.
-    pub(super) consequence: Consequence,
+    pub(super) loss: DataLoss,
 }
 
 /// How far a file is read.
@@ -39,8 +39,8 @@ pub(super) enum Extent {
 
 impl ReplayFile {
     /// Damage of this file, at a place or as a whole.
-    pub(super) fn damage(&self, offset: Option<u64>, finding: Finding) -> OpenError {
-        OpenError::damaged(&self.path, offset, finding, self.consequence)
+    pub(super) fn corruption(&self, offset: Option<u64>, kind: CorruptionKind) -> OpenError {
+        OpenError::corrupt(&self.path, offset, kind, self.loss)
     }
 
     pub(super) fn is_checkpoint(&self) -> bool {
@@ -63,6 +63,6 @@ pub(super) fn part_identity(manifest: &Manifest, checkpoint: u64, part: &Checkpo
 }
 
 /// What is lost if a part of the checkpoint is damaged.
-pub(super) fn consequence_of(part: &CheckpointPart) -> Consequence {
-    if part.is_copy() { Consequence::Copies } else { Consequence::Checkpoint }
+pub(super) fn loss_of(part: &CheckpointPart) -> DataLoss {
+    if part.is_copy() { DataLoss::Copies } else { DataLoss::Checkpoint }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::corruption::{Consequence, Damage, Finding};
+use super::corruption::{Corruption, CorruptionKind, DataLoss};
 use super::{Replay, ReplayError};
 use crate::format::{Change, Write};
 
@@ -35,18 +35,18 @@ impl RowCheck {
     }
 
     /// The damage of a database in `dir`, one for each table that has any.
-    pub(super) fn damages(&self, dir: &Path) -> Vec<Damage> {
+    pub(super) fn corruptions(&self, dir: &Path) -> Vec<Corruption> {
         let tables = self.lock();
-        let damage = |(&table, keys): (&u32, &HashMap<_, Patched>)| {
+        let corruption = |(&table, keys): (&u32, &HashMap<_, Patched>)| {
             let rows = keys.values().filter(|patched| patched.is_without_row()).count() as u64;
-            (rows > 0).then(|| Damage {
+            (rows > 0).then(|| Corruption {
                 file: dir.to_path_buf(),
                 offset: None,
-                finding: Finding::WithoutRow { table, rows },
-                consequence: Consequence::Checkpoint,
+                kind: CorruptionKind::WithoutRow { table, rows },
+                loss: DataLoss::Checkpoint,
             })
         };
-        tables.iter().filter_map(damage).collect()
+        tables.iter().filter_map(corruption).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Tables> {

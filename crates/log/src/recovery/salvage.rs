@@ -28,17 +28,17 @@ use self::rows::{Gathering, Kept};
 use self::write::write_database;
 use super::chain::Depth;
 use super::checkpoint_writer::DEFINITION_TABLES;
-use super::corruption::{Consequence, Damage, Finding};
+use super::corruption::{Corruption, CorruptionKind, DataLoss};
 use super::directory::read_either_manifest;
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::OpenError;
 use super::file_names::OWNER;
 use super::forgiving::{ForgivingDisk, Unopened};
 use super::given_up::{GivenUp, count_given_up};
-use super::ownership::{damages_of_named, missing_owners};
+use super::ownership::{corruptions_of_named, missing_owners};
 use super::progress::Progress;
 use super::replay::replay;
-use super::replay_file::{consequence_of, part_identity};
+use super::replay_file::{loss_of, part_identity};
 use super::survey::{Survey, survey};
 use super::target::Target;
 use crate::format::{CheckpointPart, LogFileName, Manifest};
@@ -48,7 +48,7 @@ use crate::format::{CheckpointPart, LogFileName, Manifest};
 pub struct Salvaged {
     /// What is wrong with the manifest, if anything is: then the copy beside it says which files count. That was written when the database was
     /// last opened, or its checkpoint installed; what was stored since is known from the log alone.
-    pub manifest: Option<Damage>,
+    pub manifest: Option<Corruption>,
     /// Tables, by number, of which anything was saved or lost.
     pub tables: Vec<SalvagedTable>,
     /// Changes of transactions up to this epoch were applied, and of none after it.
@@ -61,7 +61,7 @@ pub struct Salvaged {
     /// How much of the log that is given up could still be read.
     pub given_up: GivenUp,
     /// What a look at the files has found. The places that cannot be read in the checkpoint are in `unreadable`.
-    pub damages: Vec<Damage>,
+    pub corruptions: Vec<Corruption>,
     /// The places in the checkpoint that cannot be read. Their records are lost unless they changed since or stand in it twice: see
     /// [`SalvagedTable::lost_records`].
     pub unreadable: Vec<UnreadableRecords>,
@@ -76,7 +76,7 @@ pub struct Salvaged {
 
 /// What a salvage could not save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Loss {
+pub enum SalvageLoss {
     /// Nothing that is known to have been stored.
     Nothing,
     /// Nothing that is known of. But the copy of the manifest was gone by, which may be older than the manifest was, or nothing says whether a log
@@ -104,9 +104,10 @@ pub struct SalvagedTable {
 impl Salvaged {
     /// What could not be saved.
     #[must_use]
-    pub fn loss(&self) -> Loss {
-        let is_of_owner = |damage: &Damage| damage.file.ends_with(OWNER);
-        let is_of_log = |damage: &Damage| !damage.consequence.is_of_checkpoint() && !is_of_owner(damage);
+    pub fn loss(&self) -> SalvageLoss {
+        let is_of_owner = |corruption: &Corruption| corruption.file.ends_with(OWNER);
+        let is_of_log =
+            |corruption: &Corruption| !corruption.loss.is_of_checkpoint() && !is_of_owner(corruption);
         // Zeros at the end of a log may have been more of it.
         let is_log = |path: &Path| {
             path.file_name().and_then(|name| name.to_str()).and_then(LogFileName::parse).is_some()
@@ -117,13 +118,13 @@ impl Salvaged {
             || self.unread.iter().any(|(path, _)| is_log(path))
             || self.unopened.iter().any(|unopened| is_log(&unopened.path));
         let mut lossy = self.tables.iter().filter(|table| table.is_lossy()).peekable();
-        if lossy.peek().is_none() && !is_short && !self.damages.iter().any(is_of_log) {
-            let is_uncertain = self.manifest.is_some() || self.damages.iter().any(is_of_owner);
-            return if is_uncertain { Loss::Uncertain } else { Loss::Nothing };
+        if lossy.peek().is_none() && !is_short && !self.corruptions.iter().any(is_of_log) {
+            let is_uncertain = self.manifest.is_some() || self.corruptions.iter().any(is_of_owner);
+            return if is_uncertain { SalvageLoss::Uncertain } else { SalvageLoss::Nothing };
         }
         match lossy.any(|table| DEFINITION_TABLES.contains(&table.table)) {
-            true => Loss::Definitions,
-            false => Loss::Rows,
+            true => SalvageLoss::Definitions,
+            false => SalvageLoss::Rows,
         }
     }
 }
@@ -139,27 +140,27 @@ impl SalvagedTable {
 /// can be read. The new one is verified; it has a number of its own. As much memory is needed as the rows take.
 ///
 /// # Errors
-/// [`OpenError`]; what was made of the new database is gone. [`OpenError::Damaged`] if it cannot be told which files belong to the
+/// [`OpenError`]; what was made of the new database is gone. [`OpenError::Corrupt`] if it cannot be told which files belong to the
 /// database, neither by its manifest nor by the copy of it, or if a log directory is older than the manifest; [`OpenError::OtherOwner`] if the
 /// log belongs to the database in another directory, or the manifest, or its copy, is older than the log; [`OpenError::Refused`] for a
 /// target that is none.
 pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvaged, OpenError> {
-    let damaged = ForgivingDisk::new(&**disk);
-    read_either_manifest(&damaged, dir)?;
-    let mut locks = DirectoryLocks::of_database(&damaged, dir, Share::Part)?;
-    let (manifest, manifest_damage) = read_either_manifest(&damaged, dir)?;
-    locks.add_named(&damaged, dir, &manifest)?;
-    let owner_damages = check_owners(&damaged, dir, &manifest, manifest_damage.is_none())?;
+    let corrupt = ForgivingDisk::new(&**disk);
+    read_either_manifest(&corrupt, dir)?;
+    let mut locks = DirectoryLocks::of_database(&corrupt, dir, Share::Part)?;
+    let (manifest, manifest_corruption) = read_either_manifest(&corrupt, dir)?;
+    locks.add_named(&corrupt, dir, &manifest)?;
+    let owner_corruptions = check_owners(&corrupt, dir, &manifest, manifest_corruption.is_none())?;
     let target = Target::claim(&**disk, dir, &manifest, target)?;
-    let source = Source { disk: &damaged, dir, manifest: &manifest };
+    let source = Source { disk: &corrupt, dir, manifest: &manifest };
     let salvaged = source.salvage_into(disk, &target);
     if salvaged.is_err() {
         // What cannot be removed does no harm.
         let _ = target.give_up(&[write::CHECKPOINT]);
     }
     salvaged.map(|mut salvaged| {
-        salvaged.damages.splice(..0, owner_damages);
-        Salvaged { manifest: manifest_damage, ..salvaged }
+        salvaged.corruptions.splice(..0, owner_corruptions);
+        Salvaged { manifest: manifest_corruption, ..salvaged }
     })
 }
 
@@ -170,14 +171,15 @@ fn check_owners(
     dir: &Path,
     manifest: &Manifest,
     is_in_place: bool,
-) -> Result<Vec<Damage>, OpenError> {
-    let mut damages = damages_of_named(disk, dir, manifest)?;
-    let is_refused = |damage: &Damage| !is_in_place || damage.finding == Finding::OlderDirectory;
-    match damages.iter().position(is_refused) {
-        Some(at) => Err(OpenError::Damaged(Box::new(damages.swap_remove(at)))),
+) -> Result<Vec<Corruption>, OpenError> {
+    let mut corruptions = corruptions_of_named(disk, dir, manifest)?;
+    let is_refused =
+        |corruption: &Corruption| !is_in_place || corruption.kind == CorruptionKind::OlderDirectory;
+    match corruptions.iter().position(is_refused) {
+        Some(at) => Err(OpenError::Corrupt(Box::new(corruptions.swap_remove(at)))),
         None => {
-            damages.extend(missing_owners(disk, dir, manifest)?);
-            Ok(damages)
+            corruptions.extend(missing_owners(disk, dir, manifest)?);
+            Ok(corruptions)
         }
     }
 }
@@ -203,7 +205,7 @@ struct Read {
 struct ReadCheckpoint {
     unreadable: Vec<UnreadableRecords>,
     /// Parts that are not those of the manifest, with what that costs.
-    others: Vec<(PathBuf, Consequence)>,
+    others: Vec<(PathBuf, DataLoss)>,
 }
 
 impl Source<'_> {
@@ -221,7 +223,7 @@ impl Source<'_> {
             stored_to,
             mixed_to: manifest.checkpoint_end().filter(|&end| is_missing(end)),
             given_up,
-            damages: found.damages,
+            corruptions: found.corruptions,
             unreadable,
             other_parts,
             unread: self.disk.unread(),
@@ -235,7 +237,7 @@ impl Source<'_> {
         loop {
             let failures = self.disk.count_failures();
             match self.read_once() {
-                Err(OpenError::Damaged(_) | OpenError::Io { .. })
+                Err(OpenError::Corrupt(_) | OpenError::Io { .. })
                     if self.disk.count_failures() > failures => {}
                 read => return read,
             }
@@ -244,22 +246,22 @@ impl Source<'_> {
 
     fn read_once(&self) -> Result<Read, OpenError> {
         let mut found = survey(self.disk, self.dir, self.manifest, Depth::Full)?;
-        let is_fatal = |damage: &&Damage| damage.consequence == Consequence::Everything;
-        if let Some(damage) = found.damages.iter().find(is_fatal) {
-            return Err(OpenError::Damaged(Box::new(damage.clone())));
+        let is_fatal = |corruption: &&Corruption| corruption.loss == DataLoss::Everything;
+        if let Some(corruption) = found.corruptions.iter().find(is_fatal) {
+            return Err(OpenError::Corrupt(Box::new(corruption.clone())));
         }
         let gathering = Gathering::default();
         let ReadCheckpoint { unreadable, others } = self.read_checkpoint(&gathering)?;
         self.read_log(&found, &gathering)?;
         let given_up = count_given_up(self.disk, &found, found.reachable_epoch)?;
-        for (file, consequence) in &others {
-            let (file, finding) = (file.clone(), Finding::NotAsInstalled);
-            let damage = Damage { file, offset: None, finding, consequence: *consequence };
-            if !found.damages.contains(&damage) {
-                found.damages.push(damage);
+        for (file, loss) in &others {
+            let (file, kind) = (file.clone(), CorruptionKind::NotAsInstalled);
+            let corruption = Corruption { file, offset: None, kind, loss: *loss };
+            if !found.corruptions.contains(&corruption) {
+                found.corruptions.push(corruption);
             }
         }
-        let other_parts = others.into_iter().filter(|(_, consequence)| *consequence != Consequence::Copies);
+        let other_parts = others.into_iter().filter(|(_, loss)| *loss != DataLoss::Copies);
         let other_parts = other_parts.map(|(file, _)| file).collect();
         Ok(Read { found, kept: gathering.finish(), unreadable, other_parts, given_up })
     }
@@ -296,7 +298,7 @@ impl Source<'_> {
         let ReadPart { unreadable, origin } = read_part(self.disk, &path, &identity, part, gathering)?;
         read.unreadable.extend(unreadable);
         if origin == Origin::Other {
-            read.others.push((path, consequence_of(part)));
+            read.others.push((path, loss_of(part)));
         }
         Ok(origin)
     }

@@ -15,7 +15,7 @@ use memchr::memmem;
 
 use super::block_stream::{BlockStream, CHUNK_BYTES, Chunk, Next};
 use crate::format::{
-    BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockCodec, BlockDamage, BlockEnd, FileHeader, SealedHeader,
+    BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockCodec, BlockEnd, BlockError, FileHeader, SealedHeader,
 };
 
 /// What a log file holds.
@@ -28,7 +28,7 @@ pub(super) struct Scan {
     /// The end of the last block that counts.
     pub(super) valid_end: u64,
     /// Why nothing counts after it; `None` at the end of the file, and after a block that ends the file or the logger.
-    pub(super) stopped: Option<BlockDamage>,
+    pub(super) stopped: Option<BlockError>,
     /// What the last block that counts ends.
     pub(super) end: BlockEnd,
     /// The last mark that counts, and the end of its block.
@@ -91,7 +91,7 @@ pub(super) fn scan(file: &dyn File, codec: &BlockCodec) -> io::Result<Scan> {
     while scan.stopped.is_none() && scan.end == BlockEnd::None && !is_at_end {
         match stream.next(&mut chunk)? {
             Next::Blocks => scan.take_chunk(codec, &chunk),
-            Next::Stopped(damage) => scan.stopped = Some(damage),
+            Next::Stopped(error) => scan.stopped = Some(error),
             Next::End => is_at_end = true,
         }
     }
@@ -127,8 +127,8 @@ impl Scan {
                     self.last_entry = self.last_entry.max(last);
                     self.evidence.take(&sealed);
                 }
-                Err(damage) => {
-                    self.stopped = Some(damage);
+                Err(error) => {
+                    self.stopped = Some(error);
                     return;
                 }
             }

@@ -7,13 +7,13 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::{Chain, Depth, Place};
-use super::corruption::{Consequence, Damage, Finding, Flaw};
+use super::corruption::{CorruptPlace, Corruption, CorruptionKind, DataLoss};
 use super::earlier::Earlier;
 use super::error::OpenError;
 use super::file_names::MANIFEST;
 use super::forgiving::ForgivingDisk;
 use super::log_file::{LogFile, is_unused, list_log_files, read_header, reads_as_empty};
-use super::replay_file::{consequence_of, part_identity};
+use super::replay_file::{loss_of, part_identity};
 use super::scan::Evidence;
 use crate::format::{BlockEnd, CheckpointPart, EarlierFile, LogFileName, Manifest};
 
@@ -22,7 +22,7 @@ use crate::format::{BlockEnd, CheckpointPart, EarlierFile, LogFileName, Manifest
 pub(super) struct Survey {
     pub(super) chains: Vec<Chain>,
     pub(super) earlier: Vec<Earlier>,
-    pub(super) damages: Vec<Damage>,
+    pub(super) corruptions: Vec<Corruption>,
     /// `D`: everything up to here was stored, and nothing after it counts. Without damage, that is.
     pub(super) durable_epoch: Epoch,
     /// Everything up to here can be read in the log, whatever is damaged. The checkpoint is another matter.
@@ -35,7 +35,7 @@ pub(super) struct Survey {
 
 /// What a log file is that the manifest knows nothing of.
 enum Stranger {
-    Wrong(Finding),
+    Wrong(CorruptionKind),
     /// Empty: an opening that was interrupted left it.
     Unfinished,
     /// As far as it can be read it is that, too.
@@ -59,9 +59,9 @@ struct Surveyor<'a> {
     dir: &'a Path,
     manifest: &'a Manifest,
     depth: Depth,
-    flaws: Vec<Flaw>,
+    corrupt_places: Vec<CorruptPlace>,
     /// Damaged parts of the checkpoint, and what is lost with each.
-    checkpoint_flaws: Vec<(Flaw, Consequence)>,
+    corrupt_parts: Vec<(CorruptPlace, DataLoss)>,
     /// What log files say that the manifest knows nothing of.
     strangers: Evidence,
     /// Those of which not all can be read, and in which nothing else stands.
@@ -83,14 +83,14 @@ pub(super) fn survey(
         dir,
         manifest,
         depth,
-        flaws: Vec::new(),
-        checkpoint_flaws: Vec::new(),
+        corrupt_places: Vec::new(),
+        corrupt_parts: Vec::new(),
         strangers: Evidence::default(),
         unread_strangers: Vec::new(),
         earlier_reach: None,
     };
     let found = surveyor.survey()?;
-    if found.damages.is_empty() || depth == Depth::Full {
+    if found.corruptions.is_empty() || depth == Depth::Full {
         return Ok(found);
     }
     survey(disk, dir, manifest, Depth::Full)
@@ -106,7 +106,7 @@ impl Surveyor<'_> {
             let listed = listed.get(files.directory.as_str()).map_or(&[][..], Vec::as_slice);
             let place = Place { disk: self.disk, dir: self.dir, manifest: self.manifest, logger, listed };
             let mut chain = place.survey(self.depth)?;
-            self.flaws.append(&mut chain.flaws);
+            self.corrupt_places.append(&mut chain.corrupt_places);
             chains.push(chain);
         }
         self.check_checkpoint()?;
@@ -117,7 +117,7 @@ impl Surveyor<'_> {
             durable_epoch: before(reach),
             reachable_epoch: before(self.reachable(reach)),
             largest_epoch: self.largest_epoch(&chains),
-            damages: self.damages(reach),
+            corruptions: self.corruptions(reach),
             chains,
             earlier,
             unfinished,
@@ -132,7 +132,11 @@ impl Surveyor<'_> {
             if self.disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
                 listed.insert(spelled.to_owned(), list_log_files(self.disk, &directory)?);
             } else {
-                self.flaws.push(Flaw { file: directory, offset: None, finding: Finding::Missing });
+                self.corrupt_places.push(CorruptPlace {
+                    file: directory,
+                    offset: None,
+                    kind: CorruptionKind::Missing,
+                });
             }
         }
         Ok(listed)
@@ -156,8 +160,8 @@ impl Surveyor<'_> {
                 file.scan(self.disk)?;
                 self.strangers.merge(file.evidence());
                 match self.stranger(&file, is_extra)? {
-                    Stranger::Wrong(finding) => {
-                        self.flaws.push(Flaw { file: file.path, offset: None, finding });
+                    Stranger::Wrong(kind) => {
+                        self.corrupt_places.push(CorruptPlace { file: file.path, offset: None, kind });
                     }
                     Stranger::Unfinished => unfinished.push(file.path),
                     // What could not be read is noted by itself.
@@ -172,16 +176,16 @@ impl Surveyor<'_> {
     fn stranger(&self, file: &LogFile, is_extra: bool) -> Result<Stranger, OpenError> {
         let is_empty = reads_as_empty(self.disk, &file.path)?;
         let is_unread = !self.disk.failures_in(&file.path).is_empty();
-        let later = Finding::LaterGeneration(file.name.generation);
+        let later = CorruptionKind::LaterGeneration(file.name.generation);
         Ok(Stranger::Wrong(match &file.header {
-            Err(finding) if finding.is_foreign() => finding.clone(),
-            _ if is_extra => Finding::OtherFile,
+            Err(kind) if kind.is_foreign() => kind.clone(),
+            _ if is_extra => CorruptionKind::OtherFile,
             _ if file.evidence().has_blocks || is_unread && !is_empty => later,
             _ if is_unread => return Ok(Stranger::Unread),
-            _ if file.name.largest_epoch.is_some() => Finding::Stranger,
+            _ if file.name.largest_epoch.is_some() => CorruptionKind::Stranger,
             _ if is_unused(self.disk, &file.path, &file.identity)? => return Ok(Stranger::Unfinished),
             Ok(_) => later,
-            Err(_) => Finding::Stranger,
+            Err(_) => CorruptionKind::Stranger,
         }))
     }
 
@@ -193,10 +197,10 @@ impl Surveyor<'_> {
         for entry in &self.manifest.earlier {
             if !listed.get(&entry.directory).is_some_and(|names| names.contains(&entry.name)) {
                 let path = self.dir.join(&entry.directory).join(entry.name.to_string());
-                self.earlier_flaw(
+                self.note_earlier(
                     &earlier,
                     entry,
-                    Flaw { file: path, offset: None, finding: Finding::Missing },
+                    CorruptPlace { file: path, offset: None, kind: CorruptionKind::Missing },
                 );
                 continue;
             }
@@ -205,17 +209,17 @@ impl Surveyor<'_> {
                 file.scan(self.disk)?;
             }
             let found = Earlier { entry: entry.clone(), file };
-            let flaw = found.flaw();
+            let corrupt_place = found.corrupt_place();
             earlier.push(found);
-            if let Some(flaw) = flaw {
-                self.earlier_flaw(&earlier, entry, flaw);
+            if let Some(corrupt_place) = corrupt_place {
+                self.note_earlier(&earlier, entry, corrupt_place);
             }
         }
         Ok(earlier)
     }
 
     /// Notes a flaw, and how far the generation of the file reaches with it.
-    fn earlier_flaw(&mut self, before: &[Earlier], entry: &EarlierFile, flaw: Flaw) {
+    fn note_earlier(&mut self, before: &[Earlier], entry: &EarlierFile, corrupt_place: CorruptPlace) {
         let same = |earlier: &&Earlier| {
             let name = earlier.file.name;
             (name.generation, name.logger) == (entry.name.generation, entry.name.logger)
@@ -230,23 +234,23 @@ impl Surveyor<'_> {
         let ended = ended.map(|other| Epoch::new(other.durable_epoch.get() + 1));
         let reach = marks.chain(headers).chain(ended).max().unwrap_or_default();
         self.earlier_reach = Some(self.earlier_reach.map_or(reach, |least| least.min(reach)));
-        self.flaws.push(flaw);
+        self.corrupt_places.push(corrupt_place);
     }
 
     fn check_checkpoint(&mut self) -> Result<(), OpenError> {
         let Some(checkpoint) = &self.manifest.checkpoint else { return Ok(()) };
         for part in &checkpoint.parts {
             let path = self.dir.join(&part.path);
-            let flaw = if self.disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+            let corrupt_place = if self.disk.exists(&path).map_err(OpenError::io("look for", &path))? {
                 match read_header(self.disk, &path, &part_identity(self.manifest, checkpoint.id, part))? {
-                    (_, Err(finding)) => Some((Some(0), finding)),
-                    (bytes, Ok(_)) => (bytes != part.bytes).then_some((None, Finding::NotAsInstalled)),
+                    (_, Err(kind)) => Some((Some(0), kind)),
+                    (bytes, Ok(_)) => (bytes != part.bytes).then_some((None, CorruptionKind::NotAsInstalled)),
                 }
             } else {
-                Some((None, Finding::Missing))
+                Some((None, CorruptionKind::Missing))
             };
-            if let Some((offset, finding)) = flaw {
-                self.checkpoint_flaws.push((Flaw { file: path, offset, finding }, consequence_of(part)));
+            if let Some((offset, kind)) = corrupt_place {
+                self.corrupt_parts.push((CorruptPlace { file: path, offset, kind }, loss_of(part)));
             }
         }
         Ok(())
@@ -256,18 +260,21 @@ impl Surveyor<'_> {
     /// cannot be read at the end of a log may have been more of it.
     fn note_unread(&mut self, chains: &[Chain], earlier: &[Earlier]) {
         for failure in self.disk.failures() {
-            let follows = |flaw: &Flaw| flaw.file == failure.file && flaw.finding.may_follow_from_unread();
+            let follows = |corrupt_place: &CorruptPlace| {
+                corrupt_place.file == failure.file && corrupt_place.kind.may_follow_from_unread()
+            };
             if let Some(part) = self.part_at(&failure.file) {
-                let consequence = consequence_of(part);
-                self.checkpoint_flaws.retain(|(flaw, _)| !follows(flaw));
-                self.checkpoint_flaws.push((failure, consequence));
+                let loss = loss_of(part);
+                self.corrupt_parts.retain(|(corrupt_place, _)| !follows(corrupt_place));
+                self.corrupt_parts.push((failure, loss));
             } else if self.is_of_log(&failure, chains, earlier) {
-                self.flaws.retain(|flaw| !follows(flaw));
-                self.flaws.push(failure);
+                self.corrupt_places.retain(|corrupt_place| !follows(corrupt_place));
+                self.corrupt_places.push(failure);
             }
         }
         // What lies in a directory that cannot be read is told with it.
-        self.flaws.sort_by_key(|flaw| flaw.offset.is_some() || !flaw.finding.is_unread());
+        self.corrupt_places
+            .sort_by_key(|corrupt_place| corrupt_place.offset.is_some() || !corrupt_place.kind.is_unread());
     }
 
     /// The part of the checkpoint that has this path.
@@ -277,7 +284,7 @@ impl Surveyor<'_> {
     }
 
     /// Whether what could not be read is a log directory, or lies in a log file where something counts, or could.
-    fn is_of_log(&self, failure: &Flaw, chains: &[Chain], earlier: &[Earlier]) -> bool {
+    fn is_of_log(&self, failure: &CorruptPlace, chains: &[Chain], earlier: &[Earlier]) -> bool {
         let path = &failure.file;
         let directories = self.manifest.log_directories();
         let is_directory = |path: &Path| directories.iter().any(|spelled| self.dir.join(spelled) == path);
@@ -294,12 +301,16 @@ impl Surveyor<'_> {
         let Some(least) = chains.iter().min_by_key(|chain| chain.reach) else { return };
         let claimed = chains.iter().map(|chain| chain.evidence.durable_epoch).max().unwrap_or_default();
         let stored = claimed.max(self.manifest.durable_epoch);
-        if before(least.reach) >= stored || !self.flaws.is_empty() {
+        if before(least.reach) >= stored || !self.corrupt_places.is_empty() {
             return;
         }
         let Some(file) = least.files.last() else { return };
         let offset = file.scan.as_ref().map(|scan| scan.valid_end);
-        self.flaws.push(Flaw { file: file.path.clone(), offset, finding: Finding::Behind { stored } });
+        self.corrupt_places.push(CorruptPlace {
+            file: file.path.clone(),
+            offset,
+            kind: CorruptionKind::Behind { stored },
+        });
     }
 
     /// Files that were not looked at have names that say no later epoch, which replay compares with what they hold.
@@ -317,40 +328,43 @@ impl Surveyor<'_> {
     }
 
     /// A manifest that gives up what its checkpoint needs. None is written so: a checkpoint is installed when its end is durable.
-    fn manifest_before_checkpoint(&self) -> Option<Damage> {
+    fn manifest_before_checkpoint(&self) -> Option<Corruption> {
         let (durable, end) = (self.manifest.durable_epoch, self.manifest.checkpoint_end()?);
-        (durable < end).then(|| Damage {
+        (durable < end).then(|| Corruption {
             file: self.dir.join(MANIFEST),
             offset: None,
-            finding: Finding::BeforeCheckpoint { durable, end },
-            consequence: Consequence::LogOfCheckpoint(end),
+            kind: CorruptionKind::BeforeCheckpoint { durable, end },
+            loss: DataLoss::LogOfCheckpoint(end),
         })
     }
 
     /// What the flaws mean, if the log of the last generation reaches `reach`.
-    fn damages(&self, reach: Epoch) -> Vec<Damage> {
+    fn corruptions(&self, reach: Epoch) -> Vec<Corruption> {
         let reach = self.reachable(reach);
         let of_log = match self.manifest.checkpoint_end() {
             // A checkpoint is made while transactions go on: without the log up to its end it is no state that ever was.
-            Some(end) if before(reach) < end => Consequence::LogOfCheckpoint(end),
-            _ => Consequence::After(before(reach)),
+            Some(end) if before(reach) < end => DataLoss::LogOfCheckpoint(end),
+            _ => DataLoss::After(before(reach)),
         };
-        let damage = |flaw: &Flaw, consequence| Damage {
-            file: flaw.file.clone(),
-            offset: flaw.offset,
-            finding: flaw.finding.clone(),
-            consequence,
+        let corruption = |corrupt_place: &CorruptPlace, loss| Corruption {
+            file: corrupt_place.file.clone(),
+            offset: corrupt_place.offset,
+            kind: corrupt_place.kind.clone(),
+            loss,
         };
         let manifest = self.manifest_before_checkpoint();
-        let is_unknown =
-            |flaw: &&Flaw| matches!(flaw.finding, Finding::LaterGeneration(_) | Finding::Stranger);
-        let unknown: Vec<&PathBuf> = self.flaws.iter().filter(is_unknown).map(|flaw| &flaw.file).collect();
-        let log = self.flaws.iter().map(|flaw| match &flaw.file {
-            file if unknown.contains(&file) => damage(flaw, Consequence::Everything),
-            file if self.unread_strangers.contains(file) => damage(flaw, Consequence::Leftover),
-            _ => damage(flaw, of_log),
+        let is_unknown = |corrupt_place: &&CorruptPlace| {
+            matches!(corrupt_place.kind, CorruptionKind::LaterGeneration(_) | CorruptionKind::Stranger)
+        };
+        let unknown: Vec<&PathBuf> =
+            self.corrupt_places.iter().filter(is_unknown).map(|corrupt_place| &corrupt_place.file).collect();
+        let log = self.corrupt_places.iter().map(|corrupt_place| match &corrupt_place.file {
+            file if unknown.contains(&file) => corruption(corrupt_place, DataLoss::Everything),
+            file if self.unread_strangers.contains(file) => corruption(corrupt_place, DataLoss::Leftover),
+            _ => corruption(corrupt_place, of_log),
         });
-        let checkpoint = self.checkpoint_flaws.iter().map(|(flaw, consequence)| damage(flaw, *consequence));
+        let checkpoint =
+            self.corrupt_parts.iter().map(|(corrupt_place, loss)| corruption(corrupt_place, *loss));
         each_once(manifest.into_iter().chain(checkpoint).chain(log))
     }
 }
@@ -368,16 +382,16 @@ fn counted_end(path: &Path, chains: &[Chain], earlier: &[Earlier]) -> Option<u64
 }
 
 /// Each damage once, and a directory that is missing, or cannot be read, without the files in it.
-fn each_once(damages: impl Iterator<Item = Damage>) -> Vec<Damage> {
-    let mut told: Vec<Damage> = Vec::new();
-    for damage in damages {
-        let is_told = |other: &Damage| {
-            *other == damage
-                || matches!(other.finding, Finding::Missing | Finding::Unopened { .. })
-                    && damage.file.parent() == Some(other.file.as_path())
+fn each_once(corruptions: impl Iterator<Item = Corruption>) -> Vec<Corruption> {
+    let mut told: Vec<Corruption> = Vec::new();
+    for corruption in corruptions {
+        let is_told = |other: &Corruption| {
+            *other == corruption
+                || matches!(other.kind, CorruptionKind::Missing | CorruptionKind::Unopened { .. })
+                    && corruption.file.parent() == Some(other.file.as_path())
         };
         if !told.iter().any(is_told) {
-            told.push(damage);
+            told.push(corruption);
         }
     }
     told

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use ensilo_disk::Disk;
 
-use super::corruption::Damage;
+use super::corruption::Corruption;
 use super::database_files::remove_directory;
 use super::error::OpenError;
 use super::file_names::{LOCK, LOG, MANIFEST, MANIFEST_COPY, MANIFEST_NEW, UNFINISHED};
@@ -76,12 +76,12 @@ impl<'t> Target<'t> {
     }
 
     /// Reads all of it, and fails with the first damage, as `named` names it.
-    pub(super) fn verify(&self, named: impl FnOnce(Damage) -> Damage) -> Result<(), OpenError> {
+    pub(super) fn verify(&self, named: impl FnOnce(Corruption) -> Corruption) -> Result<(), OpenError> {
         let mut first = None;
-        verify_locked(self.disk, self.dir, &mut |damage| {
-            first.get_or_insert(damage);
+        verify_locked(self.disk, self.dir, &mut |corruption| {
+            first.get_or_insert(corruption);
         })?;
-        first.map_or(Ok(()), |damage| Err(OpenError::Damaged(Box::new(named(damage)))))
+        first.map_or(Ok(()), |corruption| Err(OpenError::Corrupt(Box::new(named(corruption)))))
     }
 
     /// Removes the mark: the database is whole.

@@ -7,22 +7,22 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::Depth;
-use super::corruption::{Consequence, Damage, Finding, Flaw};
+use super::corruption::{CorruptPlace, Corruption, CorruptionKind, DataLoss};
 use super::directory::{either_manifest, read_either_manifest};
 use super::directory_locks::{DirectoryLocks, Share};
 use super::error::{OpenError, ReplayError};
 use super::file_names::{OWNER, UNFINISHED};
 use super::forgiving::ForgivingDisk;
-use super::known_file::{check_known, damages_of};
+use super::known_file::{check_known, corruptions_of};
 use super::log_file::list_log_files;
-use super::manifest_file::{damage_of_copy, spelled_path};
-use super::ownership::damages_of_named;
+use super::manifest_file::{corruption_of_copy, spelled_path};
+use super::ownership::corruptions_of_named;
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::replay_file::ReplayFile;
 use super::row_check::RowCheck;
 use super::survey::{before, survey};
-use crate::format::{BlockDamage, Manifest, Write};
+use crate::format::{BlockError, Manifest, Write};
 
 /// What was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,7 +32,7 @@ pub struct Verified {
     /// How many files were read and found in order.
     pub files: u64,
     /// How many damages were reported.
-    pub damages: u64,
+    pub corruptions: u64,
     /// The last epoch of which an opening would bring anything back; `None` if there is damage.
     pub durable_epoch: Option<Epoch>,
     /// The first and the last of the epochs before that one of which nothing counts: of the time between the last two openings, or given
@@ -51,10 +51,14 @@ pub struct Verified {
 ///
 /// # Errors
 /// [`OpenError`] when there is no database, another process has it open, or the system fails. Damage is no error here.
-pub fn verify(disk: &dyn Disk, dir: &Path, report: &mut dyn FnMut(Damage)) -> Result<Verified, OpenError> {
+pub fn verify(
+    disk: &dyn Disk,
+    dir: &Path,
+    report: &mut dyn FnMut(Corruption),
+) -> Result<Verified, OpenError> {
     let disk = &ForgivingDisk::new(disk);
     if let Err(error) = read_either_manifest(disk, dir)
-        && error.damage().is_none()
+        && error.corruption().is_none()
     {
         return Err(error);
     }
@@ -70,7 +74,7 @@ pub fn verify(disk: &dyn Disk, dir: &Path, report: &mut dyn FnMut(Damage)) -> Re
 pub(super) fn verify_locked(
     disk: &dyn Disk,
     dir: &Path,
-    report: &mut dyn FnMut(Damage),
+    report: &mut dyn FnMut(Corruption),
 ) -> Result<Verified, OpenError> {
     let disk = &ForgivingDisk::new(disk);
     verify_read(disk, dir, either_manifest(disk, dir), report)
@@ -80,29 +84,29 @@ pub(super) fn verify_locked(
 fn verify_read(
     disk: &ForgivingDisk<'_>,
     dir: &Path,
-    read: Result<(Manifest, Option<Damage>), OpenError>,
-    report: &mut dyn FnMut(Damage),
+    read: Result<(Manifest, Option<Corruption>), OpenError>,
+    report: &mut dyn FnMut(Corruption),
 ) -> Result<Verified, OpenError> {
     let mut verified = Verified::default();
     let manifest = match read {
         Ok((manifest, None)) => manifest,
-        Ok((manifest, Some(damage))) => {
-            report(disk.cause_of(damage));
-            verified = Verified { damages: 1, is_by_copy: true, ..verified };
+        Ok((manifest, Some(corruption))) => {
+            report(disk.cause_of(corruption));
+            verified = Verified { corruptions: 1, is_by_copy: true, ..verified };
             manifest
         }
-        Err(OpenError::Damaged(damage)) => {
-            report(disk.cause_of(*damage));
-            let copy = damage_of_copy(disk, dir)?;
-            let damages = 1 + u64::from(copy.is_some());
-            copy.into_iter().for_each(|damage| report(disk.cause_of(damage)));
-            return Ok(Verified { damages, ..verified });
+        Err(OpenError::Corrupt(corruption)) => {
+            report(disk.cause_of(*corruption));
+            let copy = corruption_of_copy(disk, dir)?;
+            let corruptions = 1 + u64::from(copy.is_some());
+            copy.into_iter().for_each(|corruption| report(disk.cause_of(corruption)));
+            return Ok(Verified { corruptions, ..verified });
         }
         Err(error) => return Err(error),
     };
-    let mut damages = damages_of_named(disk, dir, &manifest)?;
-    damages = damages.into_iter().map(|damage| disk.cause_of(damage)).collect();
-    damages.extend(not_looked_for(disk, dir, &manifest));
+    let mut corruptions = corruptions_of_named(disk, dir, &manifest)?;
+    corruptions = corruptions.into_iter().map(|corruption| disk.cause_of(corruption)).collect();
+    corruptions.extend(not_looked_for(disk, dir, &manifest));
     let found = survey(disk, dir, &manifest, Depth::Full)?;
     let mut verification = Verification {
         disk,
@@ -113,16 +117,16 @@ fn verify_read(
         looked_at: BTreeSet::new(),
         rows: RowCheck::default(),
     };
-    damages.into_iter().for_each(|damage| verification.report_one(damage));
-    verification.report_all(&found.damages)?;
+    corruptions.into_iter().for_each(|corruption| verification.report_one(corruption));
+    verification.report_all(&found.corruptions)?;
     let files = found.replay_files(dir, &manifest, found.durable_epoch);
     files.iter().try_for_each(|file| verification.replay(file))?;
-    if let Some(consequence) = consequence_for_log(&found.damages) {
-        verification.check_unreached(consequence)?;
+    if let Some(loss) = loss_of_log(&found.corruptions) {
+        verification.check_unreached(loss)?;
     }
     verification.check_rows(&files)?;
     let mut verified = verification.verified;
-    if verified.damages == 0 {
+    if verified.corruptions == 0 {
         verified.durable_epoch = Some(manifest.counted_to(found.durable_epoch));
         verified.void = void_epochs(&manifest, found.durable_epoch);
     }
@@ -130,23 +134,22 @@ fn verify_read(
 }
 
 /// What says that the database is another one's or not whole, and of which cannot be told whether it is there.
-fn not_looked_for(disk: &ForgivingDisk<'_>, dir: &Path, manifest: &Manifest) -> Vec<Damage> {
+fn not_looked_for(disk: &ForgivingDisk<'_>, dir: &Path, manifest: &Manifest) -> Vec<Corruption> {
     let directories: BTreeSet<_> = manifest.log_directories().into_iter().collect();
     let owners = directories.into_iter().map(|spelled| spelled_path(dir, spelled).join(OWNER));
     let files = owners.chain([dir.join(UNFINISHED)]);
     let failures = files.flat_map(|file| disk.failures_in(&file));
-    let failures =
-        failures.filter(|flaw| matches!(flaw.finding, Finding::Unopened { doing: "look for", .. }));
-    let consequence = Consequence::Everything;
-    failures.map(|Flaw { file, offset, finding }| Damage { file, offset, finding, consequence }).collect()
+    let failures = failures.filter(|corrupt_place| {
+        matches!(corrupt_place.kind, CorruptionKind::Unopened { doing: "look for", .. })
+    });
+    let loss = DataLoss::Everything;
+    failures.map(|CorruptPlace { file, offset, kind }| Corruption { file, offset, kind, loss }).collect()
 }
 
 /// What is lost of the log with all these damages together. Those of the checkpoint have nothing to do with it.
-fn consequence_for_log(damages: &[Damage]) -> Option<Consequence> {
-    let consequences = damages.iter().map(|damage| damage.consequence);
-    consequences
-        .filter(|&consequence| consequence != Consequence::Leftover && !consequence.is_of_checkpoint())
-        .max()
+fn loss_of_log(corruptions: &[Corruption]) -> Option<DataLoss> {
+    let losses = corruptions.iter().map(|corruption| corruption.loss);
+    losses.filter(|&loss| loss != DataLoss::Leftover && !loss.is_of_checkpoint()).max()
 }
 
 /// The epochs between the generations before and the present one, if something of that one counts.
@@ -160,7 +163,7 @@ struct Verification<'v> {
     disk: &'v ForgivingDisk<'v>,
     dir: &'v Path,
     manifest: &'v Manifest,
-    report: &'v mut dyn FnMut(Damage),
+    report: &'v mut dyn FnMut(Corruption),
     verified: Verified,
     /// The files of which all is known.
     looked_at: BTreeSet<PathBuf>,
@@ -169,37 +172,37 @@ struct Verification<'v> {
 
 impl Verification<'_> {
     /// Reports damages, each with what lies behind it in its file.
-    fn report_all(&mut self, damages: &[Damage]) -> Result<(), OpenError> {
-        for damage in damages {
-            self.report_one(damage.clone());
-            if self.looked_at.insert(damage.file.clone()) {
-                self.report_behind(damage, damages)?;
+    fn report_all(&mut self, corruptions: &[Corruption]) -> Result<(), OpenError> {
+        for corruption in corruptions {
+            self.report_one(corruption.clone());
+            if self.looked_at.insert(corruption.file.clone()) {
+                self.report_behind(corruption, corruptions)?;
             }
         }
         Ok(())
     }
 
-    fn report_one(&mut self, damage: Damage) {
-        self.verified.damages += 1;
-        (self.report)(damage);
+    fn report_one(&mut self, corruption: Corruption) {
+        self.verified.corruptions += 1;
+        (self.report)(corruption);
     }
 
     /// Reports what else is wrong within the file of this damage, which is one of those that are `known`.
-    fn report_behind(&mut self, damage: &Damage, known: &[Damage]) -> Result<(), OpenError> {
-        if damage.finding.is_foreign() || matches!(damage.finding, Finding::Unopened { .. }) {
+    fn report_behind(&mut self, corruption: &Corruption, known: &[Corruption]) -> Result<(), OpenError> {
+        if corruption.kind.is_foreign() || matches!(corruption.kind, CorruptionKind::Unopened { .. }) {
             return Ok(());
         }
-        let Some(checked) = check_known(self.disk, self.dir, self.manifest, &damage.file)? else {
+        let Some(checked) = check_known(self.disk, self.dir, self.manifest, &corruption.file)? else {
             return Ok(());
         };
-        let was_cut = matches!(damage.finding, Finding::NoEnd | Finding::Cut { .. });
-        for (offset, finding) in checked.damages {
+        let was_cut = matches!(corruption.kind, CorruptionKind::NoEnd | CorruptionKind::Cut { .. });
+        for (offset, kind) in checked.corruptions {
             let is_known =
-                known.iter().any(|other| other.file == damage.file && other.offset == Some(offset));
+                known.iter().any(|other| other.file == corruption.file && other.offset == Some(offset));
             // A file that was cut ends within a block.
-            let is_cut = matches!(finding, Finding::Block(BlockDamage::Length) | Finding::NoEnd);
+            let is_cut = matches!(kind, CorruptionKind::Block(BlockError::Length) | CorruptionKind::NoEnd);
             if !(is_known || was_cut && is_cut) {
-                self.report_one(Damage { offset: Some(offset), finding, ..damage.clone() });
+                self.report_one(Corruption { offset: Some(offset), kind, ..corruption.clone() });
             }
         }
         Ok(())
@@ -216,10 +219,10 @@ impl Verification<'_> {
                 self.verified.replayed.add(&replayed);
                 Ok(())
             }
-            Err(OpenError::Damaged(damage)) => {
-                damages_of(self.disk, self.dir, self.manifest, &damage)?
+            Err(OpenError::Corrupt(corruption)) => {
+                corruptions_of(self.disk, self.dir, self.manifest, &corruption)?
                     .into_iter()
-                    .for_each(|damage| self.report_one(damage));
+                    .for_each(|corruption| self.report_one(corruption));
                 Ok(())
             }
             Err(error) => Err(error),
@@ -229,16 +232,16 @@ impl Verification<'_> {
     /// Reads everything once more if rows are changed by patches, to see whether they are there. Where something else is wrong they need not be.
     fn check_rows(&mut self, files: &[ReplayFile]) -> Result<(), OpenError> {
         let of_manifest = u64::from(self.verified.is_by_copy);
-        if self.verified.damages > of_manifest || !self.rows.has_patches() {
+        if self.verified.corruptions > of_manifest || !self.rows.has_patches() {
             return Ok(());
         }
         replay(self.disk, files, &self.rows, 1, &Progress::new())?;
-        self.rows.damages(self.dir).into_iter().for_each(|damage| self.report_one(damage));
+        self.rows.corruptions(self.dir).into_iter().for_each(|corruption| self.report_one(corruption));
         Ok(())
     }
 
     /// Reads the log files that an opening does not come to, because damage lies before them.
-    fn check_unreached(&mut self, consequence: Consequence) -> Result<(), OpenError> {
+    fn check_unreached(&mut self, loss: DataLoss) -> Result<(), OpenError> {
         for directory in self.manifest.log_directories() {
             let directory = spelled_path(self.dir, directory);
             if !self.disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
@@ -250,11 +253,11 @@ impl Verification<'_> {
                     continue;
                 }
                 let Some(checked) = check_known(self.disk, self.dir, self.manifest, &file)? else { continue };
-                for (offset, finding) in &checked.damages {
-                    let (file, finding) = (file.clone(), finding.clone());
-                    self.report_one(Damage { file, offset: Some(*offset), finding, consequence });
+                for (offset, kind) in &checked.corruptions {
+                    let (file, kind) = (file.clone(), kind.clone());
+                    self.report_one(Corruption { file, offset: Some(*offset), kind, loss });
                 }
-                if checked.damages.is_empty() && checked.blocks > 0 {
+                if checked.corruptions.is_empty() && checked.blocks > 0 {
                     self.verified.files += 1;
                     self.verified.replayed.log_bytes += checked.bytes;
                     self.verified.replayed.writes += checked.writes;

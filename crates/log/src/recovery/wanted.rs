@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ensilo_disk::Disk;
 
-use super::corruption::Finding;
+use super::corruption::CorruptionKind;
 use super::directory_locks::{DirectoryLocks, again_if_vanished};
 use super::error::OpenError;
 use super::file_names::{MANIFEST, MANIFEST_NEW, OWNER_NEW};
@@ -113,8 +113,8 @@ impl<'w> Wanted<'w> {
             header => header?,
         };
         match header {
-            Err(Finding::OtherDatabase(database)) => {
-                Err(OpenError::not_usable(path, &Finding::OtherDatabase(database), MOVE_IT))
+            Err(CorruptionKind::OtherDatabase(database)) => {
+                Err(OpenError::not_usable(path, &CorruptionKind::OtherDatabase(database), MOVE_IT))
             }
             _ if is_left => Ok(false),
             _ if is_unused(self.disk, path, &identity)? => Ok(true),
@@ -215,5 +215,5 @@ fn refuse_unreadable(error: OpenError) -> OpenError {
     let name = path.file_name().and_then(|name| LogFileName::parse(name.to_str()?));
     let remedy = if name.is_some() { MOVE_IT } else { NAME_ANOTHER };
     let remedy = format!("try again, what failed once may be read then; otherwise {remedy}");
-    OpenError::not_usable(&path, &Finding::Unopened { doing, error: error.to_string() }, &remedy)
+    OpenError::not_usable(&path, &CorruptionKind::Unopened { doing, error: error.to_string() }, &remedy)
 }

@@ -60,7 +60,7 @@ proptest! {
     fn a_block_is_valid_only_where_it_was_written(header in headers(), payload in payloads()) {
         let bytes = seal(&header, &payload, Compression::None);
         prop_assert!(BlockCodec::new(&file(2)).check(&bytes, header.offset).is_err());
-        prop_assert_eq!(BlockCodec::new(&file(1)).check(&bytes, header.offset + 8), Err(BlockDamage::Offset));
+        prop_assert_eq!(BlockCodec::new(&file(1)).check(&bytes, header.offset + 8), Err(BlockError::Offset));
     }
 
     #[test]
@@ -99,7 +99,7 @@ fn every_flipped_bit_and_every_cut_is_found() {
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         for len in 0..bytes.len() {
-            assert_eq!(codec.check(&bytes[..len], 4096), Err(BlockDamage::Length));
+            assert_eq!(codec.check(&bytes[..len], 4096), Err(BlockError::Length));
         }
         assert!(codec.check(&bytes, 4096).is_ok());
     }
@@ -113,13 +113,13 @@ fn a_reservation_stands_alone() {
     let bytes = seal(&reservation, &[], Compression::None);
     assert_eq!(codec.check(&bytes, 4096).unwrap().0.header, reservation);
     let bytes = seal(&reservation, &[vec![1]], Compression::None);
-    assert_eq!(codec.check(&bytes, 4096), Err(BlockDamage::Header));
+    assert_eq!(codec.check(&bytes, 4096), Err(BlockError::Header));
     for header in [
         BlockHeader { mark: Some(Epoch::new(9)), ..reservation },
         BlockHeader { end: BlockEnd::Closed, ..reservation },
     ] {
         let bytes = seal(&header, &[], Compression::None);
-        assert_eq!(codec.check(&bytes, 4096), Err(BlockDamage::Header));
+        assert_eq!(codec.check(&bytes, 4096), Err(BlockError::Header));
     }
 }
 
@@ -138,10 +138,10 @@ fn nothing_is_not_the_compressed_form_of_something() {
     bytes[12] = 200;
     bytes[16] |= COMPRESSED as u8;
     codec.mend(&mut bytes);
-    assert_eq!(codec.check(&bytes, 4096), Err(BlockDamage::Header));
+    assert_eq!(codec.check(&bytes, 4096), Err(BlockError::Header));
 }
 
 #[test]
 fn zeros_are_told_from_damage() {
-    assert_eq!(BlockCodec::new(&file(1)).check(&[0; 80], 0), Err(BlockDamage::Empty));
+    assert_eq!(BlockCodec::new(&file(1)).check(&[0; 80], 0), Err(BlockError::Empty));
 }

@@ -5,7 +5,7 @@ use ensilo_epoch::Epoch;
 use crate::format::{BlockCodec, Malformed, SealedHeader, Source, Transactions, Write, epoch_of};
 use crate::recovery::block_stream::Chunk;
 use crate::recovery::checkpoint_writer::read_record;
-use crate::recovery::corruption::Finding;
+use crate::recovery::corruption::CorruptionKind;
 use crate::recovery::error::{OpenError, ReplayError};
 use crate::recovery::replay_file::ReplayFile;
 
@@ -63,7 +63,7 @@ impl<'r, R: Replay> Applier<'r, R> {
         let mut at = 0;
         for (_, bytes) in chunk.blocks() {
             let offset = chunk.offset + at;
-            let at_block = |damage| file.damage(Some(offset), Finding::Block(damage));
+            let at_block = |error| file.corruption(Some(offset), CorruptionKind::Block(error));
             let (sealed, payload) = codec.check(bytes, offset).map_err(at_block)?;
             at += sealed.bytes() as u64;
             if payload.is_empty() || is_skipped(file, &sealed) {
@@ -98,7 +98,7 @@ struct Block<'b> {
 
 impl<'b> Block<'b> {
     fn malformed(&self, malformed: Malformed) -> OpenError {
-        self.file.damage(Some(self.sealed.header.offset), Finding::Entry(malformed))
+        self.file.corruption(Some(self.sealed.header.offset), CorruptionKind::Entry(malformed))
     }
 
     fn apply_entries<'r, R: Replay>(
@@ -112,7 +112,7 @@ impl<'b> Block<'b> {
         while let Some(write) = transactions.next_write().map_err(|malformed| self.malformed(malformed))? {
             let epoch = epoch_of(write.tid);
             if epoch < first || epoch > last {
-                return Err(self.file.damage(Some(self.sealed.header.offset), Finding::Epoch));
+                return Err(self.file.corruption(Some(self.sealed.header.offset), CorruptionKind::Epoch));
             }
             if epoch >= self.file.first_epoch && epoch <= self.file.last_epoch {
                 batch.push(write)?;

@@ -10,7 +10,7 @@ use ensilo_epoch::Epoch;
 
 use crate::format::BlockEnd;
 use crate::recovery::block_stream::{BlockStream, Chunk, Next};
-use crate::recovery::corruption::Finding;
+use crate::recovery::corruption::CorruptionKind;
 use crate::recovery::error::OpenError;
 use crate::recovery::log_file::misnamed;
 use crate::recovery::replay_file::{Extent, ReplayFile};
@@ -76,7 +76,7 @@ impl<'d> Reader<'d> {
             Extent::Seal => len,
         };
         if limit > len {
-            return Err(replayed.damage(Some(len), Finding::NoEnd));
+            return Err(replayed.corruption(Some(len), CorruptionKind::NoEnd));
         }
         let mut stream = BlockStream::new(&*file, limit);
         let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
@@ -95,8 +95,8 @@ impl<'d> Reader<'d> {
                         return Ok(());
                     }
                 }
-                Next::Stopped(damage) => {
-                    return Err(replayed.damage(Some(stream.offset()), Finding::Block(damage)));
+                Next::Stopped(error) => {
+                    return Err(replayed.corruption(Some(stream.offset()), CorruptionKind::Block(error)));
                 }
                 Next::End => break,
             }
@@ -106,7 +106,7 @@ impl<'d> Reader<'d> {
         }
         check_end(replayed, end, stream.offset(), digest.finalize() as u32)?;
         match replayed.unproved_name.and_then(|name| misnamed(name, last_entry)) {
-            Some(finding) => Err(replayed.damage(None, finding)),
+            Some(kind) => Err(replayed.corruption(None, kind)),
             None => Ok(()),
         }
     }
@@ -125,10 +125,10 @@ fn check_end(file: &ReplayFile, end: BlockEnd, offset: u64, found: u32) -> Resul
         Extent::Seal => end == BlockEnd::Seal,
         Extent::Part { bytes, digest, .. } => {
             if end == BlockEnd::Part && offset == bytes && digest != found {
-                return Err(file.damage(None, Finding::NotAsInstalled));
+                return Err(file.corruption(None, CorruptionKind::NotAsInstalled));
             }
             end == BlockEnd::Part && offset == bytes
         }
     };
-    if is_right { Ok(()) } else { Err(file.damage(Some(offset), Finding::NoEnd)) }
+    if is_right { Ok(()) } else { Err(file.corruption(Some(offset), CorruptionKind::NoEnd)) }
 }

@@ -7,7 +7,7 @@ use ensilo_disk::Disk;
 
 use super::rows::{Gathering, RecordKey};
 use crate::format::{
-    BlockCodec, BlockDamage, BlockEnd, CheckpointPart, FILE_HEADER_BYTES, FileIdentity, Malformed,
+    BlockCodec, BlockEnd, BlockError, CheckpointPart, FILE_HEADER_BYTES, FileIdentity, Malformed,
     SealedHeader, Source, Write,
 };
 use crate::recovery::checkpoint_writer::read_record;
@@ -122,8 +122,8 @@ impl<'r> Reading<'r> {
                 Err(_) => return Ok(()),
             },
             // The others would be lost for nothing.
-            Err(damage @ BlockDamage::CompressionUnsupported) => {
-                return Err(ReplayError::Refused(damage.to_string()));
+            Err(corruption @ BlockError::CompressionUnsupported) => {
+                return Err(ReplayError::Refused(corruption.to_string()));
             }
             Err(_) => return Ok(()),
         };

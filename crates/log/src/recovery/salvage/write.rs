@@ -46,7 +46,7 @@ pub(super) fn write_database(
         checkpoint: Some(checkpoint),
         ..new
     })?;
-    target.verify(|damage| damage)?;
+    target.verify(|corruption| corruption)?;
     target.finish()
 }
 

@@ -138,8 +138,9 @@ fn of_several_openings_of_a_new_database_at_once_one_succeeds_and_the_others_fin
             assert!(matches!(error, OpenError::Locked { .. }), "{round}: {error}");
         }
         drop(begun);
-        let verified = verify(&RealDisk, &root.join("new/db"), &mut |damage| panic!("{damage}")).unwrap();
-        assert_eq!(verified.damages, 0);
+        let verified =
+            verify(&RealDisk, &root.join("new/db"), &mut |corruption| panic!("{corruption}")).unwrap();
+        assert_eq!(verified.corruptions, 0);
     }
     fs::remove_dir_all(&root).unwrap();
 }

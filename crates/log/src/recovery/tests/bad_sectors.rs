@@ -10,7 +10,7 @@ use ensilo_test_disk::SimulatedDisk;
 
 use super::salvage::{PART, TARGET, blocks, saved_rows, sixty_rows};
 use super::writer::{DIR, recover};
-use crate::recovery::{Loss, OpenError, Salvaged, salvage};
+use crate::recovery::{OpenError, SalvageLoss, Salvaged, salvage};
 
 /// A disk of which some places cannot be read.
 #[derive(Debug)]
@@ -266,7 +266,7 @@ fn a_bad_sector_of_a_checkpoint_costs_the_rows_of_its_blocks() {
         assert!(rows.iter().all(|(key, row)| !is_saved(&key.1) || saved.get(key) == Some(row)), "{sector}");
         assert!(saved.iter().all(|(key, row)| rows.get(key) == Some(row)), "{sector}");
         // The first row is all zeros.
-        assert_eq!(salvaged.loss() == Loss::Nothing, saved == rows, "{sector}");
+        assert_eq!(salvaged.loss() == SalvageLoss::Nothing, saved == rows, "{sector}");
     }
 }
 
@@ -275,7 +275,7 @@ fn a_bad_sector_of_the_manifest_costs_nothing_and_one_of_the_log_is_told() {
     let (sound, rows) = sixty_rows();
     let disk = Arc::new(sound.fork());
     let salvaged = save_with_bad_sector(&disk, &Path::new(DIR).join("MANIFEST"), 0).unwrap();
-    assert_eq!(salvaged.loss(), Loss::Uncertain);
+    assert_eq!(salvaged.loss(), SalvageLoss::Uncertain);
     assert!(salvaged.manifest.is_some());
     assert_eq!(saved_rows(&disk), rows);
     let log = Path::new(DIR).join("log/log-1-0-1.open");
@@ -283,7 +283,7 @@ fn a_bad_sector_of_the_manifest_costs_nothing_and_one_of_the_log_is_told() {
     for sector in [0, 1] {
         let disk = Arc::new(sound.fork());
         let salvaged = save_with_bad_sector(&disk, &log, sector).unwrap();
-        assert_eq!((salvaged.loss(), salvaged.unread.len()), (Loss::Rows, 1));
+        assert_eq!((salvaged.loss(), salvaged.unread.len()), (SalvageLoss::Rows, 1));
         assert!(saved_rows(&disk).len() > 50);
     }
     // The database itself is as it was.
@@ -302,10 +302,10 @@ fn a_sector_that_goes_bad_between_two_reads_is_as_lost_as_one_that_was_bad() {
             let salvaged = save_with_sector_going_bad(&disk, &log, sector, good_reads).unwrap();
             let (saved, what) = (saved_rows(&disk), format!("sector {sector} after {good_reads} reads"));
             if salvaged.unread.is_empty() {
-                assert!(salvaged.loss() == Loss::Nothing && saved == rows, "{what}");
+                assert!(salvaged.loss() == SalvageLoss::Nothing && saved == rows, "{what}");
                 break;
             }
-            assert!(salvaged.loss() == Loss::Rows && saved.len() > 50, "{what}");
+            assert!(salvaged.loss() == SalvageLoss::Rows && saved.len() > 50, "{what}");
             lossy += u64::from(saved != rows);
         }
     }
@@ -325,12 +325,15 @@ fn what_cannot_be_opened_costs_what_is_in_it_and_is_told() {
             let salvaged = save_without(&disk, &[(path.clone(), operation)]);
             let salvaged = salvaged.unwrap_or_else(|error| panic!("{what}: {error}"));
             let saved = saved_rows(&disk);
-            let is_whole = matches!(salvaged.loss(), Loss::Nothing | Loss::Uncertain);
+            let is_whole = matches!(salvaged.loss(), SalvageLoss::Nothing | SalvageLoss::Uncertain);
             assert_eq!(is_whole, saved == rows, "{what}");
             let is_checkpoint = path == Path::new(PART);
             assert!(saved.len() > 50 || is_checkpoint, "{what}");
             match &salvaged.unopened[..] {
-                [] => assert!(salvaged.loss() == Loss::Nothing && salvaged.damages.is_empty(), "{what}"),
+                [] => assert!(
+                    salvaged.loss() == SalvageLoss::Nothing && salvaged.corruptions.is_empty(),
+                    "{what}"
+                ),
                 [unopened] => assert!(unopened.path == path, "{what}"),
                 more => panic!("{what}: {more:?}"),
             }
@@ -347,7 +350,7 @@ fn the_copy_of_the_manifest_is_found_where_the_directory_cannot_be_listed() {
     let bad = [(dir, Operation::List), (manifest.clone(), Operation::LookFor)];
     let disk = Arc::new(sound.fork());
     let salvaged = save_without(&disk, &bad).unwrap();
-    assert_eq!((salvaged.loss(), salvaged.unopened.len()), (Loss::Uncertain, 2));
+    assert_eq!((salvaged.loss(), salvaged.unopened.len()), (SalvageLoss::Uncertain, 2));
     assert_eq!(salvaged.manifest.unwrap().file, manifest);
     assert!(saved_rows(&disk) == rows);
     // Without the copy it is not called a directory of something else.
@@ -368,10 +371,10 @@ fn a_file_that_cannot_be_opened_once_costs_what_is_in_it_whenever_that_is() {
             let what = format!("{} after {good}", path.display());
             let salvaged = salvaged.unwrap_or_else(|error| panic!("{what}: {error}"));
             if bad.opened.load(Ordering::Relaxed) <= good {
-                assert!(salvaged.loss() == Loss::Nothing && saved_rows(&disk) == rows, "{what}");
+                assert!(salvaged.loss() == SalvageLoss::Nothing && saved_rows(&disk) == rows, "{what}");
                 break;
             }
-            assert_ne!(salvaged.loss(), Loss::Nothing, "{what}");
+            assert_ne!(salvaged.loss(), SalvageLoss::Nothing, "{what}");
             told += 1;
         }
     }

@@ -8,8 +8,8 @@ use ensilo_test_disk::SimulatedDisk;
 
 use super::history::Run;
 use super::writer::DIR;
-use crate::format::HeaderDamage;
-use crate::recovery::{Consequence, Damage, Finding, OpenError, Verified, verify};
+use crate::format::HeaderError;
+use crate::recovery::{Corruption, CorruptionKind, DataLoss, OpenError, Verified, verify};
 
 /// A database at rest with a checkpoint and log behind it.
 fn sample() -> SimulatedDisk {
@@ -30,11 +30,11 @@ fn in_db(name: &str) -> PathBuf {
     Path::new(DIR).join(name)
 }
 
-fn verified(disk: &SimulatedDisk) -> (Verified, Vec<Damage>) {
-    let mut damages = Vec::new();
-    let verified = verify(disk, Path::new(DIR), &mut |damage| damages.push(damage)).unwrap();
-    assert_eq!(verified.damages, damages.len() as u64);
-    (verified, damages)
+fn verified(disk: &SimulatedDisk) -> (Verified, Vec<Corruption>) {
+    let mut corruptions = Vec::new();
+    let verified = verify(disk, Path::new(DIR), &mut |corruption| corruptions.push(corruption)).unwrap();
+    assert_eq!(verified.corruptions, corruptions.len() as u64);
+    (verified, corruptions)
 }
 
 /// The manifest is damaged, or missing.
@@ -49,19 +49,20 @@ fn verify_goes_on_by_the_copy_of_a_damaged_manifest() {
     for loss in LOSSES {
         let disk = sound.fork();
         loss(&disk, "MANIFEST");
-        let (found, damages) = verified(&disk);
-        let [of_manifest] = &damages[..] else { panic!("{damages:?}") };
-        assert_eq!((&of_manifest.file, of_manifest.consequence), (&in_db("MANIFEST"), Consequence::Manifest));
-        let expected = Verified { damages: 1, durable_epoch: None, void: None, is_by_copy: true, ..whole };
+        let (found, corruptions) = verified(&disk);
+        let [of_manifest] = &corruptions[..] else { panic!("{corruptions:?}") };
+        assert_eq!((&of_manifest.file, of_manifest.loss), (&in_db("MANIFEST"), DataLoss::Manifest));
+        let expected =
+            Verified { corruptions: 1, durable_epoch: None, void: None, is_by_copy: true, ..whole };
         assert_eq!(found, expected);
         // What else is wrong follows.
         let sealed = |path: &PathBuf| path.to_str().unwrap().contains("/log-1-0-2-e");
         let log = disk.files().into_iter().map(|(path, _)| path).find(sealed).unwrap();
         disk.flip(&log, (4096 + 70) * 8).unwrap();
         disk.flip(&in_db("checkpoint-1/part-0.ckpt"), (4096 + 70) * 8).unwrap();
-        let (found, damages) = verified(&disk);
-        assert_eq!(damages[0], *of_manifest);
-        let others: Vec<&PathBuf> = damages[1..].iter().map(|damage| &damage.file).collect();
+        let (found, corruptions) = verified(&disk);
+        assert_eq!(corruptions[0], *of_manifest);
+        let others: Vec<&PathBuf> = corruptions[1..].iter().map(|corruption| &corruption.file).collect();
         assert_eq!(others, [&log, &in_db("checkpoint-1/part-0.ckpt")]);
         assert!(found.is_by_copy && found.files < whole.files);
     }
@@ -73,16 +74,19 @@ fn verify_reports_a_manifest_and_a_copy_that_are_both_damaged() {
         let disk = sample();
         of_manifest(&disk, "MANIFEST");
         of_copy(&disk, "MANIFEST.copy");
-        let (found, damages) = verified(&disk);
-        let files: Vec<&PathBuf> = damages.iter().map(|damage| &damage.file).collect();
+        let (found, corruptions) = verified(&disk);
+        let files: Vec<&PathBuf> = corruptions.iter().map(|corruption| &corruption.file).collect();
         assert_eq!(files, [&in_db("MANIFEST"), &in_db("MANIFEST.copy")]);
-        assert!(damages.iter().all(|damage| damage.consequence == Consequence::Everything), "{damages:?}");
-        let is_expected = |damage: &Damage| match damage.finding {
-            Finding::Missing => !disk.exists(&damage.file).unwrap(),
-            Finding::Header(HeaderDamage::Checksum) => true,
+        assert!(
+            corruptions.iter().all(|corruption| corruption.loss == DataLoss::Everything),
+            "{corruptions:?}"
+        );
+        let is_expected = |corruption: &Corruption| match corruption.kind {
+            CorruptionKind::Missing => !disk.exists(&corruption.file).unwrap(),
+            CorruptionKind::Header(HeaderError::Checksum) => true,
             _ => false,
         };
-        assert!(damages.iter().all(is_expected), "{damages:?}");
+        assert!(corruptions.iter().all(is_expected), "{corruptions:?}");
         assert_eq!((found.is_by_copy, found.files), (false, 0));
     }
 }
@@ -91,7 +95,7 @@ fn verify_reports_a_manifest_and_a_copy_that_are_both_damaged() {
 fn what_is_no_database_is_none_without_a_manifest() {
     let disk = SimulatedDisk::new();
     disk.create_dir_all(Path::new(DIR)).unwrap();
-    let refused = || verify(&disk, Path::new(DIR), &mut |damage| panic!("{damage}")).unwrap_err();
+    let refused = || verify(&disk, Path::new(DIR), &mut |corruption| panic!("{corruption}")).unwrap_err();
     assert!(matches!(refused(), OpenError::NotADatabase { holds: None, .. }));
     disk.create(&in_db("text"), 0).unwrap();
     assert!(matches!(refused(), OpenError::NotADatabase { holds: None, .. }));

@@ -10,7 +10,9 @@ use ensilo_test_disk::SimulatedDisk;
 use super::model::{OneWrite, Op, Rows, Transaction};
 use super::writer::{DIR, TestLog, recover};
 use crate::format::{FileHeader, FileRole, LogFileName};
-use crate::recovery::{Consequence, Damage, Finding, Loss, OpenError, repair, salvage, verify};
+use crate::recovery::{
+    Corruption, CorruptionKind, DataLoss, OpenError, SalvageLoss, repair, salvage, verify,
+};
 
 const LOGGERS: usize = 2;
 
@@ -75,10 +77,10 @@ fn with_file_of_other(copies: &[Arc<SimulatedDisk>; 2], path: &Path) -> Arc<Simu
     Arc::new(disk)
 }
 
-fn damages(disk: &SimulatedDisk) -> Vec<Damage> {
-    let mut damages = Vec::new();
-    verify(disk, Path::new(DIR), &mut |damage| damages.push(damage)).unwrap();
-    damages
+fn corruptions(disk: &SimulatedDisk) -> Vec<Corruption> {
+    let mut corruptions = Vec::new();
+    verify(disk, Path::new(DIR), &mut |corruption| corruptions.push(corruption)).unwrap();
+    corruptions
 }
 
 #[test]
@@ -109,13 +111,13 @@ fn a_log_file_of_another_copy_is_found_by_opening_verify_repair_and_salvage() {
             }
             let damaged = disk.fork();
             let error = recover(&disk, 1).unwrap_err();
-            let damage = error.damage().unwrap();
-            assert_eq!((&damage.file, &damage.finding), (&path, &Finding::OtherCopy), "{error}");
+            let corruption = error.corruption().unwrap();
+            assert_eq!((&corruption.file, &corruption.kind), (&path, &CorruptionKind::OtherCopy), "{error}");
             assert!(error.to_string().contains("another copy of this database"), "{error}");
-            assert_eq!(damages(&disk), std::slice::from_ref(damage));
-            let Consequence::After(kept_to) = damage.consequence else { panic!("{error}") };
-            is_salvaged_without(&disk, damage, &rows, kept_to);
-            is_repaired(&disk, damage, &rows, kept_to);
+            assert_eq!(corruptions(&disk), std::slice::from_ref(corruption));
+            let DataLoss::After(kept_to) = corruption.loss else { panic!("{error}") };
+            is_salvaged_without(&disk, corruption, &rows, kept_to);
+            is_repaired(&disk, corruption, &rows, kept_to);
             // With its own file it is what it was.
             let bytes = copies[0].contents(&path).unwrap();
             damaged.delete(&path).unwrap();
@@ -131,14 +133,14 @@ fn rows_to(rows: &Rows, last: Epoch) -> Rows {
     kept.map(|(key, row)| (key.clone(), row.clone())).collect()
 }
 
-fn is_repaired(disk: &Arc<SimulatedDisk>, damage: &Damage, rows: &Rows, kept_to: Epoch) {
+fn is_repaired(disk: &Arc<SimulatedDisk>, corruption: &Corruption, rows: &Rows, kept_to: Epoch) {
     let before = rows_to(rows, kept_to);
     let lossless = repair(&as_disk(disk), Path::new(DIR), None);
     assert!(matches!(lossless, Err(OpenError::Refused(_))), "{lossless:?}");
     let repaired = repair(&as_disk(disk), Path::new(DIR), Some(kept_to)).unwrap();
-    assert_eq!(repaired.damages, std::slice::from_ref(damage));
+    assert_eq!(repaired.corruptions, std::slice::from_ref(corruption));
     assert_eq!(recover(disk, 1).unwrap().0, before);
-    assert_eq!(damages(disk), []);
+    assert_eq!(corruptions(disk), []);
     // It goes on, and no later opening comes upon the file again.
     let disk = opening(&opening(disk, 9, true), 9, true);
     let mut found = recover(&disk, 1).unwrap().0;
@@ -146,10 +148,13 @@ fn is_repaired(disk: &Arc<SimulatedDisk>, damage: &Damage, rows: &Rows, kept_to:
     assert_eq!(found, before);
 }
 
-fn is_salvaged_without(disk: &Arc<SimulatedDisk>, damage: &Damage, rows: &Rows, kept_to: Epoch) {
+fn is_salvaged_without(disk: &Arc<SimulatedDisk>, corruption: &Corruption, rows: &Rows, kept_to: Epoch) {
     let disk = Arc::new(disk.fork());
     let salvaged = salvage(&as_disk(&disk), Path::new(DIR), Path::new("saved")).unwrap();
-    assert_eq!((&salvaged.damages[..], salvaged.loss()), (std::slice::from_ref(damage), Loss::Rows));
+    assert_eq!(
+        (&salvaged.corruptions[..], salvaged.loss()),
+        (std::slice::from_ref(corruption), SalvageLoss::Rows)
+    );
     // Before the first epoch of a generation there are those that are void.
     assert!(salvaged.kept_to <= kept_to);
     let saved: u64 = salvaged.tables.iter().map(|table| table.rows).sum();
@@ -164,7 +169,7 @@ fn several_files_of_another_copy_are_each_named() {
     let disk = foreign
         .iter()
         .fold(Arc::clone(&copies[0]), |disk, path| with_file_of_other(&[disk, Arc::clone(&copies[1])], path));
-    let mut named: Vec<PathBuf> = damages(&disk).into_iter().map(|damage| damage.file).collect();
+    let mut named: Vec<PathBuf> = corruptions(&disk).into_iter().map(|corruption| corruption.file).collect();
     named.sort();
     assert_eq!(named.iter().collect::<Vec<_>>(), foreign);
     assert!(recover(&disk, 1).is_err());

@@ -12,7 +12,7 @@ use crate::fuzzing::{block, checkpoint_part, entries, file_header, log_file, man
 
 /// Something that happens to bytes.
 #[derive(Debug, Clone)]
-enum Damage {
+enum Corruption {
     Set(Index, u8),
     Flip(Index, u8),
     Word(Index, u64),
@@ -21,20 +21,20 @@ enum Damage {
     Double(Index, u8),
 }
 
-fn damages() -> impl Strategy<Value = Vec<Damage>> {
+fn corruptions() -> impl Strategy<Value = Vec<Corruption>> {
     let one = prop_oneof![
-        (any::<Index>(), any::<u8>()).prop_map(|(at, value)| Damage::Set(at, value)),
-        (any::<Index>(), 0u8..8).prop_map(|(at, bit)| Damage::Flip(at, bit)),
+        (any::<Index>(), any::<u8>()).prop_map(|(at, value)| Corruption::Set(at, value)),
+        (any::<Index>(), 0u8..8).prop_map(|(at, bit)| Corruption::Flip(at, bit)),
         (any::<Index>(), any::<u64>(), 0u32..64)
-            .prop_map(|(at, word, shift)| Damage::Word(at, word >> shift)),
-        any::<Index>().prop_map(Damage::Cut),
-        (any::<Index>(), any::<u8>()).prop_map(|(at, len)| Damage::Remove(at, len)),
-        (any::<Index>(), any::<u8>()).prop_map(|(at, len)| Damage::Double(at, len)),
+            .prop_map(|(at, word, shift)| Corruption::Word(at, word >> shift)),
+        any::<Index>().prop_map(Corruption::Cut),
+        (any::<Index>(), any::<u8>()).prop_map(|(at, len)| Corruption::Remove(at, len)),
+        (any::<Index>(), any::<u8>()).prop_map(|(at, len)| Corruption::Double(at, len)),
     ];
     proptest::collection::vec(one, 0..4)
 }
 
-impl Damage {
+impl Corruption {
     fn happen(&self, bytes: &mut Vec<u8>) {
         if bytes.is_empty() {
             return;
@@ -45,15 +45,15 @@ impl Damage {
             at..len.min(at + usize::from(*count))
         };
         match self {
-            Damage::Set(at, value) => bytes[at.index(len)] = *value,
-            Damage::Flip(at, bit) => bytes[at.index(len)] ^= 1 << bit,
-            Damage::Word(at, word) => {
+            Corruption::Set(at, value) => bytes[at.index(len)] = *value,
+            Corruption::Flip(at, bit) => bytes[at.index(len)] ^= 1 << bit,
+            Corruption::Word(at, word) => {
                 let at = at.index(len);
                 bytes[at..].iter_mut().zip(word.to_le_bytes()).for_each(|(byte, value)| *byte = value);
             }
-            Damage::Cut(at) => bytes.truncate(at.index(len)),
-            Damage::Remove(at, count) => drop(bytes.drain(range(at, count))),
-            Damage::Double(at, count) => {
+            Corruption::Cut(at) => bytes.truncate(at.index(len)),
+            Corruption::Remove(at, count) => drop(bytes.drain(range(at, count))),
+            Corruption::Double(at, count) => {
                 let copy = bytes[range(at, count)].to_vec();
                 bytes.splice(at.index(len)..at.index(len), copy).for_each(drop);
             }
@@ -112,10 +112,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn damaged_files_are_read_as_the_document_says(damages in damages()) {
+    fn damaged_files_are_read_as_the_document_says(corruptions in corruptions()) {
         for (target, bytes) in SEEDS.iter() {
             let mut bytes = bytes.clone();
-            damages.iter().for_each(|damage| damage.happen(&mut bytes));
+            corruptions.iter().for_each(|corruption| corruption.happen(&mut bytes));
             fuzz(target, &bytes);
         }
     }

@@ -36,7 +36,7 @@ fn what_cannot_be_listed_or_opened_keeps_no_opening_from_succeeding() {
         let log = disk.contents(Path::new("/db/log/log-2-0-1.open")).unwrap();
         put(&disk, "/db/log/log-1-9-1.open", &log);
         let bad: Arc<dyn Disk> = Arc::new(BadDisk::without(&disk, &[(path.into(), operation)]));
-        verify(&*bad, Path::new("/db"), &mut |damage| panic!("{damage}")).unwrap();
+        verify(&*bad, Path::new("/db"), &mut |corruption| panic!("{corruption}")).unwrap();
         for _ in 0..2 {
             begin(&bad).unwrap_or_else(|error| panic!("{operation:?} {path}: {error}"));
         }

@@ -4,15 +4,17 @@ use std::path::{Path, PathBuf};
 
 use super::bad_sectors::{BadDisk, Operation};
 use super::taken_back::{open, sample};
-use crate::recovery::{Damage, Finding, OpenError, verify};
+use crate::recovery::{Corruption, CorruptionKind, OpenError, verify};
 
-fn verified(operations: &[(PathBuf, Operation)]) -> Result<Vec<Damage>, OpenError> {
+fn verified(operations: &[(PathBuf, Operation)]) -> Result<Vec<Corruption>, OpenError> {
     let disk = sample();
     // So that there is an OWNER in each directory.
     open(&disk, "/db", &["/db/log", "/out"]).unwrap();
-    let mut damages = Vec::new();
-    verify(&BadDisk::without(&disk, operations), Path::new("/db"), &mut |damage| damages.push(damage))
-        .map(|_| damages)
+    let mut corruptions = Vec::new();
+    verify(&BadDisk::without(&disk, operations), Path::new("/db"), &mut |corruption| {
+        corruptions.push(corruption)
+    })
+    .map(|_| corruptions)
 }
 
 #[test]
@@ -27,12 +29,16 @@ fn what_cannot_be_looked_for_or_opened_is_named() {
         ("/db/log/OWNER", LookFor, "look for"),
         ("/out/OWNER", Open, "open"),
     ] {
-        let damages = verified(&[(path.into(), operation)]).unwrap();
-        let named: Vec<_> = damages.iter().filter(|damage| damage.file == Path::new(path)).collect();
-        let [damage] = named[..] else { panic!("{path}: {damages:?}") };
-        assert!(matches!(damage.finding, Finding::Unopened { doing: said, .. } if said == doing), "{damage}");
-        assert!(damage.to_string().contains("try again"), "{damage}");
-        assert!(!damage.to_string().contains("ensilo verify"), "{damage}");
+        let corruptions = verified(&[(path.into(), operation)]).unwrap();
+        let named: Vec<_> =
+            corruptions.iter().filter(|corruption| corruption.file == Path::new(path)).collect();
+        let [corruption] = named[..] else { panic!("{path}: {corruptions:?}") };
+        assert!(
+            matches!(corruption.kind, CorruptionKind::Unopened { doing: said, .. } if said == doing),
+            "{corruption}"
+        );
+        assert!(corruption.to_string().contains("try again"), "{corruption}");
+        assert!(!corruption.to_string().contains("ensilo verify"), "{corruption}");
     }
 }
 
@@ -40,10 +46,13 @@ fn what_cannot_be_looked_for_or_opened_is_named() {
 fn a_manifest_and_a_copy_that_cannot_be_read_are_both_named() {
     let both = [("/db/MANIFEST", Operation::LookFor), ("/db/MANIFEST.copy", Operation::Open)];
     let both = both.map(|(path, operation)| (path.into(), operation));
-    let damages = verified(&both).unwrap();
-    let named: Vec<_> = damages.iter().map(|damage| damage.file.clone()).collect();
-    assert_eq!(named, both.map(|(path, _)| path), "{damages:?}");
-    assert!(damages.iter().all(|damage| matches!(damage.finding, Finding::Unopened { .. })), "{damages:?}");
+    let corruptions = verified(&both).unwrap();
+    let named: Vec<_> = corruptions.iter().map(|corruption| corruption.file.clone()).collect();
+    assert_eq!(named, both.map(|(path, _)| path), "{corruptions:?}");
+    assert!(
+        corruptions.iter().all(|corruption| matches!(corruption.kind, CorruptionKind::Unopened { .. })),
+        "{corruptions:?}"
+    );
 }
 
 #[test]

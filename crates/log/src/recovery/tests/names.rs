@@ -11,7 +11,7 @@ use super::history::Run;
 use super::model::Rows;
 use super::writer::{DIR, TestLog, find, options, recover, rows_up_to};
 use crate::format::LogFileName;
-use crate::recovery::{Consequence, Finding, GenerationOptions, OpenError, repair, verify};
+use crate::recovery::{CorruptionKind, DataLoss, GenerationOptions, OpenError, repair, verify};
 
 /// A database with a checkpoint and several sealed files behind it, at rest, and what it holds.
 fn sample() -> (SimulatedDisk, Rows) {
@@ -107,15 +107,15 @@ fn opening_verify_and_repair_see_a_name_that_says_another_epoch() {
         let (path, to) = misnamed(&disk, change);
         let disk = Arc::new(disk);
         let error = recover(&disk, 1).unwrap_err();
-        let damage = error.damage().unwrap();
-        assert!(matches!(damage.finding, Finding::Misnamed { .. }), "{error}");
-        assert_eq!(damage.file, to);
+        let corruption = error.corruption().unwrap();
+        assert!(matches!(corruption.kind, CorruptionKind::Misnamed { .. }), "{error}");
+        assert_eq!(corruption.file, to);
         assert!(error.to_string().ends_with(&format!("give the file its name back: {}", path.display())));
         let mut reported = Vec::new();
-        let verified = verify(&*disk, Path::new(DIR), &mut |damage| reported.push(damage)).unwrap();
-        assert_eq!((verified.damages, &reported[..]), (1, std::slice::from_ref(damage)));
+        let verified = verify(&*disk, Path::new(DIR), &mut |corruption| reported.push(corruption)).unwrap();
+        assert_eq!((verified.corruptions, &reported[..]), (1, std::slice::from_ref(corruption)));
         // A repair has nothing to give up.
-        let Consequence::After(reachable) = damage.consequence else { panic!("{error}") };
+        let DataLoss::After(reachable) = corruption.loss else { panic!("{error}") };
         let as_disk: Arc<dyn Disk> = Arc::clone(&disk) as _;
         let repaired = repair(&as_disk, Path::new(DIR), Some(reachable)).unwrap();
         assert_eq!(repaired.stored_to, repaired.kept_to);
@@ -205,6 +205,6 @@ fn a_log_file_of_which_only_a_part_of_the_header_was_written_is_passed_over() {
         let mut bytes = whole[..len].to_vec();
         bytes[changed] ^= 1;
         let error = with_file(&bytes).unwrap_err();
-        assert_eq!(error.damage().unwrap().finding, Finding::Stranger, "{error}");
+        assert_eq!(error.corruption().unwrap().kind, CorruptionKind::Stranger, "{error}");
     }
 }

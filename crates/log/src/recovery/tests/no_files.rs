@@ -7,12 +7,14 @@ use std::path::Path;
 use ensilo_disk::RealDisk;
 
 use super::places::Directory;
-use crate::recovery::{Finding, OpenError, verify};
+use crate::recovery::{CorruptionKind, OpenError, verify};
 
-fn verified(directory: &Directory) -> Result<Vec<(std::path::PathBuf, Finding)>, OpenError> {
-    let mut damages = Vec::new();
-    verify(&RealDisk, &directory.join("db"), &mut |damage| damages.push((damage.file, damage.finding)))
-        .map(|_| damages)
+fn verified(directory: &Directory) -> Result<Vec<(std::path::PathBuf, CorruptionKind)>, OpenError> {
+    let mut corruptions = Vec::new();
+    verify(&RealDisk, &directory.join("db"), &mut |corruption| {
+        corruptions.push((corruption.file, corruption.kind))
+    })
+    .map(|_| corruptions)
 }
 
 /// Removes the file, has it replaced, and puts it back in the end.
@@ -35,10 +37,13 @@ fn a_manifest_and_an_owner_that_are_far_too_long_are_damaged() {
             fs::OpenOptions::new().write(true).open(long).unwrap().set_len(100 << 30).unwrap();
         };
         replaced(&path, lengthen, || {
-            let damages = verified(&directory).unwrap();
-            assert!(matches!(&damages[..], [(file, Finding::Header(_))] if *file == path), "{damages:?}");
+            let corruptions = verified(&directory).unwrap();
+            assert!(
+                matches!(&corruptions[..], [(file, CorruptionKind::Header(_))] if *file == path),
+                "{corruptions:?}"
+            );
             let error = directory.open().unwrap_err();
-            assert_eq!(error.damage().unwrap().file, path, "{error}");
+            assert_eq!(error.corruption().unwrap().file, path, "{error}");
         });
     }
     assert_eq!(verified(&directory).unwrap(), []);
@@ -57,10 +62,10 @@ fn a_socket_in_the_place_of_a_file_is_named_and_refused() {
                 "{refused}"
             );
             match verified(&directory) {
-                Ok(damages) => {
+                Ok(corruptions) => {
                     assert!(!name.ends_with("LOCK"), "{name}");
-                    let [(file, finding)] = &damages[..] else { panic!("{damages:?}") };
-                    assert!(*file == path && finding.is_unread(), "{damages:?}");
+                    let [(file, kind)] = &corruptions[..] else { panic!("{corruptions:?}") };
+                    assert!(*file == path && kind.is_unread(), "{corruptions:?}");
                 }
                 Err(error) => {
                     let is_named = matches!(&error, OpenError::Io { path: named, .. } if *named == path);

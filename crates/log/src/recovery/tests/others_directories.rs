@@ -16,7 +16,7 @@ use super::writer::FILE_BYTES;
 use crate::format::Manifest;
 use crate::recovery::manifest_file::install_manifest;
 use crate::recovery::{
-    Consequence, Finding, GenerationOptions, OpenError, Progress, backup, inspect, manifest_of, repair,
+    CorruptionKind, DataLoss, GenerationOptions, OpenError, Progress, backup, inspect, manifest_of, repair,
     verify,
 };
 
@@ -24,10 +24,10 @@ fn as_disk(disk: &Arc<SimulatedDisk>) -> Arc<dyn Disk> {
     Arc::clone(disk) as Arc<dyn Disk>
 }
 
-fn damages(disk: &dyn Disk, dir: &Path) -> Vec<String> {
-    let mut damages = Vec::new();
-    verify(disk, dir, &mut |damage| damages.push(damage.to_string())).unwrap();
-    damages
+fn corruptions(disk: &dyn Disk, dir: &Path) -> Vec<String> {
+    let mut corruptions = Vec::new();
+    verify(disk, dir, &mut |corruption| corruptions.push(corruption.to_string())).unwrap();
+    corruptions
 }
 
 /// Fails unless `/db` is refused these log directories with such an error, and nothing changes.
@@ -89,7 +89,7 @@ fn log_that_the_database_has_not_left_is_refused_and_what_it_has_left_is_not() {
     open(&disk, "/db", &["/left", "/left"]).unwrap();
     for logs in [&["/new"][..], &["/left", "/new"], &["/out", "/db/log", "/out"]] {
         open(&disk, "/db", logs).unwrap();
-        assert_eq!(damages(&*disk, Path::new("/db")), [""; 0]);
+        assert_eq!(corruptions(&*disk, Path::new("/db")), [""; 0]);
     }
 }
 
@@ -119,7 +119,7 @@ fn a_foreign_file_that_the_manifest_is_done_with_is_left_alone() {
     open(&disk, "/db", &["/db/log", "/out"]).unwrap();
     let foreign = disk.contents(Path::new("/other/log/log-1-0-1.open")).unwrap();
     put(&disk, "/db/log/log-1-7-1.open", &foreign);
-    assert_eq!(damages(&*disk, Path::new("/db")), [""; 0]);
+    assert_eq!(corruptions(&*disk, Path::new("/db")), [""; 0]);
     let refused = repair(&as_disk(&disk), Path::new("/db"), None).unwrap_err();
     assert!(refused.to_string().contains("nothing is damaged"), "{refused}");
     for logs in [&["/db/log", "/out"][..], &["/db/./log"], &["/db/log"]] {
@@ -139,10 +139,10 @@ fn the_owner_of_another_database_is_told_of_by_what_helps() {
     disk.remove(Path::new("/out/OWNER")).unwrap();
     put(&disk, "/out/OWNER", &foreign);
     let error = open(&disk, "/db", &["/new"]).unwrap_err();
-    assert!(matches!(error.damage().unwrap().finding, Finding::OtherDatabase(_)), "{error}");
+    assert!(matches!(error.corruption().unwrap().kind, CorruptionKind::OtherDatabase(_)), "{error}");
     let error = error.to_string();
     assert!(error.ends_with("; put the directory back that belongs to this database"), "{error}");
-    assert_eq!(damages(&*disk, Path::new("/db")), [error]);
+    assert_eq!(corruptions(&*disk, Path::new("/db")), [error]);
 }
 
 fn begin(dir: &Path, log: &Path) -> Result<(), OpenError> {
@@ -166,14 +166,14 @@ fn a_directory_that_is_spelled_as_if_it_lay_within_a_new_database_is_none_of_its
     for log in [PathBuf::from("log"), PathBuf::from("../elsewhere")] {
         let error = begin(&fresh, &fresh.join(log)).unwrap_err().to_string();
         assert!(error.contains("belongs to another database"), "{error}");
-        assert_eq!(damages(&RealDisk, &other), [""; 0]);
+        assert_eq!(corruptions(&RealDisk, &other), [""; 0]);
     }
     // The directory of the database may be spelled in several ways, too.
     fs::remove_file(fresh.join("log")).unwrap();
     symlink(&fresh, root.join("link")).unwrap();
     for (dir, log) in [("link", "fresh/log"), ("fresh", "link/log"), ("link", "link/../fresh/./log")] {
         begin(&root.join(dir), &root.join(log)).unwrap();
-        assert_eq!(damages(&RealDisk, &root.join(dir)), [""; 0]);
+        assert_eq!(corruptions(&RealDisk, &root.join(dir)), [""; 0]);
     }
     fs::remove_dir_all(&root).unwrap();
 }
@@ -191,7 +191,7 @@ fn is_repaired(disk: &Arc<SimulatedDisk>, log: &str, expected: &[u8]) {
     flip(disk, &format!("{log}/log-{generation}-0-1.open"), 4096 + 70);
     let before = whole(disk);
     let refused = inspect(&as_disk(disk), Path::new("/db")).map(drop).unwrap_err();
-    let Consequence::After(kept) = refused.damage().unwrap().consequence else { panic!("{refused}") };
+    let DataLoss::After(kept) = refused.corruption().unwrap().loss else { panic!("{refused}") };
     let repaired = repair(&as_disk(disk), Path::new("/db"), Some(kept)).unwrap();
     let after = whole(disk);
     let new: Vec<_> = after.keys().filter(|path| !before.contains_key(*path)).collect();
@@ -205,7 +205,7 @@ fn is_repaired(disk: &Arc<SimulatedDisk>, log: &str, expected: &[u8]) {
         };
         assert!(path.ends_with("LOCK") || after.iter().any(copied), "{log}: {}", path.display());
     }
-    assert_eq!(damages(&**disk, Path::new("/db")), [""; 0]);
+    assert_eq!(corruptions(&**disk, Path::new("/db")), [""; 0]);
     assert_eq!(keys(disk), expected);
 }
 
@@ -225,7 +225,7 @@ fn a_directory_that_is_spelled_in_several_ways_over_the_openings_stays_one() {
         open_and_put(&disk, "/db", logs, key);
         is_repaired(&Arc::new(disk.fork()), logs[0], &rows);
         rows.push(key);
-        assert_eq!(damages(&*disk, Path::new("/db")), [""; 0]);
+        assert_eq!(corruptions(&*disk, Path::new("/db")), [""; 0]);
         assert_eq!(keys(&disk), rows);
         backup(&as_disk(&Arc::new(disk.fork())), Path::new("/db"), Path::new("/backup")).unwrap();
     }
@@ -256,7 +256,7 @@ fn what_a_repair_could_not_copy_stays_however_its_directory_is_spelled_later() {
     let unread = Path::new("/db/../out/log-2-0-1.open");
     let bad = Arc::new(BadDisk::with_bad_sector(&disk, unread, 1, 0)) as Arc<dyn Disk>;
     let refused = inspect(&bad, Path::new("/db")).map(drop).unwrap_err();
-    let Consequence::After(kept) = refused.damage().unwrap().consequence else { panic!("{refused}") };
+    let DataLoss::After(kept) = refused.corruption().unwrap().loss else { panic!("{refused}") };
     let repaired = repair(&bad, Path::new("/db"), Some(kept)).unwrap();
     assert_eq!(repaired.unread.len(), 1);
     for logs in [["/out", "/db/log"], ["/db/log", "/out"], ["/db/../out", "/out"], ["/out", "/out"]] {

@@ -11,8 +11,8 @@ use super::model::{AnyOrder, OneWrite, Op, Rows, Transaction};
 use super::writer::{FILE_BYTES, TestLog};
 use crate::format::{DatabaseId, OpeningId, Owner};
 use crate::recovery::{
-    CheckpointWriterOptions, Finding, FinishedCheckpoint, GenerationOptions, Loss, OpenError, Progress,
-    backup, inspect, salvage, verify,
+    CheckpointWriterOptions, CorruptionKind, FinishedCheckpoint, GenerationOptions, OpenError, Progress,
+    SalvageLoss, backup, inspect, salvage, verify,
 };
 
 fn as_disk(disk: &Arc<SimulatedDisk>) -> Arc<dyn Disk> {
@@ -159,12 +159,16 @@ fn an_older_log_directory_is_refused() {
     let later = disk.fork();
     put(&later, "/out", &before);
     let error = open(&Arc::new(later), "/db", &["/out"]).map(|_| ()).unwrap_err();
-    assert_eq!(error.damage().unwrap().finding, Finding::Missing, "{error}");
+    assert_eq!(error.corruption().unwrap().kind, CorruptionKind::Missing, "{error}");
     store_and_close(open(&disk, "/db", &["/out"]).unwrap().0, 3);
     put(&disk, "/out", &before);
     let error = open(&disk, "/db", &["/out"]).map(|_| ()).unwrap_err();
-    let damage = error.damage().unwrap();
-    assert_eq!((&damage.file, &damage.finding), (&"/out/OWNER".into(), &Finding::OlderDirectory), "{error}");
+    let corruption = error.corruption().unwrap();
+    assert_eq!(
+        (&corruption.file, &corruption.kind),
+        (&"/out/OWNER".into(), &CorruptionKind::OlderDirectory),
+        "{error}"
+    );
 }
 
 /// Fails unless a salvage of the database in `dir` ends as an opening does, and leaves nothing.
@@ -188,8 +192,8 @@ fn a_log_that_is_not_that_of_the_database_is_not_salvaged_either() {
     }
     put(&disk, "/out", &before);
     let error = is_not_salvaged(&disk, "/db");
-    let damage = error.damage().unwrap();
-    assert_eq!(damage.finding, Finding::OlderDirectory);
+    let corruption = error.corruption().unwrap();
+    assert_eq!(corruption.kind, CorruptionKind::OlderDirectory);
     assert!(error.to_string().contains("put the directory back that belongs to the manifest"), "{error}");
 }
 
@@ -199,20 +203,20 @@ fn a_salvage_goes_on_where_nothing_says_whose_a_log_directory_is() {
     let sound = disk.fork();
     disk.flip(Path::new("/out/OWNER"), 300).unwrap();
     let salvaged = salvage(&as_disk(&disk), Path::new("/db"), Path::new("/saved")).unwrap();
-    let [damage] = &salvaged.damages[..] else { panic!("{:?}", salvaged.damages) };
-    assert_eq!(damage.file, Path::new("/out/OWNER"));
-    assert_eq!(salvaged.loss(), Loss::Uncertain);
+    let [corruption] = &salvaged.corruptions[..] else { panic!("{:?}", salvaged.corruptions) };
+    assert_eq!(corruption.file, Path::new("/out/OWNER"));
+    assert_eq!(salvaged.loss(), SalvageLoss::Uncertain);
     assert_eq!(keys(&open(&disk, "/saved", &["/saved/log"]).unwrap().1), [1]);
     // Of the copy of a manifest which is lost too nobody knows whether it fits the log then.
     let disk = Arc::new(sound);
     disk.flip(Path::new("/db/MANIFEST"), 300).unwrap();
     assert_eq!(
         salvage(&as_disk(&disk), Path::new("/db"), Path::new("/saved")).unwrap().loss(),
-        Loss::Uncertain
+        SalvageLoss::Uncertain
     );
     disk.flip(Path::new("/out/OWNER"), 300).unwrap();
     let error = salvage(&as_disk(&disk), Path::new("/db"), Path::new("/more")).unwrap_err();
-    assert_eq!(error.damage().unwrap().file, Path::new("/out/OWNER"));
+    assert_eq!(error.corruption().unwrap().file, Path::new("/out/OWNER"));
 }
 
 #[test]
@@ -222,13 +226,13 @@ fn a_salvage_says_so_where_the_owner_of_a_log_directory_is_missing() {
     backup(&as_disk(&backup_of), Path::new("/db"), Path::new("/backup")).unwrap();
     disk.remove(Path::new("/out/OWNER")).unwrap();
     let salvaged = salvage(&as_disk(&disk), Path::new("/db"), Path::new("/saved")).unwrap();
-    let [damage] = &salvaged.damages[..] else { panic!("{:?}", salvaged.damages) };
-    assert_eq!((&*damage.file, &damage.finding), (Path::new("/out/OWNER"), &Finding::Missing));
-    assert_eq!(salvaged.loss(), Loss::Uncertain);
+    let [corruption] = &salvaged.corruptions[..] else { panic!("{:?}", salvaged.corruptions) };
+    assert_eq!((&*corruption.file, &corruption.kind), (Path::new("/out/OWNER"), &CorruptionKind::Missing));
+    assert_eq!(salvaged.loss(), SalvageLoss::Uncertain);
     assert_eq!(keys(&open(&disk, "/saved", &["/saved/log"]).unwrap().1), [1]);
     // A backup that was never opened has none.
     let salvaged = salvage(&as_disk(&backup_of), Path::new("/backup"), Path::new("/saved")).unwrap();
-    assert_eq!((salvaged.loss(), salvaged.damages.len()), (Loss::Nothing, 0));
+    assert_eq!((salvaged.loss(), salvaged.corruptions.len()), (SalvageLoss::Nothing, 0));
 }
 
 #[test]
@@ -238,8 +242,8 @@ fn a_damaged_owner_is_reported_and_may_be_removed() {
     let error = open(&disk, "/db", &["/out"]).map(|_| ()).unwrap_err();
     assert!(error.to_string().starts_with("/out/OWNER, byte 0") && error.to_string().contains("remove"));
     let mut reported = Vec::new();
-    verify(&*disk, Path::new("/db"), &mut |damage| reported.push(damage)).unwrap();
-    assert_eq!(reported.first(), error.damage());
+    verify(&*disk, Path::new("/db"), &mut |corruption| reported.push(corruption)).unwrap();
+    assert_eq!(reported.first(), error.corruption());
     disk.remove(Path::new("/out/OWNER")).unwrap();
     assert_eq!(keys(&open(&disk, "/db", &["/out"]).unwrap().1), [1]);
 }
@@ -257,7 +261,7 @@ fn damaged_owners_of_several_directories_are_all_reported_and_hide_no_other_hold
     assert!(is_refused_for(&error, "/out/OWNER", "/db"), "{error}");
     disk.flip(Path::new("/out/OWNER"), 300).unwrap();
     let mut reported = Vec::new();
-    verify(&*disk, Path::new("/db"), &mut |damage| reported.push(damage.file)).unwrap();
+    verify(&*disk, Path::new("/db"), &mut |corruption| reported.push(corruption.file)).unwrap();
     assert_eq!(reported, [PathBuf::from("/in/OWNER"), PathBuf::from("/out/OWNER")]);
 }
 
@@ -385,7 +389,7 @@ fn an_older_copy_of_a_log_directory_of_the_same_opening_is_refused() {
     assert_eq!(keys(&open_only(&disk)), [1, 2]);
     put(&disk, "/out", &before);
     let error = open(&disk, "/db", &["/out"]).map(|_| ()).unwrap_err();
-    assert_eq!(error.damage().unwrap().finding, Finding::Behind { stored: durable_epoch }, "{error}");
+    assert_eq!(error.corruption().unwrap().kind, CorruptionKind::Behind { stored: durable_epoch }, "{error}");
 }
 
 #[test]
@@ -415,8 +419,12 @@ fn a_directory_that_holds_log_files_of_a_lost_manifest_is_refused_at_any_depth()
     store_and_close(open(&disk, "/db", &["/db/disks/a"]).unwrap().0, 1);
     disk.remove(Path::new("/db/MANIFEST")).unwrap();
     let error = open(&disk, "/db", &["/db/disks/a"]).map(|_| ()).unwrap_err();
-    let damage = error.damage().unwrap();
-    assert_eq!((&damage.file, &damage.finding), (&"/db/MANIFEST".into(), &Finding::Missing), "{error}");
+    let corruption = error.corruption().unwrap();
+    assert_eq!(
+        (&corruption.file, &corruption.kind),
+        (&"/db/MANIFEST".into(), &CorruptionKind::Missing),
+        "{error}"
+    );
 }
 
 #[test]

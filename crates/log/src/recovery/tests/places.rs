@@ -11,8 +11,8 @@ use ensilo_epoch::Epoch;
 
 use crate::recovery::copy::free_name;
 use crate::recovery::{
-    CheckpointWriterOptions, Finding, FinishedCheckpoint, GenerationOptions, OpenError, backup, inspect,
-    salvage, verify,
+    CheckpointWriterOptions, CorruptionKind, FinishedCheckpoint, GenerationOptions, OpenError, backup,
+    inspect, salvage, verify,
 };
 
 /// A directory that goes with the test.
@@ -45,11 +45,13 @@ impl Directory {
         found.next_generation(&options).map(drop)
     }
 
-    fn damages(&self) -> Vec<(PathBuf, Finding)> {
-        let mut damages = Vec::new();
-        verify(&RealDisk, &self.join("db"), &mut |damage| damages.push((damage.file, damage.finding)))
-            .unwrap();
-        damages
+    fn corruptions(&self) -> Vec<(PathBuf, CorruptionKind)> {
+        let mut corruptions = Vec::new();
+        verify(&RealDisk, &self.join("db"), &mut |corruption| {
+            corruptions.push((corruption.file, corruption.kind))
+        })
+        .unwrap();
+        corruptions
     }
 }
 
@@ -136,12 +138,12 @@ fn what_is_no_file_in_the_place_of_one_is_a_finding_of_a_verification() {
         for name in ["db/checkpoint-1/part-0.ckpt", "db/MANIFEST.copy", "db/MANIFEST"] {
             fs::remove_file(directory.join(name)).unwrap();
             put(&directory.join(name));
-            let named = directory.damages().into_iter().find(|(file, _)| *file == directory.join(name));
+            let named = directory.corruptions().into_iter().find(|(file, _)| *file == directory.join(name));
             // The copy is of interest only where there is no manifest.
             assert_eq!(named.is_some(), name != "db/MANIFEST.copy", "{name}: {named:?}");
-            assert!(named.is_none_or(|(_, finding)| finding.is_unread()), "{name}");
+            assert!(named.is_none_or(|(_, kind)| kind.is_unread()), "{name}");
         }
-        assert_eq!(directory.damages().len(), 2);
+        assert_eq!(directory.corruptions().len(), 2);
     }
 }
 
@@ -168,11 +170,11 @@ fn links_that_lead_nowhere_do_not_keep_a_database_from_being_read() {
         directory.link("to-itself", &format!("{within}/to-itself"));
         directory.link(".", &format!("{within}/to-here"));
     }
-    assert_eq!(directory.damages(), []);
+    assert_eq!(directory.corruptions(), []);
     backup(&disk(), &directory.join("db"), &directory.join("copy")).unwrap();
     directory.open().unwrap();
     assert!(!directory.join("db/checkpoint-7").exists(), "no manifest names it");
-    assert_eq!(directory.damages(), []);
+    assert_eq!(directory.corruptions(), []);
     // In the place of a log file, each is as good as none.
     let log_file = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "open");
     let listed = fs::read_dir(directory.join("out")).unwrap().map(|entry| entry.unwrap().path());
@@ -180,9 +182,11 @@ fn links_that_lead_nowhere_do_not_keep_a_database_from_being_read() {
     for to in ["missing", file.file_name().unwrap().to_str().unwrap()] {
         fs::remove_file(&file).unwrap();
         symlink(to, &file).unwrap();
-        let [(_, Finding::Missing)] = directory.damages()[..] else { panic!("{:?}", directory.damages()) };
+        let [(_, CorruptionKind::Missing)] = directory.corruptions()[..] else {
+            panic!("{:?}", directory.corruptions())
+        };
         let error = directory.open().unwrap_err();
-        assert_eq!(error.damage().unwrap().finding, Finding::Missing, "{error}");
+        assert_eq!(error.corruption().unwrap().kind, CorruptionKind::Missing, "{error}");
     }
     // A directory with one of them is not empty, and a manifest that leads nowhere is lost.
     fs::create_dir(directory.join("target")).unwrap();
@@ -194,7 +198,7 @@ fn links_that_lead_nowhere_do_not_keep_a_database_from_being_read() {
     fs::remove_file(directory.join("target/to-itself")).unwrap();
     directory.link("MANIFEST", "target/MANIFEST");
     let refused = inspect(&disk(), &directory.join("target")).unwrap_err();
-    assert_eq!(refused.damage().unwrap().file, directory.join("target/MANIFEST"), "{refused}");
+    assert_eq!(refused.corruption().unwrap().file, directory.join("target/MANIFEST"), "{refused}");
 }
 
 #[test]
@@ -212,7 +216,7 @@ fn a_link_in_the_place_of_an_old_checkpoint_goes_and_what_it_leads_to_stays() {
         let is_there = |name: &str| fs::symlink_metadata(directory.join(name)).is_ok();
         assert!(!is_there("db/checkpoint-99") && !is_there("db/checkpoint-98"));
     }
-    assert_eq!(directory.damages(), []);
+    assert_eq!(directory.corruptions(), []);
 }
 
 #[test]
@@ -248,7 +252,7 @@ fn files_and_directories_may_be_links() {
     fs::rename(&file, directory.join("moved/file")).unwrap();
     symlink(directory.join("moved/file"), &file).unwrap();
     for _ in 0..2 {
-        assert_eq!(directory.damages(), []);
+        assert_eq!(directory.corruptions(), []);
         directory.open().unwrap();
     }
 }
@@ -261,7 +265,7 @@ fn a_lock_file_that_is_a_directory_is_named_and_keeps_nobody_from_reading() {
         let lock = directory.join(place).join("LOCK");
         fs::remove_file(&lock).unwrap();
         fs::create_dir(&lock).unwrap();
-        assert_eq!(directory.damages(), []);
+        assert_eq!(directory.corruptions(), []);
         backup(&disk(), &directory.join("db"), &directory.join("copy")).unwrap();
         fs::remove_dir_all(directory.join("copy")).unwrap();
         let error = directory.open().unwrap_err();

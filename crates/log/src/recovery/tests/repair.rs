@@ -15,8 +15,8 @@ use crate::format::{Manifest, epoch_of};
 use crate::recovery::copy::copy_file;
 use crate::recovery::manifest_file::install_manifest;
 use crate::recovery::{
-    CheckpointWriterOptions, Consequence, DEFINITION_TABLES, Dumped, Finding, FinishedCheckpoint,
-    GenerationOptions, GivenUp, Loss, OpenError, Repaired, dump, inspect, repair, salvage, verify,
+    CheckpointWriterOptions, CorruptionKind, DEFINITION_TABLES, DataLoss, Dumped, FinishedCheckpoint,
+    GenerationOptions, GivenUp, OpenError, Repaired, SalvageLoss, dump, inspect, repair, salvage, verify,
 };
 
 /// A logger with sealed files that was killed, what was stored, and an epoch that no other on disk comes after.
@@ -55,7 +55,7 @@ fn contents(disk: &SimulatedDisk) -> BTreeMap<PathBuf, Vec<u8>> {
 /// Gives up what an opening says is lost; `None` if the opening is not refused.
 fn repair_as_told(disk: &Arc<SimulatedDisk>) -> Option<Repaired> {
     let error = recover(disk, 1).err()?;
-    let Consequence::After(kept) = error.damage().unwrap().consequence else { panic!("{error}") };
+    let DataLoss::After(kept) = error.corruption().unwrap().loss else { panic!("{error}") };
     Some(repair(&as_disk(disk), Path::new(DIR), Some(kept)).unwrap())
 }
 
@@ -132,7 +132,7 @@ fn verify_says_after_a_repair_what_the_repair_has_kept() {
     let disk = Arc::new(disk);
     disk.flip(&log_files(&disk)[1], (4096 + 70) * 8).unwrap();
     let kept = repair_as_told(&disk).unwrap().kept_to;
-    let verified = || verify(&*disk, Path::new(DIR), &mut |damage| panic!("{damage}")).unwrap();
+    let verified = || verify(&*disk, Path::new(DIR), &mut |corruption| panic!("{corruption}")).unwrap();
     assert_eq!((verified().durable_epoch, verified().void), (Some(kept), None));
     // Also when it was opened, and nothing stored.
     let log = TestLog::open(&disk, 1);
@@ -153,7 +153,7 @@ fn a_repair_that_fails_leaves_no_copy() {
     let (damaged, ..) = one_logger(4);
     damaged.flip(&log_files(&damaged)[1], (4096 + 70) * 8).unwrap();
     let Err(error) = recover(&Arc::new(damaged.fork()), 1) else { panic!("opened") };
-    let Consequence::After(kept) = error.damage().unwrap().consequence else { panic!("{error}") };
+    let DataLoss::After(kept) = error.corruption().unwrap().loss else { panic!("{error}") };
     let used: u64 = damaged.files().iter().map(|(_, bytes)| bytes).sum();
     let (mut failures, mut unclaimed) = (0, 0);
     let faults = (0..60).flat_map(|at| {
@@ -243,7 +243,7 @@ fn a_repair_is_undone_by_putting_the_copy_back() {
     };
     assert_eq!(by_path(contents(&disk)), by_path(before));
     let error = recover(&disk, 1).unwrap_err();
-    assert!(matches!(error.damage().unwrap().finding, Finding::Block(_)), "{error}");
+    assert!(matches!(error.corruption().unwrap().kind, CorruptionKind::Block(_)), "{error}");
 }
 
 #[test]
@@ -258,9 +258,9 @@ fn log_that_a_checkpoint_needs_is_named_as_such() {
     drop(run);
     disk.flip(&log_files(&disk)[0], (4096 + 4) * 8).unwrap();
     let error = recover(&disk, 1).unwrap_err();
-    let OpenError::Damaged(damage) = error else { panic!("{error}") };
-    assert_eq!(damage.consequence, Consequence::LogOfCheckpoint(end));
-    let text = damage.to_string();
+    let OpenError::Corrupt(corruption) = error else { panic!("{error}") };
+    assert_eq!(corruption.loss, DataLoss::LogOfCheckpoint(end));
+    let text = corruption.to_string();
     assert!(
         text.contains(&format!("changes up to epoch {end}")) && !text.contains("did not change"),
         "{text}"
@@ -286,7 +286,7 @@ fn damaged_after_checkpoint(seed: u64) -> (SimulatedDisk, Vec<Transaction>, Epoc
     disk.flip(files.iter().find(|path| path.extension().unwrap() == "open").unwrap(), (4096 + 70) * 8)
         .unwrap();
     let error = recover(&disk, 1).unwrap_err();
-    let Consequence::After(reachable) = error.damage().unwrap().consequence else { panic!("{error}") };
+    let DataLoss::After(reachable) = error.corruption().unwrap().loss else { panic!("{error}") };
     assert!(reachable.get() > end.get() + 1, "{reachable}, {end}");
     (disk.fork(), history, end, reachable)
 }
@@ -323,25 +323,28 @@ fn a_manifest_that_ends_before_its_checkpoint_is_refused() {
     drop(found);
     install_manifest(&*disk, Path::new(DIR), &wrong).unwrap();
     let refused = recover(&disk, 1).unwrap_err();
-    let expected = Finding::BeforeCheckpoint { durable, end };
-    let damage = refused.damage().unwrap();
-    assert_eq!((&damage.finding, damage.consequence), (&expected, Consequence::LogOfCheckpoint(end)));
+    let expected = CorruptionKind::BeforeCheckpoint { durable, end };
+    let corruption = refused.corruption().unwrap();
+    assert_eq!((&corruption.kind, corruption.loss), (&expected, DataLoss::LogOfCheckpoint(end)));
     let mut reported = Vec::new();
-    verify(&*disk, Path::new(DIR), &mut |damage| reported.push(damage.finding)).unwrap();
+    verify(&*disk, Path::new(DIR), &mut |corruption| reported.push(corruption.kind)).unwrap();
     assert!(reported.contains(&expected), "{reported:?}");
     assert!(repair(&as_disk(&disk), Path::new(DIR), None).is_err());
     let salvaged = salvage(&as_disk(&disk), Path::new(DIR), Path::new("saved")).unwrap();
-    assert_eq!((salvaged.mixed_to, salvaged.loss()), (Some(end), Loss::Rows));
+    assert_eq!((salvaged.mixed_to, salvaged.loss()), (Some(end), SalvageLoss::Rows));
 }
 
 #[test]
 fn a_missing_log_file_is_reported_under_both_its_names() {
     let (disk, ..) = one_logger(6);
     disk.delete(&log_files(&disk)[1]).unwrap();
-    let mut damages = Vec::new();
-    verify(&disk, Path::new(DIR), &mut |damage| damages.push(damage)).unwrap();
+    let mut corruptions = Vec::new();
+    verify(&disk, Path::new(DIR), &mut |corruption| corruptions.push(corruption)).unwrap();
     let missing = Path::new("db/log/log-1-0-2{.open,-e*.log}");
-    assert!(!damages.is_empty() && damages.iter().all(|damage| damage.file == missing), "{damages:?}");
+    assert!(
+        !corruptions.is_empty() && corruptions.iter().all(|corruption| corruption.file == missing),
+        "{corruptions:?}"
+    );
     assert!(inspect(&as_disk(&Arc::new(disk)), Path::new(DIR)).is_err());
 }
 
@@ -389,23 +392,27 @@ fn copies_of_records_that_are_damaged_are_left_out_and_nothing_is_lost() {
     let copies = Path::new("db/checkpoint-1/copies.ckpt");
     let repaired = |disk: &Arc<SimulatedDisk>, accept| repair(&as_disk(disk), Path::new(DIR), accept);
     // A block, the header, the length, all of it.
-    let damages: [fn(&SimulatedDisk, &Path); 4] = [
+    let corruptions: [fn(&SimulatedDisk, &Path); 4] = [
         |disk, copies| disk.flip(copies, (4096 + 70) * 8).unwrap(),
         |disk, copies| disk.flip(copies, 100).unwrap(),
         |disk, copies| disk.truncate(copies, 4096).unwrap(),
         |disk, copies| disk.delete(copies).unwrap(),
     ];
-    for (number, damage) in damages.into_iter().enumerate() {
+    for (number, corruption) in corruptions.into_iter().enumerate() {
         let disk = Arc::new(sound.fork());
-        damage(&disk, copies);
+        corruption(&disk, copies);
         let error = recover(&disk, 1).unwrap_err();
-        assert_eq!(error.damage().unwrap().consequence, Consequence::Copies, "{number}");
+        assert_eq!(error.corruption().unwrap().loss, DataLoss::Copies, "{number}");
         assert!(error.to_string().contains("by ensilo repair"), "{error}");
         let refused = repaired(&disk, Some(Epoch::new(1))).unwrap_err();
         assert!(refused.to_string().contains("nothing of the log is lost"), "{refused}");
         let done = repaired(&disk, None).unwrap();
-        assert!(done.damages.iter().all(|damage| damage.file == copies), "{:?}", done.damages);
-        assert!(!done.damages.is_empty() && done.given_up == GivenUp::default());
+        assert!(
+            done.corruptions.iter().all(|corruption| corruption.file == copies),
+            "{:?}",
+            done.corruptions
+        );
+        assert!(!done.corruptions.is_empty() && done.given_up == GivenUp::default());
         let parts = find(&disk).unwrap().checkpoint().unwrap().parts.clone();
         assert_eq!(parts.len(), 1, "{parts:?}");
         assert_eq!(recover(&disk, 1).unwrap().0, rows);
@@ -426,21 +433,21 @@ fn a_repair_mends_the_log_where_copies_of_records_are_damaged_too() {
     let len = disk.contents(&sealed).unwrap().len() as u64;
     // Its end: all that was logged later is lost.
     disk.flip(&sealed, (len - 30) * 8).unwrap();
-    let mut worst = Consequence::Copies;
-    verify(&*disk, Path::new(DIR), &mut |damage| worst = worst.max(damage.consequence)).unwrap();
-    let Consequence::After(kept) = worst else { panic!("{worst:?}") };
+    let mut worst = DataLoss::Copies;
+    verify(&*disk, Path::new(DIR), &mut |corruption| worst = worst.max(corruption.loss)).unwrap();
+    let DataLoss::After(kept) = worst else { panic!("{worst:?}") };
     let before = contents(&disk);
     // An opening names the worst that it has seen, not the first.
     let seen = Arc::new(disk.fork());
     seen.truncate(copies, 4096).unwrap();
     seen.truncate(&sealed, len - 1).unwrap();
     let error = recover(&seen, 1).unwrap_err();
-    assert!(error.damage().is_some_and(|damage| damage.consequence == worst), "{error}");
+    assert!(error.corruption().is_some_and(|corruption| corruption.loss == worst), "{error}");
     let refused = repair(&as_disk(&disk), Path::new(DIR), None).unwrap_err();
     assert!(refused.to_string().contains(&format!("after epoch {kept} are lost")), "{refused}");
     let without_part = Arc::new(disk.fork());
     let repaired = repair(&as_disk(&disk), Path::new(DIR), Some(kept)).unwrap();
-    let damaged: BTreeSet<&Path> = repaired.damages.iter().map(|damage| &*damage.file).collect();
+    let damaged: BTreeSet<&Path> = repaired.corruptions.iter().map(|corruption| &*corruption.file).collect();
     assert_eq!(damaged, BTreeSet::from([copies, &*sealed]));
     let left = recover(&disk, 1).unwrap().0;
     assert!(left.len() > 2 && left.len() < rows.len(), "{}", left.len());
@@ -448,7 +455,7 @@ fn a_repair_mends_the_log_where_copies_of_records_are_damaged_too() {
     // Where the first place is damaged too, a repair mends nothing.
     without_part.flip(Path::new("db/checkpoint-1/part-0.ckpt"), (4096 + 70) * 8).unwrap();
     let refused = repair(&as_disk(&without_part), Path::new(DIR), Some(kept)).unwrap_err();
-    assert_eq!(refused.damage().unwrap().consequence, Consequence::Checkpoint, "{refused}");
+    assert_eq!(refused.corruption().unwrap().loss, DataLoss::Checkpoint, "{refused}");
     let changed = |(path, bytes): (&PathBuf, &Vec<u8>)| {
         before.get(path) != Some(bytes) && !path.ends_with("part-0.ckpt")
     };

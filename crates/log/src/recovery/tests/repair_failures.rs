@@ -9,7 +9,7 @@ use ensilo_test_disk::{Faults, SimulatedDisk};
 
 use super::model::{AnyOrder, Rows};
 use super::taken_back::{Tree, faults_at, flip, open, put, same, sample, whole};
-use crate::recovery::{Consequence, OpenError, Progress, Repaired, inspect, repair};
+use crate::recovery::{DataLoss, OpenError, Progress, Repaired, inspect, repair};
 
 fn as_disk(disk: &Arc<SimulatedDisk>) -> Arc<dyn Disk> {
     Arc::clone(disk) as Arc<dyn Disk>
@@ -20,7 +20,7 @@ fn damaged() -> (Arc<SimulatedDisk>, Epoch) {
     let disk = sample();
     flip(&disk, "/db/log/log-1-0-1.open", 4096 + 70);
     let error = inspect(&as_disk(&disk), Path::new("/db")).unwrap_err();
-    let Consequence::After(kept) = error.damage().unwrap().consequence else { panic!("{error}") };
+    let DataLoss::After(kept) = error.corruption().unwrap().loss else { panic!("{error}") };
     (disk, kept)
 }
 

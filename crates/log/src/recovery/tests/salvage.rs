@@ -13,8 +13,8 @@ use super::history::Run;
 use super::model::{AnyOrder, OneWrite, Op, RowKey, Rows, Transaction, Versions};
 use super::writer::{DIR, FILE_BYTES, TestLog, find, options, recover, rows_up_to, words};
 use crate::recovery::{
-    CheckpointWriterOptions, Consequence, DEFINITION_TABLES, Dumped, Finding, FinishedCheckpoint,
-    GenerationOptions, Loss, OpenError, Progress, RecordKey, Salvaged, dump, inspect, repair, salvage,
+    CheckpointWriterOptions, CorruptionKind, DEFINITION_TABLES, DataLoss, Dumped, FinishedCheckpoint,
+    GenerationOptions, OpenError, Progress, RecordKey, SalvageLoss, Salvaged, dump, inspect, repair, salvage,
     verify,
 };
 
@@ -40,8 +40,8 @@ fn contents(disk: &SimulatedDisk) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// The rows of the new database, which is verified and opened.
 pub(super) fn saved_rows(disk: &Arc<SimulatedDisk>) -> Rows {
-    let verified = verify(&**disk, Path::new(TARGET), &mut |damage| panic!("{damage}")).unwrap();
-    assert_eq!(verified.damages, 0);
+    let verified = verify(&**disk, Path::new(TARGET), &mut |corruption| panic!("{corruption}")).unwrap();
+    assert_eq!(verified.corruptions, 0);
     let found = inspect(&as_disk(disk), Path::new(TARGET)).unwrap();
     let target = AnyOrder::default();
     found.replay(&target, 1, &Progress::new()).unwrap();
@@ -119,10 +119,10 @@ fn a_damaged_block_of_a_checkpoint_costs_its_rows_alone() {
     let before = contents(&disk);
     // An opening refuses it; a repair finds it too, and says what can be done.
     let refused = recover(&disk, 1).unwrap_err();
-    let damage = refused.damage().unwrap();
-    assert_eq!((damage.offset, damage.consequence), (Some(offset), Consequence::Checkpoint));
+    let corruption = refused.corruption().unwrap();
+    assert_eq!((corruption.offset, corruption.loss), (Some(offset), DataLoss::Checkpoint));
     let repaired = repair(&as_disk(&disk), Path::new(DIR), Some(Epoch::new(1))).unwrap_err();
-    assert_eq!(repaired.damage(), Some(damage));
+    assert_eq!(repaired.corruption(), Some(corruption));
     assert!(repaired.to_string().contains("ensilo salvage"), "{repaired}");
     let salvaged = save(&disk).unwrap();
     // Rows that changed since are in the log.
@@ -166,7 +166,7 @@ fn a_checkpoint_that_is_gone_or_cut_leaves_what_can_be_read() {
     let salvaged = save(&disk).unwrap();
     assert_eq!(salvaged.tables[0].lost_records, 60);
     assert_eq!(salvaged.unreadable[0].records, Some(60));
-    assert!(salvaged.damages.iter().any(|damage| damage.finding == Finding::Missing));
+    assert!(salvaged.corruptions.iter().any(|corruption| corruption.kind == CorruptionKind::Missing));
     let keys: Vec<RowKey> = saved_rows(&disk).into_keys().collect();
     assert_eq!(keys, [(TABLE, key(14)), (TABLE, key(100))]);
     // Cut within its last block but one, and without a header.
@@ -198,7 +198,7 @@ fn of_a_damaged_log_what_counts_is_saved() {
         let damaged = Arc::new(disk.fork());
         damaged.flip(&path, (4096 + 70) * 8).unwrap();
         let error = recover(&damaged, 1).unwrap_err();
-        let Consequence::After(kept) = error.damage().unwrap().consequence else { panic!("{error}") };
+        let DataLoss::After(kept) = error.corruption().unwrap().loss else { panic!("{error}") };
         let salvaged = save(&damaged).unwrap();
         assert_eq!((salvaged.kept_to, salvaged.stored_to, salvaged.mixed_to), (kept, stored, None));
         assert_eq!(salvaged.unreadable, []);
@@ -299,7 +299,7 @@ fn a_target_within_the_database_or_with_something_in_it_is_refused() {
     }
     // Nothing is damaged: all is saved.
     let salvaged = save(&disk).unwrap();
-    assert_eq!((salvaged.unreadable.len(), salvaged.damages.len()), (0, 0));
+    assert_eq!((salvaged.unreadable.len(), salvaged.corruptions.len()), (0, 0));
     assert_eq!(saved_rows(&disk), recover(&disk, 1).unwrap().0);
     assert!(matches!(save(&disk), Err(OpenError::Refused(_))));
 }
@@ -325,7 +325,7 @@ fn is_saved_by_copy(disk: &SimulatedDisk, expected: &Rows, what: &str) -> bool {
     disks.all(|disk| {
         let disk = Arc::new(disk);
         disk.flip(&Path::new(DIR).join("MANIFEST"), 300).unwrap();
-        let is_whole = save(&disk).is_ok_and(|salvaged| salvaged.loss() == Loss::Uncertain);
+        let is_whole = save(&disk).is_ok_and(|salvaged| salvaged.loss() == SalvageLoss::Uncertain);
         if is_whole {
             assert_eq!(saved_rows(&disk), *expected, "{what}");
         }
@@ -399,9 +399,9 @@ fn after_an_opening_that_fails_the_copy_of_the_manifest_is_right_or_known_to_be_
 fn changes_of_rows_that_are_nowhere_are_found_by_verify_and_not_repaired() {
     let (disk, _) = sixty_rows();
     let verified = || {
-        let mut damages = Vec::new();
-        verify(&*disk, Path::new(DIR), &mut |damage| damages.push(damage)).unwrap();
-        damages
+        let mut corruptions = Vec::new();
+        verify(&*disk, Path::new(DIR), &mut |corruption| corruptions.push(corruption)).unwrap();
+        corruptions
     };
     assert_eq!(verified(), [], "changes of rows that are there");
     let mut log = TestLog::open(&disk, 1);
@@ -422,12 +422,12 @@ fn changes_of_rows_that_are_nowhere_are_found_by_verify_and_not_repaired() {
     ];
     log.round(&[changes.to_vec()], Epoch::new(first + 1));
     drop(log);
-    let damages = verified();
-    let [damage] = &damages[..] else { panic!("{damages:?}") };
-    assert_eq!(damage.finding, Finding::WithoutRow { table: TABLE, rows: 3 });
-    assert!(damage.to_string().contains("ensilo salvage"), "{damage}");
+    let corruptions = verified();
+    let [corruption] = &corruptions[..] else { panic!("{corruptions:?}") };
+    assert_eq!(corruption.kind, CorruptionKind::WithoutRow { table: TABLE, rows: 3 });
+    assert!(corruption.to_string().contains("ensilo salvage"), "{corruption}");
     let refused = repair(&as_disk(&disk), Path::new(DIR), Some(Epoch::new(first)));
-    assert!(matches!(&refused, Err(OpenError::Damaged(found)) if **found == *damage), "{refused:?}");
+    assert!(matches!(&refused, Err(OpenError::Corrupt(found)) if **found == *corruption), "{refused:?}");
     let salvaged = salvage(&as_disk(&disk), Path::new(DIR), Path::new(TARGET)).unwrap();
     assert!(salvaged.tables[0].incomplete_rows > 0, "{salvaged:?}");
 }
@@ -494,14 +494,17 @@ fn parts_of_a_checkpoint_from_a_copy_that_went_on_by_itself_are_told_from_the_ow
         put_from(&disk, foreign, copies);
         let salvaged = save(&disk).unwrap();
         assert_eq!(saved_rows(&disk), *rows);
-        assert_eq!((salvaged.loss(), salvaged.other_parts.len()), (Loss::Nothing, 0));
-        let [damage] = &salvaged.damages[..] else { panic!("{:?}", salvaged.damages) };
-        assert_eq!((&*damage.file, &damage.finding), (copies, &Finding::NotAsInstalled));
+        assert_eq!((salvaged.loss(), salvaged.other_parts.len()), (SalvageLoss::Nothing, 0));
+        let [corruption] = &salvaged.corruptions[..] else { panic!("{:?}", salvaged.corruptions) };
+        assert_eq!((&*corruption.file, &corruption.kind), (copies, &CorruptionKind::NotAsInstalled));
         // Own copies count more than another part.
         let disk = Arc::new(sound.fork());
         put_from(&disk, foreign, part);
         let salvaged = save(&disk).unwrap();
-        assert_eq!((salvaged.loss(), &salvaged.other_parts[..]), (Loss::Rows, &[part.to_path_buf()][..]));
+        assert_eq!(
+            (salvaged.loss(), &salvaged.other_parts[..]),
+            (SalvageLoss::Rows, &[part.to_path_buf()][..])
+        );
         let saved = saved_rows(&disk);
         for ((table, key), row) in &saved {
             let from = if DEFINITION_TABLES.contains(table) { rows } else { foreign_rows };
@@ -510,15 +513,15 @@ fn parts_of_a_checkpoint_from_a_copy_that_went_on_by_itself_are_told_from_the_ow
         // Where all is of another one, that is said.
         put_from(&disk, foreign, copies);
         let salvaged = salvage(&as_disk(&disk), Path::new(DIR), Path::new("more")).unwrap();
-        assert_eq!(salvaged.loss(), Loss::Rows);
-        let files: Vec<&Path> = salvaged.damages.iter().map(|damage| &*damage.file).collect();
+        assert_eq!(salvaged.loss(), SalvageLoss::Rows);
+        let files: Vec<&Path> = salvaged.corruptions.iter().map(|corruption| &*corruption.file).collect();
         assert_eq!(files, [part, copies]);
         // Own copies that are damaged are taken for what the parts lack alone.
         let disk = Arc::new(sound.fork());
         put_from(&disk, foreign, part);
         let len = disk.contents(copies).unwrap().len() as u64;
         disk.flip(copies, (len - 10) * 8).unwrap();
-        assert_eq!(save(&disk).unwrap().loss(), Loss::Rows);
+        assert_eq!(save(&disk).unwrap().loss(), SalvageLoss::Rows);
         assert_eq!(saved_rows(&disk), *foreign_rows);
     }
 }

@@ -10,7 +10,7 @@ use super::bad_sectors::{BadDisk, SECTOR_BYTES};
 use super::model::{OneWrite, Op, Transaction};
 use super::writer::TestLog;
 use crate::format::BlockEnd;
-use crate::recovery::{Finding, check_file};
+use crate::recovery::{CorruptionKind, check_file};
 
 const LOG: &str = "db/log/log-1-0-1.open";
 
@@ -40,14 +40,14 @@ fn two_sectors_of_one_block_hide_no_damage_in_front_of_a_valid_one() {
     let first = starts[3] / SECTOR_BYTES + 2;
     assert!((first + 4) * SECTOR_BYTES < starts[4], "both lie within the long block");
     let bad = BadDisk::with_bad_sectors(&disk, path, &[first, first + 3], 0);
-    let damages = check_file(&bad, path, None).unwrap().damages;
+    let corruptions = check_file(&bad, path, None).unwrap().corruptions;
     let [
-        (flipped, Finding::Block(_)),
-        (one, Finding::Unreadable { .. }),
-        (other, Finding::Unreadable { .. }),
-    ] = damages[..]
+        (flipped, CorruptionKind::Block(_)),
+        (one, CorruptionKind::Unreadable { .. }),
+        (other, CorruptionKind::Unreadable { .. }),
+    ] = corruptions[..]
     else {
-        panic!("{damages:?}")
+        panic!("{corruptions:?}")
     };
     assert_eq!([flipped, one, other], [starts[1], first * SECTOR_BYTES, (first + 3) * SECTOR_BYTES]);
 }
@@ -59,7 +59,7 @@ fn sectors_that_follow_each_other_are_one_damage() {
     let first = starts[1] / SECTOR_BYTES + 1;
     let sectors: Vec<_> = (first..first + 9).collect();
     let bad = BadDisk::with_bad_sectors(&disk, path, &sectors, 0);
-    let damages = check_file(&bad, path, None).unwrap().damages;
-    let [(at, Finding::Unreadable { bytes, .. })] = damages[..] else { panic!("{damages:?}") };
+    let corruptions = check_file(&bad, path, None).unwrap().corruptions;
+    let [(at, CorruptionKind::Unreadable { bytes, .. })] = corruptions[..] else { panic!("{corruptions:?}") };
     assert_eq!((at, bytes), (first * SECTOR_BYTES, 9 * SECTOR_BYTES));
 }

@@ -8,7 +8,7 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 use ensilo_test_disk::{Faults, SimulatedDisk};
 
-use super::damage::make_later_format;
+use super::corruption::make_later_format;
 use super::model::{AnyOrder, OneWrite, Op, Transaction};
 use super::writer::{FILE_BYTES, TestLog};
 use crate::format::EPOCH_END;

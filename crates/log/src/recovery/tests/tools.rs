@@ -13,12 +13,12 @@ use ensilo_test_disk::{Faults, Recorder, SimulatedDisk};
 use super::history::Run;
 use super::model::{AnyOrder, Rows};
 use super::writer::{DIR, FILE_BYTES, recover, rows_up_to};
-use crate::format::{BlockCodec, BlockDamage, HeaderDamage, LogFileName, Manifest, epoch_of};
+use crate::format::{BlockCodec, BlockError, HeaderError, LogFileName, Manifest, epoch_of};
 use crate::recovery::BackedUp;
 use crate::recovery::scan::{Needed, needed_up_to};
 use crate::recovery::{
-    Consequence, Damage, Dumped, Finding, Found, GenerationOptions, OpenError, Progress, Verified, backup,
-    check_file, dump, inspect, log_identity, manifest_of, repair, verify,
+    Corruption, CorruptionKind, DataLoss, Dumped, Found, GenerationOptions, OpenError, Progress, Verified,
+    backup, check_file, dump, inspect, log_identity, manifest_of, repair, verify,
 };
 
 /// Two generations, a checkpoint in the first, files of two loggers.
@@ -47,10 +47,10 @@ fn contents(disk: &SimulatedDisk) -> Vec<(PathBuf, Vec<u8>)> {
     files.map(|(path, _)| (path.clone(), disk.contents(&path).unwrap())).collect()
 }
 
-fn verified(disk: &dyn Disk) -> (Result<Verified, OpenError>, Vec<Damage>) {
-    let mut damages = Vec::new();
-    let verified = verify(disk, Path::new(DIR), &mut |damage| damages.push(damage));
-    (verified, damages)
+fn verified(disk: &dyn Disk) -> (Result<Verified, OpenError>, Vec<Corruption>) {
+    let mut corruptions = Vec::new();
+    let verified = verify(disk, Path::new(DIR), &mut |corruption| corruptions.push(corruption));
+    (verified, corruptions)
 }
 
 fn as_disk(disk: &Arc<SimulatedDisk>) -> Arc<dyn Disk> {
@@ -63,9 +63,9 @@ fn verify_reads_everything_and_changes_nothing() {
     let stored = run.log.durable_epoch;
     drop(run);
     let recorder = Recorder::over(Arc::clone(&disk));
-    let (result, damages) = verified(&recorder);
+    let (result, corruptions) = verified(&recorder);
     let result = result.unwrap();
-    assert!(damages.is_empty(), "{damages:?}");
+    assert!(corruptions.is_empty(), "{corruptions:?}");
     assert_eq!(result.durable_epoch, Some(stored));
     assert!(result.replayed.writes > 0 && result.replayed.records > 0);
     assert_eq!(recorder.trace().operations(), []);
@@ -100,10 +100,13 @@ fn verify_reports_each_damaged_file() {
         }
     }
     assert!(expected.len() > 6);
-    let (result, damages) = verified(&*disk);
+    let (result, corruptions) = verified(&*disk);
     let result = result.unwrap();
-    assert_eq!(damages.iter().map(|damage| damage.file.clone()).collect::<BTreeSet<_>>(), expected);
-    assert_eq!((result.damages, result.durable_epoch), (expected.len() as u64, None));
+    assert_eq!(
+        corruptions.iter().map(|corruption| corruption.file.clone()).collect::<BTreeSet<_>>(),
+        expected
+    );
+    assert_eq!((result.corruptions, result.durable_epoch), (expected.len() as u64, None));
 }
 
 /// Where the blocks of a file lie.
@@ -150,12 +153,13 @@ fn verify_reports_what_is_damaged_behind_damage_too() {
     }
     assert!(files.iter().any(|path| path.extension().unwrap() == "ckpt"));
     assert!(files.iter().filter(|path| path.extension().unwrap() == "log").count() > 3);
-    let (result, damages) = verified(&*disk);
-    let found: BTreeSet<_> = damages.iter().map(|damage| (damage.file.clone(), damage.offset)).collect();
+    let (result, corruptions) = verified(&*disk);
+    let found: BTreeSet<_> =
+        corruptions.iter().map(|corruption| (corruption.file.clone(), corruption.offset)).collect();
     assert_eq!(found, expected);
-    assert_eq!(damages.len(), expected.len(), "each once: {damages:?}");
+    assert_eq!(corruptions.len(), expected.len(), "each once: {corruptions:?}");
     let result = result.unwrap();
-    assert_eq!(result.damages, expected.len() as u64);
+    assert_eq!(result.corruptions, expected.len() as u64);
     assert_eq!(result.files, sound - files.len() as u64, "those behind damage are read too");
 }
 
@@ -170,10 +174,11 @@ fn what_is_missing_is_reported_once() {
         }
         let disk = Arc::new(disk.fork());
         disk.delete(&path).unwrap();
-        let (result, damages) = verified(&*disk);
-        let told: Vec<_> = damages.iter().filter(|damage| damage.finding == Finding::Missing).collect();
+        let (result, corruptions) = verified(&*disk);
+        let told: Vec<_> =
+            corruptions.iter().filter(|corruption| corruption.kind == CorruptionKind::Missing).collect();
         assert!(told.len() <= 1, "{told:?}");
-        assert_eq!(result.unwrap().damages, damages.len() as u64);
+        assert_eq!(result.unwrap().corruptions, corruptions.len() as u64);
     }
 }
 
@@ -188,48 +193,50 @@ fn a_log_file_is_checked_by_itself() {
     let check = |disk: &SimulatedDisk, path: &Path| check_file(disk, path, None).unwrap();
     let sound = check(&disk, &open);
     let offsets = blocks(&disk, &open);
-    assert_eq!((sound.blocks, sound.damages.len(), sound.torn), (offsets.len() as u64, 0, None));
+    assert_eq!((sound.blocks, sound.corruptions.len(), sound.torn), (offsets.len() as u64, 0, None));
     assert!(offsets.len() > 3 && sound.writes > 0);
     // The last block was never synced: a crash may tear it.
     let last = *offsets.last().unwrap();
     let torn = disk.fork();
     torn.flip(&open, (last + 50) * 8).unwrap();
     let found = check(&torn, &open);
-    assert_eq!((found.damages.len(), found.torn), (0, Some((last, BlockDamage::Checksum))));
+    assert_eq!((found.corruptions.len(), found.torn), (0, Some((last, BlockError::Checksum))));
     // What lies in front of it was synced, as it says itself.
     for offset in [offsets[0], offsets[1]] {
         let damaged = disk.fork();
         damaged.open(&open).unwrap().write_at(offset, &[0; 64]).unwrap();
         let found = check(&damaged, &open);
-        assert_eq!(found.damages, [(offset, Finding::Block(BlockDamage::Empty))]);
+        assert_eq!(found.corruptions, [(offset, CorruptionKind::Block(BlockError::Empty))]);
         assert_eq!((found.blocks, found.bytes), (sound.blocks - 1, sound.bytes));
         // Unless a manifest says that only what comes before it counts.
         let counted = check_file(&damaged, &open, Some(offset)).unwrap();
-        assert_eq!((counted.damages.len(), counted.bytes), (0, offset));
-        assert_eq!(check_file(&damaged, &open, Some(offset + 1)).unwrap().damages.len(), 1);
+        assert_eq!((counted.corruptions.len(), counted.bytes), (0, offset));
+        assert_eq!(check_file(&damaged, &open, Some(offset + 1)).unwrap().corruptions.len(), 1);
     }
     let damaged = disk.fork();
     for offset in [offsets[0], offsets[2]] {
         damaged.flip(&open, (offset + 50) * 8).unwrap();
     }
-    let places: Vec<u64> = check(&damaged, &open).damages.iter().map(|damage| damage.0).collect();
+    let places: Vec<u64> = check(&damaged, &open).corruptions.iter().map(|corruption| corruption.0).collect();
     assert_eq!(places, [offsets[0], offsets[2]]);
     let cut = disk.fork();
     cut.truncate(&open, sound.bytes + 1).unwrap();
-    assert!(matches!(check(&cut, &open).damages[..], [(at, Finding::Cut { .. })] if at == sound.bytes + 1));
+    assert!(
+        matches!(check(&cut, &open).corruptions[..], [(at, CorruptionKind::Cut { .. })] if at == sound.bytes + 1)
+    );
     // One that is sealed has no end that a crash could tear.
     let sealed =
         disk.files().into_iter().find(|(path, _)| path.to_string_lossy().ends_with(".log")).unwrap().0;
-    assert!(check(&disk, &sealed).damages.is_empty());
+    assert!(check(&disk, &sealed).corruptions.is_empty());
     let last = *blocks(&disk, &sealed).last().unwrap();
     disk.flip(&sealed, (last + 50) * 8).unwrap();
-    assert_eq!(check(&disk, &sealed).damages, [(last, Finding::Block(BlockDamage::Checksum))]);
+    assert_eq!(check(&disk, &sealed).corruptions, [(last, CorruptionKind::Block(BlockError::Checksum))]);
     disk.truncate(&sealed, last).unwrap();
-    assert_eq!(check(&disk, &sealed).damages, [(last, Finding::NoEnd)]);
+    assert_eq!(check(&disk, &sealed).corruptions, [(last, CorruptionKind::NoEnd)]);
     let other = path("log-9-0-1.open");
     disk.rename(&open, &other).unwrap();
     assert!(
-        matches!(check_file(&disk, &other, None), Err(OpenError::Damaged(damage)) if damage.finding == Finding::OtherFile)
+        matches!(check_file(&disk, &other, None), Err(OpenError::Corrupt(corruption)) if corruption.kind == CorruptionKind::OtherFile)
     );
     assert!(matches!(check_file(&disk, &open, None), Err(OpenError::Io { .. })));
 }
@@ -240,7 +247,7 @@ fn a_file_that_was_made_ahead_and_has_no_header_yet_is_in_order() {
     for name in ["log-1-0-2.open", "log-1-0-2-e7.log"] {
         drop(disk.create(Path::new(name), FILE_BYTES).unwrap());
     }
-    assert!(check_file(&disk, Path::new("log-1-0-2.open"), None).unwrap().damages.is_empty());
+    assert!(check_file(&disk, Path::new("log-1-0-2.open"), None).unwrap().corruptions.is_empty());
     assert!(check_file(&disk, Path::new("log-1-0-2-e7.log"), None).is_err());
 }
 
@@ -253,8 +260,11 @@ fn a_manifest_whose_first_bytes_are_destroyed_is_shown_as_what_it_was() {
     let of_file = dump(&*disk, &manifest, &mut |_| {}).unwrap_err();
     let of_database = manifest_of(&*disk, Path::new(DIR)).unwrap_err();
     for error in [of_file, of_database] {
-        let damage = error.damage().unwrap();
-        assert_eq!((damage.offset, &damage.finding), (Some(0), &Finding::Header(HeaderDamage::Magic)));
+        let corruption = error.corruption().unwrap();
+        assert_eq!(
+            (corruption.offset, &corruption.kind),
+            (Some(0), &CorruptionKind::Header(HeaderError::Magic))
+        );
     }
 }
 
@@ -277,8 +287,8 @@ fn a_backup_of_damaged_files_names_those_and_leaves_nothing() {
             continue;
         };
         named += 1;
-        let damage = error.damage().unwrap_or_else(|| panic!("{error}"));
-        assert_eq!((&damage.file, damage.offset), (&path, Some(offset)));
+        let corruption = error.corruption().unwrap_or_else(|| panic!("{error}"));
+        assert_eq!((&corruption.file, corruption.offset), (&path, Some(offset)));
         assert!(!disk.exists(Path::new("copy")).unwrap());
     }
     assert!(named > 6);
@@ -321,9 +331,9 @@ fn verify_needs_a_database() {
     assert!(matches!(verified(&*disk).0, Err(OpenError::Locked { process: by, .. }) if by == process));
     drop(run);
     disk.flip(&Path::new(DIR).join("MANIFEST"), 300).unwrap();
-    let (result, damages) = verified(&*disk);
-    assert_eq!((result.unwrap().damages, damages.len()), (1, 1));
-    assert_eq!(damages[0].consequence, Consequence::Manifest);
+    let (result, corruptions) = verified(&*disk);
+    assert_eq!((result.unwrap().corruptions, corruptions.len()), (1, 1));
+    assert_eq!(corruptions[0].loss, DataLoss::Manifest);
 }
 
 #[test]
@@ -338,7 +348,7 @@ fn dump_shows_all_entries_and_where_they_end() {
             Dumped::Write(write) => _ = tids.insert(write.tid),
             Dumped::Record(_) => records += 1,
             Dumped::End { .. } => ends += 1,
-            Dumped::Damage { offset, finding } => panic!("{finding} at {offset} of {}", path.display()),
+            Dumped::Corruption { offset, kind } => panic!("{kind} at {offset} of {}", path.display()),
             Dumped::Manifest(manifest) => assert_eq!(manifest, run.log.files.manifest()),
             Dumped::Header(_) | Dumped::Block(_) => {}
         })
@@ -354,7 +364,8 @@ fn dump_shows_all_entries_and_where_they_end() {
     let log = disk.files().into_iter().find(|(path, _)| path.to_string_lossy().ends_with(".log")).unwrap().0;
     disk.flip(&log, (4096 + 70) * 8).unwrap();
     let mut damaged = 0;
-    dump(&*disk, &log, &mut |dumped| damaged += u32::from(matches!(dumped, Dumped::Damage { .. }))).unwrap();
+    dump(&*disk, &log, &mut |dumped| damaged += u32::from(matches!(dumped, Dumped::Corruption { .. })))
+        .unwrap();
     assert_eq!(damaged, 1);
     assert!(dump(&*disk, &Path::new(DIR).join("LOCK"), &mut |_| {}).is_err());
 }
@@ -375,9 +386,9 @@ fn repair_gives_up_what_it_says_and_nothing_else() {
             let disk = Arc::new(disk.fork());
             disk.flip(&path, byte * 8 + 3).unwrap();
             let what = format!("byte {byte} of {}", path.display());
-            let Err(OpenError::Damaged(damage)) = recover(&disk, 1) else { continue };
+            let Err(OpenError::Corrupt(corruption)) = recover(&disk, 1) else { continue };
             let before = contents(&disk);
-            let Consequence::After(kept) = damage.consequence else {
+            let DataLoss::After(kept) = corruption.loss else {
                 repair(&as_disk(&disk), Path::new(DIR), Some(checkpoint_end)).unwrap_err();
                 assert_eq!(contents(&disk), before, "{what}");
                 continue;
@@ -418,7 +429,7 @@ fn repair_gets_over_a_missing_file_and_a_missing_directory() {
         let disk = Arc::new(disk.fork());
         disk.delete(&path).unwrap();
         let Err(error) = recover(&disk, 1) else { panic!("{} is missing", path.display()) };
-        let Consequence::After(kept) = error.damage().unwrap().consequence else { continue };
+        let DataLoss::After(kept) = error.corruption().unwrap().loss else { continue };
         repair(&as_disk(&disk), Path::new(DIR), Some(kept)).unwrap();
         assert_eq!(recover(&disk, 1).unwrap().0, rows_up_to(&history, kept), "{}", path.display());
     }

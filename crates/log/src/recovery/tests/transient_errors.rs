@@ -11,7 +11,7 @@ use super::bad_sectors::{BadDisk, Operation};
 use super::history::Run;
 use super::taken_back::{same, whole};
 use super::writer::{DIR, TestLog, recover};
-use crate::recovery::{Consequence, OpenError, inspect, repair};
+use crate::recovery::{DataLoss, OpenError, inspect, repair};
 
 const LOG: &str = "db/log/log-1-1-1.open";
 
@@ -37,7 +37,7 @@ fn bad_disk(disk: &Arc<SimulatedDisk>, sector: Option<u64>, good: u64, bad: u64)
 fn kept_to(disk: &Arc<SimulatedDisk>, sector: Option<u64>) -> Epoch {
     let bad = Arc::new(bad_disk(disk, sector, 0, u64::MAX)) as Arc<dyn Disk>;
     let error = inspect(&bad, Path::new(DIR)).unwrap_err();
-    let Consequence::After(epoch) = error.damage().unwrap().consequence else { panic!("{error}") };
+    let DataLoss::After(epoch) = error.corruption().unwrap().loss else { panic!("{error}") };
     epoch
 }
 

@@ -10,7 +10,9 @@ use ensilo_test_disk::SimulatedDisk;
 
 use super::history::Run;
 use super::writer::{DIR, TestLog};
-use crate::recovery::{Finding, OpenError, backup, inspect, inspect_read_only, repair, salvage, verify};
+use crate::recovery::{
+    CorruptionKind, OpenError, backup, inspect, inspect_read_only, repair, salvage, verify,
+};
 
 /// A disk of which directories cannot be synced from some time on: a backup is not finished, and neither is its removal.
 #[derive(Debug)]
@@ -102,12 +104,15 @@ fn a_backup_that_cannot_be_removed_is_refused_or_whole() {
                 Ok(found) if found.is_new() => {}
                 Ok(found) => {
                     drop(found);
-                    let verified = verify(&*disk, target, &mut |damage| panic!("{good}: {damage}")).unwrap();
-                    assert_eq!(verified.damages, 0);
+                    let verified =
+                        verify(&*disk, target, &mut |corruption| panic!("{good}: {corruption}")).unwrap();
+                    assert_eq!(verified.corruptions, 0);
                 }
                 Err(error) => {
                     // A crash may leave neither the mark nor the manifest, if the sync after the removal of the mark has failed.
-                    let is_lost = error.damage().is_some_and(|damage| damage.finding == Finding::Missing);
+                    let is_lost = error
+                        .corruption()
+                        .is_some_and(|corruption| corruption.kind == CorruptionKind::Missing);
                     assert!(is_lost || error.to_string().contains("not finished"), "{good}: {error}");
                 }
             }

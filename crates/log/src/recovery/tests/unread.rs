@@ -16,8 +16,8 @@ use super::salvage::{PART, TARGET, blocks, saved_rows, sixty_rows};
 use super::writer::{DIR, options, recover, rows_up_to};
 use crate::recovery::copy::copy_file;
 use crate::recovery::{
-    Consequence, Damage, Dumped, Finding, GenerationOptions, OpenError, Progress, Repaired, check_file, dump,
-    inspect, inspect_read_only, repair, salvage, verify,
+    Corruption, CorruptionKind, DataLoss, Dumped, GenerationOptions, OpenError, Progress, Repaired,
+    check_file, dump, inspect, inspect_read_only, repair, salvage, verify,
 };
 
 /// A database of two loggers with a checkpoint, log after it, and a generation before the last, closed in order or not.
@@ -75,70 +75,75 @@ fn open_to_read(disk: &Arc<dyn Disk>) -> Result<(), OpenError> {
     files.found().replay(&AnyOrder::default(), 2, &Progress::new()).map(|_| ())
 }
 
-fn damages(disk: &Arc<dyn Disk>) -> Vec<Damage> {
-    let mut damages = Vec::new();
-    let verified = verify(&**disk, Path::new(DIR), &mut |damage| damages.push(damage)).unwrap();
-    assert_eq!(verified.damages, damages.len() as u64);
-    assert_eq!(verified.durable_epoch.is_none(), !damages.is_empty());
-    damages
+fn corruptions(disk: &Arc<dyn Disk>) -> Vec<Corruption> {
+    let mut corruptions = Vec::new();
+    let verified = verify(&**disk, Path::new(DIR), &mut |corruption| corruptions.push(corruption)).unwrap();
+    assert_eq!(verified.corruptions, corruptions.len() as u64);
+    assert_eq!(verified.durable_epoch.is_none(), !corruptions.is_empty());
+    corruptions
 }
 
-fn named(path: &Path, sector: u64) -> impl Fn(&Damage) -> bool {
-    move |damage| {
-        let is_here = damage.file == path && damage.offset == Some(sector * SECTOR_BYTES);
-        is_here && matches!(damage.finding, Finding::Unreadable { .. })
+fn named(path: &Path, sector: u64) -> impl Fn(&Corruption) -> bool {
+    move |corruption| {
+        let is_here = corruption.file == path && corruption.offset == Some(sector * SECTOR_BYTES);
+        is_here && matches!(corruption.kind, CorruptionKind::Unreadable { .. })
     }
 }
 
 /// Does what the damage advises, and returns the rows that are there then.
-fn helped(disk: &Arc<SimulatedDisk>, bad: &Arc<dyn Disk>, damage: &Damage, history: &[Transaction]) -> Rows {
+fn helped(
+    disk: &Arc<SimulatedDisk>,
+    bad: &Arc<dyn Disk>,
+    corruption: &Corruption,
+    history: &[Transaction],
+) -> Rows {
     let dir = Path::new(DIR);
     let accept = |epoch| repair(bad, dir, epoch);
-    let advised = damage.to_string();
+    let advised = corruption.to_string();
     assert!(advised.contains("cannot be read") && advised.contains("try again"), "{advised}");
     let says = |remedy: &str| assert!(advised.contains(remedy), "{advised}");
-    match damage.consequence {
-        Consequence::After(epoch) => {
+    match corruption.loss {
+        DataLoss::After(epoch) => {
             says(&format!("--accept-loss-after-epoch {epoch}"));
-            check_repaired(&accept(Some(epoch)).unwrap(), damage);
+            check_repaired(&accept(Some(epoch)).unwrap(), corruption);
             let rows = open(bad).unwrap().0;
             assert!(rows == rows_up_to(history, epoch), "{advised}");
             rows
         }
-        Consequence::Copies => {
+        DataLoss::Copies => {
             says("ensilo repair");
-            check_repaired(&accept(None).unwrap(), damage);
+            check_repaired(&accept(None).unwrap(), corruption);
             open(bad).unwrap().0
         }
-        Consequence::Checkpoint | Consequence::LogOfCheckpoint(_) => {
+        DataLoss::Checkpoint | DataLoss::LogOfCheckpoint(_) => {
             says("ensilo salvage");
             let refused = accept(None).unwrap_err();
-            assert!(refused.damage().is_some_and(|refused| refused == damage), "{refused}");
+            assert!(refused.corruption().is_some_and(|refused| refused == corruption), "{refused}");
             salvage(bad, dir, Path::new(TARGET)).unwrap();
             saved_rows(disk)
         }
-        Consequence::Manifest => {
+        DataLoss::Manifest => {
             says("copy MANIFEST.copy to MANIFEST");
             disk.remove(&dir.join("MANIFEST")).unwrap();
             copy_file(&**disk, &dir.join("MANIFEST.copy"), &dir.join("MANIFEST"), None, &mut |_| Ok(()))
                 .unwrap();
             open(bad).unwrap().0
         }
-        Consequence::Leftover => panic!("an opening that was not interrupted: {advised}"),
-        Consequence::Everything => {
+        DataLoss::Leftover => panic!("an opening that was not interrupted: {advised}"),
+        DataLoss::Everything => {
             says("remove the file");
-            assert!(damage.file.ends_with("OWNER"), "{advised}");
-            disk.remove(&damage.file).unwrap();
+            assert!(corruption.file.ends_with("OWNER"), "{advised}");
+            disk.remove(&corruption.file).unwrap();
             open(bad).unwrap().0
         }
     }
 }
 
 /// A repair names what could not be read, and its copy has that nowhere else.
-fn check_repaired(repaired: &Repaired, damage: &Damage) {
-    assert!(repaired.damages.contains(damage), "{:?}", repaired.damages);
-    let Finding::Unreadable { bytes, .. } = damage.finding else { panic!("{damage}") };
-    assert_eq!(repaired.unread, [(damage.file.clone(), bytes)]);
+fn check_repaired(repaired: &Repaired, corruption: &Corruption) {
+    assert!(repaired.corruptions.contains(corruption), "{:?}", repaired.corruptions);
+    let CorruptionKind::Unreadable { bytes, .. } = corruption.kind else { panic!("{corruption}") };
+    assert_eq!(repaired.unread, [(corruption.file.clone(), bytes)]);
     assert_eq!(repaired.unopened, []);
 }
 
@@ -148,12 +153,12 @@ fn each_sector_of_each_file_that_cannot_be_read_is_named_and_the_remedy_works() 
         let (sound, history) = two_generations(seed, is_closed);
         let (rows, durable_epoch) = open(&(Arc::new(sound.fork()) as Arc<dyn Disk>)).unwrap();
         assert_eq!(rows, rows_up_to(&history, durable_epoch));
-        let (mut harmless, mut consequences) = (BTreeSet::new(), BTreeSet::new());
+        let (mut harmless, mut losses) = (BTreeSet::new(), BTreeSet::new());
         for (path, sector) in sectors(&sound) {
             let what = format!("sector {sector} of {}", path.display());
             let disk = Arc::new(sound.fork());
             let bad = with_bad_sector(&disk, &path, sector);
-            let found = damages(&bad);
+            let found = corruptions(&bad);
             let opened = open(&with_bad_sector(&Arc::new(sound.fork()), &path, sector));
             if let Ok((opened, _)) = opened {
                 assert!(found.is_empty(), "{what}: {found:?}");
@@ -161,18 +166,19 @@ fn each_sector_of_each_file_that_cannot_be_read_is_named_and_the_remedy_works() 
                 harmless.insert(path);
                 continue;
             }
-            let of_here: Vec<&Damage> = found.iter().filter(|damage| named(&path, sector)(damage)).collect();
+            let of_here: Vec<&Corruption> =
+                found.iter().filter(|corruption| named(&path, sector)(corruption)).collect();
             assert_eq!((of_here.len(), found.len()), (1, 1), "{what}: {found:?}");
             for error in [opened.unwrap_err(), open_to_read(&bad).unwrap_err()] {
-                assert_eq!(error.damage(), Some(of_here[0]), "{what}: {error}");
+                assert_eq!(error.corruption(), Some(of_here[0]), "{what}: {error}");
             }
-            let consequence = format!("{:?}", of_here[0].consequence);
-            consequences.insert(consequence.split('(').next().unwrap().to_owned());
+            let loss = format!("{:?}", of_here[0].loss);
+            losses.insert(loss.split('(').next().unwrap().to_owned());
             let left = helped(&disk, &bad, of_here[0], &history);
             assert!(!left.is_empty(), "{what}");
         }
         assert_eq!(harmless, BTreeSet::from([Path::new(DIR).join("MANIFEST.copy")]));
-        assert_eq!(consequences.len(), 5, "{consequences:?}");
+        assert_eq!(losses.len(), 5, "{losses:?}");
     }
 }
 
@@ -185,10 +191,10 @@ fn copies_of_records_that_cannot_be_read_are_left_out_and_nothing_is_lost() {
     for (path, sector) in of_copies {
         let disk = Arc::new(sound.fork());
         let bad = with_bad_sector(&disk, &path, sector);
-        let found = damages(&bad);
+        let found = corruptions(&bad);
         assert!(found.len() == 1 && named(&path, sector)(&found[0]), "{found:?}");
-        assert_eq!(found[0].consequence, Consequence::Copies);
-        assert_eq!(open(&bad).unwrap_err().damage(), Some(&found[0]));
+        assert_eq!(found[0].loss, DataLoss::Copies);
+        assert_eq!(open(&bad).unwrap_err().corruption(), Some(&found[0]));
         assert_eq!(helped(&disk, &bad, &found[0], &[]), rows);
     }
 }
@@ -205,16 +211,19 @@ fn what_is_wrong_beside_a_sector_that_cannot_be_read_is_reported_too() {
     disk.flip(part, (last + 100) * 8).unwrap();
     disk.flip(log, (4096 + 100) * 8).unwrap();
     let sector = (offsets[2] + 20_000) / SECTOR_BYTES;
-    let found = damages(&with_bad_sector(&disk, part, sector));
-    let of_part: Vec<_> = found.iter().filter(|damage| damage.file == part).collect();
-    let places: Vec<_> = of_part.iter().map(|damage| damage.offset.unwrap()).collect();
+    let found = corruptions(&with_bad_sector(&disk, part, sector));
+    let of_part: Vec<_> = found.iter().filter(|corruption| corruption.file == part).collect();
+    let places: Vec<_> = of_part.iter().map(|corruption| corruption.offset.unwrap()).collect();
     assert_eq!(places, [offsets[0], sector * SECTOR_BYTES, last]);
     assert!(named(part, sector)(of_part[1]), "{found:?}");
-    assert!(found.iter().any(|damage| damage.file == log), "{found:?}");
+    assert!(found.iter().any(|corruption| corruption.file == log), "{found:?}");
     // In the header it hides nothing of the rest.
-    let found = damages(&with_bad_sector(&disk, part, 0));
-    let places: Vec<_> =
-        found.iter().filter(|damage| damage.file == part).map(|damage| damage.offset).collect();
+    let found = corruptions(&with_bad_sector(&disk, part, 0));
+    let places: Vec<_> = found
+        .iter()
+        .filter(|corruption| corruption.file == part)
+        .map(|corruption| corruption.offset)
+        .collect();
     assert_eq!(places, [Some(0), Some(offsets[0]), Some(last)]);
 }
 
@@ -228,22 +237,22 @@ fn a_file_by_itself_is_checked_behind_what_cannot_be_read() {
     let bad = with_bad_sector(&disk, part, sector);
     let checked = check_file(&*bad, part, None).unwrap();
     assert_eq!(checked.blocks, sound.blocks - 1);
-    let [(offset, Finding::Unreadable { bytes, error })] = &checked.damages[..] else {
+    let [(offset, CorruptionKind::Unreadable { bytes, error })] = &checked.corruptions[..] else {
         panic!("{checked:?}")
     };
     assert_eq!((*offset, *bytes), (sector * SECTOR_BYTES, SECTOR_BYTES));
     assert!(error.contains("os error 5"), "{error}");
     let mut shown = Vec::new();
     dump(&*bad, part, &mut |dumped| {
-        if let Dumped::Damage { offset, finding } = dumped {
-            shown.push((offset, finding));
+        if let Dumped::Corruption { offset, kind } = dumped {
+            shown.push((offset, kind));
         }
     })
     .unwrap();
-    assert_eq!(shown, checked.damages);
+    assert_eq!(shown, checked.corruptions);
     let bad = with_bad_sector(&disk, part, 0);
     for error in [check_file(&*bad, part, None).map(|_| ()), dump(&*bad, part, &mut |_| {})] {
-        assert!(named(part, 0)(error.unwrap_err().damage().unwrap()));
+        assert!(named(part, 0)(error.unwrap_err().corruption().unwrap()));
     }
 }
 
@@ -252,15 +261,15 @@ fn the_text_in_the_copy_of_a_repair_stands_where_nothing_could_be_read() {
     let (sound, _) = two_generations(3, false);
     let log = Path::new("db/log/log-2-0-1.open");
     let bad = with_bad_sector(&sound, log, 1);
-    let found = damages(&bad);
-    let Consequence::After(epoch) = found[0].consequence else { panic!("{found:?}") };
+    let found = corruptions(&bad);
+    let DataLoss::After(epoch) = found[0].loss else { panic!("{found:?}") };
     let before = sound.contents(log).unwrap();
     let repaired = repair(&bad, Path::new(DIR), Some(epoch)).unwrap();
     let copied = sound.contents(&repaired.copy.join("log/log-2-0-1.open")).unwrap();
     let sector = SECTOR_BYTES as usize;
     assert!(copied[sector..2 * sector].chunks(16).all(|piece| piece == b"cannot be read! "));
     assert_eq!((&copied[..sector], &copied[2 * sector..]), (&before[..sector], &before[2 * sector..]));
-    assert!(damages(&bad).is_empty());
+    assert!(corruptions(&bad).is_empty());
 }
 
 /// Not only reading: a system that has no memory, or no descriptors left, says nothing of the disk.
@@ -268,15 +277,15 @@ fn the_text_in_the_copy_of_a_repair_stands_where_nothing_could_be_read() {
 fn other_errors_of_the_system_are_no_damage() {
     let (disk, _) = sixty_rows();
     for path in ["db/MANIFEST", "db/log/OWNER", "db/log/log-1-0-1.open", PART] {
-        for (error, is_damage) in [(EIO, true), (12, false), (24, false)] {
+        for (error, is_corruption) in [(EIO, true), (12, false), (24, false)] {
             let mut bad = BadDisk::with_bad_sector(&disk, Path::new(path), 0, 0);
             bad.error = error;
             let bad = Arc::new(bad) as Arc<dyn Disk>;
             let failed = open(&bad).unwrap_err();
-            assert_eq!(failed.damage().is_some(), is_damage, "{path}: {failed}");
+            assert_eq!(failed.corruption().is_some(), is_corruption, "{path}: {failed}");
             let verified = verify(&*bad, Path::new(DIR), &mut |_| {});
-            assert_eq!(verified.is_ok(), is_damage, "{path}: {verified:?}");
-            assert!(is_damage || matches!(failed, OpenError::Io { .. }), "{path}: {failed}");
+            assert_eq!(verified.is_ok(), is_corruption, "{path}: {verified:?}");
+            assert!(is_corruption || matches!(failed, OpenError::Io { .. }), "{path}: {failed}");
         }
     }
 }
@@ -292,12 +301,13 @@ fn what_cannot_be_opened_or_listed_is_damage_too() {
         let disk = Arc::new(sound.fork());
         let bad = BadDisk::without(&disk, &[(path.clone(), operation)]);
         let bad = Arc::new(bad) as Arc<dyn Disk>;
-        let found = damages(&bad);
-        let is_named =
-            |damage: &Damage| damage.file == path && matches!(damage.finding, Finding::Unopened { .. });
+        let found = corruptions(&bad);
+        let is_named = |corruption: &Corruption| {
+            corruption.file == path && matches!(corruption.kind, CorruptionKind::Unopened { .. })
+        };
         assert!(found.len() == 1 && is_named(&found[0]), "{}: {found:?}", path.display());
         assert!(open(&bad).is_err());
-        if let (Consequence::After(epoch), Operation::Open) = (found[0].consequence, operation) {
+        if let (DataLoss::After(epoch), Operation::Open) = (found[0].loss, operation) {
             let done = repair(&bad, Path::new(DIR), Some(epoch)).unwrap();
             assert_eq!(done.unopened.len(), 1);
             assert_eq!(open(&bad).unwrap().0, rows_up_to(&history, epoch));

@@ -12,7 +12,8 @@ use super::taken_back::{flip, open, put, same, sample, whole};
 use super::writer::FILE_BYTES;
 use crate::format::OpeningId;
 use crate::recovery::{
-    Consequence, Damage, Finding, GenerationOptions, NewGeneration, inspect, manifest_of, repair, verify,
+    Corruption, CorruptionKind, DataLoss, GenerationOptions, NewGeneration, inspect, manifest_of, repair,
+    verify,
 };
 
 const DB: &str = "/db";
@@ -35,10 +36,10 @@ fn interrupted() -> Arc<SimulatedDisk> {
     disk
 }
 
-fn damages(disk: &Arc<dyn Disk>) -> Vec<Damage> {
-    let mut damages = Vec::new();
-    verify(&**disk, Path::new(DB), &mut |damage| damages.push(damage)).unwrap();
-    damages
+fn corruptions(disk: &Arc<dyn Disk>) -> Vec<Corruption> {
+    let mut corruptions = Vec::new();
+    verify(&**disk, Path::new(DB), &mut |corruption| corruptions.push(corruption)).unwrap();
+    corruptions
 }
 
 /// Disks on which the log file of the later opening cannot be read: its header, what is behind, or all of it.
@@ -55,9 +56,9 @@ fn an_empty_one_is_moved_out_and_nothing_is_given_up() {
         let disk = interrupted();
         let bad = &bad_disks(&disk)[case];
         let before = whole(&disk);
-        let found = damages(bad);
+        let found = corruptions(bad);
         let told = found[0].to_string();
-        assert_eq!((found.len(), found[0].consequence), (1, Consequence::Leftover), "{case}: {told}");
+        assert_eq!((found.len(), found[0].loss), (1, DataLoss::Leftover), "{case}: {told}");
         assert!(
             told.contains(LATER) && told.ends_with("otherwise move the file out of the directory"),
             "{told}"
@@ -67,11 +68,11 @@ fn an_empty_one_is_moved_out_and_nothing_is_given_up() {
             repair(bad, Path::new(DB), None).unwrap_err(),
             repair(bad, Path::new(DB), Some(Epoch::new(1))).unwrap_err(),
         ] {
-            assert_eq!(refused.damage(), Some(&found[0]), "{case}: {refused}");
+            assert_eq!(refused.corruption(), Some(&found[0]), "{case}: {refused}");
         }
         same(&before, &whole(&disk), &told);
         disk.remove(Path::new(LATER)).unwrap();
-        assert_eq!(damages(bad), []);
+        assert_eq!(corruptions(bad), []);
         open(&disk, DB, &["/db/log", "/out"]).unwrap();
     }
 }
@@ -83,14 +84,14 @@ fn beside_other_damage_it_is_told_first_and_the_other_remedy_works_then() {
         flip(&disk, "/db/log/log-1-0-1.open", 4096 + 70);
         let bad = &bad_disks(&disk)[case];
         let refused = inspect(bad, Path::new(DB)).map(drop).unwrap_err();
-        assert_eq!(refused.damage().unwrap().consequence, Consequence::Leftover, "{case}: {refused}");
+        assert_eq!(refused.corruption().unwrap().loss, DataLoss::Leftover, "{case}: {refused}");
         assert!(
-            damages(bad).iter().any(|damage| matches!(damage.consequence, Consequence::After(_))),
+            corruptions(bad).iter().any(|corruption| matches!(corruption.loss, DataLoss::After(_))),
             "{case}"
         );
         disk.remove(Path::new(LATER)).unwrap();
         let refused = inspect(bad, Path::new(DB)).map(drop).unwrap_err();
-        let Consequence::After(kept) = refused.damage().unwrap().consequence else { panic!("{refused}") };
+        let DataLoss::After(kept) = refused.corruption().unwrap().loss else { panic!("{refused}") };
         repair(bad, Path::new(DB), Some(kept)).unwrap();
         open(&disk, DB, &["/db/log", "/out"]).unwrap();
     }
@@ -110,13 +111,16 @@ fn one_that_was_written_shows_that_an_older_manifest_was_put_back() {
     flip(&disk, LATER, 4096 + 100);
     let bad = &bad_disks(&disk)[0];
     let before = whole(&disk);
-    let found = damages(bad);
-    assert!(found.iter().any(|damage| damage.finding == Finding::LaterGeneration(2)), "{found:?}");
-    let mut of_later = found.iter().filter(|damage| damage.file == Path::new(LATER));
-    assert!(of_later.all(|damage| damage.consequence == Consequence::Everything), "{found:?}");
+    let found = corruptions(bad);
+    assert!(
+        found.iter().any(|corruption| corruption.kind == CorruptionKind::LaterGeneration(2)),
+        "{found:?}"
+    );
+    let mut of_later = found.iter().filter(|corruption| corruption.file == Path::new(LATER));
+    assert!(of_later.all(|corruption| corruption.loss == DataLoss::Everything), "{found:?}");
     for epoch in [None, Some(Epoch::new(1))] {
         let refused = repair(bad, Path::new(DB), epoch).unwrap_err();
-        assert_eq!(refused.damage().unwrap().consequence, Consequence::Everything, "{refused}");
+        assert_eq!(refused.corruption().unwrap().loss, DataLoss::Everything, "{refused}");
     }
     same(&before, &whole(&disk), "a manifest that was put back");
 }

@@ -10,16 +10,16 @@ use ensilo_test_disk::SimulatedDisk;
 use super::history::Run;
 use super::salvage::{TARGET, saved_rows, sixty_rows};
 use super::writer::{DIR, recover, rows_up_to};
-use crate::recovery::{Consequence, Damage, Finding, inspect, repair, salvage, verify};
+use crate::recovery::{Corruption, CorruptionKind, DataLoss, inspect, repair, salvage, verify};
 
 fn as_disk(disk: &Arc<SimulatedDisk>) -> Arc<dyn Disk> {
     Arc::clone(disk) as Arc<dyn Disk>
 }
 
-fn damages_in(disk: &SimulatedDisk) -> Vec<Damage> {
-    let mut damages = Vec::new();
-    verify(disk, Path::new(DIR), &mut |damage| damages.push(damage)).unwrap();
-    damages
+fn corruptions_in(disk: &SimulatedDisk) -> Vec<Corruption> {
+    let mut corruptions = Vec::new();
+    verify(disk, Path::new(DIR), &mut |corruption| corruptions.push(corruption)).unwrap();
+    corruptions
 }
 
 fn log_files(disk: &SimulatedDisk) -> Vec<PathBuf> {
@@ -27,8 +27,12 @@ fn log_files(disk: &SimulatedDisk) -> Vec<PathBuf> {
     files.filter(|path| path.starts_with("db/log")).filter(|path| path.extension().is_some()).collect()
 }
 
-fn consequence_of(damages: &[Damage], file: &Path) -> Consequence {
-    damages.iter().find(|damage| damage.file == file).unwrap_or_else(|| panic!("{damages:?}")).consequence
+fn loss_of(corruptions: &[Corruption], file: &Path) -> DataLoss {
+    corruptions
+        .iter()
+        .find(|corruption| corruption.file == file)
+        .unwrap_or_else(|| panic!("{corruptions:?}"))
+        .loss
 }
 
 #[test]
@@ -48,20 +52,20 @@ fn damage_behind_a_lost_log_file_has_the_largest_consequence_of_that_log() {
     let [.., lost, behind] = sealed[..] else { panic!("{files:?}") };
     disk.delete(lost).unwrap();
     disk.flip(behind, (4096 + 70) * 8).unwrap();
-    let of_log = consequence_of(&damages_in(&disk), behind);
-    assert!(matches!(of_log, Consequence::After(_)), "{of_log:?}");
+    let of_log = loss_of(&corruptions_in(&disk), behind);
+    assert!(matches!(of_log, DataLoss::After(_)), "{of_log:?}");
     // What is lost with the checkpoint is another matter.
     let part = Path::new("db/checkpoint-1/part-0.ckpt");
     disk.truncate(part, disk.contents(part).unwrap().len() as u64 - 1).unwrap();
-    let damages = damages_in(&disk);
-    assert_eq!(damages[0].consequence, Consequence::Checkpoint, "{damages:?}");
-    assert_eq!(consequence_of(&damages, behind), of_log);
+    let corruptions = corruptions_in(&disk);
+    assert_eq!(corruptions[0].loss, DataLoss::Checkpoint, "{corruptions:?}");
+    assert_eq!(loss_of(&corruptions, behind), of_log);
     // The manifest is older than one of the files: nobody knows which of the others count.
     let later = behind.with_file_name("log-9-0-1-e7.log");
     disk.create(&later, 8 << 10).unwrap().write_at(0, &[7; 4096]).unwrap();
-    let damages = damages_in(&disk);
-    assert_eq!(consequence_of(&damages, &later), Consequence::Everything);
-    assert_eq!(consequence_of(&damages, behind), Consequence::Everything);
+    let corruptions = corruptions_in(&disk);
+    assert_eq!(loss_of(&corruptions, &later), DataLoss::Everything);
+    assert_eq!(loss_of(&corruptions, behind), DataLoss::Everything);
 }
 
 #[test]
@@ -86,9 +90,9 @@ fn a_lost_log_file_takes_nothing_of_the_openings_before_its_own_with_it() {
         disk.delete(file).unwrap();
         let kept = opening.checked_sub(1).map_or(Epoch::default(), |before| stored[before]);
         let error = recover(&disk, 1).unwrap_err();
-        let damage = error.damage().unwrap();
-        let Consequence::After(named) = damage.consequence else { panic!("{error}") };
-        assert!(damage.finding == Finding::Missing && named >= kept, "{error}");
+        let corruption = error.corruption().unwrap();
+        let DataLoss::After(named) = corruption.loss else { panic!("{error}") };
+        assert!(corruption.kind == CorruptionKind::Missing && named >= kept, "{error}");
         let rows = rows_up_to(&history, kept);
         assert_eq!(rows_up_to(&history, named), rows, "{error}");
         let repaired = repair(&as_disk(&disk), Path::new(DIR), Some(named)).unwrap();
@@ -109,7 +113,7 @@ fn an_empty_log_file_that_is_lost_takes_nothing_of_a_salvaged_database_with_it()
             false => disk.flip(&log, 100).unwrap(),
         }
         let error = inspect(&as_disk(&disk), Path::new(TARGET)).unwrap_err();
-        let Consequence::After(kept) = error.damage().unwrap().consequence else { panic!("{error}") };
+        let DataLoss::After(kept) = error.corruption().unwrap().loss else { panic!("{error}") };
         repair(&as_disk(&disk), Path::new(TARGET), Some(kept)).unwrap();
         assert!(saved_rows(&disk) == rows);
     }

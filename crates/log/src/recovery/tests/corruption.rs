@@ -12,7 +12,7 @@ use super::history::Run;
 use super::model::Rows;
 use super::writer::{DIR, FILE_BYTES, TestLog, recover, rows_up_to};
 use crate::format::{BLOCK_HEADER_BYTES, BlockEnd, FILE_HEADER_BYTES, FORMAT_VERSION};
-use crate::recovery::{Consequence, Damage, Finding, OpenError, repair};
+use crate::recovery::{Corruption, CorruptionKind, DataLoss, OpenError, repair};
 
 /// A small database with everything in it, what it holds and where its blocks lie.
 struct Sample {
@@ -138,9 +138,12 @@ fn damage_of_a_block_is_named_at_the_block() {
                     }
                     let Err(error) = recover(&Arc::new(disk), 1) else { continue };
                     let what = format!("byte {byte} of {}: {error}", path.display());
-                    let Damage { file, offset, finding, .. } = error.damage().unwrap();
+                    let Corruption { file, offset, kind, .. } = error.corruption().unwrap();
                     assert_eq!((file, *offset), (&path, Some(start)), "{what}");
-                    assert!(matches!(finding, Finding::Block(_) | Finding::Behind { .. }), "{what}");
+                    assert!(
+                        matches!(kind, CorruptionKind::Block(_) | CorruptionKind::Behind { .. }),
+                        "{what}"
+                    );
                     named += 1;
                 }
             }
@@ -179,11 +182,14 @@ fn a_cut_of_a_file_that_was_made_longer_is_found() {
         let cut = Arc::new(disk.fork());
         cut.truncate(&path, at).unwrap();
         let error = recover(&cut, 1).unwrap_err();
-        let damage = error.damage().unwrap();
-        assert!(matches!(damage.finding, Finding::Cut { reserved_bytes } if reserved_bytes > at), "{error}");
-        assert_eq!((&damage.file, damage.offset), (&path, Some(at)));
+        let corruption = error.corruption().unwrap();
+        assert!(
+            matches!(corruption.kind, CorruptionKind::Cut { reserved_bytes } if reserved_bytes > at),
+            "{error}"
+        );
+        assert_eq!((&corruption.file, corruption.offset), (&path, Some(at)));
         // What is left of it can be had.
-        let Consequence::After(kept) = damage.consequence else { panic!("{error}") };
+        let DataLoss::After(kept) = corruption.loss else { panic!("{error}") };
         repair(&(Arc::clone(&cut) as Arc<dyn Disk>), Path::new(DIR), Some(kept)).unwrap();
         assert!(recover(&cut, 1).unwrap().1.unwrap() >= kept);
     }
@@ -221,7 +227,9 @@ fn every_file_that_is_missing_is_missed() {
             }
             let missing = path.clone();
             match recover(&Arc::new(disk), 1) {
-                Err(OpenError::Damaged(damage)) => assert_eq!(damage.finding, Finding::Missing, "{damage}"),
+                Err(OpenError::Corrupt(corruption)) => {
+                    assert_eq!(corruption.kind, CorruptionKind::Missing, "{corruption}")
+                }
                 other => panic!("{} is missing: {:?}", missing.display(), other.map(|(_, stored)| stored)),
             }
         }
@@ -282,8 +290,8 @@ fn files_of_two_databases_do_not_mix() {
         file.sync_all().unwrap();
         disk.sync_dir(path.parent().unwrap()).unwrap();
         let error = recover(&Arc::new(disk), 1).unwrap_err();
-        let finding = &error.damage().unwrap().finding;
-        assert!(matches!(finding, Finding::OtherDatabase(_)), "{}: {error}", path.display());
+        let kind = &error.corruption().unwrap().kind;
+        assert!(matches!(kind, CorruptionKind::OtherDatabase(_)), "{}: {error}", path.display());
     }
 }
 
@@ -309,7 +317,7 @@ fn an_older_manifest_is_refused() {
     // Without that file the log files tell it.
     disk.remove(&owner).unwrap();
     let error = recover(&disk, 1).unwrap_err();
-    assert_eq!(error.damage().unwrap().finding, Finding::LaterGeneration(2), "{error}");
+    assert_eq!(error.corruption().unwrap().kind, CorruptionKind::LaterGeneration(2), "{error}");
 }
 
 #[test]
@@ -323,9 +331,9 @@ fn damage_names_the_place_the_loss_and_the_remedy() {
     let path = Path::new(DIR).join("log/log-1-0-1.open");
     disk.flip(&path, offset * 8).unwrap();
     let error = recover(&disk, 1).unwrap_err();
-    let damage = error.damage().unwrap();
-    assert_eq!((&damage.file, damage.offset), (&path, Some(offset)));
-    assert_eq!(damage.consequence, Consequence::After(stored));
+    let corruption = error.corruption().unwrap();
+    assert_eq!((&corruption.file, corruption.offset), (&path, Some(offset)));
+    assert_eq!(corruption.loss, DataLoss::After(stored));
     let text = error.to_string();
     assert!(text.contains(&format!("--accept-loss-after-epoch {stored}")), "{text}");
 }
@@ -344,7 +352,7 @@ fn a_block_that_knows_more_than_the_log_holds_is_evidence() {
     disk.truncate(&path, offset).unwrap();
     disk.open(&path).unwrap().set_len(FILE_BYTES).unwrap();
     let error = recover(&disk, 1).unwrap_err();
-    assert!(matches!(error.damage().unwrap().finding, Finding::Behind { .. }), "{error}");
+    assert!(matches!(error.corruption().unwrap().kind, CorruptionKind::Behind { .. }), "{error}");
 }
 
 /// Makes a manifest one that a later version wrote.
@@ -416,5 +424,5 @@ fn a_block_that_knows_that_the_one_before_was_synced_is_evidence() {
     drop(run);
     disk.flip(&Path::new(DIR).join("log/log-1-0-1.open"), offset * 8 + 300).unwrap();
     let error = recover(&disk, 1).unwrap_err();
-    assert!(matches!(error.damage().unwrap().finding, Finding::Block(_)), "{error}");
+    assert!(matches!(error.corruption().unwrap().kind, CorruptionKind::Block(_)), "{error}");
 }

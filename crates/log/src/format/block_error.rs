@@ -5,7 +5,7 @@ use std::fmt;
 /// Why some bytes are no block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum BlockDamage {
+pub enum BlockError {
     /// Zeros: nothing was written here.
     Empty,
     /// The magic is wrong.
@@ -24,17 +24,17 @@ pub enum BlockDamage {
     CompressionUnsupported,
 }
 
-impl fmt::Display for BlockDamage {
+impl fmt::Display for BlockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            BlockDamage::Empty => "no block was written here",
-            BlockDamage::Magic => "the bytes are not the beginning of a block",
-            BlockDamage::Header => "a length or flag of the block's header makes no sense",
-            BlockDamage::Length => "the block reaches past the end of the file",
-            BlockDamage::Offset => "the block was written for another place",
-            BlockDamage::Checksum => "the block's checksum is wrong",
-            BlockDamage::Compression => "the block's payload cannot be decompressed",
-            BlockDamage::CompressionUnsupported => {
+            BlockError::Empty => "no block was written here",
+            BlockError::Magic => "the bytes are not the beginning of a block",
+            BlockError::Header => "a length or flag of the block's header makes no sense",
+            BlockError::Length => "the block reaches past the end of the file",
+            BlockError::Offset => "the block was written for another place",
+            BlockError::Checksum => "the block's checksum is wrong",
+            BlockError::Compression => "the block's payload cannot be decompressed",
+            BlockError::CompressionUnsupported => {
                 "the block is compressed, and this program was built without the feature lz4 of ensilo"
             }
         })
