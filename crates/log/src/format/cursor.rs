@@ -137,14 +137,14 @@ impl std::error::Error for Malformed {}
 
 /// Bytes that are read front to back.
 #[derive(Debug, Clone)]
-pub(crate) struct Source<'a> {
+pub(crate) struct Decoder<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Source<'a> {
+impl<'a> Decoder<'a> {
     #[inline]
-    pub(crate) fn new(bytes: &'a [u8]) -> Source<'a> {
-        Source { rest: bytes }
+    pub(crate) fn new(bytes: &'a [u8]) -> Decoder<'a> {
+        Decoder { rest: bytes }
     }
 
     #[inline]
@@ -220,20 +220,20 @@ mod tests {
             cursor.put_varint(value);
             let filled = cursor.filled();
             prop_assert_eq!(filled, varint_bytes(value));
-            let mut source = Source::new(&bytes[..filled]);
-            prop_assert_eq!(source.varint(), Ok(value));
-            prop_assert!(source.is_empty());
+            let mut decoder = Decoder::new(&bytes[..filled]);
+            prop_assert_eq!(decoder.varint(), Ok(value));
+            prop_assert!(decoder.is_empty());
         }
 
         #[test]
         fn a_varint_has_one_form(bytes in proptest::collection::vec(any::<u8>(), 0..12)) {
-            let mut source = Source::new(&bytes);
-            if let Ok(value) = source.varint() {
+            let mut decoder = Decoder::new(&bytes);
+            if let Ok(value) = decoder.varint() {
                 let mut again = [0; 10];
                 let mut cursor = Cursor::new(&mut again);
                 cursor.put_varint(value);
                 let filled = cursor.filled();
-                prop_assert_eq!(&again[..filled], &bytes[..bytes.len() - source.rest.len()]);
+                prop_assert_eq!(&again[..filled], &bytes[..bytes.len() - decoder.rest.len()]);
             }
         }
 

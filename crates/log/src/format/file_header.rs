@@ -21,7 +21,7 @@ use std::fmt;
 use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_epoch::Epoch;
 
-use super::cursor::Source;
+use super::cursor::Decoder;
 use super::identity::{FileIdentity, FileRole, OpeningId};
 use super::transactions::EPOCH_END;
 
@@ -125,13 +125,13 @@ impl FileHeader {
         if format > FORMAT_VERSION {
             return Err(HeaderError::Newer(format));
         }
-        let mut fields = Source::new(&bytes[16..FIELDS_END]);
+        let mut fields = Decoder::new(&bytes[16..FIELDS_END]);
         let header = FileHeader::decode_fields(&mut fields).ok_or(HeaderError::Fields)?;
         let is_known = format == header.format() && bytes[FIELDS_END..].iter().all(|&byte| byte == 0);
         if is_known && header.makes_sense() { Ok(header) } else { Err(HeaderError::Fields) }
     }
 
-    fn decode_fields(fields: &mut Source<'_>) -> Option<FileHeader> {
+    fn decode_fields(fields: &mut Decoder<'_>) -> Option<FileHeader> {
         let identity = fields.array().ok()?;
         let (first_epoch, reserved_bytes) = (Epoch::new(fields.u64().ok()?), fields.u64().ok()?);
         let opening = OpeningId(u128::from_le_bytes(fields.array().ok()?));

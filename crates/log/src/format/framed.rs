@@ -10,7 +10,7 @@
 
 use crc_fast::{CrcAlgorithm, Digest};
 
-use super::cursor::{Cursor, Malformed, Source, varint_bytes};
+use super::cursor::{Cursor, Decoder, Malformed, varint_bytes};
 use super::file_header::{FORMAT_VERSION, HeaderError};
 
 /// Bytes before the body.
@@ -87,21 +87,21 @@ pub(super) fn checksum(bytes: &[u8]) -> u32 {
 }
 
 /// A text.
-pub(super) fn text(source: &mut Source<'_>) -> Result<String, Malformed> {
-    let len = source.varint()?;
-    let bytes = source.bytes(len)?;
+pub(super) fn text(decoder: &mut Decoder<'_>) -> Result<String, Malformed> {
+    let len = decoder.varint()?;
+    let bytes = decoder.bytes(len)?;
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| Malformed::Text)
 }
 
 /// A list; it ends with the bytes, however long it claims to be.
 pub(super) fn list<T>(
-    source: &mut Source<'_>,
-    mut each: impl FnMut(&mut Source<'_>) -> Result<T, Malformed>,
+    decoder: &mut Decoder<'_>,
+    mut each: impl FnMut(&mut Decoder<'_>) -> Result<T, Malformed>,
 ) -> Result<Vec<T>, Malformed> {
-    let len = source.varint()?;
+    let len = decoder.varint()?;
     let mut items = Vec::new();
     for _ in 0..len {
-        items.push(each(source)?);
+        items.push(each(decoder)?);
     }
     Ok(items)
 }

@@ -26,7 +26,7 @@ use std::fmt;
 
 use ensilo_epoch::Epoch;
 
-use super::cursor::{Malformed, Source};
+use super::cursor::{Decoder, Malformed};
 use super::file_header::HeaderError;
 use super::file_name::LogFileName;
 use super::framed::{Framed, check_head, list, text};
@@ -246,7 +246,7 @@ impl Manifest {
     /// [`ManifestError`] when there is no valid one.
     pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
         let (format, body) = check_head(MAGIC, bytes).map_err(ManifestError::Head)?;
-        decode_body(format, Source::new(body)).map_err(ManifestError::Body)
+        decode_body(format, Decoder::new(body)).map_err(ManifestError::Body)
     }
 }
 
@@ -260,64 +260,64 @@ fn put_checkpoint(body: &mut Framed, checkpoint: &CheckpointEntry) {
     body.list(&checkpoint.tables, |body, &(table, records)| body.numbers(&[u64::from(table), records]));
 }
 
-fn decode_body(format: u32, mut source: Source<'_>) -> Result<Manifest, Malformed> {
-    let opening = |source: &mut Source<'_>, first_format| match format < first_format {
+fn decode_body(format: u32, mut decoder: Decoder<'_>) -> Result<Manifest, Malformed> {
+    let opening = |decoder: &mut Decoder<'_>, first_format| match format < first_format {
         true => Ok(OpeningId::default()),
-        false => Ok(OpeningId(u128::from_le_bytes(source.array()?))),
+        false => Ok(OpeningId(u128::from_le_bytes(decoder.array()?))),
     };
     let manifest = Manifest {
         format,
-        database: DatabaseId(u128::from_le_bytes(source.array()?)),
-        generation: source.varint()?,
-        first_epoch: epoch(&mut source)?,
-        durable_epoch: epoch(&mut source)?,
-        next_checkpoint: source.varint()?,
-        loggers: list(&mut source, |source| {
-            Ok(LoggerFiles { directory: text(source)?, first_sequence: source.varint()? })
+        database: DatabaseId(u128::from_le_bytes(decoder.array()?)),
+        generation: decoder.varint()?,
+        first_epoch: epoch(&mut decoder)?,
+        durable_epoch: epoch(&mut decoder)?,
+        next_checkpoint: decoder.varint()?,
+        loggers: list(&mut decoder, |decoder| {
+            Ok(LoggerFiles { directory: text(decoder)?, first_sequence: decoder.varint()? })
         })?,
-        earlier: list(&mut source, |source| {
+        earlier: list(&mut decoder, |decoder| {
             Ok(EarlierFile {
-                directory: text(source)?,
-                name: LogFileName::parse(&text(source)?).ok_or(Malformed::Text)?,
-                valid_bytes: Some(source.varint()?).filter(|&bytes| bytes != 0),
-                durable_epoch: epoch(source)?,
-                opening: opening(source, FORMAT_OF_LOG_OPENINGS)?,
+                directory: text(decoder)?,
+                name: LogFileName::parse(&text(decoder)?).ok_or(Malformed::Text)?,
+                valid_bytes: Some(decoder.varint()?).filter(|&bytes| bytes != 0),
+                durable_epoch: epoch(decoder)?,
+                opening: opening(decoder, FORMAT_OF_LOG_OPENINGS)?,
             })
         })?,
-        checkpoint: match source.varint()? {
+        checkpoint: match decoder.varint()? {
             0 => None,
-            1 => Some(checkpoint(&mut source)?),
+            1 => Some(checkpoint(&mut decoder)?),
             _ => return Err(Malformed::Number),
         },
-        opening: opening(&mut source, FORMAT_OF_OPENINGS)?,
-        previous_opening: opening(&mut source, FORMAT_OF_OPENINGS)?,
+        opening: opening(&mut decoder, FORMAT_OF_OPENINGS)?,
+        previous_opening: opening(&mut decoder, FORMAT_OF_OPENINGS)?,
     };
-    if !source.is_empty() {
+    if !decoder.is_empty() {
         return Err(Malformed::Surplus);
     }
     Ok(manifest)
 }
 
-fn checkpoint(source: &mut Source<'_>) -> Result<CheckpointEntry, Malformed> {
+fn checkpoint(decoder: &mut Decoder<'_>) -> Result<CheckpointEntry, Malformed> {
     Ok(CheckpointEntry {
-        id: source.varint()?,
-        begin_epoch: epoch(source)?,
-        end_epoch: epoch(source)?,
-        parts: list(source, |source| {
+        id: decoder.varint()?,
+        begin_epoch: epoch(decoder)?,
+        end_epoch: epoch(decoder)?,
+        parts: list(decoder, |decoder| {
             Ok(CheckpointPart {
-                path: text(source)?,
-                number: source.varint_u32()?,
-                bytes: source.varint()?,
-                records: source.varint()?,
-                digest: u32::from_le_bytes(source.array()?),
+                path: text(decoder)?,
+                number: decoder.varint_u32()?,
+                bytes: decoder.varint()?,
+                records: decoder.varint()?,
+                digest: u32::from_le_bytes(decoder.array()?),
             })
         })?,
-        tables: list(source, |source| Ok((source.varint_u32()?, source.varint()?)))?,
+        tables: list(decoder, |decoder| Ok((decoder.varint_u32()?, decoder.varint()?)))?,
     })
 }
 
-fn epoch(source: &mut Source<'_>) -> Result<Epoch, Malformed> {
-    let epoch = Epoch::new(source.varint()?);
+fn epoch(decoder: &mut Decoder<'_>) -> Result<Epoch, Malformed> {
+    let epoch = Epoch::new(decoder.varint()?);
     if epoch < EPOCH_END { Ok(epoch) } else { Err(Malformed::Number) }
 }
 

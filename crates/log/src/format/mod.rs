@@ -22,7 +22,7 @@ pub use block::{
 };
 pub use block_error::BlockError;
 pub use compression::Compression;
-pub(crate) use cursor::Source;
+pub(crate) use cursor::Decoder;
 pub use cursor::{Cursor, Malformed, varint_bytes};
 pub use entry::{
     LEFT_OUT_BYTES, PATCH_PAIR_BYTES_MAX, delete_bytes, encode_delete, encode_patch, encode_put,

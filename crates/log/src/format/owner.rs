@@ -7,7 +7,7 @@
 //! ```
 //! As in the manifest, numbers without a width are varints, and a text is its length in bytes and UTF-8.
 
-use super::cursor::{Malformed, Source};
+use super::cursor::{Decoder, Malformed};
 use super::file_header::HeaderError;
 use super::framed::{Framed, check_head, text};
 use super::identity::{DatabaseId, OpeningId};
@@ -42,18 +42,18 @@ impl Owner {
     /// The owner in these bytes, which are a whole file.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Owner, HeaderError> {
         let (_, body) = check_head(MAGIC, bytes)?;
-        decode_body(Source::new(body)).map_err(|_| HeaderError::Fields)
+        decode_body(Decoder::new(body)).map_err(|_| HeaderError::Fields)
     }
 }
 
-fn decode_body(mut source: Source<'_>) -> Result<Owner, Malformed> {
+fn decode_body(mut decoder: Decoder<'_>) -> Result<Owner, Malformed> {
     let owner = Owner {
-        database: DatabaseId(u128::from_le_bytes(source.array()?)),
-        opening: OpeningId(u128::from_le_bytes(source.array()?)),
-        generation: source.varint()?,
-        directory: text(&mut source)?,
+        database: DatabaseId(u128::from_le_bytes(decoder.array()?)),
+        opening: OpeningId(u128::from_le_bytes(decoder.array()?)),
+        generation: decoder.varint()?,
+        directory: text(&mut decoder)?,
     };
-    if source.is_empty() { Ok(owner) } else { Err(Malformed::Surplus) }
+    if decoder.is_empty() { Ok(owner) } else { Err(Malformed::Surplus) }
 }
 
 #[cfg(test)]

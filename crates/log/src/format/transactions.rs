@@ -2,7 +2,7 @@
 
 use ensilo_epoch::Epoch;
 
-use super::cursor::{Malformed, Source};
+use super::cursor::{Decoder, Malformed};
 use super::entry::{DELETE, LEFT_OUT, LONG_KEY, PATCH, PUT};
 
 /// Every epoch is before this one: a TID has no room for more.
@@ -18,7 +18,7 @@ pub const fn epoch_of(tid: u64) -> Epoch {
 /// The transactions in the payload of a block, in the order in which they were logged. After an error there are no more.
 #[derive(Debug, Clone)]
 pub struct Transactions<'a> {
-    source: Source<'a>,
+    decoder: Decoder<'a>,
     /// Writes of the transaction begun last that were not read yet.
     pending: u64,
     tid: u64,
@@ -51,7 +51,7 @@ pub enum Change<'a> {
 /// The words of a patch: the index within the row and the value.
 #[derive(Debug, Clone)]
 pub struct PatchWords<'a> {
-    source: Source<'a>,
+    decoder: Decoder<'a>,
     pairs: usize,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Transactions<'a> {
     /// Reads the payload of a block.
     #[must_use]
     pub fn new(payload: &'a [u8]) -> Transactions<'a> {
-        Transactions { source: Source::new(payload), pending: 0, tid: 0 }
+        Transactions { decoder: Decoder::new(payload), pending: 0, tid: 0 }
     }
 
     /// The next write, of this transaction or the next that has one; `None` at the end.
@@ -69,11 +69,11 @@ impl<'a> Transactions<'a> {
     #[inline]
     pub fn next_write(&mut self) -> Result<Option<Write<'a>>, Malformed> {
         while self.pending == 0 {
-            if self.source.is_empty() {
+            if self.decoder.is_empty() {
                 return Ok(None);
             }
-            self.tid = self.source.u64()?;
-            self.pending = self.source.varint()?;
+            self.tid = self.decoder.u64()?;
+            self.pending = self.decoder.varint()?;
         }
         self.pending -= 1;
         self.write().map(Some)
@@ -81,23 +81,23 @@ impl<'a> Transactions<'a> {
 
     #[inline]
     fn write(&mut self) -> Result<Write<'a>, Malformed> {
-        let head = self.source.u8()?;
+        let head = self.decoder.u8()?;
         if head == LEFT_OUT {
             return Err(Malformed::LeftOut);
         }
         let key_len = match head >> 2 {
-            LONG_KEY => match self.source.varint()? {
+            LONG_KEY => match self.decoder.varint()? {
                 len if len < u64::from(LONG_KEY) => return Err(Malformed::Number),
                 len => len,
             },
             short => u64::from(short),
         };
-        let table = self.source.varint_u32()?;
-        let key = self.source.bytes(key_len)?;
+        let table = self.decoder.varint_u32()?;
+        let key = self.decoder.bytes(key_len)?;
         let change = match head & 3 {
             PUT => {
-                let row_len = self.source.varint()?;
-                Change::Put(self.source.bytes(row_len)?)
+                let row_len = self.decoder.varint()?;
+                Change::Put(self.decoder.bytes(row_len)?)
             }
             PATCH => Change::Patch(self.patch_words()?),
             DELETE => Change::Delete,
@@ -109,11 +109,11 @@ impl<'a> Transactions<'a> {
     /// Walks over the pairs once, so that whoever reads them later meets no error.
     #[inline]
     fn patch_words(&mut self) -> Result<PatchWords<'a>, Malformed> {
-        let pairs = usize::try_from(self.source.varint()?).map_err(|_| Malformed::Number)?;
-        let words = PatchWords { source: self.source.clone(), pairs };
+        let pairs = usize::try_from(self.decoder.varint()?).map_err(|_| Malformed::Number)?;
+        let words = PatchWords { decoder: self.decoder.clone(), pairs };
         for _ in 0..pairs {
-            self.source.varint_u32()?;
-            self.source.u64()?;
+            self.decoder.varint_u32()?;
+            self.decoder.u64()?;
         }
         Ok(words)
     }
@@ -125,7 +125,7 @@ impl Iterator for PatchWords<'_> {
     #[inline]
     fn next(&mut self) -> Option<(u32, u64)> {
         self.pairs = self.pairs.checked_sub(1)?;
-        Some((self.source.varint_u32().ok()?, self.source.u64().ok()?))
+        Some((self.decoder.varint_u32().ok()?, self.decoder.u64().ok()?))
     }
 
     #[inline]

@@ -15,17 +15,17 @@ use super::copy::{Watch, copy_file, copy_open_file};
 use super::corruption::Corruption;
 use super::database_files::DatabaseFiles;
 use super::directory::{check_is_database, missing_manifest};
-use super::directory_locks::{DirectoryLocks, Share};
+use super::directory_locks::{DirectoryLocks, LockMode};
 use super::error::OpenError;
 use super::file_names::LOG;
 use super::generation::{create_directory, log_identity};
 use super::inspect::sound_survey;
 use super::log_file::open_renamed;
 use super::manifest_file::{read_manifest, spelled_path};
-use super::needed_files::Names;
+use super::needed_files::SealedNames;
 use super::ownership::check_named;
 use super::scan::{Needed, needed_up_to};
-use super::target::Target;
+use super::target::TargetDirectory;
 use crate::format::{BlockCodec, EarlierFile, FORMAT_VERSION, LogFileName, LoggerFiles, Manifest, OpeningId};
 
 /// What a backup holds.
@@ -46,15 +46,15 @@ pub struct BackedUp {
 /// [`OpenError`]; what was made of the copy is gone. [`OpenError::Refused`] for a target that is none.
 pub fn backup(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<BackedUp, OpenError> {
     check_is_database(&**disk, dir)?;
-    let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::Part)?;
+    let mut locks = DirectoryLocks::of_database(&**disk, dir, LockMode::Shared)?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
     locks.add_named(&**disk, dir, &manifest)?;
     check_named(&**disk, dir, &manifest)?;
     let found = sound_survey(&**disk, dir, &manifest, Depth::Tail)?;
-    let source = Source {
+    let source = BackupSource {
         dir,
         manifest: &manifest,
-        log: found.earlier_files(&manifest, found.durable_epoch, Names::Hints),
+        log: found.earlier_files(&manifest, found.durable_epoch, SealedNames::Hints),
         durable_epoch: manifest.counted_to(found.durable_epoch),
         largest_epoch: found.largest_epoch,
     };
@@ -79,7 +79,7 @@ impl DatabaseFiles {
         let (disk, dir, manifest) = (&**self.disk(), self.directory(), self.manifest());
         let (log, largest_epoch) = running_log(disk, dir, manifest, durable_epoch)?;
         let durable_epoch = manifest.counted_to(durable_epoch);
-        copy_to(disk, &Source { dir, manifest, log, durable_epoch, largest_epoch }, target, watch)
+        copy_to(disk, &BackupSource { dir, manifest, log, durable_epoch, largest_epoch }, target, watch)
     }
 }
 
@@ -137,7 +137,7 @@ fn open_running(
 }
 
 /// What is to be copied.
-struct Source<'a> {
+struct BackupSource<'a> {
     dir: &'a Path,
     manifest: &'a Manifest,
     /// The log files, as far as they are needed.
@@ -148,7 +148,7 @@ struct Source<'a> {
     largest_epoch: Epoch,
 }
 
-impl Source<'_> {
+impl BackupSource<'_> {
     /// Where the parts of the checkpoint lie, in the database and in the backup.
     fn checkpoint_directories(&self) -> Vec<&Path> {
         let parts = self.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts);
@@ -173,12 +173,12 @@ impl Source<'_> {
 /// Makes a database of `source` in `dir`, and verifies it. If that fails, what was made is removed.
 fn copy_to(
     disk: &dyn Disk,
-    source: &Source<'_>,
+    source: &BackupSource<'_>,
     dir: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<BackedUp, OpenError> {
-    let target = Target::claim(disk, source.dir, source.manifest, dir)?;
-    let copied = Copy { target: &target, source, watch, files: 0, bytes: 0 }.fill();
+    let target = TargetDirectory::claim(disk, source.dir, source.manifest, dir)?;
+    let copied = BackupCopy { target: &target, source, watch, files: 0, bytes: 0 }.fill();
     if copied.is_err() {
         // What cannot be removed does no harm.
         let _ = target.give_up(&source.checkpoint_directories());
@@ -187,19 +187,19 @@ fn copy_to(
 }
 
 /// Files that are being copied.
-struct Copy<'c> {
-    target: &'c Target<'c>,
-    source: &'c Source<'c>,
+struct BackupCopy<'c> {
+    target: &'c TargetDirectory<'c>,
+    source: &'c BackupSource<'c>,
     watch: &'c mut Watch<'c>,
     files: u64,
     bytes: u64,
 }
 
-impl Copy<'_> {
+impl BackupCopy<'_> {
     /// Makes the database of all that is copied, and verifies it.
     fn fill(mut self) -> Result<BackedUp, OpenError> {
         let (target, source) = (self.target, self.source);
-        let _locks = DirectoryLocks::of_database(target.disk, target.dir, Share::All)?;
+        let _locks = DirectoryLocks::of_database(target.disk, target.dir, LockMode::Exclusive)?;
         self.copy_checkpoint()?;
         let earlier = self.copy_log()?;
         target.begin_generation(&Manifest {
@@ -223,7 +223,7 @@ impl Copy<'_> {
     }
 
     fn copy_checkpoint(&mut self) -> Result<(), OpenError> {
-        let Target { disk, dir, .. } = *self.target;
+        let TargetDirectory { disk, dir, .. } = *self.target;
         for part in self.source.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts) {
             let to = dir.join(&part.path);
             let directory = to.parent().unwrap_or(dir).to_path_buf();

@@ -39,8 +39,8 @@ impl Chunk {
         let mut rest = &self.bytes[self.start..self.start + self.len];
         std::iter::from_fn(move || {
             let sealed = SealedHeader::decode(rest.first_chunk()?).ok()?;
-            let (block, behind) = rest.split_at_checked(sealed.bytes())?;
-            rest = behind;
+            let (block, after) = rest.split_at_checked(sealed.bytes())?;
+            rest = after;
             Some((sealed, block))
         })
     }
@@ -90,46 +90,46 @@ impl<'f> BlockStream<'f> {
             chunk.end = BlockEnd::None;
             self.offset += len as u64;
             match stop {
-                Stop::Ended(end) => {
+                WalkEnd::Ended(end) => {
                     chunk.end = end;
                     return Ok(Next::Blocks);
                 }
                 _ if len > 0 => return Ok(Next::Blocks),
-                Stop::Corruption(error) => return Ok(Next::Stopped(error)),
-                Stop::Cut(bytes) if bytes > left => return Ok(Next::Stopped(BlockError::Length)),
-                Stop::Cut(bytes) => want = bytes,
+                WalkEnd::Invalid(error) => return Ok(Next::Stopped(error)),
+                WalkEnd::Cut(bytes) if bytes > left => return Ok(Next::Stopped(BlockError::Length)),
+                WalkEnd::Cut(bytes) => want = bytes,
             }
         }
     }
 }
 
 /// Why a walk over blocks ended.
-enum Stop {
+enum WalkEnd {
     /// The block there has so many bytes, or at least so many, and they are not all there.
     Cut(usize),
     /// There is no block.
-    Corruption(BlockError),
+    Invalid(BlockError),
     /// The block before ends something.
     Ended(BlockEnd),
 }
 
 /// How many of the bytes, which lie at `offset`, are whole blocks, and what comes after them.
-fn whole_blocks(bytes: &[u8], offset: u64) -> (usize, Stop) {
+fn whole_blocks(bytes: &[u8], offset: u64) -> (usize, WalkEnd) {
     let mut at = 0;
     loop {
         let Some(head) = bytes[at..].first_chunk::<BLOCK_HEADER_BYTES>() else {
-            return (at, Stop::Cut(BLOCK_HEADER_BYTES));
+            return (at, WalkEnd::Cut(BLOCK_HEADER_BYTES));
         };
         match SealedHeader::decode(head) {
-            Err(error) => return (at, Stop::Corruption(error)),
+            Err(error) => return (at, WalkEnd::Invalid(error)),
             Ok(sealed) if sealed.header.offset != offset + at as u64 => {
-                return (at, Stop::Corruption(BlockError::Offset));
+                return (at, WalkEnd::Invalid(BlockError::Offset));
             }
-            Ok(sealed) if sealed.bytes() > bytes.len() - at => return (at, Stop::Cut(sealed.bytes())),
+            Ok(sealed) if sealed.bytes() > bytes.len() - at => return (at, WalkEnd::Cut(sealed.bytes())),
             Ok(sealed) => {
                 at += sealed.bytes();
                 if sealed.header.end != BlockEnd::None {
-                    return (at, Stop::Ended(sealed.header.end));
+                    return (at, WalkEnd::Ended(sealed.header.end));
                 }
             }
         }

@@ -9,7 +9,7 @@
 //!
 //! # Terms
 //! - **tail**: the last file that has blocks.
-//! - **behind**: where nothing counts any more, because something before it is damaged or missing.
+//! - **unreached**: a file in which nothing counts any more, because something before it is damaged or missing.
 //! - **reach**: the mark up to which the logger's transactions are there.
 
 use std::cmp::Ordering;
@@ -21,7 +21,7 @@ use ensilo_epoch::Epoch;
 use super::corruption::{CorruptPlace, CorruptionKind};
 use super::error::OpenError;
 use super::log_file::{LogFile, misnamed};
-use super::scan::{Evidence, Scan};
+use super::scan::{Evidence, LogFileScan};
 use crate::format::{BLOCK_HEADER_BYTES, BlockEnd, BlockError, FileHeader, LogFileName, Manifest};
 
 /// The files of one logger of the manifest's generation.
@@ -29,8 +29,8 @@ use crate::format::{BLOCK_HEADER_BYTES, BlockEnd, BlockError, FileHeader, LogFil
 pub(super) struct Chain {
     /// From the first that is needed to the tail, or to the first that is damaged.
     pub(super) files: Vec<LogFile>,
-    /// Those behind: they testify to what was stored, and to the epochs that are on disk.
-    pub(super) behind: Vec<LogFile>,
+    /// Those that are unreached: they testify to what was stored, and to the epochs that are on disk.
+    pub(super) unreached: Vec<LogFile>,
     pub(super) reach: Epoch,
     /// The end of the block with the mark that is reached, and the place of its file in `files`.
     pub(super) reached: Option<(usize, u64)>,
@@ -50,7 +50,7 @@ pub(super) enum Depth {
 }
 
 /// Where to look for the files of a logger.
-pub(super) struct Place<'a> {
+pub(super) struct ChainSurveyor<'a> {
     pub(super) disk: &'a dyn Disk,
     pub(super) dir: &'a Path,
     pub(super) manifest: &'a Manifest,
@@ -59,7 +59,7 @@ pub(super) struct Place<'a> {
     pub(super) listed: &'a [LogFileName],
 }
 
-impl Place<'_> {
+impl ChainSurveyor<'_> {
     fn directory(&self) -> &str {
         &self.manifest.loggers[self.logger as usize].directory
     }
@@ -97,7 +97,7 @@ impl Place<'_> {
                     corrupt_places.push(self.corrupt_place(name, CorruptionKind::Doubled));
                     others.push(name);
                 }
-                Ordering::Greater => match self.stranger(name)? {
+                Ordering::Greater => match self.check_after_gap(name)? {
                     Some(corrupt_place) => corrupt_places.push(corrupt_place),
                     None => others.push(name),
                 },
@@ -113,11 +113,11 @@ impl Place<'_> {
 
     /// What is wrong with a file behind a missing one, if it is none of the logger's: before a file was made, the header of the one before
     /// was synced, so that only the last one may be without.
-    fn stranger(&self, name: LogFileName) -> Result<Option<CorruptPlace>, OpenError> {
+    fn check_after_gap(&self, name: LogFileName) -> Result<Option<CorruptPlace>, OpenError> {
         let mut file = LogFile::open(self.disk, self.dir, self.manifest, self.directory(), name)?;
         file.scan(self.disk)?;
         let is_ours = file.header.is_ok() || file.evidence().has_blocks;
-        Ok((!is_ours).then(|| self.corrupt_place(name, CorruptionKind::Stranger)))
+        Ok((!is_ours).then(|| self.corrupt_place(name, CorruptionKind::NotALogFile)))
     }
 
     /// Looks at the files.
@@ -127,7 +127,7 @@ impl Place<'_> {
         let (names, others) = self.names(first, &mut corrupt_places)?;
         let mut chain = Chain {
             files: self.open(names, depth)?,
-            behind: self.open(others, depth)?,
+            unreached: self.open(others, depth)?,
             reach: Epoch::default(),
             reached: None,
             evidence: Evidence::default(),
@@ -179,8 +179,8 @@ impl Chain {
                 self.corrupt_places.push(corrupt_place);
             }
         }
-        let behind = self.files.split_off(kept.min(self.files.len()));
-        self.behind.extend(behind);
+        let unreached = self.files.split_off(kept.min(self.files.len()));
+        self.unreached.extend(unreached);
     }
 
     fn corrupt_place_at(&self, at: usize, tail: usize) -> Option<CorruptPlace> {
@@ -205,10 +205,10 @@ impl Chain {
     }
 
     /// Finds the last mark.
-    fn find_reach(&mut self, place: &Place<'_>) -> Result<(), OpenError> {
+    fn find_reach(&mut self, surveyor: &ChainSurveyor<'_>) -> Result<(), OpenError> {
         for at in (0..self.files.len()).rev() {
             if self.files[at].scan.is_none() {
-                self.files[at].scan(place.disk)?;
+                self.files[at].scan(surveyor.disk)?;
                 self.check_sealed(at);
             }
             let Some(scan) = &self.files[at].scan else { continue };
@@ -225,24 +225,24 @@ impl Chain {
             .files
             .first()
             .and_then(|file| file.header.as_ref().ok())
-            .map_or(place.manifest.first_epoch, |header| header.first_epoch);
+            .map_or(surveyor.manifest.first_epoch, |header| header.first_epoch);
         Ok(())
     }
 
     /// Takes what all files say that were looked at, also those in which nothing counts.
     fn take_evidence(&mut self) {
-        for file in self.files.iter().chain(&self.behind) {
+        for file in self.files.iter().chain(&self.unreached) {
             self.evidence.merge(file.evidence());
         }
     }
 
     /// Looks at files whose names say a later epoch than all blocks that were looked at. Replay compares the other names.
-    fn check_late_names(&mut self, place: &Place<'_>) -> Result<(), OpenError> {
+    fn check_late_names(&mut self, surveyor: &ChainSurveyor<'_>) -> Result<(), OpenError> {
         let known = self.evidence.largest_epoch;
         for at in 0..self.files.len() {
             let file = &mut self.files[at];
             if file.scan.is_none() && file.name.largest_epoch > Some(known) {
-                file.scan(place.disk)?;
+                file.scan(surveyor.disk)?;
                 self.evidence.merge(file.evidence());
                 self.check_sealed(at);
             }
@@ -260,7 +260,7 @@ impl Chain {
 }
 
 /// A file that is shorter than it was made, although nothing ended it: it was cut, or what ended it is damaged.
-fn cut_end(file: &LogFile, header: &FileHeader, scan: &Scan) -> Option<CorruptPlace> {
+fn cut_end(file: &LogFile, header: &FileHeader, scan: &LogFileScan) -> Option<CorruptPlace> {
     let reserved_bytes = scan.is_cut(header)?;
     let cut = (scan.bytes, CorruptionKind::Cut { reserved_bytes });
     let (offset, kind) = match scan.stopped {
@@ -276,7 +276,12 @@ fn cut_end(file: &LogFile, header: &FileHeader, scan: &Scan) -> Option<CorruptPl
 }
 
 /// What is wrong with the end of a file.
-fn corrupt_end(file: &LogFile, scan: &Scan, must_be_sealed: bool, has_next: bool) -> Option<CorruptPlace> {
+fn corrupt_end(
+    file: &LogFile,
+    scan: &LogFileScan,
+    must_be_sealed: bool,
+    has_next: bool,
+) -> Option<CorruptPlace> {
     let at_end = |kind| CorruptPlace { file: file.path.clone(), offset: Some(scan.valid_end), kind };
     let stopped = || match scan.stopped {
         Some(error) => CorruptionKind::Block(error),

@@ -23,8 +23,8 @@ use ensilo_disk::{Appender, Disk};
 use ensilo_epoch::Epoch;
 
 use crate::format::{
-    BlockCodec, BlockEnd, BlockHeader, Change, CheckpointPart, Compression, Cursor, DatabaseId,
-    FILE_HEADER_BYTES, FIRST_COPY, FileHeader, FileIdentity, FileRole, Malformed, OpeningId, Source, Write,
+    BlockCodec, BlockEnd, BlockHeader, Change, CheckpointPart, Compression, Cursor, DatabaseId, Decoder,
+    FILE_HEADER_BYTES, FIRST_COPY, FileHeader, FileIdentity, FileRole, Malformed, OpeningId, Write,
     varint_bytes,
 };
 
@@ -69,7 +69,7 @@ impl Default for CheckpointWriterOptions {
 /// Writes the records of one checkpointer into its files.
 #[derive(Debug)]
 pub struct CheckpointWriter {
-    parts: Vec<Part>,
+    parts: Vec<PartWriter>,
     /// Gets the next block.
     next: usize,
     options: CheckpointWriterOptions,
@@ -86,7 +86,7 @@ pub struct CheckpointWriter {
 }
 
 #[derive(Debug)]
-struct Part {
+struct PartWriter {
     file: Appender,
     spelled: String,
     number: u32,
@@ -149,13 +149,13 @@ impl CheckpointPlace {
         Ok(CheckpointWriter::new(vec![self.part(FIRST_COPY, COPIES)?], options))
     }
 
-    fn part(&self, part: u32, name: &str) -> io::Result<Part> {
+    fn part(&self, part: u32, name: &str) -> io::Result<PartWriter> {
         let role = FileRole::Checkpoint { checkpoint: self.id, part };
         let identity = FileIdentity { database: self.database, file: role, opening: OpeningId::default() };
         let file = self.disk.create(&self.directory.join(name), 0)?;
         let header = FileHeader { identity, first_epoch: Epoch::default(), reserved_bytes: 0 };
         file.write_at(0, &header.encode())?;
-        Ok(Part {
+        Ok(PartWriter {
             file: Appender::new(file, FILE_HEADER_BYTES as u64),
             spelled: format!("{}/{name}", self.spelled),
             number: part,
@@ -167,7 +167,7 @@ impl CheckpointPlace {
 }
 
 impl CheckpointWriter {
-    fn new(parts: Vec<Part>, options: CheckpointWriterOptions) -> Self {
+    fn new(parts: Vec<PartWriter>, options: CheckpointWriterOptions) -> Self {
         CheckpointWriter {
             bytes: parts.len() as u64 * FILE_HEADER_BYTES as u64,
             parts,
@@ -273,7 +273,7 @@ impl CheckpointWriter {
     }
 }
 
-impl Part {
+impl PartWriter {
     fn append(
         &mut self,
         sealed: &mut Vec<u8>,
@@ -291,10 +291,10 @@ impl Part {
 }
 
 /// A record of a checkpoint, as the put that it stands for.
-pub(super) fn read_record<'a>(source: &mut Source<'a>, table: u32) -> Result<Write<'a>, Malformed> {
-    let key_len = source.varint()?;
-    let key = source.bytes(key_len)?;
-    let tid = source.u64()?;
-    let row_len = source.varint()?;
-    Ok(Write { tid, table, key, change: Change::Put(source.bytes(row_len)?) })
+pub(super) fn read_record<'a>(decoder: &mut Decoder<'a>, table: u32) -> Result<Write<'a>, Malformed> {
+    let key_len = decoder.varint()?;
+    let key = decoder.bytes(key_len)?;
+    let tid = decoder.u64()?;
+    let row_len = decoder.varint()?;
+    Ok(Write { tid, table, key, change: Change::Put(decoder.bytes(row_len)?) })
 }

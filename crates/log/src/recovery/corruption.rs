@@ -44,7 +44,7 @@ pub enum CorruptionKind {
         found: Epoch,
     },
     /// By its name it is a log file of an opening that the manifest does not know, but it has nothing that any opening wrote.
-    Stranger,
+    NotALogFile,
     /// The log directory is an older copy than the manifest.
     OlderDirectory,
     /// So many bytes cannot be read.
@@ -77,7 +77,7 @@ pub enum CorruptionKind {
     /// The epoch of an entry does not lie within what its block says.
     Epoch,
     /// The log ends before an epoch of which another block, or the manifest, says that it was stored.
-    Behind {
+    ShortLog {
         /// The epoch that was stored.
         stored: Epoch,
     },
@@ -193,14 +193,14 @@ impl CorruptionKind {
         matches!(
             self,
             CorruptionKind::Missing
-                | CorruptionKind::Stranger
+                | CorruptionKind::NotALogFile
                 | CorruptionKind::Header(_)
                 | CorruptionKind::Block(_)
                 | CorruptionKind::NoEnd
                 | CorruptionKind::Cut { .. }
                 | CorruptionKind::Entry(_)
                 | CorruptionKind::Epoch
-                | CorruptionKind::Behind { .. }
+                | CorruptionKind::ShortLog { .. }
         )
     }
 
@@ -214,7 +214,7 @@ impl CorruptionKind {
                     file.with_file_name(name.to_string()).display()
                 ))
             }
-            CorruptionKind::Stranger => Some("move the file out of the directory".to_owned()),
+            CorruptionKind::NotALogFile => Some("move the file out of the directory".to_owned()),
             CorruptionKind::OlderDirectory => {
                 Some("put the directory back that belongs to the manifest".to_owned())
             }
@@ -305,7 +305,7 @@ impl fmt::Display for CorruptionKind {
             CorruptionKind::WithoutRow { table, rows } => {
                 write!(f, "the log changes {rows} rows of table {table} that were never logged")
             }
-            CorruptionKind::Stranger => {
+            CorruptionKind::NotALogFile => {
                 f.write_str("the file has the name of a log file, but no opening wrote it")
             }
             CorruptionKind::Unreadable { bytes, error } => write!(f, "{bytes} bytes cannot be read: {error}"),
@@ -318,7 +318,7 @@ impl fmt::Display for CorruptionKind {
             }
             CorruptionKind::Entry(malformed) => malformed.fmt(f),
             CorruptionKind::Epoch => f.write_str("an entry's epoch contradicts its block"),
-            CorruptionKind::Behind { stored } => {
+            CorruptionKind::ShortLog { stored } => {
                 write!(f, "the log ends here, but everything up to epoch {stored} was stored")
             }
             CorruptionKind::NotAsInstalled => {

@@ -6,48 +6,48 @@ use std::path::{Path, PathBuf};
 
 use ensilo_disk::{Disk, Lock, LockHeld, Place};
 
+use super::created_paths::CreatedPaths;
 use super::error::OpenError;
 use super::file_names::LOCK;
-use super::made::Made;
 use super::manifest_file::spelled_path;
 use crate::format::Manifest;
 
 /// The locks that are held of the directories of a database, or shares of them. Each directory is locked once, however it is spelled.
 pub(crate) struct DirectoryLocks {
     /// Goes first, while the locks are held.
-    made: Made,
-    share: Share,
+    created: CreatedPaths,
+    mode: LockMode,
     /// A directory without a lock file is not shared if the system cannot lock directories: nobody has had it open.
     held: Vec<(Place, Option<Box<dyn Lock>>)>,
 }
 
 /// How much of each lock is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Share {
+pub(super) enum LockMode {
     /// Nobody else may even read the files.
-    All,
+    Exclusive,
     /// Nobody may open the database meanwhile. Nothing is written for that.
-    Part,
+    Shared,
 }
 
 impl DirectoryLocks {
     /// Locks the directory of a database, which is there.
-    pub(super) fn of_database(disk: &dyn Disk, dir: &Path, share: Share) -> Result<Self, OpenError> {
-        let mut locks = DirectoryLocks { made: Made::default(), share, held: Vec::new() };
+    pub(super) fn of_database(disk: &dyn Disk, dir: &Path, mode: LockMode) -> Result<Self, OpenError> {
+        let mut locks = DirectoryLocks { created: CreatedPaths::default(), mode, held: Vec::new() };
         locks.add(disk, dir)?;
         Ok(locks)
     }
 
-    /// Locks the directory of a database for an opening, which takes back what it has made if it fails. `made` has what it has made so far.
-    pub(super) fn of_opening(disk: &dyn Disk, dir: &Path, made: Made) -> Result<Self, OpenError> {
-        let mut locks = DirectoryLocks { made, share: Share::All, held: Vec::new() };
+    /// Locks the directory of a database for an opening, which takes back what it has made if it fails. `created` has what it has made so far.
+    pub(super) fn of_opening(disk: &dyn Disk, dir: &Path, created: CreatedPaths) -> Result<Self, OpenError> {
+        let mut locks = DirectoryLocks { created, mode: LockMode::Exclusive, held: Vec::new() };
         locks.add(disk, dir)?;
         Ok(locks)
     }
 
     /// What goes with these locks unless it is kept: lock files that were missing, and more.
-    pub(super) fn made(&mut self) -> &mut Made {
-        &mut self.made
+    pub(super) fn created(&mut self) -> &mut CreatedPaths {
+        &mut self.created
     }
 
     /// Locks the log directories that a manifest of the database in `dir` names, as far as they are there.
@@ -73,22 +73,22 @@ impl DirectoryLocks {
             return Ok(());
         }
         let file = directory.join(LOCK);
-        let is_made =
-            self.share == Share::All && !disk.exists(&file).map_err(OpenError::io("look for", &file))?;
-        let lock = match self.share {
-            Share::All => disk.lock(&file).map(Some),
-            Share::Part => match disk.lock_shared(&file) {
+        let is_new = self.mode == LockMode::Exclusive
+            && !disk.exists(&file).map_err(OpenError::io("look for", &file))?;
+        let lock = match self.mode {
+            LockMode::Exclusive => disk.lock(&file).map(Some),
+            LockMode::Shared => match disk.lock_shared(&file) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                 lock => lock.map(Some),
             },
         };
         let lock = lock.map_err(|error| lock_error(file.clone(), error));
         if let Err(OpenError::Locked { .. }) = &lock {
-            self.made.leave_directory(directory);
+            self.created.leave_directory(directory);
         }
         let lock = lock?;
-        if is_made {
-            self.made.file(file);
+        if is_new {
+            self.created.file(file);
         }
         self.held.push((place, lock));
         Ok(())
@@ -121,10 +121,10 @@ fn lock_error(file: PathBuf, error: io::Error) -> OpenError {
 
 impl fmt::Debug for DirectoryLocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DirectoryLocks { made, share, held } = self;
+        let DirectoryLocks { created, mode, held } = self;
         f.debug_struct("DirectoryLocks")
-            .field("made", made)
-            .field("share", share)
+            .field("created", created)
+            .field("mode", mode)
             .field("held", held)
             .finish()
     }

@@ -12,8 +12,8 @@ use super::file_names::{MANIFEST, MANIFEST_COPY};
 use super::forgiving::ForgivingDisk;
 use super::manifest_file::read_file;
 use crate::format::{
-    BlockCodec, BlockEnd, BlockError, FILE_HEADER_BYTES, FileHeader, FileRole, HeaderError, Malformed,
-    Manifest, ManifestError, SealedHeader, Source, Transactions, Write,
+    BlockCodec, BlockEnd, BlockError, Decoder, FILE_HEADER_BYTES, FileHeader, FileRole, HeaderError,
+    Malformed, Manifest, ManifestError, SealedHeader, Transactions, Write,
 };
 
 /// What comes next in a file.
@@ -165,10 +165,10 @@ fn dump_entries(raw: &[u8], out: &mut dyn FnMut(Dumped<'_>)) -> Result<(), Malfo
 }
 
 fn dump_records(raw: &[u8], out: &mut dyn FnMut(Dumped<'_>)) -> Result<(), Malformed> {
-    let mut source = Source::new(raw);
-    let table = source.varint_u32()?;
-    while !source.is_empty() {
-        out(Dumped::Record(&read_record(&mut source, table)?));
+    let mut decoder = Decoder::new(raw);
+    let table = decoder.varint_u32()?;
+    while !decoder.is_empty() {
+        out(Dumped::Record(&read_record(&mut decoder, table)?));
     }
     Ok(())
 }

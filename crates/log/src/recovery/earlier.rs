@@ -2,24 +2,24 @@
 
 use super::corruption::{CorruptPlace, CorruptionKind};
 use super::log_file::LogFile;
-use super::scan::Scan;
+use super::scan::LogFileScan;
 use crate::format::{BlockEnd, EarlierFile};
 
 /// A log file of an earlier generation.
 #[derive(Debug)]
-pub(super) struct Earlier {
+pub(super) struct EarlierLogFile {
     pub(super) entry: EarlierFile,
     pub(super) file: LogFile,
 }
 
-impl Earlier {
+impl EarlierLogFile {
     /// What is wrong with it, if anything is.
     pub(super) fn corrupt_place(&self) -> Option<CorruptPlace> {
         let corrupt_place = |offset, kind| CorruptPlace { file: self.file.path.clone(), offset, kind };
         if let Err(kind) = &self.file.header {
             return Some(corrupt_place(Some(0), kind.clone()));
         }
-        let at_stop = |scan: &Scan| {
+        let at_stop = |scan: &LogFileScan| {
             corrupt_place(
                 Some(scan.valid_end),
                 scan.stopped.map_or(CorruptionKind::NoEnd, CorruptionKind::Block),

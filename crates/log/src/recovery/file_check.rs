@@ -18,8 +18,8 @@ use super::generation::log_identity;
 use super::log_file::{is_empty_log_file, misnamed};
 use super::scan::each_block_beyond;
 use crate::format::{
-    BlockCodec, BlockEnd, BlockError, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole, LogFileName,
-    Malformed, SealedHeader, Source, Transactions, epoch_of,
+    BlockCodec, BlockEnd, BlockError, Decoder, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole,
+    LogFileName, Malformed, SealedHeader, Transactions, epoch_of,
 };
 
 /// What a file has to be.
@@ -106,7 +106,7 @@ pub(super) fn check_blocks(
 ) -> io::Result<CheckedFile> {
     let len = file.len_bytes()?;
     let limit = if let Expected::Bytes(bytes) = expected { bytes.min(len) } else { len };
-    let mut walk = Walk {
+    let mut walk = BlockWalk {
         file,
         identity,
         codec: BlockCodec::new(identity),
@@ -125,14 +125,14 @@ pub(super) fn check_blocks(
 }
 
 /// A walk over the blocks of a file.
-struct Walk<'f> {
+struct BlockWalk<'f> {
     file: &'f dyn File,
     identity: &'f FileIdentity,
     codec: BlockCodec,
     limit: u64,
     found: CheckedFile,
     /// Where there is no valid block, although one could be there.
-    stops: Vec<Stop>,
+    stops: Vec<InvalidStretch>,
     /// What could not be read where something counts, or could.
     unread: Vec<(u64, CorruptionKind)>,
     /// What the last block ends.
@@ -145,19 +145,19 @@ struct Walk<'f> {
 }
 
 /// Where there is no valid block, up to where the next one begins.
-struct Stop {
+struct InvalidStretch {
     offset: u64,
     end: u64,
     error: BlockError,
 }
 
-impl Walk<'_> {
+impl BlockWalk<'_> {
     /// Walks to the end, over each gap to the next valid block behind it.
     fn run(&mut self) -> io::Result<()> {
         let mut at = FILE_HEADER_BYTES as u64;
         while let Some((offset, error)) = self.run_to_gap(at)? {
             let next = self.next_block(offset + 1)?;
-            self.stops.push(Stop { offset, end: next.unwrap_or(u64::MAX), error });
+            self.stops.push(InvalidStretch { offset, end: next.unwrap_or(u64::MAX), error });
             match next {
                 Some(next) => at = next,
                 None => return Ok(()),
@@ -228,10 +228,10 @@ impl Walk<'_> {
 
     /// What of all this is damage.
     fn judge(self, expected: Expected, len: u64) -> CheckedFile {
-        let Walk { mut found, stops, unread, end, synced_to, reserved_bytes, .. } = self;
+        let BlockWalk { mut found, stops, unread, end, synced_to, reserved_bytes, .. } = self;
         let is_read = unread.is_empty();
         found.corruptions.extend(unread);
-        let is_corruption = |stop: &Stop| match expected {
+        let is_corruption = |stop: &InvalidStretch| match expected {
             Expected::End(_) | Expected::Bytes(_) => true,
             Expected::Written => stop.offset < synced_to,
         };
@@ -291,11 +291,11 @@ fn count_entries(sealed: &SealedHeader, raw: &[u8]) -> Result<u64, CorruptionKin
 }
 
 fn count_records(raw: &[u8]) -> Result<u64, Malformed> {
-    let mut source = Source::new(raw);
-    let table = source.varint_u32()?;
+    let mut decoder = Decoder::new(raw);
+    let table = decoder.varint_u32()?;
     let mut records = 0;
-    while !source.is_empty() {
-        read_record(&mut source, table)?;
+    while !decoder.is_empty() {
+        read_record(&mut decoder, table)?;
         records += 1;
     }
     Ok(records)

@@ -60,10 +60,10 @@ impl Failures {
         self.count += 1;
         let places = self.places.entry(path.to_path_buf()).or_default();
         let mut place = BadPlace { end: sector.end, error };
-        if places.get(&sector.end).is_some_and(|behind| behind.error == place.error)
-            && let Some(behind) = places.remove(&sector.end)
+        if places.get(&sector.end).is_some_and(|next| next.error == place.error)
+            && let Some(next) = places.remove(&sector.end)
         {
-            place.end = behind.end;
+            place.end = next.end;
         }
         match places.range_mut(..sector.start).next_back() {
             Some((_, before)) if before.end == sector.start && before.error == place.error => {
@@ -355,10 +355,10 @@ impl File for ForgivingFile {
         let (mut at, mut rest) = (offset, bytes);
         while !rest.is_empty() {
             let left = usize::try_from(SECTOR_BYTES - at % SECTOR_BYTES).unwrap_or(usize::MAX);
-            let (piece, behind) = rest.split_at_mut(left.min(rest.len()));
+            let (piece, next) = rest.split_at_mut(left.min(rest.len()));
             self.read_piece(&**file, at, piece)?;
             at += piece.len() as u64;
-            rest = behind;
+            rest = next;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::error::ReplayError;
 use super::file_check::{Expected, check_blocks};
 use super::replay::{Applier, Replay};
 use super::replay_file::{Extent, ReplayFile};
-use super::scan::{Needed, Scan, needed_up_to, scan};
+use super::scan::{LogFileScan, Needed, needed_up_to, scan};
 use super::survey::before;
 use crate::format::fuzzing::{
     PlainBlock, PlainWrite, mend_block, mend_header, plain_block, plain_entries, plain_records,
@@ -69,7 +69,7 @@ fn check_log_file(bytes: Vec<u8>) {
 }
 
 impl Walk {
-    fn check_scan(&self, found: &Scan) {
+    fn check_scan(&self, found: &LogFileScan) {
         let mut last_entry = 0;
         let mut mark = None;
         for (offset, block) in &self.blocks {

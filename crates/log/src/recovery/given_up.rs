@@ -25,7 +25,7 @@ pub struct GivenUp {
 /// Counts what the log files hold of epochs after `kept_to`, also behind damage.
 pub(super) fn count_given_up(disk: &dyn Disk, found: &Survey, kept_to: Epoch) -> Result<GivenUp, OpenError> {
     let earlier = found.earlier.iter().map(|earlier| (&earlier.file, earlier.entry.durable_epoch));
-    let chains = found.chains.iter().flat_map(|chain| chain.files.iter().chain(&chain.behind));
+    let chains = found.chains.iter().flat_map(|chain| chain.files.iter().chain(&chain.unreached));
     let last = Epoch::new(u64::MAX);
     let mut total = GivenUp::default();
     for (file, durable_epoch) in earlier.chain(chains.map(|file| (file, last))) {

@@ -16,7 +16,7 @@
 //! What cannot be removed in steps 5 and 6 because the system fails does no harm, and is tried again by the next checkpoint or opening; only
 //! the log files of an interrupted opening must go before a new one is made.
 //!
-//! An opening that is refused, or fails before its manifest is in place, takes back what it has made ([`super::made`]): all that can be
+//! An opening that is refused, or fails before its manifest is in place, takes back what it has made ([`super::created_paths`]): all that can be
 //! refused is looked at before the first step that changes a file.
 
 use std::fmt;
@@ -29,6 +29,7 @@ use ensilo_epoch::Epoch;
 
 use super::chain::{Chain, Depth};
 use super::corruption::worst_of;
+use super::created_paths::CreatedPaths;
 use super::database_files::{DatabaseFiles, remove_leftovers};
 use super::directory::{check_before_lock, check_new};
 use super::directory_locks::{DirectoryLocks, again_if_vanished};
@@ -36,16 +37,15 @@ use super::error::OpenError;
 use super::forgiving::ForgivingDisk;
 use super::generation::{GenerationOptions, NewGeneration};
 use super::known_file::corruptions_of;
-use super::made::Made;
 use super::manifest_file::{bring_copy_up, keep_copy, read_manifest, remove_if_there, rename_new_manifest};
-use super::needed_files::Names;
+use super::needed_files::SealedNames;
 use super::own_manifest::check_on_disk;
 use super::ownership::{check_named, claim};
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
+use super::requested_directories::RequestedDirectories;
 use super::survey::{Survey, survey};
 use super::unsynced::{sync_last_generation, sync_manifest, write_end_again};
-use super::wanted::Wanted;
 use crate::format::{CheckpointEntry, DatabaseId, EPOCH_END, FORMAT_VERSION, Manifest, OpeningId};
 
 /// What a directory holds. As long as this lives, nobody else can open it.
@@ -70,10 +70,10 @@ pub struct Found {
 /// [`OpenError`]; the directory can be opened again when the cause is gone, and nothing is there that was not there before.
 pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
     let mut locks = again_if_vanished(|| {
-        let mut made = Made::new(disk);
-        made.create_directory(&**disk, dir)?;
+        let mut created = CreatedPaths::new(disk);
+        created.create_directory(&**disk, dir)?;
         check_before_lock(&**disk, dir)?;
-        DirectoryLocks::of_opening(&**disk, dir, made)
+        DirectoryLocks::of_opening(&**disk, dir, created)
     })?;
     disk.sync_dir(dir).map_err(OpenError::io("sync", dir))?;
     let database = match read_manifest(&**disk, dir)? {
@@ -251,15 +251,15 @@ impl Found {
         }
         let Found { disk, dir, mut locks, database, was_replayed, lost_copies } = self;
         check_on_disk(&*disk, &dir, database.as_ref().map(|(manifest, _)| manifest))?;
-        let names = if was_replayed.into_inner() { Names::Proved } else { Names::Hints };
+        let names = if was_replayed.into_inner() { SealedNames::Proved } else { SealedNames::Hints };
         let before = database.as_ref().map_or_else(new_manifest, |(manifest, _)| manifest.clone());
-        let wanted = Wanted::of(&*disk, &dir, &options.directories, &before)?;
-        let in_the_way = wanted.check(&mut locks, database.is_none())?;
-        wanted.create(&mut locks)?;
+        let requested = RequestedDirectories::of(&*disk, &dir, &options.directories, &before)?;
+        let in_the_way = requested.check(&mut locks, database.is_none())?;
+        requested.create(&mut locks)?;
         in_the_way.iter().try_for_each(|path| remove_if_there(&*disk, path))?;
         let earlier = match &database {
             None => {
-                wanted.install_first_manifest(&mut locks)?;
+                requested.install_first_manifest(&mut locks)?;
                 Vec::new()
             }
             Some((manifest, survey)) => {
@@ -271,7 +271,7 @@ impl Found {
                 survey.earlier_files(manifest, last_epoch, names)
             }
         };
-        wanted.bring_up(&mut locks)?;
+        requested.bring_up(&mut locks)?;
         let manifest = Manifest {
             format: FORMAT_VERSION,
             generation: before.generation + 1,
@@ -279,17 +279,17 @@ impl Found {
             previous_opening: before.opening,
             first_epoch: options.first_epoch,
             durable_epoch: before.counted_to(last_epoch),
-            loggers: wanted.loggers.clone(),
+            loggers: requested.loggers.clone(),
             earlier,
             ..without_copies(&before, &lost_copies)
         };
-        let generation = wanted.create_files(&mut locks, &manifest, options)?;
+        let generation = requested.create_files(&mut locks, &manifest, options)?;
         let renamed = rename_new_manifest(&*disk, &dir);
         // A rename that is said to have failed may have been done all the same: then the manifest names what was made.
         let is_in_place =
             || !read_manifest(&*disk, &dir).is_ok_and(|found| found.as_ref() != Some(&manifest));
         if renamed.is_ok() || is_in_place() {
-            locks.made().keep();
+            locks.created().keep();
         }
         renamed?;
         disk.sync_dir(&dir).map_err(OpenError::io("sync", &dir))?;

@@ -10,7 +10,7 @@ use super::corruption::CorruptionKind;
 use super::error::OpenError;
 use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
-use super::scan::{Evidence, Scan, scan};
+use super::scan::{Evidence, LogFileScan, scan};
 use crate::format::{
     BlockCodec, FILE_HEADER_BYTES, FileHeader, FileIdentity, HeaderError, LogFileName, Manifest,
 };
@@ -28,7 +28,7 @@ pub(super) struct LogFile {
     pub(super) bytes: u64,
     pub(super) header: Result<FileHeader, CorruptionKind>,
     /// What its blocks say, if they were looked at.
-    pub(super) scan: Option<Scan>,
+    pub(super) scan: Option<LogFileScan>,
 }
 
 impl LogFile {

@@ -6,7 +6,7 @@ use ensilo_epoch::Epoch;
 
 use super::chain::Chain;
 use super::corruption::DataLoss;
-use super::earlier::Earlier;
+use super::earlier::EarlierLogFile;
 use super::log_file::LogFile;
 use super::replay_file::{Extent, ReplayFile, loss_of, part_identity};
 use super::survey::Survey;
@@ -14,7 +14,7 @@ use crate::format::{CheckpointPart, EarlierFile, Manifest};
 
 /// What the names of sealed files are worth that no survey has looked into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Names {
+pub(super) enum SealedNames {
     /// A replay has compared them with the files.
     Proved,
     /// Nothing.
@@ -78,7 +78,7 @@ impl Survey {
         &self,
         manifest: &Manifest,
         last_epoch: Epoch,
-        names: Names,
+        names: SealedNames,
     ) -> Vec<EarlierFile> {
         let begin_epoch =
             manifest.checkpoint.as_ref().map_or(Epoch::default(), |checkpoint| checkpoint.begin_epoch);
@@ -87,7 +87,7 @@ impl Survey {
         let kept = self
             .earlier
             .iter()
-            .filter_map(Earlier::usable)
+            .filter_map(EarlierLogFile::usable)
             .map(|usable| EarlierFile { durable_epoch: usable.durable_epoch.min(last_epoch), ..usable });
         let chains = self.chains.iter().flat_map(Chain::extents);
         let new = chains.filter(|(file, _)| file.last_entry(names) >= begin_epoch).map(|(file, extent)| {
@@ -108,10 +108,10 @@ impl Survey {
 
 impl LogFile {
     /// No entry of the file has a later epoch. A name alone proves nothing.
-    fn last_entry(&self, names: Names) -> Epoch {
+    fn last_entry(&self, names: SealedNames) -> Epoch {
         match (&self.scan, self.name.largest_epoch) {
             (Some(scan), _) => scan.last_entry,
-            (None, Some(named)) if names == Names::Proved => named,
+            (None, Some(named)) if names == SealedNames::Proved => named,
             _ => Epoch::new(u64::MAX),
         }
     }

@@ -87,7 +87,7 @@ pub(super) fn missing_owners(
 ///
 /// # Errors
 /// As [`check_named`]; [`OpenError::Refused`] where another database keeps its log.
-pub(super) fn check_wanted(
+pub(super) fn check_requested(
     disk: &dyn Disk,
     dir: &Path,
     manifest: &Manifest,

@@ -10,7 +10,7 @@ use ensilo_disk::Disk;
 
 use super::chain::Depth;
 use super::directory::{check_is_database, missing_manifest};
-use super::directory_locks::{DirectoryLocks, Share};
+use super::directory_locks::{DirectoryLocks, LockMode};
 use super::error::OpenError;
 use super::inspect::{Found, sound_survey};
 use super::manifest_file::read_manifest;
@@ -34,7 +34,7 @@ impl ReadOnlyFiles {
 /// [`OpenError`] when there is no database, it is damaged, or somebody has it open to write.
 pub fn inspect_read_only(disk: &Arc<dyn Disk>, dir: &Path) -> Result<ReadOnlyFiles, OpenError> {
     check_is_database(&**disk, dir)?;
-    let mut locks = DirectoryLocks::of_database(&**disk, dir, Share::Part)?;
+    let mut locks = DirectoryLocks::of_database(&**disk, dir, LockMode::Shared)?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
     locks.add_named(&**disk, dir, &manifest)?;
     check_named(&**disk, dir, &manifest)?;

@@ -13,6 +13,7 @@ use ensilo_epoch::Epoch;
 use super::chain::Depth;
 use super::copy::{copy_file, copy_open_file, free_name};
 use super::corruption::{Corruption, DataLoss, worst_of};
+use super::created_paths::CreatedPaths;
 use super::database_files::{checkpoint_number, remove_directory};
 use super::directory::{check_is_database, missing_manifest};
 use super::directory_locks::DirectoryLocks;
@@ -24,7 +25,6 @@ use super::given_up::{GivenUp, count_given_up};
 use super::inspect::{Found, without_copies};
 use super::known_file::corruptions_of;
 use super::log_file::list_log_files;
-use super::made::Made;
 use super::manifest_file::{leads_outside, read_manifest, remove_if_there, spelled_path};
 use super::ownership::check_named;
 use super::progress::Progress;
@@ -80,7 +80,7 @@ pub fn repair(
     accept_loss_after: Option<Epoch>,
 ) -> Result<Repaired, OpenError> {
     check_is_database(&**disk, dir)?;
-    let mut locks = DirectoryLocks::of_opening(&**disk, dir, Made::new(disk))?;
+    let mut locks = DirectoryLocks::of_opening(&**disk, dir, CreatedPaths::new(disk))?;
     let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
     locks.add_named(&**disk, dir, &manifest)?;
     check_named(&**disk, dir, &manifest)?;

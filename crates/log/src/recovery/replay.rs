@@ -11,7 +11,7 @@ use std::thread;
 
 use ensilo_disk::Disk;
 
-use self::reader::Work;
+use self::reader::ReadChunk;
 use super::block_stream::Chunk;
 use super::corruption::CorruptionKind;
 use super::error::OpenError;
@@ -53,7 +53,7 @@ impl Replayed {
 }
 
 /// What the threads of a replay share.
-struct Outcome<'a> {
+struct ReplayOutcome<'a> {
     progress: &'a Progress,
     failed: AtomicBool,
     failure: Mutex<Option<OpenError>>,
@@ -71,7 +71,7 @@ pub(super) fn replay<R: Replay>(
     progress: &Progress,
 ) -> Result<Replayed, OpenError> {
     progress.begin(files.iter().map(|file| file.bytes).sum());
-    let outcome = Outcome::new(files.len(), progress);
+    let outcome = ReplayOutcome::new(files.len(), progress);
     let threads = threads.max(1);
     let (work_sender, work) = sync_channel(2 * threads);
     let (spare_sender, spare) = channel();
@@ -98,9 +98,9 @@ pub(super) fn replay<R: Replay>(
     Ok(replayed)
 }
 
-impl<'a> Outcome<'a> {
-    fn new(files: usize, progress: &'a Progress) -> Outcome<'a> {
-        Outcome {
+impl<'a> ReplayOutcome<'a> {
+    fn new(files: usize, progress: &'a Progress) -> ReplayOutcome<'a> {
+        ReplayOutcome {
             progress,
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
@@ -114,13 +114,13 @@ impl<'a> Outcome<'a> {
         &self,
         files: &[ReplayFile],
         target: &R,
-        work: &Mutex<Receiver<Work>>,
+        work: &Mutex<Receiver<ReadChunk>>,
         spare: &Sender<Chunk>,
     ) {
         let mut applier = Applier::new(target);
         loop {
             let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(Work { file, chunk }) = next else { return };
+            let Ok(ReadChunk { file, chunk }) = next else { return };
             if !self.has_failed() {
                 match applier.apply_chunk(&files[file], &chunk) {
                     Ok(applied) => {

@@ -24,13 +24,13 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use self::part::{Origin, ReadPart, read_part};
-use self::rows::{Gathering, Kept};
+use self::rows::{Kept, RowCollector};
 use self::write::write_database;
 use super::chain::Depth;
 use super::checkpoint_writer::DEFINITION_TABLES;
 use super::corruption::{Corruption, CorruptionKind, DataLoss};
 use super::directory::read_either_manifest;
-use super::directory_locks::{DirectoryLocks, Share};
+use super::directory_locks::{DirectoryLocks, LockMode};
 use super::error::OpenError;
 use super::file_names::OWNER;
 use super::forgiving::{ForgivingDisk, Unopened};
@@ -40,7 +40,7 @@ use super::progress::Progress;
 use super::replay::replay;
 use super::replay_file::{loss_of, part_identity};
 use super::survey::{Survey, survey};
-use super::target::Target;
+use super::target::TargetDirectory;
 use crate::format::{CheckpointPart, LogFileName, Manifest};
 
 /// What a salvage has saved, and what not.
@@ -147,12 +147,12 @@ impl SalvagedTable {
 pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvaged, OpenError> {
     let corrupt = ForgivingDisk::new(&**disk);
     read_either_manifest(&corrupt, dir)?;
-    let mut locks = DirectoryLocks::of_database(&corrupt, dir, Share::Part)?;
+    let mut locks = DirectoryLocks::of_database(&corrupt, dir, LockMode::Shared)?;
     let (manifest, manifest_corruption) = read_either_manifest(&corrupt, dir)?;
     locks.add_named(&corrupt, dir, &manifest)?;
     let owner_corruptions = check_owners(&corrupt, dir, &manifest, manifest_corruption.is_none())?;
-    let target = Target::claim(&**disk, dir, &manifest, target)?;
-    let source = Source { disk: &corrupt, dir, manifest: &manifest };
+    let target = TargetDirectory::claim(&**disk, dir, &manifest, target)?;
+    let source = DamagedDatabase { disk: &corrupt, dir, manifest: &manifest };
     let salvaged = source.salvage_into(disk, &target);
     if salvaged.is_err() {
         // What cannot be removed does no harm.
@@ -185,14 +185,14 @@ fn check_owners(
 }
 
 /// A damaged database.
-struct Source<'s> {
+struct DamagedDatabase<'s> {
     disk: &'s ForgivingDisk<'s>,
     dir: &'s Path,
     manifest: &'s Manifest,
 }
 
 /// What can be read of it.
-struct Read {
+struct ReadDatabase {
     found: Survey,
     kept: Kept,
     unreadable: Vec<UnreadableRecords>,
@@ -208,10 +208,14 @@ struct ReadCheckpoint {
     others: Vec<(PathBuf, DataLoss)>,
 }
 
-impl Source<'_> {
-    fn salvage_into(&self, disk: &Arc<dyn Disk>, target: &Target<'_>) -> Result<Salvaged, OpenError> {
+impl DamagedDatabase<'_> {
+    fn salvage_into(
+        &self,
+        disk: &Arc<dyn Disk>,
+        target: &TargetDirectory<'_>,
+    ) -> Result<Salvaged, OpenError> {
         let manifest = self.manifest;
-        let Read { found, kept, unreadable, other_parts, given_up } = self.read()?;
+        let ReadDatabase { found, kept, unreadable, other_parts, given_up } = self.read()?;
         let stored_to = found.stored_epoch(manifest);
         let last_epoch = found.largest_epoch.max(stored_to);
         write_database(disk, target, &kept, last_epoch)?;
@@ -233,7 +237,7 @@ impl Source<'_> {
 
     /// Reads everything. What could be read at first, and then not any more, the survey has taken for sound: then all is done again, without
     /// it.
-    fn read(&self) -> Result<Read, OpenError> {
+    fn read(&self) -> Result<ReadDatabase, OpenError> {
         loop {
             let failures = self.disk.count_failures();
             match self.read_once() {
@@ -244,15 +248,15 @@ impl Source<'_> {
         }
     }
 
-    fn read_once(&self) -> Result<Read, OpenError> {
+    fn read_once(&self) -> Result<ReadDatabase, OpenError> {
         let mut found = survey(self.disk, self.dir, self.manifest, Depth::Full)?;
         let is_fatal = |corruption: &&Corruption| corruption.loss == DataLoss::Everything;
         if let Some(corruption) = found.corruptions.iter().find(is_fatal) {
             return Err(OpenError::Corrupt(Box::new(corruption.clone())));
         }
-        let gathering = Gathering::default();
-        let ReadCheckpoint { unreadable, others } = self.read_checkpoint(&gathering)?;
-        self.read_log(&found, &gathering)?;
+        let collector = RowCollector::default();
+        let ReadCheckpoint { unreadable, others } = self.read_checkpoint(&collector)?;
+        self.read_log(&found, &collector)?;
         let given_up = count_given_up(self.disk, &found, found.reachable_epoch)?;
         for (file, loss) in &others {
             let (file, kind) = (file.clone(), CorruptionKind::NotAsInstalled);
@@ -263,24 +267,24 @@ impl Source<'_> {
         }
         let other_parts = others.into_iter().filter(|(_, loss)| *loss != DataLoss::Copies);
         let other_parts = other_parts.map(|(file, _)| file).collect();
-        Ok(Read { found, kept: gathering.finish(), unreadable, other_parts, given_up })
+        Ok(ReadDatabase { found, kept: collector.finish(), unreadable, other_parts, given_up })
     }
 
     /// Gathers the records of the checkpoint. Its copies of records count only where not all of the others are proved to be those of the
     /// manifest, and never if they are not themselves.
-    fn read_checkpoint(&self, gathering: &Gathering) -> Result<ReadCheckpoint, OpenError> {
+    fn read_checkpoint(&self, collector: &RowCollector) -> Result<ReadCheckpoint, OpenError> {
         let mut read = ReadCheckpoint::default();
         let Some(checkpoint) = &self.manifest.checkpoint else { return Ok(read) };
         let (copies, parts): (Vec<_>, Vec<_>) = checkpoint.parts.iter().partition(|part| part.is_copy());
         let mut is_proved = true;
         for part in parts {
-            is_proved &= self.read_part(checkpoint.id, part, gathering, &mut read)? == Origin::Proved;
+            is_proved &= self.read_part(checkpoint.id, part, collector, &mut read)? == Origin::Proved;
         }
         for part in copies {
-            let records = Gathering::default();
+            let records = RowCollector::default();
             let origin = self.read_part(checkpoint.id, part, &records, &mut read)?;
             if !is_proved && origin != Origin::Other {
-                gathering.take_copies(records, origin == Origin::Proved);
+                collector.take_copies(records, origin == Origin::Proved);
             }
         }
         Ok(read)
@@ -290,12 +294,12 @@ impl Source<'_> {
         &self,
         checkpoint: u64,
         part: &CheckpointPart,
-        gathering: &Gathering,
+        collector: &RowCollector,
         read: &mut ReadCheckpoint,
     ) -> Result<Origin, OpenError> {
         let identity = part_identity(self.manifest, checkpoint, part);
         let path = self.dir.join(&part.path);
-        let ReadPart { unreadable, origin } = read_part(self.disk, &path, &identity, part, gathering)?;
+        let ReadPart { unreadable, origin } = read_part(self.disk, &path, &identity, part, collector)?;
         read.unreadable.extend(unreadable);
         if origin == Origin::Other {
             read.others.push((path, loss_of(part)));
@@ -304,10 +308,10 @@ impl Source<'_> {
     }
 
     /// Gathers the changes of the log, as far as it counts.
-    fn read_log(&self, found: &Survey, gathering: &Gathering) -> Result<(), OpenError> {
+    fn read_log(&self, found: &Survey, collector: &RowCollector) -> Result<(), OpenError> {
         let mut log = found.replay_files(self.dir, self.manifest, found.reachable_epoch);
         log.retain(|file| !file.is_checkpoint());
-        replay(self.disk, &log, gathering, 1, &Progress::new()).map(|_| ())
+        replay(self.disk, &log, collector, 1, &Progress::new()).map(|_| ())
     }
 
     fn tables(&self, kept: &Kept) -> Vec<SalvagedTable> {

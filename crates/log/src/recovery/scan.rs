@@ -20,7 +20,7 @@ use crate::format::{
 
 /// What a log file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Scan {
+pub(super) struct LogFileScan {
     /// The length of the file.
     pub(super) bytes: u64,
     /// How long it was made, as far as its blocks say; its header may say more.
@@ -73,10 +73,10 @@ impl Evidence {
 }
 
 /// Scans the blocks of a file.
-pub(super) fn scan(file: &dyn File, codec: &BlockCodec) -> io::Result<Scan> {
+pub(super) fn scan(file: &dyn File, codec: &BlockCodec) -> io::Result<LogFileScan> {
     let len = file.len_bytes()?;
     let mut stream = BlockStream::new(file, len);
-    let mut scan = Scan {
+    let mut scan = LogFileScan {
         bytes: len,
         reserved_bytes: 0,
         valid_end: stream.offset(),
@@ -102,7 +102,7 @@ pub(super) fn scan(file: &dyn File, codec: &BlockCodec) -> io::Result<Scan> {
     Ok(scan)
 }
 
-impl Scan {
+impl LogFileScan {
     /// Whether bytes that were synced are missing or damaged.
     pub(super) fn is_damaged(&self) -> bool {
         self.evidence.synced_to > self.valid_end

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
-use super::chain::{Chain, Depth, Place};
+use super::chain::{Chain, ChainSurveyor, Depth};
 use super::corruption::{CorruptPlace, Corruption, CorruptionKind, DataLoss};
-use super::earlier::Earlier;
+use super::earlier::EarlierLogFile;
 use super::error::OpenError;
 use super::file_names::MANIFEST;
 use super::forgiving::ForgivingDisk;
@@ -21,7 +21,7 @@ use crate::format::{BlockEnd, CheckpointPart, EarlierFile, LogFileName, Manifest
 #[derive(Debug)]
 pub(super) struct Survey {
     pub(super) chains: Vec<Chain>,
-    pub(super) earlier: Vec<Earlier>,
+    pub(super) earlier: Vec<EarlierLogFile>,
     pub(super) corruptions: Vec<Corruption>,
     /// `D`: everything up to here was stored, and nothing after it counts. Without damage, that is.
     pub(super) durable_epoch: Epoch,
@@ -34,7 +34,7 @@ pub(super) struct Survey {
 }
 
 /// What a log file is that the manifest knows nothing of.
-enum Stranger {
+enum UnlistedFile {
     Wrong(CorruptionKind),
     /// Empty: an opening that was interrupted left it.
     Unfinished,
@@ -63,9 +63,9 @@ struct Surveyor<'a> {
     /// Damaged parts of the checkpoint, and what is lost with each.
     corrupt_parts: Vec<(CorruptPlace, DataLoss)>,
     /// What log files say that the manifest knows nothing of.
-    strangers: Evidence,
+    unlisted: Evidence,
     /// Those of which not all can be read, and in which nothing else stands.
-    unread_strangers: Vec<PathBuf>,
+    unread_unlisted: Vec<PathBuf>,
     /// The least epoch that damage of earlier generations leaves reachable.
     earlier_reach: Option<Epoch>,
 }
@@ -85,8 +85,8 @@ pub(super) fn survey(
         depth,
         corrupt_places: Vec::new(),
         corrupt_parts: Vec::new(),
-        strangers: Evidence::default(),
-        unread_strangers: Vec::new(),
+        unlisted: Evidence::default(),
+        unread_unlisted: Vec::new(),
         earlier_reach: None,
     };
     let found = surveyor.survey()?;
@@ -99,13 +99,14 @@ pub(super) fn survey(
 impl Surveyor<'_> {
     fn survey(mut self) -> Result<Survey, OpenError> {
         let listed = self.list_directories()?;
-        let unfinished = self.check_strangers(&listed)?;
+        let unfinished = self.check_unlisted(&listed)?;
         let earlier = self.survey_earlier(&listed)?;
         let mut chains = Vec::new();
         for (logger, files) in (0u32..).zip(&self.manifest.loggers) {
             let listed = listed.get(files.directory.as_str()).map_or(&[][..], Vec::as_slice);
-            let place = Place { disk: self.disk, dir: self.dir, manifest: self.manifest, logger, listed };
-            let mut chain = place.survey(self.depth)?;
+            let surveyor =
+                ChainSurveyor { disk: self.disk, dir: self.dir, manifest: self.manifest, logger, listed };
+            let mut chain = surveyor.survey(self.depth)?;
             self.corrupt_places.append(&mut chain.corrupt_places);
             chains.push(chain);
         }
@@ -143,7 +144,7 @@ impl Surveyor<'_> {
     }
 
     /// Looks at log files that the manifest knows nothing of; returns those that an interrupted opening left.
-    fn check_strangers(
+    fn check_unlisted(
         &mut self,
         listed: &BTreeMap<String, Vec<LogFileName>>,
     ) -> Result<Vec<PathBuf>, OpenError> {
@@ -158,14 +159,14 @@ impl Surveyor<'_> {
                 }
                 let mut file = LogFile::open(self.disk, self.dir, self.manifest, directory, name)?;
                 file.scan(self.disk)?;
-                self.strangers.merge(file.evidence());
-                match self.stranger(&file, is_extra)? {
-                    Stranger::Wrong(kind) => {
+                self.unlisted.merge(file.evidence());
+                match self.classify_unlisted(&file, is_extra)? {
+                    UnlistedFile::Wrong(kind) => {
                         self.corrupt_places.push(CorruptPlace { file: file.path, offset: None, kind });
                     }
-                    Stranger::Unfinished => unfinished.push(file.path),
+                    UnlistedFile::Unfinished => unfinished.push(file.path),
                     // What could not be read is noted by itself.
-                    Stranger::Unread => self.unread_strangers.push(file.path),
+                    UnlistedFile::Unread => self.unread_unlisted.push(file.path),
                 }
             }
         }
@@ -173,31 +174,31 @@ impl Surveyor<'_> {
     }
 
     /// What a log file is that the manifest knows nothing of.
-    fn stranger(&self, file: &LogFile, is_extra: bool) -> Result<Stranger, OpenError> {
+    fn classify_unlisted(&self, file: &LogFile, is_extra: bool) -> Result<UnlistedFile, OpenError> {
         let is_empty = reads_as_empty(self.disk, &file.path)?;
         let is_unread = !self.disk.failures_in(&file.path).is_empty();
         let later = CorruptionKind::LaterGeneration(file.name.generation);
-        Ok(Stranger::Wrong(match &file.header {
+        Ok(UnlistedFile::Wrong(match &file.header {
             Err(kind) if kind.is_foreign() => kind.clone(),
             _ if is_extra => CorruptionKind::OtherFile,
             _ if file.evidence().has_blocks || is_unread && !is_empty => later,
-            _ if is_unread => return Ok(Stranger::Unread),
-            _ if file.name.largest_epoch.is_some() => CorruptionKind::Stranger,
-            _ if is_unused(self.disk, &file.path, &file.identity)? => return Ok(Stranger::Unfinished),
+            _ if is_unread => return Ok(UnlistedFile::Unread),
+            _ if file.name.largest_epoch.is_some() => CorruptionKind::NotALogFile,
+            _ if is_unused(self.disk, &file.path, &file.identity)? => return Ok(UnlistedFile::Unfinished),
             Ok(_) => later,
-            Err(_) => CorruptionKind::Stranger,
+            Err(_) => CorruptionKind::NotALogFile,
         }))
     }
 
     fn survey_earlier(
         &mut self,
         listed: &BTreeMap<String, Vec<LogFileName>>,
-    ) -> Result<Vec<Earlier>, OpenError> {
-        let mut earlier: Vec<Earlier> = Vec::new();
+    ) -> Result<Vec<EarlierLogFile>, OpenError> {
+        let mut earlier: Vec<EarlierLogFile> = Vec::new();
         for entry in &self.manifest.earlier {
             if !listed.get(&entry.directory).is_some_and(|names| names.contains(&entry.name)) {
                 let path = self.dir.join(&entry.directory).join(entry.name.to_string());
-                self.note_earlier(
+                self.note_earlier_place(
                     &earlier,
                     entry,
                     CorruptPlace { file: path, offset: None, kind: CorruptionKind::Missing },
@@ -208,19 +209,24 @@ impl Surveyor<'_> {
             if file.header.is_ok() && self.depth == Depth::Full {
                 file.scan(self.disk)?;
             }
-            let found = Earlier { entry: entry.clone(), file };
+            let found = EarlierLogFile { entry: entry.clone(), file };
             let corrupt_place = found.corrupt_place();
             earlier.push(found);
             if let Some(corrupt_place) = corrupt_place {
-                self.note_earlier(&earlier, entry, corrupt_place);
+                self.note_earlier_place(&earlier, entry, corrupt_place);
             }
         }
         Ok(earlier)
     }
 
     /// Notes a flaw, and how far the generation of the file reaches with it.
-    fn note_earlier(&mut self, before: &[Earlier], entry: &EarlierFile, corrupt_place: CorruptPlace) {
-        let same = |earlier: &&Earlier| {
+    fn note_earlier_place(
+        &mut self,
+        before: &[EarlierLogFile],
+        entry: &EarlierFile,
+        corrupt_place: CorruptPlace,
+    ) {
+        let same = |earlier: &&EarlierLogFile| {
             let name = earlier.file.name;
             (name.generation, name.logger) == (entry.name.generation, entry.name.logger)
                 && name.sequence <= entry.name.sequence
@@ -258,7 +264,7 @@ impl Surveyor<'_> {
 
     /// Puts what the disk could not read in the place of the flaws that follow from it. It is a flaw also where no other shows it: what
     /// cannot be read at the end of a log may have been more of it.
-    fn note_unread(&mut self, chains: &[Chain], earlier: &[Earlier]) {
+    fn note_unread(&mut self, chains: &[Chain], earlier: &[EarlierLogFile]) {
         for failure in self.disk.failures() {
             let follows = |corrupt_place: &CorruptPlace| {
                 corrupt_place.file == failure.file && corrupt_place.kind.may_follow_from_unread()
@@ -284,7 +290,7 @@ impl Surveyor<'_> {
     }
 
     /// Whether what could not be read is a log directory, or lies in a log file where something counts, or could.
-    fn is_of_log(&self, failure: &CorruptPlace, chains: &[Chain], earlier: &[Earlier]) -> bool {
+    fn is_of_log(&self, failure: &CorruptPlace, chains: &[Chain], earlier: &[EarlierLogFile]) -> bool {
         let path = &failure.file;
         let directories = self.manifest.log_directories();
         let is_directory = |path: &Path| directories.iter().any(|spelled| self.dir.join(spelled) == path);
@@ -309,13 +315,13 @@ impl Surveyor<'_> {
         self.corrupt_places.push(CorruptPlace {
             file: file.path.clone(),
             offset,
-            kind: CorruptionKind::Behind { stored },
+            kind: CorruptionKind::ShortLog { stored },
         });
     }
 
     /// Files that were not looked at have names that say no later epoch, which replay compares with what they hold.
     fn largest_epoch(&self, chains: &[Chain]) -> Epoch {
-        let seen = chains.iter().map(|chain| &chain.evidence).chain([&self.strangers]);
+        let seen = chains.iter().map(|chain| &chain.evidence).chain([&self.unlisted]);
         let seen = seen.map(|evidence| evidence.largest_epoch);
         let checkpoint = self.manifest.checkpoint.iter().map(|checkpoint| checkpoint.end_epoch);
         let known = [self.manifest.first_epoch, self.manifest.durable_epoch];
@@ -354,13 +360,13 @@ impl Surveyor<'_> {
         };
         let manifest = self.manifest_before_checkpoint();
         let is_unknown = |corrupt_place: &&CorruptPlace| {
-            matches!(corrupt_place.kind, CorruptionKind::LaterGeneration(_) | CorruptionKind::Stranger)
+            matches!(corrupt_place.kind, CorruptionKind::LaterGeneration(_) | CorruptionKind::NotALogFile)
         };
         let unknown: Vec<&PathBuf> =
             self.corrupt_places.iter().filter(is_unknown).map(|corrupt_place| &corrupt_place.file).collect();
         let log = self.corrupt_places.iter().map(|corrupt_place| match &corrupt_place.file {
             file if unknown.contains(&file) => corruption(corrupt_place, DataLoss::Everything),
-            file if self.unread_strangers.contains(file) => corruption(corrupt_place, DataLoss::Leftover),
+            file if self.unread_unlisted.contains(file) => corruption(corrupt_place, DataLoss::Leftover),
             _ => corruption(corrupt_place, of_log),
         });
         let checkpoint =
@@ -370,12 +376,12 @@ impl Surveyor<'_> {
 }
 
 /// Where what counts of a log file ends, if it is known.
-fn counted_end(path: &Path, chains: &[Chain], earlier: &[Earlier]) -> Option<u64> {
+fn counted_end(path: &Path, chains: &[Chain], earlier: &[EarlierLogFile]) -> Option<u64> {
     let found = earlier.iter().find(|earlier| earlier.file.path == path);
     if let Some(end) = found.and_then(|earlier| earlier.entry.valid_bytes) {
         return Some(end);
     }
-    let of_chains = chains.iter().flat_map(|chain| chain.files.iter().chain(&chain.behind));
+    let of_chains = chains.iter().flat_map(|chain| chain.files.iter().chain(&chain.unreached));
     let mut files = of_chains.chain(found.map(|earlier| &earlier.file));
     let scan = files.find(|file| file.path == path)?.scan.as_ref()?;
     (scan.end != BlockEnd::None).then_some(scan.valid_end)
@@ -383,18 +389,18 @@ fn counted_end(path: &Path, chains: &[Chain], earlier: &[Earlier]) -> Option<u64
 
 /// Each damage once, and a directory that is missing, or cannot be read, without the files in it.
 fn each_once(corruptions: impl Iterator<Item = Corruption>) -> Vec<Corruption> {
-    let mut told: Vec<Corruption> = Vec::new();
+    let mut reported: Vec<Corruption> = Vec::new();
     for corruption in corruptions {
-        let is_told = |other: &Corruption| {
+        let is_reported = |other: &Corruption| {
             *other == corruption
                 || matches!(other.kind, CorruptionKind::Missing | CorruptionKind::Unopened { .. })
                     && corruption.file.parent() == Some(other.file.as_path())
         };
-        if !told.iter().any(is_told) {
-            told.push(corruption);
+        if !reported.iter().any(is_reported) {
+            reported.push(corruption);
         }
     }
-    told
+    reported
 }
 
 /// The last epoch before this one.

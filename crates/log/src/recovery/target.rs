@@ -20,14 +20,14 @@ use super::verify::verify_locked;
 use crate::format::Manifest;
 
 /// A directory that a database is made in, with the mark.
-pub(super) struct Target<'t> {
+pub(super) struct TargetDirectory<'t> {
     pub(super) disk: &'t dyn Disk,
     pub(super) dir: &'t Path,
     /// Whether the directory was there before.
     was_there: bool,
 }
 
-impl<'t> Target<'t> {
+impl<'t> TargetDirectory<'t> {
     /// Puts the mark into a directory that is empty or missing, and lies neither in a database nor where the one in `source`, with this
     /// manifest, keeps its log.
     pub(super) fn claim(
@@ -42,7 +42,7 @@ impl<'t> Target<'t> {
         let was_there = disk.exists(dir).map_err(OpenError::io("look for", dir))?;
         create_directory(disk, dir).map_err(OpenError::io("create", dir))?;
         refuse_unless_empty(disk, dir)?;
-        let target = Target { disk, dir, was_there };
+        let target = TargetDirectory { disk, dir, was_there };
         // That the mark is not there yet keeps out whoever else wants to make a backup here.
         let path = dir.join(UNFINISHED);
         let mark = match disk.create(&path, 0) {

@@ -9,7 +9,7 @@ use ensilo_epoch::Epoch;
 use super::chain::Depth;
 use super::corruption::{CorruptPlace, Corruption, CorruptionKind, DataLoss};
 use super::directory::{either_manifest, read_either_manifest};
-use super::directory_locks::{DirectoryLocks, Share};
+use super::directory_locks::{DirectoryLocks, LockMode};
 use super::error::{OpenError, ReplayError};
 use super::file_names::{OWNER, UNFINISHED};
 use super::forgiving::ForgivingDisk;
@@ -62,7 +62,7 @@ pub fn verify(
     {
         return Err(error);
     }
-    let mut locks = DirectoryLocks::of_database(disk, dir, Share::Part)?;
+    let mut locks = DirectoryLocks::of_database(disk, dir, LockMode::Shared)?;
     let read = read_either_manifest(disk, dir);
     if let Ok((manifest, _)) = &read {
         locks.add_named(disk, dir, manifest)?;
@@ -176,7 +176,7 @@ impl Verification<'_> {
         for corruption in corruptions {
             self.report_one(corruption.clone());
             if self.looked_at.insert(corruption.file.clone()) {
-                self.report_behind(corruption, corruptions)?;
+                self.report_rest(corruption, corruptions)?;
             }
         }
         Ok(())
@@ -188,7 +188,7 @@ impl Verification<'_> {
     }
 
     /// Reports what else is wrong within the file of this damage, which is one of those that are `known`.
-    fn report_behind(&mut self, corruption: &Corruption, known: &[Corruption]) -> Result<(), OpenError> {
+    fn report_rest(&mut self, corruption: &Corruption, known: &[Corruption]) -> Result<(), OpenError> {
         if corruption.kind.is_foreign() || matches!(corruption.kind, CorruptionKind::Unopened { .. }) {
             return Ok(());
         }

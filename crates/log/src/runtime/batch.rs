@@ -13,7 +13,7 @@ use crate::format::{BlockEnd, BlockHeader, Compression, block_bytes};
 /// From this length on a payload is a block of its own.
 const LARGE_BYTES: usize = 16 << 10;
 /// No more than this is gathered in one block.
-const GATHERED_BYTES_MAX: usize = 1 << 20;
+const JOINED_BYTES_MAX: usize = 1 << 20;
 
 /// What the headers of all blocks of a batch hold.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +93,7 @@ fn pieces_of_a_block(pieces: &[Taken<'_>]) -> usize {
     let mut bytes = 0;
     let fits = |piece: &&Taken<'_>| {
         bytes += piece.payload().len();
-        bytes <= GATHERED_BYTES_MAX && !is_large(piece)
+        bytes <= JOINED_BYTES_MAX && !is_large(piece)
     };
     let gathered = pieces.iter().take_while(fits).count();
     if gathered == 0 { pieces.len().min(1) } else { gathered }

@@ -59,9 +59,9 @@ impl Published {
 
 /// Memory for log entries that nobody uses at the moment.
 #[derive(Debug)]
-pub(crate) struct Buffer(Arc<Shared>);
+pub(crate) struct Buffer(Arc<SharedBuffer>);
 
-struct Shared {
+struct SharedBuffer {
     memory: Memory,
     /// On cache lines of its own: the worker writes it with every transaction.
     published: CachePadded<AtomicU64>,
@@ -72,7 +72,7 @@ impl Buffer {
     pub(crate) fn new(bytes: usize) -> Buffer {
         assert!(bytes <= BUFFER_BYTES_MAX, "a log buffer of {bytes} bytes");
         let published = CachePadded::new(AtomicU64::new(0));
-        Buffer(Arc::new(Shared { memory: Memory::new(HEADROOM + bytes), published }))
+        Buffer(Arc::new(SharedBuffer { memory: Memory::new(HEADROOM + bytes), published }))
     }
 
     /// How many bytes of entries fit.
@@ -99,7 +99,7 @@ impl Buffer {
 
 /// The worker's half of an open buffer.
 pub(crate) struct Filling {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBuffer>,
     /// The published word, without the seal.
     word: u64,
     /// Where the next byte goes; not below the published length.
@@ -165,7 +165,7 @@ impl Filling {
 
 /// The logger's half of an open buffer.
 pub(crate) struct Draining {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBuffer>,
     /// Bytes of the payload that were taken.
     taken: usize,
     /// Transactions that were taken.
@@ -233,7 +233,7 @@ impl Draining {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for SharedBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let published = Published(self.published.load(Ordering::Relaxed));
         f.debug_struct("Shared").field("bytes", &self.memory.len()).field("published", &published).finish()

@@ -38,12 +38,12 @@ pub(crate) struct Files {
     directories: Vec<PathBuf>,
     /// Those that have their last names.
     sealed: SealedFiles,
-    state: Monitor<State>,
+    state: Monitor<FilesState>,
     watcher: OnceLock<Watcher>,
 }
 
 #[derive(Debug)]
-struct State {
+struct FilesState {
     /// By logger: the file that comes next, if it is made already.
     next: Vec<Option<LogFile>>,
     tasks: VecDeque<Task>,
@@ -82,7 +82,7 @@ impl Files {
             directories.push(new.directory);
             tasks.push_back(Task::Make { name: following(name), first_epoch });
         }
-        let state = Monitor::new(State {
+        let state = Monitor::new(FilesState {
             next: first.iter().map(|_| None).collect(),
             tasks,
             postponed: Vec::new(),
@@ -269,7 +269,7 @@ impl Files {
     }
 }
 
-impl State {
+impl FilesState {
     fn first_shortage(&self) -> Option<&LogError> {
         self.shortages.iter().flatten().next()
     }

@@ -45,18 +45,18 @@ pub(crate) enum Sleep {
 }
 
 #[derive(Debug)]
-struct State {
+struct NotifierState {
     signals: Signals,
     sleep: Sleep,
 }
 
 /// Where one logger sleeps.
 #[derive(Debug)]
-pub(crate) struct Notifier(Monitor<State>);
+pub(crate) struct Notifier(Monitor<NotifierState>);
 
 impl Notifier {
     pub(crate) fn new() -> Notifier {
-        Notifier(Monitor::new(State { signals: Signals::default(), sleep: Sleep::Awake }))
+        Notifier(Monitor::new(NotifierState { signals: Signals::default(), sleep: Sleep::Awake }))
     }
 
     /// Sets signals, and wakes the logger if it sleeps as deep as `depth`, or deeper.
@@ -79,7 +79,7 @@ impl Notifier {
             let signals = state.signals;
             let left = deadline.map(|(deadline, _)| deadline.saturating_duration_since(Instant::now()));
             if signals != Signals::default() || left.is_some_and(|left| left.is_zero()) {
-                *state = State { signals: Signals::default(), sleep: Sleep::Awake };
+                *state = NotifierState { signals: Signals::default(), sleep: Sleep::Awake };
                 return signals;
             }
             state.sleep = deadline.map_or(Sleep::Sound, |(_, sleep)| sleep);

@@ -2,7 +2,7 @@
 
 use ensilo_epoch::Epoch;
 
-use crate::format::{BlockCodec, Malformed, SealedHeader, Source, Transactions, Write, epoch_of};
+use crate::format::{BlockCodec, Decoder, Malformed, SealedHeader, Transactions, Write, epoch_of};
 use crate::recovery::block_stream::Chunk;
 use crate::recovery::checkpoint_writer::read_record;
 use crate::recovery::corruption::CorruptionKind;
@@ -70,7 +70,7 @@ impl<'r, R: Replay> Applier<'r, R> {
                 continue;
             }
             let raw = sealed.raw(&bytes[payload], &mut self.raw).map_err(at_block)?;
-            let block = Block { file, sealed: &sealed, raw };
+            let block = CheckedBlock { file, sealed: &sealed, raw };
             if file.is_checkpoint() {
                 applied.records += block.apply_records(self.target, &mut self.worker)?;
             } else {
@@ -90,13 +90,13 @@ fn is_skipped(file: &ReplayFile, sealed: &SealedHeader) -> bool {
 }
 
 /// A block whose checksum is right.
-struct Block<'b> {
+struct CheckedBlock<'b> {
     file: &'b ReplayFile,
     sealed: &'b SealedHeader,
     raw: &'b [u8],
 }
 
-impl<'b> Block<'b> {
+impl<'b> CheckedBlock<'b> {
     fn malformed(&self, malformed: Malformed) -> OpenError {
         self.file.corruption(Some(self.sealed.header.offset), CorruptionKind::Entry(malformed))
     }
@@ -107,7 +107,7 @@ impl<'b> Block<'b> {
         worker: &mut R::Worker<'r>,
     ) -> Result<u64, OpenError> {
         let (first, last) = self.sealed.header.epochs.unwrap_or((Epoch::new(u64::MAX), Epoch::default()));
-        let mut batch = Batch::new(self.file, target, worker);
+        let mut batch = WriteBatch::new(self.file, target, worker);
         let mut transactions = Transactions::new(self.raw);
         while let Some(write) = transactions.next_write().map_err(|malformed| self.malformed(malformed))? {
             let epoch = epoch_of(write.tid);
@@ -126,11 +126,11 @@ impl<'b> Block<'b> {
         target: &'r R,
         worker: &mut R::Worker<'r>,
     ) -> Result<u64, OpenError> {
-        let mut batch = Batch::new(self.file, target, worker);
-        let mut source = Source::new(self.raw);
-        let table = source.varint_u32().map_err(|malformed| self.malformed(malformed))?;
-        while !source.is_empty() {
-            let write = read_record(&mut source, table).map_err(|malformed| self.malformed(malformed))?;
+        let mut batch = WriteBatch::new(self.file, target, worker);
+        let mut decoder = Decoder::new(self.raw);
+        let table = decoder.varint_u32().map_err(|malformed| self.malformed(malformed))?;
+        while !decoder.is_empty() {
+            let write = read_record(&mut decoder, table).map_err(|malformed| self.malformed(malformed))?;
             batch.push(write)?;
         }
         batch.finish()
@@ -138,7 +138,7 @@ impl<'b> Block<'b> {
 }
 
 /// Writes that are handed over together.
-struct Batch<'t, 'r, 'b, R: Replay + 'r> {
+struct WriteBatch<'t, 'r, 'b, R: Replay + 'r> {
     file: &'t ReplayFile,
     target: &'r R,
     worker: &'t mut R::Worker<'r>,
@@ -146,9 +146,9 @@ struct Batch<'t, 'r, 'b, R: Replay + 'r> {
     applied: u64,
 }
 
-impl<'t, 'r, 'b, R: Replay> Batch<'t, 'r, 'b, R> {
+impl<'t, 'r, 'b, R: Replay> WriteBatch<'t, 'r, 'b, R> {
     fn new(file: &'t ReplayFile, target: &'r R, worker: &'t mut R::Worker<'r>) -> Self {
-        Batch { file, target, worker, writes: Vec::with_capacity(BATCH_LEN), applied: 0 }
+        WriteBatch { file, target, worker, writes: Vec::with_capacity(BATCH_LEN), applied: 0 }
     }
 
     #[inline]

@@ -16,7 +16,7 @@ use crate::recovery::log_file::misnamed;
 use crate::recovery::replay_file::{Extent, ReplayFile};
 
 /// A chunk on its way from the reader to a worker.
-pub(super) struct Work {
+pub(super) struct ReadChunk {
     pub(super) file: usize,
     pub(super) chunk: Chunk,
 }
@@ -43,7 +43,7 @@ impl<'d> Reader<'d> {
     /// Reads files that no other thread reads until there are no more, or until `is_over`.
     pub(super) fn read_files(
         &self,
-        work: &SyncSender<Work>,
+        work: &SyncSender<ReadChunk>,
         is_over: impl Fn() -> bool,
     ) -> Result<(), OpenError> {
         // Relaxed: the numbers need only differ.
@@ -65,7 +65,7 @@ impl<'d> Reader<'d> {
         &self,
         number: usize,
         replayed: &ReplayFile,
-        work: &SyncSender<Work>,
+        work: &SyncSender<ReadChunk>,
         is_over: &impl Fn() -> bool,
     ) -> Result<(), OpenError> {
         let path = &replayed.path;
@@ -90,7 +90,7 @@ impl<'d> Reader<'d> {
                     }
                     end = chunk.end;
                     last_entry = last_entry.max(last_entry_of(&chunk));
-                    if work.send(Work { file: number, chunk }).is_err() {
+                    if work.send(ReadChunk { file: number, chunk }).is_err() {
                         // All workers are gone: they have panicked, which the scope of the threads passes on.
                         return Ok(());
                     }

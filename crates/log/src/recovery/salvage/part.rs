@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_disk::Disk;
 
-use super::rows::{Gathering, RecordKey};
+use super::rows::{RecordKey, RowCollector};
 use crate::format::{
-    BlockCodec, BlockEnd, BlockError, CheckpointPart, FILE_HEADER_BYTES, FileIdentity, Malformed,
-    SealedHeader, Source, Write,
+    BlockCodec, BlockEnd, BlockError, CheckpointPart, Decoder, FILE_HEADER_BYTES, FileIdentity, Malformed,
+    SealedHeader, Write,
 };
 use crate::recovery::checkpoint_writer::read_record;
 use crate::recovery::error::{OpenError, ReplayError};
@@ -56,9 +56,9 @@ pub(super) fn read_part(
     path: &Path,
     identity: &FileIdentity,
     part: &CheckpointPart,
-    gathering: &Gathering,
+    collector: &RowCollector,
 ) -> Result<ReadPart, OpenError> {
-    let mut reading = Reading::new(path, gathering);
+    let mut reading = Reading::new(path, collector);
     if disk.exists(path).map_err(OpenError::io("look for", path))? {
         let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
         let len = file.len_bytes().map_err(OpenError::io("read", path))?;
@@ -79,7 +79,7 @@ pub(super) fn read_part(
 /// How far a part is read.
 struct Reading<'r> {
     path: &'r Path,
-    gathering: &'r Gathering,
+    collector: &'r RowCollector,
     /// Records of this part that were read.
     records: u64,
     last: Option<RecordKey>,
@@ -95,10 +95,10 @@ struct Reading<'r> {
 }
 
 impl<'r> Reading<'r> {
-    fn new(path: &'r Path, gathering: &'r Gathering) -> Reading<'r> {
+    fn new(path: &'r Path, collector: &'r RowCollector) -> Reading<'r> {
         Reading {
             path,
-            gathering,
+            collector,
             records: 0,
             last: None,
             end: FILE_HEADER_BYTES as u64,
@@ -114,7 +114,7 @@ impl<'r> Reading<'r> {
         let is_end = sealed.header.end != BlockEnd::None;
         let records = match sealed.raw(payload, raw) {
             Ok(raw) if is_end => {
-                self.ended = Some((sealed.end_offset(), Source::new(raw).varint().ok()));
+                self.ended = Some((sealed.end_offset(), Decoder::new(raw).varint().ok()));
                 Vec::new()
             }
             Ok(raw) => match records_of(raw) {
@@ -135,7 +135,7 @@ impl<'r> Reading<'r> {
             self.last = Some(key_of(last));
             self.records += records.len() as u64;
         }
-        self.gathering.take_records(&records);
+        self.collector.take_records(&records);
         Ok(())
     }
 
@@ -174,11 +174,11 @@ impl<'r> Reading<'r> {
 
 /// All records of a block.
 fn records_of(raw: &[u8]) -> Result<Vec<Write<'_>>, Malformed> {
-    let mut source = Source::new(raw);
-    let table = source.varint_u32()?;
+    let mut decoder = Decoder::new(raw);
+    let table = decoder.varint_u32()?;
     let mut records = Vec::new();
-    while !source.is_empty() {
-        records.push(read_record(&mut source, table)?);
+    while !decoder.is_empty() {
+        records.push(read_record(&mut decoder, table)?);
     }
     Ok(records)
 }

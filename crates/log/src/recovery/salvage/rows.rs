@@ -20,11 +20,11 @@ pub struct RecordKey {
 
 /// Takes writes.
 #[derive(Debug, Default)]
-pub(super) struct Gathering(Mutex<BTreeMap<RecordKey, Gathered>>);
+pub(super) struct RowCollector(Mutex<BTreeMap<RecordKey, CollectedRow>>);
 
 /// What has come for a key.
 #[derive(Debug, Default)]
-struct Gathered {
+struct CollectedRow {
     /// Whether the checkpoint has it.
     is_in_checkpoint: bool,
     /// The latest put or delete, with its TID.
@@ -50,7 +50,7 @@ pub(super) struct Kept {
     pub(super) records: BTreeMap<u32, u64>,
 }
 
-impl Gathering {
+impl RowCollector {
     /// Takes records of the checkpoint.
     pub(super) fn take_records(&self, records: &[Write<'_>]) {
         self.take(records, true);
@@ -60,15 +60,15 @@ impl Gathering {
         let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for write in writes {
             let key = RecordKey { table: write.table, key: write.key.to_vec() };
-            let gathered = rows.entry(key).or_default();
-            gathered.is_in_checkpoint |= is_in_checkpoint;
-            gathered.take(write);
+            let collected = rows.entry(key).or_default();
+            collected.is_in_checkpoint |= is_in_checkpoint;
+            collected.take(write);
         }
     }
 
     /// Takes what copies of records have come to: over the records of the same keys if `is_proved`, which says that they are what the
     /// checkpoint had, otherwise only where there is no other. Nothing of the log has come yet.
-    pub(super) fn take_copies(&self, copies: Gathering, is_proved: bool) {
+    pub(super) fn take_copies(&self, copies: RowCollector, is_proved: bool) {
         let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, copy) in copies.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
             match rows.entry(key) {
@@ -81,13 +81,13 @@ impl Gathering {
 
     pub(super) fn finish(self) -> Kept {
         let mut kept = Kept::default();
-        for (key, gathered) in self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            if gathered.is_in_checkpoint {
+        for (key, collected) in self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            if collected.is_in_checkpoint {
                 *kept.records.entry(key.table).or_default() += 1;
             }
-            match gathered.base {
+            match collected.base {
                 Some((_, None)) => {}
-                Some((tid, Some(row))) => match patched(tid, row, &gathered.words) {
+                Some((tid, Some(row))) => match patched(tid, row, &collected.words) {
                     Some(row) => _ = kept.rows.insert(key, row),
                     None => kept.incomplete.push(key),
                 },
@@ -110,7 +110,7 @@ fn patched(tid: u64, mut row: Box<[u8]>, words: &[(u32, u64, u64)]) -> Option<Ke
     Some(KeptRow { tid: last, row })
 }
 
-impl Gathered {
+impl CollectedRow {
     fn take(&mut self, write: &Write<'_>) {
         match &write.change {
             Change::Put(row) => self.take_base(write.tid, Some((*row).into())),
@@ -140,7 +140,7 @@ impl Gathered {
     }
 }
 
-impl Replay for Gathering {
+impl Replay for RowCollector {
     type Worker<'r> = ();
 
     fn worker(&self) {}

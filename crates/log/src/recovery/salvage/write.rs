@@ -16,11 +16,11 @@ use crate::recovery::checkpoint_writer::{
     CheckpointPlace, CheckpointWriterOptions, DEFINITION_TABLES, WrittenParts,
 };
 use crate::recovery::database_files::FinishedCheckpoint;
-use crate::recovery::directory_locks::{DirectoryLocks, Share};
+use crate::recovery::directory_locks::{DirectoryLocks, LockMode};
 use crate::recovery::error::OpenError;
 use crate::recovery::file_names::LOG;
 use crate::recovery::inspect::new_manifest;
-use crate::recovery::target::Target;
+use crate::recovery::target::TargetDirectory;
 
 /// The directory of the checkpoint.
 pub(super) const CHECKPOINT: &str = "checkpoint-1";
@@ -28,11 +28,11 @@ pub(super) const CHECKPOINT: &str = "checkpoint-1";
 /// Makes a database of these rows, in which nothing has an epoch after `last_epoch`.
 pub(super) fn write_database(
     disk: &Arc<dyn Disk>,
-    target: &Target<'_>,
+    target: &TargetDirectory<'_>,
     kept: &Kept,
     last_epoch: Epoch,
 ) -> Result<(), OpenError> {
-    let _locks = DirectoryLocks::of_database(&**disk, target.dir, Share::All)?;
+    let _locks = DirectoryLocks::of_database(&**disk, target.dir, LockMode::Exclusive)?;
     let epochs = kept.rows.values().map(|row| epoch_of(row.tid));
     let last_epoch = epochs.max().unwrap_or_default().max(last_epoch);
     let new = new_manifest();
@@ -52,7 +52,7 @@ pub(super) fn write_database(
 
 fn write_checkpoint(
     disk: &Arc<dyn Disk>,
-    target: &Target<'_>,
+    target: &TargetDirectory<'_>,
     new: &Manifest,
     kept: &Kept,
     last_epoch: Epoch,

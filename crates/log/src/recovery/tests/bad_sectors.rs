@@ -317,7 +317,7 @@ fn what_cannot_be_opened_costs_what_is_in_it_and_is_told() {
     let (sound, rows) = sixty_rows();
     let files = sound.files().into_iter().map(|(path, _)| path);
     let directories = ["db", "db/log", "db/checkpoint-1"].map(PathBuf::from);
-    let mut told = 0;
+    let mut reported = 0;
     for path in files.filter(|path| path.starts_with(DIR)).chain(directories) {
         for operation in [Operation::Open, Operation::LookFor, Operation::List, Operation::Lock] {
             let disk = Arc::new(sound.fork());
@@ -337,10 +337,10 @@ fn what_cannot_be_opened_costs_what_is_in_it_and_is_told() {
                 [unopened] => assert!(unopened.path == path, "{what}"),
                 more => panic!("{what}: {more:?}"),
             }
-            told += salvaged.unopened.len();
+            reported += salvaged.unopened.len();
         }
     }
-    assert!(told > 8, "{told}");
+    assert!(reported > 8, "{reported}");
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn the_copy_of_the_manifest_is_found_where_the_directory_cannot_be_listed() {
 #[test]
 fn a_file_that_cannot_be_opened_once_costs_what_is_in_it_whenever_that_is() {
     let (sound, rows) = sixty_rows();
-    let mut told = 0;
+    let mut reported = 0;
     for path in [PathBuf::from(PART), Path::new(DIR).join("log/log-1-0-1.open"), "db/log/OWNER".into()] {
         for good in 0.. {
             let disk = Arc::new(sound.fork());
@@ -375,8 +375,8 @@ fn a_file_that_cannot_be_opened_once_costs_what_is_in_it_whenever_that_is() {
                 break;
             }
             assert_ne!(salvaged.loss(), SalvageLoss::Nothing, "{what}");
-            told += 1;
+            reported += 1;
         }
     }
-    assert!(told > 5, "{told}");
+    assert!(reported > 5, "{reported}");
 }

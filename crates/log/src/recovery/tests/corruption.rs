@@ -52,14 +52,14 @@ fn sample(is_closed: bool) -> Sample {
 
 impl Sample {
     /// Fails if damaged files give anything but an error, what was stored, or, where that is allowed, what was before the last round.
-    fn check(&self, damaged: SimulatedDisk, may_lose_last_round: bool, what: &str) -> Outcome {
+    fn check(&self, damaged: SimulatedDisk, may_lose_last_round: bool, what: &str) -> ReplayOutcome {
         match recover(&Arc::new(damaged), 1) {
-            Err(_) => Outcome::Refused,
-            Ok((rows, stored)) if rows == self.rows && stored == Some(self.stored) => Outcome::Harmless,
+            Err(_) => ReplayOutcome::Refused,
+            Ok((rows, stored)) if rows == self.rows && stored == Some(self.stored) => ReplayOutcome::Harmless,
             Ok((rows, stored))
                 if may_lose_last_round && rows == self.rows_before && stored == Some(self.stored_before) =>
             {
-                Outcome::LastRoundLost
+                ReplayOutcome::LastRoundLost
             }
             Ok((_, stored)) => panic!("{what}: served, up to epoch {stored:?} of {}", self.stored),
         }
@@ -73,7 +73,7 @@ impl Sample {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Outcome {
+enum ReplayOutcome {
     Refused,
     Harmless,
     LastRoundLost,
@@ -92,7 +92,7 @@ fn bits(contents: &[u8]) -> Vec<u64> {
 fn every_bit_that_is_turned_is_found_or_harmless() {
     for is_closed in [false, true] {
         let sample = sample(is_closed);
-        assert_eq!(sample.check(sample.disk.fork(), false, "no damage"), Outcome::Harmless);
+        assert_eq!(sample.check(sample.disk.fork(), false, "no damage"), ReplayOutcome::Harmless);
         let mut outcomes = BTreeMap::new();
         for (path, _) in sample.files() {
             for bit in bits(&sample.disk.contents(&path).unwrap()) {
@@ -103,8 +103,8 @@ fn every_bit_that_is_turned_is_found_or_harmless() {
                 *outcomes.entry(outcome).or_insert(0) += 1;
             }
         }
-        assert!(outcomes[&Outcome::Refused] > 5_000, "{outcomes:?}");
-        assert_eq!(outcomes.contains_key(&Outcome::LastRoundLost), !is_closed);
+        assert!(outcomes[&ReplayOutcome::Refused] > 5_000, "{outcomes:?}");
+        assert_eq!(outcomes.contains_key(&ReplayOutcome::LastRoundLost), !is_closed);
     }
 }
 
@@ -141,7 +141,7 @@ fn damage_of_a_block_is_named_at_the_block() {
                     let Corruption { file, offset, kind, .. } = error.corruption().unwrap();
                     assert_eq!((file, *offset), (&path, Some(start)), "{what}");
                     assert!(
-                        matches!(kind, CorruptionKind::Block(_) | CorruptionKind::Behind { .. }),
+                        matches!(kind, CorruptionKind::Block(_) | CorruptionKind::ShortLog { .. }),
                         "{what}"
                     );
                     named += 1;
@@ -222,7 +222,7 @@ fn every_file_that_is_missing_is_missed() {
             disk.delete(&path).unwrap();
             if path.ends_with("OWNER") || path.ends_with("MANIFEST.copy") {
                 // Neither names data that nothing else does.
-                assert_eq!(sample.check(disk, false, "no data"), Outcome::Harmless);
+                assert_eq!(sample.check(disk, false, "no data"), ReplayOutcome::Harmless);
                 continue;
             }
             let missing = path.clone();
@@ -273,7 +273,7 @@ fn files_in_each_others_places_are_found() {
             let what = format!("{} and {}", one.display(), other.display());
             let is_copy = one.ends_with("MANIFEST") && other.ends_with("MANIFEST.copy")
                 || one.ends_with("MANIFEST.copy") && other.ends_with("MANIFEST");
-            let expected = if is_copy { Outcome::Harmless } else { Outcome::Refused };
+            let expected = if is_copy { ReplayOutcome::Harmless } else { ReplayOutcome::Refused };
             assert_eq!(sample.check(disk, false, &what), expected, "{what}");
         }
     }
@@ -352,7 +352,7 @@ fn a_block_that_knows_more_than_the_log_holds_is_evidence() {
     disk.truncate(&path, offset).unwrap();
     disk.open(&path).unwrap().set_len(FILE_BYTES).unwrap();
     let error = recover(&disk, 1).unwrap_err();
-    assert!(matches!(error.corruption().unwrap().kind, CorruptionKind::Behind { .. }), "{error}");
+    assert!(matches!(error.corruption().unwrap().kind, CorruptionKind::ShortLog { .. }), "{error}");
 }
 
 /// Makes a manifest one that a later version wrote.

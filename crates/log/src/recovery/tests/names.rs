@@ -205,6 +205,6 @@ fn a_log_file_of_which_only_a_part_of_the_header_was_written_is_passed_over() {
         let mut bytes = whole[..len].to_vec();
         bytes[changed] ^= 1;
         let error = with_file(&bytes).unwrap_err();
-        assert_eq!(error.corruption().unwrap().kind, CorruptionKind::Stranger, "{error}");
+        assert_eq!(error.corruption().unwrap().kind, CorruptionKind::NotALogFile, "{error}");
     }
 }

@@ -389,7 +389,11 @@ fn an_older_copy_of_a_log_directory_of_the_same_opening_is_refused() {
     assert_eq!(keys(&open_only(&disk)), [1, 2]);
     put(&disk, "/out", &before);
     let error = open(&disk, "/db", &["/out"]).map(|_| ()).unwrap_err();
-    assert_eq!(error.corruption().unwrap().kind, CorruptionKind::Behind { stored: durable_epoch }, "{error}");
+    assert_eq!(
+        error.corruption().unwrap().kind,
+        CorruptionKind::ShortLog { stored: durable_epoch },
+        "{error}"
+    );
 }
 
 #[test]

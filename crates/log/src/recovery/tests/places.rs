@@ -99,8 +99,9 @@ fn a_target_within_the_database_or_its_log_is_refused_however_it_is_spelled() {
             let refused = made.unwrap_err();
             let why = refused.to_string();
             assert!(matches!(refused, OpenError::Refused(_)), "{why}");
-            let is_told = ["lies within", "holds a database already"].iter().any(|told| why.contains(told));
-            assert!(is_told && why.contains("name another directory"), "{why}");
+            let is_reported =
+                ["lies within", "holds a database already"].iter().any(|reported| why.contains(reported));
+            assert!(is_reported && why.contains("name another directory"), "{why}");
         }
     }
     assert!(!directory.join("missing").exists() && !directory.join("db/new").exists());

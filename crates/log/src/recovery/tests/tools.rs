@@ -175,9 +175,9 @@ fn what_is_missing_is_reported_once() {
         let disk = Arc::new(disk.fork());
         disk.delete(&path).unwrap();
         let (result, corruptions) = verified(&*disk);
-        let told: Vec<_> =
+        let reported: Vec<_> =
             corruptions.iter().filter(|corruption| corruption.kind == CorruptionKind::Missing).collect();
-        assert!(told.len() <= 1, "{told:?}");
+        assert!(reported.len() <= 1, "{reported:?}");
         assert_eq!(result.unwrap().corruptions, corruptions.len() as u64);
     }
 }

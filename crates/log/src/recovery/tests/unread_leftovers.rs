@@ -57,11 +57,11 @@ fn an_empty_one_is_moved_out_and_nothing_is_given_up() {
         let bad = &bad_disks(&disk)[case];
         let before = whole(&disk);
         let found = corruptions(bad);
-        let told = found[0].to_string();
-        assert_eq!((found.len(), found[0].loss), (1, DataLoss::Leftover), "{case}: {told}");
+        let reported = found[0].to_string();
+        assert_eq!((found.len(), found[0].loss), (1, DataLoss::Leftover), "{case}: {reported}");
         assert!(
-            told.contains(LATER) && told.ends_with("otherwise move the file out of the directory"),
-            "{told}"
+            reported.contains(LATER) && reported.ends_with("otherwise move the file out of the directory"),
+            "{reported}"
         );
         for refused in [
             inspect(bad, Path::new(DB)).map(drop).unwrap_err(),
@@ -70,7 +70,7 @@ fn an_empty_one_is_moved_out_and_nothing_is_given_up() {
         ] {
             assert_eq!(refused.corruption(), Some(&found[0]), "{case}: {refused}");
         }
-        same(&before, &whole(&disk), &told);
+        same(&before, &whole(&disk), &reported);
         disk.remove(Path::new(LATER)).unwrap();
         assert_eq!(corruptions(bad), []);
         open(&disk, DB, &["/db/log", "/out"]).unwrap();

@@ -12,7 +12,7 @@ use super::generation::create_directory;
 /// Files and directories in the order in which they were made. Dropping this removes them, the last one first, unless they were kept. One that
 /// cannot be removed stays, and so does all that was made before it: that may be needed to tell whose it is.
 #[derive(Default)]
-pub(super) struct Made {
+pub(super) struct CreatedPaths {
     /// `None` if all is kept.
     disk: Option<Arc<dyn Disk>>,
     paths: Vec<MadePath>,
@@ -24,9 +24,9 @@ enum MadePath {
     Directory(PathBuf),
 }
 
-impl Made {
-    pub(super) fn new(disk: &Arc<dyn Disk>) -> Made {
-        Made { disk: Some(Arc::clone(disk)), paths: Vec::new() }
+impl CreatedPaths {
+    pub(super) fn new(disk: &Arc<dyn Disk>) -> CreatedPaths {
+        CreatedPaths { disk: Some(Arc::clone(disk)), paths: Vec::new() }
     }
 
     /// Notes a file that is about to be made, or was just made.
@@ -49,7 +49,7 @@ impl Made {
 
     /// Lets a directory stay that another opening has locked.
     pub(super) fn leave_directory(&mut self, directory: &Path) {
-        self.paths.retain(|made| !matches!(made, MadePath::Directory(path) if path == directory));
+        self.paths.retain(|created| !matches!(created, MadePath::Directory(path) if path == directory));
     }
 
     /// Lets all stay that was made.
@@ -58,12 +58,12 @@ impl Made {
     }
 
     fn take_back(&mut self, disk: &dyn Disk) -> Result<(), OpenError> {
-        while let Some(made) = self.paths.pop() {
-            let (MadePath::File(path) | MadePath::Directory(path)) = &made;
+        while let Some(created) = self.paths.pop() {
+            let (MadePath::File(path) | MadePath::Directory(path)) = &created;
             if !disk.exists(path).map_err(OpenError::io("look for", path))? {
                 continue;
             }
-            if let MadePath::Directory(path) = &made {
+            if let MadePath::Directory(path) = &created {
                 disk.remove_dir(path).map_err(OpenError::io("remove", path))?;
                 continue;
             }
@@ -76,7 +76,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for CreatedPaths {
     fn drop(&mut self) {
         if let Some(disk) = self.disk.take() {
             // What made all of it go is told already.
@@ -85,7 +85,7 @@ impl Drop for Made {
     }
 }
 
-impl fmt::Debug for Made {
+impl fmt::Debug for CreatedPaths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Made").field(&self.paths).finish()
     }

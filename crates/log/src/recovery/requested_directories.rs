@@ -13,14 +13,14 @@ use super::generation::{GenerationOptions, NewGeneration};
 use super::location::Location;
 use super::log_file::{is_empty_log_file, is_unused, list_log_files, read_log_header};
 use super::manifest_file::{install_manifest, spell_path, spelled_path, write_new_manifest};
-use super::ownership::{NAME_ANOTHER, bring_up, check_wanted, write_claim};
+use super::ownership::{NAME_ANOTHER, bring_up, check_requested, write_claim};
 use crate::format::{LogFileName, LoggerFiles, Manifest};
 
 /// What helps where a log file is in the way.
 const MOVE_IT: &str = "move it out of the directory, or name another directory for the log";
 
 /// The log directories of a generation that is about to begin.
-pub(super) struct Wanted<'w> {
+pub(super) struct RequestedDirectories<'w> {
     disk: &'w dyn Disk,
     dir: &'w Path,
     /// Each once.
@@ -31,18 +31,18 @@ pub(super) struct Wanted<'w> {
     before: &'w Manifest,
 }
 
-impl<'w> Wanted<'w> {
+impl<'w> RequestedDirectories<'w> {
     /// The directories, one for each logger, of the database in `dir`.
     pub(super) fn of(
         disk: &'w dyn Disk,
         dir: &'w Path,
         directories: &'w [PathBuf],
         before: &'w Manifest,
-    ) -> Result<Wanted<'w>, OpenError> {
+    ) -> Result<RequestedDirectories<'w>, OpenError> {
         let logger =
             |path: &PathBuf| Ok(LoggerFiles { directory: spell_path(dir, path)?, first_sequence: 1 });
         let loggers = directories.iter().map(logger).collect::<Result<_, OpenError>>()?;
-        Ok(Wanted { disk, dir, directories: directories.iter().collect(), loggers, before })
+        Ok(RequestedDirectories { disk, dir, directories: directories.iter().collect(), loggers, before })
     }
 
     /// Locks those that are there, and sees whether the database may log to them. Returns the empty log files that have to go from them: those
@@ -89,7 +89,7 @@ impl<'w> Wanted<'w> {
 
     /// The log files that have to go from a directory that is there and that the manifest does not name.
     fn in_the_way_in(&self, directory: &Path, is_of_creation: bool) -> Result<Vec<PathBuf>, OpenError> {
-        let is_left = check_wanted(self.disk, self.dir, self.before, directory)?;
+        let is_left = check_requested(self.disk, self.dir, self.before, directory)?;
         let mut in_the_way = Vec::new();
         for name in list_log_files(self.disk, directory)? {
             let path = directory.join(name.to_string());
@@ -126,7 +126,7 @@ impl<'w> Wanted<'w> {
     pub(super) fn create(&self, locks: &mut DirectoryLocks) -> Result<(), OpenError> {
         for directory in &self.directories {
             again_if_vanished(|| {
-                locks.made().create_directory(self.disk, directory)?;
+                locks.created().create_directory(self.disk, directory)?;
                 locks.add(self.disk, directory)
             })?;
         }
@@ -144,7 +144,7 @@ impl<'w> Wanted<'w> {
         if is_all_within {
             return Ok(());
         }
-        [MANIFEST, MANIFEST_NEW].into_iter().for_each(|name| locks.made().file(self.dir.join(name)));
+        [MANIFEST, MANIFEST_NEW].into_iter().for_each(|name| locks.created().file(self.dir.join(name)));
         install_manifest(self.disk, self.dir, self.before)
     }
 
@@ -152,7 +152,7 @@ impl<'w> Wanted<'w> {
     pub(super) fn bring_up(&self, locks: &mut DirectoryLocks) -> Result<(), OpenError> {
         let named = self.before.log_directories().into_iter().map(|spelled| spelled_path(self.dir, spelled));
         let all = named.chain(self.directories.iter().map(|&directory| directory.clone()));
-        all.for_each(|directory| locks.made().file(directory.join(OWNER_NEW)));
+        all.for_each(|directory| locks.created().file(directory.join(OWNER_NEW)));
         bring_up(self.disk, self.dir, self.before, &self.directories)
     }
 
@@ -163,7 +163,7 @@ impl<'w> Wanted<'w> {
         manifest: &Manifest,
         options: &GenerationOptions,
     ) -> Result<NewGeneration, OpenError> {
-        locks.made().file(self.dir.join(MANIFEST_NEW));
+        locks.created().file(self.dir.join(MANIFEST_NEW));
         // Before the log files, which may take all the room that is left.
         write_new_manifest(self.disk, self.dir, manifest)?;
         write_claim(self.disk, self.dir, manifest)?;
@@ -174,7 +174,7 @@ impl<'w> Wanted<'w> {
             let path = directory.join(name.to_string());
             // One that is there is none of this opening, and keeps it from going on.
             if !self.disk.exists(&path).map_err(OpenError::io("look for", &path))? {
-                locks.made().file(path);
+                locks.created().file(path);
             }
         }
         let Manifest { database, opening, generation, .. } = *manifest;
