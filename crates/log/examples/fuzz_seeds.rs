@@ -1,4 +1,5 @@
-//! Writes what fuzzers begin with, made of files of databases: `fuzz_seeds TARGET_DIRECTORY FILE_OR_DIRECTORY...`
+//! Writes what fuzzers begin with, made of files of databases: `fuzz_seeds TARGET_DIRECTORY
+//! FILE_OR_DIRECTORY...`
 //!
 //! Each function of `ensilo_log::fuzzing` gets a directory of its name. See `cargo xtask fuzz`.
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! What the log costs and how soon it stores: `cargo run --release -p ensilo-log --example log_throughput -- --help`.
+//! What the log costs and how soon it stores: `cargo run --release -p ensilo-log --example log_throughput --
+//! --help`.
 #![allow(clippy::unwrap_used, reason = "a program for developers: a failure ends it")]
 
 use std::collections::VecDeque;

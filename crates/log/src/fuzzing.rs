@@ -1,7 +1,9 @@
-//! Functions for fuzzers: each takes any bytes, and panics where a reader of this crate does something with them that it must not.
+//! Functions for fuzzers: each takes any bytes, and panics where a reader of this crate does something with
+//! them that it must not.
 //!
-//! They are called by the fuzzers in `verification/fuzz/` (`cargo xtask fuzz`) and, with damaged files, by ordinary tests. They are compiled for
-//! tests and with the feature `fuzzing` alone, and are not part of the interface of this crate.
+//! They are called by the fuzzers in `verification/fuzz/` (`cargo xtask fuzz`) and, with damaged files, by
+//! ordinary tests. They are compiled for tests and with the feature `fuzzing` alone, and are not part of the
+//! interface of this crate.
 
 use crate::format::fuzzing::MANIFEST_HEAD_BYTES;
 use crate::format::{BlockCodec, FILE_HEADER_BYTES, FileHeader, FileRole, Manifest};

@@ -17,18 +17,22 @@
 //! | 48 | 8 | the logger's mark; 0 for none |
 //! | 56 | 8 | the durable epoch of the database, as known when the block was written |
 //!
-//! A block is valid if and only if the magic, the offset and the CRC are right, the payload lies within the file, and the flags
-//! and lengths make sense.
+//! A block is valid if and only if the magic, the offset and the CRC are right, the payload lies within the
+//! file, and the flags and lengths make sense.
 //!
 //! # Terms
-//! - **mark** `C`: every transaction of this logger's workers with an epoch below `C` lies in this logger's files before the end of
-//!   the block. A round of the logger ends with a block that has a mark; then follows the sync.
-//! - **seal**: the last block of a file that has a successor; synced before anything is written into the successor.
-//! - **closed**: the last block of a logger that was shut down in order; written after the last mark was synced.
-//! - **reservation**: a block without entries that says how long the file was made, and synced, before this block was written. The
-//!   file's header says how long it was at first. A file without a seal or an end in order that is shorter was cut.
-//! - **evidence**: the fields at 20 and 56 say what was on disk when the block was written. A scan that finds less has met damage, not
-//!   the torn end of the last round.
+//! - **mark** `C`: every transaction of this logger's workers with an epoch below `C` lies in this logger's
+//!   files before the end of the block. A round of the logger ends with a block that has a mark; then follows
+//!   the sync.
+//! - **seal**: the last block of a file that has a successor; synced before anything is written into the
+//!   successor.
+//! - **closed**: the last block of a logger that was shut down in order; written after the last mark was
+//!   synced.
+//! - **reservation**: a block without entries that says how long the file was made, and synced, before this
+//!   block was written. The file's header says how long it was at first. A file without a seal or an end in
+//!   order that is shorter was cut.
+//! - **evidence**: the fields at 20 and 56 say what was on disk when the block was written. A scan that finds
+//!   less has met damage, not the torn end of the last round.
 
 use std::ops::Range;
 
@@ -100,8 +104,8 @@ pub struct BlockHeader {
     pub durable_epoch: Epoch,
     /// What ends here.
     pub end: BlockEnd,
-    /// So long was the file made, and synced, before the block was written. Only in a block of its own, without payload, epochs,
-    /// mark and end.
+    /// So long was the file made, and synced, before the block was written. Only in a block of its own,
+    /// without payload, epochs, mark and end.
     pub reserved_bytes: Option<u64>,
 }
 
@@ -157,7 +161,7 @@ impl BlockCodec {
         self.write_header(&mut out[start..], header, raw_bytes, compressed);
     }
 
-    /// Makes a block of memory whose first [`BLOCK_HEADER_BYTES`] bytes are free and whose others are the payload.
+    /// Makes a block of memory that has the payload behind [`BLOCK_HEADER_BYTES`] free bytes.
     ///
     /// # Panics
     /// When there is no room for the header, or the payload is longer than [`PAYLOAD_BYTES_MAX`].
@@ -167,7 +171,8 @@ impl BlockCodec {
         self.write_header(block, header, raw_bytes, false);
     }
 
-    /// The block at the beginning of `bytes`, which lie at `offset` in the file; its place in `bytes` comes with it.
+    /// Returns the block at the beginning of `bytes`, which lie at `offset` in the file; its place in `bytes`
+    /// comes with it.
     ///
     /// # Errors
     /// [`BlockError`] when there is no valid block.
@@ -211,7 +216,7 @@ pub const fn block_bytes(payload_bytes: usize) -> usize {
 }
 
 impl BlockHeader {
-    /// A block at `offset` without entries, mark and end.
+    /// Returns a block at `offset` without entries, mark and end.
     #[must_use]
     pub fn new(offset: u64, synced_to: u64, durable_epoch: Epoch) -> BlockHeader {
         BlockHeader {
@@ -233,7 +238,7 @@ impl BlockHeader {
 }
 
 impl SealedHeader {
-    /// The checksum of the block.
+    /// Returns the checksum of the block.
     pub(crate) fn checksum(&self) -> u32 {
         self.checksum
     }
@@ -244,16 +249,18 @@ impl SealedHeader {
         block_bytes(self.payload_bytes)
     }
 
-    /// The offset at which the next block begins.
+    /// Returns the offset at which the next block begins.
     #[must_use]
     pub fn end_offset(&self) -> u64 {
         self.header.offset + self.bytes() as u64
     }
 
-    /// The payload as it was before compression, in `scratch` if it is compressed. `payload` is what [`BlockCodec::check`] found.
+    /// Returns the payload as it was before compression, in `scratch` if it is compressed. `payload` is what
+    /// [`BlockCodec::check`] found.
     ///
     /// # Errors
-    /// [`BlockError::Compression`]; [`BlockError::CompressionUnsupported`] in a program without the feature `lz4`.
+    /// [`BlockError::Compression`]; [`BlockError::CompressionUnsupported`] in a program without the feature
+    /// `lz4`.
     pub fn raw<'a>(&self, payload: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], BlockError> {
         if !self.compressed {
             return Ok(payload);
@@ -286,7 +293,8 @@ impl SealedHeader {
         bytes
     }
 
-    /// What the header claims, its checksum not yet compared. Lengths are within bounds that make it safe to act on them.
+    /// Returns what the header claims, its checksum not yet compared. Lengths are within bounds that make it
+    /// safe to act on them.
     pub(crate) fn decode(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<SealedHeader, BlockError> {
         if bytes[..4] != BLOCK_MAGIC {
             let empty = bytes.iter().all(|&byte| byte == 0);
@@ -315,7 +323,8 @@ impl SealedHeader {
         };
         let compressed = flags & COMPRESSED != 0;
         let sealed = SealedHeader { header, payload_bytes, raw_bytes, compressed, checksum: u32_at(4) };
-        // A header has one form: unknown flags, or more unsynced bytes than there are, would not be written again.
+        // A header has one form: unknown flags, or more unsynced bytes than there are, would not be written
+        // again.
         let is_one_form = sealed.encode()[8..] == bytes[8..];
         if is_one_form && sealed.makes_sense() { Ok(sealed) } else { Err(BlockError::Header) }
     }

@@ -1,7 +1,7 @@
 //! Writing and reading numbers and bytes one after the other.
 //!
-//! Numbers are little endian. A *varint* holds seven bits a byte, low bits first; the high bit says that another byte follows; the
-//! shortest form is the only one.
+//! Numbers are little endian. A *varint* holds seven bits a byte, low bits first; the high bit says that
+//! another byte follows; the shortest form is the only one.
 
 use std::fmt;
 
@@ -20,14 +20,14 @@ impl<'a> Cursor<'a> {
         Cursor { bytes, filled: 0 }
     }
 
-    /// How many bytes were written.
+    /// Returns how many bytes were written.
     #[inline]
     #[must_use]
     pub fn filled(&self) -> usize {
         self.filled
     }
 
-    /// The next `len` bytes, to be written by the caller.
+    /// Returns the next `len` bytes, to be written by the caller.
     ///
     /// # Panics
     /// When there is no room; likewise in all that follows.
@@ -66,7 +66,8 @@ impl<'a> Cursor<'a> {
         self.put_u8(value as u8);
     }
 
-    /// Writes the first `len` bytes of a row that is made of words, the bytes of each word from low to high. Returns where they are.
+    /// Writes the first `len` bytes of a row that is made of words, the bytes of each word from low to high.
+    /// Returns where they are.
     ///
     /// # Panics
     /// When `words` yields fewer than `len.div_ceil(8)` words.

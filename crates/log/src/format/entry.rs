@@ -9,12 +9,12 @@
 //!   rest of patch   pairs varint | (word index varint, word u64)*
 //!   rest of delete  nothing
 //! ```
-//! *Left out* stands alone, as one byte, in place of all writes of a transaction: the log was written to measure what a log of TIDs costs,
-//! and nobody can recover from it.
+//! *Left out* stands alone, as one byte, in place of all writes of a transaction: the log was written to
+//! measure what a log of TIDs costs, and nobody can recover from it.
 //!
 //! # Source
-//! SiloR (OSDI 2014) §3.2 logs whole values. A patch logs the words of the row that changed, with their values after the change, so that
-//! an entry means the same whatever was replayed before it.
+//! SiloR (OSDI 2014) §3.2 logs whole values. A patch logs the words of the row that changed, with their
+//! values after the change, so that an entry means the same whatever was replayed before it.
 
 use super::cursor::{Cursor, varint_bytes};
 
@@ -33,7 +33,7 @@ pub(super) const DELETE: u8 = 2;
 /// Bits 0 and 1 of a head.
 pub(super) const LEFT_OUT: u8 = 3;
 
-/// Bytes of the entry of a transaction whose writes are left out.
+/// Bytes of the entry of a transaction that leaves its writes out.
 pub const LEFT_OUT_BYTES: usize = transaction_bytes(1) + 1;
 
 /// The most bytes that a pair of a patch takes.
@@ -63,7 +63,7 @@ pub fn patch_bytes(table: u32, key_len: usize, indexes: impl ExactSizeIterator<I
     indexes.fold(head, |bytes, index| bytes + varint_bytes(u64::from(index)) + 8)
 }
 
-/// The most bytes that a patch of so many words takes.
+/// Returns the most bytes that a patch of so many words takes.
 #[inline]
 #[must_use]
 pub const fn patch_bytes_max(table: u32, key_len: usize, pairs: usize) -> usize {
@@ -78,7 +78,8 @@ pub const fn delete_bytes(table: u32, key_len: usize) -> usize {
     1 + long + varint_bytes(table as u64) + key_len
 }
 
-/// No fewer bytes than a write takes whose row, or whose pairs, take `content` bytes: quickly told.
+/// Returns an upper bound, quickly computed, of the bytes of a write with a row, or with pairs, of `content`
+/// bytes.
 #[inline]
 #[must_use]
 pub const fn write_bytes_max(key_len: usize, content: usize) -> usize {
@@ -107,8 +108,8 @@ pub fn encode_put(
     encode_patched(cursor, table, key, row_len, words, []);
 }
 
-/// Appends a whole row as [`encode_put`] does, with words that take the place of the row's, each given with its index; the last one of
-/// an index counts.
+/// Appends a whole row as [`encode_put`] does, with words that take the place of the row's, each given with
+/// its index; the last one of an index counts.
 ///
 /// # Panics
 /// As [`encode_put`], and when an index lies past the row.

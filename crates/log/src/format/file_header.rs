@@ -13,8 +13,8 @@
 //! | 88 | 4008 | zeros |
 //!
 //! # Crash
-//! A log file was made as long as its header says, and that was synced, before the header was written. So a log file whose header is
-//! valid was at least that long from then on, until its last block was synced.
+//! A log file was made as long as its header says, and that was synced, before the header was written. So a
+//! log file with a valid header was at least that long from then on, until its last block was synced.
 
 use std::fmt;
 
@@ -25,10 +25,11 @@ use super::cursor::Decoder;
 use super::identity::{FileIdentity, FileRole, OpeningId};
 use super::transactions::EPOCH_END;
 
-/// The format of the databases that this version writes, and the newest that it reads: that of the manifest. A file whose bytes have not
-/// changed since an earlier format has the number of that one.
+/// The format of the databases that this version writes, and the newest that it reads: that of the manifest.
+/// A file with bytes that have not changed since an earlier format has the number of that one.
 pub const FORMAT_VERSION: u32 = 3;
-/// The format of checkpoint parts, and of log files of the first two versions: without the number of an opening.
+/// The format of checkpoint parts, and of log files of the first two versions: without the number of an
+/// opening.
 const FORMAT_WITHOUT_OPENING: u32 = 1;
 /// The format of log files.
 const FORMAT_WITH_OPENING: u32 = 3;
@@ -81,7 +82,7 @@ impl fmt::Display for HeaderError {
 }
 
 impl FileHeader {
-    /// The bytes of the header.
+    /// Returns the bytes of the header.
     #[must_use]
     pub fn encode(&self) -> [u8; FILE_HEADER_BYTES] {
         let mut bytes = [0; FILE_HEADER_BYTES];
@@ -96,8 +97,9 @@ impl FileHeader {
         bytes
     }
 
-    /// Whether these are the first bytes of the header of such a file, of any opening, or none of them, and zeros: the write of it was
-    /// interrupted. What follows from more than the identity may be anything.
+    /// Returns whether these are the first bytes of the header of such a file, of any opening, or none of
+    /// them, and zeros: the write of it was interrupted. What follows from more than the identity may be
+    /// anything.
     pub(crate) fn is_torn(bytes: &[u8; FILE_HEADER_BYTES], identity: &FileIdentity) -> bool {
         let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         let begins_with = |opening| {
@@ -109,7 +111,7 @@ impl FileHeader {
         end <= FIELDS_END && [OpeningId(0), OpeningId(1)].into_iter().any(begins_with)
     }
 
-    /// The header at the beginning of `bytes`.
+    /// Returns the header at the beginning of `bytes`.
     ///
     /// # Errors
     /// [`HeaderError`] when there is no valid one.
@@ -159,7 +161,8 @@ impl FileHeader {
     }
 }
 
-/// Over everything but the checksum itself. Each version keeps the magic, the format and the checksum where they are.
+/// Over everything but the checksum itself. Each version keeps the magic, the format and the checksum where
+/// they are.
 fn checksum(bytes: &[u8; FILE_HEADER_BYTES]) -> u32 {
     let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
     digest.update(&bytes[..12]);

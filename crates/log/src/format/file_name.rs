@@ -4,9 +4,11 @@
 //! - `log-<generation>-<logger>-<sequence>-e<largest epoch>.log` once it is sealed and synced;
 //! - `checkpoint-<id>/part-<n>.ckpt`, and `checkpoint-<id>/copies.ckpt`.
 //!
-//! Numbers are decimal, without leading zeros. Generations and sequences begin with 1, and no number is 2^40 or more.
+//! Numbers are decimal, without leading zeros. Generations and sequences begin with 1, and no number is 2^40
+//! or more.
 //!
-//! A name is a hint. What a file is says its header, and which epochs it has its blocks say; both are compared with the name.
+//! A name is a hint. What a file is says its header, and which epochs it has its blocks say; both are
+//! compared with the name.
 
 use std::fmt;
 
@@ -28,7 +30,7 @@ pub struct LogFileName {
 }
 
 impl LogFileName {
-    /// The name that these bytes spell, if they are the name of a log file.
+    /// Returns the name that these bytes spell, if they are the name of a log file.
     #[must_use]
     pub fn parse(name: &str) -> Option<LogFileName> {
         let numbers = name.strip_prefix("log-")?;
@@ -47,13 +49,13 @@ impl LogFileName {
         (numbers.next().is_none() && generation > 0 && sequence > 0).then_some(name)
     }
 
-    /// The same file's name once it is sealed.
+    /// Returns the same file's name once it is sealed.
     #[must_use]
     pub fn sealed(self, largest_epoch: Epoch) -> LogFileName {
         LogFileName { largest_epoch: Some(largest_epoch), ..self }
     }
 
-    /// What a shell finds the file by, under whichever of its names.
+    /// Returns a pattern by which a shell finds the file under either of its names.
     pub(crate) fn either_name(self) -> String {
         let LogFileName { generation, logger, sequence, .. } = self;
         format!("log-{generation}-{logger}-{sequence}{{.open,-e*.log}}")
@@ -70,12 +72,12 @@ impl fmt::Display for LogFileName {
     }
 }
 
-/// A number below the end of the epochs, which generations and sequences never come to either.
+/// Returns a number below the end of the epochs, which generations and sequences never come to either.
 fn parse_small(text: &str) -> Option<u64> {
     parse_number(text).filter(|&number| number < EPOCH_END.get())
 }
 
-/// A number as the names spell it.
+/// Returns a number as the names spell it.
 pub(crate) fn parse_number(text: &str) -> Option<u64> {
     let number: u64 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)

@@ -6,7 +6,8 @@
 //!   crc    CRC-32C over all bytes but itself
 //!   bytes  length of the file
 //! ```
-//! Numbers of the body without a width are varints; a list is preceded by its length; a text is its length in bytes and UTF-8.
+//! Numbers of the body without a width are varints; a list is preceded by its length; a text is its length in
+//! bytes and UTF-8.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -20,7 +21,7 @@ pub(super) const HEAD_BYTES: usize = 24;
 pub(super) struct Framed(Vec<u8>);
 
 impl Framed {
-    /// A file with an empty body.
+    /// Returns a file with an empty body.
     pub(super) fn new() -> Framed {
         Framed(vec![0; HEAD_BYTES])
     }
@@ -60,7 +61,7 @@ impl Framed {
     }
 }
 
-/// The format and the body of a whole file that begins with `magic`.
+/// Returns the format and the body of a whole file that begins with `magic`.
 pub(super) fn check_head(magic: [u8; 8], bytes: &[u8]) -> Result<(u32, &[u8]), HeaderError> {
     let (head, body) = bytes.split_first_chunk::<HEAD_BYTES>().ok_or(HeaderError::Short)?;
     if head[..8] != magic {
@@ -86,14 +87,14 @@ pub(super) fn checksum(bytes: &[u8]) -> u32 {
     digest.finalize() as u32
 }
 
-/// A text.
+/// Returns a text.
 pub(super) fn text(decoder: &mut Decoder<'_>) -> Result<String, Malformed> {
     let len = decoder.varint()?;
     let bytes = decoder.bytes(len)?;
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| Malformed::Text)
 }
 
-/// A list; it ends with the bytes, however long it claims to be.
+/// Returns a list; it ends with the bytes, however long it claims to be.
 pub(super) fn list<T>(
     decoder: &mut Decoder<'_>,
     mut each: impl FnMut(&mut Decoder<'_>) -> Result<T, Malformed>,

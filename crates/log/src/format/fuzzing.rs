@@ -1,8 +1,9 @@
 //! What has to hold for any bytes that somebody takes for a header, a block, entries or a manifest.
 //!
-//! Each function of [`crate::fuzzing`] panics where it does not hold. It looks at the bytes as they are, and once more with their
-//! checksums made right, because hardly any bytes get past those. What is valid is said a second time here, after `docs/format.md`
-//! and as plainly as can be ([`plain`]); whatever is accepted must be written again as the same bytes.
+//! Each function of [`crate::fuzzing`] panics where it does not hold. It looks at the bytes as they are, and
+//! once more with their checksums made right, because hardly any bytes get past those. What is valid is said
+//! a second time here, after `docs/format.md` and as plainly as can be ([`plain`]); whatever is accepted must
+//! be written again as the same bytes.
 
 mod plain;
 
@@ -68,7 +69,7 @@ pub fn entries(bytes: &[u8]) {
     }
 }
 
-/// A manifest, and one whose body this is.
+/// A manifest, and one with this body.
 pub fn manifest(bytes: &[u8]) {
     check_manifest(bytes);
     check_manifest(&plain::manifest_with_body(bytes));
@@ -114,7 +115,8 @@ pub(crate) fn mend_header(bytes: &mut Vec<u8>) {
     plain::mend_head(*b"ENSILOLG", &mut bytes[..FILE_HEADER_BYTES]);
 }
 
-/// Makes a block of the first bytes, as far as its magic and checksum go, and its length if that reaches past the end.
+/// Makes a block of the first bytes, as far as its magic and checksum go, and its length if that reaches past
+/// the end.
 pub(crate) fn mend_block(codec: &BlockCodec, bytes: &mut [u8]) {
     let Some(room) = bytes.len().checked_sub(BLOCK_HEADER_BYTES) else { return };
     bytes[..4].copy_from_slice(&BLOCK_MAGIC);
@@ -154,7 +156,7 @@ fn encode_entries(transactions: &[(u64, Vec<PlainWrite>)]) -> Vec<u8> {
     bytes
 }
 
-/// The words of a row; what is missing of the last one is zeros.
+/// Returns the words of a row; what is missing of the last one is zeros.
 fn words(row: &[u8]) -> impl Iterator<Item = u64> {
     row.chunks(8).map(|chunk| {
         let mut word = [0; 8];
@@ -164,7 +166,7 @@ fn words(row: &[u8]) -> impl Iterator<Item = u64> {
 }
 
 impl PlainWrite {
-    /// What was read.
+    /// Returns what was read.
     pub(crate) fn of(write: &Write<'_>) -> PlainWrite {
         let change = match &write.change {
             Change::Put(row) => PlainChange::Put(row.to_vec()),
@@ -176,7 +178,7 @@ impl PlainWrite {
 }
 
 impl PlainBlock {
-    /// Whether a transaction of this epoch may be in the block.
+    /// Returns whether a transaction of this epoch may be in the block.
     pub(crate) fn may_have(&self, epoch: Epoch) -> bool {
         self.epochs.is_some_and(|(first, last)| (first..=last).contains(&epoch.get()))
     }

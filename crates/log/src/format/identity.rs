@@ -4,32 +4,34 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The number that tells one database from every other, drawn when it is created and written in each of its files.
+/// The number that tells one database from every other, drawn when it is created and written in each of its
+/// files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DatabaseId(pub u128);
 
 impl DatabaseId {
-    /// A new number.
+    /// Returns a new number.
     #[must_use]
     pub fn random() -> DatabaseId {
         DatabaseId(random())
     }
 }
 
-/// The number that tells one opening of a database from every other, also of a copy: drawn when it begins, and written in each log file of
-/// the opening. 0 before the first, and of openings by versions that drew none or did not write it there.
+/// The number that tells one opening of a database from every other, also of a copy: drawn when it begins,
+/// and written in each log file of the opening. 0 before the first, and of openings by versions that drew
+/// none or did not write it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct OpeningId(pub u128);
 
 impl OpeningId {
-    /// A new number.
+    /// Returns a new number.
     #[must_use]
     pub fn random() -> OpeningId {
         OpeningId(random().max(1))
     }
 }
 
-/// The standard library's hashers are seeded by the system, and the time is mixed in.
+/// Returns a number from the standard library's hashers, which the system seeds, with the time mixed in.
 fn random() -> u128 {
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     let half = |salt: u8| {
@@ -53,15 +55,17 @@ impl fmt::Display for OpeningId {
     }
 }
 
-/// A file of a database. It goes into the checksum of each block, so that a block that got into another file is no block there.
+/// A file of a database. It goes into the checksum of each block, so that a block that got into another file
+/// is no block there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
     /// The database.
     pub database: DatabaseId,
     /// The file within the database.
     pub file: FileRole,
-    /// The opening that wrote a log file: two copies of a database, each opened by itself, write different files of the same role. 0 of a
-    /// log file in the first format, and of a part of a checkpoint, which the manifest knows by its digest.
+    /// The opening that wrote a log file: two copies of a database, each opened by itself, write different
+    /// files of the same role. 0 of a log file in the first format, and of a part of a checkpoint, which the
+    /// manifest knows by its digest.
     pub opening: OpeningId,
 }
 
@@ -90,7 +94,7 @@ impl FileIdentity {
     /// Bytes of an encoded identity, without the opening.
     pub const BYTES: usize = 40;
 
-    /// The identity without the opening, as it stands in file headers and goes into checksums:
+    /// Returns the identity without the opening, as it stands in file headers and goes into checksums:
     ///
     /// | offset | bytes | log file | checkpoint part |
     /// |---|---|---|---|
@@ -114,7 +118,7 @@ impl FileIdentity {
         bytes
     }
 
-    /// The identity in these bytes, of a file of this opening, unless they hold none.
+    /// Returns the identity in these bytes, of a file of this opening, unless they hold none.
     #[must_use]
     pub fn decode(bytes: &[u8; Self::BYTES], opening: OpeningId) -> Option<FileIdentity> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -128,7 +132,8 @@ impl FileIdentity {
         Some(FileIdentity { database, file, opening })
     }
 
-    /// The number of the opening as it stands in file headers and goes into checksums, unless there is none.
+    /// Returns the number of the opening as it stands in file headers and goes into checksums, unless there
+    /// is none.
     pub(super) fn encode_opening(&self) -> Option<[u8; 16]> {
         (self.opening != OpeningId::default()).then(|| self.opening.0.to_le_bytes())
     }

@@ -1,4 +1,5 @@
-//! The manifest: which files make up the database. All else in its directories is left over from something that was interrupted.
+//! The manifest: which files make up the database. All else in its directories is left over from something
+//! that was interrupted.
 //!
 //! # Layout
 //! ```text
@@ -15,12 +16,12 @@
 //! part       := text path | number | bytes | records | digest u32
 //! table      := table | records
 //! ```
-//! Numbers without a width are varints; a list is preceded by its length; a text is its length in bytes and UTF-8. Paths are relative
-//! to the directory of the database, or absolute.
+//! Numbers without a width are varints; a list is preceded by its length; a text is its length in bytes and
+//! UTF-8. Paths are relative to the directory of the database, or absolute.
 //!
 //! # Crash
-//! The manifest is written to `MANIFEST.new`, synced, renamed to `MANIFEST`, and the directory synced. A reader finds the one before
-//! or the new one, never a mixture; a `MANIFEST.new` means nothing.
+//! The manifest is written to `MANIFEST.new`, synced, renamed to `MANIFEST`, and the directory synced. A
+//! reader finds the one before or the new one, never a mixture; a `MANIFEST.new` means nothing.
 
 use std::fmt;
 
@@ -46,7 +47,8 @@ pub(crate) const FIRST_COPY: u32 = 1 << 31;
 /// The files of a database and what they are good for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// The format that it has, or is to be written in: [`crate::FORMAT_VERSION`], unless an earlier version wrote it.
+    /// The format that it has, or is to be written in: [`crate::FORMAT_VERSION`], unless an earlier version
+    /// wrote it.
     pub format: u32,
     /// Drawn when the database was created.
     pub database: DatabaseId,
@@ -110,7 +112,7 @@ pub struct CheckpointEntry {
 }
 
 impl CheckpointEntry {
-    /// How many records it has. What is there twice counts once.
+    /// Returns how many records it has. What is there twice counts once.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.tables.iter().map(|(_, records)| records).sum()
@@ -133,7 +135,7 @@ pub struct CheckpointPart {
 }
 
 impl CheckpointPart {
-    /// Whether it has only records that other parts have too.
+    /// Returns whether it has only records that other parts have too.
     #[must_use]
     pub fn is_copy(&self) -> bool {
         self.number >= FIRST_COPY
@@ -160,7 +162,8 @@ impl fmt::Display for ManifestError {
 }
 
 impl Manifest {
-    /// The bytes of the file, in the format of the manifest: that which such a format has no place for is left out.
+    /// Returns the bytes of the file, in the format of the manifest: that which such a format has no place
+    /// for is left out.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Framed::new();
@@ -191,13 +194,15 @@ impl Manifest {
         body.finish(MAGIC, self.format)
     }
 
-    /// The opening that the headers of this generation's log files name: the manifest's, or 0 if an earlier version wrote them.
+    /// Returns the opening that the headers of this generation's log files name: the manifest's, or 0 if an
+    /// earlier version wrote them.
     #[must_use]
     pub fn log_opening(&self) -> OpeningId {
         if self.format >= FORMAT_OF_LOG_OPENINGS { self.opening } else { OpeningId::default() }
     }
 
-    /// The opening that the header of the log file of this name has to name; `None` of a file that the manifest does not know.
+    /// Returns the opening that the header of the log file of this name has to name; `None` of a file that
+    /// the manifest does not know.
     #[must_use]
     pub fn opening_of(&self, name: &LogFileName) -> Option<OpeningId> {
         if name.generation == self.generation {
@@ -206,7 +211,7 @@ impl Manifest {
         self.earlier.iter().find(|file| file.name == *name).map(|file| file.opening)
     }
 
-    /// The directories that log files may lie in, as the manifest spells them, each once.
+    /// Returns the directories that log files may lie in, as the manifest spells them, each once.
     #[must_use]
     pub fn log_directories(&self) -> Vec<&str> {
         let loggers = self.loggers.iter().map(|logger| logger.directory.as_str());
@@ -217,20 +222,20 @@ impl Manifest {
         directories
     }
 
-    /// The last epoch of which anything counts, if the log reaches `durable_epoch`: what lies between the end of the generations before
-    /// and the first epoch of this one is void.
+    /// Returns the last epoch of which anything counts, if the log reaches `durable_epoch`: what lies between
+    /// the end of the generations before and the first epoch of this one is void.
     #[must_use]
     pub fn counted_to(&self, durable_epoch: Epoch) -> Epoch {
         if durable_epoch < self.first_epoch { durable_epoch.min(self.durable_epoch) } else { durable_epoch }
     }
 
-    /// The end epoch of the checkpoint, if there is one.
+    /// Returns the end epoch of the checkpoint, if there is one.
     #[must_use]
     pub fn checkpoint_end(&self) -> Option<Epoch> {
         self.checkpoint.as_ref().map(|checkpoint| checkpoint.end_epoch)
     }
 
-    /// Whether a log file of this name was needed once, and is not any more.
+    /// Returns whether a log file of this name was needed once, and is not any more.
     #[must_use]
     pub fn is_done_with(&self, name: &LogFileName) -> bool {
         if name.generation < self.generation {
@@ -240,7 +245,7 @@ impl Manifest {
         name.generation == self.generation && name.sequence < first_sequence
     }
 
-    /// The manifest in these bytes, which are a whole file.
+    /// Returns the manifest in these bytes, which are a whole file.
     ///
     /// # Errors
     /// [`ManifestError`] when there is no valid one.

@@ -1,4 +1,5 @@
-//! The bytes of log files, checkpoints and the manifest: encoding and decoding, no files. Byte by byte: `docs/format.md`.
+//! The bytes of log files, checkpoints and the manifest: encoding and decoding, no files. Byte by byte:
+//! `docs/format.md`.
 #![forbid(unsafe_code)]
 
 mod block;

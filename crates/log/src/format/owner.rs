@@ -29,7 +29,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut body = Framed::new();
         body.raw(&self.database.0.to_le_bytes());
@@ -39,7 +39,7 @@ impl Owner {
         body.finish(MAGIC, FORMAT)
     }
 
-    /// The owner in these bytes, which are a whole file.
+    /// Returns the owner in these bytes, which are a whole file.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Owner, HeaderError> {
         let (_, body) = check_head(MAGIC, bytes)?;
         decode_body(Decoder::new(body)).map_err(|_| HeaderError::Fields)

@@ -8,14 +8,15 @@ use super::entry::{DELETE, LEFT_OUT, LONG_KEY, PATCH, PUT};
 /// Every epoch is before this one: a TID has no room for more.
 pub(crate) const EPOCH_END: Epoch = Epoch::new(1 << 40);
 
-/// The epoch of a TID: the bits above the sequence (21 bits) and the status (3 bits).
+/// Returns the epoch of a TID: the bits above the sequence (21 bits) and the status (3 bits).
 #[inline]
 #[must_use]
 pub const fn epoch_of(tid: u64) -> Epoch {
     Epoch::new(tid >> 24)
 }
 
-/// The transactions in the payload of a block, in the order in which they were logged. After an error there are no more.
+/// The transactions in the payload of a block, in the order in which they were logged. After an error there
+/// are no more.
 #[derive(Debug, Clone)]
 pub struct Transactions<'a> {
     decoder: Decoder<'a>,
@@ -62,7 +63,7 @@ impl<'a> Transactions<'a> {
         Transactions { decoder: Decoder::new(payload), pending: 0, tid: 0 }
     }
 
-    /// The next write, of this transaction or the next that has one; `None` at the end.
+    /// Returns the next write, of this transaction or the next that has one; `None` at the end.
     ///
     /// # Errors
     /// [`Malformed`]; the payload is of no use from there on.
@@ -106,7 +107,7 @@ impl<'a> Transactions<'a> {
         Ok(Write { tid: self.tid, table, key, change })
     }
 
-    /// Walks over the pairs once, so that whoever reads them later meets no error.
+    /// Walks over the pairs once, so that a later read meets no error.
     #[inline]
     fn patch_words(&mut self) -> Result<PatchWords<'a>, Malformed> {
         let pairs = usize::try_from(self.decoder.varint()?).map_err(|_| Malformed::Number)?;

@@ -1,8 +1,9 @@
 //! Copies of a database that can be opened in its place.
 //!
-//! A backup is a database of its own: all log files that count become files of an earlier generation, of which nothing after the
-//! durable epoch counts, and a new generation begins that is empty. So a backup of a running database needs no moment at which
-//! all its loggers stand still: what they have written after the durable epoch was read is void.
+//! A backup is a database of its own: all log files that count become files of an earlier generation, of
+//! which nothing after the durable epoch counts, and a new generation begins that is empty. So a backup of a
+//! running database needs no moment at which all its loggers stand still: what they have written after the
+//! durable epoch was read is void.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,8 +40,8 @@ pub struct BackedUp {
     pub bytes: u64,
 }
 
-/// Copies the database in `dir`, which nobody has open, to `target`, which is empty or missing and lies in no database. The copy is
-/// verified; opening it is the restore.
+/// Copies the database in `dir`, which nobody has open, to `target`, which is empty or missing and lies in no
+/// database. The copy is verified; opening it is the restore.
 ///
 /// # Errors
 /// [`OpenError`]; what was made of the copy is gone. [`OpenError::Refused`] for a target that is none.
@@ -62,14 +63,16 @@ pub fn backup(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<BackedU
 }
 
 impl DatabaseFiles {
-    /// Copies the running database to `target`, which is empty or missing and lies in no database, with all transactions up to
-    /// `durable_epoch`, the log's, and none after it. The copy is verified; opening it is the restore. Transactions go on meanwhile; a
-    /// checkpoint cannot be installed.
+    /// Copies the running database to `target`, which is empty or missing and lies in no database, with all
+    /// transactions up to `durable_epoch`, the log's, and none after it. The copy is verified; opening it is
+    /// the restore. Transactions go on meanwhile; a checkpoint cannot be installed.
     ///
-    /// `watch` is told again and again how many bytes were copied; it may wait, and ends the copy by an error.
+    /// `watch` is called again and again with the number of bytes that were copied; it may wait, and ends the
+    /// copy by an error.
     ///
     /// # Errors
-    /// [`OpenError`], that of `watch` among them; what was made of the copy is gone. [`OpenError::Refused`] for a target that is none.
+    /// [`OpenError`], that of `watch` among them; what was made of the copy is gone. [`OpenError::Refused`]
+    /// for a target that is none.
     pub fn backup(
         &self,
         target: &Path,
@@ -83,8 +86,8 @@ impl DatabaseFiles {
     }
 }
 
-/// The log files of a database that is being written, as far as they are needed for everything up to `durable_epoch`; and an epoch that
-/// is not before any in them.
+/// Returns the log files of a database that is being written, as far as they are needed for everything up to
+/// `durable_epoch`; and an epoch that is not before any in them.
 fn running_log(
     disk: &dyn Disk,
     dir: &Path,
@@ -149,7 +152,7 @@ struct BackupSource<'a> {
 }
 
 impl BackupSource<'_> {
-    /// Where the parts of the checkpoint lie, in the database and in the backup.
+    /// Returns where the parts of the checkpoint lie, in the database and in the backup.
     fn checkpoint_directories(&self) -> Vec<&Path> {
         let parts = self.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts);
         let mut directories: Vec<&Path> = parts.filter_map(|part| Path::new(&part.path).parent()).collect();
@@ -157,7 +160,7 @@ impl BackupSource<'_> {
         directories
     }
 
-    /// What the file `copy` of a backup in `dir` was copied from, if it was.
+    /// Returns what the file `copy` of a backup in `dir` was copied from, if it was.
     fn original(&self, dir: &Path, copy: &Path) -> Option<PathBuf> {
         let within = copy.strip_prefix(dir).ok()?;
         let mut parts = self.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts);
@@ -213,7 +216,8 @@ impl BackupCopy<'_> {
             previous_opening: OpeningId::default(),
             ..source.manifest.clone()
         })?;
-        // What is damaged there was copied so, and is reported of the file that it was copied from: the copy goes.
+        // What is damaged there was copied so, and is reported of the file that it was copied from: the copy
+        // goes.
         target.verify(|corruption| {
             let file = source.original(target.dir, &corruption.file).unwrap_or(corruption.file);
             Corruption { file, ..corruption }

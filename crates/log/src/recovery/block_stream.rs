@@ -9,7 +9,8 @@ use crate::format::{BLOCK_HEADER_BYTES, BlockEnd, BlockError, FILE_HEADER_BYTES,
 /// So much is read at once, unless a single block is longer.
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
 
-/// Walks over the blocks of a file by what their headers claim. The checksums are left to whoever uses the blocks.
+/// Walks over the blocks of a file by what their headers claim. The checksums are left to the users of the
+/// blocks.
 pub(super) struct BlockStream<'f> {
     file: &'f dyn File,
     /// Where the next chunk begins.
@@ -34,7 +35,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// The blocks, by what their headers claim.
+    /// Returns the blocks, by what their headers claim.
     pub(super) fn blocks(&self) -> impl Iterator<Item = (SealedHeader, &[u8])> {
         let mut rest = &self.bytes[self.start..self.start + self.len];
         std::iter::from_fn(move || {
@@ -57,17 +58,18 @@ pub(super) enum Next {
 }
 
 impl<'f> BlockStream<'f> {
-    /// The blocks of `file` up to `limit`, which does not lie past the file's end.
+    /// Returns the blocks of `file` up to `limit`, which does not lie past the file's end.
     pub(super) fn new(file: &'f dyn File, limit: u64) -> BlockStream<'f> {
         BlockStream::starting_at(file, FILE_HEADER_BYTES as u64, limit)
     }
 
-    /// The blocks of `file` from `offset` on, where one begins, up to `limit`, which does not lie past the file's end.
+    /// Returns the blocks of `file` from `offset` on, where one begins, up to `limit`, which does not lie
+    /// past the file's end.
     pub(super) fn starting_at(file: &'f dyn File, offset: u64, limit: u64) -> BlockStream<'f> {
         BlockStream { file, offset, limit }
     }
 
-    /// Where the next chunk begins.
+    /// Returns where the next chunk begins.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
@@ -113,7 +115,7 @@ enum WalkEnd {
     Ended(BlockEnd),
 }
 
-/// How many of the bytes, which lie at `offset`, are whole blocks, and what comes after them.
+/// Returns how many of the bytes, which lie at `offset`, are whole blocks, and what comes after them.
 fn whole_blocks(bytes: &[u8], offset: u64) -> (usize, WalkEnd) {
     let mut at = 0;
     loop {

@@ -4,12 +4,14 @@
 //! A logger seals a file, syncs it, and only then writes into the next one, which it has made before. So:
 //! - every file before the last one that has blocks ends with a seal;
 //! - a file that ends with a seal has a successor;
-//! - a file without a seal, and of a logger that did not end in order, is as long as it says that it was made;
+//! - a file without a seal, and of a logger that did not end in order, is as long as it says that it was
+//!   made;
 //! - files behind the last one with blocks are empty, and may be half made unless a seal comes before them.
 //!
 //! # Terms
 //! - **tail**: the last file that has blocks.
-//! - **unreached**: a file in which nothing counts any more, because something before it is damaged or missing.
+//! - **unreached**: a file in which nothing counts any more, because something before it is damaged or
+//!   missing.
 //! - **reach**: the mark up to which the logger's transactions are there.
 
 use std::cmp::Ordering;
@@ -72,7 +74,8 @@ impl ChainSurveyor<'_> {
         CorruptPlace { file: self.path(name), offset: None, kind }
     }
 
-    /// The names of the files from `first` on, in order, up to the first that is missing; and those of the others.
+    /// Returns the names of the files from `first` on, in order, up to the first that is missing; and those
+    /// of the others.
     fn names(
         &self,
         first: u64,
@@ -111,8 +114,8 @@ impl ChainSurveyor<'_> {
         Ok((names, others))
     }
 
-    /// What is wrong with a file behind a missing one, if it is none of the logger's: before a file was made, the header of the one before
-    /// was synced, so that only the last one may be without.
+    /// Returns what is wrong with a file behind a missing one, if it is none of the logger's: before a file
+    /// was made, the header of the one before was synced, so that only the last one may be without.
     fn check_after_gap(&self, name: LogFileName) -> Result<Option<CorruptPlace>, OpenError> {
         let mut file = LogFile::open(self.disk, self.dir, self.manifest, self.directory(), name)?;
         file.scan(self.disk)?;
@@ -198,7 +201,7 @@ impl Chain {
         }
     }
 
-    /// Whether a file ends with a seal, as far as is known.
+    /// Returns whether a file ends with a seal, as far as is known.
     fn is_sealed(&self, at: usize) -> bool {
         let file = &self.files[at];
         file.scan.as_ref().map_or(file.name.largest_epoch.is_some(), |scan| scan.end == BlockEnd::Seal)
@@ -219,8 +222,8 @@ impl Chain {
                 return Ok(());
             }
         }
-        // No mark: the logger has come as far as it was when its first file was made. Where that is not known, nothing of this generation
-        // counts, and all of the ones before does.
+        // No mark: the logger has come as far as it was when its first file was made. Where that is not
+        // known, nothing of this generation counts, and all of the ones before does.
         self.reach = self
             .files
             .first()
@@ -236,7 +239,8 @@ impl Chain {
         }
     }
 
-    /// Looks at files whose names say a later epoch than all blocks that were looked at. Replay compares the other names.
+    /// Looks at files with names that say a later epoch than all blocks that were looked at. Replay compares
+    /// the other names.
     fn check_late_names(&mut self, surveyor: &ChainSurveyor<'_>) -> Result<(), OpenError> {
         let known = self.evidence.largest_epoch;
         for at in 0..self.files.len() {
@@ -259,7 +263,8 @@ impl Chain {
     }
 }
 
-/// A file that is shorter than it was made, although nothing ended it: it was cut, or what ended it is damaged.
+/// Returns the place where a file ends that is shorter than it was made, although nothing ended it: it was
+/// cut, or what ended it is damaged.
 fn cut_end(file: &LogFile, header: &FileHeader, scan: &LogFileScan) -> Option<CorruptPlace> {
     let reserved_bytes = scan.is_cut(header)?;
     let cut = (scan.bytes, CorruptionKind::Cut { reserved_bytes });
@@ -275,7 +280,7 @@ fn cut_end(file: &LogFile, header: &FileHeader, scan: &LogFileScan) -> Option<Co
     Some(CorruptPlace { file: file.path.clone(), offset: Some(offset), kind })
 }
 
-/// What is wrong with the end of a file.
+/// Returns what is wrong with the end of a file.
 fn corrupt_end(
     file: &LogFile,
     scan: &LogFileScan,
@@ -300,13 +305,14 @@ fn corrupt_end(
     }
 }
 
-/// The file that must come after a sealed one is not there.
+/// Returns the place of the file that must come after a sealed one, and is not there.
 fn missing_after(file: &LogFile) -> CorruptPlace {
     let name = LogFileName { sequence: file.name.sequence + 1, ..file.name };
     missing(&file.path, name)
 }
 
-/// A file is not there that would lie beside `path`. Nobody knows whether it was sealed.
+/// Returns the place of a file that would lie beside `path`, and is not there. Nobody knows whether it was
+/// sealed.
 fn missing(path: &Path, name: LogFileName) -> CorruptPlace {
     CorruptPlace {
         file: path.with_file_name(name.either_name()),

@@ -1,16 +1,18 @@
 //! Writing the parts of a checkpoint.
 //!
 //! # Source
-//! SiloR (OSDI 2014) §4.2. A checkpointer walks its tables in the order of their keys; each block of records goes to the next of its
-//! files, so that recovery can read as many files at once as it has cores; what was written is synced now and then (every 32 MB).
+//! SiloR (OSDI 2014) §4.2. A checkpointer walks its tables in the order of their keys; each block of records
+//! goes to the next of its files, so that recovery can read as many files at once as it has cores; what was
+//! written is synced now and then (every 32 MB).
 //!
 //! # Layout
-//! A part is a file header, blocks, and a last block that ends it (see [`crate::BlockEnd::Part`]) and has the part's number of records
-//! as its payload, a varint. The payload of the others is
+//! A part is a file header, blocks, and a last block that ends it (see [`crate::BlockEnd::Part`]) and has the
+//! part's number of records as its payload, a varint. The payload of the others is
 //! ```text
 //! table varint | (key_len varint | key | tid u64 | row_len varint | row bytes)*
 //! ```
-//! A part may have records that others have too ([`CheckpointPlace::writer_of_copies`]): those without which the others are of no use.
+//! A part may have records that others have too ([`CheckpointPlace::writer_of_copies`]): those without which
+//! the others are of no use.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,7 +33,8 @@ use crate::format::{
 /// Payload bytes of a block, unless a single record has more.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// The tables whose records say what all others hold: a checkpoint has them twice ([`CheckpointPlace::writer_of_copies`]).
+/// The tables with records that say what all others hold: a checkpoint has them twice
+/// ([`CheckpointPlace::writer_of_copies`]).
 pub const DEFINITION_TABLES: [u32; 2] = [1, 3];
 
 /// The name of the file of copies.
@@ -104,7 +107,7 @@ pub struct WrittenParts {
 }
 
 impl CheckpointPlace {
-    /// The number of the checkpoint.
+    /// Returns the number of the checkpoint.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
@@ -116,13 +119,14 @@ impl CheckpointPlace {
         self.begin_epoch
     }
 
-    /// The directory of its files.
+    /// Returns the directory of its files.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The writer for the `checkpointer`-th of those that write this checkpoint. All have the same options.
+    /// Returns the writer for the `checkpointer`-th of those that write this checkpoint. All have the same
+    /// options.
     ///
     /// # Errors
     /// Those of the system.
@@ -140,8 +144,8 @@ impl CheckpointPlace {
         Ok(CheckpointWriter::new(parts.collect::<io::Result<_>>()?, options))
     }
 
-    /// The writer for records that one of the other writers gets too, so that damage of one place loses none of them. It writes one file. Its
-    /// records are not counted again.
+    /// Returns the writer for records that one of the other writers gets too, so that damage of one place
+    /// loses none of them. It writes one file. Its records are not counted again.
     ///
     /// # Errors
     /// Those of the system.
@@ -220,7 +224,7 @@ impl CheckpointWriter {
         Ok(())
     }
 
-    /// How many bytes were written to files so far.
+    /// Returns how many bytes were written to files so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -290,7 +294,7 @@ impl PartWriter {
     }
 }
 
-/// A record of a checkpoint, as the put that it stands for.
+/// Returns a record of a checkpoint, as the put that it stands for.
 pub(super) fn read_record<'a>(decoder: &mut Decoder<'a>, table: u32) -> Result<Write<'a>, Malformed> {
     let key_len = decoder.varint()?;
     let key = decoder.bytes(key_len)?;

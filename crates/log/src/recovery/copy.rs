@@ -9,11 +9,11 @@ use super::error::OpenError;
 /// So much is copied between two syncs, so that a log on the same disk never waits for long.
 const SYNC_BYTES: u64 = 32 << 20;
 
-/// Is told how many bytes were copied so far; it may wait, and ends the copy by an error.
+/// Gets the number of bytes that were copied so far; it may wait, and ends the copy by an error.
 pub(super) type Watch<'w> = dyn FnMut(u64) -> Result<(), OpenError> + 'w;
 
-/// Copies the first `bytes` bytes of a file, all if `None`, to a new one, and syncs it, but not its name. Returns how many. `watch` is
-/// told after each piece.
+/// Copies the first `bytes` bytes of a file, all if `None`, to a new one, and syncs it, but not its name.
+/// Returns how many. `watch` is called after each piece.
 pub(super) fn copy_file(
     disk: &dyn Disk,
     from: &Path,
@@ -55,7 +55,8 @@ pub(super) fn copy_open_file(
     Ok(len)
 }
 
-/// The first of `prefix1`, `prefix2`, ... in `dir` that is not there, not even as a link that leads nowhere.
+/// Returns the first of `prefix1`, `prefix2`, ... in `dir` that is not there, not even as a link that leads
+/// nowhere.
 pub(super) fn free_name(disk: &dyn Disk, dir: &Path, prefix: &str) -> Result<PathBuf, OpenError> {
     // Where nothing can be listed, what is made there fails if the name is taken by such a link.
     let listed = disk.list(dir).unwrap_or_default();

@@ -12,7 +12,8 @@ use crate::format::{BlockError, DatabaseId, HeaderError, LogFileName, Malformed}
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Corruption {
-    /// The file. Of a log file that is missing only the number is known: both its names are given, as a shell would find them.
+    /// The file. Of a log file that is missing only the number is known: both its names are given, as a shell
+    /// would find them.
     pub file: PathBuf,
     /// Where in the file, in bytes, if it is not the file as a whole.
     pub offset: Option<u64>,
@@ -34,7 +35,8 @@ pub enum CorruptionKind {
     OtherDatabase(DatabaseId),
     /// It is another file of this database, under this name.
     OtherFile,
-    /// It is the file of this name of another copy of this database: an opening wrote it that this one never had.
+    /// It is the file of this name of another copy of this database: an opening wrote it that this one never
+    /// had.
     OtherCopy,
     /// Its name says that its last entry is of another epoch than its blocks say.
     Misnamed {
@@ -43,7 +45,8 @@ pub enum CorruptionKind {
         /// What the blocks say.
         found: Epoch,
     },
-    /// By its name it is a log file of an opening that the manifest does not know, but it has nothing that any opening wrote.
+    /// By its name it is a log file of an opening that the manifest does not know, but it has nothing that
+    /// any opening wrote.
     NotALogFile,
     /// The log directory is an older copy than the manifest.
     OlderDirectory,
@@ -67,7 +70,8 @@ pub enum CorruptionKind {
     Block(BlockError),
     /// The file ends without the block that ends such a file.
     NoEnd,
-    /// The file is shorter than it was made, and nothing says that it was ended: nobody knows what was behind.
+    /// The file is shorter than it was made, and nothing says that it was ended: nobody knows what was
+    /// behind.
     Cut {
         /// How long it was made.
         reserved_bytes: u64,
@@ -85,21 +89,24 @@ pub enum CorruptionKind {
     NotAsInstalled,
     /// The manifest is malformed, although its checksum is right.
     Manifest(Malformed),
-    /// The manifest says that everything up to an epoch was stored, and nothing after it counts, but its checkpoint ends with a later one.
+    /// The manifest says that everything up to an epoch was stored, and nothing after it counts, but its
+    /// checkpoint ends with a later one.
     BeforeCheckpoint {
         /// The durable epoch of the manifest.
         durable: Epoch,
         /// The end epoch of the checkpoint.
         end: Epoch,
     },
-    /// The log changes so many rows of a table, by number, that are not there, or has changed words outside of them.
+    /// The log changes so many rows of a table, by number, that are not there, or has changed words outside
+    /// of them.
     WithoutRow {
         /// The table.
         table: u32,
         /// How many rows.
         rows: u64,
     },
-    /// There are log files with entries of an opening that the manifest does not know: an older manifest was put back.
+    /// There are log files with entries of an opening that the manifest does not know: an older manifest was
+    /// put back.
     LaterGeneration(u64),
 }
 
@@ -107,20 +114,24 @@ pub enum CorruptionKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DataLoss {
-    /// Nothing: what cannot be read there stands in the checkpoint a second time. A repair goes on without it.
+    /// Nothing: what cannot be read there stands in the checkpoint a second time. A repair goes on without
+    /// it.
     Copies,
-    /// Transactions after this epoch; those up to it can be had by a repair, unless other files are damaged too.
+    /// Transactions after this epoch; those up to it can be had by a repair, unless other files are damaged
+    /// too.
     After(Epoch),
-    /// Nothing, as far as the file can be read: an opening that was interrupted left it. No repair goes on beside it.
+    /// Nothing, as far as the file can be read: an opening that was interrupted left it. No repair goes on
+    /// beside it.
     Leftover,
     /// Rows that did not change since the checkpoint. No repair brings them back; a salvage saves the others.
     Checkpoint,
-    /// What changed while the checkpoint was made, up to this epoch: without it the checkpoint is no state that ever was. No repair
-    /// brings it back; a salvage saves what there is.
+    /// What changed while the checkpoint was made, up to this epoch: without it the checkpoint is no state
+    /// that ever was. No repair brings it back; a salvage saves what there is.
     LogOfCheckpoint(Epoch),
-    /// Nothing, if the copy of the manifest is put in its place while nobody has the database open. A salvage goes by that copy.
+    /// Nothing, if the copy of the manifest is put in its place while nobody has the database open. A salvage
+    /// goes by that copy.
     Manifest,
-    /// It cannot be told which files belong to the database. No repair brings it back.
+    /// All: nothing says which files belong to the database. No repair brings it back.
     Everything,
 }
 
@@ -133,7 +144,7 @@ pub(super) struct CorruptPlace {
 }
 
 impl CorruptPlace {
-    /// Where bytes end that could not be read, or the file if none could.
+    /// Returns where bytes end that could not be read, or the file if none could.
     pub(super) fn end(&self) -> u64 {
         match (self.offset, &self.kind) {
             (Some(offset), CorruptionKind::Unreadable { bytes, .. }) => offset + bytes,
@@ -143,7 +154,8 @@ impl CorruptPlace {
 }
 
 impl Corruption {
-    /// Where it is and what is wrong there, without what follows from it and what can be done: for what gives something up by itself.
+    /// Returns where it is and what is wrong there, without what follows from it and what can be done: for
+    /// what gives something up by itself.
     #[must_use]
     pub fn place_and_kind(&self) -> String {
         let file = self.file.display();
@@ -153,7 +165,7 @@ impl Corruption {
         }
     }
 
-    /// What the operator can do.
+    /// Returns what the operator can do.
     #[must_use]
     pub fn remedy(&self) -> String {
         match self.loss {
@@ -175,7 +187,7 @@ impl Corruption {
 }
 
 impl CorruptionKind {
-    /// Whether a file is in order by itself, but not the one that it has to be.
+    /// Returns whether a file is in order by itself, but not the one that it has to be.
     pub(super) fn is_foreign(&self) -> bool {
         matches!(
             self,
@@ -183,12 +195,12 @@ impl CorruptionKind {
         )
     }
 
-    /// Whether the system could not read what is there.
+    /// Returns whether the system could not read what is there.
     pub(super) fn is_unread(&self) -> bool {
         matches!(self, CorruptionKind::Unreadable { .. } | CorruptionKind::Unopened { .. })
     }
 
-    /// Whether it may be there because the system could not read something in the same file.
+    /// Returns whether it may be there because the system could not read something in the same file.
     pub(super) fn may_follow_from_unread(&self) -> bool {
         matches!(
             self,
@@ -204,7 +216,7 @@ impl CorruptionKind {
         )
     }
 
-    /// What mends it without any loss, if something does.
+    /// Returns what mends it without any loss, if something does.
     fn remedy(&self, file: &Path) -> Option<String> {
         match self {
             CorruptionKind::Misnamed { found, .. } => {
@@ -237,7 +249,7 @@ impl CorruptionKind {
 }
 
 impl DataLoss {
-    /// Whether this is what damage of the checkpoint costs; the log has consequences of its own.
+    /// Returns whether this is what damage of the checkpoint costs; the log has consequences of its own.
     pub(super) fn is_of_checkpoint(self) -> bool {
         matches!(self, DataLoss::Copies | DataLoss::Checkpoint)
     }
@@ -265,7 +277,7 @@ impl DataLoss {
     }
 }
 
-/// The damage with the worst consequence, the first of several.
+/// Returns the corruption with the worst loss, the first of several.
 pub(super) fn worst_of(corruptions: &[Corruption]) -> Option<&Corruption> {
     corruptions
         .iter()

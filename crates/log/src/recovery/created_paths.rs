@@ -9,8 +9,9 @@ use ensilo_disk::Disk;
 use super::error::OpenError;
 use super::generation::create_directory;
 
-/// Files and directories in the order in which they were made. Dropping this removes them, the last one first, unless they were kept. One that
-/// cannot be removed stays, and so does all that was made before it: that may be needed to tell whose it is.
+/// Files and directories in the order in which they were made. Dropping this removes them, the last one
+/// first, unless they were kept. One that cannot be removed stays, and so does all that was made before it:
+/// that may be needed to find out which database it belongs to.
 #[derive(Default)]
 pub(super) struct CreatedPaths {
     /// `None` if all is kept.

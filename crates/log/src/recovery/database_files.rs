@@ -1,10 +1,12 @@
-//! The files of a database that is open: who holds the lock, what the manifest says, and how a checkpoint takes the log's place.
+//! The files of a database that is open: the lock, what the manifest says, and how a checkpoint takes the
+//! log's place.
 //!
 //! # Crash
-//! A checkpoint is installed in this order: its parts are synced, their directory, the directory of the database, the manifest that
-//! names them, its copy. Only then are files removed that the manifest does not need any more. After a crash anywhere in between there is
-//! either the manifest before, with all that it needs, or the new one; what is left over goes when the database is next opened. If the
-//! last step fails, a crash may leave either manifest, and the files of both stay ([`OwnManifest`]).
+//! A checkpoint is installed in this order: its parts are synced, their directory, the directory of the
+//! database, the manifest that names them, its copy. Only then are files removed that the manifest does not
+//! need any more. After a crash anywhere in between there is either the manifest before, with all that it
+//! needs, or the new one; what is left over goes when the database is next opened. If the last step fails, a
+//! crash may leave either manifest, and the files of both stay ([`OwnManifest`]).
 
 use std::collections::BTreeSet;
 use std::io;
@@ -38,7 +40,7 @@ pub struct DatabaseFiles {
     _locks: DirectoryLocks,
 }
 
-/// A checkpoint whose parts are written.
+/// A checkpoint with all parts written.
 #[derive(Debug)]
 pub struct FinishedCheckpoint {
     /// What [`DatabaseFiles::begin_checkpoint`] gave.
@@ -77,25 +79,25 @@ impl DatabaseFiles {
         }
     }
 
-    /// The disk that they lie on.
+    /// Returns the disk that they lie on.
     #[must_use]
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
 
-    /// The directory of the database.
+    /// Returns the directory of the database.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.dir
     }
 
-    /// What the manifest on the disk said when it was last looked at.
+    /// Returns what the manifest on the disk said when it was last looked at.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         self.manifest.current()
     }
 
-    /// A place for the parts of a new checkpoint that begins in `begin_epoch`, `e_l`.
+    /// Returns a place for the parts of a new checkpoint that begins in `begin_epoch`, `e_l`.
     ///
     /// # Errors
     /// [`OpenError`]; nothing that counts has changed.
@@ -113,7 +115,8 @@ impl DatabaseFiles {
         })
     }
 
-    /// A number of a checkpoint, and its directory, which is not there: one that could not be removed may be.
+    /// Returns a number of a checkpoint, and its directory, which is not there: one that could not be removed
+    /// may be.
     fn next_place(&mut self) -> Result<(u64, String, PathBuf), OpenError> {
         loop {
             let id = self.next_checkpoint;
@@ -126,7 +129,8 @@ impl DatabaseFiles {
         }
     }
 
-    /// Removes the parts of a checkpoint that could not be made, unless the manifest on the disk, or one that a crash may leave, names them.
+    /// Removes the parts of a checkpoint that could not be made, unless the manifest on the disk, or one that
+    /// a crash may leave, names them.
     ///
     /// # Errors
     /// [`OpenError`]; what is left does no harm.
@@ -137,14 +141,16 @@ impl DatabaseFiles {
         }
     }
 
-    /// Makes a checkpoint the one that the next opening begins with, and removes what is not needed any more because of it.
+    /// Makes a checkpoint the one that the next opening begins with, and removes what is not needed any more
+    /// because of it.
     ///
     /// `durable_epoch` is the log's, and not before the end of the checkpoint.
     ///
     /// # Errors
-    /// [`OpenError`]. The next opening begins with this checkpoint or the one before, and the files of both are there. Whether this one may
-    /// be needed is known to [`DatabaseFiles::give_up_checkpoint`]. That a file which is not needed any more cannot be removed is no error: it
-    /// goes with the next checkpoint or opening.
+    /// [`OpenError`]. The next opening begins with this checkpoint or the one before, and the files of both
+    /// are there. Whether this one may be needed is known to [`DatabaseFiles::give_up_checkpoint`]. That a
+    /// file which is not needed any more cannot be removed is no error: it goes with the next checkpoint or
+    /// opening.
     ///
     /// # Panics
     /// When the checkpoint ends after the durable epoch: it could not be recovered from.
@@ -167,8 +173,9 @@ impl DatabaseFiles {
         Ok(InstalledCheckpoint { entry, removed })
     }
 
-    /// Writes into the manifest that everything up to `durable_epoch`, the log's, is stored: by that an older copy of a log directory is
-    /// found at the next opening. Nothing is written if the manifest says so already, and nothing is removed.
+    /// Writes into the manifest that everything up to `durable_epoch`, the log's, is stored: by that an older
+    /// copy of a log directory is found at the next opening. Nothing is written if the manifest says so
+    /// already, and nothing is removed.
     ///
     /// # Errors
     /// [`OpenError`]; the manifest says what it said, or this.
@@ -183,13 +190,13 @@ impl DatabaseFiles {
         self.manifest.replace(&*self.disk, &self.dir, manifest).map(|_| ())
     }
 
-    /// Whether the manifest and the log directories are still this opening's.
+    /// Checks whether the manifest and the log directories are still this opening's.
     fn check_own(&mut self) -> Result<(), OpenError> {
         self.manifest.look_again(&*self.disk, &self.dir)?;
         check_own(&*self.disk, &self.dir, self.manifest())
     }
 
-    /// The manifest that names this checkpoint, and the log files after it alone.
+    /// Returns the manifest that names this checkpoint, and the log files after it alone.
     fn manifest_with(&self, entry: &CheckpointEntry, durable_epoch: Epoch) -> Manifest {
         let mut manifest = self.manifest().clone();
         manifest.durable_epoch = durable_epoch;
@@ -204,10 +211,11 @@ impl DatabaseFiles {
     }
 }
 
-/// The first file that is needed once everything before `begin_epoch` is in a checkpoint, given the sealed files.
+/// Returns the first file that is needed once everything before `begin_epoch` is in a checkpoint, given the
+/// sealed files.
 ///
-/// The newest sealed file stays: the mark that it ends with says how far the logger came, and the file that is written may not
-/// have one yet.
+/// The newest sealed file stays: the mark that it ends with says how far the logger came, and the file that
+/// is written may not have one yet.
 fn first_needed(first: u64, sealed: impl Iterator<Item = (u64, Epoch)>, begin_epoch: Epoch) -> u64 {
     let mut sealed: Vec<_> = sealed.filter(|file| file.0 >= first).collect();
     sealed.sort_unstable();
@@ -238,11 +246,13 @@ impl FinishedCheckpoint {
     }
 }
 
-/// Removes what the manifest does not need: log files of before its first ones, of earlier generations that are done with, and
-/// checkpoints other than its own, of which none is being made; but not what no repair could copy. `log_directories` are those to look in, as
-/// manifests spell them. It is the manifest on the disk, which is read again, and no other one can come up after a crash.
+/// Removes what the manifest does not need: log files of before its first ones, of earlier generations that
+/// are done with, and checkpoints other than its own, of which none is being made; but not what no repair
+/// could copy. `log_directories` are those to look in, as manifests spell them. It is the manifest on the
+/// disk, which is read again, and no other one can come up after a crash.
 ///
-/// Returns what is gone. What cannot be looked at or removed does no harm, and is tried again by the next checkpoint or opening.
+/// Returns what is gone. What cannot be looked at or removed does no harm, and is tried again by the next
+/// checkpoint or opening.
 pub(crate) fn remove_leftovers<'m>(
     disk: &dyn Disk,
     dir: &Path,
@@ -275,14 +285,14 @@ pub(crate) fn remove_leftovers<'m>(
     removed
 }
 
-/// The number of the checkpoint whose directory this is.
+/// Returns the number of the checkpoint in this directory.
 pub(crate) fn checkpoint_number(entry: &Listed) -> Option<u64> {
     let number = entry.name.strip_prefix("checkpoint-").and_then(crate::format::parse_number);
     number.filter(|_| entry.is_dir)
 }
 
-/// Whether a file is the log file of this database that its name says, or nothing was ever written to it. Whatever else has such a name
-/// is left alone, and what cannot be read.
+/// Returns whether a file is the log file of this database that its name says, or nothing was ever written to
+/// it. Whatever else has such a name is left alone, and what cannot be read.
 fn is_what_its_name_says(disk: &dyn Disk, path: &Path, manifest: &Manifest, name: LogFileName) -> bool {
     let is_known = || {
         let (_, identity, header) = read_log_header(disk, path, manifest, name)?;
@@ -291,8 +301,8 @@ fn is_what_its_name_says(disk: &dyn Disk, path: &Path, manifest: &Manifest, name
     is_known().unwrap_or(false)
 }
 
-/// Removes a directory with everything in it, if it is there, and returns the files that are gone. Of a link the name goes, and not what it
-/// leads to.
+/// Removes a directory with everything in it, if it is there, and returns the files that are gone. Of a link
+/// the name goes, and not what it leads to.
 pub(crate) fn remove_directory(disk: &dyn Disk, directory: &Path) -> Result<Vec<PathBuf>, OpenError> {
     match disk.remove(directory) {
         Ok(()) => return Ok(vec![directory.to_path_buf()]),

@@ -1,10 +1,12 @@
-//! What a directory is, by the names of what lies in it: a database, one that has lost its manifest, one whose creation was interrupted, a
-//! copy that was not finished, or something else. Nothing is changed here, and no manifest is asked which files count.
+//! What a directory is, by the names of what lies in it: a database, one that has lost its manifest, an
+//! interrupted creation of one, a copy that was not finished, or something else. Nothing is changed here, and
+//! no manifest is asked which files count.
 //!
 //! # Crash
-//! A new database has its manifest last. Until then there is nothing in its directory but locks, what says whose log a directory holds, and
-//! log files with nothing behind their headers: such a directory is taken for an empty one. A log file in which something was logged, a
-//! checkpoint or a copy of the manifest proves that there was a manifest, which is lost.
+//! A new database has its manifest last. Until then there is nothing in its directory but locks, `OWNER`
+//! files, and log files with nothing behind their headers: such a directory is taken for an empty one. A log
+//! file in which something was logged, a checkpoint or a copy of the manifest proves that there was a
+//! manifest, which is lost.
 
 use std::io;
 use std::path::Path;
@@ -19,7 +21,8 @@ use super::log_file::is_empty_log_file;
 use super::manifest_file::{manifest_is_lost, read_copy, read_manifest};
 use crate::format::{LogFileName, Manifest};
 
-/// Whether there is a database in `dir`: asked before anything is done there, also before the lock is taken.
+/// Checks whether there is a database in `dir`: asked before anything is done there, also before the lock is
+/// taken.
 ///
 /// # Errors
 /// What the directory is instead; [`OpenError::Io`].
@@ -34,7 +37,7 @@ pub(super) fn check_is_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenE
     }
 }
 
-/// What says which files belong to the database in `dir`, which may be open.
+/// Returns what says which files belong to the database in `dir`, which may be open.
 ///
 /// # Errors
 /// What the directory is instead; [`OpenError`] when the manifest is damaged or the system fails.
@@ -43,7 +46,8 @@ pub fn manifest_of(disk: &dyn Disk, dir: &Path) -> Result<Manifest, OpenError> {
     read_manifest(disk, dir)?.ok_or_else(|| missing_manifest(disk, dir))
 }
 
-/// Whether there is, or was, a database in `dir`: as [`check_is_database`], for what can go by the copy of the manifest.
+/// Checks whether there is, or was, a database in `dir`: as [`check_is_database`], for what can go by the
+/// copy of the manifest.
 pub(super) fn check_was_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     match check_is_database(disk, dir) {
         Err(OpenError::Corrupt(_)) => Ok(()),
@@ -51,7 +55,8 @@ pub(super) fn check_was_database(disk: &dyn Disk, dir: &Path) -> Result<(), Open
     }
 }
 
-/// The manifest of the database in `dir`, or the copy of it if it is damaged or missing, and what is wrong with it then.
+/// Returns the manifest of the database in `dir`, or the copy of it if it is damaged or missing, and what is
+/// wrong with it then.
 ///
 /// # Errors
 /// What is wrong with the manifest, if the copy cannot be read either; the others of reading it.
@@ -70,8 +75,8 @@ pub(super) fn either_manifest(
     }
 }
 
-/// The manifest of the database in `dir`, or its copy, as [`either_manifest`]. Where there seems to be none because the system cannot read
-/// something, that is the error.
+/// Returns the manifest of the database in `dir`, or its copy, as [`either_manifest`]. Where there seems to
+/// be none because the system cannot read something, that is the error.
 pub(super) fn read_either_manifest(
     disk: &ForgivingDisk<'_>,
     dir: &Path,
@@ -85,7 +90,7 @@ pub(super) fn read_either_manifest(
     })
 }
 
-/// What a directory without a manifest is, if it must have one.
+/// Returns what a directory without a manifest is, if it must have one.
 pub(super) fn missing_manifest(disk: &dyn Disk, dir: &Path) -> OpenError {
     match check_new(disk, dir) {
         // Where the directory cannot be listed nothing else shows that there was a manifest.
@@ -98,9 +103,9 @@ pub(super) fn missing_manifest(disk: &dyn Disk, dir: &Path) -> OpenError {
     }
 }
 
-/// Refuses a directory that holds something else before a lock file is made there, or written over. One that becomes a database meanwhile is
-/// looked at under the lock. What an opening leaves of a new database that fails later, such as for want of room, is that of an interrupted
-/// creation: the next one goes on with it.
+/// Refuses a directory that holds something else before a lock file is made there, or written over. One that
+/// becomes a database meanwhile is looked at under the lock. What an opening leaves of a new database that
+/// fails later, such as for want of room, is that of an interrupted creation: the next one goes on with it.
 pub(super) fn check_before_lock(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let manifest = dir.join(MANIFEST);
     let exists = || disk.exists(&manifest).map_err(OpenError::io("look for", &manifest));
@@ -113,7 +118,8 @@ pub(super) fn check_before_lock(disk: &dyn Disk, dir: &Path) -> Result<(), OpenE
     }
 }
 
-/// Whether a directory without a manifest may become a database: one that is empty, or where the creation of one was interrupted.
+/// Checks whether a directory without a manifest may become a database: one that is empty, or where the
+/// creation of one was interrupted.
 pub(super) fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let entries = disk.list(dir).map_err(OpenError::io("list", dir))?;
     if entries.iter().any(|entry| entry.name == UNFINISHED) {
@@ -137,7 +143,8 @@ pub(super) fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Whether this is a log file of the database in `dir`, or a directory that holds nothing else, at any depth, and nothing was logged yet.
+/// Returns whether this is a log file of the database in `dir`, or a directory that holds nothing else, at
+/// any depth, and nothing was logged yet.
 ///
 /// # Errors
 /// [`OpenError::Corrupt`] if something was logged there: the manifest is lost.
@@ -161,7 +168,8 @@ fn is_unused_log(disk: &dyn Disk, dir: &Path, within: &Path, entry: &Listed) -> 
     }
 }
 
-/// Whether the database in `dir` is no copy that was not finished: a manifest may be there before all is verified.
+/// Checks whether the database in `dir` is no copy that was not finished: a manifest may be there before all
+/// is verified.
 fn check_finished(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let mark = dir.join(UNFINISHED);
     match disk.exists(&mark).map_err(OpenError::io("look for", &mark))? {

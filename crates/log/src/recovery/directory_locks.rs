@@ -12,12 +12,14 @@ use super::file_names::LOCK;
 use super::manifest_file::spelled_path;
 use crate::format::Manifest;
 
-/// The locks that are held of the directories of a database, or shares of them. Each directory is locked once, however it is spelled.
+/// The locks that are held of the directories of a database, or shares of them. Each directory is locked
+/// once, however it is spelled.
 pub(crate) struct DirectoryLocks {
     /// Goes first, while the locks are held.
     created: CreatedPaths,
     mode: LockMode,
-    /// A directory without a lock file is not shared if the system cannot lock directories: nobody has had it open.
+    /// A directory without a lock file is not shared if the system cannot lock directories: nobody has had it
+    /// open.
     held: Vec<(Place, Option<Box<dyn Lock>>)>,
 }
 
@@ -38,14 +40,15 @@ impl DirectoryLocks {
         Ok(locks)
     }
 
-    /// Locks the directory of a database for an opening, which takes back what it has made if it fails. `created` has what it has made so far.
+    /// Locks the directory of a database for an opening, which takes back what it has made if it fails.
+    /// `created` has what it has made so far.
     pub(super) fn of_opening(disk: &dyn Disk, dir: &Path, created: CreatedPaths) -> Result<Self, OpenError> {
         let mut locks = DirectoryLocks { created, mode: LockMode::Exclusive, held: Vec::new() };
         locks.add(disk, dir)?;
         Ok(locks)
     }
 
-    /// What goes with these locks unless it is kept: lock files that were missing, and more.
+    /// Returns what goes with these locks unless it is kept: lock files that were missing, and more.
     pub(super) fn created(&mut self) -> &mut CreatedPaths {
         &mut self.created
     }
@@ -98,8 +101,8 @@ impl DirectoryLocks {
 /// How often something is tried again that another opening may be in the way of.
 const ATTEMPTS_MAX: u32 = 100;
 
-/// Creates a directory, or locks one, once more if it has vanished meanwhile: an opening that is refused takes back the directories that it
-/// has made, as long as nobody has put anything there.
+/// Creates a directory, or locks one, once more if it has vanished meanwhile: an opening that is refused
+/// takes back the directories that it has made, as long as nobody has put anything there.
 pub(super) fn again_if_vanished<T>(
     mut attempt: impl FnMut() -> Result<T, OpenError>,
 ) -> Result<T, OpenError> {

@@ -44,8 +44,8 @@ pub enum Dumped<'a> {
     },
 }
 
-/// Shows what is in a file of a database, which may be open. Ends at the first place where there is no valid block. A log file that
-/// was cut is shown as damaged at its end.
+/// Shows what is in a file of a database, which may be open. Ends at the first place where there is no valid
+/// block. A log file that was cut is shown as damaged at its end.
 ///
 /// # Errors
 /// [`OpenError`] when the system fails, or the file has no header that makes sense.
@@ -86,7 +86,7 @@ pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Re
     }
 }
 
-/// The same, but for a block of which not all could be read: then the first place that could not.
+/// Returns `dumped`, but for a block of which not all could be read: then the first place that could not.
 fn named<'a>(disk: &ForgivingDisk<'_>, path: &Path, dumped: Dumped<'a>) -> Dumped<'a> {
     let Dumped::Corruption { offset, kind: CorruptionKind::Block(_) } = dumped else { return dumped };
     let unread = disk.failures_in(path).into_iter();

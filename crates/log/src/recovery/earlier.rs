@@ -13,7 +13,7 @@ pub(super) struct EarlierLogFile {
 }
 
 impl EarlierLogFile {
-    /// What is wrong with it, if anything is.
+    /// Returns what is wrong with it, if anything is.
     pub(super) fn corrupt_place(&self) -> Option<CorruptPlace> {
         let corrupt_place = |offset, kind| CorruptPlace { file: self.file.path.clone(), offset, kind };
         if let Err(kind) = &self.file.header {
@@ -35,7 +35,7 @@ impl EarlierLogFile {
         }
     }
 
-    /// What can be used of the file: all of it, or what lies before its damage.
+    /// Returns what can be used of the file: all of it, or what lies before its damage.
     pub(super) fn usable(&self) -> Option<EarlierFile> {
         if self.file.header.is_err() {
             return None;

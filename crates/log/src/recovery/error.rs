@@ -10,8 +10,8 @@ use ensilo_disk::{is_disk_full, is_unreadable};
 use super::corruption::{Corruption, CorruptionKind, DataLoss};
 use crate::format::{BlockError, FORMAT_VERSION, HeaderError};
 
-/// Why a directory cannot be opened as a database, verified, repaired or copied. Nothing was changed in it, except that what an earlier
-/// process left behind was synced.
+/// Why a directory cannot be opened as a database, verified, repaired or copied. Nothing was changed in it,
+/// except that what an earlier process left behind was synced.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -36,7 +36,8 @@ pub enum OpenError {
         /// Its format.
         format: u32,
     },
-    /// The file is compressed, and the program was built without the feature `lz4`. Build it with that feature. Nothing is damaged.
+    /// The file is compressed, and the program was built without the feature `lz4`. Build it with that
+    /// feature. Nothing is damaged.
     CompressionUnsupported {
         /// The file.
         file: PathBuf,
@@ -52,17 +53,18 @@ pub enum OpenError {
         /// What the system said.
         error: io::Error,
     },
-    /// The files of a log directory belong to the database in another directory, of which this is a copy, or to a later opening than the
-    /// manifest knows of; or the manifest does not name the directory, and nothing says that this database has logged there. Open that one. If it is gone, restore a backup, and name another directory for its log. A database whose log
-    /// lies outside its directory is copied by a backup.
+    /// The files of a log directory belong to the database in another directory, of which this is a copy, or
+    /// to a later opening than the manifest knows of; or the manifest does not name the directory, and
+    /// nothing says that this database has logged there. Open that one. If it is gone, restore a backup, and
+    /// name another directory for its log. A backup copies a database with a log outside of its directory.
     OtherOwner {
         /// The file that says so.
         file: PathBuf,
         /// The directory of the database that the log belongs to.
         directory: PathBuf,
     },
-    /// Another opening has taken over the database while it was open, or somebody has replaced its files. Nothing is removed or written any
-    /// more. Close it.
+    /// Another opening has taken over the database while it was open, or somebody has replaced its files.
+    /// Nothing is removed or written any more. Close it.
     TakenOver {
         /// The file that says so.
         file: PathBuf,
@@ -84,7 +86,7 @@ pub enum OpenError {
 pub enum ReplayError {
     /// The rows do not fit into the memory that the database may use.
     OutOfMemory,
-    /// The write makes no sense to whoever replays it.
+    /// The write makes no sense to the target of the replay.
     Refused(String),
 }
 
@@ -102,23 +104,24 @@ impl OpenError {
         OpenError::from(Corruption { file: file.to_path_buf(), offset, kind, loss })
     }
 
-    /// That the database may not log to a directory, which its manifest does not name, because of this file there.
+    /// That the database may not log to a directory, which its manifest does not name, because of this file
+    /// there.
     pub(super) fn not_usable(file: &Path, kind: &CorruptionKind, remedy: &str) -> OpenError {
         OpenError::Refused(format!("{}: {kind}; {remedy}", file.display()))
     }
 
-    /// Whether something was not there.
+    /// Returns whether something was not there.
     pub(super) fn is_not_found(&self) -> bool {
         matches!(self, OpenError::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Whether the system cannot read something because the disk is damaged.
+    /// Returns whether the system cannot read something because the disk is damaged.
     pub(super) fn is_unreadable(&self) -> bool {
         let reading = ["read", "open", "list", "look for"];
         matches!(self, OpenError::Io { doing, error, .. } if reading.contains(doing) && is_unreadable(error))
     }
 
-    /// The damage, if that is what it is.
+    /// Returns the corruption, if that is what it is.
     #[must_use]
     pub fn corruption(&self) -> Option<&Corruption> {
         match self {
@@ -129,7 +132,7 @@ impl OpenError {
 }
 
 impl From<Corruption> for OpenError {
-    /// The damage, or that this program cannot read a file which is whole.
+    /// Returns the error for a corruption: that, or that this program cannot read a file which is whole.
     fn from(corruption: Corruption) -> OpenError {
         match corruption.kind {
             CorruptionKind::Header(HeaderError::Newer(format)) => {
@@ -206,7 +209,7 @@ impl fmt::Display for OpenError {
     }
 }
 
-/// Whether the system gives no right to write; reading needs none of these.
+/// Returns whether the system gives no right to write; reading needs none of these.
 fn is_write_refused(doing: &str, error: &io::Error) -> bool {
     let is_refused = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
     ["lock", "sync"].contains(&doing) && is_refused.contains(&error.kind())

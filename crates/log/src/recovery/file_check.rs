@@ -1,7 +1,7 @@
 //! Checking all blocks of one file, also those behind damage.
 //!
-//! What else a database holds is of no matter here: whether all files are there, and what it means when one is damaged, is for whoever
-//! has looked at them all.
+//! What else a database holds is of no matter here: whether all files are there, and what it means when one
+//! is damaged, is known only when all were looked at.
 
 use std::io;
 use std::path::Path;
@@ -29,7 +29,8 @@ pub(super) enum Expected {
     End(BlockEnd),
     /// Valid up to here. What comes behind does not count.
     Bytes(u64),
-    /// Valid as far as it says itself that it was synced, and as long as it was made. What comes behind may be as a crash left it.
+    /// Valid as far as it says itself that it was synced, and as long as it was made. What comes behind may
+    /// be as a crash left it.
     Written,
 }
 
@@ -46,12 +47,14 @@ pub struct CheckedFile {
     pub last_entry: Epoch,
     /// What is wrong, and where in the file.
     pub corruptions: Vec<(u64, CorruptionKind)>,
-    /// The first place where there is no valid block, as a crash may have left it, and why there is none. What comes behind does not count.
+    /// The first place where there is no valid block, as a crash may have left it, and why there is none.
+    /// What comes behind does not count.
     pub torn: Option<(u64, BlockError)>,
 }
 
-/// Checks a log file, or a part of a checkpoint, by itself: every block and what is in it, also behind damage. `valid_bytes` is how much of
-/// it counts, if that is known: what comes behind may be anything. The database may be open.
+/// Checks a log file, or a part of a checkpoint, by itself: every block and what is in it, also behind
+/// damage. `valid_bytes` is how much of it counts, if that is known: what comes behind may be anything. The
+/// database may be open.
 ///
 /// # Errors
 /// [`OpenError`] when the system fails, or the file has no header that makes sense.
@@ -95,8 +98,8 @@ pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Res
     Ok(checked)
 }
 
-/// Checks all blocks of the file with this identity, whose header says how long it was made. `unread` says, when all were read, what of the
-/// file could not be.
+/// Checks all blocks of the file with this identity and header. `unread` says, when all were read, what of
+/// the file could not be.
 pub(super) fn check_blocks(
     file: &dyn File,
     identity: &FileIdentity,
@@ -188,7 +191,7 @@ impl BlockWalk<'_> {
         Ok(None)
     }
 
-    /// Where the first valid block from `start` on begins.
+    /// Returns where the first valid block from `start` on begins.
     fn next_block(&self, start: u64) -> io::Result<Option<u64>> {
         let mut next = None;
         each_block_beyond(self.file, &self.codec, start, self.limit, &mut |sealed, _| {
@@ -198,7 +201,8 @@ impl BlockWalk<'_> {
         Ok(next)
     }
 
-    /// Takes a block, and returns where it ends. What is wrong within a valid block does not keep from the next one.
+    /// Takes a block, and returns where it ends. What is wrong within a valid block does not keep from the
+    /// next one.
     fn take(&mut self, block: &[u8], offset: u64) -> Result<u64, BlockError> {
         let (sealed, payload) = self.codec.check(block, offset)?;
         self.found.blocks += 1;
@@ -215,7 +219,8 @@ impl BlockWalk<'_> {
         Ok(sealed.end_offset())
     }
 
-    /// Puts what could not be read in the place of what follows from it: a stop, if there is no valid block between both.
+    /// Puts what could not be read in the place of what follows from it: a stop, if there is no valid block
+    /// between both.
     fn blame(&mut self, unread: Vec<CorruptPlace>) {
         let counts_to = if self.end == BlockEnd::None { self.limit } else { self.found.bytes };
         for corrupt_place in unread.into_iter().filter(|corrupt_place| corrupt_place.offset < Some(counts_to))
@@ -226,7 +231,7 @@ impl BlockWalk<'_> {
         }
     }
 
-    /// What of all this is damage.
+    /// Returns what of all this is corruption.
     fn judge(self, expected: Expected, len: u64) -> CheckedFile {
         let BlockWalk { mut found, stops, unread, end, synced_to, reserved_bytes, .. } = self;
         let is_read = unread.is_empty();
@@ -257,7 +262,7 @@ impl BlockWalk<'_> {
     }
 }
 
-/// How many writes or records a valid block has.
+/// Returns how many writes or records a valid block has.
 fn count_writes(
     identity: &FileIdentity,
     sealed: &SealedHeader,

@@ -1,4 +1,5 @@
-//! The names of the files and directories of a database, but for those of log files ([`crate::LogFileName`]) and of checkpoints.
+//! The names of the files and directories of a database, but for those of log files ([`crate::LogFileName`])
+//! and of checkpoints.
 
 /// The lock file, in the directory of a database and in each log directory.
 pub(super) const LOCK: &str = "LOCK";

@@ -1,13 +1,14 @@
 //! A disk of which not all can be read any more.
 //!
-//! A sector that cannot be read is filled with a text, which is no part of anything valid. A file that cannot be opened is empty; one that
-//! cannot be looked for is not there, and neither is a directory; a directory that cannot be listed holds nothing. All of that is remembered:
-//! what failed once stays as it was taken to be, and is not asked for again, since a damaged disk may take a minute to fail. Only errors that
-//! say that the disk is damaged ([`is_unreadable`]), or that no file is there but something else, are taken so; others, such as that memory
-//! is short, stay errors.
+//! A sector that cannot be read is filled with a text, which is no part of anything valid. A file that cannot
+//! be opened is empty; one that cannot be looked for is not there, and neither is a directory; a directory
+//! that cannot be listed holds nothing. All of that is remembered: what failed once stays as it was taken to
+//! be, and is not asked for again, since a damaged disk may take a minute to fail. Only errors that say that
+//! the disk is damaged ([`is_unreadable`]), or that no file is there but something else, are taken so;
+//! others, such as that memory is short, stay errors.
 //!
-//! An opening, a verification, a repair and a salvage read through it, each through one of its own: what is damaged because it could not be
-//! read is found as other damage is, and is named by what is remembered here.
+//! An opening, a verification, a repair and a salvage read through it, each through one of its own: what is
+//! damaged because it could not be read is found as other damage is, and is named by what is remembered here.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +23,8 @@ use super::corruption::{CorruptPlace, Corruption, CorruptionKind};
 /// What fails to be read as a whole is read in pieces of so many bytes, the sectors of most disks.
 const SECTOR_BYTES: u64 = 4096;
 
-/// What stands, again and again, in the place of bytes that could not be read. Zeros could be right by chance, or say that a file has ended.
+/// What stands, again and again, in the place of bytes that could not be read. Zeros could be right by
+/// chance, or say that a file has ended.
 const UNREAD: &[u8; 16] = b"cannot be read! ";
 
 /// What could not be read.
@@ -45,7 +47,7 @@ struct BadPlace {
 }
 
 impl Failures {
-    /// Whether any of these bytes lies in a sector that could not be read.
+    /// Returns whether any of these bytes lies in a sector that could not be read.
     fn holds(&self, path: &Path, bytes: &Range<u64>) -> bool {
         let sectors = sectors_around(bytes);
         let before = |places: &BTreeMap<u64, BadPlace>| {
@@ -76,7 +78,7 @@ impl Failures {
     }
 }
 
-/// The whole sectors that these bytes lie in.
+/// Returns the whole sectors that these bytes lie in.
 fn sectors_around(bytes: &Range<u64>) -> Range<u64> {
     bytes.start - bytes.start % SECTOR_BYTES..bytes.end.next_multiple_of(SECTOR_BYTES)
 }
@@ -112,7 +114,8 @@ impl SharedFailures {
     }
 }
 
-/// A file or directory of which the system can read nothing. A file was taken for an empty one, or for one that is missing, a directory too.
+/// A file or directory of which the system can read nothing. A file was taken for an empty one, or for one
+/// that is missing, a directory too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unopened {
     /// Where it is.
@@ -135,13 +138,13 @@ impl<'d> ForgivingDisk<'d> {
         ForgivingDisk { disk, failures: Arc::default() }
     }
 
-    /// The disk as it is, to be written to.
+    /// Returns the disk as it is, to be written to.
     pub(super) fn disk(&self) -> &'d dyn Disk {
         self.disk
     }
 
-    /// All that could not be read: files and directories as a whole, then places in files. Sectors that follow each other, and of which the
-    /// system said the same, are one place.
+    /// Returns all that could not be read: files and directories as a whole, then places in files. Sectors
+    /// that follow each other, and of which the system said the same, are one place.
     pub(super) fn failures(&self) -> Vec<CorruptPlace> {
         let failures = self.failures.lock();
         let whole = failures.whole.iter().map(|(&(ref file, doing), error)| CorruptPlace {
@@ -159,14 +162,14 @@ impl<'d> ForgivingDisk<'d> {
         whole.chain(places).collect()
     }
 
-    /// Those of one file.
+    /// Returns the failures in one file.
     pub(super) fn failures_in(&self, path: &Path) -> Vec<CorruptPlace> {
         let mut failures = self.failures();
         failures.retain(|failure| failure.file == path);
         failures
     }
 
-    /// The damage, or what could not be read in its file, if it may follow from that.
+    /// Returns the corruption, or what could not be read in its file, if it may follow from that.
     pub(super) fn cause_of(&self, corruption: Corruption) -> Corruption {
         match self.failures_in(&corruption.file).into_iter().next() {
             Some(CorruptPlace { offset, kind, .. }) if corruption.kind.may_follow_from_unread() => {
@@ -176,7 +179,7 @@ impl<'d> ForgivingDisk<'d> {
         }
     }
 
-    /// The files of which not all could be read, each with the number of bytes that could not.
+    /// Returns the files of which not all could be read, each with the number of bytes that could not.
     pub(super) fn unread(&self) -> Vec<(PathBuf, u64)> {
         let failures = self.failures.lock();
         failures
@@ -186,7 +189,7 @@ impl<'d> ForgivingDisk<'d> {
             .collect()
     }
 
-    /// The files and directories of which nothing could be read.
+    /// Returns the files and directories of which nothing could be read.
     pub(super) fn unopened(&self) -> Vec<Unopened> {
         let failures = self.failures.lock();
         let unopened = failures.whole.iter();
@@ -195,7 +198,8 @@ impl<'d> ForgivingDisk<'d> {
             .collect()
     }
 
-    /// Reads through `again` all that could not be read here. Returns the first file or directory of which more can be read now.
+    /// Reads through `again` all that could not be read here. Returns the first file or directory of which
+    /// more can be read now.
     ///
     /// # Errors
     /// Those of the system that do not say that the disk is damaged.
@@ -227,7 +231,8 @@ impl<'d> ForgivingDisk<'d> {
         Ok(None)
     }
 
-    /// How many sectors, files and directories could not be read. Another one is in none of the answers before.
+    /// Returns how many sectors, files and directories could not be read. Another one is in none of the
+    /// answers before.
     pub(super) fn count_failures(&self) -> u64 {
         self.failures.lock().count
     }
@@ -331,7 +336,7 @@ impl ForgivingFile {
         Ok(())
     }
 
-    /// Whether any of these bytes lies in a sector that could not be read before.
+    /// Returns whether any of these bytes lies in a sector that could not be read before.
     fn has_failed(&self, offset: u64, len: usize) -> bool {
         self.failures.lock().holds(&self.path, &(offset..offset + len as u64))
     }
@@ -380,7 +385,8 @@ impl File for ForgivingFile {
     }
 }
 
-/// Whether something cannot be read because the disk is damaged, or because it is no file: a directory, a pipe, a socket or a device.
+/// Returns whether something cannot be read because the disk is damaged, or because it is no file: a
+/// directory, a pipe, a socket or a device.
 fn is_forgiven(error: &io::Error) -> bool {
     let is_no_file = matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory);
     is_no_file || is_unreadable(error)

@@ -1,4 +1,5 @@
-//! What has to hold for any bytes that somebody takes for a log file or for a part of a checkpoint: see [`crate::fuzzing`].
+//! What has to hold for any bytes that somebody takes for a log file or for a part of a checkpoint: see
+//! [`crate::fuzzing`].
 
 use std::io;
 use std::path::PathBuf;
@@ -90,7 +91,7 @@ impl Walk {
         self.blocks.last().is_some_and(|(_, block)| block.end != 0)
     }
 
-    /// All blocks are shown, up to one whose payload is malformed.
+    /// All blocks are shown, up to one with a malformed payload.
     fn check_dump(&self, file: &Bytes, header: &FileHeader) {
         let (mut shown, mut corruptions, mut ends) = (0, 0, 0);
         let dumped = dump_blocks(file, file.0.len() as u64, header, &mut |dumped| match dumped {
@@ -106,7 +107,8 @@ impl Walk {
 }
 
 impl Walk {
-    /// A check of the file by itself finds the same blocks, and perhaps more behind them, and damage where replay does.
+    /// A check of the file by itself finds the same blocks, and perhaps more behind them, and damage where
+    /// replay does.
     fn check_by_itself(&self, file: &Bytes, header: &FileHeader, are_valid: bool) {
         let check = |expected| {
             let checked = check_blocks(file, &header.identity, header.reserved_bytes, expected, &Vec::new);
@@ -168,7 +170,7 @@ fn check_part(bytes: Vec<u8>) {
     }
 }
 
-/// A file with a valid header.
+/// Returns a file with a valid header.
 fn open(bytes: Vec<u8>) -> Option<(FileHeader, Walk, Bytes)> {
     let header = FileHeader::decode(&bytes).ok()?;
     let mut walk = Walk { blocks: Vec::new(), valid_end: FILE_HEADER_BYTES as u64 };
@@ -182,7 +184,7 @@ fn open(bytes: Vec<u8>) -> Option<(FileHeader, Walk, Bytes)> {
     Some((header, walk, Bytes(bytes)))
 }
 
-/// The payload of a block before compression.
+/// Returns the payload of a block before compression.
 fn raw(file: &Bytes, offset: u64, block: &PlainBlock) -> Option<Vec<u8>> {
     let bytes = &file.0[offset as usize..][..block.bytes];
     let (head, payload) = bytes.split_first_chunk()?;
@@ -190,7 +192,7 @@ fn raw(file: &Bytes, offset: u64, block: &PlainBlock) -> Option<Vec<u8>> {
     sealed.raw(payload, &mut Vec::new()).ok().map(<[u8]>::to_vec)
 }
 
-/// What replay makes of a file: whether it takes all of it, and what it has taken.
+/// Replays a file. Returns whether all of it was taken, and what was taken.
 fn apply(file: &Bytes, header: &FileHeader, extent: Extent) -> (bool, Vec<(u64, PlainWrite)>) {
     let limit = match extent {
         Extent::Bytes(bytes) | Extent::Part { bytes, .. } => bytes,

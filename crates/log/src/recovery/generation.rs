@@ -74,7 +74,7 @@ impl fmt::Debug for NewLogger {
 }
 
 impl NewGeneration {
-    /// The generation of a log that has no files.
+    /// Returns the generation of a log that has no files.
     pub(crate) fn none() -> NewGeneration {
         NewGeneration {
             database: DatabaseId(0),
@@ -86,10 +86,11 @@ impl NewGeneration {
         }
     }
 
-    /// Creates the first log file of a logger in each of `directories`, and those of the directories that are missing.
+    /// Creates the first log file of a logger in each of `directories`, and those of the directories that are
+    /// missing.
     ///
-    /// What is in these files counts from the moment on at which a manifest names the generation. They are shorter than `file_bytes` if the
-    /// disk is full, down to a few pages.
+    /// What is in these files counts from the moment on at which a manifest names the generation. They are
+    /// shorter than `file_bytes` if the disk is full, down to a few pages.
     ///
     /// # Errors
     /// Those of the system, with the directory.
@@ -117,7 +118,8 @@ impl NewGeneration {
     }
 }
 
-/// Creates a directory, and syncs the one that it is in; also if it is there: whoever made it may have come no further.
+/// Creates a directory, and syncs the one that it is in; also if it is there: the process that made it may
+/// have come no further.
 pub(crate) fn create_directory(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
     let parent = match directory.parent() {
         None => return disk.create_dir_all(directory),
@@ -136,8 +138,8 @@ pub(crate) fn create_directory(disk: &dyn Disk, directory: &Path) -> io::Result<
     disk.sync_dir(parent)
 }
 
-/// The shortest log file, where the disk has no room for a whole one: the rest of the disk is left to the file that is written, and to a
-/// checkpoint, which frees log.
+/// The shortest log file, where the disk has no room for a whole one: the rest of the disk is left to the
+/// file that is written, and to a checkpoint, which frees log.
 const RESERVED_BYTES_MIN: u64 = 2 * PAGE_BYTES as u64;
 
 /// A log file that is to be created.
@@ -155,11 +157,12 @@ pub(crate) struct LogFilePlan<'a> {
 }
 
 impl LogFilePlan<'_> {
-    /// Creates the file with its header, and syncs it and its name: whatever is written into it and synced from now on is there after a
-    /// crash.
+    /// Creates the file with its header, and syncs it and its name: whatever is written into it and synced
+    /// from now on is there after a crash.
     ///
     /// # Crash
-    /// The length is synced before the header that names it is written: a file with a header that is shorter was cut by somebody.
+    /// The length is synced before the header that names it is written: a file with a header that is shorter
+    /// was cut by somebody.
     ///
     /// # Errors
     /// `AlreadyExists`; those of the system.
@@ -180,14 +183,16 @@ impl LogFilePlan<'_> {
         match written() {
             Ok(()) => Ok(CreatedLogFile { file, reserved_bytes, shortage: None }),
             Err(error) => {
-                // What was half made is not left in the way of the next attempt; the error that counts is the first one.
+                // What was half made is not left in the way of the next attempt; the error that counts is the
+                // first one.
                 let _ = disk.remove(&path);
                 Err(error)
             }
         }
     }
 
-    /// Creates the file as [`LogFilePlan::create`] does, or a shorter one if the disk is full: it can be made longer when it is written.
+    /// Creates the file as [`LogFilePlan::create`] does, or a shorter one if the disk is full: it can be made
+    /// longer when it is written.
     ///
     /// # Errors
     /// As [`LogFilePlan::create`].
@@ -202,7 +207,7 @@ impl LogFilePlan<'_> {
     }
 }
 
-/// What the header of the log file of this name says, if this opening wrote it.
+/// Returns what the header of the log file of this name says, if this opening wrote it.
 #[must_use]
 pub fn log_identity(database: DatabaseId, opening: OpeningId, name: LogFileName) -> FileIdentity {
     let LogFileName { generation, logger, sequence, .. } = name;

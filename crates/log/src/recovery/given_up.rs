@@ -68,7 +68,7 @@ fn count_in(disk: &dyn Disk, file: &LogFile, after: Epoch, last: Epoch) -> Resul
     if is_readable { Ok(counted) } else { Err(OpenError::CompressionUnsupported { file: file.path.clone() }) }
 }
 
-/// How many transactions, and writes, of epochs after `after`, up to `last`, a payload has.
+/// Returns how many transactions, and writes, of epochs after `after`, up to `last`, a payload has.
 fn count_entries(raw: &[u8], after: Epoch, last: Epoch) -> Result<(u64, u64), Malformed> {
     let (mut transactions, mut writes) = (0, 0);
     let mut entries = Transactions::new(raw);

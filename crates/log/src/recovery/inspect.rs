@@ -1,23 +1,26 @@
 //! What a directory holds, and opening it.
 //!
 //! # Crash
-//! An opening takes these steps; a crash between any two does no harm, because the manifest alone says what counts:
-//! 1. take the locks; read the manifest; see that the log directories are the database's ([`super::ownership`]); sync what an earlier
-//!    process may have left in the system's cache;
+//! An opening takes these steps; a crash between any two does no harm, because the manifest alone says what
+//! counts:
+//! 1. take the locks; read the manifest; see that the log directories are the database's
+//!    ([`super::ownership`]); sync what an earlier process may have left in the system's cache;
 //! 2. look at the files, find the durable epoch, or stop at damage;
-//! 3. write the end of each log, as far as no block proves that it was synced, once more, and sync it: after a failed sync a system
-//!    may show bytes that are not on the disk;
+//! 3. write the end of each log, as far as no block proves that it was synced, once more, and sync it: after
+//!    a failed sync a system may show bytes that are not on the disk;
 //! 4. replay;
-//! 5. see whether the database may log to the directories that are asked for, and make those that are missing; bring the copy of the
-//!    manifest up to it, remove what interrupted openings and checkpoints left, and bring the `OWNER` files up to the manifest;
-//! 6. make the log files of the new generation, install the manifest that names them, copy it, claim the log directories, and remove what
-//!    is not needed any more.
+//! 5. see whether the database may log to the directories that are asked for, and make those that are
+//!    missing; bring the copy of the manifest up to it, remove what interrupted openings and checkpoints
+//!    left, and bring the `OWNER` files up to the manifest;
+//! 6. make the log files of the new generation, install the manifest that names them, copy it, claim the log
+//!    directories, and remove what is not needed any more.
 //!
-//! What cannot be removed in steps 5 and 6 because the system fails does no harm, and is tried again by the next checkpoint or opening; only
-//! the log files of an interrupted opening must go before a new one is made.
+//! What cannot be removed in steps 5 and 6 because the system fails does no harm, and is tried again by the
+//! next checkpoint or opening; only the log files of an interrupted opening must go before a new one is made.
 //!
-//! An opening that is refused, or fails before its manifest is in place, takes back what it has made ([`super::created_paths`]): all that can be
-//! refused is looked at before the first step that changes a file.
+//! An opening that is refused, or fails before its manifest is in place, takes back what it has made
+//! ([`super::created_paths`]): all that can be refused is looked at before the first step that changes a
+//! file.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -57,17 +60,19 @@ pub struct Found {
     database: Option<(Manifest, Survey)>,
     /// Whether everything was replayed, and nothing was wrong.
     was_replayed: AtomicBool,
-    /// Copies of records in the checkpoint, by the numbers of their parts, that the next generation goes on without.
+    /// Copies of records in the checkpoint, by the numbers of their parts, that the next generation goes on
+    /// without.
     lost_copies: Vec<u32>,
 }
 
-/// Looks at the database in `dir`, to open it. A directory that is missing is created, for a new database; it goes again with [`Found`] if
-/// that does not become one, as lock files do that were missing.
+/// Looks at the database in `dir`, to open it. A directory that is missing is created, for a new database; it
+/// goes again with [`Found`] if that does not become one, as lock files do that were missing.
 ///
 /// What is read was synced before, and nothing was changed.
 ///
 /// # Errors
-/// [`OpenError`]; the directory can be opened again when the cause is gone, and nothing is there that was not there before.
+/// [`OpenError`]; the directory can be opened again when the cause is gone, and nothing is there that was not
+/// there before.
 pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
     let mut locks = again_if_vanished(|| {
         let mut created = CreatedPaths::new(disk);
@@ -94,7 +99,7 @@ pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
     Ok(Found::of(Arc::clone(disk), dir.to_path_buf(), locks, database))
 }
 
-/// The survey of a database that has no damage.
+/// Returns the survey of a database that has no damage.
 pub(super) fn sound_survey(
     disk: &dyn Disk,
     dir: &Path,
@@ -133,31 +138,32 @@ impl Found {
         Found { lost_copies, ..self }
     }
 
-    /// Whether there is no database yet.
+    /// Returns whether there is no database yet.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.database.is_none()
     }
 
-    /// The database's number; `None` for a new one.
+    /// Returns the database's number; `None` for a new one.
     #[must_use]
     pub fn database_id(&self) -> Option<DatabaseId> {
         self.manifest().map(|manifest| manifest.database)
     }
 
-    /// What the manifest says; `None` for a new database.
+    /// Returns what the manifest says; `None` for a new database.
     #[must_use]
     pub fn manifest(&self) -> Option<&Manifest> {
         self.database.as_ref().map(|(manifest, _)| manifest)
     }
 
-    /// The checkpoint that replay begins with.
+    /// Returns the checkpoint that replay begins with.
     #[must_use]
     pub fn checkpoint(&self) -> Option<&CheckpointEntry> {
         self.manifest()?.checkpoint.as_ref()
     }
 
-    /// `D`: replay brings back every transaction up to this epoch, and none after it. `None` for a new database.
+    /// `D`: replay brings back every transaction up to this epoch, and none after it. `None` for a new
+    /// database.
     #[must_use]
     pub fn durable_epoch(&self) -> Option<Epoch> {
         self.database.as_ref().map(|(_, survey)| survey.durable_epoch)
@@ -169,7 +175,7 @@ impl Found {
         self.database.as_ref().map_or(Epoch::default(), |(_, survey)| survey.largest_epoch)
     }
 
-    /// Whether the database was closed in order. True for a new one.
+    /// Returns whether the database was closed in order. True for a new one.
     #[must_use]
     pub fn was_closed(&self) -> bool {
         self.database.as_ref().is_none_or(|(_, survey)| survey.chains.iter().all(|chain| chain.is_closed))
@@ -216,10 +222,12 @@ impl Found {
         found.or_else(first).map_or(error, OpenError::from)
     }
 
-    /// Begins a generation: makes its log files and installs the manifest that names them. From then on what is logged there counts.
+    /// Begins a generation: makes its log files and installs the manifest that names them. From then on what
+    /// is logged there counts.
     ///
     /// # Errors
-    /// [`OpenError`]. The database holds what it held: the manifest before is there, or the next one, and nothing was logged yet.
+    /// [`OpenError`]. The database holds what it held: the manifest before is there, or the next one, and
+    /// nothing was logged yet.
     ///
     /// # Panics
     /// When the first epoch does not come after every epoch on disk, or there are no directories.
@@ -235,8 +243,8 @@ impl Found {
         Ok(installed.into_open())
     }
 
-    /// Begins a generation in which nothing after `last_epoch` counts of what was before. Its manifest is in place, and the log directories
-    /// are not claimed yet.
+    /// Begins a generation in which nothing after `last_epoch` counts of what was before. Its manifest is in
+    /// place, and the log directories are not claimed yet.
     pub(super) fn generation_after(
         self,
         options: &GenerationOptions,
@@ -285,7 +293,8 @@ impl Found {
         };
         let generation = requested.create_files(&mut locks, &manifest, options)?;
         let renamed = rename_new_manifest(&*disk, &dir);
-        // A rename that is said to have failed may have been done all the same: then the manifest names what was made.
+        // A rename that is said to have failed may have been done all the same: then the manifest names what
+        // was made.
         let is_in_place =
             || !read_manifest(&*disk, &dir).is_ok_and(|found| found.as_ref() != Some(&manifest));
         if renamed.is_ok() || is_in_place() {
@@ -299,7 +308,7 @@ impl Found {
     }
 }
 
-/// A generation whose manifest is in place.
+/// A generation that has its manifest in place.
 pub(super) struct Installed {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
@@ -327,7 +336,8 @@ impl Installed {
     }
 }
 
-/// The same manifest without these parts of the checkpoint, the records of which other parts have too.
+/// Returns the same manifest without these parts of the checkpoint, the records of which other parts have
+/// too.
 pub(super) fn without_copies(manifest: &Manifest, lost_copies: &[u32]) -> Manifest {
     let mut manifest = manifest.clone();
     if let Some(checkpoint) = &mut manifest.checkpoint {

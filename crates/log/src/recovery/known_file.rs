@@ -13,8 +13,8 @@ use super::manifest_file::spelled_path;
 use super::replay_file::part_identity;
 use crate::format::{BlockEnd, EarlierFile, FileIdentity, LogFileName, Manifest};
 
-/// All damage of the file in which a replay came upon this one. A replay reads ahead by what headers claim, and may name a place that a
-/// damaged header has led it to.
+/// Returns every corruption of the file in which a replay came upon this one. A replay reads ahead by what
+/// headers claim, and may name a place that a damaged header has led it to.
 pub(super) fn corruptions_of(
     disk: &ForgivingDisk<'_>,
     dir: &Path,
@@ -29,7 +29,7 @@ pub(super) fn corruptions_of(
     Ok(found.map(|(offset, kind)| Corruption { offset: Some(offset), kind, ..corruption.clone() }).collect())
 }
 
-/// What is in a file, if it is there and one of those that the manifest asks for.
+/// Returns what is in a file, if it is there and one of those that the manifest asks for.
 pub(super) fn check_known(
     disk: &ForgivingDisk<'_>,
     dir: &Path,
@@ -47,7 +47,7 @@ pub(super) fn check_known(
     check_blocks(&*file, &identity, 0, expected, unread).map(Some).map_err(OpenError::io("read", path))
 }
 
-/// What the file of this path has to be, if it is one of those that the manifest asks for.
+/// Returns what the file of this path has to be, if it is one of those that the manifest asks for.
 fn expected_file(dir: &Path, manifest: &Manifest, path: &Path) -> Option<(FileIdentity, Expected)> {
     if let Some(checkpoint) = &manifest.checkpoint
         && let Some(part) = checkpoint.parts.iter().find(|part| dir.join(&part.path) == path)

@@ -1,4 +1,5 @@
-//! Where a path leads, whether or not anything is there: two paths are compared by the places of directories, not by how they are spelled.
+//! Where a path leads, whether or not anything is there: two paths are compared by the places of directories,
+//! not by how they are spelled.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -11,7 +12,8 @@ use super::file_names::{MANIFEST, MANIFEST_COPY};
 /// Where a path leads.
 #[derive(Debug)]
 pub(super) struct Location {
-    /// The directories that it lies in, from the nearest that is there, which may be the one that the path leads to, out to the root.
+    /// The directories that it lies in, from the nearest that is there, which may be the one that the path
+    /// leads to, out to the root.
     pub(super) around: Vec<(PathBuf, Place)>,
     /// The rest of the path within the first of them, which is not there.
     missing: PathBuf,
@@ -23,12 +25,12 @@ impl Location {
         find(disk, path).map_err(OpenError::io("find", path))
     }
 
-    /// Whether the path leads to this directory, one of those around it.
+    /// Returns whether the path leads to this directory, one of those around it.
     pub(super) fn is_of(&self, directory: &Path) -> bool {
         self.missing.as_os_str().is_empty() && self.around[0].0 == directory
     }
 
-    /// Whether it is `outer`, or lies within it.
+    /// Returns whether it is `outer`, or lies within it.
     pub(super) fn lies_within(&self, outer: &Location) -> bool {
         let nearest = outer.around[0].1;
         match outer.missing.as_os_str().is_empty() {
@@ -37,12 +39,13 @@ impl Location {
         }
     }
 
-    /// Whether both lead to the same place.
+    /// Returns whether both lead to the same place.
     pub(super) fn is_same(&self, other: &Location) -> bool {
         self.lies_within(other) && other.lies_within(self)
     }
 
-    /// The nearest directory around that holds a database, unless the directory of the database `own` is nearer.
+    /// Returns the nearest directory around that holds a database, unless the directory of the database `own`
+    /// is nearer.
     pub(super) fn other_database(
         &self,
         disk: &dyn Disk,
@@ -85,7 +88,8 @@ fn find(disk: &dyn Disk, path: &Path) -> io::Result<Location> {
     Ok(Location { around, missing })
 }
 
-/// The directory that the last of these lies in, `None` for the root. Behind a link it is another one than the path says.
+/// Returns the directory that the last of these lies in, `None` for the root. Behind a link it is another one
+/// than the path says.
 fn outside(disk: &dyn Disk, around: &[(PathBuf, Place)]) -> io::Result<Option<(PathBuf, Place)>> {
     let Some((directory, inner)) = around.last() else { return Ok(None) };
     let up = directory.join("..");

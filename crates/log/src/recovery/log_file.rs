@@ -54,23 +54,23 @@ impl LogFile {
         Ok(())
     }
 
-    /// What its blocks say of what was on disk, if they were looked at.
+    /// Returns what its blocks say of what was on disk, if they were looked at.
     pub(super) fn evidence(&self) -> Evidence {
         self.scan.as_ref().map(|scan| scan.evidence).unwrap_or_default()
     }
 
-    /// Whether it has blocks, as far as is known: one that is sealed by its name must have.
+    /// Returns whether it has blocks, as far as is known: one that is sealed by its name must have.
     pub(super) fn has_blocks(&self) -> bool {
         self.name.largest_epoch.is_some() || self.scan.as_ref().is_some_and(|scan| scan.evidence.has_blocks)
     }
 
-    /// Whether its header is that of another file.
+    /// Returns whether its header is that of another file.
     pub(super) fn is_foreign(&self) -> bool {
         self.header.as_ref().is_err_and(CorruptionKind::is_foreign)
     }
 }
 
-/// The log files in a directory.
+/// Returns the log files in a directory.
 pub(crate) fn list_log_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<LogFileName>, OpenError> {
     let listed = disk.list(directory).map_err(OpenError::io("list", directory))?;
     Ok(listed
@@ -103,14 +103,16 @@ pub(super) fn open_renamed(
     Err(OpenError::Io { doing: "open", path: directory.join(name.to_string()), error })
 }
 
-/// Whether the name of a sealed file contradicts its blocks, the last entry of which is of epoch `found`, 0 if there is none: a file
-/// without entries is named after an epoch of the time when it was sealed, which no block says.
+/// Returns whether the name of a sealed file contradicts its blocks, the last entry of which is of epoch
+/// `found`, 0 if there is none: a file without entries is named after an epoch of the time when it was
+/// sealed, which no block says.
 pub(super) fn misnamed(name: LogFileName, found: Epoch) -> Option<CorruptionKind> {
     let named = name.largest_epoch.filter(|&named| named != found && found != Epoch::default())?;
     Some(CorruptionKind::Misnamed { named, found })
 }
 
-/// Whether nothing was ever written to the file of this identity but its header, and perhaps not even that.
+/// Returns whether nothing was ever written to the file of this identity but its header, and perhaps not even
+/// that.
 pub(super) fn is_unused(disk: &dyn Disk, path: &Path, identity: &FileIdentity) -> Result<bool, OpenError> {
     let (_, header) = read_header(disk, path, identity)?;
     let from = match header {
@@ -123,7 +125,8 @@ pub(super) fn is_unused(disk: &dyn Disk, path: &Path, identity: &FileIdentity) -
     has_zeros_from(&*file, from).map_err(OpenError::io("read", path))
 }
 
-/// Whether the file begins with the first bytes of the header that it should have, none of them perhaps, and zeros up to its end.
+/// Returns whether the file begins with the first bytes of the header that it should have, none of them
+/// perhaps, and zeros up to its end.
 fn has_torn_header(disk: &dyn Disk, path: &Path, identity: &FileIdentity) -> Result<bool, OpenError> {
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     let mut bytes = [0; FILE_HEADER_BYTES];
@@ -131,13 +134,13 @@ fn has_torn_header(disk: &dyn Disk, path: &Path, identity: &FileIdentity) -> Res
     Ok(FileHeader::is_torn(&bytes, identity))
 }
 
-/// Whether nothing was written behind the header, if there is one.
+/// Returns whether nothing was written behind the header, if there is one.
 pub(super) fn is_empty_log_file(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     has_zeros_from(&*file, FILE_HEADER_BYTES as u64).map_err(OpenError::io("read", path))
 }
 
-/// Whether a file has nothing but zeros from this offset on.
+/// Returns whether a file has nothing but zeros from this offset on.
 pub(super) fn has_zeros_from(file: &dyn File, from: u64) -> io::Result<bool> {
     let len = file.len_bytes()?;
     let mut bytes = vec![0; 1 << 20];
@@ -153,7 +156,7 @@ pub(super) fn has_zeros_from(file: &dyn File, from: u64) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Whether a file has nothing but zeros behind its header, as far as it can be read.
+/// Returns whether a file has nothing but zeros behind its header, as far as it can be read.
 pub(super) fn reads_as_empty(disk: &ForgivingDisk<'_>, path: &Path) -> Result<bool, OpenError> {
     let read = || {
         let file = disk.open_read(path)?;
@@ -180,7 +183,8 @@ pub(super) fn reads_as_empty(disk: &ForgivingDisk<'_>, path: &Path) -> Result<bo
     read().map_err(OpenError::io("read", path))
 }
 
-/// The length of the log file of this name, which file it has to be, and its header if it is that one.
+/// Returns the length of the log file of this name, which file it has to be, and its header if it is that
+/// one.
 pub(super) fn read_log_header(
     disk: &dyn Disk,
     path: &Path,
@@ -194,7 +198,7 @@ pub(super) fn read_log_header(
     Ok((bytes, identity, header.and_then(|header| check_identity(header, &identity))))
 }
 
-/// The length of a file, and its header if it is the one that it should be.
+/// Returns the length of a file, and its header if it is the one that it should be.
 pub(super) fn read_header(
     disk: &dyn Disk,
     path: &Path,
@@ -204,7 +208,7 @@ pub(super) fn read_header(
     Ok((bytes, header.and_then(|header| check_identity(header, identity))))
 }
 
-/// The length of a file, and its header, whichever file of whichever database it is.
+/// Returns the length of a file, and its header, whichever file of whichever database it is.
 fn read_any_header(
     disk: &dyn Disk,
     path: &Path,
@@ -219,7 +223,7 @@ fn read_any_header(
     Ok((len, FileHeader::decode(&bytes).map_err(CorruptionKind::Header)))
 }
 
-/// The header, if it is that of the file with this identity.
+/// Returns the header, if it is that of the file with this identity.
 fn check_identity(header: FileHeader, wanted: &FileIdentity) -> Result<FileHeader, CorruptionKind> {
     let found = header.identity;
     if found.database != wanted.database {

@@ -14,7 +14,7 @@ use crate::format::{Manifest, ManifestError};
 /// No file that is read as a whole is longer: this suffices for millions of tables. A longer one is damaged.
 const WHOLE_FILE_BYTES_MAX: usize = 64 << 20;
 
-/// The manifest of the database in `dir`, `None` if there is none.
+/// Returns the manifest of the database in `dir`, `None` if there is none.
 pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>, OpenError> {
     let path = dir.join(MANIFEST);
     if !disk.exists(&path).map_err(OpenError::io("look for", &path))? {
@@ -41,17 +41,18 @@ pub(super) fn manifest_is_lost(disk: &dyn Disk, dir: &Path) -> OpenError {
     OpenError::corrupt(&dir.join(MANIFEST), None, CorruptionKind::Missing, without_manifest(disk, dir))
 }
 
-/// What is lost with the manifest of the database in `dir`.
+/// Returns what is lost with the manifest of the database in `dir`.
 fn without_manifest(disk: &dyn Disk, dir: &Path) -> DataLoss {
     if read_copy(disk, dir).is_some() { DataLoss::Manifest } else { DataLoss::Everything }
 }
 
-/// The copy of the manifest, if it can be read.
+/// Returns the copy of the manifest, if it can be read.
 pub(super) fn read_copy(disk: &dyn Disk, dir: &Path) -> Option<Manifest> {
     Manifest::decode(&read_file(disk, &dir.join(MANIFEST_COPY)).ok()?).ok()
 }
 
-/// Why the copy of the manifest of the database in `dir` cannot be read, if it cannot; nothing else says which files belong to the database.
+/// Returns why the copy of the manifest of the database in `dir` cannot be read, if it cannot. Nothing else
+/// says which files belong to the database.
 ///
 /// # Errors
 /// [`OpenError`] if the system fails, or a later version wrote it.
@@ -71,8 +72,9 @@ pub(super) fn corruption_of_copy(disk: &dyn Disk, dir: &Path) -> Result<Option<C
     }
 }
 
-/// Writes a copy of the manifest that is in place, before files are removed that the one before needs. Nothing depends on the copy as long as
-/// the manifest can be read: one that cannot be written now, on a full disk for one, is written with the next manifest.
+/// Writes a copy of the manifest that is in place, before files are removed that the one before needs.
+/// Nothing depends on the copy as long as the manifest can be read: one that cannot be written now, on a full
+/// disk for one, is written with the next manifest.
 pub(super) fn keep_copy(disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
     let copy = dir.join(MANIFEST_COPY);
     let written = remove_if_there(disk, &copy)
@@ -84,8 +86,8 @@ pub(super) fn keep_copy(disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
     }
 }
 
-/// Writes the copy if it is not one of the manifest that is in place. A copy with another durable epoch is one: it says what a new one
-/// would say of the files, and to replace it would put it at risk on a full disk.
+/// Writes the copy if it is not one of the manifest that is in place. A copy with another durable epoch is
+/// one: it says what a new one would say of the files, and to replace it would put it at risk on a full disk.
 pub(super) fn bring_copy_up(disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
     let is_copy = |copy: Manifest| Manifest { durable_epoch: manifest.durable_epoch, ..copy } == *manifest;
     if !read_copy(disk, dir).is_some_and(is_copy) {
@@ -93,7 +95,8 @@ pub(super) fn bring_copy_up(disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
     }
 }
 
-/// Puts `manifest` in the place of the one before. When this returns, it is there after any crash; after an error a crash may leave either.
+/// Puts `manifest` in the place of the one before. When this returns, it is there after any crash; after an
+/// error a crash may leave either.
 pub(crate) fn install_manifest(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
     write_new_manifest(disk, dir, manifest)?;
     put_manifest_in_place(disk, dir)
@@ -118,7 +121,8 @@ fn write_manifest(disk: &dyn Disk, path: &Path, manifest: &Manifest) -> Result<(
 /// Puts the manifest that was written last in the place of the one before.
 ///
 /// # Errors
-/// [`OpenError::Io`]. A crash may then leave either, and what both name is needed until a later manifest is in place.
+/// [`OpenError::Io`]. A crash may then leave either, and what both name is needed until a later manifest is
+/// in place.
 pub(super) fn put_manifest_in_place(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     rename_new_manifest(disk, dir)?;
     disk.sync_dir(dir).map_err(OpenError::io("sync", dir))
@@ -141,7 +145,7 @@ pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), OpenEr
     }
 }
 
-/// A whole file, which is expected to be short, and what of it could not be read, if anything.
+/// Returns a whole file, which is expected to be short, and what of it could not be read, if anything.
 pub(super) fn read_what_can_be_read(
     disk: &dyn Disk,
     path: &Path,
@@ -151,7 +155,8 @@ pub(super) fn read_what_can_be_read(
     Ok((bytes, disk.failures_in(path).into_iter().next()))
 }
 
-/// A whole file, which is expected to be short. Of one that is too long there are so many bytes that it is none of its kind.
+/// Returns a whole file, which is expected to be short. Of one that is too long there are so many bytes that
+/// it is none of its kind.
 pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, OpenError> {
     let read = || {
         let file = disk.open_read(path)?;
@@ -163,7 +168,8 @@ pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, OpenErr
     read().map_err(OpenError::io("read", path))
 }
 
-/// A directory as the manifest of the database in `dir` spells it: relative, if it lies within by its spelling.
+/// Returns a directory as the manifest of the database in `dir` spells it: relative, if it lies within by its
+/// spelling.
 pub(crate) fn spell_path(dir: &Path, path: &Path) -> Result<String, OpenError> {
     let spelled = match path.strip_prefix(dir) {
         Ok(inside) if !leads_outside(inside) => inside.to_path_buf(),
@@ -175,13 +181,13 @@ pub(crate) fn spell_path(dir: &Path, path: &Path) -> Result<String, OpenError> {
         .map_err(|_| OpenError::Refused(format!("the path {} is not UTF-8", path.display())))
 }
 
-/// Whether a directory that a manifest spells so may lie outside of the database's.
+/// Returns whether a directory that a manifest spells so may lie outside of the database's.
 pub(super) fn leads_outside(spelled: &Path) -> bool {
     // Earlier versions spelled directories relatively that are reached by going up.
     spelled.is_absolute() || spelled.components().any(|component| component == Component::ParentDir)
 }
 
-/// The path that the manifest of the database in `dir` spells so.
+/// Returns the path that the manifest of the database in `dir` spells so.
 pub(crate) fn spelled_path(dir: &Path, spelled: &str) -> PathBuf {
     dir.join(spelled)
 }

@@ -1,4 +1,5 @@
-//! The files of a database as a whole: what belongs to it, how they are read back, and what happens when they are damaged.
+//! The files of a database as a whole: what belongs to it, how they are read back, and what happens when they
+//! are damaged.
 #![forbid(unsafe_code)]
 
 mod backup;

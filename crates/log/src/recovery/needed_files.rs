@@ -22,7 +22,7 @@ pub(super) enum SealedNames {
 }
 
 impl Survey {
-    /// What a replay up to `last_epoch` reads: the checkpoint, then the log, newest file first.
+    /// Returns what a replay up to `last_epoch` reads: the checkpoint, then the log, newest file first.
     pub(super) fn replay_files(&self, dir: &Path, manifest: &Manifest, last_epoch: Epoch) -> Vec<ReplayFile> {
         let begin_epoch =
             manifest.checkpoint.as_ref().map_or(Epoch::default(), |checkpoint| checkpoint.begin_epoch);
@@ -72,8 +72,8 @@ impl Survey {
         files
     }
 
-    /// The log files that the next generation needs, if nothing after `last_epoch` counts. `names` says whether the names of sealed files
-    /// were compared with all that the files hold.
+    /// Returns the log files that the next generation needs, if nothing after `last_epoch` counts. `names`
+    /// says whether the names of sealed files were compared with all that the files hold.
     pub(super) fn earlier_files(
         &self,
         manifest: &Manifest,
@@ -118,7 +118,7 @@ impl LogFile {
 }
 
 impl Chain {
-    /// The files that have something to replay, and how far.
+    /// Returns the files that have something to replay, and how far.
     pub(super) fn extents(&self) -> impl Iterator<Item = (&LogFile, Extent)> {
         let reached = self.reached;
         self.files.iter().enumerate().filter_map(move |(at, file)| {

@@ -1,12 +1,14 @@
-//! The manifest of an open database: the one that lies on the disk, and those that a crash may leave in its place.
+//! The manifest of an open database: the one that lies on the disk, and those that a crash may leave in its
+//! place.
 //!
 //! # Crash
-//! A manifest is put in place by a rename and a sync of the directory. If one of them fails, a crash may leave this manifest or the one
-//! before. Both are possible until a later manifest is in place and synced.
+//! A manifest is put in place by a rename and a sync of the directory. If one of them fails, a crash may
+//! leave this manifest or the one before. Both are possible until a later manifest is in place and synced.
 //!
 //! # Invariants
 //! - `M1` Nothing is removed that the manifest on the disk or a possible one needs.
-//! - `M2` Before anything is removed or replaced, the manifest on the disk is read again: what it says counts, not what is remembered.
+//! - `M2` Before anything is removed or replaced, the manifest on the disk is read again: what it says
+//!   counts, not what is remembered.
 
 use std::mem;
 use std::path::Path;
@@ -28,12 +30,12 @@ pub(crate) struct OwnManifest {
 }
 
 impl OwnManifest {
-    /// The manifest that was read from the disk, or is in place and synced.
+    /// Returns the manifest that was read from the disk, or is in place and synced.
     pub(super) fn new(current: Manifest) -> OwnManifest {
         OwnManifest { current, possible: Vec::new() }
     }
 
-    /// The manifest that was on the disk when it was last looked at.
+    /// Returns the manifest that was on the disk when it was last looked at.
     pub(super) fn current(&self) -> &Manifest {
         &self.current
     }
@@ -56,7 +58,8 @@ impl OwnManifest {
         }
     }
 
-    /// Puts `next` in the place of the manifest on the disk. Returns all that were possible before, and are not any more.
+    /// Puts `next` in the place of the manifest on the disk. Returns all that were possible before, and are
+    /// not any more.
     ///
     /// # Errors
     /// [`OpenError`]. `next` is possible from then on, unless it could not even be written.
@@ -79,8 +82,8 @@ impl OwnManifest {
         Ok(before)
     }
 
-    /// Whether the manifest on the disk, or one that a crash may leave, names the checkpoint of this number. The manifest on the disk
-    /// is read again.
+    /// Returns whether the manifest on the disk, or one that a crash may leave, names the checkpoint of this
+    /// number. The manifest on the disk is read again.
     ///
     /// # Errors
     /// As [`OwnManifest::look_again`].
@@ -96,7 +99,7 @@ impl OwnManifest {
     }
 }
 
-/// Whether the manifest on the disk is still the one that was read or put there, `None` for none.
+/// Checks whether the manifest on the disk is still the one that was read or put there, `None` for none.
 ///
 /// # Errors
 /// [`OpenError::TakenOver`] if it is another one; those of reading it.

@@ -1,17 +1,19 @@
-//! Whose the log directories are: `OWNER` in each says which opening of which database writes there.
+//! Which database the log directories belong to: `OWNER` in each says which opening of which database writes
+//! there.
 //!
-//! A copy of a database's directory alone leads to the log directories of the original; an older state of it knows less than they hold;
-//! and whoever has it open may find that somebody else has opened it since. The number of the opening, drawn at random, stands in
-//! the manifest and in each `OWNER`, and is compared from both sides.
+//! A copy of a database's directory alone leads to the log directories of the original; an older state of it
+//! knows less than they hold; and an opening may find that another one has come since. The number of the
+//! opening, drawn at random, stands in the manifest and in each `OWNER`, and is compared from both sides.
 //!
 //! # Crash
 //! An opening begins so, each step synced before the next:
-//! 1. each `OWNER` in a directory that it will write to is brought up to the opening of the manifest on the disk;
+//! 1. each `OWNER` in a directory that it will write to is brought up to the opening of the manifest on the
+//!    disk;
 //! 2. its own manifest is put in place, which says that this opening was the previous one;
 //! 3. `OWNER` is written in each log directory. Only then is anything logged.
 //!
-//! So after a crash each `OWNER` names the opening of the manifest or the previous one, and nothing was logged that the manifest does not
-//! know of.
+//! So after a crash each `OWNER` names the opening of the manifest or the previous one, and nothing was
+//! logged that the manifest does not know of.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -29,7 +31,7 @@ use crate::format::{Manifest, OpeningId, Owner};
 /// What helps where the database may not log to a directory.
 pub(super) const NAME_ANOTHER: &str = "name another directory for the log";
 
-/// Whether the log directories that the manifest of the database in `dir` names hold its log.
+/// Checks whether the log directories that the manifest of the database in `dir` names hold its log.
 ///
 /// # Errors
 /// Why not: [`OpenError::OtherOwner`], [`OpenError::Corrupt`]; [`OpenError::Io`].
@@ -37,7 +39,8 @@ pub(super) fn check_named(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> R
     each_named(disk, dir, manifest, &mut |directory| check(disk, dir, manifest, directory, true))
 }
 
-/// What is wrong with the log directories that the manifest of the database in `dir` names: each damage that [`check_named`] would fail with.
+/// Returns what is wrong with the log directories that the manifest of the database in `dir` names: each
+/// corruption that [`check_named`] would fail with.
 ///
 /// # Errors
 /// The others of [`check_named`].
@@ -57,8 +60,9 @@ pub(super) fn corruptions_of_named(
     Ok(corruptions)
 }
 
-/// The log directories of this manifest in which no `OWNER` can be found, each as damage, although an opening has written one there: the one
-/// that wrote the manifest, or the one before. In what a backup or a salvage has made nothing was opened yet, and an earlier version wrote none.
+/// Returns the log directories of this manifest in which no `OWNER` can be found, each as a corruption,
+/// although an opening has written one there: the one that wrote the manifest, or the one before. In what a
+/// backup or a salvage has made nothing was opened yet, and an earlier version wrote none.
 ///
 /// # Errors
 /// [`OpenError::Io`].
@@ -82,8 +86,9 @@ pub(super) fn missing_owners(
     Ok(corruptions)
 }
 
-/// Whether the database in `dir` may log from now on to this directory, which is there and which the manifest does not name, as far as its
-/// `OWNER` says. Returns whether that says that this database has logged there before.
+/// Returns whether the database in `dir` may log from now on to this directory, which is there and which the
+/// manifest does not name, as far as its `OWNER` says. Returns whether that says that this database has
+/// logged there before.
 ///
 /// # Errors
 /// As [`check_named`]; [`OpenError::Refused`] where another database keeps its log.
@@ -126,7 +131,7 @@ pub(super) fn claim(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<
     each_named(disk, dir, manifest, &mut |directory| put_owner_in_place(disk, directory))
 }
 
-/// Whether the log directories are still those of the opening that wrote the manifest.
+/// Checks whether the log directories are still those of the opening that wrote the manifest.
 ///
 /// # Errors
 /// [`OpenError::TakenOver`] if one is not; [`OpenError::Io`].
@@ -171,8 +176,8 @@ fn each_named(
     Ok(())
 }
 
-/// Whether a log directory, which the manifest names or does not name yet, may be used with it. One without an `OWNER` may: an
-/// earlier version wrote none.
+/// Checks whether a log directory, which the manifest names or does not name yet, may be used with it. One
+/// without an `OWNER` may: an earlier version wrote none.
 fn check(
     disk: &dyn Disk,
     dir: &Path,
@@ -209,13 +214,13 @@ fn check(
     }
 }
 
-/// Whether both are one directory, which is there.
+/// Returns whether both are one directory, which is there.
 fn is_same(disk: &dyn Disk, one: &Path, other: &Path) -> bool {
     matches!((disk.place(one), disk.place(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// The other directory with the same database that the `OWNER` of a log directory names, if the manifest there names this log
-/// directory too: then `dir` is a copy, and the log is not.
+/// Returns the other directory with the same database that the `OWNER` of a log directory names, if the
+/// manifest there names this log directory too: then `dir` is a copy, and the log is not.
 fn other_holder(
     disk: &dyn Disk,
     dir: &Path,
@@ -237,7 +242,7 @@ fn other_holder(
     is_held.then_some(other)
 }
 
-/// The `OWNER` of a directory, `None` if there is none.
+/// Returns the `OWNER` of a directory, `None` if there is none.
 fn read_owner(disk: &dyn Disk, directory: &Path) -> Result<Option<Owner>, OpenError> {
     let path = directory.join(OWNER);
     if !disk.exists(&path).map_err(OpenError::io("look for", &path))? {

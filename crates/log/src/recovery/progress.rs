@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How far a replay is, for whoever wants to show it; may be asked from another thread.
+/// How far a replay is. It may be read from another thread.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
@@ -33,7 +33,7 @@ impl Progress {
         Progress::default()
     }
 
-    /// How far it is now.
+    /// Returns how far it is now.
     #[must_use]
     pub fn report(&self) -> ProgressReport {
         let (begin, took) = *self.time.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
-//! A database whose files are only read.
+//! A database that is only read.
 //!
-//! Nothing is written, synced, made or removed, so that neither room nor a right to write is needed. What an earlier process wrote and did not
-//! sync is shown as the system shows it.
+//! Nothing is written, synced, made or removed, so that neither room nor a right to write is needed. What an
+//! earlier process wrote and did not sync is shown as the system shows it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,12 +16,13 @@ use super::inspect::{Found, sound_survey};
 use super::manifest_file::read_manifest;
 use super::ownership::check_named;
 
-/// What a directory holds, to be read alone. As long as this lives, nobody can open it to write; others may read it.
+/// What a directory holds, to be read alone. As long as this lives, nobody can open it to write; others may
+/// read it.
 #[derive(Debug)]
 pub struct ReadOnlyFiles(Found);
 
 impl ReadOnlyFiles {
-    /// What was found.
+    /// Returns what was found.
     #[must_use]
     pub fn found(&self) -> &Found {
         &self.0

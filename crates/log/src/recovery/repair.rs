@@ -1,8 +1,9 @@
 //! Giving up what damage has made unreachable: only on request, and with a copy of everything as it was.
 //!
-//! Two kinds of damage can be mended. Behind damage of the log nothing counts any more: the next generation begins after what can be
-//! reached. Records that stand in the checkpoint twice are left out of it where they are damaged: the next generation's manifest does not
-//! name that part. Any other damage is left as it is, and named; then nothing else is changed either.
+//! Two kinds of damage can be mended. Behind damage of the log nothing counts any more: the next generation
+//! begins after what can be reached. Records that stand in the checkpoint twice are left out of it where they
+//! are damaged: the next generation's manifest does not name that part. Any other damage is left as it is,
+//! and named; then nothing else is changed either.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +42,8 @@ use crate::format::Manifest;
 pub struct Repaired {
     /// Everything up to this epoch is there, and nothing after it.
     pub kept_to: Epoch,
-    /// Everything up to this epoch is known to have been stored: what lies between is given up. More may have been stored.
+    /// Everything up to this epoch is known to have been stored: what lies between is given up. More may have
+    /// been stored.
     pub stored_to: Epoch,
     /// How much of what is given up could still be read.
     pub given_up: GivenUp,
@@ -49,31 +51,33 @@ pub struct Repaired {
     pub corruptions: Vec<Corruption>,
     /// A directory with all files as they were, but for what the system could not read.
     pub copy: PathBuf,
-    /// Files of which the system could not read so many bytes. In the copy a text stands in their place that says so. The files themselves
-    /// are not removed as long as the copy is there.
+    /// Files of which the system could not read so many bytes. In the copy a text stands in their place that
+    /// says so. The files themselves are not removed as long as the copy is there.
     pub unread: Vec<(PathBuf, u64)>,
-    /// Files and directories of which the system could read nothing. In the copy the files are empty, and so are the directories. They
-    /// stay, too.
+    /// Files and directories of which the system could read nothing. In the copy the files are empty, and so
+    /// are the directories. They stay, too.
     pub unopened: Vec<Unopened>,
     /// Log directories outside of the database's, each with the directory in the copy that has its files.
     pub elsewhere: Vec<(PathBuf, PathBuf)>,
-    /// What the system said when the log directories could not be told, by `OWNER` in each, that they belong to the repaired database. It is
-    /// repaired all the same: nothing was logged since, and the next opening does it again.
+    /// The error of the system when `OWNER` could not be written into each log directory for the repaired
+    /// database. It is repaired all the same: nothing was logged since, and the next opening does it again.
     pub unclaimed: Option<String>,
 }
 
-/// Gives up all transactions of the damaged database in `dir` after an epoch, so that it can be opened again; with `None` nothing that was
-/// stored may be given up. A damaged part of the checkpoint of which everything stands in other parts too is left out of it. All files are
-/// first copied to `before-repair-<n>` in `dir`, as far as the system can read them; `docs/format.md` says how a repair is undone with them.
+/// Gives up all transactions of the damaged database in `dir` after an epoch, so that it can be opened again;
+/// with `None` nothing that was stored may be given up. A damaged part of the checkpoint of which everything
+/// stands in other parts too is left out of it. All files are first copied to `before-repair-<n>` in `dir`,
+/// as far as the system can read them; `docs/format.md` says how a repair is undone with them.
 ///
 /// # Errors
-/// [`OpenError::Refused`] when nothing is damaged; when not even everything up to that epoch is there, or the epoch is before the end of the
-/// checkpoint, and it says which epochs may be asked for; when nothing of the log is lost that could be given up; and when something can be
-/// read that could not be read a moment before.
-/// [`OpenError::Corrupt`] for damage that no repair mends; what is left can be had by [`crate::salvage`].
-/// The other errors as in [`crate::inspect`]. The database is as it was, and the copy is gone, with all else that was made, unless the last
-/// step failed, the sync of a manifest that is in place: then it is as it was or repaired, and the copy stays. What fails after that is no
-/// error ([`Repaired::unclaimed`]), nor is it that a checkpoint or log file which nothing needs cannot be removed.
+/// [`OpenError::Refused`] when nothing is damaged; when not even everything up to that epoch is there, or the
+/// epoch is before the end of the checkpoint, and it says which epochs may be asked for; when nothing of the
+/// log is lost that could be given up; and when something can be read that could not be read a moment before.
+/// [`OpenError::Corrupt`] for damage that no repair mends; what is left can be had by [`crate::salvage`]. The
+/// other errors as in [`crate::inspect`]. The database is as it was, and the copy is gone, with all else that
+/// was made, unless the last step failed, the sync of a manifest that is in place: then it is as it was or
+/// repaired, and the copy stays. What fails after that is no error ([`Repaired::unclaimed`]), nor is it that
+/// a checkpoint or log file which nothing needs cannot be removed.
 pub fn repair(
     disk: &Arc<dyn Disk>,
     dir: &Path,
@@ -132,7 +136,8 @@ pub fn repair(
     }
 }
 
-/// Removes the copy that a repair has made which failed, unless the manifest of the next generation may be in place.
+/// Removes the copy that a repair has made which failed, unless the manifest of the next generation may be in
+/// place.
 fn remove_unless_needed(disk: &dyn Disk, dir: &Path, generation: u64, copy: &Path) {
     if let Ok(Some(manifest)) = read_manifest(disk, dir)
         && manifest.generation == generation
@@ -142,8 +147,8 @@ fn remove_unless_needed(disk: &dyn Disk, dir: &Path, generation: u64, copy: &Pat
     }
 }
 
-/// Why there is nothing to repair where the files are all there and the log is whole: the worst that reading all of them finds, which no
-/// repair mends, or that it finds nothing.
+/// Returns why there is nothing to repair where the files are all there and the log is whole: the worst that
+/// reading all of them finds, which no repair mends, or that it finds nothing.
 fn unseen_corruption(disk: &dyn Disk, dir: &Path) -> Result<OpenError, OpenError> {
     let mut worst: Option<Corruption> = None;
     verify_locked(disk, dir, &mut |corruption| {
@@ -158,8 +163,8 @@ fn nothing_is_damaged() -> OpenError {
     OpenError::Refused("nothing is damaged, and nothing was given up".to_owned())
 }
 
-/// Reads the parts of the checkpoint whose records other parts have too. Returns the numbers of those that are damaged, and adds the damage
-/// that the survey did not come upon.
+/// Reads the parts of the checkpoint with records that other parts have too. Returns the numbers of those
+/// that are damaged, and adds the damage that the survey did not come upon.
 fn find_lost_copies(
     disk: &ForgivingDisk<'_>,
     dir: &Path,
@@ -182,7 +187,7 @@ fn find_lost_copies(
     Ok(lost)
 }
 
-/// All damage of the first of these files in which a replay comes upon any.
+/// Returns every corruption of the first of these files in which a replay comes upon any.
 fn corruptions_in(
     disk: &ForgivingDisk<'_>,
     dir: &Path,
@@ -195,7 +200,7 @@ fn corruptions_in(
     }
 }
 
-/// The epoch up to which a repair keeps everything, if it can be made as it was asked for.
+/// Returns the epoch up to which a repair keeps everything, if it can be made as it was asked for.
 fn check_request(
     manifest: &Manifest,
     found: &Survey,
@@ -218,8 +223,9 @@ fn check_request(
     }
 }
 
-/// The epoch that was asked for, if everything up to it can be had: the log reaches up to `reachable`, and without the log up to `end` the
-/// checkpoint is no state that ever was. Otherwise which epochs may be asked for.
+/// Returns the epoch that was asked for, if everything up to it can be had: the log reaches up to
+/// `reachable`, and without the log up to `end` the checkpoint is no state that ever was. Otherwise which
+/// epochs may be asked for.
 fn keep_to(asked: Option<Epoch>, end: Option<Epoch>, reachable: Epoch) -> Result<Epoch, String> {
     let earliest = end.unwrap_or_default();
     match asked {
@@ -250,8 +256,8 @@ fn check_still_unread(
     }
 }
 
-/// Copies all files of a database, as far as they can be read, within its directory; returns where they are, and which directory there stands for which other one.
-/// If that fails, what was copied is removed.
+/// Copies all files of a database, as far as they can be read, within its directory; returns where they are,
+/// and which directory there stands for which other one. If that fails, what was copied is removed.
 fn copy_all(
     source: &ForgivingDisk<'_>,
     dir: &Path,
@@ -269,7 +275,8 @@ fn copy_all(
     }
 }
 
-/// Copies all files of a database, the manifest last: a copy that has it is complete. The copy of the manifest is one of them.
+/// Copies all files of a database, the manifest last: a copy that has it is complete. The copy of the
+/// manifest is one of them.
 fn copy_to(
     source: &ForgivingDisk<'_>,
     dir: &Path,
@@ -293,7 +300,7 @@ fn copy_to(
     Ok(elsewhere)
 }
 
-/// Copies the log files, and what says whose they are.
+/// Copies the log files, and the `OWNER` files beside them.
 fn copy_logs(
     source: &ForgivingDisk<'_>,
     dir: &Path,
@@ -326,7 +333,8 @@ fn copy_logs(
     Ok(elsewhere)
 }
 
-/// Copies all checkpoints, also those that the manifest does not name: it may be an older one that was put back.
+/// Copies all checkpoints, also those that the manifest does not name: it may be an older one that was put
+/// back.
 fn copy_checkpoints(source: &ForgivingDisk<'_>, dir: &Path, target: &Path) -> Result<(), OpenError> {
     let listed = source.list(dir).map_err(OpenError::io("list", dir))?;
     for entry in listed.iter().filter(|entry| checkpoint_number(entry).is_some()) {

@@ -1,8 +1,9 @@
 //! Replaying a checkpoint and a log into tables, with many threads.
 //!
 //! # Source
-//! SiloR (OSDI 2014) §5. Threads take chunks of about a megabyte instead of whole files, so that all have work until the end; others
-//! read ahead of them. Files are read newest first, so that most of what is read later is older than what the tables hold.
+//! SiloR (OSDI 2014) §5. Threads take chunks of about a megabyte instead of whole files, so that all have
+//! work until the end; others read ahead of them. Files are read newest first, so that most of what is read
+//! later is older than what the tables hold.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
@@ -26,7 +27,8 @@ pub use apply::Replay;
 
 use reader::Reader;
 
-/// A thread that reads serves so many that apply: it gets about a gigabyte a second from a disk, of which they use 150 to 250 MB each.
+/// A thread that reads serves so many that apply: it gets about a gigabyte a second from a disk, of which
+/// they use 150 to 250 MB each.
 const WORKERS_PER_READER: usize = 4;
 
 /// What was replayed.
@@ -62,7 +64,8 @@ struct ReplayOutcome<'a> {
     records: Vec<AtomicU64>,
 }
 
-/// Replays `files`, in the order in which they are given, with `threads` threads and others that read for them.
+/// Replays `files`, in the order in which they are given, with `threads` threads and others that read for
+/// them.
 pub(super) fn replay<R: Replay>(
     disk: &dyn Disk,
     files: &[ReplayFile],
@@ -109,7 +112,8 @@ impl<'a> ReplayOutcome<'a> {
         }
     }
 
-    /// Applies chunks until there are no more. After a failure they are thrown away, so that the reader is never left waiting.
+    /// Applies chunks until there are no more. After a failure they are thrown away, so that the reader is
+    /// never left waiting.
     fn work<R: Replay>(
         &self,
         files: &[ReplayFile],

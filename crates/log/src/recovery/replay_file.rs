@@ -47,7 +47,7 @@ impl ReplayFile {
         matches!(self.identity.file, FileRole::Checkpoint { .. })
     }
 
-    /// The number of the part, if all of its records are in other files too.
+    /// Returns the number of the part, if all of its records are in other files too.
     pub(super) fn copy_number(&self) -> Option<u32> {
         match self.identity.file {
             FileRole::Checkpoint { part, .. } if part >= FIRST_COPY => Some(part),
@@ -56,13 +56,13 @@ impl ReplayFile {
     }
 }
 
-/// What the header of a part must say.
+/// Returns what the header of a part must say.
 pub(super) fn part_identity(manifest: &Manifest, checkpoint: u64, part: &CheckpointPart) -> FileIdentity {
     let file = FileRole::Checkpoint { checkpoint, part: part.number };
     FileIdentity { database: manifest.database, file, opening: OpeningId::default() }
 }
 
-/// What is lost if a part of the checkpoint is damaged.
+/// Returns what is lost if a part of the checkpoint is damaged.
 pub(super) fn loss_of(part: &CheckpointPart) -> DataLoss {
     if part.is_copy() { DataLoss::Copies } else { DataLoss::Checkpoint }
 }

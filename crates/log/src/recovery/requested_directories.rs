@@ -1,4 +1,5 @@
-//! The directories that an opening wants to log to: whether it may, and what it puts there before its manifest is in place.
+//! The directories that an opening wants to log to: whether it may, and what it puts there before its
+//! manifest is in place.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ pub(super) struct RequestedDirectories<'w> {
 }
 
 impl<'w> RequestedDirectories<'w> {
-    /// The directories, one for each logger, of the database in `dir`.
+    /// Returns the directories, one for each logger, of the database in `dir`.
     pub(super) fn of(
         disk: &'w dyn Disk,
         dir: &'w Path,
@@ -45,8 +46,9 @@ impl<'w> RequestedDirectories<'w> {
         Ok(RequestedDirectories { disk, dir, directories: directories.iter().collect(), loggers, before })
     }
 
-    /// Locks those that are there, and sees whether the database may log to them. Returns the empty log files that have to go from them: those
-    /// that an interrupted opening left in directories which no manifest has named yet.
+    /// Locks those that are there, and sees whether the database may log to them. Returns the empty log files
+    /// that have to go from them: those that an interrupted opening left in directories which no manifest has
+    /// named yet.
     pub(super) fn check(&self, locks: &mut DirectoryLocks, is_new: bool) -> Result<Vec<PathBuf>, OpenError> {
         let mut there = BTreeSet::new();
         for &directory in &self.directories {
@@ -72,8 +74,9 @@ impl<'w> RequestedDirectories<'w> {
         Ok(in_the_way)
     }
 
-    /// The directories that the manifest does not name, however it spells them. Of the others the survey has seen what lies there, and
-    /// what the manifest is done with is left alone, as when leftovers are removed.
+    /// Returns the directories that the manifest does not name, however it spells them. Of the others the
+    /// survey has seen what lies there, and what the manifest is done with is left alone, as when leftovers
+    /// are removed.
     fn not_named(&self) -> Result<Vec<&'w PathBuf>, OpenError> {
         let place = |spelled| Location::of(self.disk, &spelled_path(self.dir, spelled));
         let named = self.before.log_directories().into_iter().map(place).collect::<Result<Vec<_>, _>>()?;
@@ -87,7 +90,8 @@ impl<'w> RequestedDirectories<'w> {
         Ok(not_named)
     }
 
-    /// The log files that have to go from a directory that is there and that the manifest does not name.
+    /// Returns the log files that have to go from a directory that is there and that the manifest does not
+    /// name.
     fn in_the_way_in(&self, directory: &Path, is_of_creation: bool) -> Result<Vec<PathBuf>, OpenError> {
         let is_left = check_requested(self.disk, self.dir, self.before, directory)?;
         let mut in_the_way = Vec::new();
@@ -101,10 +105,11 @@ impl<'w> RequestedDirectories<'w> {
         Ok(in_the_way)
     }
 
-    /// Whether this log file has to go: one to which nothing was logged, that an interrupted opening of this database left. One of an
-    /// earlier generation stays where `is_left` says that this database has logged there. Any other may be needed by another database, or
-    /// by a copy of this one, and stops the opening. What an interrupted creation left within the directory of the database is of
-    /// another number; such a file elsewhere is another database's.
+    /// Returns whether this log file has to go: one to which nothing was logged, that an interrupted opening
+    /// of this database left. One of an earlier generation stays where `is_left` says that this database has
+    /// logged there. Any other may be needed by another database, or by a copy of this one, and stops the
+    /// opening. What an interrupted creation left within the directory of the database is of another number;
+    /// such a file elsewhere is another database's.
     fn is_in_the_way(&self, name: LogFileName, path: &Path, is_left: bool) -> Result<bool, OpenError> {
         let is_left = is_left && name.generation < self.before.generation;
         let (_, identity, header) = match read_log_header(self.disk, path, self.before, name) {
@@ -133,8 +138,8 @@ impl<'w> RequestedDirectories<'w> {
         Ok(())
     }
 
-    /// Installs the manifest of a new database if some of its log lies elsewhere: whoever finds the files of an interrupted creation there
-    /// knows by it whose they are.
+    /// Installs the manifest of a new database if some of its log lies elsewhere: by it the files of an
+    /// interrupted creation there are known as its own.
     pub(super) fn install_first_manifest(&self, locks: &mut DirectoryLocks) -> Result<(), OpenError> {
         let own = Location::of(self.disk, self.dir)?;
         let mut is_all_within = true;
@@ -206,7 +211,8 @@ fn refuse_within_other(
     Err(OpenError::Refused(format!("{why}; name another directory for the log")))
 }
 
-/// The error, as one that says what helps where the disk cannot be read: a verification does not look at what no manifest names.
+/// Returns the error, as one that says what helps where the disk cannot be read: a verification does not look
+/// at what no manifest names.
 fn refuse_unreadable(error: OpenError) -> OpenError {
     if !error.is_unreadable() {
         return error;

@@ -1,7 +1,8 @@
 //! Whether every row that the log changes is there: what a replay finds at its end, found without the rows.
 //!
-//! The log has some rows by their changed words only, as patches. A patch counts if it is later than the latest put or delete of its key,
-//! and then needs a put, in the log or in the checkpoint, of a row with such a word.
+//! The log has some rows by their changed words only, as patches. A patch counts if it is later than the
+//! latest put or delete of its key, and then needs a put, in the log or in the checkpoint, of a row with such
+//! a word.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -11,8 +12,8 @@ use super::corruption::{Corruption, CorruptionKind, DataLoss};
 use super::{Replay, ReplayError};
 use crate::format::{Change, Write};
 
-/// Takes what is replayed, as often as one likes, and keeps what concerns the keys that patches change. It knows these when it was given all
-/// of the log, and their rows when it was given everything after that.
+/// Takes what is replayed, as often as one likes, and keeps what concerns the keys that patches change. It
+/// knows these when it was given all of the log, and their rows when it was given everything after that.
 #[derive(Debug, Default)]
 pub(super) struct RowCheck(Mutex<Tables>);
 
@@ -29,12 +30,12 @@ struct Patched {
 }
 
 impl RowCheck {
-    /// Whether there is anything to check.
+    /// Returns whether there is anything to check.
     pub(super) fn has_patches(&self) -> bool {
         !self.lock().is_empty()
     }
 
-    /// The damage of a database in `dir`, one for each table that has any.
+    /// Returns the corruptions of a database in `dir`, one for each table that has any.
     pub(super) fn corruptions(&self, dir: &Path) -> Vec<Corruption> {
         let tables = self.lock();
         let corruption = |(&table, keys): (&u32, &HashMap<_, Patched>)| {

@@ -1,8 +1,9 @@
 //! Saving what is left of a damaged database into a new one.
 //!
-//! A repair gives up the end of a log, and what it keeps is a state that was. There is no such way where a checkpoint is damaged: rows
-//! that did not change since are nowhere else. A salvage reads every valid block of the checkpoint, and the log as far as it counts, and
-//! makes a new database of the rows that are whole. What is lost it lists.
+//! A repair gives up the end of a log, and what it keeps is a state that was. There is no such way where a
+//! checkpoint is damaged: rows that did not change since are nowhere else. A salvage reads every valid block
+//! of the checkpoint, and the log as far as it counts, and makes a new database of the rows that are whole.
+//! What is lost it lists.
 //!
 //! # Invariants
 //! - S1: the damaged database is only read, as its manifest says, or the copy of that if it is damaged.
@@ -46,8 +47,9 @@ use crate::format::{CheckpointPart, LogFileName, Manifest};
 /// What a salvage has saved, and what not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Salvaged {
-    /// What is wrong with the manifest, if anything is: then the copy beside it says which files count. That was written when the database was
-    /// last opened, or its checkpoint installed; what was stored since is known from the log alone.
+    /// What is wrong with the manifest, if anything is: then the copy beside it says which files count. That
+    /// was written when the database was last opened, or its checkpoint installed; what was stored since is
+    /// known from the log alone.
     pub manifest: Option<Corruption>,
     /// Tables, by number, of which anything was saved or lost.
     pub tables: Vec<SalvagedTable>,
@@ -55,18 +57,20 @@ pub struct Salvaged {
     pub kept_to: Epoch,
     /// Everything up to this epoch is known to have been stored.
     pub stored_to: Epoch,
-    /// If not `None`, the log does not reach up to this epoch, the end of the checkpoint: the rows are not those of one moment, but of
-    /// several between the two epochs.
+    /// If not `None`, the log does not reach up to this epoch, the end of the checkpoint: the rows are not
+    /// those of one moment, but of several between the two epochs.
     pub mixed_to: Option<Epoch>,
     /// How much of the log that is given up could still be read.
     pub given_up: GivenUp,
-    /// What a look at the files has found. The places that cannot be read in the checkpoint are in `unreadable`.
+    /// What a look at the files has found. The places that cannot be read in the checkpoint are in
+    /// `unreadable`.
     pub corruptions: Vec<Corruption>,
-    /// The places in the checkpoint that cannot be read. Their records are lost unless they changed since or stand in it twice: see
-    /// [`SalvagedTable::lost_records`].
+    /// The places in the checkpoint that cannot be read. Their records are lost unless they changed since or
+    /// stand in it twice: see [`SalvagedTable::lost_records`].
     pub unreadable: Vec<UnreadableRecords>,
-    /// Parts of the checkpoint that are not those that the manifest describes, but belong to a copy of the database that has gone on by itself.
-    /// Their records were taken, for want of others: rows may be older or newer than those of this database, missing, or too many.
+    /// Parts of the checkpoint that are not those that the manifest describes, but belong to a copy of the
+    /// database that has gone on by itself. Their records were taken, for want of others: rows may be older
+    /// or newer than those of this database, missing, or too many.
     pub other_parts: Vec<PathBuf>,
     /// Files of which the system could not read so many bytes. Nothing of them counts.
     pub unread: Vec<(PathBuf, u64)>,
@@ -79,12 +83,14 @@ pub struct Salvaged {
 pub enum SalvageLoss {
     /// Nothing that is known to have been stored.
     Nothing,
-    /// Nothing that is known of. But the copy of the manifest was gone by, which may be older than the manifest was, or nothing says whether a log
-    /// directory is as old as the manifest: what was stored last may be lost without a trace.
+    /// Nothing that is known of. But the copy of the manifest was gone by, which may be older than the
+    /// manifest was, or nothing says whether a log directory is as old as the manifest: what was stored last
+    /// may be lost without a trace.
     Uncertain,
     /// Rows, or changes of them.
     Rows,
-    /// Definitions of tables or indexes, too ([`DEFINITION_TABLES`]): the rows of a table without a definition cannot be read.
+    /// Definitions of tables or indexes, too ([`DEFINITION_TABLES`]): the rows of a table without a
+    /// definition cannot be read.
     Definitions,
 }
 
@@ -95,14 +101,15 @@ pub struct SalvagedTable {
     pub table: u32,
     /// Its rows in the new database.
     pub rows: u64,
-    /// Records of the checkpoint that could not be read. Those of rows that changed after it began are in the log, and were saved.
+    /// Records of the checkpoint that could not be read. Those of rows that changed after it began are in the
+    /// log, and were saved.
     pub lost_records: u64,
     /// Rows of which the log has only changes, and that are lost for want of what was changed.
     pub incomplete_rows: u64,
 }
 
 impl Salvaged {
-    /// What could not be saved.
+    /// Returns what could not be saved.
     #[must_use]
     pub fn loss(&self) -> SalvageLoss {
         let is_of_owner = |corruption: &Corruption| corruption.file.ends_with(OWNER);
@@ -130,20 +137,22 @@ impl Salvaged {
 }
 
 impl SalvagedTable {
-    /// Whether any of its rows may be lost.
+    /// Returns whether any of its rows may be lost.
     fn is_lossy(&self) -> bool {
         self.lost_records > 0 || self.incomplete_rows > 0
     }
 }
 
-/// Makes a new database in `target`, which is empty or missing and lies in no database, of all rows of the damaged database in `dir` that
-/// can be read. The new one is verified; it has a number of its own. As much memory is needed as the rows take.
+/// Makes a new database in `target`, which is empty or missing and lies in no database, of all rows of the
+/// damaged database in `dir` that can be read. The new one is verified; it has a number of its own. As much
+/// memory is needed as the rows take.
 ///
 /// # Errors
-/// [`OpenError`]; what was made of the new database is gone. [`OpenError::Corrupt`] if it cannot be told which files belong to the
-/// database, neither by its manifest nor by the copy of it, or if a log directory is older than the manifest; [`OpenError::OtherOwner`] if the
-/// log belongs to the database in another directory, or the manifest, or its copy, is older than the log; [`OpenError::Refused`] for a
-/// target that is none.
+/// [`OpenError`]; what was made of the new database is gone. [`OpenError::Corrupt`] if nothing says which
+/// files belong to the database, neither by its manifest nor by the copy of it, or if a log directory is
+/// older than the manifest; [`OpenError::OtherOwner`] if the log belongs to the database in another
+/// directory, or the manifest, or its copy, is older than the log; [`OpenError::Refused`] for a target that
+/// is none.
 pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvaged, OpenError> {
     let corrupt = ForgivingDisk::new(&**disk);
     read_either_manifest(&corrupt, dir)?;
@@ -164,8 +173,9 @@ pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvag
     })
 }
 
-/// Checks that the log directories hold the log of this manifest. Returns what keeps that from being known of some of them, which is no
-/// reason to stop if the manifest is the one that was in place: whose a log file is stands in its header too.
+/// Checks that the log directories hold the log of this manifest. Returns what keeps that from being known of
+/// some of them, which is no reason to stop if the manifest is the one that was in place: the header of a log
+/// file names its database, too.
 fn check_owners(
     disk: &dyn Disk,
     dir: &Path,
@@ -235,8 +245,8 @@ impl DamagedDatabase<'_> {
         })
     }
 
-    /// Reads everything. What could be read at first, and then not any more, the survey has taken for sound: then all is done again, without
-    /// it.
+    /// Reads everything. What could be read at first, and then not any more, the survey has taken for sound:
+    /// then all is done again, without it.
     fn read(&self) -> Result<ReadDatabase, OpenError> {
         loop {
             let failures = self.disk.count_failures();
@@ -270,8 +280,8 @@ impl DamagedDatabase<'_> {
         Ok(ReadDatabase { found, kept: collector.finish(), unreadable, other_parts, given_up })
     }
 
-    /// Gathers the records of the checkpoint. Its copies of records count only where not all of the others are proved to be those of the
-    /// manifest, and never if they are not themselves.
+    /// Gathers the records of the checkpoint. Its copies of records count only where not all of the others
+    /// are proved to be those of the manifest, and never if they are not themselves.
     fn read_checkpoint(&self, collector: &RowCollector) -> Result<ReadCheckpoint, OpenError> {
         let mut read = ReadCheckpoint::default();
         let Some(checkpoint) = &self.manifest.checkpoint else { return Ok(read) };

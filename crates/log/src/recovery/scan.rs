@@ -1,11 +1,13 @@
 //! Reading a log file to its end, and telling a torn end from damage.
 //!
 //! # Crash
-//! The blocks of a file count up to the first place where there is no valid one. That is as it should be if what follows was never
-//! synced: a power failure leaves any part of it. Valid blocks behind that place are therefore looked for, and asked what was on disk
-//! when they were written ([`crate::BlockHeader::synced_to`], [`crate::BlockHeader::durable_epoch`]). If one of them knows more than
-//! the scan has found, something that was synced is gone, and that is damage. A file without a last block that is shorter than its
-//! header, or a block that counts, says that it was made, was cut, and with it perhaps what could testify.
+//! The blocks of a file count up to the first place where there is no valid one. That is as it should be if
+//! what follows was never synced: a power failure leaves any part of it. Valid blocks behind that place are
+//! therefore looked for, and asked what was on disk when they were written
+//! ([`crate::BlockHeader::synced_to`], [`crate::BlockHeader::durable_epoch`]). If one of them knows more than
+//! the scan has found, something that was synced is gone, and that is damage. A file without a last block
+//! that is shorter than its header, or a block that counts, says that it was made, was cut, and with it
+//! perhaps what could testify.
 
 use std::io;
 
@@ -27,7 +29,8 @@ pub(super) struct LogFileScan {
     pub(super) reserved_bytes: u64,
     /// The end of the last block that counts.
     pub(super) valid_end: u64,
-    /// Why nothing counts after it; `None` at the end of the file, and after a block that ends the file or the logger.
+    /// Why nothing counts after it; `None` at the end of the file, and after a block that ends the file or
+    /// the logger.
     pub(super) stopped: Option<BlockError>,
     /// What the last block that counts ends.
     pub(super) end: BlockEnd,
@@ -103,12 +106,12 @@ pub(super) fn scan(file: &dyn File, codec: &BlockCodec) -> io::Result<LogFileSca
 }
 
 impl LogFileScan {
-    /// Whether bytes that were synced are missing or damaged.
+    /// Returns whether bytes that were synced are missing or damaged.
     pub(super) fn is_damaged(&self) -> bool {
         self.evidence.synced_to > self.valid_end
     }
 
-    /// How long the file has to be, if it is shorter and nothing says that its space was given back.
+    /// Returns how long the file has to be, if it is shorter and nothing says that its space was given back.
     pub(super) fn is_cut(&self, header: &FileHeader) -> Option<u64> {
         let reserved_bytes = self.reserved_bytes.max(header.reserved_bytes);
         (self.end == BlockEnd::None && self.bytes < reserved_bytes).then_some(reserved_bytes)
@@ -139,7 +142,7 @@ impl LogFileScan {
 /// How far a log file that is written meanwhile is needed for everything up to some epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needed {
-    /// Up to here: the end of the first block whose mark says so.
+    /// Up to here: the end of the first block with such a mark.
     To(u64),
     /// All of it, up to here, and the next one.
     Whole(u64),
@@ -147,10 +150,12 @@ pub(super) enum Needed {
     TooShort,
 }
 
-/// How far a file that is written meanwhile is needed for everything up to `epoch`; and an epoch that is not before any in that part.
+/// Returns how far a file that is written meanwhile is needed for everything up to `epoch`; and an epoch that
+/// is not before any in that part.
 pub(super) fn needed_up_to(file: &dyn File, codec: &BlockCodec, epoch: Epoch) -> io::Result<(Needed, Epoch)> {
     match look_for_mark_after(file, codec, epoch) {
-        // When its logger was done with it, after its length was read, it was cut off behind its last block. That happens once.
+        // When its logger was done with it, after its length was read, it was cut off behind its last block.
+        // That happens once.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => look_for_mark_after(file, codec, epoch),
         found => found,
     }
@@ -181,8 +186,8 @@ fn look_for_mark_after(file: &dyn File, codec: &BlockCodec, epoch: Epoch) -> io:
 
 /// Takes the evidence of all valid blocks between `start` and `end`, wherever they begin.
 ///
-/// A mark among them would count if all in front of it that was synced were in order: if the blocks up to it follow each other from
-/// within what was synced.
+/// A mark among them would count if all in front of it that was synced were in order: if the blocks up to it
+/// follow each other from within what was synced.
 fn look_beyond(
     file: &dyn File,
     codec: &BlockCodec,
@@ -208,7 +213,8 @@ fn look_beyond(
     Ok(())
 }
 
-/// Shows all valid blocks between `start` and `end`, wherever they begin, each with its payload, until `each` wants no more.
+/// Shows all valid blocks between `start` and `end`, wherever they begin, each with its payload, until `each`
+/// wants no more.
 pub(super) fn each_block_beyond(
     file: &dyn File,
     codec: &BlockCodec,

@@ -6,7 +6,7 @@ use ensilo_epoch::Epoch;
 
 use crate::format::LogFileName;
 
-/// The sealed files of a generation. Whoever writes the log and whoever removes its files share it.
+/// The sealed files of a generation. The writers of the log and the removal of its files share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SealedFiles(Arc<Mutex<Vec<Sealed>>>);
 
@@ -18,7 +18,8 @@ struct Sealed {
 }
 
 impl SealedFiles {
-    /// A file was sealed and synced, and has its last name. No entry in it has an epoch after `largest_epoch`.
+    /// A file was sealed and synced, and has its last name. No entry in it has an epoch after
+    /// `largest_epoch`.
     pub(crate) fn add(&self, name: LogFileName, largest_epoch: Epoch) {
         let LogFileName { logger, sequence, .. } = name;
         self.lock().push(Sealed { logger, sequence, largest_epoch });

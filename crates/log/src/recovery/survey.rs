@@ -1,4 +1,5 @@
-//! What the files of a database are, whether they are all there, and up to which epoch they hold what was stored.
+//! What the files of a database are, whether they are all there, and up to which epoch they hold what was
+//! stored.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ enum UnlistedFile {
 }
 
 impl Survey {
-    /// Everything up to this epoch was stored at some time, whatever has become of it.
+    /// Returns the epoch up to which everything was stored at some time, whatever has become of it.
     pub(super) fn stored_epoch(&self, manifest: &Manifest) -> Epoch {
         let reach = self.chains.iter().map(|chain| chain.reach.max(chain.evidence.mark)).min();
         let claimed = self.chains.iter().map(|chain| chain.evidence.durable_epoch);
@@ -70,8 +71,9 @@ struct Surveyor<'a> {
     earlier_reach: Option<Epoch>,
 }
 
-/// Looks at the files that `manifest` names. Damage that `depth` does not show is left to replay; if any shows, all is looked at, so that
-/// what is said of its consequences is true. What the disk could not read is damage wherever something counts, or could.
+/// Looks at the files that `manifest` names. Damage that `depth` does not show is left to replay; if any
+/// shows, all is looked at, so that what is said of its consequences is true. What the disk could not read is
+/// damage wherever something counts, or could.
 pub(super) fn survey(
     disk: &ForgivingDisk<'_>,
     dir: &Path,
@@ -125,7 +127,7 @@ impl Surveyor<'_> {
         })
     }
 
-    /// The log files by directory, as the manifest spells them. A directory that is missing is a flaw.
+    /// Returns the log files by directory, as the manifest spells them. A directory that is missing is noted.
     fn list_directories(&mut self) -> Result<BTreeMap<String, Vec<LogFileName>>, OpenError> {
         let mut listed = BTreeMap::new();
         for spelled in self.manifest.log_directories() {
@@ -173,7 +175,7 @@ impl Surveyor<'_> {
         Ok(unfinished)
     }
 
-    /// What a log file is that the manifest knows nothing of.
+    /// Classifies a log file that the manifest does not list.
     fn classify_unlisted(&self, file: &LogFile, is_extra: bool) -> Result<UnlistedFile, OpenError> {
         let is_empty = reads_as_empty(self.disk, &file.path)?;
         let is_unread = !self.disk.failures_in(&file.path).is_empty();
@@ -219,7 +221,7 @@ impl Surveyor<'_> {
         Ok(earlier)
     }
 
-    /// Notes a flaw, and how far the generation of the file reaches with it.
+    /// Notes a corrupt place, and how far the generation of the file reaches with it.
     fn note_earlier_place(
         &mut self,
         before: &[EarlierLogFile],
@@ -234,7 +236,8 @@ impl Surveyor<'_> {
         let files = || before.iter().filter(same).map(|earlier| &earlier.file);
         let marks = files().filter_map(|file| file.scan.as_ref()?.mark).map(|(mark, _)| mark);
         let headers = files().filter_map(|file| file.header.as_ref().ok()).map(|header| header.first_epoch);
-        // The generations before had ended when this one began; what is wrong with their files is noted by itself.
+        // The generations before had ended when this one began; what is wrong with their files is noted by
+        // itself.
         let ended =
             self.manifest.earlier.iter().filter(|other| other.name.generation < entry.name.generation);
         let ended = ended.map(|other| Epoch::new(other.durable_epoch.get() + 1));
@@ -262,8 +265,9 @@ impl Surveyor<'_> {
         Ok(())
     }
 
-    /// Puts what the disk could not read in the place of the flaws that follow from it. It is a flaw also where no other shows it: what
-    /// cannot be read at the end of a log may have been more of it.
+    /// Puts what the disk could not read in the place of the corrupt places that follow from it. It is a
+    /// corrupt place also where no other shows it: what cannot be read at the end of a log may have been more
+    /// of it.
     fn note_unread(&mut self, chains: &[Chain], earlier: &[EarlierLogFile]) {
         for failure in self.disk.failures() {
             let follows = |corrupt_place: &CorruptPlace| {
@@ -283,13 +287,14 @@ impl Surveyor<'_> {
             .sort_by_key(|corrupt_place| corrupt_place.offset.is_some() || !corrupt_place.kind.is_unread());
     }
 
-    /// The part of the checkpoint that has this path.
+    /// Returns the part of the checkpoint that has this path.
     fn part_at(&self, path: &Path) -> Option<&CheckpointPart> {
         let checkpoint = self.manifest.checkpoint.as_ref()?;
         checkpoint.parts.iter().find(|part| self.dir.join(&part.path) == path)
     }
 
-    /// Whether what could not be read is a log directory, or lies in a log file where something counts, or could.
+    /// Returns whether what could not be read is a log directory, or lies in a log file where something
+    /// counts, or could.
     fn is_of_log(&self, failure: &CorruptPlace, chains: &[Chain], earlier: &[EarlierLogFile]) -> bool {
         let path = &failure.file;
         let directories = self.manifest.log_directories();
@@ -319,7 +324,8 @@ impl Surveyor<'_> {
         });
     }
 
-    /// Files that were not looked at have names that say no later epoch, which replay compares with what they hold.
+    /// Files that were not looked at have names that say no later epoch, which replay compares with what they
+    /// hold.
     fn largest_epoch(&self, chains: &[Chain]) -> Epoch {
         let seen = chains.iter().map(|chain| &chain.evidence).chain([&self.unlisted]);
         let seen = seen.map(|evidence| evidence.largest_epoch);
@@ -328,12 +334,13 @@ impl Surveyor<'_> {
         seen.chain(checkpoint).chain(known).max().unwrap_or_default()
     }
 
-    /// How far the log can be read, if the last generation's reaches `reach`.
+    /// Returns how far the log can be read, if the last generation's reaches `reach`.
     fn reachable(&self, reach: Epoch) -> Epoch {
         self.earlier_reach.map_or(reach, |earlier| earlier.min(reach))
     }
 
-    /// A manifest that gives up what its checkpoint needs. None is written so: a checkpoint is installed when its end is durable.
+    /// Returns the corruption of a manifest that gives up what its checkpoint needs. None is written so: a
+    /// checkpoint is installed when its end is durable.
     fn manifest_before_checkpoint(&self) -> Option<Corruption> {
         let (durable, end) = (self.manifest.durable_epoch, self.manifest.checkpoint_end()?);
         (durable < end).then(|| Corruption {
@@ -344,11 +351,12 @@ impl Surveyor<'_> {
         })
     }
 
-    /// What the flaws mean, if the log of the last generation reaches `reach`.
+    /// Returns what the corrupt places mean, if the log of the last generation reaches `reach`.
     fn corruptions(&self, reach: Epoch) -> Vec<Corruption> {
         let reach = self.reachable(reach);
         let of_log = match self.manifest.checkpoint_end() {
-            // A checkpoint is made while transactions go on: without the log up to its end it is no state that ever was.
+            // A checkpoint is made while transactions go on: without the log up to its end it is no state
+            // that ever was.
             Some(end) if before(reach) < end => DataLoss::LogOfCheckpoint(end),
             _ => DataLoss::After(before(reach)),
         };
@@ -375,7 +383,7 @@ impl Surveyor<'_> {
     }
 }
 
-/// Where what counts of a log file ends, if it is known.
+/// Returns where what counts of a log file ends, if it is known.
 fn counted_end(path: &Path, chains: &[Chain], earlier: &[EarlierLogFile]) -> Option<u64> {
     let found = earlier.iter().find(|earlier| earlier.file.path == path);
     if let Some(end) = found.and_then(|earlier| earlier.entry.valid_bytes) {
@@ -387,7 +395,7 @@ fn counted_end(path: &Path, chains: &[Chain], earlier: &[EarlierLogFile]) -> Opt
     (scan.end != BlockEnd::None).then_some(scan.valid_end)
 }
 
-/// Each damage once, and a directory that is missing, or cannot be read, without the files in it.
+/// Returns each corruption once, and a directory that is missing, or cannot be read, without the files in it.
 fn each_once(corruptions: impl Iterator<Item = Corruption>) -> Vec<Corruption> {
     let mut reported: Vec<Corruption> = Vec::new();
     for corruption in corruptions {
@@ -403,7 +411,7 @@ fn each_once(corruptions: impl Iterator<Item = Corruption>) -> Vec<Corruption> {
     reported
 }
 
-/// The last epoch before this one.
+/// Returns the last epoch before this one.
 pub(super) fn before(epoch: Epoch) -> Epoch {
     Epoch::new(epoch.get().saturating_sub(1))
 }

@@ -1,9 +1,10 @@
 //! The directory that a backup, or another new database, is made in.
 //!
 //! # Crash
-//! The first thing in the directory is a mark, synced with its name; the last is the manifest, and when all was verified the mark goes, which is
-//! synced before anybody is told of success. A directory with the mark is refused, whatever else is in it: a backup that was interrupted cannot
-//! be taken for a database, nor one whose files were not verified.
+//! The first thing in the directory is a mark, synced with its name; the last is the manifest, and when all
+//! was verified the mark goes, which is synced before success is reported. A directory with the mark is
+//! refused, whatever else is in it: a backup that was interrupted cannot be taken for a database, nor one
+//! that was not verified.
 
 use std::path::Path;
 
@@ -28,8 +29,8 @@ pub(super) struct TargetDirectory<'t> {
 }
 
 impl<'t> TargetDirectory<'t> {
-    /// Puts the mark into a directory that is empty or missing, and lies neither in a database nor where the one in `source`, with this
-    /// manifest, keeps its log.
+    /// Puts the mark into a directory that is empty or missing, and lies neither in a database nor where the
+    /// one in `source`, with this manifest, keeps its log.
     pub(super) fn claim(
         disk: &'t dyn Disk,
         source: &Path,
@@ -91,9 +92,9 @@ impl<'t> TargetDirectory<'t> {
         self.sync(self.dir)
     }
 
-    /// Removes everything, the manifest first and the mark last. The manifest goes also where a sync fails; then the other files stay, so that
-    /// what a crash leaves has the mark, has no manifest, or is all of a database. If no mark can be made, nothing is removed: without one what is there
-    /// is a whole database.
+    /// Removes everything, the manifest first and the mark last. The manifest goes also where a sync fails;
+    /// then the other files stay, so that what a crash leaves has the mark, has no manifest, or is all of a
+    /// database. If no mark can be made, nothing is removed: without one what is there is a whole database.
     pub(super) fn give_up(&self, checkpoint_directories: &[impl AsRef<Path>]) -> Result<(), OpenError> {
         self.put_mark_back()?;
         let marked = self.sync(self.dir);
@@ -147,7 +148,8 @@ fn refuse_within_database(disk: &dyn Disk, dir: &Path, location: &Location) -> R
     Err(OpenError::Refused(format!("{why}; name another directory")))
 }
 
-/// Nor is a directory that the database keeps its log in, wherever that lies, or one that such a directory is to lie in.
+/// Nor is a directory that the database keeps its log in, wherever that lies, or one that such a directory is
+/// to lie in.
 fn refuse_within_log(
     disk: &dyn Disk,
     source: &Path,

@@ -1,9 +1,10 @@
-//! The files of which the copy that a repair has made is not whole. They are not removed as long as the copy is there: what could not be read
-//! once may be read another time.
+//! The files of which the copy that a repair has made is not whole. They are not removed as long as the copy
+//! is there: what could not be read once may be read another time.
 //!
 //! # Layout
-//! `UNREAD` in the copy has the paths of files, and of directories whose files are not known, as the manifest spells directories. A zero byte and
-//! a newline end each. It is written before the manifest of the copy, and is missing where the copy is whole.
+//! `UNREAD` in the copy has the paths of files, and of directories with unknown files, as the manifest spells
+//! directories. A zero byte and a newline end each. It is written before the manifest of the copy, and is
+//! missing where the copy is whole.
 
 use std::path::Path;
 
@@ -57,8 +58,8 @@ impl UnreadList {
         Ok(list)
     }
 
-    /// Whether a file or a directory has to stay: if it is on the list, holds something that is, or lies in a directory that is. What cannot
-    /// be found out stays, too.
+    /// Returns whether a file or a directory has to stay: if it is on the list, holds something that is, or
+    /// lies in a directory that is. What cannot be found out stays, too.
     pub(super) fn keeps(&self, disk: &dyn Disk, path: &Path) -> bool {
         let is_kept = |at: Location| self.0.iter().any(|kept| kept.lies_within(&at) || at.lies_within(kept));
         !self.0.is_empty() && Location::of(disk, path).map_or(true, is_kept)

@@ -1,4 +1,5 @@
-//! What an earlier process has written and may not have synced: nothing of it is believed before it is on the disk.
+//! What an earlier process has written and may not have synced: nothing of it is believed before it is on the
+//! disk.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -39,7 +40,8 @@ pub(super) fn sync_last_generation(
     Ok(())
 }
 
-/// Syncs what a repair goes on with: the manifest, these files, which it has read, and their names; and the end of each log.
+/// Syncs what a repair goes on with: the manifest, these files, which it has read, and their names; and the
+/// end of each log.
 pub(super) fn sync_kept(
     disk: &dyn Disk,
     dir: &Path,
@@ -60,8 +62,8 @@ fn sync_file(disk: &dyn Disk, path: &Path) -> Result<(), OpenError> {
     disk.open(path).and_then(|file| file.sync_all()).map_err(OpenError::io("sync", path))
 }
 
-/// Writes what counts at the end of a log once more, as far as no block says that it was synced, and syncs it: after a failed sync a system
-/// may show bytes that are not on the disk.
+/// Writes what counts at the end of a log once more, as far as no block says that it was synced, and syncs
+/// it: after a failed sync a system may show bytes that are not on the disk.
 pub(super) fn write_end_again(disk: &dyn Disk, chain: &Chain) -> Result<(), OpenError> {
     let Some((at, end)) = chain.reached else { return Ok(()) };
     let LogFile { path, scan, .. } = &chain.files[at];

@@ -35,22 +35,24 @@ pub struct Verified {
     pub corruptions: u64,
     /// The last epoch of which an opening would bring anything back; `None` if there is damage.
     pub durable_epoch: Option<Epoch>,
-    /// The first and the last of the epochs before that one of which nothing counts: of the time between the last two openings, or given
-    /// up by a repair. `None` if there are none, or that is not known any more.
+    /// The first and the last of the epochs before that one of which nothing counts: of the time between the
+    /// last two openings, or given up by a repair. `None` if there are none, or that is not known any more.
     pub void: Option<(Epoch, Epoch)>,
     /// Whether the manifest is damaged or missing, and its copy has said what to read.
     pub is_by_copy: bool,
 }
 
-/// Reads all files of the database in `dir` that count, and reports every damage, also what lies behind another one. Changes nothing, and
-/// needs no right to write; nobody can open the database meanwhile. It takes memory for the keys of the rows that the log changes word by
-/// word, less than an opening takes, and reads everything twice if there are any.
+/// Reads all files of the database in `dir` that count, and reports every damage, also what lies behind
+/// another one. Changes nothing, and needs no right to write; nobody can open the database meanwhile. It
+/// takes memory for the keys of the rows that the log changes word by word, less than an opening takes, and
+/// reads everything twice if there are any.
 ///
-/// If the manifest is damaged that is reported first, and the copy of it says what else to read. A copy that cannot be read either is reported
-/// too, and nothing more.
+/// If the manifest is damaged that is reported first, and the copy of it says what else to read. A copy that
+/// cannot be read either is reported too, and nothing more.
 ///
 /// # Errors
-/// [`OpenError`] when there is no database, another process has it open, or the system fails. Damage is no error here.
+/// [`OpenError`] when there is no database, another process has it open, or the system fails. Damage is no
+/// error here.
 pub fn verify(
     disk: &dyn Disk,
     dir: &Path,
@@ -133,7 +135,8 @@ fn verify_read(
     Ok(verified)
 }
 
-/// What says that the database is another one's or not whole, and of which cannot be told whether it is there.
+/// Returns the files that the system could not look for, and that would say that the database is another
+/// one's or not whole.
 fn not_looked_for(disk: &ForgivingDisk<'_>, dir: &Path, manifest: &Manifest) -> Vec<Corruption> {
     let directories: BTreeSet<_> = manifest.log_directories().into_iter().collect();
     let owners = directories.into_iter().map(|spelled| spelled_path(dir, spelled).join(OWNER));
@@ -146,13 +149,14 @@ fn not_looked_for(disk: &ForgivingDisk<'_>, dir: &Path, manifest: &Manifest) -> 
     failures.map(|CorruptPlace { file, offset, kind }| Corruption { file, offset, kind, loss }).collect()
 }
 
-/// What is lost of the log with all these damages together. Those of the checkpoint have nothing to do with it.
+/// Returns what is lost of the log with all these corruptions together. Those of the checkpoint have nothing
+/// to do with it.
 fn loss_of_log(corruptions: &[Corruption]) -> Option<DataLoss> {
     let losses = corruptions.iter().map(|corruption| corruption.loss);
     losses.filter(|&loss| loss != DataLoss::Leftover && !loss.is_of_checkpoint()).max()
 }
 
-/// The epochs between the generations before and the present one, if something of that one counts.
+/// Returns the epochs between the generations before and the present one, if something of that one counts.
 fn void_epochs(manifest: &Manifest, durable_epoch: Epoch) -> Option<(Epoch, Epoch)> {
     let (first, last) = (Epoch::new(manifest.durable_epoch.get() + 1), before(manifest.first_epoch));
     (manifest.generation > 1 && durable_epoch > last && first <= last).then_some((first, last))
@@ -229,7 +233,8 @@ impl Verification<'_> {
         }
     }
 
-    /// Reads everything once more if rows are changed by patches, to see whether they are there. Where something else is wrong they need not be.
+    /// Reads everything once more if rows are changed by patches, to see whether they are there. Where
+    /// something else is wrong they need not be.
     fn check_rows(&mut self, files: &[ReplayFile]) -> Result<(), OpenError> {
         let of_manifest = u64::from(self.verified.is_by_copy);
         if self.verified.corruptions > of_manifest || !self.rows.has_patches() {

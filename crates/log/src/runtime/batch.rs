@@ -1,7 +1,8 @@
 //! Making blocks of what was taken from the buffers, and appending them to a file.
 //!
-//! What is large becomes a block where it lies: its header goes into the room before it. What is small is gathered in one block, so
-//! that many workers with a little each cost one header. Compressed blocks are made in memory of their own in any case.
+//! What is large becomes a block where it lies: its header goes into the room before it. What is small is
+//! gathered in one block, so that many workers with a little each cost one header. Compressed blocks are made
+//! in memory of their own in any case.
 
 use ensilo_epoch::Epoch;
 
@@ -22,7 +23,8 @@ pub(crate) struct BlockMetadata {
     pub(crate) epochs: (Epoch, Epoch),
     /// The durable epoch of the database.
     pub(crate) durable_epoch: Epoch,
-    /// What the last block holds, if the batch ends a round. A round that ends the file, too, is the business of the tail.
+    /// What the last block holds, if the batch ends a round. A round that ends the file, too, is the business
+    /// of the tail.
     pub(crate) last: Option<(Epoch, BlockEnd)>,
 }
 
@@ -88,7 +90,7 @@ fn is_large(piece: &Taken<'_>) -> bool {
     piece.payload().len() >= LARGE_BYTES
 }
 
-/// How many of the pieces, of which the large ones come first, go into the next block.
+/// Returns how many of the pieces, of which the large ones come first, go into the next block.
 fn pieces_of_a_block(pieces: &[Taken<'_>]) -> usize {
     let mut bytes = 0;
     let fits = |piece: &&Taken<'_>| {

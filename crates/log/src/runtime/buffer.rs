@@ -7,17 +7,18 @@
 //!                              ^ Draining::taken       ^ Filling::published   ^ Filling::cursor
 //! published word: bit 63 sealed | 32 bits transactions | 31 bits length
 //! ```
-//! The headroom, and after it the bytes already taken, give the logger room for the header of a block directly before the
-//! payload, so that both leave in one write without being copied.
+//! The headroom, and after it the bytes already taken, give the logger room for the header of a block
+//! directly before the payload, so that both leave in one write without being copied.
 //!
 //! # Invariants
-//! - **I1** A buffer has at most one [`Filling`] and one [`Draining`]: [`Buffer::open`] consumes the buffer and makes one of each, and
-//!   [`Draining::into_buffer`] gives it back only when the `Filling` is gone.
-//! - **I2** Bytes below `HEADROOM + published` belong to the `Draining`, the others to the `Filling`. The published length never falls
-//!   while the buffer is open.
+//! - **I1** A buffer has at most one [`Filling`] and one [`Draining`]: [`Buffer::open`] consumes the buffer
+//!   and makes one of each, and [`Draining::into_buffer`] gives it back only when the `Filling` is gone.
+//! - **I2** Bytes below `HEADROOM + published` belong to the `Draining`, the others to the `Filling`. The
+//!   published length never falls while the buffer is open.
 //!
 //! # Memory ordering
-//! One edge, `[publish]`: the store of the published word with Release, its load with Acquire. The seal is part of the same word.
+//! One edge, `[publish]`: the store of the published word with Release, its load with Acquire. The seal is
+//! part of the same word.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -68,14 +69,14 @@ struct SharedBuffer {
 }
 
 impl Buffer {
-    /// A buffer for `bytes` bytes of entries. The system gives the memory when it is first written.
+    /// Returns a buffer for `bytes` bytes of entries. The system gives the memory when it is first written.
     pub(crate) fn new(bytes: usize) -> Buffer {
         assert!(bytes <= BUFFER_BYTES_MAX, "a log buffer of {bytes} bytes");
         let published = CachePadded::new(AtomicU64::new(0));
         Buffer(Arc::new(SharedBuffer { memory: Memory::new(HEADROOM + bytes), published }))
     }
 
-    /// How many bytes of entries fit.
+    /// Returns how many bytes of entries fit.
     pub(crate) fn capacity(&self) -> usize {
         self.0.memory.len() - HEADROOM
     }
@@ -123,11 +124,12 @@ impl Filling {
         self.cursor = Published(self.word).length();
     }
 
-    /// The bytes from the cursor on.
+    /// Returns the bytes from the cursor on.
     #[inline]
     pub(crate) fn rest(&mut self) -> &mut [u8] {
-        // SAFETY: the bytes lie behind the published length (the cursor is not below it), so that by I2 they belong to this
-        // half, of which there is one (I1); `&mut self` is borrowed as long as the slice lives.
+        // SAFETY: the bytes lie behind the published length (the cursor is not below it), so that by I2 they
+        // belong to this half, of which there is one (I1); `&mut self` is borrowed as long as the slice
+        // lives.
         unsafe { self.shared.memory.slice_mut(HEADROOM + self.cursor..HEADROOM + self.capacity) }
     }
 
@@ -181,20 +183,20 @@ pub(crate) struct Taken<'a> {
 }
 
 impl Taken<'_> {
-    /// What was published since the last time.
+    /// Returns what was published since the last time.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.frame[HEADROOM..]
     }
 }
 
 impl Draining {
-    /// How many transactions were published and not taken.
+    /// Returns how many transactions were published and not taken.
     pub(crate) fn pending(&self) -> u64 {
         // Relaxed, here and in the next: whoever takes it looks again.
         Published(self.shared.published.load(Ordering::Relaxed)).transactions() - self.transactions
     }
 
-    /// Whether the worker is done with the buffer.
+    /// Returns whether the worker is done with the buffer.
     pub(crate) fn is_sealed(&self) -> bool {
         Published(self.shared.published.load(Ordering::Relaxed)).is_sealed()
     }
@@ -211,13 +213,14 @@ impl Draining {
         let transactions = published.transactions() - self.transactions;
         self.taken = length;
         self.transactions = published.transactions();
-        // SAFETY: the bytes lie below the published length, so that by I2 they belong to this half, of which there is one (I1);
-        // `&mut self` is borrowed as long as the slice lives. What the worker wrote there came before [publish].
+        // SAFETY: the bytes lie below the published length, so that by I2 they belong to this half, of which
+        // there is one (I1); `&mut self` is borrowed as long as the slice lives. What the worker wrote there
+        // came before [publish].
         let frame = unsafe { self.shared.memory.slice_mut(range) };
         Some(Taken { frame, transactions })
     }
 
-    /// The buffer, if it was sealed and everything in it was taken.
+    /// Returns the buffer, if it was sealed and everything in it was taken.
     pub(crate) fn into_buffer(self) -> Result<Buffer, Draining> {
         // Acquire: [publish] the worker's last access comes before the next one's.
         let published = Published(self.shared.published.load(Ordering::Acquire));
@@ -225,7 +228,8 @@ impl Draining {
             return Err(self);
         }
         let mut draining = self;
-        // The other half is sealed, but its owner may still be about to let go of it: then the buffer is given back later.
+        // The other half is sealed, but its owner may still be about to let go of it: then the buffer is
+        // given back later.
         if Arc::get_mut(&mut draining.shared).is_none() {
             return Err(draining);
         }
@@ -260,13 +264,15 @@ struct Memory {
     accesses: Vec<loom::cell::UnsafeCell<()>>,
 }
 
-// SAFETY: shared access reaches the bytes only through `slice_mut`, whose callers promise that nobody else has these bytes.
+// SAFETY: shared access reaches the bytes only through `slice_mut`, whose callers promise that nobody else
+// has these bytes.
 unsafe impl Sync for Memory {}
 
 impl Memory {
     fn new(len: usize) -> Memory {
         let zeros = vec![0u8; len].into_boxed_slice();
-        // SAFETY: `UnsafeCell<u8>` has the layout of `u8`, and the box comes from `Box::into_raw`, so that it can be freed as it is.
+        // SAFETY: `UnsafeCell<u8>` has the layout of `u8`, and the box comes from `Box::into_raw`, so that it
+        // can be freed as it is.
         let bytes = unsafe { Box::from_raw(Box::into_raw(zeros) as *mut [UnsafeCell<u8>]) };
         Memory {
             bytes,
@@ -292,7 +298,8 @@ impl Memory {
         #[cfg(all(loom, test))]
         self.accesses[range.clone()].iter().for_each(|access| access.with_mut(|_| ()));
         let cells = &self.bytes[range];
-        // SAFETY: the cells are bytes of this memory, which `&self` keeps; by the caller's promise nobody else has them.
+        // SAFETY: the cells are bytes of this memory, which `&self` keeps; by the caller's promise nobody
+        // else has them.
         unsafe { std::slice::from_raw_parts_mut(UnsafeCell::raw_get(cells.as_ptr()), cells.len()) }
     }
 }

@@ -1,9 +1,10 @@
 //! The clock of the epochs.
 //!
 //! # Source
-//! Silo (SOSP 2013) §4.1 moves the global epoch on every 40 ms. Here it is moved on by the leading logger when everything before is
-//! stored, so that the time until a commit is stored follows the disk; and by this clock at the latest after 40 ms, also while
-//! a disk hangs or nothing is logged. With a fixed interval the clock alone moves it.
+//! Silo (SOSP 2013) §4.1 moves the global epoch on every 40 ms. Here it is moved on by the leading logger
+//! when everything before is stored, so that the time until a commit is stored follows the disk; and by this
+//! clock at the latest after 40 ms, also while a disk hangs or nothing is logged. With a fixed interval the
+//! clock alone moves it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -51,8 +51,8 @@ impl Core {
         }
     }
 
-    /// Ends the log for good: nothing is acknowledged any more, and whoever waits gets the error. The first failure counts. The clock goes
-    /// on: readers need it.
+    /// Ends the log for good: nothing is acknowledged any more, and every wait ends with the error. The first
+    /// failure counts. The clock goes on: readers need it.
     pub(crate) fn fail(&self, error: LogError) {
         let mut failure = self.failure.lock();
         if failure.is_some() {
@@ -89,19 +89,20 @@ impl Core {
         self.partitions[0].notifier.notify(Sleep::Sound, |signals| signals.look = true);
     }
 
-    /// Somebody has begun to wait. If all do who have logged something, the leader had better not wait for more.
+    /// Notes that a wait has begun. If all workers wait that have logged something, the leader had better not
+    /// wait for more.
     pub(crate) fn hurry_leader(&self) {
         let depth = if self.does_everybody_wait() { Sleep::Long } else { Sleep::Sound };
         self.partitions[0].notifier.notify(depth, |signals| signals.look = true);
     }
 
-    /// Whether something was logged that no round has stored that ended with `frontier`, or somebody waits for what another round
-    /// can make durable.
+    /// Returns whether something was logged that no round has stored that ended with `frontier`, or somebody
+    /// waits for what another round can make durable.
     pub(crate) fn has_work(&self, frontier: Epoch) -> bool {
         self.has_entries_after(frontier) || self.waiting() > 0
     }
 
-    /// Whether something was logged that no round has stored that ended with `frontier`.
+    /// Returns whether something was logged that no round has stored that ended with `frontier`.
     pub(crate) fn has_entries_after(&self, frontier: Epoch) -> bool {
         let is_after = |partition: &Arc<LogPartition>| {
             partition.largest_epoch() >= frontier || partition.pending() != Some(0)
@@ -109,14 +110,15 @@ impl Core {
         self.partitions.iter().any(is_after)
     }
 
-    /// Whether as many wait as have logged something that was not written: then nothing more will come before the next round.
+    /// Returns whether as many wait as have logged something that was not written: then nothing more will
+    /// come before the next round.
     pub(crate) fn does_everybody_wait(&self) -> bool {
         let waiting = self.waiting() as u64;
         let pending = || self.partitions.iter().map(|partition| partition.pending()).sum::<Option<u64>>();
         waiting > 0 && pending().is_some_and(|pending| pending <= waiting)
     }
 
-    /// How many wait for what another round can make durable.
+    /// Returns the number of waits for what another round can make durable.
     fn waiting(&self) -> usize {
         self.durable.waiting(self.epochs.global_epoch())
     }

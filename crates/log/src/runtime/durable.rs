@@ -1,4 +1,4 @@
-//! The durable epoch: up to where everything is stored, and who waits for it.
+//! The durable epoch: up to where everything is stored, and the waits for it.
 //!
 //! # Invariants
 //! - **I1** The durable epoch never falls, and never moves after a failure.
@@ -46,7 +46,7 @@ struct Waiting {
     futures: u64,
 }
 
-/// Those who wait for one epoch.
+/// The waits for one epoch.
 #[derive(Default)]
 struct Group {
     waiter: Option<Arc<Waiter>>,
@@ -62,7 +62,7 @@ struct Group {
 struct Waiter(Monitor<Option<Result<(), LogError>>>);
 
 impl Durable {
-    /// Everything before `first_epoch` is stored, or was never there.
+    /// Returns the state in which everything before `first_epoch` is stored, or was never there.
     pub(crate) fn new(loggers: usize, first_epoch: Epoch) -> Durable {
         let marks = Marks { loggers: vec![(first_epoch, 0); loggers], has_failed: false };
         Durable {
@@ -78,8 +78,9 @@ impl Durable {
         Epoch::new(self.epoch.load(Ordering::Acquire))
     }
 
-    /// A logger has synced all entries of its workers with an epoch before `mark`, in round `number`. Wakes all that wait for what
-    /// is durable now; returns whether all loggers have made that round.
+    /// Notes that a logger has synced all entries of its workers with an epoch before `mark`, in round
+    /// `number`. Wakes all that wait for what is durable now; returns whether all loggers have made that
+    /// round.
     pub(crate) fn stored(&self, logger: usize, mark: Epoch, number: u64) -> bool {
         let mut marks = self.marks.lock();
         marks.loggers[logger] = (mark, number);
@@ -97,7 +98,7 @@ impl Durable {
         is_complete
     }
 
-    /// Whether all loggers have made round `number`.
+    /// Returns whether all loggers have made round `number`.
     pub(crate) fn have_all_made(&self, number: u64) -> bool {
         self.marks.lock().loggers.iter().all(|&(_, made)| made == number)
     }
@@ -119,7 +120,8 @@ impl Durable {
         waiter.wait()
     }
 
-    /// Calls `callback` when `epoch` is durable: at once, on this thread, if it is, or else on a logger's thread.
+    /// Calls `callback` when `epoch` is durable: at once, on this thread, if it is, or else on a logger's
+    /// thread.
     pub(crate) fn on_durable(&self, epoch: Epoch, callback: Callback, wake: impl FnOnce()) {
         let mut waiting = self.waiting.lock();
         if let Some(result) = self.known(&waiting, epoch) {
@@ -131,8 +133,9 @@ impl Durable {
         wake();
     }
 
-    /// The answer for `epoch`; if it is not known yet, `waker` is woken once it is. A future has one waker here, under the number that the
-    /// first call puts into `number`; it takes it back by [`Durable::forget`].
+    /// Returns the answer for `epoch`; if it is not known yet, `waker` is woken once it is. A future has one
+    /// waker here, under the number that the first call puts into `number`; it takes it back by
+    /// [`Durable::forget`].
     pub(crate) fn poll(
         &self,
         epoch: Epoch,
@@ -179,13 +182,14 @@ impl Durable {
         drop(waker);
     }
 
-    /// How many wait for `epoch` or an earlier one.
+    /// Returns the number of waits for `epoch` or an earlier one.
     pub(crate) fn waiting(&self, epoch: Epoch) -> usize {
         let waiting = self.waiting.lock();
         waiting.groups.range(..=epoch).map(|(_, group)| group.len()).sum()
     }
 
-    /// The durable epoch does not move any more. Whoever waits, now or later, for an epoch that is not durable gets `error`.
+    /// The durable epoch does not move any more. Whoever waits, now or later, for an epoch that is not
+    /// durable gets `error`.
     pub(crate) fn end(&self, error: &LogError) {
         self.marks.lock().has_failed = true;
         let mut waiting = self.waiting.lock();
@@ -199,7 +203,7 @@ impl Durable {
         }
     }
 
-    /// The answer for `epoch`, if it is known already.
+    /// Returns the answer for `epoch`, if it is known already.
     fn known(&self, waiting: &Waiting, epoch: Epoch) -> Option<Result<(), LogError>> {
         if self.epoch() >= epoch {
             return Some(Ok(()));
@@ -221,7 +225,7 @@ impl Durable {
 }
 
 impl Waiting {
-    /// Whether the future `number` has left a waker that does what this one does.
+    /// Returns whether the future `number` has left a waker that does what this one does.
     fn has_waker(&self, epoch: Epoch, number: Option<u64>, waker: &Waker) -> bool {
         let left = number.and_then(|number| self.groups.get(&epoch)?.wakers.get(&number));
         left.is_some_and(|left| left.will_wake(waker))
@@ -229,7 +233,7 @@ impl Waiting {
 }
 
 impl Group {
-    /// How many threads, callbacks and futures.
+    /// Returns the number of threads, callbacks and futures.
     fn len(&self) -> usize {
         self.threads + self.callbacks.len() + self.wakers.len()
     }
@@ -283,7 +287,7 @@ impl Waiter {
     }
 }
 
-/// The epoch before `mark`.
+/// Returns the epoch before `mark`.
 fn before(mark: Epoch) -> Epoch {
     Epoch::new(mark.get().saturating_sub(1))
 }

@@ -11,23 +11,25 @@ use ensilo_disk::is_disk_full;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The disk of a log directory is full. Make room there, then open the database again: it begins with a short log file
-    /// where the disk has no room for more, and makes a checkpoint, which frees log. Shorter log files help as well.
+    /// The disk of a log directory is full. Make room there, then open the database again: it begins with a
+    /// short log file where the disk has no room for more, and makes a checkpoint, which frees log. Shorter
+    /// log files help as well.
     NoSpace {
         /// The file or directory.
         path: PathBuf,
         /// What the system said.
         error: Arc<io::Error>,
     },
-    /// A log file could not be written. What was not stored before may be lost; open the database again to see what there is.
+    /// A log file could not be written. What was not stored before may be lost; open the database again to
+    /// see what there is.
     Write {
         /// The file.
         path: PathBuf,
         /// What the system said.
         error: Arc<io::Error>,
     },
-    /// The system could not say that what was written is on the disk. The same as [`LogError::Write`]: a second attempt would prove
-    /// nothing.
+    /// The system could not say that what was written is on the disk. The same as [`LogError::Write`]: a
+    /// second attempt would prove nothing.
     Sync {
         /// The file or directory.
         path: PathBuf,
@@ -46,8 +48,8 @@ pub enum LogError {
         /// What the system said.
         error: Arc<io::Error>,
     },
-    /// Another opening of the database has taken over its files, or somebody has replaced them. What was not stored before is lost. Close
-    /// the database, and open it again.
+    /// Another opening of the database has taken over its files, or somebody has replaced them. What was not
+    /// stored before is lost. Close the database, and open it again.
     TakenOver {
         /// The file that says so.
         path: PathBuf,

@@ -1,11 +1,14 @@
-//! Log files made ahead and finished ones renamed, on a thread of its own, so that no logger waits for either.
+//! Log files made ahead and finished ones renamed, on a thread of its own, so that no logger waits for
+//! either.
 //!
-//! A file that is made ahead is not needed yet. If the disk is full, a shorter one will do; if there is room for none, it is tried again
-//! after a pause, and as soon as somebody says that files were removed. Meanwhile the log is *short of space*, and whoever watches it is told.
+//! A file that is made ahead is not needed yet. If the disk is full, a shorter one will do; if there is room
+//! for none, it is tried again after a pause, and as soon as files were removed. Meanwhile the log is *short
+//! of space*, and its watcher is called.
 //!
 //! # Crash
-//! A file that was made ahead has its header and lies safely on disk, under a name with `.open`, before its logger seals the file
-//! before it. A sealed and synced file is then given the name with its largest epoch; until then it is found under its old one.
+//! A file that was made ahead has its header and lies safely on disk, under a name with `.open`, before its
+//! logger seals the file before it. A sealed and synced file is then given the name with its largest epoch;
+//! until then it is found under its old one.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -21,7 +24,8 @@ use super::monitor::Monitor;
 use crate::format::{BlockCodec, DatabaseId, LogFileName, OpeningId};
 use crate::recovery::{CreatedLogFile, LogFilePlan, NewGeneration, SealedFiles, log_identity};
 
-/// How long to wait before a file is tried again that the disk has no room for, at first. Twice as long each time.
+/// How long to wait before a file is tried again that the disk has no room for, at first. Twice as long each
+/// time.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
@@ -67,7 +71,7 @@ enum Task {
 }
 
 impl Files {
-    /// The files of a new generation, and of each logger the one that it begins with.
+    /// Returns the files of a new generation, and of each logger the one that it begins with.
     pub(crate) fn new(disk: Arc<dyn Disk>, files: NewGeneration, file_bytes: u64) -> (Files, Vec<LogFile>) {
         let NewGeneration { database, opening, generation, first_epoch, loggers, sealed } = files;
         let (mut directories, mut first, mut tasks) = (Vec::new(), Vec::new(), VecDeque::new());
@@ -95,13 +99,13 @@ impl Files {
         (Files { disk, database, opening, file_bytes, directories, sealed, state, watcher }, first)
     }
 
-    /// The file that the logger goes on in, if it is made already.
+    /// Returns the file that the logger goes on in, if it is made already.
     pub(crate) fn take_next(&self, logger: usize) -> Option<LogFile> {
         self.state.lock().next[logger].take()
     }
 
-    /// A logger is done with `file`, has sealed and synced it, and goes on in the one that it took. No entry after that one will have
-    /// an epoch before `first_epoch`.
+    /// A logger is done with `file`, has sealed and synced it, and goes on in the one that it took. No entry
+    /// after that one will have an epoch before `first_epoch`.
     pub(crate) fn finish(&self, file: LogFile, largest_epoch: Epoch, first_epoch: Epoch) {
         let name = following(following(file.name));
         let mut state = self.state.lock();
@@ -137,7 +141,7 @@ impl Files {
         self.state.notify_all();
     }
 
-    /// Why the last file that was made is missing or shorter than it should be, if the disk was full.
+    /// Returns why the last file that was made is missing or shorter than it should be, if the disk was full.
     pub(crate) fn shortage(&self) -> Option<LogError> {
         self.state.lock().first_shortage().cloned()
     }
@@ -151,12 +155,12 @@ impl Files {
         self.state.notify_all();
     }
 
-    /// Names whom to call, see [`Watcher`]. The first one counts.
+    /// Sets the function to call, see [`Watcher`]. The first one counts.
     pub(crate) fn watch(&self, watcher: Watcher) {
         let _ = self.watcher.set(watcher);
     }
 
-    /// Calls whoever watches the log. To be called without locks.
+    /// Calls the watcher of the log. No lock may be held.
     pub(crate) fn notify_watcher(&self) {
         if let Some(watcher) = self.watcher.get() {
             watcher();
@@ -224,8 +228,8 @@ impl Files {
         Ok(())
     }
 
-    /// Makes a file that was made short as long as it should have been, unless its logger has taken it. The lock is held, so that a logger
-    /// that needs the file finds it.
+    /// Makes a file that was made short as long as it should have been, unless its logger has taken it. The
+    /// lock is held, so that a logger that needs the file finds it.
     fn lengthen(&self, logger: usize) -> Result<(), LogError> {
         let mut state = self.state.lock();
         let Some(next) = &mut state.next[logger] else { return Ok(()) };
@@ -299,7 +303,7 @@ impl std::fmt::Debug for Files {
     }
 }
 
-/// The name of the file after this one.
+/// Returns the name of the file after this one.
 fn following(name: LogFileName) -> LogFileName {
     LogFileName { sequence: name.sequence + 1, ..name }
 }

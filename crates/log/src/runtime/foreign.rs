@@ -1,7 +1,9 @@
-//! Code of the program that is called back: callbacks, hooks and wakers, and the destructors of what it has put into a thread's variables.
+//! Code of the program that is called back: callbacks, hooks and wakers, and the destructors of what it has
+//! put into a thread's variables.
 //!
-//! It may panic, and it may call whatever it likes. So a thread that calls it catches the panic, and says that it does: who would wait for
-//! such a thread, or for others that wait for it, asks first.
+//! It may panic, and it may call whatever it likes. So a thread that calls it catches the panic, and is
+//! marked meanwhile: code that would wait for such a thread, or for others that wait for it, looks at the
+//! mark first.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,8 +27,8 @@ pub fn survive(code: impl FnOnce()) {
     }
 }
 
-/// Held by a thread of a log or a database as long as it works. What comes after it is foreign code until the thread's end: destructors of its
-/// variables, for which whoever joins the thread waits.
+/// Held by a thread of a log or a database as long as it works. What comes after it is foreign code until the
+/// thread's end: destructors of its variables, for which a join of the thread waits.
 #[derive(Debug, Default)]
 pub struct ForeignAfter(());
 
@@ -36,7 +38,7 @@ impl Drop for ForeignAfter {
     }
 }
 
-/// Whether the calling thread has come here from [`call_foreign`], of whichever log or database.
+/// Returns whether the calling thread has come here from [`call_foreign`], of whichever log or database.
 #[must_use]
 #[inline]
 pub fn is_in_foreign_code() -> bool {

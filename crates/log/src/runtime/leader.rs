@@ -1,8 +1,8 @@
 //! The leading logger: when there is a round, and up to which epoch.
 //!
-//! The first logger of a log leads the others. When there is something to store, and the last round is over, and it is not too long
-//! ago, it moves the global epoch on, reads the frontier, and requests a round of all loggers. With one logger no other thread is
-//! involved.
+//! The first logger of a log leads the others. When there is something to store, and the last round is over,
+//! and it is not too long ago, it moves the global epoch on, reads the frontier, and requests a round of all
+//! loggers. With one logger no other thread is involved.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ pub(crate) struct Leader {
 struct End {
     /// When it has to be reached.
     by: Instant,
-    /// No commit of a later epoch logs anything: who begins one finds that the log was stopped.
+    /// No commit of a later epoch logs anything: a worker that begins one finds that the log was stopped.
     last_epoch: Epoch,
 }
 
@@ -106,14 +106,14 @@ impl Leader {
         Some(if may_wait { (self.rather_not_before, Sleep::Long) } else { (self.not_before, Sleep::Short) })
     }
 
-    /// Whether a round is to be made now.
+    /// Returns whether a round is to be made now.
     fn is_due(&self) -> bool {
         let now = Instant::now();
         let is_time = now >= self.rather_not_before || (now >= self.not_before && self.is_urgent());
         is_time && self.is_worthwhile()
     }
 
-    /// Whether nothing is won by waiting for more transactions.
+    /// Returns whether nothing is won by waiting for more transactions.
     fn is_urgent(&self) -> bool {
         self.is_ending() || self.core().does_everybody_wait()
     }
@@ -122,7 +122,7 @@ impl Leader {
         self.end.is_some()
     }
 
-    /// Whether a round would bring something.
+    /// Returns whether a round would bring something.
     fn is_worthwhile(&self) -> bool {
         let core = self.core();
         let may_bring = self.may_tick() || !self.is_all_durable();
@@ -130,17 +130,18 @@ impl Leader {
         may_bring && (self.is_ending() || core.has_work(self.requested.frontier))
     }
 
-    /// Whether everything before the global epoch is stored.
+    /// Returns whether everything before the global epoch is stored.
     fn is_all_durable(&self) -> bool {
         self.core().durable.epoch().get() + 1 >= self.core().epochs.global_epoch().get()
     }
 
-    /// Whether the epoch may be moved on by others than the clock. At the end there is no clock.
+    /// Returns whether the epoch may be moved on by others than the clock. At the end there is no clock.
     fn may_tick(&self) -> bool {
         matches!(self.core().clock.kind, EpochClock::ByLoggers { .. }) || self.is_ending()
     }
 
-    /// The frontier of the last round, if the log is to be closed and everything is stored: all commits that were not refused have ended.
+    /// Returns the frontier of the last round, if the log is to be closed and everything is stored: all
+    /// commits that were not refused have ended.
     fn last_frontier(&self) -> Result<Option<Epoch>, LogError> {
         let Some(end) = self.end else { return Ok(None) };
         // The frontier first: who has ended a commit has published what it logged.
@@ -159,7 +160,8 @@ impl Leader {
         let frontier = self.core().epochs.complete_frontier();
         let clock = self.core().clock.kind;
         if frontier <= self.requested.frontier {
-            // A commit is under way. Mostly this thread has taken the core from it, and sleeping a little lets it end.
+            // A commit is under way. Mostly this thread has taken the core from it, and sleeping a little
+            // lets it end.
             self.not_before = began + (STALL_MIN * (1 << self.stalled.min(20))).min(clock.max());
             self.rather_not_before = self.not_before;
             self.stalled += 1;

@@ -28,10 +28,11 @@ use super::writer::LogWriter;
 use crate::format::EPOCH_END;
 use crate::recovery::NewGeneration;
 
-/// The log of an open database: its loggers, which run until it is closed or dropped, and the clock of the epochs.
+/// The log of an open database: its loggers, which run until it is closed or dropped, and the clock of the
+/// epochs.
 ///
-/// A transaction of epoch `e` is *stored* when [`Log::durable_epoch`] is `e` or later. The first write or sync that fails ends the log:
-/// see [`Log::failure`].
+/// A transaction of epoch `e` is *stored* when [`Log::durable_epoch`] is `e` or later. The first write or
+/// sync that fails ends the log: see [`Log::failure`].
 pub struct Log {
     core: Arc<Core>,
     threads: Monitor<Vec<JoinHandle<()>>>,
@@ -40,8 +41,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Starts a logger for each of the new files, and the clock that moves `epochs` on: they must leave that to others
-    /// ([`ensilo_epoch::Advance::Manual`]) and must not be in an epoch before that of the files.
+    /// Starts a logger for each of the new files, and the clock that moves `epochs` on: they must leave that
+    /// to others ([`ensilo_epoch::Advance::Manual`]) and must not be in an epoch before that of the files.
     ///
     /// # Errors
     /// [`LogError::Thread`].
@@ -81,8 +82,8 @@ impl Log {
         Ok(log)
     }
 
-    /// A log that takes nothing: whoever commits a write is refused with [`LogError::ReadOnly`]. All that there is counts as stored. It has
-    /// neither files nor threads.
+    /// Returns a log that takes nothing: a commit of a write is refused with [`LogError::ReadOnly`]. All that
+    /// there is counts as stored. It has neither files nor threads.
     #[must_use]
     pub fn read_only(disk: Arc<dyn Disk>, epochs: Arc<Epochs>) -> Arc<Log> {
         let (files, _) = Files::new(disk, NewGeneration::none(), 0);
@@ -98,7 +99,7 @@ impl Log {
         Log { core, threads: Monitor::new(Vec::new()), thread_ids: Monitor::new(Vec::new()) }
     }
 
-    /// A writer for one more worker. Each logger has as many workers as any other, or one less.
+    /// Returns a writer for one more worker. Each logger has as many workers as any other, or one less.
     #[must_use]
     pub fn writer(&self) -> LogWriter {
         let partition = self.core.partitions.iter().min_by_key(|partition| partition.pool.writers());
@@ -106,7 +107,7 @@ impl Log {
         LogWriter::new(Arc::clone(partition), Arc::clone(&self.core.writer_state))
     }
 
-    /// All transactions of this epoch and of earlier ones are stored.
+    /// Returns the durable epoch: all transactions of it and of earlier ones are stored.
     #[must_use]
     #[inline]
     pub fn durable_epoch(&self) -> Epoch {
@@ -116,18 +117,20 @@ impl Log {
     /// Waits until all transactions of `epoch` and of earlier ones are stored.
     ///
     /// # Errors
-    /// Why that will not be. Whether the transactions of `epoch` are stored is then found out by opening the database again.
+    /// Why that will not be. Whether the transactions of `epoch` are stored is then found out by opening the
+    /// database again.
     pub fn wait_durable(&self, epoch: Epoch) -> Result<(), LogError> {
         self.core.durable.wait(epoch, || self.core.hurry_leader())
     }
 
-    /// Calls `callback` once, when all transactions of `epoch` and of earlier ones are stored, or with the reason why that will not be. It
-    /// is called on the thread of a logger, and must neither wait nor take long; or on this thread, if the answer is known.
+    /// Calls `callback` once, when all transactions of `epoch` and of earlier ones are stored, or with the
+    /// reason why that will not be. It is called on the thread of a logger, and must neither wait nor take
+    /// long; or on this thread, if the answer is known.
     pub fn on_durable(&self, epoch: Epoch, callback: Callback) {
         self.core.durable.on_durable(epoch, callback, || self.core.hurry_leader());
     }
 
-    /// What polling a [`Stored`](super::stored::Stored) does.
+    /// Polls for a [`Stored`](super::stored::Stored).
     pub(crate) fn poll_durable(
         &self,
         epoch: Epoch,
@@ -142,38 +145,41 @@ impl Log {
         self.core.durable.forget(epoch, number);
     }
 
-    /// Whether the calling thread is one of the log's, as in a callback or a waker: then it must not wait for the log.
+    /// Returns whether the calling thread is one of the log's, as in a callback or a waker: then it must not
+    /// wait for the log.
     #[must_use]
     pub fn is_own_thread(&self) -> bool {
         self.thread_ids.lock().contains(&thread::current().id())
     }
 
-    /// Why the log has failed: the first write or sync that went wrong. Nothing is stored after that; what was stored is.
+    /// Returns why the log has failed: the first write or sync that went wrong. Nothing is stored after that;
+    /// what was stored is.
     #[must_use]
     pub fn failure(&self) -> Option<LogError> {
         self.core.failure()
     }
 
-    /// Asks for records whose version is of an epoch before `epoch` to be logged as whole rows when they are changed: `epoch` is
-    /// where a checkpoint begins. It counts for every commit with a TID of an epoch that begins after this call.
+    /// Asks that records with a version of an epoch before `epoch` are logged as whole rows when they are
+    /// changed: `epoch` is where a checkpoint begins. It counts for every commit with a TID of an epoch that
+    /// begins after this call.
     pub fn set_full_rows_before(&self, epoch: Epoch) {
         self.core.writer_state.set_full_rows_before(epoch);
     }
 
-    /// What was given to [`Log::set_full_rows_before`] last.
+    /// Returns what was given to [`Log::set_full_rows_before`] last.
     #[must_use]
     pub fn full_rows_before(&self) -> Epoch {
         self.core.writer_state.full_rows_before()
     }
 
-    /// Lets each logger go on in a new file at the end of its next round, so that the files before are not needed any more once a
-    /// checkpoint has taken their place.
+    /// Lets each logger go on in a new file at the end of its next round, so that the files before are not
+    /// needed any more once a checkpoint has taken their place.
     pub fn rotate(&self) {
         self.core.partitions.iter().for_each(|partition| partition.ask_for_rotation());
     }
 
-    /// Why the next log file is missing, or shorter than it should be: [`LogError::NoSpace`]. The log goes on as long as it has room; a
-    /// checkpoint frees what it no longer needs.
+    /// Returns why the next log file is missing, or shorter than it should be: [`LogError::NoSpace`]. The log
+    /// goes on as long as it has room; a checkpoint frees what it no longer needs.
     #[must_use]
     pub fn shortage(&self) -> Option<LogError> {
         self.core.files.shortage()
@@ -184,9 +190,8 @@ impl Log {
         self.core.files.retry();
     }
 
-    /// Names what to call when the log has gone on in another file or could not make one, and when it has failed, on a thread of the log: it
-    /// must neither wait nor take long.
-    /// The first one that is named stays.
+    /// Names what to call when the log has gone on in another file or could not make one, and when it has
+    /// failed, on a thread of the log: it must neither wait nor take long. The first one that is named stays.
     pub fn watch(&self, watcher: Watcher) {
         self.core.files.watch(watcher);
     }
@@ -196,14 +201,14 @@ impl Log {
         self.core.fail(LogError::TakenOver { path: file.to_path_buf() });
     }
 
-    /// What the log has done and where it stands.
+    /// Returns what the log has done and where it stands.
     #[must_use]
     pub fn statistics(&self) -> LogStatistics {
         self.core.statistics()
     }
 
-    /// Stores everything, writes a clean end, and ends the threads. Writers are refused from now on; commits that are under way are
-    /// waited for, for 2 seconds. A second call returns what the first one did.
+    /// Stores everything, writes a clean end, and ends the threads. Writers are refused from now on; commits
+    /// that are under way are waited for, for 2 seconds. A second call returns what the first one did.
     ///
     /// # Errors
     /// Why the log has failed, now or before; [`LogError::Unfinished`] when a commit did not end.
@@ -214,7 +219,8 @@ impl Log {
         self.core.clock.end();
         // Held until the end: a second caller waits for the first.
         let mut threads = self.threads.lock();
-        // A callback may hold the last reference to the log: a thread of the log does not wait for itself and the others.
+        // A callback may hold the last reference to the log: a thread of the log does not wait for itself and
+        // the others.
         let is_inside = self.is_own_thread();
         let mut all = std::mem::take(&mut *threads).into_iter().filter(|_| !is_inside);
         all.by_ref().take(self.core.partitions.len()).for_each(join);
@@ -225,7 +231,7 @@ impl Log {
         self.failure().map_or(Ok(()), Err)
     }
 
-    /// Starts a thread whose failure is the log's.
+    /// Starts a thread. Its failure is the log's.
     fn spawn(
         &self,
         name: &str,

@@ -1,9 +1,10 @@
 //! The file that a logger writes.
 //!
 //! # Crash
-//! As long as the file has no last block, somebody who finds it shorter than was said knows that it was cut. So nothing is written past
-//! the length that was said last: the file is first made longer and synced, and a block in front of the end says so
-//! ([`crate::BlockHeader::reserved_bytes`]). A crash in between leaves a file that is longer than it has to be.
+//! As long as the file has no last block, an opening that finds it shorter than its blocks claim knows that
+//! it was cut. So nothing is written past the length that was claimed last: the file is first made longer and
+//! synced, and a block in front of the end says so ([`crate::BlockHeader::reserved_bytes`]). A crash in
+//! between leaves a file that is longer than it has to be.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -45,7 +46,7 @@ pub(crate) struct Length {
 }
 
 impl LogFile {
-    /// A file that has its header, which says how long it is, and nothing else, all of it synced.
+    /// Returns a file that has its header, which says how long it is, and nothing else, all of it synced.
     pub(crate) fn new(
         name: LogFileName,
         path: PathBuf,
@@ -57,18 +58,20 @@ impl LogFile {
         LogFile { name, path, codec, file: Appender::new(file, header), synced_to: header, length }
     }
 
-    /// Where the next block goes.
+    /// Returns where the next block goes.
     pub(crate) fn offset(&self) -> u64 {
         self.file.offset()
     }
 
-    /// Whether it is time to go on in another one: before there is no room left, so that it seldom has to be made longer.
+    /// Returns whether it is time to go on in another one: before there is no room left, so that it seldom
+    /// has to be made longer.
     pub(crate) fn is_full(&self) -> bool {
         let bytes = self.length.reserved_bytes.max(self.length.wanted_bytes);
         self.offset() >= bytes - bytes / 8
     }
 
-    /// Takes the room that the file should have from the disk, if it does not have it yet. The file says so only when it is needed.
+    /// Takes the room that the file should have from the disk, if it does not have it yet. The file says so
+    /// only when it is needed.
     pub(crate) fn lengthen(&mut self) -> Result<(), LogError> {
         let wanted = self.length.wanted_bytes.next_multiple_of(PAGE_BYTES as u64);
         if wanted <= self.length.reserved_bytes {
@@ -77,12 +80,12 @@ impl LogFile {
         self.file.reserve(wanted).map_err(|error| LogError::io(Attempt::Write, &self.path, error))
     }
 
-    /// The header of a block without anything in it, for the place where the next block goes.
+    /// Returns the header of a block without anything in it, for the place where the next block goes.
     pub(crate) fn header(&self, durable_epoch: Epoch) -> BlockHeader {
         BlockHeader::new(self.offset(), self.synced_to, durable_epoch)
     }
 
-    /// Whether it has nothing but its header.
+    /// Returns whether it has nothing but its header.
     pub(crate) fn is_empty(&self) -> bool {
         self.offset() == FILE_HEADER_BYTES as u64
     }
@@ -126,7 +129,8 @@ impl LogFile {
         outcome.map(|()| enough).map_err(|error| LogError::io(Attempt::Write, &self.path, error))
     }
 
-    /// Appends blocks that were sealed for this place; they are written with others, at [`LogFile::flush`] at the latest.
+    /// Appends blocks that were sealed for this place; they are written with others, at [`LogFile::flush`] at
+    /// the latest.
     pub(crate) fn append(&mut self, blocks: &[u8], counts: &Counts) -> Result<(), LogError> {
         counts.written_bytes.add(blocks.len() as u64);
         let appended = self.file.append(blocks);

@@ -1,8 +1,9 @@
 //! A logger: writes what its workers logged, syncs it, and says how far it came.
 //!
 //! # Source
-//! SiloR (OSDI 2014) §3.3 to 3.6. A round: the frontier is read, everything published is taken and appended to the file with the
-//! frontier as mark behind it, the file is synced, the mark is published. Between rounds full buffers are appended as they come.
+//! SiloR (OSDI 2014) §3.3 to 3.6. A round: the frontier is read, everything published is taken and appended
+//! to the file with the frontier as mark behind it, the file is synced, the mark is published. Between rounds
+//! full buffers are appended as they come.
 
 use std::sync::Arc;
 
@@ -88,8 +89,9 @@ impl Logger {
         Ok(())
     }
 
-    /// Ends the log in order. Everything is stored, and nothing with an epoch before `frontier` comes any more. The space behind the end
-    /// is given back only when the end is on the disk: without it a file that is shorter than it says has lost something.
+    /// Ends the log in order. Everything is stored, and nothing with an epoch before `frontier` comes any
+    /// more. The space behind the end is given back only when the end is on the disk: without it a file that
+    /// is shorter than it says has lost something.
     fn close(&mut self, frontier: Epoch) -> Result<(), LogError> {
         self.write(Which::All, Some((frontier, BlockEnd::Closed)))?;
         self.tail.sync()?;

@@ -1,15 +1,19 @@
-//! The running log: buffers that workers fill, loggers that write them, and the epoch up to which all is stored.
+//! The running log: buffers that workers fill, loggers that write them, and the epoch up to which all is
+//! stored.
 //!
 //! # Source
 //! SiloR (OSDI 2014) §3. Where we deviate:
-//! - A worker does not hand its buffer over when the epoch changes. It publishes, with one store per transaction, how far the
-//!   buffer is filled; a logger takes what was published and the worker goes on in the same buffer until it is full.
-//! - What the paper derives from the workers' local epochs, loggers derive from the complete frontier of the epochs
-//!   ([`ensilo_epoch::Epochs::complete_frontier`]): a worker that is idle holds nothing back.
-//! - There is no `pepoch` file: each logger's mark lies in its own files, and the durable epoch follows from their minimum.
+//! - A worker does not hand its buffer over when the epoch changes. It publishes, with one store per
+//!   transaction, how far the buffer is filled; a logger takes what was published and the worker goes on in
+//!   the same buffer until it is full.
+//! - What the paper derives from the workers' local epochs, loggers derive from the complete frontier of the
+//!   epochs ([`ensilo_epoch::Epochs::complete_frontier`]): a worker that is idle holds nothing back.
+//! - There is no `pepoch` file: each logger's mark lies in its own files, and the durable epoch follows from
+//!   their minimum.
 //!
 //! # Terms
-//! - **log partition**: what the workers of one logger share with it: the pool of buffers and the inbox of those that were opened.
+//! - **log partition**: what the workers of one logger share with it: the pool of buffers and the inbox of
+//!   those that were opened.
 //! - **frontier** `C`: every commit with an epoch below it has ended and has published its log entry.
 //!
 //! # Memory ordering

@@ -1,8 +1,8 @@
 //! The way of log entries from workers to a logger, in every order of its steps:
 //! `RUSTFLAGS="--cfg loom" cargo test -p ensilo-log --lib --profile quick`.
 //!
-//! The checker is told of every access to a byte of a buffer: one that is not ordered with the other half's, or with the next user's
-//! after the buffer was given back, is a failure of the model.
+//! The checker sees every access to a byte of a buffer: one that is not ordered with the other half's, or
+//! with the next user's after the buffer was given back, is a failure of the model.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -77,7 +77,7 @@ impl Logger {
     }
 }
 
-/// A partition whose buffers hold `entries` entries each.
+/// Returns a partition with buffers that hold `entries` entries each.
 fn partition(entries: usize) -> (Arc<LogPartition>, Arc<WriterState>, Logger) {
     let partition = Arc::new(LogPartition::new(Pool::new(entries * ENTRY_BYTES, 1)));
     let logger = Logger { partition: Arc::clone(&partition), tids: Vec::new() };

@@ -1,6 +1,6 @@
 //! A value behind a lock, and a place to wait until it changes.
 //!
-//! Model checkers have no clock: under them, who waits looks again and again.
+//! Model checkers have no clock: under them, a waiting thread looks again and again.
 
 use std::sync::TryLockError;
 use std::time::Duration;
@@ -24,7 +24,8 @@ impl<T> Monitor<T> {
         }
     }
 
-    /// Takes the lock. What a panicking thread left is used as it is: every change of a monitor's value is a single step.
+    /// Takes the lock. What a panicking thread left is used as it is: every change of a monitor's value is a
+    /// single step.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         match self.value.lock() {
             Ok(guard) => guard,

@@ -1,6 +1,7 @@
 //! Where a logger sleeps, and what wakes it.
 //!
-//! A notification does not wake a logger that is awake, nor one that looks by itself soon enough: a wake-up costs more than it brings.
+//! A notification does not wake a logger that is awake, nor one that looks by itself soon enough: a wake-up
+//! costs more than it brings.
 
 use std::time::Instant;
 
@@ -71,8 +72,8 @@ impl Notifier {
         }
     }
 
-    /// Sleeps until the deadline, if there is one, and as deep as it says, or until notified. Returns the signals, at once if some were set
-    /// before, and clears them.
+    /// Sleeps until the deadline, if there is one, and as deep as it says, or until notified. Returns the
+    /// signals, at once if some were set before, and clears them.
     pub(crate) fn wait(&self, deadline: Option<(Instant, Sleep)>) -> Signals {
         let mut state = self.0.lock();
         loop {

@@ -9,9 +9,11 @@ use crate::format::Compression;
 pub struct LogOptions {
     /// Bytes of a log buffer.
     pub buffer_bytes: usize,
-    /// Full buffers that may wait for each logger, beside the one that each writer is filling. Workers wait when there are more.
+    /// Full buffers that may wait for each logger, beside the one that each writer is filling. Workers wait
+    /// when there are more.
     pub buffers_per_logger: usize,
-    /// Bytes of a log file: a logger goes on in the next file at the end of the round that reached seven eighths of them.
+    /// Bytes of a log file: a logger goes on in the next file at the end of the round that reached seven
+    /// eighths of them.
     pub file_bytes: u64,
     /// Whether blocks are compressed.
     pub compression: Compression,
@@ -20,7 +22,8 @@ pub struct LogOptions {
 }
 
 impl Default for LogOptions {
-    /// Buffers of 512 KiB, 32 per logger; files of 64 MiB; no compression; epochs by the loggers, of 1 ms to 40 ms.
+    /// Buffers of 512 KiB, 32 per logger; files of 64 MiB; no compression; epochs by the loggers, of 1 ms to
+    /// 40 ms.
     fn default() -> Self {
         LogOptions {
             buffer_bytes: 512 << 10,
@@ -37,8 +40,9 @@ impl Default for LogOptions {
 pub enum EpochClock {
     /// When the loggers have stored what they had: the time until a commit is stored follows the disk.
     ByLoggers {
-        /// The shortest epoch, and the shortest time between two syncs. While there are workers that go on without waiting
-        /// until their commits are stored, five times as long: a sync costs the processor as much as many transactions.
+        /// The shortest epoch, and the shortest time between two syncs. While there are workers that go on
+        /// without waiting until their commits are stored, five times as long: a sync costs the processor as
+        /// much as many transactions.
         min: Duration,
         /// The longest epoch, also while nothing is logged or the disk hangs.
         max: Duration,
@@ -54,7 +58,7 @@ impl Default for EpochClock {
 }
 
 impl EpochClock {
-    /// The longest epoch.
+    /// Returns the longest epoch.
     pub(crate) fn max(self) -> Duration {
         match self {
             EpochClock::ByLoggers { max, .. } => max,
@@ -62,7 +66,7 @@ impl EpochClock {
         }
     }
 
-    /// The shortest time between two rounds of the loggers.
+    /// Returns the shortest time between two rounds of the loggers.
     pub(crate) fn min(self) -> Duration {
         match self {
             EpochClock::ByLoggers { min, max } => min.min(max),
@@ -71,7 +75,7 @@ impl EpochClock {
         }
     }
 
-    /// The shortest time between two rounds while workers go on without waiting for them.
+    /// Returns the shortest time between two rounds while workers go on without waiting for them.
     pub(crate) fn relaxed(self) -> Duration {
         match self {
             EpochClock::ByLoggers { min, max } => (5 * min).min(max),

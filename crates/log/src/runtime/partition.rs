@@ -9,9 +9,11 @@ use super::monitor::Monitor;
 use super::notifier::{Notifier, Sleep};
 use super::pool::Pool;
 
-/// The way from some workers to their logger: buffers go over when they are opened, and come back through the pool.
+/// The way from some workers to their logger: buffers go over when they are opened, and come back through the
+/// pool.
 ///
-/// A worker takes the lock of the inbox once per buffer, a logger once per look. What is in a buffer passes no lock.
+/// A worker takes the lock of the inbox once per buffer, a logger once per look. What is in a buffer passes
+/// no lock.
 #[derive(Debug)]
 pub(crate) struct LogPartition {
     pub(crate) pool: Pool,
@@ -47,7 +49,8 @@ impl LogPartition {
         }
     }
 
-    /// Gives a buffer to the logger, before anything is published in it: a logger that sees a commit's end sees its buffer here.
+    /// Gives a buffer to the logger, before anything is published in it: a logger that sees a commit's end
+    /// sees its buffer here.
     pub(crate) fn deliver(&self, opened: Draining) {
         self.inbox.lock().push(opened);
     }
@@ -66,8 +69,9 @@ impl LogPartition {
         self.pool.wait(|| self.notifier.notify(Sleep::Short, |signals| signals.write = true))
     }
 
-    /// Gives to `write` what was published and not taken yet, at least all that was published before the call as far as the caller
-    /// knows ([frontier]). Then gives the buffers back that are done with. After an error they stay: nobody writes them any more.
+    /// Gives to `write` what was published and not taken yet, at least all that was published before the call
+    /// as far as the caller knows ([frontier]). Then gives the buffers back that are done with. After an
+    /// error they stay: nobody writes them any more.
     pub(crate) fn drain<R, E>(
         &self,
         which: Which,
@@ -92,13 +96,13 @@ impl LogPartition {
         Ok(written)
     }
 
-    /// How many transactions were published and not written; `None` while the logger writes.
+    /// Returns how many transactions were published and not written; `None` while the logger writes.
     pub(crate) fn pending(&self) -> Option<u64> {
         let pending = |open: &Vec<Draining>| open.iter().map(Draining::pending).sum::<u64>();
         Some(pending(&self.inbox.lock()) + pending(&*self.open.try_lock()?))
     }
 
-    /// The latest epoch that an entry may have that was written.
+    /// Returns the latest epoch that an entry may have that was written.
     pub(crate) fn largest_epoch(&self) -> Epoch {
         Epoch::new(self.largest_epoch.load(Ordering::Relaxed))
     }
@@ -113,7 +117,8 @@ impl LogPartition {
         self.wants_rotation.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the logger was asked to go on in a new file since it called this last. A request that comes while it does so is for another one.
+    /// Returns whether the logger was asked to go on in a new file since it called this last. A request that
+    /// comes while it does so is for another one.
     pub(crate) fn take_rotation_request(&self) -> bool {
         self.wants_rotation.swap(false, Ordering::Relaxed)
     }

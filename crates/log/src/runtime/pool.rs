@@ -1,12 +1,13 @@
-//! The buffers of one logger: how many there may be, and who waits for one.
+//! The buffers of one logger: how many there may be, and the workers that wait for one.
 //!
 //! # Source
-//! SiloR (OSDI 2014) §3.4: a bounded number of buffers is the backpressure of the log. They come back after the write, not after the
-//! sync, so that a hiccup of the disk's sync does not stop the workers.
+//! SiloR (OSDI 2014) §3.4: a bounded number of buffers is the backpressure of the log. They come back after
+//! the write, not after the sync, so that a hiccup of the disk's sync does not stop the workers.
 //!
 //! # Invariants
-//! - **I1** Of all open buffers at most `circulating` plus one per writer are out. Each writer may sit on one that is not full; so
-//!   there are always `circulating` that only wait for the logger, and nobody waits for a worker that has nothing to do.
+//! - **I1** Of all open buffers at most `circulating` plus one per writer are out. Each writer may sit on one
+//!   that is not full; so there are always `circulating` that only wait for the logger, and nobody waits for
+//!   a worker that has nothing to do.
 
 use std::time::{Duration, Instant};
 
@@ -49,7 +50,7 @@ impl Pool {
         Pool { buffer_bytes, circulating: circulating.max(1), state: Monitor::new(PoolState::default()) }
     }
 
-    /// A buffer in which `bytes` bytes fit, unless too many are out.
+    /// Returns a buffer in which `bytes` bytes fit, unless too many are out.
     pub(crate) fn take(&self, bytes: usize) -> Option<Buffer> {
         let mut state = self.state.lock();
         if state.out >= self.limit(&state) {
@@ -62,7 +63,8 @@ impl Pool {
         Some(kept.unwrap_or_else(|| Buffer::new(bytes.max(self.buffer_bytes))))
     }
 
-    /// One of the buffers is about to be sealed. Returns whether so many are that the logger should not leave them to its next round.
+    /// One of the buffers is about to be sealed. Returns whether so many are that the logger should not leave
+    /// them to its next round.
     pub(crate) fn note_sealed(&self) -> bool {
         let mut state = self.state.lock();
         state.sealed += 1;
@@ -114,7 +116,7 @@ impl Pool {
         result
     }
 
-    /// What somebody who waits is told, if it is known.
+    /// Returns what a waiting worker gets, if it is known.
     fn known(&self, state: &PoolState) -> Option<Result<(), LogError>> {
         match &state.failure {
             Some(failure) => Some(Err(failure.clone())),
@@ -122,7 +124,7 @@ impl Pool {
         }
     }
 
-    /// Lets everybody go who waits, now and later.
+    /// Ends every wait, now and later.
     pub(crate) fn fail(&self, failure: &LogError) {
         self.state.lock().failure.get_or_insert_with(|| failure.clone());
         self.state.notify_all();
@@ -146,7 +148,7 @@ impl Pool {
         self.state.lock().writers
     }
 
-    /// How many threads wait for a buffer.
+    /// Returns how many threads wait for a buffer.
     #[cfg(all(not(loom), test))]
     pub(crate) fn waiting(&self) -> usize {
         self.state.lock().waiting

@@ -11,7 +11,8 @@ use ensilo_epoch::Epoch;
 use super::error::LogError;
 use super::log::Log;
 
-/// Becomes ready when all transactions of an epoch and of earlier ones are stored, or with the reason why that will not be.
+/// Becomes ready when all transactions of an epoch and of earlier ones are stored, or with the reason why
+/// that will not be.
 ///
 /// However often it is polled, it keeps one waker with the log: the last one. Dropping it takes that back.
 pub struct Stored {
@@ -28,13 +29,13 @@ impl Stored {
         Stored { log, epoch, number: None }
     }
 
-    /// The epoch that is waited for.
+    /// Returns the epoch that is waited for.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// The log that stores it.
+    /// Returns the log that stores it.
     #[must_use]
     pub fn log(&self) -> &Log {
         &self.log

@@ -1,11 +1,12 @@
 //! The end of a logger's log: the file that is written, and the step into the next one.
 //!
-//! A logger goes on in the next file at the end of a round. If the disk is full, so that a block finds no room and the file cannot be made
-//! longer, it does so in the middle of a round, as long as there is a file that was made ahead.
+//! A logger goes on in the next file at the end of a round. If the disk is full, so that a block finds no
+//! room and the file cannot be made longer, it does so in the middle of a round, as long as there is a file
+//! that was made ahead.
 //!
 //! # Crash
-//! A file is sealed only when the next one lies ready on the disk, and nothing is written into that one before the seal is synced. The seal
-//! has a mark; in the middle of a round it is that of the round before.
+//! A file is sealed only when the next one lies ready on the disk, and nothing is written into that one
+//! before the seal is synced. The seal has a mark; in the middle of a round it is that of the round before.
 
 use std::mem;
 use std::sync::Arc;
@@ -38,12 +39,12 @@ impl Tail {
         Tail { core, index, file, next: None, mark: first_epoch, largest_epoch: first_epoch }
     }
 
-    /// The file that is written.
+    /// Returns the file that is written.
     pub(crate) fn file(&mut self) -> &mut LogFile {
         &mut self.file
     }
 
-    /// What is counted of the logger.
+    /// Returns what is counted of the logger.
     pub(crate) fn counts(&self) -> &Counts {
         &self.core.counters[self.index]
     }
@@ -53,7 +54,8 @@ impl Tail {
         self.largest_epoch = epoch;
     }
 
-    /// Sees to it that a block of so many bytes fits into the file, in the next one if the disk has no room for it in this one.
+    /// Sees to it that a block of so many bytes fits into the file, in the next one if the disk has no room
+    /// for it in this one.
     pub(crate) fn make_room(&mut self, block_bytes: usize, durable_epoch: Epoch) -> Result<(), LogError> {
         let counts = &self.core.counters[self.index];
         match self.file.make_room(block_bytes, durable_epoch, counts) {
@@ -85,7 +87,8 @@ impl Tail {
         self.file.flush(&self.core.counters[self.index])
     }
 
-    /// If it is time to go on in the next file, and it lies ready, the round ends with a seal. If it does not, it stays asked for.
+    /// If it is time to go on in the next file, and it lies ready, the round ends with a seal. If it does
+    /// not, it stays asked for.
     pub(crate) fn begin_round(&mut self) {
         let partition = &self.core.partitions[self.index];
         let is_asked_for = partition.take_rotation_request();
@@ -97,7 +100,7 @@ impl Tail {
         }
     }
 
-    /// What the last block of a round ends.
+    /// Returns what the last block of a round ends.
     pub(crate) fn end_of_round(&self) -> BlockEnd {
         if self.next.is_some() { BlockEnd::Seal } else { BlockEnd::None }
     }

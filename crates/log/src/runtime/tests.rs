@@ -31,7 +31,7 @@ impl Bench {
         LogWriter::new(Arc::clone(&self.partition), Arc::clone(&self.writer_state))
     }
 
-    /// What the logger would write now: TID, key and row or patch, and the number of transactions.
+    /// Returns what the logger would write now: TID, key and row or patch, and the number of transactions.
     fn drain(&mut self) -> (Vec<Logged>, u64) {
         let (mut writes, mut count) = (Vec::new(), 0);
         let drained = self.partition.drain(Which::All, |taken| {

@@ -17,10 +17,11 @@ use crate::format::{
 
 /// Where one worker logs its transactions.
 ///
-/// A transaction takes room while it can still be given up ([`LogWriter::reserve`]), and when it is sure to commit says what it
-/// writes: [`LogWriter::begin`], then one call per write, then [`LogWriter::publish`]. From there on the log stores it by itself. It is
-/// stored when the durable epoch has reached the epoch of its TID, and the worker's commit epoch
-/// ([`ensilo_epoch::Participant::begin_commit`]) has to be published from before its TID is chosen until after `publish`.
+/// A transaction takes room while it can still be given up ([`LogWriter::reserve`]), and when it is sure to
+/// commit says what it writes: [`LogWriter::begin`], then one call per write, then [`LogWriter::publish`].
+/// From there on the log stores it by itself. It is stored when the durable epoch has reached the epoch of
+/// its TID, and the worker's commit epoch ([`ensilo_epoch::Participant::begin_commit`]) has to be published
+/// from before its TID is chosen until after `publish`.
 ///
 /// Dropping the writer leaves what it published to the log.
 pub struct LogWriter {
@@ -70,8 +71,8 @@ impl LogWriter {
         }
     }
 
-    /// Takes room for a transaction of at most `bytes` bytes (see [`crate::transaction_bytes`] and its neighbours). Never waits. A
-    /// transaction that was begun and not published is given up.
+    /// Takes room for a transaction of at most `bytes` bytes (see [`crate::transaction_bytes`] and its
+    /// neighbours). Never waits. A transaction that was begun and not published is given up.
     ///
     /// # Errors
     /// [`ReserveError::Full`], [`ReserveError::Failed`], [`ReserveError::TooLarge`].
@@ -89,8 +90,8 @@ impl LogWriter {
         self.open_buffer(bytes)
     }
 
-    /// Waits until there is a buffer to spare. To be called without locks and outside of a commit: the logger that frees buffers
-    /// must not have to wait for the caller.
+    /// Waits until there is a buffer to spare. To be called without locks and outside of a commit: the logger
+    /// that frees buffers must not have to wait for the caller.
     ///
     /// # Errors
     /// Why the log has stopped.
@@ -98,15 +99,16 @@ impl LogWriter {
         self.partition.wait_for_buffer()
     }
 
-    /// Records with a version of an earlier epoch are to be logged as whole rows: see `Log::set_full_rows_before`.
+    /// Records with a version of an earlier epoch are to be logged as whole rows: see
+    /// `Log::set_full_rows_before`.
     #[must_use]
     #[inline]
     pub fn full_rows_before(&self) -> Epoch {
         self.writer_state.full_rows_before()
     }
 
-    /// Begins the entry of a transaction that was given room by [`LogWriter::reserve`]. Exactly `writes` writes follow; without any,
-    /// nothing is logged.
+    /// Begins the entry of a transaction that was given room by [`LogWriter::reserve`]. Exactly `writes`
+    /// writes follow; without any, nothing is logged.
     #[inline]
     pub fn begin(&mut self, tid: u64, writes: usize) {
         self.announced = writes;
@@ -122,8 +124,8 @@ impl LogWriter {
         self.write(|cursor| encode_put(cursor, table, key, row_len, words));
     }
 
-    /// A whole row of which some words were changed: its length in bytes, its words before the change, and the changed ones as for
-    /// [`LogWriter::patch`].
+    /// A whole row of which some words were changed: its length in bytes, its words before the change, and
+    /// the changed ones as for [`LogWriter::patch`].
     #[inline]
     pub fn put_patched(
         &mut self,
@@ -148,8 +150,8 @@ impl LogWriter {
         self.write(|cursor| encode_delete(cursor, table, key));
     }
 
-    /// Stands for all writes of a transaction, which is announced to have one: its TID alone is logged. Nobody can recover from such a log;
-    /// opening it is refused.
+    /// Stands for all writes of a transaction, which is announced to have one: its TID alone is logged.
+    /// Nobody can recover from such a log; opening it is refused.
     #[inline]
     pub fn leave_out(&mut self) {
         self.write(encode_left_out);

@@ -22,7 +22,7 @@ impl WriterState {
         WriterState { words: CachePadded::new(words) }
     }
 
-    /// Whether the log takes nothing any more.
+    /// Returns whether the log takes nothing any more.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         // Relaxed: what is logged in spite of it is not acknowledged as stored.

@@ -1,4 +1,5 @@
-//! What a full disk means to the log: files made ahead come later, or are shorter, and what lies ready is used.
+//! What a full disk means to the log: files made ahead come later, or are shorter, and what lies ready is
+//! used.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +40,8 @@ fn until(holds: impl Fn() -> bool) {
     }
 }
 
-/// Commits rows of so many bytes, each stored before the next, until the log fails; returns how many were stored.
+/// Commits rows of so many bytes, each stored before the next, until the log fails; returns how many were
+/// stored.
 fn fill(rig: &Rig, worker: &mut Worker, row_bytes: usize) -> (u64, LogError) {
     for stored in 0.. {
         let committed = worker.commit(row_bytes).and_then(|epoch| rig.log.wait_durable(epoch));

@@ -39,7 +39,8 @@ impl Rig {
         Rig::new(Arc::new(SimulatedDisk::new()), directories, options)
     }
 
-    /// A log with as many loggers as directories, which are made. Those that are not absolute lie on a simulated disk.
+    /// A log with as many loggers as directories, which are made. Those that are not absolute lie on a
+    /// simulated disk.
     pub(crate) fn new(disk: Arc<dyn Disk>, directories: &[&str], options: &LogOptions) -> Rig {
         let directories: Vec<_> =
             directories.iter().map(|name| Path::new("/ensilo-test").join(name)).collect();

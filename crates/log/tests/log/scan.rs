@@ -32,8 +32,8 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// Checks that all transactions of the epochs that were found to be durable are there, once, and that everything is durable that
-    /// was `acknowledged`.
+    /// Checks that all transactions of the epochs that were found to be durable are there, once, and that
+    /// everything is durable that was `acknowledged`.
     pub(crate) fn check(&self, committed: &[(u64, Epoch)], acknowledged: Epoch) {
         assert!(self.durable_epoch >= acknowledged, "{} < {acknowledged}", self.durable_epoch);
         assert!(self.claimed_epoch <= self.durable_epoch, "{} > {}", self.claimed_epoch, self.durable_epoch);

@@ -1,4 +1,5 @@
-//! The format once more, after the document, by code that has nothing in common with the one that is checked by it.
+//! The format once more, after the document, by code that has nothing in common with the one that is checked
+//! by it.
 
 use std::ops::Range;
 
@@ -133,7 +134,8 @@ pub(crate) fn plain_block(file: &FileIdentity, bytes: &[u8], offset: u64) -> Opt
     })
 }
 
-/// Section 4: the transactions of a payload, and whether it is valid to its last byte. The writes in front of what is not are there.
+/// Section 4: the transactions of a payload, and whether it is valid to its last byte. The writes in front of
+/// what is not are there.
 pub(crate) fn plain_entries(mut bytes: &[u8]) -> (Vec<(u64, Vec<PlainWrite>)>, bool) {
     let mut transactions = Vec::new();
     while !bytes.is_empty() {

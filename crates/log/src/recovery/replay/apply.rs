@@ -11,11 +11,13 @@ use crate::recovery::replay_file::ReplayFile;
 
 /// Takes what is replayed.
 ///
-/// The order is free: writes come in any order and from many threads at once. To say what the rows are in the end:
-/// - a put or a delete is a *base* of its key; the base with the largest TID wins; the same put may come twice;
-/// - a patch sets single words of the row; each word takes the value of the patch with the largest TID among those with
-///   a larger TID than the base; patches with smaller TIDs than the base are of no effect;
-/// - a patch whose base never comes is damage, which only the one who replays can see, at the end.
+/// The order is free: writes come in any order and from many threads at once. To say what the rows are in the
+/// end:
+/// - a put or a delete is a *base* of its key; the base with the largest TID wins; the same put may come
+///   twice;
+/// - a patch sets single words of the row; each word takes the value of the patch with the largest TID among
+///   those with a larger TID than the base; patches with smaller TIDs than the base are of no effect;
+/// - a patch without a base is corruption, which only the target of the replay can see, at the end.
 ///
 /// A deletion must be remembered until the end, or an older put would revive the key.
 pub trait Replay: Sync {
@@ -81,7 +83,7 @@ impl<'r, R: Replay> Applier<'r, R> {
     }
 }
 
-/// Whether no entry of a block counts. The last block of a part has no records.
+/// Returns whether no entry of a block counts. The last block of a part has no records.
 fn is_skipped(file: &ReplayFile, sealed: &SealedHeader) -> bool {
     if file.is_checkpoint() {
         return sealed.header.end != crate::format::BlockEnd::None;
@@ -89,7 +91,7 @@ fn is_skipped(file: &ReplayFile, sealed: &SealedHeader) -> bool {
     sealed.header.epochs.is_some_and(|(first, last)| last < file.first_epoch || first > file.last_epoch)
 }
 
-/// A block whose checksum is right.
+/// A block with a right checksum.
 struct CheckedBlock<'b> {
     file: &'b ReplayFile,
     sealed: &'b SealedHeader,

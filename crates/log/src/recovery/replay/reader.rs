@@ -21,7 +21,8 @@ pub(super) struct ReadChunk {
     pub(super) chunk: Chunk,
 }
 
-/// Reads files and sends their blocks, by what the headers claim; checksums and contents are checked by whoever receives them.
+/// Reads files and sends their blocks, by what the headers claim; checksums and contents are checked by the
+/// receiver.
 pub(super) struct Reader<'d> {
     disk: &'d dyn Disk,
     files: &'d [ReplayFile],
@@ -56,7 +57,7 @@ impl<'d> Reader<'d> {
         Ok(())
     }
 
-    /// A chunk to read into.
+    /// Returns a chunk to read into.
     fn chunk(&self) -> Chunk {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).try_recv().unwrap_or_default()
     }
@@ -112,13 +113,13 @@ impl<'d> Reader<'d> {
     }
 }
 
-/// The last epoch of an entry in these blocks, as their headers say.
+/// Returns the last epoch of an entry in these blocks, as their headers say.
 fn last_entry_of(chunk: &Chunk) -> Epoch {
     let last = chunk.blocks().filter_map(|(sealed, _)| sealed.header.epochs);
     last.map(|(_, last)| last).max().unwrap_or_default()
 }
 
-/// Whether the blocks of a file ended where and how they have to.
+/// Checks whether the blocks of a file ended where and how they have to.
 fn check_end(file: &ReplayFile, end: BlockEnd, offset: u64, found: u32) -> Result<(), OpenError> {
     let is_right = match file.extent {
         Extent::Bytes(bytes) => offset == bytes,

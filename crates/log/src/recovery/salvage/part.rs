@@ -23,7 +23,8 @@ pub struct UnreadableRecords {
     pub offset: u64,
     /// Where it can be read again, or ends.
     pub end: u64,
-    /// How many there are, 0 if what cannot be read is no record; `None` if this is not the only such place in the file.
+    /// How many there are, 0 if what cannot be read is no record; `None` if this is not the only such place
+    /// in the file.
     pub records: Option<u64>,
     /// The last record in the file before them.
     pub after: Option<RecordKey>,
@@ -38,8 +39,8 @@ pub(super) struct ReadPart {
     pub(super) origin: Origin,
 }
 
-/// Whether what was read is of the part that the manifest describes. Other parts with the same identity are in a copy of the database that has
-/// gone on by itself.
+/// Whether what was read is of the part that the manifest describes. Other parts with the same identity are
+/// in a copy of the database that has gone on by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     /// It is that part, and all of it was read.
@@ -172,7 +173,7 @@ impl<'r> Reading<'r> {
     }
 }
 
-/// All records of a block.
+/// Returns all records of a block.
 fn records_of(raw: &[u8]) -> Result<Vec<Write<'_>>, Malformed> {
     let mut decoder = Decoder::new(raw);
     let table = decoder.varint_u32()?;

@@ -1,6 +1,7 @@
 //! The rows as they come together from a checkpoint and a log, in any order.
 //!
-//! The rule is that of [`Replay`]: the base with the largest TID wins, and each word takes the value of the latest patch after it.
+//! The rule is that of [`Replay`]: the base with the largest TID wins, and each word takes the value of the
+//! latest patch after it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -66,8 +67,9 @@ impl RowCollector {
         }
     }
 
-    /// Takes what copies of records have come to: over the records of the same keys if `is_proved`, which says that they are what the
-    /// checkpoint had, otherwise only where there is no other. Nothing of the log has come yet.
+    /// Takes what copies of records have come to: over the records of the same keys if `is_proved`, which
+    /// says that they are what the checkpoint had, otherwise only where there is no other. Nothing of the log
+    /// has come yet.
     pub(super) fn take_copies(&self, copies: RowCollector, is_proved: bool) {
         let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, copy) in copies.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -98,7 +100,8 @@ impl RowCollector {
     }
 }
 
-/// A row with all words set that were changed; `None` if one of them lies outside of it, so that it is not the row that was changed.
+/// Returns a row with all words set that were changed; `None` if one of them lies outside of it, so that it
+/// is not the row that was changed.
 fn patched(tid: u64, mut row: Box<[u8]>, words: &[(u32, u64, u64)]) -> Option<KeptRow> {
     let mut last = tid;
     for &(index, tid, word) in words {

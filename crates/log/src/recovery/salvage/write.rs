@@ -1,8 +1,8 @@
 //! Writing salvaged rows as a new database.
 //!
 //! # Crash
-//! As for a backup: the mark of something unfinished is there first, then the checkpoint, then the manifest; the mark goes when all was
-//! verified.
+//! As for a backup: the mark of something unfinished is there first, then the checkpoint, then the manifest;
+//! the mark goes when all was verified.
 
 use std::io;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ fn write_parts(place: &CheckpointPlace, kept: &Kept) -> io::Result<Vec<WrittenPa
     Ok(vec![writer.finish()?, copies.finish()?])
 }
 
-/// The words of a row; the last one is filled up with zeros.
+/// Returns the words of a row; the last one is filled up with zeros.
 fn words(row: &[u8]) -> impl Iterator<Item = u64> + '_ {
     row.chunks(8).map(|chunk| {
         let mut word = [0; 8];

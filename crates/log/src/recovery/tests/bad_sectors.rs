@@ -61,7 +61,7 @@ pub(super) const SECTOR_BYTES: u64 = 4096;
 pub(super) const EIO: i32 = 5;
 
 impl BadDisk {
-    /// A disk with one bad sector, which can be read so many times before.
+    /// Returns a disk with one bad sector, which can be read so many times before.
     pub(super) fn with_bad_sector(
         disk: &Arc<SimulatedDisk>,
         path: &Path,
@@ -71,7 +71,7 @@ impl BadDisk {
         BadDisk::with_bad_sectors(disk, path, &[sector], good_reads)
     }
 
-    /// A disk with several bad sectors in one file.
+    /// Returns a disk with several bad sectors in one file.
     pub(super) fn with_bad_sectors(
         disk: &Arc<SimulatedDisk>,
         path: &Path,
@@ -85,13 +85,13 @@ impl BadDisk {
         BadDisk { sectors: Some(Arc::new(sectors)), ..BadDisk::new(disk) }
     }
 
-    /// The same, of which only so many reads fail.
+    /// Returns the same, of which only so many reads fail.
     pub(super) fn for_reads(mut self, bad_reads: u64) -> BadDisk {
         Arc::get_mut(self.sectors.as_mut().unwrap()).unwrap().bad_reads = bad_reads;
         self
     }
 
-    /// A disk on which a file can be opened so many times, then so many times not, and then again.
+    /// Returns a disk on which a file can be opened so many times, then so many times not, and then again.
     pub(super) fn with_failing_opens(disk: &Arc<SimulatedDisk>, path: &Path, good: u64, bad: u64) -> BadDisk {
         BadDisk { failing_opens: Some((path.to_path_buf(), good, bad)), ..BadDisk::new(disk) }
     }

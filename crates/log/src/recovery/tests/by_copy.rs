@@ -11,7 +11,7 @@ use super::writer::DIR;
 use crate::format::HeaderError;
 use crate::recovery::{Corruption, CorruptionKind, DataLoss, OpenError, Verified, verify};
 
-/// A database at rest with a checkpoint and log behind it.
+/// Returns a database at rest with a checkpoint and log behind it.
 fn sample() -> SimulatedDisk {
     let disk = Arc::new(SimulatedDisk::new());
     let mut run = Run::new(&disk, 2, 31);

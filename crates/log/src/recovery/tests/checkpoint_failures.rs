@@ -12,7 +12,7 @@ use crate::format::Manifest;
 use crate::recovery::OpenError;
 use crate::recovery::manifest_file::install_manifest;
 
-/// A database with a checkpoint, and log that the next one makes superfluous.
+/// Returns a database with a checkpoint, and log that the next one makes superfluous.
 pub(super) fn before_second_checkpoint() -> (Arc<SimulatedDisk>, Run) {
     let disk = Arc::new(SimulatedDisk::new());
     let mut run = Run::new(&disk, 2, 11);

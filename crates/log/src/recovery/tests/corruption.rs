@@ -19,7 +19,7 @@ struct Sample {
     disk: SimulatedDisk,
     rows: Rows,
     stored: Epoch,
-    /// What came back after a crash before the last round: the last sync cannot be told from one that never was.
+    /// What came back after a crash before the last round: the last sync looks like one that never was.
     rows_before: Rows,
     stored_before: Epoch,
 }
@@ -51,7 +51,8 @@ fn sample(is_closed: bool) -> Sample {
 }
 
 impl Sample {
-    /// Fails if damaged files give anything but an error, what was stored, or, where that is allowed, what was before the last round.
+    /// Fails if damaged files give anything but an error, what was stored, or, where that is allowed, what
+    /// was before the last round.
     fn check(&self, damaged: SimulatedDisk, may_lose_last_round: bool, what: &str) -> ReplayOutcome {
         match recover(&Arc::new(damaged), 1) {
             Err(_) => ReplayOutcome::Refused,
@@ -79,7 +80,8 @@ enum ReplayOutcome {
     LastRoundLost,
 }
 
-/// The bits of a file to be turned: all where something is written, few where there are long runs of zeros.
+/// Returns the bits of a file to be turned: all where something is written, few where there are long runs of
+/// zeros.
 fn bits(contents: &[u8]) -> Vec<u64> {
     let line = |at: usize| &contents[at / 64 * 64..(at / 64 * 64 + 64).min(contents.len())];
     (0..contents.len() * 8)
@@ -108,7 +110,7 @@ fn every_bit_that_is_turned_is_found_or_harmless() {
     }
 }
 
-/// Where the blocks of a log file begin.
+/// Returns where the blocks of a log file begin.
 fn block_starts(contents: &[u8]) -> Vec<u64> {
     let mut starts = Vec::new();
     let mut at = FILE_HEADER_BYTES;

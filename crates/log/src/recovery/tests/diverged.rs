@@ -1,4 +1,5 @@
-//! Two copies of a database that have gone on by themselves: a log file of the other one, in the place of the own file of the same name, is found.
+//! Two copies of a database that have gone on by themselves: a log file of the other one, in the place of the
+//! own file of the same name, is found.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +32,8 @@ fn store(log: &mut TestLog, value: u8) {
     log.round(&rounds.collect::<Vec<_>>(), Epoch::new(epoch + 1));
 }
 
-/// An opening in which each logger seals a file, goes on in another one, and makes a third one ahead; the second one is closed in order or not.
+/// Returns an opening in which each logger seals a file, goes on in another one, and makes a third one ahead;
+/// the second one is closed in order or not.
 fn opening(disk: &Arc<SimulatedDisk>, value: u8, is_closed: bool) -> Arc<SimulatedDisk> {
     let mut log = TestLog::open(disk, LOGGERS);
     store(&mut log, value);
@@ -48,7 +50,8 @@ fn opening(disk: &Arc<SimulatedDisk>, value: u8, is_closed: bool) -> Arc<Simulat
     Arc::new(disk.kill())
 }
 
-/// Two copies with an opening in common, and so many of their own, in which they have stored other rows in the same epochs.
+/// Two copies with an opening in common, and so many of their own, in which they have stored other rows in
+/// the same epochs.
 fn diverged(own_openings: usize, is_closed: bool) -> [Arc<SimulatedDisk>; 2] {
     let common = opening(&Arc::new(SimulatedDisk::new()), 1, is_closed);
     [2, 3].map(|value| {
@@ -60,7 +63,7 @@ fn log_name(path: &Path) -> Option<LogFileName> {
     LogFileName::parse(path.file_name()?.to_str()?)
 }
 
-/// The log files that both copies have.
+/// Returns the log files that both copies have.
 fn log_files(copies: &[Arc<SimulatedDisk>; 2]) -> Vec<PathBuf> {
     let files = copies[0].files().into_iter().map(|(path, _)| path);
     let files: Vec<PathBuf> = files.filter(|path| log_name(path).is_some()).collect();
@@ -68,7 +71,7 @@ fn log_files(copies: &[Arc<SimulatedDisk>; 2]) -> Vec<PathBuf> {
     files
 }
 
-/// The first copy with this file of the second one.
+/// Returns the first copy with this file of the second one.
 fn with_file_of_other(copies: &[Arc<SimulatedDisk>; 2], path: &Path) -> Arc<SimulatedDisk> {
     let [own, other] = copies;
     let disk = own.fork();
@@ -127,7 +130,7 @@ fn a_log_file_of_another_copy_is_found_by_opening_verify_repair_and_salvage() {
     }
 }
 
-/// The rows up to an epoch: the key begins with it.
+/// Returns the rows up to an epoch: the key begins with it.
 fn rows_to(rows: &Rows, last: Epoch) -> Rows {
     let kept = rows.iter().filter(|((_, key), _)| u64::from(key[0]) <= last.get());
     kept.map(|(key, row)| (key.clone(), row.clone())).collect()

@@ -61,7 +61,7 @@ impl Corruption {
     }
 }
 
-/// What a small database gives to begin with. The zeros that files end with are cut short.
+/// Returns what a small database gives to begin with. The zeros that files end with are cut short.
 fn all_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut all = Vec::new();
     for compression in [Compression::None, Compression::Lz4] {

@@ -114,7 +114,8 @@ impl Run {
         }
     }
 
-    /// A round of every logger. The epoch is over by then, and some transactions of the next one are in it already.
+    /// A round of every logger. The epoch is over by then, and some transactions of the next one are in it
+    /// already.
     pub(crate) fn round(&mut self) {
         let loggers = self.log.loggers.len();
         let mut transactions = vec![Vec::new(); loggers];
@@ -130,7 +131,7 @@ impl Run {
         self.log.round(&transactions, Epoch::new(self.epoch));
     }
 
-    /// The same without syncs; nothing of it may be told to anybody.
+    /// The same without syncs; nothing of it may be acknowledged.
     pub(crate) fn unsynced_round(&mut self) {
         for logger in 0..self.log.loggers.len() {
             for _ in 0..self.random.below(3) {
@@ -161,7 +162,7 @@ impl Run {
         self.log.checkpoint(begin, &rows, parts);
     }
 
-    /// The rounds while a checkpoint is made, the epoch that it begins in, and the rows that it has.
+    /// Returns the rounds while a checkpoint is made, the epoch that it begins in, and the rows that it has.
     pub(crate) fn begin_checkpoint(&mut self) -> (Epoch, Versions<Vec<u8>>) {
         self.next_epoch();
         let begin = Epoch::new(self.epoch);

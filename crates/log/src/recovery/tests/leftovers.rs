@@ -1,4 +1,5 @@
-//! Files that nothing needs, and that cannot be removed or looked at: they keep nothing from going on, and go another time.
+//! Files that nothing needs, and that cannot be removed or looked at: they keep nothing from going on, and go
+//! another time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +47,7 @@ fn what_cannot_be_listed_or_opened_keeps_no_opening_from_succeeding() {
     }
 }
 
-/// The checkpoints and log files that are there.
+/// Returns the checkpoints and log files that are there.
 fn files(disk: &SimulatedDisk) -> Vec<PathBuf> {
     let files = disk.files().into_iter().map(|(path, _)| path);
     files

@@ -1,4 +1,5 @@
-//! Tables in maps: one that takes writes in any order, as a replay does, and one that takes transactions in their own.
+//! Tables in maps: one that takes writes in any order, as a replay does, and one that takes transactions in
+//! their own.
 
 use ensilo_sync::sync::Mutex;
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ pub(crate) struct Transaction {
     pub(crate) writes: Vec<OneWrite>,
 }
 
-/// What all transactions up to an epoch make of empty tables, one after the other.
+/// Returns what all transactions up to an epoch make of empty tables, one after the other.
 pub(crate) fn in_order<'t>(transactions: impl IntoIterator<Item = &'t Transaction>) -> Rows {
     let mut sorted: Vec<&Transaction> = transactions.into_iter().collect();
     sorted.sort_by_key(|transaction| transaction.tid);
@@ -93,7 +94,7 @@ impl AnyOrder {
         }
     }
 
-    /// The rows, once everything has come.
+    /// Returns the rows, once everything has come.
     pub(crate) fn rows(&self) -> Rows {
         let mut rows = Rows::new();
         for (key, entry) in self.0.lock().unwrap().iter() {

@@ -13,7 +13,7 @@ use super::writer::{DIR, TestLog, find, options, recover, rows_up_to};
 use crate::format::LogFileName;
 use crate::recovery::{CorruptionKind, DataLoss, GenerationOptions, OpenError, repair, verify};
 
-/// A database with a checkpoint and several sealed files behind it, at rest, and what it holds.
+/// Returns a database with a checkpoint and several sealed files behind it, at rest, and what it holds.
 fn sample() -> (SimulatedDisk, Rows) {
     let disk = Arc::new(SimulatedDisk::new());
     let mut run = Run::new(&disk, 2, 21);
@@ -36,7 +36,8 @@ fn log_files(disk: &SimulatedDisk) -> Vec<PathBuf> {
     files.filter(|path| LogFileName::parse(path.file_name().unwrap().to_str().unwrap()).is_some()).collect()
 }
 
-/// The rows of two openings one after the other, the first of which begins a generation; or why it is refused.
+/// Returns the rows of two openings one after the other, the first of which begins a generation; or why it is
+/// refused.
 fn open_twice(disk: SimulatedDisk) -> Result<(Rows, Rows), OpenError> {
     let disk = Arc::new(disk);
     let (first, _) = recover(&disk, 1)?;
@@ -44,7 +45,7 @@ fn open_twice(disk: SimulatedDisk) -> Result<(Rows, Rows), OpenError> {
     Ok((first, recover(&disk, 1).expect("what was opened once").0))
 }
 
-/// All names that differ from this one in a single digit.
+/// Returns all names that differ from this one in a single digit.
 fn other_names(name: &str) -> Vec<String> {
     let digits = name.char_indices().filter(|(_, letter)| letter.is_ascii_digit());
     let others = digits.flat_map(|(at, letter)| {
@@ -88,7 +89,7 @@ fn every_digit_of_a_name_that_is_changed_is_found_or_harmless() {
     assert!(refused > 200, "{refused}");
 }
 
-/// The sealed file that the checkpoint does not cover, under the name of another epoch.
+/// Returns the sealed file that the checkpoint does not cover, under the name of another epoch.
 fn misnamed(disk: &SimulatedDisk, epoch: impl FnOnce(u64) -> u64) -> (PathBuf, PathBuf) {
     let is_sealed = |path: &&PathBuf| path.display().to_string().contains("-0-2-e");
     let path = log_files(disk).iter().find(is_sealed).unwrap().clone();

@@ -1,4 +1,5 @@
-//! What stands in the place of a file and is none, or is far too long for one, is named, and neither waited for nor taken into memory.
+//! What stands in the place of a file and is none, or is far too long for one, is named, and neither waited
+//! for nor taken into memory.
 
 use std::fs;
 use std::os::unix::net::UnixListener;

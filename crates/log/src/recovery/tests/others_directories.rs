@@ -178,14 +178,15 @@ fn a_directory_that_is_spelled_as_if_it_lay_within_a_new_database_is_none_of_its
     fs::remove_dir_all(&root).unwrap();
 }
 
-/// The keys of the rows of `/db`.
+/// Returns the keys of the rows of `/db`.
 fn keys(disk: &Arc<SimulatedDisk>) -> Vec<u8> {
     let (found, rows) = (inspect(&as_disk(disk), Path::new("/db")).unwrap(), AnyOrder::default());
     found.replay(&rows, 1, &Progress::new()).unwrap();
     rows.rows().into_keys().map(|(_, key)| key[0]).collect()
 }
 
-/// Damages the row of the last opening, gives it up, and fails unless a copy of all is there, in the directory of the database.
+/// Damages the row of the last opening, gives it up, and fails unless a copy of all is there, in the
+/// directory of the database.
 fn is_repaired(disk: &Arc<SimulatedDisk>, log: &str, expected: &[u8]) {
     let generation = manifest_of(&**disk, Path::new("/db")).unwrap().generation;
     flip(disk, &format!("{log}/log-{generation}-0-1.open"), 4096 + 70);

@@ -51,7 +51,7 @@ fn keys(rows: &Rows) -> Vec<u8> {
     rows.keys().map(|(_, key)| key[0]).collect()
 }
 
-/// What lies under a directory, with paths from there.
+/// Returns what lies under a directory, with paths from there.
 fn tree(disk: &SimulatedDisk, dir: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let files = disk.files().into_iter().map(|(path, _)| Path::new("/").join(path));
     let files = files.filter(|path| path.starts_with(dir) && !path.ends_with("LOCK"));
@@ -70,7 +70,7 @@ fn put(disk: &SimulatedDisk, dir: &str, files: &[(PathBuf, Vec<u8>)]) {
     }
 }
 
-/// A database whose log lies outside of its directory.
+/// Returns a database that keeps its log outside of its directory.
 fn sample() -> Arc<SimulatedDisk> {
     let disk = Arc::new(SimulatedDisk::new());
     store_and_close(open(&disk, "/db", &["/out"]).unwrap().0, 1);
@@ -336,7 +336,8 @@ fn an_owner_that_another_database_left_in_an_empty_directory_is_replaced() {
     assert_eq!(keys(&open(&disk, "/db", &["/new"]).unwrap().1), [1, 2]);
 }
 
-/// Openings that fail at any step, one after the other, each after a power failure, with other log directories each time.
+/// Openings that fail at any step, one after the other, each after a power failure, with other log
+/// directories each time.
 #[test]
 fn openings_that_are_interrupted_do_no_harm() {
     for at in 0..60 {
@@ -359,7 +360,7 @@ fn openings_that_are_interrupted_do_no_harm() {
     }
 }
 
-/// What an opening would bring back.
+/// Returns what an opening would bring back.
 fn open_only(disk: &Arc<SimulatedDisk>) -> Rows {
     let found = inspect(&as_disk(disk), Path::new("/db")).unwrap();
     let target = AnyOrder::default();

@@ -19,7 +19,8 @@ use crate::recovery::{
     GenerationOptions, GivenUp, OpenError, Repaired, SalvageLoss, dump, inspect, repair, salvage, verify,
 };
 
-/// A logger with sealed files that was killed, what was stored, and an epoch that no other on disk comes after.
+/// Returns a logger with sealed files that was killed, what was stored, and an epoch that no other on disk
+/// comes after.
 fn one_logger(seed: u64) -> (SimulatedDisk, Epoch, Epoch) {
     let disk = Arc::new(SimulatedDisk::new());
     let mut run = Run::new(&disk, 1, seed);
@@ -268,8 +269,8 @@ fn log_that_a_checkpoint_needs_is_named_as_such() {
     assert!(repair(&as_disk(&disk), Path::new(DIR), Some(end)).is_err());
 }
 
-/// A database with a checkpoint, and log after it in two files, of which the second one is damaged; the end of the checkpoint, and how far
-/// the log can be read.
+/// Returns a database with a checkpoint, and log after it in two files, of which the second one is damaged;
+/// the end of the checkpoint, and how far the log can be read.
 fn damaged_after_checkpoint(seed: u64) -> (SimulatedDisk, Vec<Transaction>, Epoch, Epoch) {
     let disk = Arc::new(SimulatedDisk::new());
     let mut run = Run::new(&disk, 1, seed);
@@ -348,7 +349,7 @@ fn a_missing_log_file_is_reported_under_both_its_names() {
     assert!(inspect(&as_disk(&Arc::new(disk)), Path::new(DIR)).is_err());
 }
 
-/// A database whose checkpoint has its rows twice, with log after it in two files.
+/// Returns a database with a checkpoint that has its rows twice, and log after it in two files.
 pub(super) fn with_copies() -> (Arc<SimulatedDisk>, Rows) {
     let disk = Arc::new(SimulatedDisk::new());
     let mut log = TestLog::open(&disk, 1);

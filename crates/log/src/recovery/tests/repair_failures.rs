@@ -106,7 +106,7 @@ fn what_is_left_over_from_before_keeps_no_repair_from_succeeding() {
     assert!(failures > 10, "{failures}");
 }
 
-/// The same but for the names within its copy.
+/// Returns the same but for the names within its copy.
 fn repaired_elsewhere(repaired: Repaired) -> Repaired {
     Repaired { elsewhere: Vec::new(), ..repaired }
 }

@@ -20,7 +20,8 @@ fn put(epoch: u64, key: u8) -> Transaction {
     Transaction { tid: epoch << 24 | 8, writes: vec![write] }
 }
 
-/// A database of which a copy of definitions is lost, and the end of the log was written and not synced; repaired.
+/// Returns a database of which a copy of definitions is lost, and the end of the log was written and not
+/// synced; repaired.
 fn repaired() -> (Arc<SimulatedDisk>, Repaired) {
     let disk = Arc::new(with_copies().0.kill());
     let mut log = TestLog::open(&disk, 1);

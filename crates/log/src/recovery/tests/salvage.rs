@@ -38,7 +38,7 @@ fn contents(disk: &SimulatedDisk) -> BTreeMap<PathBuf, Vec<u8>> {
         .collect()
 }
 
-/// The rows of the new database, which is verified and opened.
+/// Returns the rows of the new database, which is verified and opened.
 pub(super) fn saved_rows(disk: &Arc<SimulatedDisk>) -> Rows {
     let verified = verify(&**disk, Path::new(TARGET), &mut |corruption| panic!("{corruption}")).unwrap();
     assert_eq!(verified.corruptions, 0);
@@ -95,7 +95,7 @@ pub(super) fn sixty_rows() -> (Arc<SimulatedDisk>, Rows) {
     (disk, rows)
 }
 
-/// The keys of each block of the part with records, and where it begins.
+/// Returns the keys of each block of the part with records, and where it begins.
 pub(super) fn blocks(disk: &SimulatedDisk) -> Vec<(u64, Vec<Vec<u8>>)> {
     let mut blocks = Vec::new();
     dump(disk, Path::new(PART), &mut |dumped| match dumped {
@@ -318,7 +318,8 @@ fn faults_at_each(disk: &SimulatedDisk) -> Vec<Faults> {
         .collect()
 }
 
-/// Whether all is saved by the copy of the manifest, whatever a crash has left. Otherwise the salvage must say so.
+/// Returns whether all is saved by the copy of the manifest, whatever a crash has left. Otherwise the salvage
+/// must say so.
 fn is_saved_by_copy(disk: &SimulatedDisk, expected: &Rows, what: &str) -> bool {
     let crashed = (0..4).map(|tear| disk.fork().crash(tear));
     let mut disks = crashed.chain([disk.fork().kill()]);
@@ -391,7 +392,8 @@ fn after_an_opening_that_fails_the_copy_of_the_manifest_is_right_or_known_to_be_
         let _ = open(&disk);
         assert!(is_saved_by_copy(&disk, &expected, &what), "{what}");
     }
-    // As after a checkpoint: but where the copy of the new manifest could not be put in the place of the one before.
+    // As after a checkpoint: but where the copy of the new manifest could not be put in the place of the one
+    // before.
     assert_eq!((whole, all > 20), (all - 5, true));
 }
 
@@ -432,8 +434,8 @@ fn changes_of_rows_that_are_nowhere_are_found_by_verify_and_not_repaired() {
     assert!(salvaged.tables[0].incomplete_rows > 0, "{salvaged:?}");
 }
 
-/// Two databases from one, with a checkpoint of the same number each, which was made after different changes. Both have the same number of
-/// records, in parts of the same length.
+/// Two databases from one, with a checkpoint of the same number each, which was made after different changes.
+/// Both have the same number of records, in parts of the same length.
 fn diverged() -> [(Arc<SimulatedDisk>, Rows); 2] {
     let disk = Arc::new(SimulatedDisk::new());
     drop(TestLog::open(&disk, 1));

@@ -14,7 +14,7 @@ use crate::recovery::{CorruptionKind, check_file};
 
 const LOG: &str = "db/log/log-1-0-1.open";
 
-/// A log file with a block for each of these lengths; returns where the blocks begin, too.
+/// Returns a log file with a block for each of these lengths, and where the blocks begin.
 fn with_blocks(lengths: &[usize]) -> (Arc<SimulatedDisk>, Vec<u64>) {
     let disk = Arc::new(SimulatedDisk::new());
     let mut log = TestLog::open(&disk, 1);

@@ -42,7 +42,7 @@ pub(super) fn open(disk: &Arc<SimulatedDisk>, dir: &str, logs: &[&str]) -> Resul
     begin(disk, dir, logs, None).map(drop)
 }
 
-/// All directories, and all files with their bytes.
+/// Returns all directories, and all files with their bytes.
 fn tree(disk: &SimulatedDisk, dir: &Path) -> Tree {
     let mut tree = Tree::new();
     for entry in disk.list(dir).unwrap() {
@@ -102,7 +102,8 @@ pub(super) fn open_and_put(disk: &Arc<SimulatedDisk>, dir: &str, logs: [&str; 2]
     log.close();
 }
 
-/// A way to be refused: what is done to the sample, which directory is opened, with which log directories, and what the error says.
+/// A way to be refused: what is done to the sample, which directory is opened, with which log directories,
+/// and what the error says.
 type Case = (&'static str, fn(&Arc<SimulatedDisk>), &'static str, &'static [&'static str], &'static str);
 
 /// One that is there, and new ones within and outside of the database, before and after it.
@@ -302,7 +303,7 @@ fn what_was_looked_at_and_not_opened_is_as_it_was() {
     same(&before, &whole(&disk), "taken over");
 }
 
-/// The faults of an opening or a repair, each at the operation of this number.
+/// Returns the faults of an opening or a repair, each at the operation of this number.
 pub(super) fn faults_at(at: u64, used: u64) -> [Faults; 4] {
     [
         Faults { seed: at, write_error_at: Some(at), ..Faults::default() },

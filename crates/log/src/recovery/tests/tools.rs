@@ -109,7 +109,7 @@ fn verify_reports_each_damaged_file() {
     assert_eq!((result.corruptions, result.durable_epoch), (expected.len() as u64, None));
 }
 
-/// Where the blocks of a file lie.
+/// Returns where the blocks of a file lie.
 fn blocks(disk: &SimulatedDisk, path: &Path) -> Vec<u64> {
     let mut offsets = Vec::new();
     dump(disk, path, &mut |dumped| {
@@ -492,7 +492,8 @@ fn a_backup_of_a_running_database_has_what_was_stored() {
     }
 }
 
-/// A log file that its logger is done with, and cuts off behind its last block, just after somebody has asked for its length.
+/// A log file that its logger is done with, and cuts off behind its last block, just after somebody has asked
+/// for its length.
 #[derive(Debug)]
 struct CutMeanwhile {
     file: Box<dyn File>,

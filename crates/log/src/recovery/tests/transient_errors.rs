@@ -1,4 +1,5 @@
-//! Errors of the disk that come and go: a repair gives up nothing that can be read again, and nothing is removed that it could not copy.
+//! Errors of the disk that come and go: a repair gives up nothing that can be read again, and nothing is
+//! removed that it could not copy.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::recovery::{DataLoss, OpenError, inspect, repair};
 
 const LOG: &str = "db/log/log-1-1-1.open";
 
-/// A database of two loggers that was closed.
+/// Returns a database of two loggers that was closed.
 fn closed() -> Arc<SimulatedDisk> {
     let disk = Arc::new(SimulatedDisk::new());
     let mut run = Run::new(&disk, 2, 3);
@@ -25,7 +26,8 @@ fn closed() -> Arc<SimulatedDisk> {
     Arc::new(disk.kill())
 }
 
-/// A disk on which a file cannot be opened, or a sector of it not read, for so many times after so many good ones.
+/// Returns a disk on which a file cannot be opened, or a sector of it not read, for so many times after so
+/// many good ones.
 fn bad_disk(disk: &Arc<SimulatedDisk>, sector: Option<u64>, good: u64, bad: u64) -> BadDisk {
     match sector {
         Some(sector) => BadDisk::with_bad_sector(disk, Path::new(LOG), sector, good).for_reads(bad),
@@ -33,7 +35,7 @@ fn bad_disk(disk: &Arc<SimulatedDisk>, sector: Option<u64>, good: u64, bad: u64)
     }
 }
 
-/// What an opening says can be kept.
+/// Returns what an opening says can be kept.
 fn kept_to(disk: &Arc<SimulatedDisk>, sector: Option<u64>) -> Epoch {
     let bad = Arc::new(bad_disk(disk, sector, 0, u64::MAX)) as Arc<dyn Disk>;
     let error = inspect(&bad, Path::new(DIR)).unwrap_err();

@@ -14,7 +14,8 @@ use crate::recovery::{
     CorruptionKind, OpenError, backup, inspect, inspect_read_only, repair, salvage, verify,
 };
 
-/// A disk of which directories cannot be synced from some time on: a backup is not finished, and neither is its removal.
+/// A disk of which directories cannot be synced from some time on: a backup is not finished, and neither is
+/// its removal.
 #[derive(Debug)]
 struct FailingSyncs {
     disk: Arc<SimulatedDisk>,
@@ -109,7 +110,8 @@ fn a_backup_that_cannot_be_removed_is_refused_or_whole() {
                     assert_eq!(verified.corruptions, 0);
                 }
                 Err(error) => {
-                    // A crash may leave neither the mark nor the manifest, if the sync after the removal of the mark has failed.
+                    // A crash may leave neither the mark nor the manifest, if the sync after the removal of
+                    // the mark has failed.
                     let is_lost = error
                         .corruption()
                         .is_some_and(|corruption| corruption.kind == CorruptionKind::Missing);

@@ -1,4 +1,5 @@
-//! A sector that the system cannot read is damage like any other: an opening and a verification name it, and what they advise helps.
+//! A sector that the system cannot read is damage like any other: an opening and a verification name it, and
+//! what they advise helps.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ use crate::recovery::{
     check_file, dump, inspect, inspect_read_only, repair, salvage, verify,
 };
 
-/// A database of two loggers with a checkpoint, log after it, and a generation before the last, closed in order or not.
+/// Returns a database of two loggers with a checkpoint, log after it, and a generation before the last,
+/// closed in order or not.
 fn two_generations(seed: u64, is_closed: bool) -> (Arc<SimulatedDisk>, Vec<Transaction>) {
     let disk = Arc::new(SimulatedDisk::new());
     let mut run = Run::new(&disk, 2, seed);
@@ -44,7 +46,7 @@ fn two_generations(seed: u64, is_closed: bool) -> (Arc<SimulatedDisk>, Vec<Trans
     (Arc::new(disk.fork()), history)
 }
 
-/// All sectors of all files of the database.
+/// Returns all sectors of all files of the database.
 fn sectors(disk: &SimulatedDisk) -> Vec<(PathBuf, u64)> {
     let files = disk.files().into_iter();
     let files = files.filter(|(path, _)| path.starts_with(DIR) && !path.ends_with("LOCK"));

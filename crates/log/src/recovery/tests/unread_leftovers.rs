@@ -19,7 +19,7 @@ use crate::recovery::{
 const DB: &str = "/db";
 const LATER: &str = "/db/log/log-2-0-1.open";
 
-/// The log files that an opening leaves which is interrupted before its manifest is in place.
+/// Returns the log files that an opening leaves which is interrupted before its manifest is in place.
 fn interrupted() -> Arc<SimulatedDisk> {
     let disk = sample();
     let manifest = manifest_of(&*disk, Path::new(DB)).unwrap();

@@ -56,7 +56,7 @@ pub(crate) fn find(disk: &Arc<SimulatedDisk>) -> Result<Found, OpenError> {
     inspect(&disk, Path::new(DIR))
 }
 
-/// The rows that an opening would bring back, and the durable epoch.
+/// Returns the rows that an opening would bring back, and the durable epoch.
 pub(crate) fn recover(disk: &Arc<SimulatedDisk>, threads: usize) -> Result<(Rows, Option<Epoch>), OpenError> {
     let found = find(disk)?;
     let target = AnyOrder::default();
@@ -287,7 +287,7 @@ pub(crate) fn encode(transaction: &Transaction) -> Vec<u8> {
     bytes
 }
 
-/// The rows of all transactions up to an epoch.
+/// Returns the rows of all transactions up to an epoch.
 pub(crate) fn rows_up_to(history: &[Transaction], last: Epoch) -> Rows {
     in_order(history.iter().filter(|transaction| epoch_of(transaction.tid) <= last))
 }
