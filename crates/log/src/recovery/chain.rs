@@ -71,7 +71,7 @@ impl ChainSurveyor<'_> {
     }
 
     fn corrupt_place(&self, name: LogFileName, kind: CorruptionKind) -> CorruptPlace {
-        CorruptPlace { file: self.path(name), offset: None, kind }
+        CorruptPlace::new(&self.path(name), None, kind)
     }
 
     /// Returns the names of the files from `first` on, in order, up to the first that is missing; and those
@@ -101,7 +101,7 @@ impl ChainSurveyor<'_> {
                     others.push(name);
                 }
                 Ordering::Greater => match self.check_after_gap(name)? {
-                    Some(corrupt_place) => corrupt_places.push(corrupt_place),
+                    Some(place) => corrupt_places.push(place),
                     None => others.push(name),
                 },
             }
@@ -174,12 +174,12 @@ impl Chain {
             if at > tail && !self.is_sealed(at - 1) && !self.files[at].is_foreign() {
                 continue;
             }
-            if let Some(corrupt_place) = self.corrupt_place_at(at, tail) {
+            if let Some(place) = self.corrupt_place_at(at, tail) {
                 // What lies in front of the damage still counts, for a repair. A wrong name damages nothing.
-                if !matches!(corrupt_place.kind, CorruptionKind::Misnamed { .. }) {
+                if !matches!(place.kind, CorruptionKind::Misnamed { .. }) {
                     kept = kept.min(if self.files[at].header.is_ok() { at + 1 } else { at });
                 }
-                self.corrupt_places.push(corrupt_place);
+                self.corrupt_places.push(place);
             }
         }
         let unreached = self.files.split_off(kept.min(self.files.len()));
@@ -189,9 +189,7 @@ impl Chain {
     fn corrupt_place_at(&self, at: usize, tail: usize) -> Option<CorruptPlace> {
         let file = &self.files[at];
         match (&file.header, &file.scan) {
-            (Err(kind), _) => {
-                Some(CorruptPlace { file: file.path.clone(), offset: Some(0), kind: kind.clone() })
-            }
+            (Err(kind), _) => Some(CorruptPlace::new(&file.path, Some(0), kind.clone())),
             (Ok(header), Some(scan)) => {
                 let has_next = at + 1 < self.files.len();
                 corrupt_end(file, scan, at < tail, has_next).or_else(|| cut_end(file, header, scan))
@@ -257,8 +255,8 @@ impl Chain {
     /// After a late look at a file that is sealed by its name.
     fn check_sealed(&mut self, at: usize) {
         let file = &self.files[at];
-        if let Some(corrupt_place) = file.scan.as_ref().and_then(|scan| corrupt_end(file, scan, true, true)) {
-            self.corrupt_places.push(corrupt_place);
+        if let Some(place) = file.scan.as_ref().and_then(|scan| corrupt_end(file, scan, true, true)) {
+            self.corrupt_places.push(place);
         }
     }
 }
@@ -277,7 +275,7 @@ fn cut_end(file: &LogFile, header: &FileHeader, scan: &LogFileScan) -> Option<Co
         }
         Some(_) => cut,
     };
-    Some(CorruptPlace { file: file.path.clone(), offset: Some(offset), kind })
+    Some(CorruptPlace::new(&file.path, Some(offset), kind))
 }
 
 /// Returns what is wrong with the end of a file.
@@ -287,7 +285,7 @@ fn corrupt_end(
     must_be_sealed: bool,
     has_next: bool,
 ) -> Option<CorruptPlace> {
-    let at_end = |kind| CorruptPlace { file: file.path.clone(), offset: Some(scan.valid_end), kind };
+    let at_end = |kind| CorruptPlace::new(&file.path, Some(scan.valid_end), kind);
     let stopped = || match scan.stopped {
         Some(error) => CorruptionKind::Block(error),
         None => CorruptionKind::NoEnd,
@@ -314,9 +312,5 @@ fn missing_after(file: &LogFile) -> CorruptPlace {
 /// Returns the place of a file that would lie beside `path`, and is not there. Nobody knows whether it was
 /// sealed.
 fn missing(path: &Path, name: LogFileName) -> CorruptPlace {
-    CorruptPlace {
-        file: path.with_file_name(name.either_name()),
-        offset: None,
-        kind: CorruptionKind::Missing,
-    }
+    CorruptPlace::new(&path.with_file_name(name.either_name()), None, CorruptionKind::Missing)
 }

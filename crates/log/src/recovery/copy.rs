@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::{Disk, File};
 
 use super::error::OpenError;
+use super::file_access::exists;
 
 /// So much is copied between two syncs, so that a log on the same disk never waits for long.
 const SYNC_BYTES: u64 = 32 << 20;
@@ -64,7 +65,7 @@ pub(super) fn free_name(disk: &dyn Disk, dir: &Path, prefix: &str) -> Result<Pat
         let name = format!("{prefix}{number}");
         let path = dir.join(&name);
         let is_listed = listed.iter().any(|entry| entry.name == name);
-        if !is_listed && !disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+        if !is_listed && !exists(disk, &path)? {
             return Ok(path);
         }
     }

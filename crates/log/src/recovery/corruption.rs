@@ -144,6 +144,17 @@ pub(super) struct CorruptPlace {
 }
 
 impl CorruptPlace {
+    /// Returns a place, of which `offset` is `None` if the file is corrupt as a whole.
+    pub(super) fn new(file: &Path, offset: Option<u64>, kind: CorruptionKind) -> CorruptPlace {
+        CorruptPlace { file: file.to_path_buf(), offset, kind }
+    }
+
+    /// Returns the corruption, with what is lost by it.
+    pub(super) fn with_loss(&self, loss: DataLoss) -> Corruption {
+        let CorruptPlace { file, offset, kind } = self.clone();
+        Corruption { file, offset, kind, loss }
+    }
+
     /// Returns where bytes end that could not be read, or the file if none could.
     pub(super) fn end(&self) -> u64 {
         match (self.offset, &self.kind) {

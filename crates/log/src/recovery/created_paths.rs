@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ensilo_disk::Disk;
 
 use super::error::OpenError;
+use super::file_access::{exists, sync_dir};
 use super::generation::create_directory;
 
 /// Files and directories in the order in which they were made. Dropping this removes them, the last one
@@ -16,11 +17,11 @@ use super::generation::create_directory;
 pub(super) struct CreatedPaths {
     /// `None` if all is kept.
     disk: Option<Arc<dyn Disk>>,
-    paths: Vec<MadePath>,
+    paths: Vec<CreatedPath>,
 }
 
 #[derive(Debug)]
-enum MadePath {
+enum CreatedPath {
     File(PathBuf),
     Directory(PathBuf),
 }
@@ -32,17 +33,17 @@ impl CreatedPaths {
 
     /// Notes a file that is about to be made, or was just made.
     pub(super) fn file(&mut self, path: PathBuf) {
-        self.paths.push(MadePath::File(path));
+        self.paths.push(CreatedPath::File(path));
     }
 
     /// Creates a directory and those above it that are missing, and syncs their names.
     pub(super) fn create_directory(&mut self, disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
         let mut missing = Vec::new();
         for path in directory.ancestors().filter(|path| !path.as_os_str().is_empty()) {
-            if disk.exists(path).map_err(OpenError::io("look for", path))? {
+            if exists(disk, path)? {
                 break;
             }
-            missing.push(MadePath::Directory(path.to_path_buf()));
+            missing.push(CreatedPath::Directory(path.to_path_buf()));
         }
         self.paths.extend(missing.into_iter().rev());
         create_directory(disk, directory).map_err(OpenError::io("create", directory))
@@ -50,7 +51,7 @@ impl CreatedPaths {
 
     /// Lets a directory stay that another opening has locked.
     pub(super) fn leave_directory(&mut self, directory: &Path) {
-        self.paths.retain(|created| !matches!(created, MadePath::Directory(path) if path == directory));
+        self.paths.retain(|created| !matches!(created, CreatedPath::Directory(path) if path == directory));
     }
 
     /// Lets all stay that was made.
@@ -60,18 +61,18 @@ impl CreatedPaths {
 
     fn take_back(&mut self, disk: &dyn Disk) -> Result<(), OpenError> {
         while let Some(created) = self.paths.pop() {
-            let (MadePath::File(path) | MadePath::Directory(path)) = &created;
-            if !disk.exists(path).map_err(OpenError::io("look for", path))? {
+            let (CreatedPath::File(path) | CreatedPath::Directory(path)) = &created;
+            if !exists(disk, path)? {
                 continue;
             }
-            if let MadePath::Directory(path) = &created {
+            if let CreatedPath::Directory(path) = &created {
                 disk.remove_dir(path).map_err(OpenError::io("remove", path))?;
                 continue;
             }
             disk.remove(path).map_err(OpenError::io("remove", path))?;
             // What was made before is not to be gone after a crash that brings this one back.
             let directory = path.parent().unwrap_or(path);
-            disk.sync_dir(directory).map_err(OpenError::io("sync", directory))?;
+            sync_dir(disk, directory)?;
         }
         Ok(())
     }
@@ -80,7 +81,7 @@ impl CreatedPaths {
 impl Drop for CreatedPaths {
     fn drop(&mut self) {
         if let Some(disk) = self.disk.take() {
-            // What made all of it go is told already.
+            // What made all of it go is reported already.
             let _ = self.take_back(&*disk);
         }
     }
@@ -88,6 +89,6 @@ impl Drop for CreatedPaths {
 
 impl fmt::Debug for CreatedPaths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Made").field(&self.paths).finish()
+        f.debug_tuple("CreatedPaths").field(&self.paths).finish()
     }
 }

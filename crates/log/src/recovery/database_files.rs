@@ -19,6 +19,7 @@ use ensilo_epoch::Epoch;
 use super::checkpoint_writer::{CheckpointPlace, WrittenParts};
 use super::directory_locks::DirectoryLocks;
 use super::error::OpenError;
+use super::file_access::{exists, list, sync_dir};
 use super::log_file::{is_unused, list_log_files, read_log_header};
 use super::manifest_file::{keep_copy, spelled_path};
 use super::own_manifest::{OwnManifest, check_on_disk};
@@ -123,7 +124,7 @@ impl DatabaseFiles {
             self.next_checkpoint += 1;
             let spelled = format!("checkpoint-{id}");
             let directory = spelled_path(&self.dir, &spelled);
-            if !self.disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
+            if !exists(&*self.disk, &directory)? {
                 return Ok((id, spelled, directory));
             }
         }
@@ -162,8 +163,8 @@ impl DatabaseFiles {
         let entry = finished.entry();
         assert!(entry.end_epoch <= durable_epoch, "a checkpoint that needs more log than is stored");
         let directory = &finished.place.directory;
-        self.disk.sync_dir(directory).map_err(OpenError::io("sync", directory))?;
-        self.disk.sync_dir(&self.dir).map_err(OpenError::io("sync", &self.dir))?;
+        sync_dir(&*self.disk, directory)?;
+        sync_dir(&*self.disk, &self.dir)?;
         self.check_own()?;
         let manifest = self.manifest_with(&entry, durable_epoch);
         let before = self.manifest.replace(&*self.disk, &self.dir, manifest)?;
@@ -312,7 +313,7 @@ pub(crate) fn remove_directory(disk: &dyn Disk, directory: &Path) -> Result<Vec<
         Err(error) => return Err(OpenError::io("remove", directory)(error)),
     }
     let mut removed = Vec::new();
-    for entry in disk.list(directory).map_err(OpenError::io("list", directory))? {
+    for entry in list(disk, directory)? {
         removed.extend(remove_directory(disk, &directory.join(entry.name))?);
     }
     disk.remove_dir(directory).map_err(OpenError::io("remove", directory))?;

@@ -15,6 +15,7 @@ use ensilo_disk::{Disk, Listed};
 
 use super::corruption::Corruption;
 use super::error::OpenError;
+use super::file_access::{exists, list};
 use super::file_names::{LOCK, MANIFEST, MANIFEST_COPY, MANIFEST_NEW, OWNER, OWNER_NEW, UNFINISHED};
 use super::forgiving::{ForgivingDisk, Unopened};
 use super::log_file::is_empty_log_file;
@@ -27,7 +28,7 @@ use crate::format::{LogFileName, Manifest};
 /// # Errors
 /// What the directory is instead; [`OpenError::Io`].
 pub(super) fn check_is_database(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    let exists = |path: &Path| disk.exists(path).map_err(OpenError::io("look for", path));
+    let exists = |path: &Path| exists(disk, path);
     if exists(&dir.join(MANIFEST))? {
         check_finished(disk, dir)
     } else if exists(dir)? {
@@ -108,7 +109,7 @@ pub(super) fn missing_manifest(disk: &dyn Disk, dir: &Path) -> OpenError {
 /// fails later, such as for want of room, is that of an interrupted creation: the next one goes on with it.
 pub(super) fn check_before_lock(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let manifest = dir.join(MANIFEST);
-    let exists = || disk.exists(&manifest).map_err(OpenError::io("look for", &manifest));
+    let exists = || exists(disk, &manifest);
     if exists()? {
         return check_finished(disk, dir);
     }
@@ -121,7 +122,7 @@ pub(super) fn check_before_lock(disk: &dyn Disk, dir: &Path) -> Result<(), OpenE
 /// Checks whether a directory without a manifest may become a database: one that is empty, or where the
 /// creation of one was interrupted.
 pub(super) fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    let entries = disk.list(dir).map_err(OpenError::io("list", dir))?;
+    let entries = list(disk, dir)?;
     if entries.iter().any(|entry| entry.name == UNFINISHED) {
         return Err(unfinished_backup(dir));
     }
@@ -151,7 +152,7 @@ pub(super) fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
 fn is_unused_log(disk: &dyn Disk, dir: &Path, within: &Path, entry: &Listed) -> Result<bool, OpenError> {
     let path = within.join(&entry.name);
     if entry.is_dir {
-        for inner in disk.list(&path).map_err(OpenError::io("list", &path))? {
+        for inner in list(disk, &path)? {
             let is_known = [LOCK, OWNER, OWNER_NEW].contains(&&*inner.name);
             if !is_known && !is_unused_log(disk, dir, &path, &inner)? {
                 return Ok(false);
@@ -172,7 +173,7 @@ fn is_unused_log(disk: &dyn Disk, dir: &Path, within: &Path, entry: &Listed) -> 
 /// is verified.
 fn check_finished(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let mark = dir.join(UNFINISHED);
-    match disk.exists(&mark).map_err(OpenError::io("look for", &mark))? {
+    match exists(disk, &mark)? {
         true => Err(unfinished_backup(dir)),
         false => Ok(()),
     }

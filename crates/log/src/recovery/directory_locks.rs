@@ -8,8 +8,9 @@ use ensilo_disk::{Disk, Lock, LockHeld, Place};
 
 use super::created_paths::CreatedPaths;
 use super::error::OpenError;
+use super::file_access::exists;
 use super::file_names::LOCK;
-use super::manifest_file::spelled_path;
+use super::manifest_file::log_directories_there;
 use crate::format::Manifest;
 
 /// The locks that are held of the directories of a database, or shares of them. Each directory is locked
@@ -60,13 +61,8 @@ impl DirectoryLocks {
         dir: &Path,
         manifest: &Manifest,
     ) -> Result<(), OpenError> {
-        for spelled in manifest.log_directories() {
-            let directory = spelled_path(dir, spelled);
-            if disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
-                self.add(disk, &directory)?;
-            }
-        }
-        Ok(())
+        let directories = log_directories_there(disk, dir, manifest)?;
+        directories.iter().try_for_each(|directory| self.add(disk, directory))
     }
 
     /// Locks a directory, which is there, unless it is locked already.
@@ -76,8 +72,7 @@ impl DirectoryLocks {
             return Ok(());
         }
         let file = directory.join(LOCK);
-        let is_new = self.mode == LockMode::Exclusive
-            && !disk.exists(&file).map_err(OpenError::io("look for", &file))?;
+        let is_new = self.mode == LockMode::Exclusive && !exists(disk, &file)?;
         let lock = match self.mode {
             LockMode::Exclusive => disk.lock(&file).map(Some),
             LockMode::Shared => match disk.lock_shared(&file) {

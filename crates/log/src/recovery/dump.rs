@@ -10,10 +10,11 @@ use super::corruption::{CorruptPlace, CorruptionKind, DataLoss};
 use super::error::OpenError;
 use super::file_names::{MANIFEST, MANIFEST_COPY};
 use super::forgiving::ForgivingDisk;
-use super::manifest_file::read_file;
+use super::log_file::open_with_head;
+use super::manifest_file::{kind_of, read_file};
 use crate::format::{
-    BlockCodec, BlockEnd, BlockError, Decoder, FILE_HEADER_BYTES, FileHeader, FileRole, HeaderError,
-    Malformed, Manifest, ManifestError, SealedHeader, Transactions, Write,
+    BlockCodec, BlockEnd, BlockError, Decoder, FileHeader, FileRole, HeaderError, Malformed, Manifest,
+    ManifestError, SealedHeader, Transactions, Write,
 };
 
 /// What comes next in a file.
@@ -51,15 +52,8 @@ pub enum Dumped<'a> {
 /// [`OpenError`] when the system fails, or the file has no header that makes sense.
 pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Result<(), OpenError> {
     let disk = &ForgivingDisk::new(disk);
-    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
-    let len = file.len_bytes().map_err(OpenError::io("read", path))?;
+    let (file, len, head) = open_with_head(disk, path)?;
     let corrupt = |kind| OpenError::corrupt(path, Some(0), kind, DataLoss::Everything);
-    let wrong = |error| corrupt(CorruptionKind::Header(error));
-    let mut head = vec![0; FILE_HEADER_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];
-    file.read_at(0, &mut head).map_err(OpenError::io("read", path))?;
-    if let Some(CorruptPlace { kind, .. }) = disk.failures_in(path).pop() {
-        return Err(corrupt(kind));
-    }
     match FileHeader::decode(&head) {
         Ok(header) => {
             out(Dumped::Header(&header));
@@ -75,13 +69,9 @@ pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Re
             Err(ManifestError::Head(HeaderError::Magic))
                 if !path.ends_with(MANIFEST) && !path.ends_with(MANIFEST_COPY) =>
             {
-                Err(wrong(error))
+                Err(corrupt(CorruptionKind::Header(error)))
             }
-            Err(ManifestError::Head(error)) => Err(wrong(error)),
-            Err(ManifestError::Body(malformed)) => {
-                let kind = CorruptionKind::Manifest(malformed);
-                Err(OpenError::corrupt(path, Some(0), kind, DataLoss::Everything))
-            }
+            Err(error) => Err(corrupt(kind_of(error))),
         },
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct EarlierLogFile {
 impl EarlierLogFile {
     /// Returns what is wrong with it, if anything is.
     pub(super) fn corrupt_place(&self) -> Option<CorruptPlace> {
-        let corrupt_place = |offset, kind| CorruptPlace { file: self.file.path.clone(), offset, kind };
+        let corrupt_place = |offset, kind| CorruptPlace::new(&self.file.path, offset, kind);
         if let Err(kind) = &self.file.header {
             return Some(corrupt_place(Some(0), kind.clone()));
         }

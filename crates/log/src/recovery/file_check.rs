@@ -15,7 +15,7 @@ use super::corruption::{CorruptPlace, CorruptionKind, DataLoss};
 use super::error::OpenError;
 use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
-use super::log_file::{is_empty_log_file, misnamed};
+use super::log_file::{is_empty_log_file, misnamed, open_with_head};
 use super::scan::each_block_beyond;
 use crate::format::{
     BlockCodec, BlockEnd, BlockError, Decoder, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole,
@@ -61,13 +61,7 @@ pub struct CheckedFile {
 pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Result<CheckedFile, OpenError> {
     let wrong = |kind| OpenError::corrupt(path, Some(0), kind, DataLoss::Everything);
     let disk = &ForgivingDisk::new(disk);
-    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
-    let len = file.len_bytes().map_err(OpenError::io("read", path))?;
-    let mut head = vec![0; FILE_HEADER_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];
-    file.read_at(0, &mut head).map_err(OpenError::io("read", path))?;
-    if let Some(CorruptPlace { kind, .. }) = disk.failures_in(path).pop() {
-        return Err(wrong(kind));
-    }
+    let (file, _, head) = open_with_head(disk, path)?;
     let name = path.file_name().and_then(|name| LogFileName::parse(name.to_str()?));
     let is_open = name.is_some_and(|name| name.largest_epoch.is_none());
     let header = match FileHeader::decode(&head) {
@@ -223,11 +217,9 @@ impl BlockWalk<'_> {
     /// between both.
     fn blame(&mut self, unread: Vec<CorruptPlace>) {
         let counts_to = if self.end == BlockEnd::None { self.limit } else { self.found.bytes };
-        for corrupt_place in unread.into_iter().filter(|corrupt_place| corrupt_place.offset < Some(counts_to))
-        {
-            self.stops
-                .retain(|stop| stop.offset >= corrupt_place.end() || corrupt_place.offset >= Some(stop.end));
-            self.unread.push((corrupt_place.offset.unwrap_or_default(), corrupt_place.kind));
+        for place in unread.into_iter().filter(|place| place.offset < Some(counts_to)) {
+            self.stops.retain(|stop| stop.offset >= place.end() || place.offset >= Some(stop.end));
+            self.unread.push((place.offset.unwrap_or_default(), place.kind));
         }
     }
 

@@ -147,16 +147,13 @@ impl<'d> ForgivingDisk<'d> {
     /// that follow each other, and of which the system said the same, are one place.
     pub(super) fn failures(&self) -> Vec<CorruptPlace> {
         let failures = self.failures.lock();
-        let whole = failures.whole.iter().map(|(&(ref file, doing), error)| CorruptPlace {
-            file: file.clone(),
-            offset: None,
-            kind: CorruptionKind::Unopened { doing, error: error.clone() },
+        let whole = failures.whole.iter().map(|(&(ref file, doing), error)| {
+            CorruptPlace::new(file, None, CorruptionKind::Unopened { doing, error: error.clone() })
         });
         let places = failures.places.iter().flat_map(|(file, places)| {
-            places.iter().map(|(&start, BadPlace { end, error })| CorruptPlace {
-                file: file.clone(),
-                offset: Some(start),
-                kind: CorruptionKind::Unreadable { bytes: end - start, error: error.clone() },
+            places.iter().map(|(&start, BadPlace { end, error })| {
+                let kind = CorruptionKind::Unreadable { bytes: end - start, error: error.clone() };
+                CorruptPlace::new(file, Some(start), kind)
             })
         });
         whole.chain(places).collect()

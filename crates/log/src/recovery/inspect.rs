@@ -37,10 +37,11 @@ use super::database_files::{DatabaseFiles, remove_leftovers};
 use super::directory::{check_before_lock, check_new};
 use super::directory_locks::{DirectoryLocks, again_if_vanished};
 use super::error::OpenError;
+use super::file_access::{remove_if_there, sync_dir};
 use super::forgiving::ForgivingDisk;
 use super::generation::{GenerationOptions, NewGeneration};
 use super::known_file::corruptions_of;
-use super::manifest_file::{bring_copy_up, keep_copy, read_manifest, remove_if_there, rename_new_manifest};
+use super::manifest_file::{bring_copy_up, keep_copy, read_manifest, rename_new_manifest};
 use super::needed_files::SealedNames;
 use super::own_manifest::check_on_disk;
 use super::ownership::{check_named, claim};
@@ -80,7 +81,7 @@ pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
         check_before_lock(&**disk, dir)?;
         DirectoryLocks::of_opening(&**disk, dir, created)
     })?;
-    disk.sync_dir(dir).map_err(OpenError::io("sync", dir))?;
+    sync_dir(&**disk, dir)?;
     let database = match read_manifest(&**disk, dir)? {
         None => {
             check_new(&**disk, dir)?;
@@ -142,12 +143,6 @@ impl Found {
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.database.is_none()
-    }
-
-    /// Returns the database's number; `None` for a new one.
-    #[must_use]
-    pub fn database_id(&self) -> Option<DatabaseId> {
-        self.manifest().map(|manifest| manifest.database)
     }
 
     /// Returns what the manifest says; `None` for a new database.
@@ -301,7 +296,7 @@ impl Found {
             locks.created().keep();
         }
         renamed?;
-        disk.sync_dir(&dir).map_err(OpenError::io("sync", &dir))?;
+        sync_dir(&*disk, &dir)?;
         // Before the claim: the copy fits what owns the log directories before it and after it.
         keep_copy(&*disk, &dir, &manifest);
         Ok(Installed { disk, dir, locks, manifest, generation })

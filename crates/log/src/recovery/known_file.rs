@@ -6,6 +6,7 @@ use ensilo_disk::Disk;
 
 use super::corruption::Corruption;
 use super::error::OpenError;
+use super::file_access::exists;
 use super::file_check::{CheckedFile, Expected, check_blocks};
 use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
@@ -39,7 +40,7 @@ pub(super) fn check_known(
     let Some((identity, expected)) = expected_file(dir, manifest, path) else {
         return Ok(None);
     };
-    if !disk.exists(path).map_err(OpenError::io("look for", path))? {
+    if !exists(disk, path)? {
         return Ok(None);
     }
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;

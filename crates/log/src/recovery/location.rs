@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use ensilo_disk::{Disk, Place};
 
 use super::error::OpenError;
+use super::file_access::exists;
 use super::file_names::{MANIFEST, MANIFEST_COPY};
 
 /// Where a path leads.
@@ -55,7 +56,7 @@ impl Location {
         for (directory, _) in self.around.iter().take_while(|(_, place)| Some(*place) != own) {
             for name in [MANIFEST, MANIFEST_COPY] {
                 let path = directory.join(name);
-                if disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+                if exists(disk, &path)? {
                     return Ok(Some(directory));
                 }
             }

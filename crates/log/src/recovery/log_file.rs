@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
 
-use super::corruption::CorruptionKind;
+use super::corruption::{CorruptPlace, CorruptionKind, DataLoss};
 use super::error::OpenError;
+use super::file_access::{list, open};
 use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
 use super::scan::{Evidence, LogFileScan, scan};
@@ -72,7 +73,7 @@ impl LogFile {
 
 /// Returns the log files in a directory.
 pub(crate) fn list_log_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<LogFileName>, OpenError> {
-    let listed = disk.list(directory).map_err(OpenError::io("list", directory))?;
+    let listed = list(disk, directory)?;
     Ok(listed
         .iter()
         .filter(|entry| entry.is_file)
@@ -121,8 +122,7 @@ pub(super) fn is_unused(disk: &dyn Disk, path: &Path, identity: &FileIdentity) -
         Err(CorruptionKind::Header(_)) if has_torn_header(disk, path, identity)? => FILE_HEADER_BYTES as u64,
         Err(_) => return Ok(false),
     };
-    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
-    has_zeros_from(&*file, from).map_err(OpenError::io("read", path))
+    has_zeros_from(disk, path, from)
 }
 
 /// Returns whether the file begins with the first bytes of the header that it should have, none of them
@@ -136,51 +136,46 @@ fn has_torn_header(disk: &dyn Disk, path: &Path, identity: &FileIdentity) -> Res
 
 /// Returns whether nothing was written behind the header, if there is one.
 pub(super) fn is_empty_log_file(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
-    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
-    has_zeros_from(&*file, FILE_HEADER_BYTES as u64).map_err(OpenError::io("read", path))
+    has_zeros_from(disk, path, FILE_HEADER_BYTES as u64)
 }
 
 /// Returns whether a file has nothing but zeros from this offset on.
-pub(super) fn has_zeros_from(file: &dyn File, from: u64) -> io::Result<bool> {
-    let len = file.len_bytes()?;
+fn has_zeros_from(disk: &dyn Disk, path: &Path, from: u64) -> Result<bool, OpenError> {
+    all_pieces(disk, path, from, &mut |_, bytes| bytes.iter().all(|&byte| byte == 0))
+}
+
+/// Returns whether a file has nothing but zeros behind its header, as far as it can be read.
+pub(super) fn reads_as_empty(disk: &ForgivingDisk<'_>, path: &Path) -> Result<bool, OpenError> {
+    all_pieces(disk, path, 0, &mut |at, bytes| {
+        let unread = disk.failures_in(path);
+        let holds = |place: &CorruptPlace, offset: u64| {
+            place.offset.is_none_or(|from| from <= offset) && offset < place.end()
+        };
+        let is_unread = |offset| unread.iter().any(|place| holds(place, offset));
+        let mut found = (at..).zip(bytes).filter(|&(_, &byte)| byte != 0);
+        found.all(|(offset, _)| offset < FILE_HEADER_BYTES as u64 || is_unread(offset))
+    })
+}
+
+/// Returns whether all pieces of a file from this offset on are as they should be, by their offset and bytes.
+fn all_pieces(
+    disk: &dyn Disk,
+    path: &Path,
+    from: u64,
+    is_right: &mut dyn FnMut(u64, &[u8]) -> bool,
+) -> Result<bool, OpenError> {
+    let (file, len) = open(disk, path)?;
     let mut bytes = vec![0; 1 << 20];
     let mut at = from;
     while at < len {
         let piece = bytes.len().min(usize::try_from(len - at).unwrap_or(usize::MAX));
-        file.read_at(at, &mut bytes[..piece])?;
-        if bytes[..piece].iter().any(|&byte| byte != 0) {
+        file.read_at(at, &mut bytes[..piece]).map_err(OpenError::io("read", path))?;
+        if !is_right(at, &bytes[..piece]) {
             return Ok(false);
         }
         at += piece as u64;
     }
     Ok(true)
-}
-
-/// Returns whether a file has nothing but zeros behind its header, as far as it can be read.
-pub(super) fn reads_as_empty(disk: &ForgivingDisk<'_>, path: &Path) -> Result<bool, OpenError> {
-    let read = || {
-        let file = disk.open_read(path)?;
-        let len = file.len_bytes()?;
-        let mut bytes = vec![0; 1 << 20];
-        let mut at = 0;
-        while at < len {
-            let piece = bytes.len().min(usize::try_from(len - at).unwrap_or(usize::MAX));
-            file.read_at(at, &mut bytes[..piece])?;
-            let unread = disk.failures_in(path);
-            let is_unread = |offset: u64| {
-                unread.iter().any(|corrupt_place| {
-                    corrupt_place.offset.is_none_or(|from| from <= offset) && offset < corrupt_place.end()
-                })
-            };
-            let mut found = (at..).zip(&bytes[..piece]).filter(|&(_, &byte)| byte != 0);
-            if found.any(|(offset, _)| offset >= FILE_HEADER_BYTES as u64 && !is_unread(offset)) {
-                return Ok(false);
-            }
-            at += piece as u64;
-        }
-        Ok(true)
-    };
-    read().map_err(OpenError::io("read", path))
 }
 
 /// Returns the length of the log file of this name, which file it has to be, and its header if it is that
@@ -213,14 +208,30 @@ fn read_any_header(
     disk: &dyn Disk,
     path: &Path,
 ) -> Result<(u64, Result<FileHeader, CorruptionKind>), OpenError> {
-    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
-    let len = file.len_bytes().map_err(OpenError::io("read", path))?;
+    let (file, len) = open(disk, path)?;
     if len < FILE_HEADER_BYTES as u64 {
         return Ok((len, Err(CorruptionKind::Header(HeaderError::Short))));
     }
     let mut bytes = vec![0; FILE_HEADER_BYTES];
     file.read_at(0, &mut bytes).map_err(OpenError::io("read", path))?;
     Ok((len, FileHeader::decode(&bytes).map_err(CorruptionKind::Header)))
+}
+
+/// Opens a file, whatever it is. Returns its length and as many bytes of it as a header has, too.
+///
+/// # Errors
+/// [`OpenError::Corrupt`] if these bytes cannot be read; the others of reading them.
+pub(super) fn open_with_head(
+    disk: &ForgivingDisk<'_>,
+    path: &Path,
+) -> Result<(Box<dyn File>, u64, Vec<u8>), OpenError> {
+    let (file, len) = open(disk, path)?;
+    let mut head = vec![0; FILE_HEADER_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];
+    file.read_at(0, &mut head).map_err(OpenError::io("read", path))?;
+    match disk.failures_in(path).pop() {
+        Some(CorruptPlace { kind, .. }) => Err(OpenError::corrupt(path, Some(0), kind, DataLoss::Everything)),
+        None => Ok((file, len, head)),
+    }
 }
 
 /// Returns the header, if it is that of the file with this identity.

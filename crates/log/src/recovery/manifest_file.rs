@@ -1,12 +1,12 @@
 //! The manifest on disk: reading it and putting another one in its place.
 
-use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use ensilo_disk::Disk;
 
 use super::corruption::{CorruptPlace, Corruption, CorruptionKind, DataLoss};
 use super::error::OpenError;
+use super::file_access::{exists, remove_if_there, rename, sync_dir, write_new};
 use super::file_names::{MANIFEST, MANIFEST_COPY, MANIFEST_NEW};
 use super::forgiving::ForgivingDisk;
 use crate::format::{Manifest, ManifestError};
@@ -17,7 +17,7 @@ const WHOLE_FILE_BYTES_MAX: usize = 64 << 20;
 /// Returns the manifest of the database in `dir`, `None` if there is none.
 pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>, OpenError> {
     let path = dir.join(MANIFEST);
-    if !disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+    if !exists(disk, &path)? {
         return Ok(None);
     }
     let (bytes, unread) = read_what_can_be_read(disk, &path)?;
@@ -29,7 +29,8 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manife
         .map_err(|error| OpenError::corrupt(&path, Some(0), kind_of(error), without_manifest(disk, dir)))
 }
 
-fn kind_of(error: ManifestError) -> CorruptionKind {
+/// Returns what is wrong with a file that cannot be decoded as a manifest.
+pub(super) fn kind_of(error: ManifestError) -> CorruptionKind {
     match error {
         ManifestError::Head(error) => CorruptionKind::Header(error),
         ManifestError::Body(malformed) => CorruptionKind::Manifest(malformed),
@@ -58,10 +59,10 @@ pub(super) fn read_copy(disk: &dyn Disk, dir: &Path) -> Option<Manifest> {
 /// [`OpenError`] if the system fails, or a later version wrote it.
 pub(super) fn corruption_of_copy(disk: &dyn Disk, dir: &Path) -> Result<Option<Corruption>, OpenError> {
     let path = dir.join(MANIFEST_COPY);
-    let found = if disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+    let found = if exists(disk, &path)? {
         let (bytes, unread) = read_what_can_be_read(disk, &path)?;
         let corruption = || Manifest::decode(&bytes).err().map(|error| (Some(0), kind_of(error)));
-        unread.map(|corrupt_place| (corrupt_place.offset, corrupt_place.kind)).or_else(corruption)
+        unread.map(|place| (place.offset, place.kind)).or_else(corruption)
     } else {
         Some((None, CorruptionKind::Missing))
     };
@@ -79,7 +80,7 @@ pub(super) fn keep_copy(disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
     let copy = dir.join(MANIFEST_COPY);
     let written = remove_if_there(disk, &copy)
         .and_then(|()| write_manifest(disk, &copy, manifest))
-        .and_then(|()| disk.sync_dir(dir).map_err(OpenError::io("sync", dir)));
+        .and_then(|()| sync_dir(disk, dir));
     if written.is_err() {
         // A copy that is torn is none.
         let _ = remove_if_there(disk, &copy);
@@ -111,11 +112,9 @@ pub(super) fn write_new_manifest(disk: &dyn Disk, dir: &Path, manifest: &Manifes
 
 /// Writes a manifest into a new file, and syncs it, but not its name.
 fn write_manifest(disk: &dyn Disk, path: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    let file = disk.create(path, 0).map_err(OpenError::io("create", path))?;
     let bytes = manifest.encode();
     assert!(bytes.len() <= WHOLE_FILE_BYTES_MAX, "a manifest that could not be read again");
-    file.write_at(0, &bytes).map_err(OpenError::io("write", path))?;
-    file.sync_all().map_err(OpenError::io("sync", path))
+    write_new(disk, path, &bytes)
 }
 
 /// Puts the manifest that was written last in the place of the one before.
@@ -125,7 +124,7 @@ fn write_manifest(disk: &dyn Disk, path: &Path, manifest: &Manifest) -> Result<(
 /// in place.
 pub(super) fn put_manifest_in_place(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     rename_new_manifest(disk, dir)?;
-    disk.sync_dir(dir).map_err(OpenError::io("sync", dir))
+    sync_dir(disk, dir)
 }
 
 /// Renames the manifest that was written last, without a sync.
@@ -133,16 +132,7 @@ pub(super) fn put_manifest_in_place(disk: &dyn Disk, dir: &Path) -> Result<(), O
 /// # Errors
 /// [`OpenError::Io`]. The one before is in place.
 pub(super) fn rename_new_manifest(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    let (path, new) = (dir.join(MANIFEST), dir.join(MANIFEST_NEW));
-    disk.rename(&new, &path).map_err(OpenError::io("rename", &new))
-}
-
-pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), OpenError> {
-    // A link that leads nowhere is not there to be looked for, but its name is taken.
-    match disk.remove(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed.map_err(OpenError::io("remove", path)),
-    }
+    rename(disk, dir, MANIFEST_NEW, MANIFEST)
 }
 
 /// Returns a whole file, which is expected to be short, and what of it could not be read, if anything.
@@ -185,6 +175,22 @@ pub(crate) fn spell_path(dir: &Path, path: &Path) -> Result<String, OpenError> {
 pub(super) fn leads_outside(spelled: &Path) -> bool {
     // Earlier versions spelled directories relatively that are reached by going up.
     spelled.is_absolute() || spelled.components().any(|component| component == Component::ParentDir)
+}
+
+/// Returns the log directories that the manifest of the database in `dir` names, as far as they are there.
+pub(super) fn log_directories_there(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+) -> Result<Vec<PathBuf>, OpenError> {
+    let mut there = Vec::new();
+    for spelled in manifest.log_directories() {
+        let directory = spelled_path(dir, spelled);
+        if exists(disk, &directory)? {
+            there.push(directory);
+        }
+    }
+    Ok(there)
 }
 
 /// Returns the path that the manifest of the database in `dir` spells so.

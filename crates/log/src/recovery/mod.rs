@@ -15,6 +15,7 @@ mod directory_locks;
 mod dump;
 mod earlier;
 mod error;
+mod file_access;
 mod file_check;
 mod file_names;
 mod forgiving;

@@ -23,9 +23,10 @@ use ensilo_disk::Disk;
 
 use super::corruption::{CorruptPlace, Corruption, CorruptionKind, DataLoss};
 use super::error::OpenError;
+use super::file_access::{exists, remove_if_there, rename, sync_dir, write_new};
 use super::file_names::{OWNER, OWNER_NEW};
 use super::log_file::list_log_files;
-use super::manifest_file::{read_manifest, read_what_can_be_read, remove_if_there, spelled_path};
+use super::manifest_file::{log_directories_there, read_manifest, read_what_can_be_read, spelled_path};
 use crate::format::{Manifest, OpeningId, Owner};
 
 /// What helps where the database may not log to a directory.
@@ -77,7 +78,7 @@ pub(super) fn missing_owners(
     }
     each_named(disk, dir, manifest, &mut |directory| {
         let file = directory.join(OWNER);
-        if !disk.exists(&file).map_err(OpenError::io("look for", &file))? {
+        if !exists(disk, &file)? {
             let (kind, loss) = (CorruptionKind::Missing, DataLoss::Everything);
             corruptions.push(Corruption { file, offset: None, kind, loss });
         }
@@ -163,14 +164,11 @@ fn each_named(
     each: &mut dyn FnMut(&Path) -> Result<(), OpenError>,
 ) -> Result<(), OpenError> {
     let mut done = Vec::new();
-    for spelled in manifest.log_directories() {
-        let directory = spelled_path(dir, spelled);
-        if disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
-            let place = disk.place(&directory).map_err(OpenError::io("look for", &directory))?;
-            if !done.contains(&place) {
-                each(&directory)?;
-                done.push(place);
-            }
+    for directory in log_directories_there(disk, dir, manifest)? {
+        let place = disk.place(&directory).map_err(OpenError::io("look for", &directory))?;
+        if !done.contains(&place) {
+            each(&directory)?;
+            done.push(place);
         }
     }
     Ok(())
@@ -245,7 +243,7 @@ fn other_holder(
 /// Returns the `OWNER` of a directory, `None` if there is none.
 fn read_owner(disk: &dyn Disk, directory: &Path) -> Result<Option<Owner>, OpenError> {
     let path = directory.join(OWNER);
-    if !disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+    if !exists(disk, &path)? {
         return Ok(None);
     }
     let corrupt = |offset, kind| OpenError::corrupt(&path, offset, kind, DataLoss::Everything);
@@ -275,14 +273,11 @@ fn write_new_owner(
     let owner = Owner { database, opening, generation, directory: absolute.to_string_lossy().into_owned() };
     let new = directory.join(OWNER_NEW);
     remove_if_there(disk, &new)?;
-    let file = disk.create(&new, 0).map_err(OpenError::io("create", &new))?;
-    file.write_at(0, &owner.encode()).map_err(OpenError::io("write", &new))?;
-    file.sync_all().map_err(OpenError::io("sync", &new))
+    write_new(disk, &new, &owner.encode())
 }
 
 /// Puts the `OWNER` that was written last in the place of the one before.
 fn put_owner_in_place(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
-    let (path, new) = (directory.join(OWNER), directory.join(OWNER_NEW));
-    disk.rename(&new, &path).map_err(OpenError::io("rename", &new))?;
-    disk.sync_dir(directory).map_err(OpenError::io("sync", directory))
+    rename(disk, directory, OWNER_NEW, OWNER)?;
+    sync_dir(disk, directory)
 }

@@ -19,6 +19,7 @@ use super::database_files::{checkpoint_number, remove_directory};
 use super::directory::{check_is_database, missing_manifest};
 use super::directory_locks::DirectoryLocks;
 use super::error::OpenError;
+use super::file_access::{exists, list, remove_if_there, sync_dir};
 use super::file_names::{BEFORE_REPAIR, MANIFEST, MANIFEST_COPY, OWNER};
 use super::forgiving::{ForgivingDisk, Unopened};
 use super::generation::{GenerationOptions, create_directory};
@@ -26,7 +27,7 @@ use super::given_up::{GivenUp, count_given_up};
 use super::inspect::{Found, without_copies};
 use super::known_file::corruptions_of;
 use super::log_file::list_log_files;
-use super::manifest_file::{leads_outside, read_manifest, remove_if_there, spelled_path};
+use super::manifest_file::{leads_outside, read_manifest, spelled_path};
 use super::ownership::check_named;
 use super::progress::Progress;
 use super::replay::replay;
@@ -289,14 +290,12 @@ fn copy_to(
     copy_checkpoints(source, dir, target)?;
     UnreadList::write(source, dir, target)?;
     let (copy, copied) = (dir.join(MANIFEST_COPY), target.join(MANIFEST_COPY));
-    if disk.exists(&copy).map_err(OpenError::io("look for", &copy))?
-        && copy_file(disk, &copy, &copied, None, &mut |_| Ok(())).is_err()
-    {
+    if exists(disk, &copy)? && copy_file(disk, &copy, &copied, None, &mut |_| Ok(())).is_err() {
         // A copy that cannot be read is none: nothing but a salvage asks for it.
         remove_if_there(disk, &copied)?;
     }
     copy_file(disk, &dir.join(MANIFEST), &target.join(MANIFEST), None, &mut |_| Ok(()))?;
-    disk.sync_dir(target).map_err(OpenError::io("sync", target))?;
+    sync_dir(disk, target)?;
     Ok(elsewhere)
 }
 
@@ -310,7 +309,7 @@ fn copy_logs(
     let mut elsewhere = Vec::new();
     for (number, spelled) in manifest.log_directories().into_iter().enumerate() {
         let from = spelled_path(dir, spelled);
-        if !source.exists(&from).map_err(OpenError::io("look for", &from))? {
+        if !exists(source, &from)? {
             continue;
         }
         let mut to = target.join(spelled);
@@ -325,10 +324,10 @@ fn copy_logs(
             copy_what_can_be_read(source, &from.join(&name), &to.join(&name))?;
         }
         let owner = from.join(OWNER);
-        if source.exists(&owner).map_err(OpenError::io("look for", &owner))? {
+        if exists(source, &owner)? {
             copy_what_can_be_read(source, &owner, &to.join(OWNER))?;
         }
-        source.disk().sync_dir(&to).map_err(OpenError::io("sync", &to))?;
+        sync_dir(source.disk(), &to)?;
     }
     Ok(elsewhere)
 }
@@ -336,15 +335,15 @@ fn copy_logs(
 /// Copies all checkpoints, also those that the manifest does not name: it may be an older one that was put
 /// back.
 fn copy_checkpoints(source: &ForgivingDisk<'_>, dir: &Path, target: &Path) -> Result<(), OpenError> {
-    let listed = source.list(dir).map_err(OpenError::io("list", dir))?;
+    let listed = list(source, dir)?;
     for entry in listed.iter().filter(|entry| checkpoint_number(entry).is_some()) {
         let (from, to) = (dir.join(&entry.name), target.join(&entry.name));
         make(source.disk(), &to)?;
-        let parts = source.list(&from).map_err(OpenError::io("list", &from))?;
+        let parts = list(source, &from)?;
         for part in parts.iter().filter(|part| part.is_file) {
             copy_what_can_be_read(source, &from.join(&part.name), &to.join(&part.name))?;
         }
-        source.disk().sync_dir(&to).map_err(OpenError::io("sync", &to))?;
+        sync_dir(source.disk(), &to)?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use ensilo_disk::Disk;
 use super::corruption::CorruptionKind;
 use super::directory_locks::{DirectoryLocks, again_if_vanished};
 use super::error::OpenError;
+use super::file_access::exists;
 use super::file_names::{MANIFEST, MANIFEST_NEW, OWNER_NEW};
 use super::generation::{GenerationOptions, NewGeneration};
 use super::location::Location;
@@ -53,7 +54,7 @@ impl<'w> RequestedDirectories<'w> {
         let mut there = BTreeSet::new();
         for &directory in &self.directories {
             let is_there = again_if_vanished(|| {
-                let is_there = self.disk.exists(directory).map_err(OpenError::io("look for", directory))?;
+                let is_there = exists(self.disk, directory)?;
                 if is_there { locks.add(self.disk, directory).map(|()| true) } else { Ok(false) }
             })?;
             if is_there {
@@ -178,7 +179,7 @@ impl<'w> RequestedDirectories<'w> {
             let name = LogFileName { generation, logger, sequence: 1, largest_epoch: None };
             let path = directory.join(name.to_string());
             // One that is there is none of this opening, and keeps it from going on.
-            if !self.disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+            if !exists(self.disk, &path)? {
                 locks.created().file(path);
             }
         }

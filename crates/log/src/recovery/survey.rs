@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::{Chain, ChainSurveyor, Depth};
 use super::corruption::{CorruptPlace, Corruption, CorruptionKind, DataLoss};
 use super::earlier::EarlierLogFile;
 use super::error::OpenError;
+use super::file_access::exists;
 use super::file_names::MANIFEST;
 use super::forgiving::ForgivingDisk;
 use super::log_file::{LogFile, is_unused, list_log_files, read_header, reads_as_empty};
@@ -132,14 +132,10 @@ impl Surveyor<'_> {
         let mut listed = BTreeMap::new();
         for spelled in self.manifest.log_directories() {
             let directory = self.dir.join(spelled);
-            if self.disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
+            if exists(self.disk, &directory)? {
                 listed.insert(spelled.to_owned(), list_log_files(self.disk, &directory)?);
             } else {
-                self.corrupt_places.push(CorruptPlace {
-                    file: directory,
-                    offset: None,
-                    kind: CorruptionKind::Missing,
-                });
+                self.corrupt_places.push(CorruptPlace::new(&directory, None, CorruptionKind::Missing));
             }
         }
         Ok(listed)
@@ -164,7 +160,7 @@ impl Surveyor<'_> {
                 self.unlisted.merge(file.evidence());
                 match self.classify_unlisted(&file, is_extra)? {
                     UnlistedFile::Wrong(kind) => {
-                        self.corrupt_places.push(CorruptPlace { file: file.path, offset: None, kind });
+                        self.corrupt_places.push(CorruptPlace::new(&file.path, None, kind));
                     }
                     UnlistedFile::Unfinished => unfinished.push(file.path),
                     // What could not be read is noted by itself.
@@ -200,11 +196,8 @@ impl Surveyor<'_> {
         for entry in &self.manifest.earlier {
             if !listed.get(&entry.directory).is_some_and(|names| names.contains(&entry.name)) {
                 let path = self.dir.join(&entry.directory).join(entry.name.to_string());
-                self.note_earlier_place(
-                    &earlier,
-                    entry,
-                    CorruptPlace { file: path, offset: None, kind: CorruptionKind::Missing },
-                );
+                let missing = CorruptPlace::new(&path, None, CorruptionKind::Missing);
+                self.note_earlier_place(&earlier, entry, missing);
                 continue;
             }
             let mut file = LogFile::open(self.disk, self.dir, self.manifest, &entry.directory, entry.name)?;
@@ -212,22 +205,17 @@ impl Surveyor<'_> {
                 file.scan(self.disk)?;
             }
             let found = EarlierLogFile { entry: entry.clone(), file };
-            let corrupt_place = found.corrupt_place();
+            let place = found.corrupt_place();
             earlier.push(found);
-            if let Some(corrupt_place) = corrupt_place {
-                self.note_earlier_place(&earlier, entry, corrupt_place);
+            if let Some(place) = place {
+                self.note_earlier_place(&earlier, entry, place);
             }
         }
         Ok(earlier)
     }
 
     /// Notes a corrupt place, and how far the generation of the file reaches with it.
-    fn note_earlier_place(
-        &mut self,
-        before: &[EarlierLogFile],
-        entry: &EarlierFile,
-        corrupt_place: CorruptPlace,
-    ) {
+    fn note_earlier_place(&mut self, before: &[EarlierLogFile], entry: &EarlierFile, place: CorruptPlace) {
         let same = |earlier: &&EarlierLogFile| {
             let name = earlier.file.name;
             (name.generation, name.logger) == (entry.name.generation, entry.name.logger)
@@ -243,14 +231,14 @@ impl Surveyor<'_> {
         let ended = ended.map(|other| Epoch::new(other.durable_epoch.get() + 1));
         let reach = marks.chain(headers).chain(ended).max().unwrap_or_default();
         self.earlier_reach = Some(self.earlier_reach.map_or(reach, |least| least.min(reach)));
-        self.corrupt_places.push(corrupt_place);
+        self.corrupt_places.push(place);
     }
 
     fn check_checkpoint(&mut self) -> Result<(), OpenError> {
         let Some(checkpoint) = &self.manifest.checkpoint else { return Ok(()) };
         for part in &checkpoint.parts {
             let path = self.dir.join(&part.path);
-            let corrupt_place = if self.disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+            let place = if exists(self.disk, &path)? {
                 match read_header(self.disk, &path, &part_identity(self.manifest, checkpoint.id, part))? {
                     (_, Err(kind)) => Some((Some(0), kind)),
                     (bytes, Ok(_)) => (bytes != part.bytes).then_some((None, CorruptionKind::NotAsInstalled)),
@@ -258,7 +246,7 @@ impl Surveyor<'_> {
             } else {
                 Some((None, CorruptionKind::Missing))
             };
-            if let Some((offset, kind)) = corrupt_place {
+            if let Some((offset, kind)) = place {
                 self.corrupt_parts.push((CorruptPlace { file: path, offset, kind }, loss_of(part)));
             }
         }
@@ -270,21 +258,19 @@ impl Surveyor<'_> {
     /// of it.
     fn note_unread(&mut self, chains: &[Chain], earlier: &[EarlierLogFile]) {
         for failure in self.disk.failures() {
-            let follows = |corrupt_place: &CorruptPlace| {
-                corrupt_place.file == failure.file && corrupt_place.kind.may_follow_from_unread()
-            };
+            let follows =
+                |place: &CorruptPlace| place.file == failure.file && place.kind.may_follow_from_unread();
             if let Some(part) = self.part_at(&failure.file) {
                 let loss = loss_of(part);
-                self.corrupt_parts.retain(|(corrupt_place, _)| !follows(corrupt_place));
+                self.corrupt_parts.retain(|(place, _)| !follows(place));
                 self.corrupt_parts.push((failure, loss));
             } else if self.is_of_log(&failure, chains, earlier) {
-                self.corrupt_places.retain(|corrupt_place| !follows(corrupt_place));
+                self.corrupt_places.retain(|place| !follows(place));
                 self.corrupt_places.push(failure);
             }
         }
-        // What lies in a directory that cannot be read is told with it.
-        self.corrupt_places
-            .sort_by_key(|corrupt_place| corrupt_place.offset.is_some() || !corrupt_place.kind.is_unread());
+        // What lies in a directory that cannot be read is reported with it.
+        self.corrupt_places.sort_by_key(|place| place.offset.is_some() || !place.kind.is_unread());
     }
 
     /// Returns the part of the checkpoint that has this path.
@@ -317,11 +303,7 @@ impl Surveyor<'_> {
         }
         let Some(file) = least.files.last() else { return };
         let offset = file.scan.as_ref().map(|scan| scan.valid_end);
-        self.corrupt_places.push(CorruptPlace {
-            file: file.path.clone(),
-            offset,
-            kind: CorruptionKind::ShortLog { stored },
-        });
+        self.corrupt_places.push(CorruptPlace::new(&file.path, offset, CorruptionKind::ShortLog { stored }));
     }
 
     /// Files that were not looked at have names that say no later epoch, which replay compares with what they
@@ -360,25 +342,18 @@ impl Surveyor<'_> {
             Some(end) if before(reach) < end => DataLoss::LogOfCheckpoint(end),
             _ => DataLoss::After(before(reach)),
         };
-        let corruption = |corrupt_place: &CorruptPlace, loss| Corruption {
-            file: corrupt_place.file.clone(),
-            offset: corrupt_place.offset,
-            kind: corrupt_place.kind.clone(),
-            loss,
-        };
         let manifest = self.manifest_before_checkpoint();
-        let is_unknown = |corrupt_place: &&CorruptPlace| {
-            matches!(corrupt_place.kind, CorruptionKind::LaterGeneration(_) | CorruptionKind::NotALogFile)
+        let is_unknown = |place: &&CorruptPlace| {
+            matches!(place.kind, CorruptionKind::LaterGeneration(_) | CorruptionKind::NotALogFile)
         };
         let unknown: Vec<&PathBuf> =
-            self.corrupt_places.iter().filter(is_unknown).map(|corrupt_place| &corrupt_place.file).collect();
-        let log = self.corrupt_places.iter().map(|corrupt_place| match &corrupt_place.file {
-            file if unknown.contains(&file) => corruption(corrupt_place, DataLoss::Everything),
-            file if self.unread_unlisted.contains(file) => corruption(corrupt_place, DataLoss::Leftover),
-            _ => corruption(corrupt_place, of_log),
+            self.corrupt_places.iter().filter(is_unknown).map(|place| &place.file).collect();
+        let log = self.corrupt_places.iter().map(|place| match &place.file {
+            file if unknown.contains(&file) => place.with_loss(DataLoss::Everything),
+            file if self.unread_unlisted.contains(file) => place.with_loss(DataLoss::Leftover),
+            _ => place.with_loss(of_log),
         });
-        let checkpoint =
-            self.corrupt_parts.iter().map(|(corrupt_place, loss)| corruption(corrupt_place, *loss));
+        let checkpoint = self.corrupt_parts.iter().map(|(place, loss)| place.with_loss(*loss));
         each_once(manifest.into_iter().chain(checkpoint).chain(log))
     }
 }

@@ -13,10 +13,11 @@ use ensilo_disk::Disk;
 use super::corruption::Corruption;
 use super::database_files::remove_directory;
 use super::error::OpenError;
+use super::file_access::{exists, list, remove_if_there, sync_dir};
 use super::file_names::{LOCK, LOG, MANIFEST, MANIFEST_COPY, MANIFEST_NEW, UNFINISHED};
 use super::generation::{NewGeneration, create_directory};
 use super::location::Location;
-use super::manifest_file::{install_manifest, keep_copy, remove_if_there, spelled_path};
+use super::manifest_file::{install_manifest, keep_copy, spelled_path};
 use super::verify::verify_locked;
 use crate::format::Manifest;
 
@@ -40,7 +41,7 @@ impl<'t> TargetDirectory<'t> {
         let location = Location::of(disk, dir)?;
         refuse_within_database(disk, dir, &location)?;
         refuse_within_log(disk, source, manifest, dir, &location)?;
-        let was_there = disk.exists(dir).map_err(OpenError::io("look for", dir))?;
+        let was_there = exists(disk, dir)?;
         create_directory(disk, dir).map_err(OpenError::io("create", dir))?;
         refuse_unless_empty(disk, dir)?;
         let target = TargetDirectory { disk, dir, was_there };
@@ -114,7 +115,7 @@ impl<'t> TargetDirectory<'t> {
     /// The mark may be gone already, if the sync that followed has failed.
     fn put_mark_back(&self) -> Result<(), OpenError> {
         let mark = self.dir.join(UNFINISHED);
-        if !self.disk.exists(&mark).map_err(OpenError::io("look for", &mark))? {
+        if !exists(self.disk, &mark)? {
             self.disk.create(&mark, 0).map_err(OpenError::io("create", &mark))?;
         }
         Ok(())
@@ -134,7 +135,7 @@ impl<'t> TargetDirectory<'t> {
     }
 
     pub(super) fn sync(&self, directory: &Path) -> Result<(), OpenError> {
-        self.disk.sync_dir(directory).map_err(OpenError::io("sync", directory))
+        sync_dir(self.disk, directory)
     }
 }
 
@@ -175,7 +176,7 @@ fn refuse_within_log(
 }
 
 fn refuse_unless_empty(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    let listed = disk.list(dir).map_err(OpenError::io("list", dir))?;
+    let listed = list(disk, dir)?;
     // A new file system has this in its root.
     match listed.into_iter().find(|entry| entry.name != "lost+found") {
         Some(entry) => Err(OpenError::Refused(format!(

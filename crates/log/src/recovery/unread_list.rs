@@ -11,6 +11,7 @@ use std::path::Path;
 use ensilo_disk::Disk;
 
 use super::error::OpenError;
+use super::file_access::{exists, list, write_new};
 use super::file_names::BEFORE_REPAIR;
 use super::forgiving::ForgivingDisk;
 use super::location::Location;
@@ -36,26 +37,24 @@ impl UnreadList {
             return Ok(());
         }
         let (disk, path) = (source.disk(), copy.join(UNREAD));
-        let file = disk.create(&path, 0).map_err(OpenError::io("create", &path))?;
-        file.write_at(0, text.as_bytes()).map_err(OpenError::io("write", &path))?;
-        file.sync_all().map_err(OpenError::io("sync", &path))
+        write_new(disk, &path, text.as_bytes())
     }
 
     /// Reads those of all copies in `dir`.
     pub(super) fn read(disk: &dyn Disk, dir: &Path) -> Result<UnreadList, OpenError> {
-        let mut list = UnreadList::default();
-        let entries = disk.list(dir).map_err(OpenError::io("list", dir))?;
+        let mut unread = UnreadList::default();
+        let entries = list(disk, dir)?;
         for entry in entries.iter().filter(|entry| entry.name.starts_with(BEFORE_REPAIR)) {
             let path = dir.join(&entry.name).join(UNREAD);
-            if disk.exists(&path).map_err(OpenError::io("look for", &path))? {
+            if exists(disk, &path)? {
                 let text = read_file(disk, &path)?;
                 let text = String::from_utf8_lossy(&text);
                 for spelled in text.split_terminator(END) {
-                    list.0.push(Location::of(disk, &spelled_path(dir, spelled))?);
+                    unread.0.push(Location::of(disk, &spelled_path(dir, spelled))?);
                 }
             }
         }
-        Ok(list)
+        Ok(unread)
     }
 
     /// Returns whether a file or a directory has to stay: if it is on the list, holds something that is, or

@@ -8,9 +8,10 @@ use ensilo_disk::Disk;
 
 use super::chain::Chain;
 use super::error::OpenError;
+use super::file_access::sync_dir;
 use super::file_names::MANIFEST;
 use super::log_file::{LogFile, list_log_files};
-use super::manifest_file::spelled_path;
+use super::manifest_file::log_directories_there;
 use super::replay_file::ReplayFile;
 use crate::format::{FILE_HEADER_BYTES, Manifest};
 
@@ -25,12 +26,8 @@ pub(super) fn sync_last_generation(
     dir: &Path,
     manifest: &Manifest,
 ) -> Result<(), OpenError> {
-    for spelled in manifest.log_directories() {
-        let directory = spelled_path(dir, spelled);
-        if !disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
-            continue;
-        }
-        disk.sync_dir(&directory).map_err(OpenError::io("sync", &directory))?;
+    for directory in log_directories_there(disk, dir, manifest)? {
+        sync_dir(disk, &directory)?;
         for name in list_log_files(disk, &directory)? {
             if name.generation == manifest.generation {
                 sync_file(disk, &directory.join(name.to_string()))?;
@@ -53,7 +50,7 @@ pub(super) fn sync_kept(
     let directories: BTreeSet<&Path> =
         files.iter().filter_map(|file| file.path.parent()).chain([dir]).collect();
     for directory in directories {
-        disk.sync_dir(directory).map_err(OpenError::io("sync", directory))?;
+        sync_dir(disk, directory)?;
     }
     chains.iter().try_for_each(|chain| write_end_again(disk, chain))
 }

@@ -7,7 +7,7 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::Depth;
-use super::corruption::{CorruptPlace, Corruption, CorruptionKind, DataLoss};
+use super::corruption::{Corruption, CorruptionKind, DataLoss};
 use super::directory::{either_manifest, read_either_manifest};
 use super::directory_locks::{DirectoryLocks, LockMode};
 use super::error::{OpenError, ReplayError};
@@ -15,7 +15,7 @@ use super::file_names::{OWNER, UNFINISHED};
 use super::forgiving::ForgivingDisk;
 use super::known_file::{check_known, corruptions_of};
 use super::log_file::list_log_files;
-use super::manifest_file::{corruption_of_copy, spelled_path};
+use super::manifest_file::{corruption_of_copy, log_directories_there, spelled_path};
 use super::ownership::corruptions_of_named;
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
@@ -142,11 +142,9 @@ fn not_looked_for(disk: &ForgivingDisk<'_>, dir: &Path, manifest: &Manifest) -> 
     let owners = directories.into_iter().map(|spelled| spelled_path(dir, spelled).join(OWNER));
     let files = owners.chain([dir.join(UNFINISHED)]);
     let failures = files.flat_map(|file| disk.failures_in(&file));
-    let failures = failures.filter(|corrupt_place| {
-        matches!(corrupt_place.kind, CorruptionKind::Unopened { doing: "look for", .. })
-    });
-    let loss = DataLoss::Everything;
-    failures.map(|CorruptPlace { file, offset, kind }| Corruption { file, offset, kind, loss }).collect()
+    let failures =
+        failures.filter(|place| matches!(place.kind, CorruptionKind::Unopened { doing: "look for", .. }));
+    failures.map(|place| place.with_loss(DataLoss::Everything)).collect()
 }
 
 /// Returns what is lost of the log with all these corruptions together. Those of the checkpoint have nothing
@@ -247,11 +245,7 @@ impl Verification<'_> {
 
     /// Reads the log files that an opening does not come to, because damage lies before them.
     fn check_unreached(&mut self, loss: DataLoss) -> Result<(), OpenError> {
-        for directory in self.manifest.log_directories() {
-            let directory = spelled_path(self.dir, directory);
-            if !self.disk.exists(&directory).map_err(OpenError::io("look for", &directory))? {
-                continue;
-            }
+        for directory in log_directories_there(self.disk, self.dir, self.manifest)? {
             for name in list_log_files(self.disk, &directory)? {
                 let file = directory.join(name.to_string());
                 if self.manifest.is_done_with(&name) || self.looked_at.contains(&file) {

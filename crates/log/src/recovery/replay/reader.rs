@@ -12,6 +12,7 @@ use crate::format::BlockEnd;
 use crate::recovery::block_stream::{BlockStream, Chunk, Next};
 use crate::recovery::corruption::CorruptionKind;
 use crate::recovery::error::OpenError;
+use crate::recovery::file_access::open;
 use crate::recovery::log_file::misnamed;
 use crate::recovery::replay_file::{Extent, ReplayFile};
 
@@ -70,8 +71,7 @@ impl<'d> Reader<'d> {
         is_over: &impl Fn() -> bool,
     ) -> Result<(), OpenError> {
         let path = &replayed.path;
-        let file = self.disk.open_read(path).map_err(OpenError::io("open", path))?;
-        let len = file.len_bytes().map_err(OpenError::io("read", path))?;
+        let (file, len) = open(self.disk, path)?;
         let limit = match replayed.extent {
             Extent::Bytes(bytes) | Extent::Part { bytes, .. } => bytes,
             Extent::Seal => len,

@@ -12,6 +12,7 @@ use crate::format::{
 };
 use crate::recovery::checkpoint_writer::read_record;
 use crate::recovery::error::{OpenError, ReplayError};
+use crate::recovery::file_access::{exists, open};
 use crate::recovery::scan::each_block_beyond;
 
 /// Records of a checkpoint that cannot be read where they stand.
@@ -60,9 +61,8 @@ pub(super) fn read_part(
     collector: &RowCollector,
 ) -> Result<ReadPart, OpenError> {
     let mut reading = Reading::new(path, collector);
-    if disk.exists(path).map_err(OpenError::io("look for", path))? {
-        let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
-        let len = file.len_bytes().map_err(OpenError::io("read", path))?;
+    if exists(disk, path)? {
+        let (file, len) = open(disk, path)?;
         reading.is_too_long = len > part.bytes;
         let (codec, start) = (BlockCodec::new(identity), FILE_HEADER_BYTES as u64);
         let mut outcome = Ok(());

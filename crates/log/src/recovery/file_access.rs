@@ -1,0 +1,52 @@
+//! What is done with files and directories, with errors that name them.
+
+use std::io;
+use std::path::Path;
+
+use ensilo_disk::{Disk, File, Listed};
+
+use super::error::OpenError;
+
+/// Returns whether there is something at this path.
+pub(super) fn exists(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
+    disk.exists(path).map_err(OpenError::io("look for", path))
+}
+
+/// Returns what a directory holds.
+pub(super) fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<Listed>, OpenError> {
+    disk.list(directory).map_err(OpenError::io("list", directory))
+}
+
+/// Opens a file, and returns its length, too.
+pub(super) fn open(disk: &dyn Disk, path: &Path) -> Result<(Box<dyn File>, u64), OpenError> {
+    let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
+    let bytes = file.len_bytes().map_err(OpenError::io("read", path))?;
+    Ok((file, bytes))
+}
+
+/// Writes a new file, and syncs it, but not its name.
+pub(super) fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), OpenError> {
+    let file = disk.create(path, 0).map_err(OpenError::io("create", path))?;
+    file.write_at(0, bytes).map_err(OpenError::io("write", path))?;
+    file.sync_all().map_err(OpenError::io("sync", path))
+}
+
+/// Syncs the names in a directory.
+pub(super) fn sync_dir(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
+    disk.sync_dir(directory).map_err(OpenError::io("sync", directory))
+}
+
+/// Renames a file within a directory, without a sync.
+pub(super) fn rename(disk: &dyn Disk, directory: &Path, from: &str, to: &str) -> Result<(), OpenError> {
+    let from = directory.join(from);
+    disk.rename(&from, &directory.join(to)).map_err(OpenError::io("rename", &from))
+}
+
+/// Removes a file, if it is there.
+pub(super) fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), OpenError> {
+    // A link that leads nowhere is not there to be looked for, but its name is taken.
+    match disk.remove(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(OpenError::io("remove", path)),
+    }
+}
