@@ -52,7 +52,7 @@ pub enum Dumped<'a> {
 /// [`OpenError`] when the system fails, or the file has no header that makes sense.
 pub fn dump(disk: &dyn Disk, path: &Path, out: &mut dyn FnMut(Dumped<'_>)) -> Result<(), OpenError> {
     let disk = &ForgivingDisk::new(disk);
-    let (file, len, head) = open_with_head(disk, path)?;
+    let ((file, len), head) = open_with_head(disk, path)?;
     let corrupt = |kind| OpenError::corrupt(path, Some(0), kind, DataLoss::Everything);
     match FileHeader::decode(&head) {
         Ok(header) => {

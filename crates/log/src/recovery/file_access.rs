@@ -17,8 +17,11 @@ pub(super) fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<Listed>, Ope
     disk.list(directory).map_err(OpenError::io("list", directory))
 }
 
-/// Opens a file, and returns its length, too.
-pub(super) fn open(disk: &dyn Disk, path: &Path) -> Result<(Box<dyn File>, u64), OpenError> {
+/// A file that is open, and its length.
+pub(super) type OpenFile = (Box<dyn File>, u64);
+
+/// Opens a file.
+pub(super) fn open(disk: &dyn Disk, path: &Path) -> Result<OpenFile, OpenError> {
     let file = disk.open_read(path).map_err(OpenError::io("open", path))?;
     let bytes = file.len_bytes().map_err(OpenError::io("read", path))?;
     Ok((file, bytes))

@@ -8,7 +8,7 @@ use ensilo_epoch::Epoch;
 
 use super::corruption::{CorruptPlace, CorruptionKind, DataLoss};
 use super::error::OpenError;
-use super::file_access::{list, open};
+use super::file_access::{OpenFile, list, open};
 use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
 use super::scan::{Evidence, LogFileScan, scan};
@@ -217,20 +217,20 @@ fn read_any_header(
     Ok((len, FileHeader::decode(&bytes).map_err(CorruptionKind::Header)))
 }
 
-/// Opens a file, whatever it is. Returns its length and as many bytes of it as a header has, too.
+/// Opens a file, whatever it is. Returns as many bytes of it as a header has, too.
 ///
 /// # Errors
 /// [`OpenError::Corrupt`] if these bytes cannot be read; the others of reading them.
 pub(super) fn open_with_head(
     disk: &ForgivingDisk<'_>,
     path: &Path,
-) -> Result<(Box<dyn File>, u64, Vec<u8>), OpenError> {
+) -> Result<(OpenFile, Vec<u8>), OpenError> {
     let (file, len) = open(disk, path)?;
     let mut head = vec![0; FILE_HEADER_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];
     file.read_at(0, &mut head).map_err(OpenError::io("read", path))?;
     match disk.failures_in(path).pop() {
         Some(CorruptPlace { kind, .. }) => Err(OpenError::corrupt(path, Some(0), kind, DataLoss::Everything)),
-        None => Ok((file, len, head)),
+        None => Ok(((file, len), head)),
     }
 }
 

@@ -69,7 +69,7 @@ impl<'w> RequestedDirectories<'w> {
             if there.contains(directory) {
                 let is_of_creation = is_new && location.lies_within(&own);
                 let found = self.in_the_way_in(directory, is_of_creation);
-                in_the_way.extend(found.map_err(|error| refuse_unreadable(error))?);
+                in_the_way.extend(found.map_err(refuse_unreadable)?);
             }
         }
         Ok(in_the_way)
