@@ -177,17 +177,22 @@ pub(super) fn leads_outside(spelled: &Path) -> bool {
     spelled.is_absolute() || spelled.components().any(|component| component == Component::ParentDir)
 }
 
-/// Returns the log directories that the manifest of the database in `dir` names, as far as they are there.
+/// Returns the log directories that the manifest of the database in `dir` names, as far as they are there,
+/// each once, however it is spelled.
 pub(super) fn log_directories_there(
     disk: &dyn Disk,
     dir: &Path,
     manifest: &Manifest,
 ) -> Result<Vec<PathBuf>, OpenError> {
-    let mut there = Vec::new();
+    let (mut there, mut places) = (Vec::new(), Vec::new());
     for spelled in manifest.log_directories() {
         let directory = spelled_path(dir, spelled);
         if exists(disk, &directory)? {
-            there.push(directory);
+            let place = disk.place(&directory).map_err(OpenError::io("look for", &directory))?;
+            if !places.contains(&place) {
+                places.push(place);
+                there.push(directory);
+            }
         }
     }
     Ok(there)

@@ -37,7 +37,8 @@ pub(super) const NAME_ANOTHER: &str = "name another directory for the log";
 /// # Errors
 /// Why not: [`OpenError::OtherOwner`], [`OpenError::Corrupt`]; [`OpenError::Io`].
 pub(super) fn check_named(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    each_named(disk, dir, manifest, &mut |directory| check(disk, dir, manifest, directory, true))
+    let directories = log_directories_there(disk, dir, manifest)?;
+    directories.iter().try_for_each(|directory| check(disk, dir, manifest, directory, true))
 }
 
 /// Returns what is wrong with the log directories that the manifest of the database in `dir` names: each
@@ -51,13 +52,12 @@ pub(super) fn corruptions_of_named(
     manifest: &Manifest,
 ) -> Result<Vec<Corruption>, OpenError> {
     let mut corruptions = Vec::new();
-    each_named(disk, dir, manifest, &mut |directory| match check(disk, dir, manifest, directory, true) {
-        Err(OpenError::Corrupt(corruption)) => {
-            corruptions.push(*corruption);
-            Ok(())
+    for directory in log_directories_there(disk, dir, manifest)? {
+        match check(disk, dir, manifest, &directory, true) {
+            Err(OpenError::Corrupt(corruption)) => corruptions.push(*corruption),
+            checked => checked?,
         }
-        checked => checked,
-    })?;
+    }
     Ok(corruptions)
 }
 
@@ -76,18 +76,17 @@ pub(super) fn missing_owners(
     if [manifest.opening, manifest.previous_opening].contains(&OpeningId::default()) {
         return Ok(corruptions);
     }
-    each_named(disk, dir, manifest, &mut |directory| {
+    for directory in log_directories_there(disk, dir, manifest)? {
         let file = directory.join(OWNER);
         if !exists(disk, &file)? {
             let (kind, loss) = (CorruptionKind::Missing, DataLoss::Everything);
             corruptions.push(Corruption { file, offset: None, kind, loss });
         }
-        Ok(())
-    })?;
+    }
     Ok(corruptions)
 }
 
-/// Returns whether the database in `dir` may log from now on to this directory, which is there and which the
+/// Checks whether the database in `dir` may log from now on to this directory, which is there and which the
 /// manifest does not name, as far as its `OWNER` says. Returns whether that says that this database has
 /// logged there before.
 ///
@@ -124,12 +123,14 @@ pub(super) fn bring_up(
 
 /// Writes what [`claim`] puts in place: from then on that takes no more room on the disk.
 pub(super) fn write_claim(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    each_named(disk, dir, manifest, &mut |directory| write_new_owner(disk, dir, manifest, directory))
+    let directories = log_directories_there(disk, dir, manifest)?;
+    directories.iter().try_for_each(|directory| write_new_owner(disk, dir, manifest, directory))
 }
 
 /// Says in each log directory that the manifest names that its opening writes there.
 pub(super) fn claim(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    each_named(disk, dir, manifest, &mut |directory| put_owner_in_place(disk, directory))
+    let directories = log_directories_there(disk, dir, manifest)?;
+    directories.iter().try_for_each(|directory| put_owner_in_place(disk, directory))
 }
 
 /// Checks whether the log directories are still those of the opening that wrote the manifest.
@@ -154,24 +155,6 @@ pub(super) fn check_own(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Res
 
 fn is_of(owner: &Owner, manifest: &Manifest) -> bool {
     (owner.database, owner.opening) == (manifest.database, manifest.opening)
-}
-
-/// Does something once for each log directory that a manifest names, however often, and that is there.
-fn each_named(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    each: &mut dyn FnMut(&Path) -> Result<(), OpenError>,
-) -> Result<(), OpenError> {
-    let mut done = Vec::new();
-    for directory in log_directories_there(disk, dir, manifest)? {
-        let place = disk.place(&directory).map_err(OpenError::io("look for", &directory))?;
-        if !done.contains(&place) {
-            each(&directory)?;
-            done.push(place);
-        }
-    }
-    Ok(())
 }
 
 /// Checks whether a log directory, which the manifest names or does not name yet, may be used with it. One
