@@ -107,8 +107,8 @@ impl<'g> Ancestors<'g> {
             child = child.and_then(|child| level.insert(child, ascending));
         }
         if let (Some(root), Some(child)) = (self.new_root, child) {
-            root.set_first_child(child.old);
-            root.insert_behind(0, child.low, child.new);
+            set_first_child(root, child.old);
+            insert_behind(root, 0, child);
         }
         let new_root = self.new_root;
         self.unlock();
@@ -141,22 +141,37 @@ impl<'g> Level<'g> {
         let node = self.node.node_ref();
         let place = node.place_of(child.old);
         let Some(sibling) = self.sibling else {
-            node.insert_behind(place, child.low, child.new);
+            insert_behind(node, place, child);
             return None;
         };
         let low = if ascending && place == node.len() {
-            sibling.set_first_child(child.new);
+            set_first_child(sibling, child.new);
             child.low
         } else {
             let middle = INTERIOR_WIDTH / 2;
             let low = node.move_upper_half(middle, sibling);
+            for moved in (0..=sibling.len()).filter_map(|place| sibling.child(place)) {
+                moved.set_parent(sibling);
+            }
             if place <= middle {
-                node.insert_behind(place, child.low, child.new);
+                insert_behind(node, place, child);
             } else {
-                sibling.insert_behind(place - middle - 1, child.low, child.new);
+                insert_behind(sibling, place - middle - 1, child);
             }
             low
         };
         Some(NewSibling { old: node.node(), new: sibling.node(), low })
     }
+}
+
+/// Gives an empty node its first child.
+fn set_first_child(node: &Interior, child: NodeRef<'_>) {
+    node.set_first_child(child);
+    child.set_parent(node);
+}
+
+/// Puts the new node behind the child at `place`. The caller holds the lock, and there is room.
+fn insert_behind(node: &Interior, place: usize, child: NewSibling<'_>) {
+    node.insert_behind(place, child.low, child.new);
+    child.new.set_parent(node);
 }

@@ -87,10 +87,6 @@ impl CutSlot {
 
 // SAFETY: repr(C), and the version comes first.
 unsafe impl Node for Border {
-    fn parent_link(&self) -> &Link<Interior> {
-        &self.parent
-    }
-
     fn version(&self) -> &Version {
         &self.version
     }

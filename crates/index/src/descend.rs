@@ -14,7 +14,8 @@ use crate::Masstree;
 use crate::border::{Border, Probe};
 use crate::key::KeyTail;
 use crate::locked::Locked;
-use crate::node::{Kind, Node, NodeRef};
+use crate::node::{Node, NodeRef};
+use crate::node_kind::NodeKind;
 use crate::planted::{Fault, Step, is_planted, reach};
 use crate::version::NodeVersion;
 
@@ -145,8 +146,8 @@ pub(crate) fn find_border<'g>(root: NodeRef<'g>, slice: u64) -> Option<Responsib
         let (mut version, mut kind) = true_root(root)?;
         loop {
             let interior = match kind {
-                Kind::Border(border) => return (!version.is_deleted()).then_some((border, version)),
-                Kind::Interior(interior) => interior,
+                NodeKind::Border(border) => return (!version.is_deleted()).then_some((border, version)),
+                NodeKind::Interior(interior) => interior,
             };
             if let Some(child) = interior.child_for_or_first(slice) {
                 child.prefetch();
@@ -170,7 +171,7 @@ pub(crate) fn find_border<'g>(root: NodeRef<'g>, slice: u64) -> Option<Responsib
 
 /// Climbs from a node on the left edge of a layer to its root; none if the layer is gone.
 #[inline]
-pub(crate) fn true_root(mut node: NodeRef<'_>) -> Option<(NodeVersion, Kind<'_>)> {
+pub(crate) fn true_root(mut node: NodeRef<'_>) -> Option<(NodeVersion, NodeKind<'_>)> {
     loop {
         let (version, kind) = node.enter();
         if version.is_deleted() {
@@ -208,8 +209,8 @@ fn refer_to_root(border: &Border, version: NodeVersion, key: KeyTail<'_>, layer:
         && let Some((_, kind)) = true_root(layer)
     {
         let root = match kind {
-            Kind::Border(border) => border.node(),
-            Kind::Interior(interior) => interior.node(),
+            NodeKind::Border(border) => border.node(),
+            NodeKind::Interior(interior) => interior.node(),
         };
         locked.set_value(slot, root.to_word());
     }

@@ -9,7 +9,8 @@ use crate::Masstree;
 use crate::border::Border;
 use crate::key::LAYER;
 use crate::locked::Locked;
-use crate::node::{Header, Kind, Node, NodeRef};
+use crate::node::{Header, Node, NodeRef};
+use crate::node_kind::NodeKind;
 use crate::tree::check_guard;
 use crate::unlinked::Unlinked;
 
@@ -52,14 +53,14 @@ impl Drain {
             // SAFETY: N2 for the node; it is not freed before it is retired below.
             let node = unsafe { NodeRef::new(node) };
             match node.kind() {
-                Kind::Interior(interior) => {
+                NodeKind::Interior(interior) => {
                     let children = (0..=interior.len()).filter_map(|place| interior.child(place));
                     self.pending.extend(children.map(NodeRef::pointer));
                     Locked::lock(interior).unlock_deleted();
                     // SAFETY: the tree is ours alone, made with this account, and the node has left it; its children are remembered.
                     unsafe { Unlinked::new(interior, self.account) }.retire(guard);
                 }
-                Kind::Border(border) => self.drain_border(border, guard, &mut each),
+                NodeKind::Border(border) => self.drain_border(border, guard, &mut each),
             }
         }
         self.pending.is_empty()

@@ -11,7 +11,8 @@ use crate::border::{Border, Probe};
 use crate::get::Lookup;
 use crate::interior::Interior;
 use crate::key::KeyTail;
-use crate::node::{Kind, Node, NodeRef};
+use crate::node::{Node, NodeRef};
+use crate::node_kind::NodeKind;
 use crate::stamp::NodeStamp;
 use crate::version::NodeVersion;
 
@@ -110,9 +111,9 @@ impl<'g> Lane<'g, '_> {
 
     /// Reads a node that was responsible for the key at `version`.
     #[inline]
-    fn search(&mut self, version: NodeVersion, kind: Kind<'g>) {
+    fn search(&mut self, version: NodeVersion, kind: NodeKind<'g>) {
         match kind {
-            Kind::Interior(interior) => {
+            NodeKind::Interior(interior) => {
                 self.state = match interior.child_for(self.key.slice()) {
                     Some(child) => {
                         child.prefetch();
@@ -121,7 +122,7 @@ impl<'g> Lane<'g, '_> {
                     None => State::Disturbed,
                 };
             }
-            Kind::Border(border) => self.search_border(version, border),
+            NodeKind::Border(border) => self.search_border(version, border),
         }
     }
 

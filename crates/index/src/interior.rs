@@ -15,11 +15,14 @@
 //! - **I4** Bounds behind the last are [`NO_BOUND`], less than no slice: the bounds in front of a slice are counted without
 //!   asking how many there are.
 
+use ensilo_epoch::Guard;
+use ensilo_slab::AccountId;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use crate::INTERIOR_WIDTH;
 use crate::node::{Child, Link, Node, NodeRef};
 use crate::search::count_less;
+use crate::unlinked::Part;
 use crate::version::{NodeVersion, Version};
 
 /// What stands behind the last bound.
@@ -41,12 +44,19 @@ const _: () = assert!(size_of::<Interior>() == 256);
 
 // SAFETY: repr(C), and the version comes first.
 unsafe impl Node for Interior {
-    fn parent_link(&self) -> &Link<Interior> {
-        &self.parent
-    }
-
     fn version(&self) -> &Version {
         &self.version
+    }
+}
+
+impl Part for &Interior {
+    fn has_left(&self) -> bool {
+        self.version().is_of_a_deleted_node()
+    }
+
+    unsafe fn retire(self, guard: &Guard<'_>, account: AccountId) {
+        // SAFETY: the caller's promise.
+        unsafe { self.retire_node(guard, account) };
     }
 }
 
@@ -124,12 +134,13 @@ impl Interior {
         place.unwrap_or_else(|| panic!("I3: a node's parent has it as a child"))
     }
 
-    pub(crate) fn set_first_child<'g>(&'g self, child: NodeRef<'g>) {
+    /// Gives an empty node its first child. The caller sets the child's parent.
+    pub(crate) fn set_first_child(&self, child: NodeRef<'_>) {
         self.children[0].store(Some(child));
-        child.set_parent(Some(self));
     }
 
-    /// Puts `child`, whose range begins at `low`, behind the child at `place`. The caller holds the lock and there is room.
+    /// Puts `child`, whose range begins at `low`, behind the child at `place`. The caller holds the lock, and sets the
+    /// child's parent; there is room.
     pub(crate) fn insert_behind(&self, place: usize, low: u64, child: NodeRef<'_>) {
         let len = self.len();
         for later in (place..len).rev() {
@@ -139,7 +150,6 @@ impl Interior {
         self.set_low(place, low);
         self.children[place + 1].store(Some(child));
         self.set_len(len + 1);
-        child.set_parent(Some(self));
     }
 
     /// Takes out the child at `place`. Its range goes to the child before it; if it is the first one, the second takes its
@@ -158,21 +168,17 @@ impl Interior {
     }
 
     /// Moves the children behind `middle` to the empty node `right`; returns where their range begins. The caller holds the
-    /// lock.
-    pub(crate) fn move_upper_half<'g>(&'g self, middle: usize, right: &'g Interior) -> u64 {
+    /// lock, and sets their parent.
+    pub(crate) fn move_upper_half(&self, middle: usize, right: &Interior) -> u64 {
         let len = self.len();
         let low = self.low(middle);
         for place in middle + 1..len {
             right.set_low(place - middle - 1, self.low(place));
         }
         for place in middle + 1..=len {
-            let child = self.children[place].load();
-            right.children[place - middle - 1].store(child);
+            right.children[place - middle - 1].store(self.children[place].load());
             self.children[place].store(None);
             self.clear_bound(place - 1);
-            if let Some(child) = child {
-                child.set_parent(Some(right));
-            }
         }
         right.set_len(len - middle - 1);
         self.set_len(middle);

@@ -14,7 +14,8 @@ use crate::KEY_LEN_MAX;
 use crate::border::{Border, Place, Slot};
 use crate::insert::{InsertObserver, Insertion, write_new_slot};
 use crate::key::{KeyTail, LAYER};
-use crate::node::{Kind, Node, NodeRef};
+use crate::node::{Node, NodeRef};
+use crate::node_kind::NodeKind;
 use crate::stamp::{NodeId, NodeStamp};
 use crate::suffix::words_for;
 use crate::version::NodeVersion;
@@ -101,8 +102,8 @@ fn below_first_slot(border: &Border) -> Option<&Border> {
     }
     // SAFETY: the slot has kind LAYER, and the node behind it lives as long as this one.
     match unsafe { NodeRef::from_word(border.value(slot)) }.kind() {
-        Kind::Border(below) => Some(below),
-        Kind::Interior(_) => unreachable!("a new layer is one node"),
+        NodeKind::Border(below) => Some(below),
+        NodeKind::Interior(_) => unreachable!("a new layer is one node"),
     }
 }
 

@@ -7,7 +7,7 @@ use ensilo_sync::prefetch;
 use crate::WIDTH;
 use crate::border::Border;
 use crate::key::{LAYER, SUFFIX};
-use crate::node::prefetch_lines;
+use crate::node_kind::prefetch_lines;
 use crate::suffix::{Suffix, SuffixBag, SuffixEntry};
 
 /// An entry of a copied node.

@@ -41,6 +41,7 @@ mod layer;
 mod leaf_copy;
 mod locked;
 mod node;
+mod node_kind;
 mod permuter;
 mod planted;
 mod remove;

@@ -90,10 +90,10 @@ impl<'g, N: Node> Locked<'g, N> {
     /// Locks the parent; none if the node is a root.
     pub(crate) fn lock_parent(&self) -> Option<Locked<'g, Interior>> {
         loop {
-            let parent = self.node.parent_link().load()?;
+            let parent = self.node.node().parent()?;
             let locked = Locked::lock(parent);
             // I3: it cannot change any more, now that we hold the lock of the one that it was.
-            if self.node.parent_link().is(Some(parent)) {
+            if self.node.node().has_parent(parent) {
                 return Some(locked);
             }
             locked.unlock_unchanged();

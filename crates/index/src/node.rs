@@ -17,12 +17,9 @@ use std::ptr::{self, NonNull};
 use ensilo_epoch::Guard;
 use ensilo_slab::{AccountId, OutOfMemory};
 use ensilo_sync::atomic::{AtomicPtr, Ordering};
-use ensilo_sync::prefetch;
 
-use crate::border::Border;
-use crate::interior::Interior;
-use crate::unlinked::{Part, check_is_allocated};
-use crate::version::{NodeVersion, Version};
+use crate::unlinked::check_is_allocated;
+use crate::version::Version;
 
 /// The head of both kinds of nodes. A node is known by its address.
 #[derive(Debug)]
@@ -36,13 +33,6 @@ pub(crate) struct Header {
 pub(crate) struct NodeRef<'g> {
     header: NonNull<Header>,
     guard: PhantomData<&'g Header>,
-}
-
-/// A node by its kind.
-#[derive(Debug, Copy, Clone)]
-pub(crate) enum Kind<'g> {
-    Border(&'g Border),
-    Interior(&'g Interior),
 }
 
 impl<'g> NodeRef<'g> {
@@ -75,74 +65,13 @@ impl<'g> NodeRef<'g> {
         unsafe { &(*self.header.as_ptr()).version }
     }
 
-    /// The node's stable version, and the node by its kind.
-    #[inline]
-    pub(crate) fn enter(self) -> (NodeVersion, Kind<'g>) {
-        let version = self.version().stable();
-        // SAFETY: the version is this node's.
-        (version, unsafe { self.of_kind(version.is_border()) })
-    }
-
-    /// The node by its kind, also while somebody changes it.
-    #[inline]
-    pub(crate) fn kind(self) -> Kind<'g> {
-        // SAFETY: the version is this node's.
-        unsafe { self.of_kind(self.version().is_of_a_border()) }
-    }
-
-    /// # Safety
-    /// `is_border` is the border bit of this node.
-    #[inline]
-    unsafe fn of_kind(self, is_border: bool) -> Kind<'g> {
-        // SAFETY: N2: the border bit says what lies behind the header; the node is not freed during 'g, and what
-        // others write to are atomics.
-        unsafe {
-            if is_border {
-                Kind::Border(self.header.cast::<Border>().as_ref())
-            } else {
-                Kind::Interior(self.header.cast::<Interior>().as_ref())
-            }
-        }
-    }
-
-    /// Starts to load all cache lines that a search may touch.
-    #[inline]
-    pub(crate) fn prefetch(self) {
-        prefetch_lines(self.header.as_ptr().cast());
-    }
-
-    /// The interior node above it, unless it is (or just was) a root.
-    #[inline]
-    pub(crate) fn parent(self) -> Option<&'g Interior> {
-        match self.kind() {
-            Kind::Border(border) => border.parent.load(),
-            Kind::Interior(interior) => interior.parent.load(),
-        }
-    }
-
-    /// The caller holds the lock of the parent that the node had, or of the node if it was a root.
-    pub(crate) fn set_parent(self, parent: Option<&Interior>) {
-        match self.kind() {
-            Kind::Border(border) => border.parent.store(parent),
-            Kind::Interior(interior) => interior.parent.store(parent),
-        }
-    }
-
     pub(crate) fn as_ptr(self) -> *mut Header {
         self.header.as_ptr()
     }
 
+    #[inline]
     pub(crate) fn pointer(self) -> NonNull<Header> {
         self.header
-    }
-}
-
-/// Starts to load the lines of a node at `node`.
-#[inline]
-pub(crate) fn prefetch_lines(node: *const u8) {
-    const LINE: usize = 64;
-    for line in 0..size_of::<Border>().div_ceil(LINE).min(5) {
-        prefetch(node.wrapping_add(line * LINE));
     }
 }
 
@@ -151,9 +80,6 @@ pub(crate) fn prefetch_lines(node: *const u8) {
 /// # Safety
 /// The type is `repr(C)` and its first field is the version, as in [`Header`].
 pub(crate) unsafe trait Node: Sized {
-    /// The link to the parent.
-    fn parent_link(&self) -> &Link<Interior>;
-
     fn node(&self) -> NodeRef<'_> {
         // SAFETY: the implementor begins with what a header holds; the borrow of self keeps it.
         unsafe { NodeRef::new(NonNull::from(self).cast()) }
@@ -190,21 +116,10 @@ pub(crate) unsafe trait Node: Sized {
     /// Frees the memory of a node once no reader can hold it any more.
     ///
     /// # Safety
-    /// As for [`Part::retire`].
+    /// As for [`Part::retire`](crate::unlinked::Part::retire).
     unsafe fn retire_node(&self, guard: &Guard<'_>, account: AccountId) {
         // SAFETY: the caller's promise covers what the guard asks for.
         unsafe { guard.retire(self.memory(), Layout::new::<Self>(), account) };
-    }
-}
-
-impl Part for &Interior {
-    fn has_left(&self) -> bool {
-        self.version().is_of_a_deleted_node()
-    }
-
-    unsafe fn retire(self, guard: &Guard<'_>, account: AccountId) {
-        // SAFETY: the caller's promise.
-        unsafe { self.retire_node(guard, account) };
     }
 }
 

@@ -6,7 +6,8 @@ use crate::Masstree;
 use crate::border::{Border, Content, CutSlot, Probe};
 use crate::key::LAYER;
 use crate::locked::Locked;
-use crate::node::{Kind, NodeRef};
+use crate::node::NodeRef;
+use crate::node_kind::NodeKind;
 use crate::planted::{self, Fault, Step, is_planted};
 use crate::stamp::NodeId;
 use crate::unlinked::Unlinked;
@@ -267,8 +268,8 @@ impl DeletedLayer<'_> {
 pub(crate) fn first_border(mut node: NodeRef<'_>) -> &Border {
     loop {
         match node.kind() {
-            Kind::Border(border) => return border,
-            Kind::Interior(interior) => {
+            NodeKind::Border(border) => return border,
+            NodeKind::Interior(interior) => {
                 node = interior.child(0).unwrap_or_else(|| panic!("I2: a node has a first child"));
             }
         }
@@ -343,7 +344,7 @@ mod tests {
         remover.collect(usize::MAX);
         // SAFETY: the reader is pinned since before it read this word from a slot of kind LAYER.
         let node = unsafe { NodeRef::from_word(found.get()) };
-        let Kind::Border(border) = node.kind() else { panic!("one border node was left") };
+        let NodeKind::Border(border) = node.kind() else { panic!("one border node was left") };
         assert!(node.version().stable().is_deleted(), "it says that it has left the tree");
         assert!(border.is_empty());
     }

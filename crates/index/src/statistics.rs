@@ -4,7 +4,8 @@ use ensilo_epoch::Guard;
 
 use crate::Masstree;
 use crate::key::LAYER;
-use crate::node::{Kind, Node, NodeRef};
+use crate::node::{Node, NodeRef};
+use crate::node_kind::NodeKind;
 use crate::{WIDTH, descend::true_root};
 
 /// The size and shape of a tree. While others write, the numbers belong to no single moment.
@@ -52,16 +53,16 @@ impl Statistics {
         }
     }
 
-    fn add_node(&mut self, kind: Kind<'_>, depth: u64) {
+    fn add_node(&mut self, kind: NodeKind<'_>, depth: u64) {
         self.depth = self.depth.max(depth);
         match kind {
-            Kind::Interior(interior) => {
+            NodeKind::Interior(interior) => {
                 self.interior_nodes += 1;
                 for child in (0..=interior.len()).filter_map(|place| interior.child(place)) {
                     self.add_node(child.kind(), depth + 1);
                 }
             }
-            Kind::Border(border) => {
+            NodeKind::Border(border) => {
                 self.border_nodes += 1;
                 let version = border.version().stable();
                 let slots: Vec<_> = border.permuter().slots().map(|slot| border.slot(slot)).collect();

@@ -7,7 +7,8 @@ use crate::WIDTH;
 use crate::border::{Border, NO_SLICE};
 use crate::interior::Interior;
 use crate::key::{LAYER, SUFFIX, class_of};
-use crate::node::{Kind, Node, NodeRef};
+use crate::node::{Node, NodeRef};
+use crate::node_kind::NodeKind;
 use crate::statistics::Statistics;
 
 /// The walk over one layer.
@@ -48,11 +49,11 @@ impl<'g> LayerWalk<'g> {
         assert!(!version.is_deleted(), "no link leads to a deleted node");
         assert_eq!(version.is_root(), parent.is_none(), "the root bit is set on roots only");
         match kind {
-            Kind::Interior(interior) => {
+            NodeKind::Interior(interior) => {
                 assert!(interior.parent.is(parent), "I3: the parent of a child has it");
                 self.interior(interior, low, high);
             }
-            Kind::Border(border) => {
+            NodeKind::Border(border) => {
                 assert!(border.parent.is(parent), "I3: the parent of a child has it");
                 self.border(border, low, high);
             }
