@@ -1,6 +1,6 @@
 //! The thread that moves the global epoch on.
 //!
-//! It keeps only a weak reference to the epochs, so that it keeps no database alive, and ends when told or when they are gone.
+//! It keeps nothing of the epochs alive: it ends when it is stopped, or when a tick finds that they are gone.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use thread::Advancer;
@@ -9,11 +9,9 @@ pub(crate) use unclocked::Advancer;
 
 #[cfg(not(any(loom, shuttle)))]
 mod thread {
-    use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+    use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
     use std::thread::{self, JoinHandle};
     use std::time::{Duration, Instant};
-
-    use crate::Epochs;
 
     /// The advancing thread, if it was started.
     #[derive(Debug)]
@@ -27,17 +25,17 @@ mod thread {
             Advancer { stop: Arc::default(), handle: Mutex::new(None) }
         }
 
-        /// Starts the thread.
-        pub(crate) fn start(&self, interval: Duration, epochs: Weak<Epochs>) {
+        /// Starts the thread, which calls `tick` until that returns false.
+        pub(crate) fn start(&self, interval: Duration, tick: impl FnMut() -> bool + Send + 'static) {
             let stop = Arc::clone(&self.stop);
             let thread = thread::Builder::new().name("ensilo-epoch".into());
-            match thread.spawn(move || tick_until_stopped(interval, &epochs, &stop)) {
+            match thread.spawn(move || tick_until_stopped(interval, &stop, tick)) {
                 Ok(handle) => *lock(&self.handle) = Some(handle),
                 Err(error) => panic!("no thread to advance the epochs: {error}"),
             }
         }
 
-        /// Tells the thread to end, and waits until it has. Also called on that thread, when its tick held the last
+        /// Has the thread end, and waits until it has. Also called on that thread, when its tick held the last
         /// reference: then it ends by itself.
         pub(crate) fn stop(&self) {
             *lock(&self.stop.stopped) = true;
@@ -60,7 +58,7 @@ mod thread {
     }
 
     impl Stop {
-        /// Waits until `deadline`, or until told to stop, which it returns.
+        /// Waits until `deadline`, or until the thread is to stop; returns whether it is.
         fn wait_until(&self, deadline: Instant) -> bool {
             let mut stopped = lock(&self.stopped);
             loop {
@@ -75,11 +73,9 @@ mod thread {
         }
     }
 
-    fn tick_until_stopped(interval: Duration, epochs: &Weak<Epochs>, stop: &Stop) {
+    fn tick_until_stopped(interval: Duration, stop: &Stop, mut tick: impl FnMut() -> bool) {
         let mut deadline = Instant::now() + interval;
-        while !stop.wait_until(deadline) {
-            let Some(epochs) = epochs.upgrade() else { return };
-            epochs.advance();
+        while !stop.wait_until(deadline) && tick() {
             // A tick that came late does not make the next ones come early.
             deadline = (deadline + interval).max(Instant::now());
         }
@@ -92,10 +88,7 @@ mod thread {
 
 #[cfg(any(loom, shuttle))]
 mod unclocked {
-    use std::sync::Weak;
     use std::time::Duration;
-
-    use crate::Epochs;
 
     /// No thread: a model checker has no clock, and its models advance by hand.
     #[derive(Debug)]
@@ -106,7 +99,7 @@ mod unclocked {
             Advancer
         }
 
-        pub(crate) fn start(&self, _interval: Duration, _epochs: Weak<Epochs>) {}
+        pub(crate) fn start(&self, _interval: Duration, _tick: impl FnMut() -> bool + Send + 'static) {}
 
         pub(crate) fn stop(&self) {}
     }

@@ -14,7 +14,7 @@ use crate::advancer::Advancer;
 use crate::epoch::SnapshotInterval;
 use crate::retired::Orphans;
 use crate::slot::{IDLE, Slot, Slots};
-use crate::{Advance, Epoch, EpochCounters, EpochOptions, Participant};
+use crate::{Advance, Epoch, EpochCounters, EpochOptions};
 
 /// The numbers as they were published last. A tick works on these alone.
 #[derive(Debug)]
@@ -90,7 +90,9 @@ impl Epochs {
             advancer: Advancer::new(),
         });
         if options.advance == Advance::Thread {
-            epochs.advancer.start(options.epoch_interval, Arc::downgrade(&epochs));
+            let weak = Arc::downgrade(&epochs);
+            let tick = move || weak.upgrade().map(|epochs| epochs.advance()).is_some();
+            epochs.advancer.start(options.epoch_interval, tick);
         }
         epochs
     }
@@ -164,12 +166,6 @@ impl Epochs {
         Epoch::new(self.published.derived_at.load(Ordering::Acquire))
     }
 
-    /// A new participant, in a slot that another one left or in a new one.
-    #[must_use]
-    pub fn participant(self: &Arc<Self>) -> Participant {
-        Participant::new(Arc::clone(self))
-    }
-
     /// Moves the global epoch on by one, unless it is the last, and derives what is over: one tick.
     ///
     /// Participants are never waited for. Two ticks at once come one after the other.
@@ -227,7 +223,7 @@ impl Epochs {
         Epoch::new(epoch.get() - if is_after_a_gap { self.interval.epochs() } else { 1 })
     }
 
-    /// Every commit with an earlier epoch is complete, and what it did before [`Participant::end_commit`] is visible to the caller.
+    /// Every commit with an earlier epoch is complete, and what it did before [`Participant::end_commit`](crate::Participant::end_commit) is visible to the caller.
     #[must_use]
     pub fn complete_frontier(&self) -> Epoch {
         let global = self.published.global.load(Ordering::Acquire);

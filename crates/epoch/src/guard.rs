@@ -1,4 +1,4 @@
-//! The proof that a participant is pinned.
+//! Pins: the proof that a participant is pinned, and the ways to one.
 
 use std::alloc::Layout;
 use std::ops::Deref;
@@ -17,13 +17,30 @@ pub struct Guard<'p> {
     participant: &'p Participant,
 }
 
-impl<'p> Guard<'p> {
-    /// The participant must have counted the pin that this guard will take back.
+impl Participant {
+    /// Pins: from now on, until the guard and all guards made meanwhile are dropped, nothing that can be reached is freed.
     #[inline]
-    pub(crate) fn new(participant: &'p Participant) -> Self {
-        Guard { participant }
+    pub fn pin(&self) -> Guard<'_> {
+        self.count_pin();
+        Guard { participant: self }
     }
 
+    /// Like [`Participant::pin`], with a guard that may move between threads.
+    #[inline]
+    pub fn pin_exclusively(&mut self) -> ExclusiveGuard<'_> {
+        ExclusiveGuard { guard: self.pin() }
+    }
+
+    /// Pins, and keeps the versions that a snapshot at the returned epoch shows: those with an earlier epoch.
+    ///
+    /// The snapshot is held until the outermost guard is dropped. Inside an older snapshot this returns the older one.
+    #[inline]
+    pub fn pin_snapshot(&self) -> (Guard<'_>, Epoch) {
+        (self.pin(), self.publish_snapshot())
+    }
+}
+
+impl<'p> Guard<'p> {
     /// Takes memory from the participant's heap.
     ///
     /// # Errors
@@ -96,11 +113,6 @@ pub struct ExclusiveGuard<'p> {
 unsafe impl Send for ExclusiveGuard<'_> {}
 
 impl<'p> ExclusiveGuard<'p> {
-    #[inline]
-    pub(crate) fn new(guard: Guard<'p>) -> Self {
-        ExclusiveGuard { guard }
-    }
-
     /// Ends the pin, and keeps the participant from everybody else.
     pub fn unpin(self) -> Unpinned<'p> {
         Unpinned { participant: self.guard.participant }
@@ -128,6 +140,6 @@ unsafe impl Send for Unpinned<'_> {}
 impl<'p> Unpinned<'p> {
     /// Pins it again.
     pub fn pin(self) -> ExclusiveGuard<'p> {
-        ExclusiveGuard::new(self.participant.pin())
+        ExclusiveGuard { guard: self.participant.pin() }
     }
 }

@@ -12,7 +12,7 @@ use ensilo_sync::barrier;
 
 use crate::retired::Retired;
 use crate::slot::{IDLE, Slot};
-use crate::{Epoch, Epochs, ExclusiveGuard, Guard, RetireList};
+use crate::{Epoch, Epochs, RetireList};
 
 /// Somebody who works on the database, on one thread at a time.
 ///
@@ -38,8 +38,16 @@ pub struct Participant {
 // atomics. `epochs` keeps it alive. All other parts are Send.
 unsafe impl Send for Participant {}
 
+impl Epochs {
+    /// A new participant, in a slot that another one left or in a new one.
+    #[must_use]
+    pub fn participant(self: &Arc<Self>) -> Participant {
+        Participant::new(Arc::clone(self))
+    }
+}
+
 impl Participant {
-    pub(crate) fn new(epochs: Arc<Epochs>) -> Self {
+    fn new(epochs: Arc<Epochs>) -> Self {
         let light_is_free = barrier::light_is_free();
         let heap = epochs.pool().heap();
         Participant {
@@ -54,9 +62,9 @@ impl Participant {
         }
     }
 
-    /// Pins: from now on, until the guard and all guards made meanwhile are dropped, nothing that can be reached is freed.
+    /// Counts a pin; the first one is published.
     #[inline]
-    pub fn pin(&self) -> Guard<'_> {
+    pub(crate) fn count_pin(&self) {
         let depth = self.depth.get();
         self.depth.set(depth + 1);
         if depth == 0 {
@@ -66,13 +74,6 @@ impl Participant {
             // Light: [pin] a tick that does not see the pin has its barrier before the reads that follow here.
             barrier::light(self.light_is_free);
         }
-        Guard::new(self)
-    }
-
-    /// Like [`Participant::pin`], with a guard that may move between threads.
-    #[inline]
-    pub fn pin_exclusively(&mut self) -> ExclusiveGuard<'_> {
-        ExclusiveGuard::new(self.pin())
     }
 
     /// Ends the pins of guards that were leaked. No guard is left but those: each borrows the participant.
@@ -83,25 +84,23 @@ impl Participant {
         }
     }
 
-    /// Pins, and keeps the versions that a snapshot at the returned epoch shows: those with an earlier epoch.
-    ///
-    /// The snapshot is held until the outermost guard is dropped. Inside an older snapshot this returns the older one.
+    /// Publishes the snapshot epoch, unless an older one is published, until the last pin ends. Returns what is published. The caller
+    /// has counted a pin.
     #[inline]
-    pub fn pin_snapshot(&self) -> (Guard<'_>, Epoch) {
-        let guard = self.pin();
+    pub(crate) fn publish_snapshot(&self) -> Epoch {
         if self.snapshot.get() != IDLE {
-            return (guard, Epoch::new(self.snapshot.get()));
+            return Epoch::new(self.snapshot.get());
         }
         let mut epoch = self.epochs.snapshot_epoch();
         loop {
-            // Release: [unpin] as in `pin`.
+            // Release: [unpin] as in `count_pin`.
             self.slot().snapshot.store(epoch.get(), Ordering::Release);
             // Light: a tick that does not see the snapshot has its barrier before the read that follows.
             barrier::light(self.light_is_free);
             let now = self.epochs.snapshot_epoch();
             if now == epoch {
                 self.snapshot.set(epoch.get());
-                return (guard, epoch);
+                return epoch;
             }
             epoch = now;
         }
@@ -112,7 +111,7 @@ impl Participant {
     #[inline]
     pub fn begin_commit(&self) {
         let epoch = self.epochs.global_epoch();
-        // Release: [unpin] as in `pin`.
+        // Release: [unpin] as in `count_pin`.
         self.slot().commit.store(epoch.get(), Ordering::Release);
         // Light: a tick that does not see this has its barrier before the commit reads its epoch.
         barrier::light(self.light_is_free);
@@ -194,7 +193,7 @@ impl Participant {
     }
 
     /// # Safety
-    /// As for [`Guard::retire`].
+    /// As for [`Guard::retire`](crate::Guard::retire).
     pub(crate) unsafe fn retire(&self, block: NonNull<u8>, layout: Layout, account: AccountId) {
         // SAFETY: the caller's promise.
         let retired = unsafe { Retired::new(block, layout, account) };
