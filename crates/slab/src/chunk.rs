@@ -22,7 +22,7 @@ use ensilo_sync::atomic::Ordering;
 use std::sync::atomic::AtomicUsize;
 
 use crate::class::ALIGN_MAX;
-use crate::local::Shared;
+use crate::shared::HeapShared;
 
 /// Size and alignment of a chunk: one huge page.
 pub(crate) const CHUNK_BYTES: usize = 2 << 20;
@@ -51,7 +51,7 @@ const _: () = assert!(LINE_BYTES.is_multiple_of(size_of::<Extent>()) && 32_usize
 #[derive(Debug)]
 pub(crate) struct Extent {
     /// Written before any block of the extent is handed out, and not before all have come back.
-    owner: Cell<*const Shared>,
+    owner: Cell<*const HeapShared>,
     /// Bytes of the blocks that were ever cut from the extent.
     cut_bytes: AtomicUsize,
 }
@@ -93,7 +93,7 @@ impl Chunk {
     }
 
     /// Makes the heap with this shared part the owner of the whole chunk, and returns the range for blocks. No block is handed out.
-    pub(crate) fn give(&self, owner: NonNull<Shared>) -> (NonNull<u8>, usize) {
+    pub(crate) fn give(&self, owner: NonNull<HeapShared>) -> (NonNull<u8>, usize) {
         let extent = Extent { owner: Cell::new(owner.as_ptr()), cut_bytes: AtomicUsize::new(0) };
         // SAFETY: the header's place lies in the header zone of the chunk, which nobody uses before it has an owner.
         unsafe { header_of(self.start).write(extent) };
@@ -116,7 +116,7 @@ impl Chunk {
     ///
     /// # Safety
     /// The chunk [is shared](Chunk::share), and the piece has no blocks.
-    pub(crate) unsafe fn give_piece(&self, piece: usize, owner: NonNull<Shared>) -> (NonNull<u8>, usize) {
+    pub(crate) unsafe fn give_piece(&self, piece: usize, owner: NonNull<HeapShared>) -> (NonNull<u8>, usize) {
         debug_assert!(piece < PIECES);
         // SAFETY: `share` wrote the table. Nobody reads the entry of a piece without blocks.
         unsafe {
@@ -158,7 +158,7 @@ impl Drop for Chunk {
 /// # Safety
 /// `block` lies in a mapped chunk, and has not come back to its owner.
 #[inline]
-pub(crate) unsafe fn owner_of(block: NonNull<u8>) -> *const Shared {
+pub(crate) unsafe fn owner_of(block: NonNull<u8>) -> *const HeapShared {
     // SAFETY: the caller's promise.
     unsafe { extent_of(block).as_ref() }.owner.get()
 }

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use crate::chunk::{CHUNK_BYTES, Chunk, Extent, PIECES, place_of};
-use crate::local::Shared;
+use crate::shared::HeapShared;
 
 /// Unused chunks that stay, however long nobody uses them; and one for so many that are in use.
 const RESERVE_MIN: usize = 2;
@@ -64,19 +64,19 @@ impl Chunks {
     }
 
     /// Gives a heap a whole chunk.
-    pub(crate) fn give(&mut self, chunk: Chunk, owner: NonNull<Shared>) -> Range {
+    pub(crate) fn give(&mut self, chunk: Chunk, owner: NonNull<HeapShared>) -> Range {
         let range = chunk.give(owner);
         self.owned.insert(chunk.number(), chunk);
         range
     }
 
     /// Gives a heap a piece of a chunk that is shared already.
-    pub(crate) fn give_piece(&mut self, owner: NonNull<Shared>) -> Option<Range> {
+    pub(crate) fn give_piece(&mut self, owner: NonNull<HeapShared>) -> Option<Range> {
         self.shared.values_mut().find(|shared| shared.free != 0).map(|shared| shared.give(owner))
     }
 
     /// Makes a shared chunk, and gives a heap its first piece.
-    pub(crate) fn share(&mut self, chunk: Chunk, owner: NonNull<Shared>) -> Range {
+    pub(crate) fn share(&mut self, chunk: Chunk, owner: NonNull<HeapShared>) -> Range {
         chunk.share();
         let mut shared = SharedChunk { chunk, free: u32::MAX };
         let range = shared.give(owner);
@@ -121,7 +121,7 @@ impl Chunks {
 
 impl SharedChunk {
     /// Gives a heap a piece. There is one.
-    fn give(&mut self, owner: NonNull<Shared>) -> Range {
+    fn give(&mut self, owner: NonNull<HeapShared>) -> Range {
         let piece = self.free.trailing_zeros();
         self.free &= !(1 << piece);
         // SAFETY: the chunk is shared, and a piece without an owner has no blocks.

@@ -19,11 +19,15 @@ pub struct Heap {
     pool: Arc<Pool>,
 }
 
-impl Heap {
-    pub(crate) fn new(local: Box<Local>, pool: Arc<Pool>) -> Heap {
-        Heap { local: ManuallyDrop::new(local), pool }
+impl Pool {
+    /// A heap for one worker: one that another left, or a new one.
+    #[must_use]
+    pub fn heap(self: &Arc<Self>) -> Heap {
+        Heap { local: ManuallyDrop::new(self.take_heap()), pool: Arc::clone(self) }
     }
+}
 
+impl Heap {
     /// Takes a block for `layout`, aligned to at least 16 bytes. Its bytes are not initialized.
     ///
     /// A block has [`Heap::usable_size`] bytes, all of which may be used, and lives until it is freed or the pool goes. Blocks whose

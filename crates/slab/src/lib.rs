@@ -54,6 +54,7 @@ mod local;
 mod poison;
 mod pool;
 mod remote;
+mod shared;
 
 pub use account::{AccountId, Usage};
 pub use error::OutOfMemory;

@@ -5,12 +5,10 @@ use std::cell::Cell;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use ensilo_sync::CachePadded;
-
-use crate::account::Accounts;
 use crate::chunk::{self, CHUNK_BYTES, PIECE_BYTES};
 use crate::class::{CLASSES, Class};
-use crate::remote::{FreeBlock, RemoteBlocks, RemoteStack};
+use crate::remote::{FreeBlock, RemoteBlocks};
+use crate::shared::HeapShared;
 
 mod trim;
 
@@ -23,14 +21,6 @@ const SPAN_BYTES_MAX: usize = 64 << 10;
 /// Blocks from the remote stack that one refill sorts into their lists. More wait for the next one: no allocation takes long.
 const REMOTE_BATCH: usize = 1024;
 
-/// The part of a heap that others see.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) accounts: Accounts,
-    /// Written by others: on cache lines of its own.
-    pub(crate) remote: CachePadded<RemoteStack>,
-}
-
 /// The part of a heap that its owner alone touches.
 pub(crate) struct Local {
     lists: [List; CLASSES],
@@ -42,7 +32,7 @@ pub(crate) struct Local {
     returned: Cell<RemoteBlocks>,
     /// The most live bytes in the pool since this heap was last trimmed for want of memory and had nothing whole; 0 if it had.
     live_bytes_max: Cell<u64>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<HeapShared>,
 }
 
 // SAFETY: the pointers lead to blocks of the heap's own extents, which nobody else touches (I2) and which stay mapped until the heap gives
@@ -72,10 +62,7 @@ impl Local {
             extended_bytes: Cell::new(0),
             returned: Cell::new(RemoteBlocks::none()),
             live_bytes_max: Cell::new(0),
-            shared: Arc::new(Shared {
-                accounts: Accounts::new(),
-                remote: CachePadded::new(RemoteStack::new()),
-            }),
+            shared: Arc::new(HeapShared::new()),
         }
     }
 

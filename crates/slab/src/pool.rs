@@ -16,8 +16,9 @@ use crate::chunks::{Chunks, Range};
 use crate::class::{Class, aligned_size};
 use crate::faults::Faults;
 use crate::large::LargeBlocks;
-use crate::local::{Local, Shared};
-use crate::{Heap, OutOfMemory, Usage};
+use crate::local::Local;
+use crate::shared::HeapShared;
+use crate::{OutOfMemory, Usage};
 
 /// Less free memory than this is not worth a trim.
 const SPARSE_BYTES_MIN: u64 = 4 << 20;
@@ -28,7 +29,7 @@ const SPARSE_SHARE: u64 = 8;
 /// The memory of one database. When it goes, all memory of its heaps goes with it.
 ///
 /// Heaps take chunks of 2 MiB, and pieces of 64 KiB of chunks that they share as long as they are small. Freed memory is used again by the
-/// heap that it came from, until that is [trimmed](Heap::trim); then by any heap, and what nobody uses for some time
+/// heap that it came from, until that is [trimmed](crate::Heap::trim); then by any heap, and what nobody uses for some time
 /// [goes back](Pool::return_unused) to the system. At the limit, where there is no chunk to be had, blocks are taken from larger free blocks, and
 /// from heaps that nobody uses.
 pub struct Pool {
@@ -67,7 +68,7 @@ struct Heaps {
     #[allow(clippy::vec_box, reason = "a heap keeps its box, so that it moves without being copied")]
     parked: Vec<Box<Local>>,
     /// The shared parts of all heaps. Chunks point to them.
-    all: Vec<Arc<Shared>>,
+    all: Vec<Arc<HeapShared>>,
 }
 
 impl Pool {
@@ -89,17 +90,14 @@ impl Pool {
         })
     }
 
-    /// A heap for one worker: one that another left, or a new one.
-    #[must_use]
-    pub fn heap(self: &Arc<Self>) -> Heap {
+    /// The parts of a heap that another worker left, or of a new one.
+    pub(crate) fn take_heap(&self) -> Box<Local> {
         let mut heaps = self.heaps();
-        let local = heaps.parked.pop().unwrap_or_else(|| {
+        heaps.parked.pop().unwrap_or_else(|| {
             let local = Box::new(Local::new());
             heaps.all.push(Arc::clone(&local.shared));
             local
-        });
-        drop(heaps);
-        Heap::new(local, Arc::clone(self))
+        })
     }
 
     /// What the pool holds now.
@@ -161,7 +159,7 @@ impl Pool {
     }
 
     /// The lock is held from the look for a piece until there is one: of heaps that find none at the same time, one alone takes a chunk.
-    fn give_piece(&self, owner: NonNull<Shared>) -> Result<Range, OutOfMemory> {
+    fn give_piece(&self, owner: NonNull<HeapShared>) -> Result<Range, OutOfMemory> {
         let mut chunks = self.chunks();
         if let Some(piece) = chunks.give_piece(owner) {
             return Ok(piece);
@@ -170,7 +168,7 @@ impl Pool {
         Ok(chunks.share(chunk, owner))
     }
 
-    fn give_chunk(&self, owner: NonNull<Shared>) -> Result<Range, OutOfMemory> {
+    fn give_chunk(&self, owner: NonNull<HeapShared>) -> Result<Range, OutOfMemory> {
         let spare = self.chunks().take_spare();
         match spare.map_or_else(|| self.map_chunk(), Ok) {
             Ok(chunk) => Ok(self.chunks().give(chunk, owner)),
@@ -186,7 +184,7 @@ impl Pool {
         bytes as u64
     }
 
-    /// Whether so much of what heaps hold is free that [`Heap::trim`] may bring something.
+    /// Whether so much of what heaps hold is free that [`Heap::trim`](crate::Heap::trim) may bring something.
     #[must_use]
     pub fn is_sparse(&self) -> bool {
         let (spare_bytes, in_advance_bytes) = {
@@ -198,7 +196,7 @@ impl Pool {
         free_bytes >= SPARSE_BYTES_MIN.max(live_bytes / SPARSE_SHARE)
     }
 
-    /// Trims the heaps that nobody uses now, and returns how many bytes that brought, as [`Heap::trim`].
+    /// Trims the heaps that nobody uses now, and returns how many bytes that brought, as [`Heap::trim`](crate::Heap::trim).
     pub fn trim_parked(&self) -> u64 {
         let mut bytes = 0;
         let count = self.heaps().parked.len();
@@ -296,7 +294,7 @@ impl Pool {
     }
 
     /// Whether a heap has found no block since this was called last. Then the caller has heaps that are not in use
-    /// [lend](Heap::lend) theirs.
+    /// [lend](crate::Heap::lend) theirs.
     pub fn take_shortage(&self) -> bool {
         let is_short = self.is_short.load(Ordering::Relaxed) && self.is_short.swap(false, Ordering::Relaxed);
         if is_short {
@@ -337,7 +335,7 @@ impl Pool {
     }
 
     /// # Safety
-    /// As for [`Heap::free`].
+    /// As for [`Heap::free`](crate::Heap::free).
     pub(crate) unsafe fn free_large(&self, block: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's promise.
         unsafe { self.large.free(block, layout) };
