@@ -5,11 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ensilo_disk::{Disk, File, Listed, Lock, Place};
+use ensilo_disk::{Disk, File, Lock};
 
 use super::cursor::Trace;
 use super::operation::{FileId, Operation};
 use crate::simulated::SimulatedDisk;
+use crate::{forward_disk, forward_file};
 
 /// Passes all operations on to another disk and keeps a [`Trace`] of those that changed something.
 ///
@@ -69,12 +70,12 @@ impl Recorder {
         self.record.push(Operation::Note(mark));
     }
 
-    /// How many operations were recorded so far: the position of the next one.
+    /// Returns how many operations were recorded so far: the position of the next one.
     pub fn position(&self) -> usize {
         self.record.position()
     }
 
-    /// What was recorded so far.
+    /// Returns what was recorded so far.
     pub fn trace(&self) -> Trace {
         Trace::new(self.start.fork(), self.record.lock_pages().operations.clone())
     }
@@ -124,6 +125,8 @@ impl Pages {
 
 /// Changes of names hold the lock of the record until they stand in it, so that the trace has them in the order in which the disk had.
 impl Disk for Recorder {
+    forward_disk!(|self, path| self.inner; open_read, list, exists, free_bytes, place, lock_shared);
+
     fn create(&self, path: &Path, preallocate_bytes: u64) -> io::Result<Box<dyn File>> {
         let mut pages = self.record.lock_pages();
         let inner = self.inner.create(path, preallocate_bytes)?;
@@ -138,10 +141,6 @@ impl Disk for Recorder {
         let file = pages.new_file();
         pages.operations.push(Operation::Open { path: path.into(), file });
         Ok(self.recorded_file(inner, file))
-    }
-
-    fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        self.inner.open_read(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -165,10 +164,6 @@ impl Disk for Recorder {
         Ok(())
     }
 
-    fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
-        self.inner.list(dir)
-    }
-
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         let mut pages = self.record.lock_pages();
         let missing = self.missing_dirs(dir)?;
@@ -184,23 +179,11 @@ impl Disk for Recorder {
         Ok(())
     }
 
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.inner.exists(path)
-    }
-
-    fn place(&self, path: &Path) -> io::Result<Place> {
-        self.inner.place(path)
-    }
-
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         let mut pages = self.record.lock_pages();
         let lock = self.inner.lock(path)?;
         pages.operations.push(Operation::Lock { path: path.into() });
         Ok(lock)
-    }
-
-    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        self.inner.lock_shared(path)
     }
 }
 
@@ -231,13 +214,7 @@ impl RecordedFile {
 }
 
 impl File for RecordedFile {
-    fn len_bytes(&self) -> io::Result<u64> {
-        self.inner.len_bytes()
-    }
-
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.inner.read_at(offset, bytes)
-    }
+    forward_file!(|self| self.inner; len_bytes, read_at);
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.inner.write_at(offset, bytes)?;

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use ensilo_disk::{Disk, File, Listed, Lock, LockHeld, Place, RealDisk};
+use ensilo_disk::{Disk, Lock, LockHeld, RealDisk};
 use ensilo_epoch::Epoch;
-use ensilo_test_disk::SimulatedDisk;
+use ensilo_test_disk::{SimulatedDisk, forward_disk};
 
 use super::writer::FILE_BYTES;
 use crate::recovery::{DatabaseFiles, GenerationOptions, NewGeneration, OpenError, inspect, verify};
@@ -30,49 +30,8 @@ struct SharedDisk {
 }
 
 impl Disk for SharedDisk {
-    fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn File>> {
-        self.disk.create(path, bytes)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        self.disk.open(path)
-    }
-
-    fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        self.disk.open_read(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_dir(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
-        self.disk.list(dir)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir_all(dir)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.disk.exists(path)
-    }
-
-    fn place(&self, path: &Path) -> io::Result<Place> {
-        self.disk.place(path)
-    }
+    forward_disk!(|self, path| self.disk; create, open, open_read, rename, remove, remove_dir, list);
+    forward_disk!(|self, path| self.disk; create_dir_all, sync_dir, exists, free_bytes, place, lock_shared);
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         match self.other.lock().unwrap().take_if(|(locked, _)| locked == path) {
@@ -81,10 +40,6 @@ impl Disk for SharedDisk {
             None => {}
         }
         self.disk.lock(path)
-    }
-
-    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        self.disk.lock_shared(path)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ensilo_disk::{Disk, File, Listed, Lock, Place};
-use ensilo_test_disk::SimulatedDisk;
+use ensilo_test_disk::{SimulatedDisk, forward_disk, forward_file};
 
 use super::salvage::{PART, TARGET, blocks, saved_rows, sixty_rows};
 use super::writer::{DIR, recover};
@@ -117,13 +117,8 @@ impl BadDisk {
 }
 
 impl Disk for BadDisk {
-    fn create(&self, path: &Path, preallocate_bytes: u64) -> io::Result<Box<dyn File>> {
-        self.disk.create(path, preallocate_bytes)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        self.disk.open(path)
-    }
+    forward_disk!(|self, path| self.disk; create, open, rename, remove, remove_dir, create_dir_all, sync_dir);
+    forward_disk!(|self, path| self.disk; free_bytes, place, lock);
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
         self.check(path, Operation::Open)?;
@@ -142,42 +137,14 @@ impl Disk for BadDisk {
         }
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_dir(path)
-    }
-
     fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
         self.check(dir, Operation::List)?;
         self.disk.list(dir)
     }
 
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir_all(dir)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-
     fn exists(&self, path: &Path) -> io::Result<bool> {
         self.check(path, Operation::LookFor)?;
         self.disk.exists(path)
-    }
-
-    fn place(&self, path: &Path) -> io::Result<Place> {
-        self.disk.place(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        self.disk.lock(path)
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
@@ -187,9 +154,7 @@ impl Disk for BadDisk {
 }
 
 impl File for FileWithBadSector {
-    fn len_bytes(&self) -> io::Result<u64> {
-        self.file.len_bytes()
-    }
+    forward_file!(|self| self.file; len_bytes, write_at, sync_data, sync_all, set_len);
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let BadSectors { sectors, good_reads, bad_reads, reads, .. } = &*self.sectors;
@@ -200,22 +165,6 @@ impl File for FileWithBadSector {
             return Err(io::Error::from_raw_os_error(self.error));
         }
         self.file.read_at(offset, bytes)
-    }
-
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_at(offset, bytes)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        self.file.sync_all()
-    }
-
-    fn set_len(&self, len_bytes: u64) -> io::Result<()> {
-        self.file.set_len(len_bytes)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
-use ensilo_test_disk::{Faults, Recorder, SimulatedDisk};
+use ensilo_test_disk::{Faults, Recorder, SimulatedDisk, forward_file};
 
 use super::history::Run;
 use super::model::{AnyOrder, Rows};
@@ -501,29 +501,11 @@ struct CutMeanwhile {
 }
 
 impl File for CutMeanwhile {
+    forward_file!(|self| self.file; read_at, write_at, sync_data, sync_all, set_len);
+
     fn len_bytes(&self) -> io::Result<u64> {
         let reserved = if self.was_asked.swap(true, Ordering::Relaxed) { 0 } else { 1 << 20 };
         Ok(self.file.len_bytes()? + reserved)
-    }
-
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.file.read_at(offset, bytes)
-    }
-
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_at(offset, bytes)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        self.file.sync_all()
-    }
-
-    fn set_len(&self, len_bytes: u64) -> io::Result<()> {
-        self.file.set_len(len_bytes)
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ensilo_disk::{Disk, File, Listed, Lock, Place};
-use ensilo_test_disk::SimulatedDisk;
+use ensilo_disk::Disk;
+use ensilo_test_disk::{SimulatedDisk, forward_disk};
 
 use super::history::Run;
 use super::writer::{DIR, TestLog};
@@ -24,37 +24,8 @@ struct FailingSyncs {
 }
 
 impl Disk for FailingSyncs {
-    fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn File>> {
-        self.disk.create(path, bytes)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        self.disk.open(path)
-    }
-
-    fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        self.disk.open_read(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_dir(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
-        self.disk.list(dir)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir_all(dir)
-    }
+    forward_disk!(|self, path| self.disk; create, open, open_read, rename, remove, remove_dir, list);
+    forward_disk!(|self, path| self.disk; create_dir_all, exists, free_bytes, place, lock, lock_shared);
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let one_less = |good: u64| good.checked_sub(1);
@@ -62,22 +33,6 @@ impl Disk for FailingSyncs {
             Ok(_) => self.disk.sync_dir(dir),
             Err(_) => Err(io::Error::other("a sync that fails")),
         }
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.disk.exists(path)
-    }
-
-    fn place(&self, path: &Path) -> io::Result<Place> {
-        self.disk.place(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        self.disk.lock(path)
-    }
-
-    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        self.disk.lock_shared(path)
     }
 }
 
