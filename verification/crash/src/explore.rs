@@ -14,7 +14,8 @@ use ensilo::{Database, Engine};
 use ensilo_test_disk::{Operation, Recorder, SimulatedDisk, Trace};
 use indicatif::ProgressBar;
 
-use crate::after;
+use crate::environment::is_long;
+use crate::further_work::FurtherWork;
 use crate::progress;
 use crate::random::Random;
 use crate::setup::Setup;
@@ -26,7 +27,7 @@ pub struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// The mark that stands in a trace for an acknowledgement.
+    /// Returns the mark that stands in a trace for an acknowledgement.
     #[must_use]
     pub fn mark(worker: u32, number: u64) -> u64 {
         u64::from(worker) << 48 | number
@@ -37,7 +38,7 @@ impl Acknowledged {
         self.raise((mark >> 48) as u32, mark & ((1 << 48) - 1));
     }
 
-    /// All that a trace says.
+    /// Returns all that a trace says.
     #[must_use]
     pub fn in_trace(trace: &Trace) -> Acknowledged {
         let mut acknowledged = Acknowledged::default();
@@ -55,7 +56,7 @@ impl Acknowledged {
         *last = number.max(*last);
     }
 
-    /// The last number of a worker; 0 before the first.
+    /// Returns the last number of a worker; 0 before the first.
     #[must_use]
     pub fn of(&self, worker: u32) -> u64 {
         self.numbers.get(&worker).copied().unwrap_or(0)
@@ -104,18 +105,6 @@ impl Depth {
     }
 }
 
-/// Whether a long run was asked for.
-#[must_use]
-pub fn is_long() -> bool {
-    std::env::var_os("ENSILO_CRASH_LONG").is_some()
-}
-
-/// The seed that the environment variable `ENSILO_CRASH_SEED` names, or `otherwise`.
-#[must_use]
-pub fn seed_or(otherwise: u64) -> u64 {
-    std::env::var("ENSILO_CRASH_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(otherwise)
-}
-
 /// What an exploration has done.
 #[derive(Debug, Default)]
 pub struct Explored {
@@ -136,7 +125,7 @@ impl fmt::Display for Explored {
 }
 
 /// What the threads of an exploration share.
-struct Shared {
+struct Exploration {
     bar: ProgressBar,
     next: AtomicUsize,
     is_over: AtomicBool,
@@ -144,10 +133,16 @@ struct Shared {
     second_recoveries: AtomicU64,
 }
 
-impl Shared {
-    fn new(bar: ProgressBar) -> Shared {
+impl Exploration {
+    fn new(bar: ProgressBar) -> Exploration {
         let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Shared { bar, next, is_over, recoveries: AtomicU64::new(0), second_recoveries: AtomicU64::new(0) }
+        Exploration {
+            bar,
+            next,
+            is_over,
+            recoveries: AtomicU64::new(0),
+            second_recoveries: AtomicU64::new(0),
+        }
     }
 }
 
@@ -172,7 +167,7 @@ impl Recorded<'_> {
     pub fn explore<E: Engine, O: Oracle<E>>(&self, oracle: &O, depth: &Depth) -> Result<Explored, String> {
         let start = Instant::now();
         let crashes = (self.trace.len() + 1).saturating_sub(depth.offset).div_ceil(depth.every);
-        let shared = Shared::new(progress::bar(&format!("seed {}", self.seed), crashes as u64));
+        let shared = Exploration::new(progress::bar(&format!("seed {}", self.seed), crashes as u64));
         let walks: Vec<_> = thread::scope(|scope| {
             let walk = || {
                 let walked = self.walk(oracle, depth, &shared);
@@ -196,7 +191,7 @@ impl Recorded<'_> {
         &self,
         oracle: &O,
         depth: &Depth,
-        shared: &Shared,
+        shared: &Exploration,
     ) -> Result<(), String> {
         let mut cursor = self.trace.cursor();
         let mut acknowledged = self.acknowledged.clone();
@@ -233,7 +228,7 @@ impl Recorded<'_> {
         format!("seed {}: {how} after operation {position} of {len}: {what}\n{before}", self.seed)
     }
 
-    /// The operations before a position, in few words.
+    /// Returns the operations before a position, in few words.
     #[must_use]
     pub fn around(&self, position: usize) -> String {
         let start = position.saturating_sub(30);
@@ -280,7 +275,7 @@ impl Crashed<'_> {
         let opened = recorder.position();
         let seen = oracle.check(&db, self.acknowledged)?;
         let work =
-            after::work(&db, self.seed).map_err(|error| format!("no work after a recovery: {error}"))?;
+            FurtherWork::run(&db, self.seed).map_err(|error| format!("no work after a recovery: {error}"))?;
         let worked = recorder.position();
         drop(db);
         let trace = recorder.trace();

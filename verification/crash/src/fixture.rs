@@ -33,7 +33,7 @@ impl Kind {
     /// Both.
     pub const ALL: [Kind; 2] = [Kind::Closed, Kind::Crashed];
 
-    /// The name of the fixture's directory.
+    /// Returns the name of the fixture's directory.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

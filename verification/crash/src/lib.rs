@@ -7,10 +7,11 @@
 //! On a simulated disk two cores make 10,000 to 40,000 recoveries of a small database a minute; each exploration says how many.
 #![forbid(unsafe_code)]
 
-pub mod after;
+pub mod environment;
 pub mod explore;
 pub mod fixture;
-pub mod lying;
+pub mod further_work;
+pub mod omitted_syncs;
 pub mod parallel;
 pub mod progress;
 pub mod random;

@@ -1,4 +1,4 @@
-//! A workload of several threads, whose serial order is known by epochs and by the versions of the rows.
+//! A workload of several threads. Its serial order is known by epochs and by the versions of the rows.
 //!
 //! Workers move money between accounts, and accounts between two tables. Each transaction writes down its epoch, and of each account
 //! that it changed the version that it made. So what the transactions of some epochs lead to can be computed, without knowing in
@@ -27,7 +27,7 @@ pub struct Account {
     pub balance: i64,
     /// How often it was changed.
     pub version: u64,
-    /// Who changed it last.
+    /// The worker that changed it last.
     pub worker: u32,
     /// With which transaction.
     pub step: u64,
@@ -303,7 +303,7 @@ impl<E: Engine> Oracle<E> for Transfers {
 }
 
 impl Transfers {
-    /// Whether an epoch was recovered in part.
+    /// Returns whether an epoch was recovered in part.
     fn check_epochs(&self, steps: &[u64]) -> Result<(), String> {
         let recovered = |worker: usize| &self.workers[worker][..steps[worker] as usize];
         let last = (0..steps.len()).flat_map(recovered).map(|committed| committed.epoch).max();
@@ -319,7 +319,7 @@ impl Transfers {
         Ok(())
     }
 
-    /// The accounts after so many steps of each worker.
+    /// Returns the accounts after so many steps of each worker.
     fn expected(&self, steps: &[u64]) -> Result<BTreeMap<u32, Expected>, String> {
         let before = Expected { balance: BALANCE, version: 0, last: (0, 0), is_parked: false };
         let mut accounts: BTreeMap<_, _> = (0..self.accounts).map(|id| (id, before.clone())).collect();
@@ -348,7 +348,7 @@ impl Transfers {
     }
 }
 
-/// The steps of the workers, and the accounts of both tables.
+/// Returns the steps of the workers, and the accounts of both tables.
 fn read<E: Engine>(db: &Database<E>, workers: usize) -> Result<(Vec<u64>, BTreeMap<u32, Expected>)> {
     let tables = Tables::open(db)?;
     let mut steps = vec![0; workers];

@@ -2,9 +2,10 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::explore::is_long;
+use crate::environment::is_long;
 
-/// A bar on standard error for `count` steps of a long run. A run in passing has none, nor has one without a terminal.
+/// Returns a bar on standard error for `count` steps of a long run. A run in passing has none, nor has one without a
+/// terminal.
 #[must_use]
 pub fn bar(what: &str, count: u64) -> ProgressBar {
     let target = if is_long() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };

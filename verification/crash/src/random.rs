@@ -5,7 +5,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of this seed.
+    /// Returns the numbers of this seed.
     #[must_use]
     pub fn new(seed: u64) -> Random {
         Random(seed)
@@ -19,7 +19,7 @@ impl Random {
         word ^ (word >> 31)
     }
 
-    /// A number from 0 to `end - 1`; `end` is not 0.
+    /// Returns a number from 0 to `end - 1`; `end` is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.draw() % end
     }

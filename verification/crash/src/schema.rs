@@ -1,6 +1,6 @@
 //! The tables of the workloads.
 
-use ensilo::{Columns, Row};
+use ensilo::{Columns, Database, Engine, Error, Result, Row, Table};
 
 /// A row of several columns, with an index.
 #[derive(Clone, Debug, PartialEq, Eq, Row)]
@@ -72,7 +72,7 @@ pub struct Blob {
     pub bytes: Vec<u8>,
 }
 
-/// A row whose key the table invents.
+/// A row with a key that the table invents.
 #[derive(Clone, Debug, PartialEq, Eq, Row)]
 #[row(table = "event")]
 pub struct Event {
@@ -97,4 +97,19 @@ pub struct Progress {
 pub struct Step {
     /// See [`Progress::step`].
     pub step: u64,
+}
+
+/// Returns the table of this row type, if the database has it.
+///
+/// # Errors
+/// Those of [`Database::open_table`] but [`Error::UnknownTable`].
+pub fn table<T: Row, E: Engine>(db: &Database<E>) -> Result<Option<Table<T, E>>> {
+    if !db.list_tables()?.iter().any(|name| name == T::schema().name()) {
+        return Ok(None);
+    }
+    match db.open_table() {
+        // The table is there, one of the indexes that the row type names may not be.
+        Err(Error::UnknownTable(_)) => Ok(None),
+        opened => opened.map(Some),
+    }
 }

@@ -1,8 +1,9 @@
-//! A workload of one thread, whose history is the serial order itself.
+//! A workload of one thread: its history is the serial order itself.
 //!
 //! Every state of the database that ever was is kept, so that what is recovered can be compared with all of it.
 
 mod history;
+mod plan;
 mod statement;
 mod tables;
 
@@ -13,48 +14,14 @@ use ensilo::{Database, Engine, Error, Order, Result, Ticket};
 use ensilo_test_disk::Recorder;
 
 pub use history::{History, Moment};
+pub use plan::{Plan, WORKER};
 use statement::Statement;
 use tables::Tables;
 
 use crate::explore::Acknowledged;
 use crate::random::Random;
 use crate::schema::{Progress, Step};
-use crate::state::State;
-
-/// The only worker.
-pub const WORKER: u32 = 0;
-
-/// What the workload is made of.
-#[derive(Clone, Copy, Debug)]
-pub struct Plan {
-    /// Where all numbers come from.
-    pub seed: u64,
-    /// How many steps.
-    pub steps: u64,
-    /// How many of 100 transactions wait until they are stored.
-    pub stored_percent: u64,
-    /// Rows of the table `wide`, about.
-    pub rows: u32,
-    /// The largest row of the table `blob`.
-    pub blob_bytes_max: u64,
-    /// Whether the workload goes on when a checkpoint could not be made.
-    pub survives_failed_checkpoints: bool,
-}
-
-impl Plan {
-    /// A workload that touches everything.
-    #[must_use]
-    pub fn new(seed: u64, steps: u64) -> Plan {
-        Plan {
-            seed,
-            steps,
-            stored_percent: 30,
-            rows: 60,
-            blob_bytes_max: 90_000,
-            survives_failed_checkpoints: false,
-        }
-    }
-}
+use crate::state::DatabaseState;
 
 /// Does the workload on a database, and adds its moments to `history`.
 ///
@@ -175,7 +142,7 @@ where
     }
 
     /// The catalog is about to change. If that fails nobody knows whether it did.
-    fn change_catalog(&mut self, change: impl FnOnce(&mut State)) {
+    fn change_catalog(&mut self, change: impl FnOnce(&mut DatabaseState)) {
         let mut state = self.history.latest().clone();
         change(&mut state);
         self.history.push(Moment { state, epoch: None });
@@ -211,7 +178,7 @@ where
         self.survive(checkpoint.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 
-    /// A transaction that changes its mind.
+    /// Rolls back a transaction that changes its mind.
     fn roll_back(&mut self) -> Result<()> {
         let (_, statements) = self.draw_statements();
         let undone = self.db.transact(|tx| {
@@ -265,7 +232,7 @@ where
     }
 
     /// Statements, and the state that they lead to but for the events and the progress.
-    fn draw_statements(&mut self) -> (State, Vec<Statement>) {
+    fn draw_statements(&mut self) -> (DatabaseState, Vec<Statement>) {
         let mut state = self.history.latest().clone();
         let count = 1 + if self.random.percent(20) { self.random.below(20) } else { self.random.below(3) };
         let statements: Vec<_> =

@@ -40,7 +40,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// A setup that follows from a seed.
+    /// Returns a setup that follows from a seed.
     #[must_use]
     pub fn of(seed: u64) -> Setup {
         let mut random = Random::new(seed ^ 0x5e7);
@@ -53,7 +53,7 @@ impl Setup {
         }
     }
 
-    /// The options: small log files, and checkpoints only when asked for.
+    /// Returns the options: small log files, and checkpoints only when asked for.
     pub fn options(&self, directory: &Path) -> Options {
         let options = Database::options()
             .log_file_bytes(1 << 20)

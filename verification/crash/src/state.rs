@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use ensilo::{Database, Durability, Engine, Error, Result, Row, Table, Transaction};
+use ensilo::{Database, Durability, Engine, Error, Result, Table, Transaction};
 
-use crate::after;
-use crate::schema::{Blob, Event, Pair, Progress, Wide};
+use crate::further_work;
+use crate::schema::{Blob, Event, Pair, Progress, Wide, table};
 
 /// The rows and indexes of a database. Copies share their rows.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct State {
+pub struct DatabaseState {
     /// By worker, how far it is; `None` without the table, as everywhere here.
     pub progress: Option<BTreeMap<u32, u64>>,
     /// Rows by key.
@@ -26,23 +26,23 @@ pub struct State {
     pub indexes: BTreeSet<(String, String)>,
 }
 
-impl State {
+impl DatabaseState {
     /// Reads everything, in one transaction, and checks that each index leads to the rows that it should.
     ///
     /// # Errors
     /// Those of the database; an [`Error::User`] when an index and its table disagree.
-    pub fn read<E: Engine>(db: &Database<E>) -> Result<State> {
-        State::read_at(db, Durability::Stored)
+    pub fn read<E: Engine>(db: &Database<E>) -> Result<DatabaseState> {
+        DatabaseState::read_at(db, Durability::Stored)
     }
 
-    /// Like [`State::read`], at some level.
+    /// Like [`DatabaseState::read`], at some level.
     ///
     /// # Errors
-    /// As [`State::read`].
-    pub fn read_at<E: Engine>(db: &Database<E>, level: Durability) -> Result<State> {
+    /// As [`DatabaseState::read`].
+    pub fn read_at<E: Engine>(db: &Database<E>, level: Durability) -> Result<DatabaseState> {
         let db = &Reader { db, level };
-        let mut state = State::default();
-        for table in db.db.list_tables()?.into_iter().filter(|table| table != after::TABLE) {
+        let mut state = DatabaseState::default();
+        for table in db.db.list_tables()?.into_iter().filter(|table| table != further_work::TABLE) {
             for index in db.db.schema(&table)?.indexes() {
                 state.indexes.insert((table.clone(), index.name().to_owned()));
             }
@@ -76,7 +76,7 @@ impl State {
         Ok(state)
     }
 
-    /// The last step of a worker; 0 before the first.
+    /// Returns the last step of a worker; 0 before the first.
     #[must_use]
     pub fn step_of(&self, worker: u32) -> u64 {
         self.progress.as_ref().and_then(|progress| progress.get(&worker).copied()).unwrap_or(0)
@@ -84,7 +84,7 @@ impl State {
 
     /// In what this state differs from `expected`, in few words.
     #[must_use]
-    pub fn difference(&self, expected: &State) -> String {
+    pub fn difference(&self, expected: &DatabaseState) -> String {
         let mut text = Vec::new();
         compare_maps("progress", &self.progress, &expected.progress, &mut text);
         compare_maps("wide", &self.wide, &expected.wide, &mut text);
@@ -103,10 +103,10 @@ impl State {
     }
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for DatabaseState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let len = |len: Option<usize>| len.map_or("none".to_owned(), |len| len.to_string());
-        f.debug_struct("State")
+        f.debug_struct("DatabaseState")
             .field("progress", &self.progress)
             .field("wide", &len(self.wide.as_ref().map(BTreeMap::len)))
             .field("pairs", &len(self.pairs.as_ref().map(BTreeMap::len)))
@@ -114,21 +114,6 @@ impl fmt::Debug for State {
             .field("events", &len(self.events.as_ref().map(Vec::len)))
             .field("indexes", &self.indexes)
             .finish()
-    }
-}
-
-/// The table of this row type, if the database has it.
-///
-/// # Errors
-/// Those of [`Database::open_table`] but [`Error::UnknownTable`].
-pub fn table<T: Row, E: Engine>(db: &Database<E>) -> Result<Option<Table<T, E>>> {
-    if !db.list_tables()?.iter().any(|name| name == T::schema().name()) {
-        return Ok(None);
-    }
-    match db.open_table() {
-        // The table is there, one of the indexes that the row type names may not be.
-        Err(Error::UnknownTable(_)) => Ok(None),
-        opened => opened.map(Some),
     }
 }
 

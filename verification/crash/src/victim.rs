@@ -116,11 +116,11 @@ fn open_or_create<T: Row>(db: &Database) -> Result<Table<T>> {
     }
 }
 
-/// The victim: works until it is killed. With `lies` it says that something is stored when it is only visible.
+/// Runs the victim: it works until it is killed. With `answers_early` it acknowledges what is only visible as stored.
 ///
 /// # Errors
 /// Those of the database.
-pub fn work(directory: &Path, seed: u64, lies: bool) -> Result<()> {
+pub fn work(directory: &Path, seed: u64, answers_early: bool) -> Result<()> {
     let db = options().open(directory)?;
     let tables = Tables::open(&db)?;
     let pipe = Mutex::new(io::stdout());
@@ -129,7 +129,7 @@ pub fn work(directory: &Path, seed: u64, lies: bool) -> Result<()> {
         let workers: Vec<_> = (0..WORKERS)
             .map(|worker| {
                 let (db, tables, pipe) = (&db, &tables, &pipe);
-                scope.spawn(move || worker_loop(db, tables, pipe, worker, seed, lies))
+                scope.spawn(move || worker_loop(db, tables, pipe, worker, seed, answers_early))
             })
             .collect();
         workers
@@ -138,7 +138,7 @@ pub fn work(directory: &Path, seed: u64, lies: bool) -> Result<()> {
     })
 }
 
-/// One message. Whoever is not heard any more ends.
+/// Sends one message. A process that cannot send it any more ends.
 fn say(pipe: &Mutex<io::Stdout>, message: &str) {
     let mut pipe = pipe.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if writeln!(pipe, "{message}").and_then(|()| pipe.flush()).is_err() {
@@ -152,7 +152,7 @@ fn worker_loop(
     pipe: &Mutex<io::Stdout>,
     worker: u32,
     seed: u64,
-    lies: bool,
+    answers_early: bool,
 ) -> Result<()> {
     let mut random = Random::new(seed ^ u64::from(worker) << 40);
     let counter = db.transact(|tx| tables.counters.get(tx, worker))?;
@@ -160,7 +160,7 @@ fn worker_loop(
     loop {
         step += 1;
         say(pipe, &format!("begin {worker} {step}"));
-        let level = if lies { Durability::Visible } else { Durability::Stored };
+        let level = if answers_early { Durability::Visible } else { Durability::Stored };
         let transfer = (random.small(ACCOUNTS), random.small(ACCOUNTS), random.below(100) as i64);
         db.request().durability(level).transact(|tx| one_step(tx, tables, worker, step, transfer))?;
         say(pipe, &format!("stored {worker} {step}"));
@@ -218,7 +218,7 @@ pub struct Killer {
     program: PathBuf,
     directory: PathBuf,
     random: Random,
-    lies: bool,
+    answers_early: bool,
     said: Said,
 }
 
@@ -231,16 +231,16 @@ pub struct Killed {
     pub while_opening: u64,
     /// Transactions that were acknowledged, and were there.
     pub acknowledged: u64,
-    /// Transactions that were there and whose acknowledgement the victim did not live to see.
+    /// Transactions that were there although the victim was killed before it saw their acknowledgement.
     pub unacknowledged: u64,
 }
 
 impl Killer {
     /// Kills `program`, which calls [`work`], on a database in `directory`.
     #[must_use]
-    pub fn new(program: &Path, directory: &Path, seed: u64, lies: bool) -> Killer {
+    pub fn new(program: &Path, directory: &Path, seed: u64, answers_early: bool) -> Killer {
         let (program, directory) = (program.to_path_buf(), directory.to_path_buf());
-        Killer { program, directory, random: Random::new(seed), lies, said: Said::default() }
+        Killer { program, directory, random: Random::new(seed), answers_early, said: Said::default() }
     }
 
     /// Lets victims work and kills them, so many times.
@@ -272,8 +272,8 @@ impl Killer {
     fn start(&mut self) -> io::Result<Child> {
         let mut command = Command::new(&self.program);
         command.arg(&self.directory).arg(self.random.draw().to_string());
-        if self.lies {
-            command.arg("--lie");
+        if self.answers_early {
+            command.arg("--early");
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()
     }
@@ -371,16 +371,16 @@ fn check_rows(db: &Database, tables: &Tables) -> Result<Vec<u64>> {
     Ok(counters.into_iter().map(|counter| counter.step).collect())
 }
 
-/// The main function of the victim: `DIRECTORY SEED [--lie]`.
+/// Runs the main function of the victim: `DIRECTORY SEED [--early]`.
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().collect();
     let [_, directory, seed, rest @ ..] = &arguments[..] else {
-        eprintln!("arguments: DIRECTORY SEED [--lie]");
+        eprintln!("arguments: DIRECTORY SEED [--early]");
         return ExitCode::FAILURE;
     };
     let seed = seed.parse().unwrap_or(0);
-    match work(Path::new(directory), seed, rest.iter().any(|argument| argument == "--lie")) {
+    match work(Path::new(directory), seed, rest.iter().any(|argument| argument == "--early")) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

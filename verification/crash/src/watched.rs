@@ -5,13 +5,13 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ensilo_disk::{Disk, File, Listed, Lock, Place};
-use ensilo_test_disk::{Recorder, SimulatedDisk};
+use ensilo_disk::{Disk, File, Lock};
+use ensilo_test_disk::{Recorder, SimulatedDisk, forward_disk, forward_file};
 
 /// What the `EIO` of a planned fault is.
 const IO_ERROR: i32 = 5;
 
-/// Passes everything on to a recorded disk, whose faults are planned on the disk below it.
+/// Passes everything on to a recorded disk. Faults are planned on the disk below that one.
 #[derive(Debug)]
 pub struct WatchedDisk {
     watch: Arc<Watch>,
@@ -48,7 +48,7 @@ impl WatchedDisk {
         WatchedDisk { watch: Arc::new(Watch { recorder, disk, seen: Mutex::default() }) }
     }
 
-    /// What was seen so far.
+    /// Returns what was seen so far.
     #[must_use]
     pub fn take_images(&self) -> Vec<Image> {
         std::mem::take(&mut self.watch.lock_seen().images)
@@ -86,6 +86,8 @@ impl fmt::Debug for Watch {
 }
 
 impl Disk for WatchedDisk {
+    forward_disk!(|self, path| self.watch.recorder; open_read, list, exists, free_bytes, place, lock_shared);
+
     fn create(&self, path: &Path, preallocate_bytes: u64) -> io::Result<Box<dyn File>> {
         let created = self.watch.recorder.create(path, preallocate_bytes);
         let inner = self.watch.after("creation", &path.display(), created)?;
@@ -94,10 +96,6 @@ impl Disk for WatchedDisk {
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
         Ok(self.file(path, self.watch.recorder.open(path)?))
-    }
-
-    fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        self.watch.recorder.open_read(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -112,10 +110,6 @@ impl Disk for WatchedDisk {
         self.watch.after("removal", &path.display(), self.watch.recorder.remove_dir(path))
     }
 
-    fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
-        self.watch.recorder.list(dir)
-    }
-
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         self.watch.after("creation", &dir.display(), self.watch.recorder.create_dir_all(dir))
     }
@@ -124,20 +118,8 @@ impl Disk for WatchedDisk {
         self.watch.after("sync", &dir.display(), self.watch.recorder.sync_dir(dir))
     }
 
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.watch.recorder.exists(path)
-    }
-
-    fn place(&self, path: &Path) -> io::Result<Place> {
-        self.watch.recorder.place(path)
-    }
-
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         self.watch.after("lock", &path.display(), self.watch.recorder.lock(path))
-    }
-
-    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        self.watch.recorder.lock_shared(path)
     }
 }
 
@@ -148,13 +130,7 @@ struct WatchedFile {
 }
 
 impl File for WatchedFile {
-    fn len_bytes(&self) -> io::Result<u64> {
-        self.inner.len_bytes()
-    }
-
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.inner.read_at(offset, bytes)
-    }
+    forward_file!(|self| self.inner; len_bytes, read_at);
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.watch.after("write", &self.name, self.inner.write_at(offset, bytes))

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use ensilo::{Database, Error, Result, Silo};
-use ensilo_crash::explore::{Acknowledged, Depth, Oracle, Recorded, seed_or};
+use ensilo_crash::environment::seed_or;
+use ensilo_crash::explore::{Acknowledged, Depth, Oracle, Recorded};
 use ensilo_crash::progress;
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;

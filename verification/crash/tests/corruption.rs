@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::thread;
 
 use ensilo::{Database, Silo};
-use ensilo_crash::explore::{Acknowledged, Oracle, is_long};
+use ensilo_crash::environment::is_long;
+use ensilo_crash::explore::{Acknowledged, Oracle};
 use ensilo_crash::progress;
 use ensilo_crash::random::Random;
 use ensilo_crash::serial::{self, History, Plan, WORKER};

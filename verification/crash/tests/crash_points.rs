@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use ensilo::{Database, Silo};
-use ensilo_crash::explore::{Acknowledged, Depth, Recorded, seed_or};
+use ensilo_crash::environment::seed_or;
+use ensilo_crash::explore::{Acknowledged, Depth, Recorded};
 use ensilo_crash::parallel;
 use ensilo_crash::random::Random;
 use ensilo_crash::serial::{self, History, Plan, WORKER};

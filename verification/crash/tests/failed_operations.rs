@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use ensilo::{Database, Error, Result, Silo};
-use ensilo_crash::explore::{Acknowledged, Oracle, is_long, seed_or};
+use ensilo_crash::environment::{is_long, seed_or};
+use ensilo_crash::explore::{Acknowledged, Oracle};
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
 use ensilo_crash::watched::{Image, WatchedDisk};

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use ensilo::{Database, Durability, Error, LogError, Result, Silo};
-use ensilo_crash::explore::{Acknowledged, Oracle, is_long};
-use ensilo_crash::lying::{Lie, LyingDisk};
+use ensilo_crash::environment::is_long;
+use ensilo_crash::explore::{Acknowledged, Oracle};
+use ensilo_crash::omitted_syncs::{OmittedSync, OmittingDisk};
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
-use ensilo_crash::state::State;
+use ensilo_crash::state::DatabaseState;
 use ensilo_disk::Disk;
-use ensilo_test_disk::{Counts, Faults, Gate, Recorder, SimulatedDisk};
+use ensilo_test_disk::{Counts, Faults, Recorder, SimulatedDisk, SyncPause};
 
 const STEPS: u64 = 80;
 
@@ -112,8 +113,8 @@ fn check_failed(rig: &Rig, what: &str) {
         let has_row = !matches!(refused, Ok(false));
         assert!(!has_row || matches!(refused, Err(Error::LogFailed(_))), "{what}: {refused:?}");
     }
-    let state =
-        State::read_at(&rig.db, Durability::Visible).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let state = DatabaseState::read_at(&rig.db, Durability::Visible)
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(rig.history.has(&state), "{what}: {state:?}");
     assert!(matches!(rig.db.checkpoint(), Err(Error::LogFailed(_) | Error::CheckpointFailed(_))), "{what}");
     let notes = rig.recorder.trace();
@@ -125,13 +126,13 @@ fn check_failed(rig: &Rig, what: &str) {
 #[test]
 fn what_is_acknowledged_before_the_sync_is_missed() {
     let mut found = (0..400).filter_map(|seed| {
-        let mut lying = None;
+        let mut omitting = None;
         let mut rig = Rig::on(seed, |disk| {
-            let disk = Arc::new(LyingDisk::new(disk, Lie::LogSync));
-            lying = Some(Arc::clone(&disk));
+            let disk = Arc::new(OmittingDisk::new(disk, OmittedSync::Log));
+            omitting = Some(Arc::clone(&disk));
             disk
         });
-        lying.unwrap().begin_to_lie();
+        omitting.unwrap().begin_to_omit();
         rig.work().unwrap();
         rig.check_survivors().err()
     });
@@ -229,27 +230,27 @@ fn opening_on_a_full_disk_fails_and_harms_nothing() {
 fn nothing_is_acknowledged_while_a_sync_hangs() {
     for seed in 0..if is_long() { 40 } else { 3 } {
         let Rig { setup, disk, recorder, history, db, .. } = Rig::new(seed);
-        let gate = Gate::closed();
-        disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+        let pause = SyncPause::new();
+        disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&pause)), ..Faults::default() });
         let history = Mutex::new(history);
         let mut crashed = Vec::new();
         thread::scope(|scope| {
             let work = scope.spawn(|| {
                 let plan = Plan::new(seed, 40);
                 let outcome = serial::run(&db, &recorder, &mut history.lock().unwrap(), &plan);
-                gate.open();
+                pause.end();
                 outcome
             });
             for tear in 0..30 {
-                while gate.hanging() == 0 && !work.is_finished() {
+                while pause.hanging() == 0 && !work.is_finished() {
                     thread::yield_now();
                 }
                 // What hangs is not synced, and nobody may have been told that it is.
                 let acknowledged = Acknowledged::in_trace(&recorder.trace());
                 crashed.push((disk.fork().crash(seed * 100 + tear), acknowledged));
-                gate.let_one_pass();
+                pause.let_one_pass();
             }
-            gate.open();
+            pause.end();
             work.join().unwrap().unwrap();
         });
         let history = history.into_inner().unwrap();

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ensilo_crash::explore::seed_or;
+use ensilo_crash::environment::seed_or;
 use ensilo_crash::victim::Killer;
 
 /// A directory of this test's own.
@@ -35,7 +35,7 @@ fn what_was_acknowledged_survives_kills() {
 
 #[test]
 fn an_acknowledgement_that_comes_too_early_is_noticed() {
-    let directory = directory("lie");
+    let directory = directory("early");
     let found = Killer::new(victim(), &directory, 1, true).run(40).unwrap_err();
     assert!(found.contains("was acknowledged"), "{found}");
     std::fs::remove_dir_all(&directory).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ensilo::variants::{Fault, Silo, Variant};
 use ensilo::{Database, Engine};
 use ensilo_crash::explore::{Acknowledged, Depth, Explored, Recorded};
-use ensilo_crash::lying::{Lie, LyingDisk};
+use ensilo_crash::omitted_syncs::{OmittedSync, OmittingDisk};
 use ensilo_crash::parallel::{self, Transfers};
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
@@ -18,16 +18,16 @@ fn depth(trace: &Trace, offset: usize) -> Depth {
     Depth { every, offset, tears: 6, again_every: usize::MAX, again: 0, threads: 2 }
 }
 
-/// A run of one thread on a disk that may lie, recovered from by `P`.
-fn serial_run<E: Engine>(seed: u64, lie: Option<Lie>) -> Result<Explored, String> {
+/// A run of one thread on a disk that may omit syncs, recovered from by `P`.
+fn serial_run<E: Engine>(seed: u64, omitted: Option<OmittedSync>) -> Result<Explored, String> {
     let recorder = Arc::new(Recorder::over(Arc::new(SimulatedDisk::new())));
-    let disk = Arc::new(LyingDisk::new(Arc::clone(&recorder) as _, lie.unwrap_or(Lie::LogSync)));
+    let disk = Arc::new(OmittingDisk::new(Arc::clone(&recorder) as _, omitted.unwrap_or(OmittedSync::Log)));
     let setup = Setup { loggers: 1, ..Setup::of(seed) };
     let db: Database = setup.open(Arc::clone(&disk) as _).unwrap();
     let mut history = History::default();
     serial::run(&db, &recorder, &mut history, &Plan::new(seed, 50)).unwrap();
-    if lie.is_some() {
-        disk.begin_to_lie();
+    if omitted.is_some() {
+        disk.begin_to_omit();
     }
     let offset = recorder.position();
     serial::run(&db, &recorder, &mut history, &Plan::new(seed + 1000, 100)).unwrap();
@@ -78,14 +78,14 @@ fn without_a_mistake_nothing_is_found() {
 
 #[test]
 fn acknowledging_before_the_sync_is_found() {
-    finds("acknowledged before the sync", |seed| serial_run::<Silo>(seed, Some(Lie::LogSync)), is_lost);
+    finds("acknowledged before the sync", |seed| serial_run::<Silo>(seed, Some(OmittedSync::Log)), is_lost);
 }
 
 #[test]
 fn leaving_out_the_sync_of_directories_is_found() {
     finds(
         "directories are not synced",
-        |seed| serial_run::<Silo>(seed, Some(Lie::DirectorySync)),
+        |seed| serial_run::<Silo>(seed, Some(OmittedSync::Directory)),
         |found| is_lost(found) || is_refused(found),
     );
 }
@@ -94,7 +94,7 @@ fn leaving_out_the_sync_of_directories_is_found() {
 fn cutting_the_log_before_the_checkpoint_is_stored_is_found() {
     finds(
         "the log is cut early",
-        |seed| serial_run::<Silo>(seed, Some(Lie::CheckpointSync)),
+        |seed| serial_run::<Silo>(seed, Some(OmittedSync::Checkpoint)),
         |found| is_lost(found) || is_refused(found),
     );
 }

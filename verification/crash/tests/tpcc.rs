@@ -9,8 +9,9 @@ use std::time::Duration;
 use ensilo::{Database, Silo};
 use ensilo_bench::driver::{Aborts, Interrupt, Session, View, Workload};
 use ensilo_bench::tpcc::{Scale, Tpcc, TpccOptions};
-use ensilo_crash::explore::{Acknowledged, Depth, Explored, Oracle, Recorded, is_long, seed_or};
-use ensilo_crash::lying::{Lie, LyingDisk};
+use ensilo_crash::environment::{is_long, seed_or};
+use ensilo_crash::explore::{Acknowledged, Depth, Explored, Oracle, Recorded};
+use ensilo_crash::omitted_syncs::{OmittedSync, OmittingDisk};
 use ensilo_crash::setup::Setup;
 use ensilo_test_disk::{Recorder, SimulatedDisk};
 
@@ -77,8 +78,8 @@ fn work(tpcc: &Tpcc, db: &Database, recorder: &Recorder, worker: usize, transact
     session.finish();
 }
 
-/// Loads a database, runs it on a disk that may lie, and crashes it.
-fn run_and_crash(seed: u64, setup: Setup, lie: Option<Lie>) -> Result<Explored, String> {
+/// Loads a database, runs it on a disk that may omit syncs, and crashes it.
+fn run_and_crash(seed: u64, setup: Setup, omitted: Option<OmittedSync>) -> Result<Explored, String> {
     let options = TpccOptions {
         warehouses: 1,
         scale: Scale { items: 60, customers: 30 },
@@ -89,10 +90,11 @@ fn run_and_crash(seed: u64, setup: Setup, lie: Option<Lie>) -> Result<Explored, 
     let db: Database = setup.open(Arc::clone(&disk) as _).unwrap();
     drop(Tpcc::load(options.clone(), db, &mut View::silent(), &Interrupt::new()).unwrap());
     let recorder = Arc::new(Recorder::over(Arc::new(disk.crash(seed))));
-    let lying = Arc::new(LyingDisk::new(Arc::clone(&recorder) as _, lie.unwrap_or(Lie::LogSync)));
-    let db: Database = setup.open(Arc::clone(&lying) as _).unwrap();
-    if lie.is_some() {
-        lying.begin_to_lie();
+    let omitting =
+        Arc::new(OmittingDisk::new(Arc::clone(&recorder) as _, omitted.unwrap_or(OmittedSync::Log)));
+    let db: Database = setup.open(Arc::clone(&omitting) as _).unwrap();
+    if omitted.is_some() {
+        omitting.begin_to_omit();
     }
     let tpcc = Tpcc::open(options.clone(), db.clone()).unwrap();
     let is_over = AtomicBool::new(false);
@@ -134,7 +136,7 @@ fn the_conditions_hold_after_power_failures() {
 #[test]
 fn what_is_acknowledged_before_the_sync_is_missed() {
     let setup = Setup { epoch_interval: Some(Duration::from_millis(1)), ..Setup::default() };
-    let mut found = (0..400).filter_map(|seed| run_and_crash(seed, setup, Some(Lie::LogSync)).err());
+    let mut found = (0..400).filter_map(|seed| run_and_crash(seed, setup, Some(OmittedSync::Log)).err());
     // Blocks that say what was synced stop the opening at times, before a check can miss anything.
     assert!(found.any(|found| found.contains("were acknowledged") || found.contains("3.3.2")));
 }

@@ -15,5 +15,5 @@ mod trace;
 #[doc(hidden)]
 pub use ensilo_disk as disk;
 
-pub use simulated::{Counts, Faults, Gate, SimulatedDisk};
+pub use simulated::{Counts, Faults, SimulatedDisk, SyncPause};
 pub use trace::{FileId, Operation, Recorder, Trace, TraceCursor};

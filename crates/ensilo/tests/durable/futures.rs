@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 
 use ensilo::{Durability, Error, Session};
-use ensilo_test_disk::{Faults, Gate, SimulatedDisk};
+use ensilo_test_disk::{Faults, SimulatedDisk, SyncPause};
 
 use crate::{account, with_accounts};
 
@@ -31,8 +31,8 @@ fn wakers_left<F: Future + Unpin>(future: &mut F, counter: &Arc<Counter>) -> usi
 fn a_ticket_keeps_one_waker_and_none_when_it_is_dropped() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = with_accounts(&disk, 1);
-    let gate = Gate::closed();
-    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&pause)), ..Faults::default() });
     let (_, mut ticket) = db.request().transact_with_ticket(|tx| accounts.insert(tx, &account(7))).unwrap();
     let counter = Arc::new(Counter);
     assert_eq!(wakers_left(&mut ticket, &counter), 1);
@@ -41,7 +41,7 @@ fn a_ticket_keeps_one_waker_and_none_when_it_is_dropped() {
     assert_eq!(wakers_left(&mut ticket, &counter), 0);
     drop(ticket);
     assert_eq!(Arc::strong_count(&counter), 2);
-    gate.open();
+    pause.end();
     other.wait().unwrap();
     let waker = Waker::from(Arc::clone(&counter));
     assert!(matches!(Pin::new(&mut other).poll(&mut Context::from_waker(&waker)), Poll::Ready(Ok(()))));
@@ -53,8 +53,8 @@ fn a_ticket_keeps_one_waker_and_none_when_it_is_dropped() {
 fn a_jobs_handle_keeps_one_waker_and_none_when_it_is_dropped() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = with_accounts(&disk, 1);
-    let gate = Gate::closed();
-    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&pause)), ..Faults::default() });
     let counter = Arc::new(Counter);
     let submit = |id: u32| {
         let (accounts, (go, may_go)) = (accounts.clone(), mpsc::channel::<()>());
@@ -81,15 +81,15 @@ fn a_jobs_handle_keeps_one_waker_and_none_when_it_is_dropped() {
     assert_eq!(wakers_left(&mut handle, &counter), 1);
     drop(handle);
     assert_eq!(Arc::strong_count(&counter), 1);
-    gate.open();
+    pause.end();
 }
 
 #[test]
 fn a_session_commits_with_a_ticket_that_tells_when_it_is_stored() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = with_accounts(&disk, 1);
-    let gate = Gate::closed();
-    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&pause)), ..Faults::default() });
     let mut session = db.begin().unwrap();
     accounts.insert(&mut session, &account(7)).unwrap();
     let ticket = session.commit_with_ticket().unwrap();
@@ -99,7 +99,7 @@ fn a_session_commits_with_a_ticket_that_tells_when_it_is_stored() {
     let (_, of_request) =
         session.request().transact_with_ticket(|tx| accounts.insert(tx, &account(8))).unwrap();
     assert!(!of_request.is_stored());
-    gate.open();
+    pause.end();
     ticket.wait().unwrap();
     of_request.wait().unwrap();
 }
@@ -129,15 +129,15 @@ impl Wake for Commits {
 fn a_waker_on_the_log_thread_cannot_wait_for_the_disk() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = with_accounts(&disk, 1);
-    let gate = Gate::closed();
-    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&pause)), ..Faults::default() });
     let mut session = db.begin().unwrap();
     accounts.insert(&mut session, &account(7)).unwrap();
     let (_, mut ticket) = db.request().transact_with_ticket(|tx| accounts.insert(tx, &account(8))).unwrap();
     let (done, is_done) = mpsc::channel();
     let waker = Waker::from(Arc::new(Commits(Mutex::new(Some(session)), done)));
     assert!(Pin::new(&mut ticket).poll(&mut Context::from_waker(&waker)).is_pending());
-    gate.open();
+    pause.end();
     assert!(is_done.recv().unwrap());
     db.transact(|tx| accounts.insert(tx, &account(9))).unwrap();
     assert!(db.transact(|tx| accounts.contains(tx, 7)).unwrap());

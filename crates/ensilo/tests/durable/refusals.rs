@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use ensilo::{Durability, Error, JobHandle};
-use ensilo_test_disk::{Faults, Gate};
+use ensilo_test_disk::{Faults, SyncPause};
 
 use super::*;
 
@@ -14,7 +14,7 @@ struct Hanging {
     db: Database,
     accounts: Table<Account>,
     disk: Arc<SimulatedDisk>,
-    gate: Arc<Gate>,
+    pause: Arc<SyncPause>,
     /// The epoch of what is not stored.
     epoch: u64,
 }
@@ -23,22 +23,22 @@ impl Hanging {
     fn new() -> Self {
         let disk = Arc::new(SimulatedDisk::new());
         let (db, accounts) = with_accounts(&disk, 2);
-        let gate = Gate::closed();
-        disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+        let pause = SyncPause::new();
+        disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&pause)), ..Faults::default() });
         let changed = db.request().transact_with_epoch(|tx| {
             assert!(accounts.delete(tx, 0)?);
             accounts.insert(tx, &account(2))
         });
         let epoch = changed.unwrap().1;
         assert!(db.durable_epoch() < Some(epoch));
-        Hanging { db, accounts, disk, gate, epoch }
+        Hanging { db, accounts, disk, pause, epoch }
     }
 }
 
 impl Drop for Hanging {
     fn drop(&mut self) {
         // The log is to end before the disk goes.
-        self.gate.open();
+        self.pause.end();
     }
 }
 
@@ -70,17 +70,17 @@ fn is_expected(number: usize, error: &Error) -> bool {
 fn an_error_is_told_when_what_it_tells_is_stored() {
     for (number, refused) in REFUSED.into_iter().enumerate() {
         let hanging = Hanging::new();
-        let Hanging { db, accounts, gate, epoch, .. } = &hanging;
+        let Hanging { db, accounts, pause, epoch, .. } = &hanging;
         let (sender, told) = mpsc::channel();
         thread::scope(|scope| {
             scope.spawn(move || {
                 let error = db.transact(|tx| refused(accounts, tx)).unwrap_err();
                 sender.send((error, db.durable_epoch())).unwrap();
             });
-            gate.wait_until_hanging(1);
+            pause.wait_until_hanging(1);
             // Whoever does not wait has all the time to be caught.
             assert!(told.recv_timeout(Duration::from_millis(50)).is_err(), "request {number} did not wait");
-            gate.open();
+            pause.end();
             let (error, durable_epoch) = told.recv().unwrap();
             assert!(is_expected(number, &error), "{error}");
             assert!(durable_epoch >= Some(*epoch), "{error} was told before its time");
@@ -104,7 +104,7 @@ fn the_error_of_a_job_is_visible_before_it_is_done() {
         let visible = other.durability(Durability::Visible).unwrap();
         assert!(visible.is_done());
         assert!(is_expected(number, &visible.wait().unwrap_err()));
-        hanging.gate.open();
+        hanging.pause.end();
         assert!(is_expected(number, &handle.wait().unwrap_err()));
         assert!(hanging.db.durable_epoch() >= Some(hanging.epoch));
     }
@@ -115,8 +115,8 @@ fn a_job_is_waited_for_at_the_level_that_its_handle_asks_for() {
     let disk = Arc::new(SimulatedDisk::new());
     drop(with_accounts(&disk, 1));
     let db = open_with(options().durability(Durability::Visible), &disk).unwrap();
-    let gate = Gate::closed();
-    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&pause)), ..Faults::default() });
     let submit = || {
         let accounts = accounts(&db);
         db.submit(move |tx| accounts.update(tx, 0, |row: &mut Balance| row.balance += 1)).unwrap()
@@ -126,9 +126,9 @@ fn a_job_is_waited_for_at_the_level_that_its_handle_asks_for() {
     while !stored.is_visible() {
         thread::yield_now();
     }
-    gate.wait_until_hanging(1);
+    pause.wait_until_hanging(1);
     assert!(!stored.is_done());
-    gate.open();
+    pause.end();
     stored.wait().unwrap();
     // Asking for what cannot be had is refused.
     let in_memory = Database::in_memory().unwrap().submit(|_| Ok(())).unwrap();
@@ -160,10 +160,10 @@ fn an_error_that_tells_nothing_of_undurable_rows_waits_for_nothing() {
 #[test]
 fn what_will_never_be_stored_is_never_told() {
     let hanging = Hanging::new();
-    let Hanging { db, accounts, disk, gate, .. } = &hanging;
-    gate.wait_until_hanging(1);
+    let Hanging { db, accounts, disk, pause, .. } = &hanging;
+    pause.wait_until_hanging(1);
     disk.set_faults(Faults { sync_error_at: Some(1), write_error_at: Some(1), ..Faults::default() });
-    gate.open();
+    pause.end();
     // Makes sure that the log has something to fail at, if the sync that hung has gone through.
     let _ = db.transact(|tx| accounts.insert(tx, &account(3)));
     let insert = |id| db.transact(|tx| accounts.insert(tx, &account(id)));

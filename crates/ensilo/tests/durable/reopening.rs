@@ -105,8 +105,8 @@ fn levels_are_answered_at_their_time() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = with_accounts(&disk, 3);
     let add = |id| move |row: &mut Balance| row.balance += id;
-    let gate = ensilo_test_disk::Gate::closed();
-    let faults = ensilo_test_disk::Faults { sync_hangs: Some(Arc::clone(&gate)), ..Default::default() };
+    let pause = ensilo_test_disk::SyncPause::new();
+    let faults = ensilo_test_disk::Faults { sync_hangs: Some(Arc::clone(&pause)), ..Default::default() };
     disk.set_faults(faults);
     let visible = db.request().durability(Durability::Visible);
     visible.transact(|tx| accounts.update(tx, 1, add(1))).unwrap();
@@ -119,7 +119,7 @@ fn levels_are_answered_at_their_time() {
     while !handle.is_visible() {
         std::thread::yield_now();
     }
-    gate.wait_until_hanging(1);
+    pause.wait_until_hanging(1);
     let ((), epoch) = db.request().transact_with_epoch(|tx| accounts.update(tx, 1, add(0))).unwrap();
     assert!(db.durable_epoch().unwrap() < epoch && !db.ticket(epoch).unwrap().is_stored());
     assert!(!ticket.is_stored() && !handle.is_done(), "nothing is stored while the sync hangs");
@@ -133,7 +133,7 @@ fn levels_are_answered_at_their_time() {
         });
         std::thread::sleep(Duration::from_millis(50));
         assert_eq!(answered.load(Ordering::Relaxed), 0, "the answer waits for what it tells");
-        gate.open();
+        pause.end();
         assert_eq!(reader.join().unwrap().unwrap().balance, 102);
     });
     ticket.wait().unwrap();

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use ensilo_log::{LogError, LogOptions, ReserveError};
-use ensilo_test_disk::{Faults, Gate, SimulatedDisk};
+use ensilo_test_disk::{Faults, SimulatedDisk, SyncPause};
 
 use crate::rig::{Rig, Watermark, options};
 
@@ -108,17 +108,17 @@ fn who_waits_while_the_sync_hangs_is_told_when_it_fails() {
     let mut worker = rig.worker(1);
     let stored = worker.commit(10).unwrap();
     rig.log.wait_durable(stored).unwrap();
-    let gate = Gate::closed();
+    let pause = SyncPause::new();
     disk.set_faults(Faults {
-        sync_hangs: Some(Arc::clone(&gate)),
+        sync_hangs: Some(Arc::clone(&pause)),
         sync_error_at: Some(1),
         ..Faults::default()
     });
     let epoch = worker.commit(10).unwrap();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| rig.log.wait_durable(epoch));
-        gate.wait_until_hanging(1);
-        gate.open();
+        pause.wait_until_hanging(1);
+        pause.end();
         // The first sync may be one of the file that is made ahead.
         let told = waiting.join().unwrap();
         assert!(matches!(told, Err(LogError::Sync { .. } | LogError::File { .. })), "{told:?}");

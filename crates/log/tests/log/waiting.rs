@@ -9,7 +9,7 @@ use std::time::Duration;
 use ensilo_disk::RealDisk;
 use ensilo_epoch::Epoch;
 use ensilo_log::{EpochClock, LogOptions};
-use ensilo_test_disk::{Faults, Gate, SimulatedDisk};
+use ensilo_test_disk::{Faults, SimulatedDisk, SyncPause};
 
 use crate::rig::{Rig, TemporaryDirectory, options};
 
@@ -78,8 +78,8 @@ fn a_sync_that_hangs_lets_nobody_go() {
     let first = worker.commit(10).unwrap();
     rig.log.wait_durable(first).unwrap();
 
-    let gate = Gate::closed();
-    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&pause)), ..Faults::default() });
     let epoch = worker.commit(10).unwrap();
     let released = AtomicUsize::new(0);
     let (sender, receiver) = channel();
@@ -91,7 +91,7 @@ fn a_sync_that_hangs_lets_nobody_go() {
                 released.fetch_add(1, Ordering::SeqCst);
             });
         }
-        gate.wait_until_hanging(1);
+        pause.wait_until_hanging(1);
         // The clock goes on, and what was durable is.
         let start = rig.epochs.global_epoch();
         while rig.epochs.global_epoch().get() < start.get() + 5 {
@@ -103,7 +103,7 @@ fn a_sync_that_hangs_lets_nobody_go() {
         assert!(receiver.try_recv().is_err());
         // Power fails: the commit may be gone, and nobody was told that it was there.
         rig.scan_on(&disk.fork().crash(1)).check(&[], first);
-        gate.open();
+        pause.end();
     });
     assert_eq!(released.load(Ordering::SeqCst), 3);
     assert!(receiver.recv().unwrap());
@@ -117,17 +117,17 @@ fn one_logger_that_hangs_holds_the_durable_epoch_back() {
     let (mut one, mut other) = (rig.worker(1), rig.worker(2));
     let first = one.commit(10).unwrap().max(other.commit(10).unwrap());
     rig.log.wait_durable(first).unwrap();
-    let gate = Gate::closed();
-    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&gate)), ..Faults::default() });
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&pause)), ..Faults::default() });
     let epoch = one.commit(10).unwrap();
-    gate.wait_until_hanging(2);
-    gate.let_one_pass();
+    pause.wait_until_hanging(2);
+    pause.let_one_pass();
     let start = rig.epochs.global_epoch();
     while rig.epochs.global_epoch().get() < start.get() + 3 {
         thread::yield_now();
     }
     assert!(rig.log.durable_epoch() < epoch);
-    gate.open();
+    pause.end();
     rig.log.wait_durable(epoch).unwrap();
 }
 

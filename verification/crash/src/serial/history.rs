@@ -2,15 +2,15 @@
 
 use ensilo::{Database, Engine};
 
-use super::WORKER;
+use super::plan::WORKER;
 use crate::explore::{Acknowledged, Oracle};
-use crate::state::State;
+use crate::state::DatabaseState;
 
 /// A state of the database, and what led to it.
 #[derive(Clone, Debug)]
 pub struct Moment {
     /// The database.
-    pub state: State,
+    pub state: DatabaseState,
     /// The epoch of the transaction; `None` for a change of the catalog.
     pub epoch: Option<u64>,
 }
@@ -23,12 +23,12 @@ pub struct History {
 
 impl Default for History {
     fn default() -> History {
-        History { moments: vec![Moment { state: State::default(), epoch: None }] }
+        History { moments: vec![Moment { state: DatabaseState::default(), epoch: None }] }
     }
 }
 
 impl History {
-    /// The number of the last moment.
+    /// Returns the number of the last moment.
     #[must_use]
     pub fn last(&self) -> u64 {
         self.moments.len() as u64 - 1
@@ -39,14 +39,14 @@ impl History {
         self.moments.truncate(moment as usize + 1);
     }
 
-    /// Whether the database was ever in this state.
+    /// Returns whether the database was ever in this state.
     #[must_use]
-    pub fn has(&self, state: &State) -> bool {
+    pub fn has(&self, state: &DatabaseState) -> bool {
         self.moments.iter().rev().any(|moment| moment.state == *state)
     }
 
-    /// What the database holds.
-    pub(super) fn latest(&self) -> &State {
+    /// Returns what the database holds.
+    pub(super) fn latest(&self) -> &DatabaseState {
         &self.moments[self.moments.len() - 1].state
     }
 
@@ -55,8 +55,8 @@ impl History {
         self.moments.push(moment);
     }
 
-    /// The last moment at which the database was in this state.
-    fn find(&self, state: &State) -> Result<usize, String> {
+    /// Returns the last moment at which the database was in this state.
+    fn find(&self, state: &DatabaseState) -> Result<usize, String> {
         let same_step = |moment: &&Moment| moment.state.step_of(WORKER) == state.step_of(WORKER);
         let found = self.moments.iter().rposition(|moment| moment.state == *state);
         found.ok_or_else(|| {
@@ -74,7 +74,7 @@ impl<E: Engine> Oracle<E> for History {
     type Seen = u64;
 
     fn check(&self, db: &Database<E>, acknowledged: &Acknowledged) -> Result<u64, String> {
-        let state = State::read(db).map_err(|error| error.to_string())?;
+        let state = DatabaseState::read(db).map_err(|error| error.to_string())?;
         let at = self.find(&state)?;
         let needed = acknowledged.of(WORKER);
         if (at as u64) < needed {

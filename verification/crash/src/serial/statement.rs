@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Plan;
+use super::plan::Plan;
 use crate::random::Random;
 use crate::schema::{Blob, Numbers, Pair, Wide};
-use crate::state::State;
+use crate::state::DatabaseState;
 
 /// Something that a transaction does.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(super) enum Statement {
 
 impl Statement {
     /// Draws one, and does to `state` what it does to the database, but for an event.
-    pub(super) fn draw(random: &mut Random, plan: &Plan, state: &mut State) -> Statement {
+    pub(super) fn draw(random: &mut Random, plan: &Plan, state: &mut DatabaseState) -> Statement {
         let rows = state.wide.get_or_insert_default();
         let id = random.small(plan.rows);
         match random.below(100) {

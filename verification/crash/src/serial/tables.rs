@@ -3,8 +3,7 @@
 use ensilo::{Database, Engine, Result, Table, Transaction};
 
 use super::statement::Statement;
-use crate::schema::{Amount, Blob, Event, Numbers, Pair, Progress, Wide};
-use crate::state::table;
+use crate::schema::{Amount, Blob, Event, Numbers, Pair, Progress, Wide, table};
 
 /// The tables, as far as they are there.
 pub(super) struct Tables<E: Engine> {
@@ -26,7 +25,7 @@ impl<E: Engine> Tables<E> {
         })
     }
 
-    /// Executes a statement, whose event is that of this step.
+    /// Executes a statement. An event is that of this step.
     pub(super) fn execute(
         &self,
         tx: &mut Transaction<'_, E>,

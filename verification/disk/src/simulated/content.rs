@@ -95,7 +95,7 @@ fn pieces(offset: u64, len: usize) -> impl Iterator<Item = Piece> {
     })
 }
 
-/// The chunk that an offset lies in, and the place within it.
+/// Returns the chunk that an offset lies in, and the place within it.
 fn split(offset: u64) -> (usize, usize) {
     let offset = usize::try_from(offset).expect("a simulated file fits the memory");
     (offset / CHUNK_BYTES, offset % CHUNK_BYTES)

@@ -10,14 +10,14 @@ use super::SimulatedDisk;
 use super::content::Content;
 
 impl SimulatedDisk {
-    /// All files with their lengths in bytes, in order of their paths, which begin below the root.
+    /// Returns all files with their lengths in bytes, in order of their paths, which begin below the root.
     pub fn files(&self) -> Vec<(PathBuf, u64)> {
         let mut files = Vec::new();
         self.lock_state().walk(&mut |path, len_bytes| files.push((path.to_path_buf(), len_bytes)));
         files
     }
 
-    /// All bytes of a file, as a reader would see them now.
+    /// Returns all bytes of a file, as a reader would see them now.
     ///
     /// # Errors
     /// `NotFound`; `IsADirectory`.

@@ -33,8 +33,8 @@ pub struct Faults {
     /// All files together can hold no more bytes than this, preallocated ones included. What does not fit fails with `StorageFull`, after
     /// as many bytes as fit were written. Removed files give their bytes back.
     pub no_space_after_bytes: Option<u64>,
-    /// Each sync hangs here until the gate lets it pass, or the process ends.
-    pub sync_hangs: Option<Arc<Gate>>,
+    /// Each sync hangs until this pause ends or lets it pass, or until the process ends.
+    pub sync_hangs: Option<Arc<SyncPause>>,
 }
 
 /// Operations asked for, whether or not they failed.
@@ -52,36 +52,36 @@ pub struct Counts {
     pub name_changes: u64,
 }
 
-/// A gate at which syncs hang while it is closed.
+/// A pause in which syncs hang.
 #[derive(Default)]
-pub struct Gate {
-    state: Mutex<GateState>,
+pub struct SyncPause {
+    state: Mutex<PauseState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct GateState {
-    is_open: bool,
+struct PauseState {
+    has_ended: bool,
     hanging: usize,
-    /// How many may pass though it is closed.
+    /// How many may pass although it lasts.
     permits: usize,
 }
 
-impl Gate {
-    /// A gate that lets nothing pass yet.
-    pub fn closed() -> Arc<Gate> {
-        Arc::new(Gate::default())
+impl SyncPause {
+    /// Returns a pause that has begun and lets nothing pass yet.
+    pub fn new() -> Arc<SyncPause> {
+        Arc::new(SyncPause::default())
     }
 
-    /// Lets all pass, those that hang and those to come.
-    pub fn open(&self) {
-        self.lock_state().is_open = true;
+    /// Lets all syncs pass, those that hang and those to come.
+    pub fn end(&self) {
+        self.lock_state().has_ended = true;
         self.changed.notify_all();
     }
 
-    /// Lets nothing pass that comes from now on.
-    pub fn close(&self) {
-        self.lock_state().is_open = false;
+    /// Lets no sync pass that comes from now on.
+    pub fn begin(&self) {
+        self.lock_state().has_ended = false;
     }
 
     /// Lets one sync pass, one that hangs or else the next one.
@@ -90,7 +90,7 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// How many syncs hang now.
+    /// Returns how many syncs hang now.
     pub fn hanging(&self) -> usize {
         self.lock_state().hanging
     }
@@ -103,12 +103,12 @@ impl Gate {
         }
     }
 
-    /// Blocks until the gate lets this call pass, or `is_over` says that there is nobody to come back to.
+    /// Blocks until the pause lets this call pass, or `is_over` returns that its process has ended.
     pub(super) fn pass(&self, is_over: impl Fn() -> bool) {
         let mut state = self.lock_state();
         state.hanging += 1;
         self.changed.notify_all();
-        while !is_over() && !state.is_open {
+        while !is_over() && !state.has_ended {
             if state.permits > 0 {
                 state.permits -= 1;
                 break;
@@ -125,15 +125,18 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, GateState> {
+    fn lock_state(&self) -> MutexGuard<'_, PauseState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for SyncPause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock_state();
-        f.debug_struct("Gate").field("is_open", &state.is_open).field("hanging", &state.hanging).finish()
+        f.debug_struct("SyncPause")
+            .field("has_ended", &state.has_ended)
+            .field("hanging", &state.hanging)
+            .finish()
     }
 }
 
@@ -143,7 +146,7 @@ pub(super) struct FaultState {
     faults: Faults,
     counts: Counts,
     /// Of this plan and those before it: calls may still hang there.
-    gates: Vec<Arc<Gate>>,
+    pauses: Vec<Arc<SyncPause>>,
     pub(super) random: Random,
 }
 
@@ -151,7 +154,7 @@ impl FaultState {
     pub(super) fn plan(&mut self, faults: Faults) {
         self.random = Random::new(faults.seed);
         self.counts = Counts::default();
-        self.gates.extend(faults.sync_hangs.clone());
+        self.pauses.extend(faults.sync_hangs.clone());
         self.faults = faults;
     }
 
@@ -159,12 +162,12 @@ impl FaultState {
         self.counts
     }
 
-    pub(super) fn gate(&self) -> Option<Arc<Gate>> {
+    pub(super) fn pause(&self) -> Option<Arc<SyncPause>> {
         self.faults.sync_hangs.clone()
     }
 
-    pub(super) fn gates(&self) -> Vec<Arc<Gate>> {
-        self.gates.clone()
+    pub(super) fn pauses(&self) -> Vec<Arc<SyncPause>> {
+        self.pauses.clone()
     }
 
     pub(super) fn space_bytes(&self) -> Option<u64> {
@@ -205,18 +208,18 @@ impl FaultState {
         }
     }
 
-    /// Whether an operation of this number fails, if the n-th of its kind is to.
+    /// Returns whether an operation of this number fails, if the n-th of its kind is to.
     fn strikes(&self, at: Option<u64>, number: u64) -> bool {
         at.is_some_and(|at| number == at || self.faults.goes_on_failing && number > at)
     }
 }
 
-/// What a system says when a device failed.
+/// Returns what a system says when a device failed.
 pub(super) fn io_error() -> io::Error {
     Errno::IO.into()
 }
 
-/// What a system says when there is no space left.
+/// Returns what a system says when there is no space left.
 pub(super) fn no_space() -> io::Error {
     Errno::NOSPC.into()
 }

@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use ensilo_disk::{File, Lock};
 
-use super::Shared;
+use super::locks::Locked;
 use super::names::Inode;
-use super::state::Locked;
+use super::shared::SharedState;
 
 /// An open file, counted by the disk.
 pub(crate) struct SimulatedFile {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     inode: Inode,
 }
 
 impl SimulatedFile {
     /// Takes over the count that opening has added.
-    pub(super) fn new(shared: &Arc<Shared>, inode: Inode) -> SimulatedFile {
+    pub(super) fn new(shared: &Arc<SharedState>, inode: Inode) -> SimulatedFile {
         SimulatedFile { shared: shared.clone(), inode }
     }
 
@@ -84,12 +84,12 @@ impl fmt::Debug for SimulatedFile {
 
 /// The lock on a file, or a share of it, held by the disk.
 pub(super) struct SimulatedLock {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     locked: Locked,
 }
 
 impl SimulatedLock {
-    pub(super) fn new(shared: &Arc<Shared>, locked: Locked) -> SimulatedLock {
+    pub(super) fn new(shared: &Arc<SharedState>, locked: Locked) -> SimulatedLock {
         SimulatedLock { shared: shared.clone(), locked }
     }
 }

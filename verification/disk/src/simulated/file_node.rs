@@ -65,7 +65,7 @@ impl FileNode {
         }
     }
 
-    /// The file after a power failure, with nothing unsynced.
+    /// Returns the file after a power failure, with nothing unsynced.
     pub(super) fn crash(&self, random: &mut Random) -> FileNode {
         let content = self.survivor(random);
         FileNode { live: content.clone(), stored: content, unsynced: Vec::new(), has_lost: false }
@@ -81,7 +81,7 @@ impl FileNode {
         *self = FileNode { live: self.live.clone(), stored: self.live.clone(), ..FileNode::default() };
     }
 
-    /// What a power failure leaves: `I1` and `I2` of the module above.
+    /// Returns what a power failure leaves: `I1` and `I2` of the module above.
     fn survivor(&self, random: &mut Random) -> Content {
         let mut content = self.stored.clone();
         if self.unsynced.is_empty() {
@@ -109,7 +109,7 @@ impl FileNode {
         content
     }
 
-    /// The length before the first unsynced change and after each.
+    /// Returns the length before the first unsynced change and after each.
     fn lengths(&self) -> Vec<u64> {
         let mut len_bytes = self.stored.len_bytes();
         let mut lengths = vec![len_bytes];
@@ -120,7 +120,7 @@ impl FileNode {
         lengths
     }
 
-    /// The length after `kept_lengths` changes, or one that the next write reached on its way.
+    /// Returns the length after `kept_lengths` changes, or one that the next write reached on its way.
     fn draw_len(&self, random: &mut Random, lengths: &[u64], kept_lengths: usize) -> u64 {
         let len_bytes = lengths[kept_lengths];
         match self.unsynced.get(kept_lengths) {
@@ -153,7 +153,7 @@ impl ChangeKind {
         }
     }
 
-    /// The sectors written; none for a new length.
+    /// Returns the sectors written; none for a new length.
     fn sectors(&self) -> Range<u64> {
         match self {
             ChangeKind::Write { offset, bytes } => {
@@ -185,7 +185,7 @@ impl Cut {
     }
 }
 
-/// The cuts among changes that led through these lengths.
+/// Returns the cuts among changes that led through these lengths.
 fn cuts(lengths: &[u64]) -> Vec<Cut> {
     let steps = lengths.windows(2).enumerate();
     let cuts = steps.filter(|(_, step)| step[1] < step[0]);
@@ -195,7 +195,7 @@ fn cuts(lengths: &[u64]) -> Vec<Cut> {
 /// How many of the changes each sector shows.
 enum Loss {
     /// One number for some sectors in a row, another for all others. Nothing lost, everything lost, a write torn in the middle, a hole in
-    /// what was written last, and a late write whose forerunners are lost are all of this shape.
+    /// what was written last, and a late write without the lost ones before it are all of this shape.
     Row { sectors: Range<u64>, inside: usize, outside: usize },
     /// A number for each sector: all, none, or any.
     Scattered { seed: u64, all_in_16: u64, changes: usize },
@@ -223,7 +223,7 @@ impl Loss {
         }
     }
 
-    /// How many changes `sector` shows.
+    /// Returns how many changes `sector` shows.
     fn kept(&self, sector: u64) -> usize {
         match self {
             Loss::Row { sectors, inside, outside } => {
@@ -244,7 +244,7 @@ impl Loss {
         }
     }
 
-    /// How many changes the length shows.
+    /// Returns how many changes the length shows.
     fn draw_length(&self, random: &mut Random) -> usize {
         match self {
             Loss::Row { inside, outside, .. } => *if random.coin() { inside } else { outside },

@@ -17,8 +17,8 @@
 //!   longer. What is inside the length and was not stored reads as zeros. Bytes that were cut off come back only with the old length.
 //! - `I3` Names: any of the unsynced creations, renames and removals, each whole or not at all, and with each all those before it
 //!   that touched one of its names. A rename never leaves two names or none.
-//! - `I4` A file whose name is not stored is gone, however often its bytes were synced. So is what lies in a directory whose own name
-//!   is not stored.
+//! - `I4` A file without a stored name is gone, however often its bytes were synced. So is what lies in a directory, if the name
+//!   of that is not stored.
 //! - `I5` A sync covers what was done before it began. What other threads do while it runs may be lost.
 
 mod content;
@@ -26,23 +26,26 @@ mod damage;
 mod faults;
 mod file;
 mod file_node;
+mod locks;
 mod names;
 mod random;
+mod shared;
 mod state;
 
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use ensilo_disk::{Disk, File, Listed, Lock, Place, ReadOnly};
 
-pub use faults::{Counts, Faults, Gate};
+pub use faults::{Counts, Faults, SyncPause};
 pub(crate) use file::SimulatedFile;
 use file::SimulatedLock;
-use state::State;
+use shared::SharedState;
+use state::DiskState;
 
-/// A disk in memory whose power fails when a test says so.
+/// A disk in memory. Its power fails when a test calls for it.
 ///
 /// One value stands for the disk as one process sees it. [`crash`](Self::crash) and [`kill`](Self::kill) end that process: this
 /// value and all files and locks opened through it refuse every call from then on, and the disk that the next process
@@ -70,28 +73,23 @@ use state::State;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct SimulatedDisk {
-    shared: Arc<Shared>,
-}
-
-/// What a disk and the files opened through it have in common.
-struct Shared {
-    state: Mutex<State>,
+    shared: Arc<SharedState>,
 }
 
 impl SimulatedDisk {
-    /// An empty disk: a root directory and nothing in it.
+    /// Returns an empty disk: a root directory and nothing in it.
     pub fn new() -> SimulatedDisk {
-        SimulatedDisk::of(State::default())
+        SimulatedDisk::of(DiskState::default())
     }
 
-    /// A copy that goes its own way: the same bytes and names, with the same changes unsynced.
+    /// Returns a copy that goes its own way: the same bytes and names, with the same changes unsynced.
     ///
     /// This disk and its process go on. The copy has no open files, no locks held and no faults, as after the end of a process.
     pub fn fork(&self) -> SimulatedDisk {
         SimulatedDisk::of(self.lock_state().fork())
     }
 
-    /// What is found after a power failure now, drawn from `seed`; all of it counts as synced.
+    /// Returns what is found after a power failure now, drawn from `seed`; all of it counts as synced.
     ///
     /// This disk is dead from then on. Called again it gives other outcomes of the same power failure; to let its process go on,
     /// crash a [`fork`](Self::fork).
@@ -100,7 +98,8 @@ impl SimulatedDisk {
         SimulatedDisk::of(self.lock_state().crash(seed))
     }
 
-    /// What the next process finds when this one ends without a power failure: everything, and what was not synced still is not.
+    /// Returns what the next process finds when this one ends without a power failure: everything, and what was not
+    /// synced still is not.
     ///
     /// This disk is dead from then on.
     pub fn kill(&self) -> SimulatedDisk {
@@ -108,35 +107,36 @@ impl SimulatedDisk {
         self.fork()
     }
 
-    /// Whether a power failure would change nothing: no byte and no name is unsynced, and no failed sync has lost one.
+    /// Returns whether a power failure would change nothing: no byte and no name is unsynced, and no failed sync has
+    /// lost one.
     pub fn is_synced(&self) -> bool {
         self.lock_state().is_synced()
     }
 
     /// Plans faults, in place of those planned before, and counts operations from 0 again. A sync that hangs goes on to hang until its
-    /// own gate opens.
+    /// own pause ends.
     pub fn set_faults(&self, faults: Faults) {
         self.lock_state().faults.plan(faults);
     }
 
-    /// How many operations of each kind were asked for since the faults were planned, or since the disk was made. A run without
-    /// faults tells how many places there are to put one.
+    /// Returns how many operations of each kind were asked for since the faults were planned, or since the disk was
+    /// made. A run without faults tells how many places there are to put one.
     pub fn counts(&self) -> Counts {
         self.lock_state().faults.counts()
     }
 
-    fn of(state: State) -> SimulatedDisk {
-        SimulatedDisk { shared: Arc::new(Shared { state: Mutex::new(state) }) }
+    fn of(state: DiskState) -> SimulatedDisk {
+        SimulatedDisk { shared: Arc::new(SharedState::new(state)) }
     }
 
     /// Refuses all calls from now on, and wakes those that hang, which then fail.
     fn end_process(&self) {
-        // Not under the lock: a call at a gate takes the lock of the disk within that of the gate.
-        let gates = self.lock_state().end_process();
-        gates.iter().for_each(|gate| gate.wake());
+        // Not under the lock: a call in a pause takes the lock of the disk within that of the pause.
+        let pauses = self.lock_state().end_process();
+        pauses.iter().for_each(|pause| pause.wake());
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, DiskState> {
         self.shared.lock_state()
     }
 }
@@ -170,33 +170,6 @@ impl SimulatedDisk {
     /// The changes from here on happen at `moment`, which is not before that of the last one.
     pub(crate) fn set_moment(&self, moment: u64) {
         self.lock_state().set_moment(moment);
-    }
-}
-
-impl Shared {
-    fn lock_state(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere is a failed test already; each change of the state is whole before anything can panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// One sync of a file or a directory: counted, held up by the gate, then failed or done by the caller's functions.
-    fn sync(
-        &self,
-        is_of_dir: bool,
-        fail: impl FnOnce(&mut State),
-        store: impl FnOnce(&mut State, u64) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let begun = self.lock_state().begin_sync(is_of_dir)?;
-        if let Some(gate) = begun.gate {
-            gate.pass(|| self.lock_state().is_dead());
-        }
-        let mut state = self.lock_state();
-        state.check_alive()?;
-        if begun.fails {
-            fail(&mut state);
-            return Err(faults::io_error());
-        }
-        store(&mut state, begun.moment)
     }
 }
 

@@ -28,21 +28,21 @@ pub(super) struct Entry {
 
 /// All names at one moment. Copies share their memory until one of them changes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Names {
+pub(super) struct NameTable {
     entries: Arc<BTreeMap<Name, Entry>>,
 }
 
 /// The names of a disk.
 #[derive(Clone, Default)]
 pub(super) struct Namespace {
-    pub(super) live: Names,
-    stored: Names,
+    pub(super) live: NameTable,
+    stored: NameTable,
     /// In order of their moments.
-    unsynced: Vec<Change>,
+    unsynced: Vec<NameChange>,
 }
 
 #[derive(Clone)]
-struct Change {
+struct NameChange {
     moment: u64,
     kind: ChangeKind,
 }
@@ -68,7 +68,7 @@ pub(super) enum ChangeKind {
 impl Namespace {
     pub(super) fn change(&mut self, moment: u64, kind: ChangeKind) {
         kind.apply(&mut self.live);
-        self.unsynced.push(Change { moment, kind });
+        self.unsynced.push(NameChange { moment, kind });
     }
 
     /// Adds a name that is stored at once.
@@ -102,7 +102,7 @@ impl Namespace {
         });
     }
 
-    /// The names after a power failure, with nothing unsynced: `I3` of the module above.
+    /// Returns the names after a power failure, with nothing unsynced: `I3` of the module above.
     pub(super) fn crash(&self, random: &mut Random) -> Namespace {
         let count = self.unsynced.len();
         let drawn: Vec<bool> = match random.below(8) {
@@ -129,7 +129,7 @@ impl Namespace {
         self.unsynced.is_empty()
     }
 
-    /// All that has a name, seen or stored or on its way.
+    /// Returns all that has a name, seen or stored or on its way.
     pub(super) fn named(&self) -> BTreeSet<Inode> {
         let mut named = self.live.named();
         named.extend(self.stored.named());
@@ -156,8 +156,8 @@ impl Namespace {
     }
 }
 
-impl Names {
-    /// What `path` stands for.
+impl NameTable {
+    /// Returns what `path` stands for.
     pub(super) fn lookup(&self, path: &Path) -> io::Result<Entry> {
         let mut entry = Entry { inode: ROOT, is_dir: true };
         for name in parts(path)? {
@@ -166,18 +166,18 @@ impl Names {
         Ok(entry)
     }
 
-    /// The directory that `path` stands for.
+    /// Returns the directory that `path` stands for.
     pub(super) fn lookup_dir(&self, path: &Path) -> io::Result<Inode> {
         dir_of(self.lookup(path)?)
     }
 
-    /// The file that `path` stands for.
+    /// Returns the file that `path` stands for.
     pub(super) fn lookup_file(&self, path: &Path) -> io::Result<Inode> {
         let entry = self.lookup(path)?;
         if entry.is_dir { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(entry.inode) }
     }
 
-    /// The name that `path` spells, whether or not it is taken. Its directory exists.
+    /// Returns the name that `path` spells, whether or not it is taken. Its directory exists.
     pub(super) fn place(&self, path: &Path) -> io::Result<Name> {
         let parts = parts(path)?;
         let Some((last, above)) = parts.split_last() else {
@@ -193,14 +193,14 @@ impl Names {
         self.entries.get(name).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// The names in a directory, in order.
+    /// Returns the names in a directory, in order.
     pub(super) fn list(&self, dir: Inode) -> impl Iterator<Item = (&str, Entry)> {
         let first = Name { dir, name: "".into() };
         let names = self.entries.range(first..).take_while(move |(name, _)| name.dir == dir);
         names.map(|(name, entry)| (&*name.name, *entry))
     }
 
-    /// All that has a name.
+    /// Returns all that has a name.
     pub(super) fn named(&self) -> BTreeSet<Inode> {
         self.entries.values().map(|entry| entry.inode).collect()
     }
@@ -215,7 +215,7 @@ impl Names {
 }
 
 impl ChangeKind {
-    fn apply(&self, names: &mut Names) {
+    fn apply(&self, names: &mut NameTable) {
         match self {
             ChangeKind::Link { name, entry } => names.insert(name.clone(), *entry),
             ChangeKind::Unlink { name, .. } => names.remove(name),
@@ -243,7 +243,7 @@ impl ChangeKind {
     }
 }
 
-/// The names along a path from the root on.
+/// Returns the names along a path from the root on.
 pub(super) fn parts(path: &Path) -> io::Result<Vec<&str>> {
     let refused = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
     let mut parts = Vec::new();

@@ -14,7 +14,7 @@ impl Random {
         mix(self.0)
     }
 
-    /// A number from 0 to `end - 1`. `end` is not 0.
+    /// Returns a number from 0 to `end - 1`. `end` is not 0.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         // The bias is `end / 2^64`, nothing to a test.
         self.next() % end
@@ -30,7 +30,7 @@ impl Random {
     }
 }
 
-/// A number that looks drawn at random and depends on nothing but `word`.
+/// Returns a number that looks drawn at random and depends on nothing but `word`.
 pub(super) fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

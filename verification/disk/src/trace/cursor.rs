@@ -21,23 +21,23 @@ impl Trace {
         Trace { start, operations }
     }
 
-    /// The number of operations.
+    /// Returns the number of operations.
     pub fn len(&self) -> usize {
         self.operations.len()
     }
 
-    /// Whether nothing was recorded.
+    /// Returns whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 
-    /// The operations in order.
+    /// Returns the operations in order.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
-    /// The disk after the first `count` operations, with what was synced by then stored and the rest unsynced. For many positions in a
-    /// row use a [`cursor`](Self::cursor).
+    /// Returns the disk after the first `count` operations, with what was synced by then stored and the rest
+    /// unsynced. For many positions in a row use a [`cursor`](Self::cursor).
     ///
     /// # Panics
     /// When the trace is shorter than `count`; and as [`TraceCursor::step`].
@@ -50,7 +50,7 @@ impl Trace {
         cursor.disk()
     }
 
-    /// A walk over the trace from its beginning.
+    /// Returns a walk over the trace from its beginning.
     pub fn cursor(&self) -> TraceCursor<'_> {
         let disk = self.start.fork();
         TraceCursor {
@@ -99,12 +99,12 @@ pub struct TraceCursor<'a> {
 }
 
 impl<'a> TraceCursor<'a> {
-    /// How many operations were done.
+    /// Returns how many operations were done.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// The disk at this position, for the caller to do with what it likes.
+    /// Returns the disk at this position, for the caller to do with what it likes.
     pub fn disk(&self) -> SimulatedDisk {
         self.disk.fork()
     }
@@ -166,7 +166,8 @@ impl<'a> TraceCursor<'a> {
         Ok(())
     }
 
-    /// The directory was removed if it is missing, while the sync ran; the sync of what was removed tells nothing.
+    /// The directory was removed if it is missing, while the sync ran; the sync of what was removed tells
+    /// nothing.
     fn sync_dir(&self, path: &Path, before: u64) -> io::Result<()> {
         match self.disk.sync_dir_until(path, before) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

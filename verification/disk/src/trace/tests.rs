@@ -6,7 +6,7 @@ use std::thread;
 
 use ensilo_disk::{Disk, RealDisk};
 
-use crate::{Faults, FileId, Gate, Operation, Recorder, SimulatedDisk};
+use crate::{Faults, FileId, Operation, Recorder, SimulatedDisk, SyncPause};
 
 fn path(path: &str) -> &Path {
     Path::new(path)
@@ -155,14 +155,14 @@ fn a_sync_covers_what_was_recorded_before_it_began() {
     let file = recorder.create(path("a"), 1024).unwrap();
     file.sync_data().unwrap();
     recorder.sync_dir(path("")).unwrap();
-    let gate = Gate::closed();
-    disk.set_faults(Faults { sync_hangs: Some(gate.clone()), ..Faults::default() });
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(pause.clone()), ..Faults::default() });
     file.write_at(0, &[1; 512]).unwrap();
     thread::scope(|scope| {
         let sync = scope.spawn(|| file.sync_data());
-        gate.wait_until_hanging(1);
+        pause.wait_until_hanging(1);
         file.write_at(512, &[2; 512]).unwrap();
-        gate.open();
+        pause.end();
         sync.join().unwrap().unwrap();
     });
     let trace = recorder.trace();

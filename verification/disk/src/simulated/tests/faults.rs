@@ -7,7 +7,7 @@ use std::thread;
 
 use ensilo_disk::{Disk, File};
 
-use crate::{Counts, Faults, Gate, SimulatedDisk};
+use crate::{Counts, Faults, SimulatedDisk, SyncPause};
 
 fn path(path: &str) -> &Path {
     Path::new(path)
@@ -160,19 +160,19 @@ fn space_ends_where_planned_and_comes_back_with_a_removed_file() {
 #[test]
 fn a_sync_hangs_until_the_gate_opens_and_covers_what_came_before_it() {
     let (disk, file) = disk_with_file(1024);
-    let gate = Gate::closed();
-    disk.set_faults(Faults { sync_hangs: Some(gate.clone()), ..Faults::default() });
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(pause.clone()), ..Faults::default() });
     file.write_at(0, &[1; 512]).unwrap();
     thread::scope(|scope| {
         let sync = scope.spawn(|| file.sync_data());
-        gate.wait_until_hanging(1);
+        pause.wait_until_hanging(1);
         file.write_at(512, &[2; 512]).unwrap();
         let before = disk.fork();
         assert!((0..50).any(|seed| before.crash(seed).contents(path("a")).unwrap()[0] == 0));
-        gate.let_one_pass();
+        pause.let_one_pass();
         sync.join().unwrap().unwrap();
     });
-    assert_eq!(gate.hanging(), 0);
+    assert_eq!(pause.hanging(), 0);
     let found: Vec<_> = (0..50).map(|seed| disk.crash(seed).contents(path("a")).unwrap()).collect();
     assert!(found.iter().all(|bytes| bytes[..512] == [1; 512]));
     assert!(found.iter().any(|bytes| bytes[512] == 0), "what came after it began is not covered");
@@ -181,14 +181,14 @@ fn a_sync_hangs_until_the_gate_opens_and_covers_what_came_before_it() {
 #[test]
 fn names_changed_while_the_sync_of_their_directory_hangs_are_not_covered() {
     let (disk, _file) = disk_with_file(0);
-    let gate = Gate::closed();
-    disk.set_faults(Faults { sync_hangs: Some(gate.clone()), ..Faults::default() });
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(pause.clone()), ..Faults::default() });
     disk.rename(path("a"), path("b")).unwrap();
     thread::scope(|scope| {
         let sync = scope.spawn(|| disk.sync_dir(path("")));
-        gate.wait_until_hanging(1);
+        pause.wait_until_hanging(1);
         disk.rename(path("b"), path("c")).unwrap();
-        gate.open();
+        pause.end();
         sync.join().unwrap().unwrap();
     });
     let found: Vec<_> = (0..50).map(|seed| disk.crash(seed).files()).collect();
@@ -199,27 +199,27 @@ fn names_changed_while_the_sync_of_their_directory_hangs_are_not_covered() {
 #[test]
 fn an_open_gate_holds_nothing_up() {
     let (disk, file) = disk_with_file(1);
-    let gate = Gate::closed();
-    disk.set_faults(Faults { sync_hangs: Some(gate.clone()), ..Faults::default() });
-    gate.open();
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(pause.clone()), ..Faults::default() });
+    pause.end();
     file.sync_data().unwrap();
     disk.sync_dir(path("")).unwrap();
-    gate.close();
-    gate.let_one_pass();
+    pause.begin();
+    pause.let_one_pass();
     file.sync_all().unwrap();
 }
 
 #[test]
 fn a_sync_that_hangs_when_the_process_ends_fails_and_stores_nothing() {
     let (disk, file) = disk_with_file(512);
-    let gate = Gate::closed();
-    disk.set_faults(Faults { sync_hangs: Some(gate.clone()), ..Faults::default() });
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(pause.clone()), ..Faults::default() });
     file.write_at(0, &[1; 512]).unwrap();
     thread::scope(|scope| {
         let sync = scope.spawn(|| file.sync_data());
-        gate.wait_until_hanging(1);
+        pause.wait_until_hanging(1);
         // A plan that came later does not set it free, nor does it keep it from its end.
-        disk.set_faults(Faults { sync_hangs: Some(Gate::closed()), ..Faults::default() });
+        disk.set_faults(Faults { sync_hangs: Some(SyncPause::new()), ..Faults::default() });
         let crashed: Vec<_> = (0..50).map(|seed| disk.crash(seed)).collect();
         sync.join().unwrap().unwrap_err();
         assert!(crashed.iter().any(|disk| disk.contents(path("a")).unwrap()[0] == 0));

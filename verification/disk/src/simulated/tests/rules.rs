@@ -13,7 +13,7 @@ fn path(path: &str) -> &Path {
     Path::new(path)
 }
 
-/// A file whose name and `bytes` are stored.
+/// A file with its name and `bytes` stored.
 fn stored_file(disk: &SimulatedDisk, name: &str, bytes: &[u8]) -> Box<dyn File> {
     let file = disk.create(path(name), 0).unwrap();
     file.write_at(0, bytes).unwrap();
