@@ -7,7 +7,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Field, Fields, Ident, LitStr, Path, Result, Token};
 
-/// The named fields of a struct without parameters.
+/// Returns the named fields of a struct without parameters.
 pub(crate) fn named_fields<'a>(
     input: &'a DeriveInput,
     what: &str,
@@ -27,18 +27,18 @@ pub(crate) fn named_fields<'a>(
     }
 }
 
-/// The path of a `crate = "path"`.
+/// Returns the path of a `crate = "path"`.
 pub(crate) fn crate_path(meta: &ParseNestedMeta<'_>) -> Result<Path> {
     let path: LitStr = meta.value()?.parse()?;
     path.parse()
 }
 
-/// Where the traits are unless the input says otherwise.
+/// Returns where the traits are unless the input says otherwise.
 pub(crate) fn default_crate() -> Path {
     syn::parse_quote!(::ensilo::row)
 }
 
-/// A name given as a string: 1 to 255 bytes.
+/// Returns a name given as a string: 1 to 255 bytes.
 pub(crate) fn name(meta: &ParseNestedMeta<'_>) -> Result<String> {
     let literal: LitStr = meta.value()?.parse()?;
     let name = literal.value();
@@ -58,18 +58,18 @@ pub(crate) fn set<T>(slot: &mut Option<T>, value: T, meta: &ParseNestedMeta<'_>)
     Ok(())
 }
 
-/// The name of the constant that holds the index of the column of a field, spanned where it is used.
+/// Returns the name of the constant that holds the index of the column of a field, spanned where it is used.
 pub(crate) fn column_constant(field: &Ident, span: Span) -> Ident {
     format_ident!("column_{}", unraw(field), span = span)
 }
 
-/// The name of a field without `r#`.
+/// Returns the name of a field without `r#`.
 pub(crate) fn unraw(field: &Ident) -> String {
     let name = field.to_string();
     name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
 }
 
-/// The identifier of a named field.
+/// Returns the identifier of a named field.
 pub(crate) fn ident(field: &Field) -> Result<&Ident> {
     field.ident.as_ref().ok_or_else(|| Error::new(field.span(), "the field has no name"))
 }

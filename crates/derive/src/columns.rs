@@ -68,7 +68,7 @@ impl ColumnsInput {
         })
     }
 
-    /// Where the columns lie in the row, and in the words of a patch.
+    /// Returns where the columns lie in the row, and in the words of a patch.
     fn constants(&self) -> TokenStream {
         let (p, of, count) = (&self.path, &self.of, self.fields.len());
         let indexes = self.fields.iter().map(|part| {

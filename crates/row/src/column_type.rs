@@ -52,7 +52,7 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
-    /// The width in bytes (1, 2, 4 or 8) of a type that is stored as one aligned number, otherwise 0.
+    /// Returns the width in bytes (1, 2, 4 or 8) of a type that is stored as one aligned number, otherwise 0.
     pub const fn scalar_width(self) -> u32 {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 1,
@@ -63,13 +63,13 @@ impl ColumnType {
         }
     }
 
-    /// Whether the length of the value is known only by the row.
+    /// Returns whether the length of the value is known only by the row.
     pub const fn is_variable(self) -> bool {
         matches!(self, Self::Text | Self::Bytes)
     }
 
-    /// The bytes that a column takes in the fixed part of a row: its number, its inline text or bytes, or the end offset of
-    /// its variable bytes.
+    /// Returns the bytes that a column takes in the fixed part of a row: its number, its inline text or bytes, or the
+    /// end offset of its variable bytes.
     pub const fn width(self) -> u32 {
         match self {
             Self::FixedText { len_max } => text_prefix_len(len_max) + len_max as u32,
@@ -87,7 +87,7 @@ impl ColumnType {
         matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }
 
-    /// The bytes of the length that stands before inline text, otherwise 0.
+    /// Returns the bytes of the length that stands before inline text, otherwise 0.
     pub(crate) const fn prefix_len(self) -> usize {
         match self {
             Self::FixedText { len_max } => text_prefix_len(len_max) as usize,
@@ -95,8 +95,34 @@ impl ColumnType {
         }
     }
 
-    /// The fewest bytes that a non-null value takes in a key.
-    pub const fn key_len_min(self) -> u32 {
+    /// Returns the bits of a number, as the row holds them, turned so that unsigned order is the order of the type:
+    /// the sign bit is inverted, and of a negative float all other bits too.
+    #[inline(always)]
+    pub(crate) const fn ordered_bits(self, bits: u64) -> u64 {
+        self.flip(bits, bits)
+    }
+
+    /// Returns the inverse of [`ordered_bits`](Self::ordered_bits): a float was negative if the turned sign bit is
+    /// clear.
+    #[inline(always)]
+    pub(crate) const fn bits_of_ordered(self, ordered: u64) -> u64 {
+        self.flip(ordered, !ordered)
+    }
+
+    /// Inverts what the order of the type needs: the sign bit, or all bits of a float if the sign bit is set in `sign_of`.
+    #[inline(always)]
+    const fn flip(self, bits: u64, sign_of: u64) -> u64 {
+        let width = self.scalar_width() * 8;
+        let sign = 1 << (width - 1);
+        match self {
+            Self::F32 | Self::F64 if sign_of & sign != 0 => bits ^ (u64::MAX >> (64 - width)),
+            Self::Bool | Self::U8 | Self::U16 | Self::U32 | Self::U64 => bits,
+            _ => bits ^ sign,
+        }
+    }
+
+    /// Returns the fewest bytes that a non-null value takes in a key.
+    pub(crate) const fn key_len_min(self) -> u32 {
         match self {
             Self::FixedText { .. } | Self::Text | Self::Bytes => 1,
             fixed => fixed.width(),
@@ -104,7 +130,7 @@ impl ColumnType {
     }
 }
 
-/// The bytes of the length that stands before inline text: one where that suffices.
+/// Returns the bytes of the length that stands before inline text: one where that suffices.
 pub(crate) const fn text_prefix_len(len_max: u16) -> u32 {
     if len_max <= 255 { 1 } else { 2 }
 }

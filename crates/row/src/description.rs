@@ -30,7 +30,7 @@ pub struct IndexDescription {
 }
 
 impl RowDescription {
-    /// The same description, if its keys can fit.
+    /// Returns the same description, if its keys can fit.
     ///
     /// # Panics
     /// If a key or index key is longer than [`KEY_LEN_MAX`] whatever the values; in a constant, that is a compile error.

@@ -1,17 +1,17 @@
-//! The fewest bytes that keys of given columns take: a table none of whose rows had a key that fits is refused.
+//! The fewest bytes that keys of given columns take: a table without a single possible key that fits is refused.
 
 use crate::{ColumnSpec, Order};
 
 /// The bytes of a row id in a key.
 const ROW_ID_LEN: usize = 8;
 
-/// The fewest bytes of a primary key of these columns, or of a row id if there are none.
+/// Returns the fewest bytes of a primary key of these columns, or of a row id if there are none.
 pub(crate) const fn primary_key_len_min(columns: &[ColumnSpec], key: &[(usize, Order)]) -> usize {
     if key.is_empty() { ROW_ID_LEN } else { len_min(columns, key, Counted::All) }
 }
 
-/// The fewest bytes of an index key of the columns `parts`: with those columns of the primary key `key` (or the row id) that
-/// are not among them, unless the index is unique and none of its columns is null.
+/// Returns the fewest bytes of an index key of the columns `parts`: with those columns of the primary key `key` (or
+/// the row id) that are not among them, unless the index is unique and none of its columns is null.
 pub(crate) const fn index_key_len_min(
     columns: &[ColumnSpec],
     key: &[(usize, Order)],

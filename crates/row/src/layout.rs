@@ -42,31 +42,31 @@ impl Slot {
     /// The slot of a column that is not in the row.
     pub const ABSENT: Self = Self { offset: 0, width: 0, null_bit: NONE, previous_end: NONE, fixed_len: 0 };
 
-    /// Whether the fixed part of the row holds anything of the column.
+    /// Returns whether the fixed part of the row holds anything of the column.
     #[inline(always)]
     pub const fn is_stored(self) -> bool {
         self.width > 0 || self.null_bit != NONE
     }
 
-    /// The byte offset of the column in the fixed part.
+    /// Returns the byte offset of the column in the fixed part.
     #[inline(always)]
     pub const fn offset(self) -> usize {
         self.offset as usize
     }
 
-    /// The bytes of the column in the fixed part.
+    /// Returns the bytes of the column in the fixed part.
     #[inline(always)]
     pub const fn width(self) -> usize {
         self.width as usize
     }
 
-    /// Which bit of the row is set when the column is null; `None` where it cannot be.
+    /// Returns which bit of the row is set when the column is null; `None` where it cannot be.
     #[inline(always)]
     pub const fn null_bit(self) -> Option<usize> {
         if self.null_bit == NONE { None } else { Some(self.null_bit as usize) }
     }
 
-    /// The first and the past-the-end offset of the bytes of a variable column.
+    /// Returns the first and the past-the-end offset of the bytes of a variable column.
     ///
     /// # Errors
     /// [`Malformed`] if they are not in order and inside the row.
@@ -86,7 +86,7 @@ impl Slot {
         }
     }
 
-    /// The same slot in a window that holds only the words `window` (ascending) of the row.
+    /// Returns the same slot in a window that holds only the words `window` (ascending) of the row.
     ///
     /// # Panics
     /// If the column does not lie in the window.
@@ -101,7 +101,7 @@ impl Slot {
         slot
     }
 
-    /// Whether the column, or whether it is null, stands in this word.
+    /// Returns whether the column, or whether it is null, stands in this word.
     const fn touches(self, word: u32) -> bool {
         let value = self.width > 0 && self.offset / 8 <= word && word <= (self.offset + self.width - 1) / 8;
         value || (self.null_bit != NONE && self.null_bit / 64 == word)
@@ -116,7 +116,7 @@ const fn position(window: &[u32], word: u32) -> u32 {
     index as u32
 }
 
-/// How many words of the row hold the columns `slots`.
+/// Returns how many words of the row hold the columns `slots`.
 pub const fn window_len(slots: &[Slot]) -> usize {
     let mut count = 0;
     let mut word = 0;
@@ -129,7 +129,7 @@ pub const fn window_len(slots: &[Slot]) -> usize {
     count
 }
 
-/// The words of the row, ascending, that hold the columns `slots`; `N` is their [`window_len`].
+/// Returns the words of the row, ascending, that hold the columns `slots`; `N` is their [`window_len`].
 pub const fn window<const N: usize>(slots: &[Slot]) -> [u32; N] {
     let mut words = [0; N];
     let mut count = 0;

@@ -20,6 +20,7 @@ mod description;
 mod key;
 mod key_len;
 mod layout;
+mod limits;
 mod malformed;
 mod row;
 mod row_buf;
@@ -31,15 +32,13 @@ mod words;
 pub use column::{ColumnValue, Decimal, DecimalError, RowId, Text, TextError, Timestamp};
 pub use column_type::ColumnType;
 pub use description::{IndexDescription, RowDescription};
-pub use key::{KEY_LEN_MAX, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader, Order};
+pub use key::{Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader, Order};
 pub use layout::{ColumnSpec, Layout, Slot, place, window, window_len};
+pub use limits::{INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX, ROW_LEN_MAX};
 pub use malformed::Malformed;
-pub use row::{Columns, HasColumn, KeyedRow, Row, WordPatch, rewrite_row, touched_indexes};
-pub use row_buf::{ROW_LEN_MAX, RowBuf};
+pub use row::{Columns, HasColumn, KeyedRow, Row, rewrite_row, touched_indexes};
+pub use row_buf::RowBuf;
 pub use row_error::RowError;
-pub use schema::{
-    Column, INDEXES_MAX, IndexSchema, NAME_LEN_MAX, PartSchema, PrimaryKey, Schema, SchemaBuilder,
-    SchemaError,
-};
+pub use schema::{Column, IndexSchema, PartSchema, PrimaryKey, Schema, SchemaBuilder, SchemaError};
 pub use value::Value;
-pub use words::{WordSlice, Words};
+pub use words::{WordPatch, WordSlice, Words};

@@ -1,6 +1,8 @@
 //! Rows and parts of rows as Rust structs; `#[derive(Row)]` and `#[derive(Columns)]` implement these traits.
 
-use crate::{ColumnValue, Key, KeyBuf, Malformed, RowBuf, RowDescription, RowId, Schema, Slot, Words};
+use crate::{
+    ColumnValue, Key, KeyBuf, Malformed, RowBuf, RowDescription, RowId, Schema, Slot, WordPatch, Words,
+};
 
 /// A struct that is the row of a table.
 ///
@@ -19,10 +21,10 @@ pub trait Row: Columns<Self> + Sized + 'static {
     /// Whether no column is the key, so that the table invents a [`RowId`] for each inserted row.
     const INVENTS_ROW_ID: bool;
 
-    /// The schema of the table.
+    /// Returns the schema of the table.
     fn schema() -> &'static Schema;
 
-    /// The key to insert the row under: its key columns or, where it has none, what `row_id` invents.
+    /// Returns the key to insert the row under: its key columns or, where it has none, what `row_id` invents.
     fn insert_key(&self, row_id: impl FnOnce() -> RowId) -> Self::Key;
 
     /// Encodes every column that is not in the key.
@@ -40,7 +42,7 @@ pub trait Row: Columns<Self> + Sized + 'static {
 
 /// A [`Row`] with key columns: the struct knows its own key.
 pub trait KeyedRow: Row {
-    /// The primary key.
+    /// Returns the primary key.
     fn key(&self) -> Self::Key;
 }
 
@@ -55,7 +57,7 @@ pub trait HasColumn<const INDEX: usize>: Row {
     /// [`Malformed`] if the row's words are no value of the type.
     fn read_column(key: &Self::Key, row: &impl Words) -> Result<Self::Value, Malformed>;
 
-    /// Whether the column is part of the key and has another value there.
+    /// Returns whether the column is part of the key and has another value there.
     fn differs_from_key(key: &Self::Key, value: &Self::Value) -> bool;
 }
 
@@ -85,10 +87,10 @@ pub trait Columns<T: Row>: Sized {
     /// [`Malformed`] if the words are no such row; never a panic, whatever the words.
     fn decode(key: &T::Key, row: &impl Words) -> Result<Self, Malformed>;
 
-    /// Whether the columns that are part of the key, if any, have the values they have in `key`.
+    /// Returns whether the columns that are part of the key, if any, have the values they have in `key`.
     fn keeps_key(&self, key: &T::Key) -> bool;
 
-    /// The words of the row that [`patch`](Self::patch) changes, as they are.
+    /// Returns the words of the row that [`patch`](Self::patch) changes, as they are.
     fn patch_base(row: &impl Words) -> Self::Patch;
 
     /// Puts the columns into the words taken from the row by [`patch_base`](Self::patch_base).
@@ -104,10 +106,7 @@ pub trait Columns<T: Row>: Sized {
     fn rewrite(&self, base: &impl Words, out: &mut RowBuf) -> Result<(), Malformed>;
 }
 
-/// A word to overwrite: its index in the row, and its new value.
-pub type WordPatch = (u32, u64);
-
-/// Which indexes, one bit each, have one of the columns.
+/// Returns which indexes, one bit each, have one of the columns.
 pub const fn touched_indexes(description: &RowDescription, columns: &[usize]) -> u64 {
     let mut touched = 0;
     let mut index = 0;
@@ -129,8 +128,8 @@ pub const fn touched_indexes(description: &RowDescription, columns: &[usize]) ->
     touched
 }
 
-/// What a derived [`Columns::rewrite`] does: copies the fixed part of `base`, lets `write` put fixed columns into it, and
-/// takes the bytes of every variable column from `bytes_of` or, where that has none, from `base`.
+/// Does what a derived [`Columns::rewrite`] has to do: copies the fixed part of `base`, lets `write` put fixed columns
+/// into it, and takes the bytes of every variable column from `bytes_of` or, where that has none, from `base`.
 ///
 /// # Errors
 /// [`Malformed`] if `base` is no row of `T`.

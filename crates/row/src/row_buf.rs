@@ -1,10 +1,7 @@
 //! A row being made: words in a vector that is used again for the next row.
 
 use crate::words::{partial_word, put_bits};
-use crate::{Malformed, RowError, Slot, WordPatch, Words};
-
-/// The longest row in bytes.
-pub const ROW_LEN_MAX: usize = 1 << 20;
+use crate::{Malformed, ROW_LEN_MAX, RowError, Slot, Words};
 
 /// An encoded row that is used again and again: once it has grown to the largest row, encoding allocates nothing.
 ///
@@ -16,18 +13,18 @@ pub struct RowBuf {
 }
 
 impl RowBuf {
-    /// An empty row.
+    /// Returns an empty row.
     pub const fn new() -> Self {
         Self { words: Vec::new(), len_bytes: 0 }
     }
 
-    /// The words of the row.
+    /// Returns the words of the row.
     #[inline]
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// The length of the row in bytes.
+    /// Returns the length of the row in bytes.
     #[inline]
     pub fn len_bytes(&self) -> usize {
         self.len_bytes
@@ -53,7 +50,7 @@ impl RowBuf {
         self.append_range(row, 0, row.len_bytes());
     }
 
-    /// Whether the row may be stored.
+    /// Returns whether the row may be stored.
     ///
     /// # Errors
     /// [`RowError::RowTooLarge`] if it is longer than [`ROW_LEN_MAX`].
@@ -64,22 +61,6 @@ impl RowBuf {
         } else {
             Err(RowError::RowTooLarge { len: self.len_bytes })
         }
-    }
-
-    /// Makes `patch` the words in which the row differs from `base`; answers `false` if their lengths differ, so that words
-    /// alone do not make one of the other.
-    pub fn differences_from(&self, base: &impl Words, patch: &mut Vec<WordPatch>) -> bool {
-        patch.clear();
-        if base.len_bytes() != self.len_bytes {
-            return false;
-        }
-        let words = self.words.iter().enumerate();
-        patch.extend(
-            words
-                .filter(|(index, word)| base.word(*index) != **word)
-                .map(|(index, word)| (index as u32, *word)),
-        );
-        true
     }
 
     /// Makes the row its fixed part alone; [`append_variable`](Self::append_variable) for each variable column follows.
@@ -108,7 +89,7 @@ impl RowBuf {
         Ok(())
     }
 
-    /// The words, to write fixed columns into.
+    /// Returns the words, to write fixed columns into.
     #[inline]
     pub(crate) fn words_mut(&mut self) -> &mut [u64] {
         &mut self.words
@@ -153,7 +134,7 @@ impl RowBuf {
         }
     }
 
-    /// Appends the low `len` (1 to 8) bytes of `word`, whose other bytes are 0.
+    /// Appends the low `len` (1 to 8) bytes of `word`. Its other bytes are 0.
     #[inline(always)]
     fn append_word(&mut self, word: u64, len: usize) {
         let shift = self.len_bytes % 8 * 8;

@@ -1,4 +1,4 @@
-//! Values whose type is known at run time only.
+//! Values of a type that is known at run time only.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -41,7 +41,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// What kind of value it is, for messages.
+    /// Returns what kind of value it is, for messages.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -56,8 +56,8 @@ impl Value {
         }
     }
 
-    /// The order of two values of one column: null first, floats in IEEE 754 total order, the others by value. Values of
-    /// different kinds are ordered by kind.
+    /// Returns the order of two values of one column: null first, floats in IEEE 754 total order, the others by
+    /// value. Values of different kinds are ordered by kind.
     pub fn total_cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Bool(left), Self::Bool(right)) => left.cmp(right),

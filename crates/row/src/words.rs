@@ -1,22 +1,25 @@
 //! Rows as they are read: a sequence of 64-bit words, and single columns of it.
 //!
-//! A stored row is an array of atomic words that a writer may overwrite while it is read. Whoever decodes a row sees it
+//! A stored row is an array of atomic words that a writer may overwrite while it is read. A decoder sees a row
 //! through [`Words`], one word at a time, and never as a byte slice.
 
 use crate::Malformed;
+
+/// A word to overwrite: its index in the row, and its new value.
+pub type WordPatch = (u32, u64);
 
 /// The words of a row.
 ///
 /// Byte `i` of the row is bits `8 * (i % 8)..` of word `i / 8`. Two calls of [`word`](Self::word) may answer from two
 /// versions of the row: a decoder must accept any combination, and its caller decides afterwards whether the row was torn.
 pub trait Words {
-    /// The length of the row in bytes; the same whenever it is asked.
+    /// Returns the length of the row in bytes; the same whenever it is asked.
     fn len_bytes(&self) -> usize;
 
-    /// The word with this index; 0 past the end.
+    /// Returns the word with this index; 0 past the end.
     fn word(&self, index: usize) -> u64;
 
-    /// The `width` (1, 2, 4 or 8) bytes at an offset that is a multiple of `width`, as a number.
+    /// Returns the `width` (1, 2, 4 or 8) bytes at an offset that is a multiple of `width`, as a number.
     #[inline(always)]
     fn aligned_bits(&self, offset: usize, width: usize) -> u64 {
         debug_assert!(offset.is_multiple_of(width));
@@ -24,7 +27,7 @@ pub trait Words {
         if width == 8 { word } else { word & ((1 << (width * 8)) - 1) }
     }
 
-    /// The eight bytes at any offset, as a number; bytes past the last word are 0.
+    /// Returns the eight bytes at any offset, as a number; bytes past the last word are 0.
     #[inline(always)]
     fn unaligned_word(&self, offset: usize) -> u64 {
         let shift = offset % 8 * 8;
@@ -32,7 +35,7 @@ pub trait Words {
         if shift == 0 { low } else { low | self.word(offset / 8 + 1) << (64 - shift) }
     }
 
-    /// The bit with this index, counted from bit 0 of byte 0.
+    /// Returns the bit with this index, counted from bit 0 of byte 0.
     #[inline(always)]
     fn bit(&self, index: usize) -> bool {
         self.word(index / 64) >> (index % 64) & 1 != 0
@@ -56,7 +59,7 @@ pub trait Words {
         }
     }
 
-    /// The `len` bytes from `offset` on.
+    /// Returns the `len` bytes from `offset` on.
     ///
     /// # Errors
     /// [`Malformed`] if the row ends before them: the row's length bounds what is allocated.
@@ -91,7 +94,7 @@ pub struct WordSlice<'a> {
 }
 
 impl<'a> WordSlice<'a> {
-    /// The first `len_bytes` bytes of `words`.
+    /// Returns the first `len_bytes` bytes of `words`.
     ///
     /// # Panics
     /// If the words are fewer.

@@ -6,7 +6,7 @@ use syn::Index as Member;
 use syn::spanned::Spanned;
 
 use super::indexes::reverse_if;
-use super::{Column, Order, RowInput};
+use super::parse::{Column, Order, RowInput};
 use crate::attributes::column_constant;
 
 pub(super) fn generate(row: &RowInput) -> TokenStream {
@@ -36,11 +36,6 @@ pub(super) fn generate(row: &RowInput) -> TokenStream {
 }
 
 impl RowInput {
-    /// The key columns with their positions in the row, in key order.
-    pub(super) fn key_columns(&self) -> impl Iterator<Item = (usize, Order)> {
-        self.columns.iter().enumerate().filter_map(|(index, column)| Some((index, column.key?)))
-    }
-
     fn has_key(&self) -> bool {
         self.key_columns().next().is_some()
     }
@@ -298,7 +293,7 @@ impl RowInput {
         }
     }
 
-    /// A reference to the value of a key column in `key`.
+    /// Returns a reference to the value of a key column in `key`.
     fn key_access(&self, index: usize) -> Option<TokenStream> {
         let position = self.key_columns().position(|(column, _)| column == index)?;
         let descending = self.columns[index].key == Some(Order::Descending);

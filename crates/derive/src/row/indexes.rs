@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::Index as Member;
 
-use super::{Index, Order, RowInput};
+use super::parse::{Index, Order, RowInput};
 
 /// The most columns that tuples as keys have.
 const TUPLE_MAX: usize = 8;
@@ -82,7 +82,7 @@ impl RowInput {
         quote!(#p::KeyColumn::encode_key(#access, out);)
     }
 
-    /// The columns of the primary key that are not among those of the index, or the row id.
+    /// Returns the columns of the primary key that are not among those of the index, or the row id.
     fn rest_of_key(&self, index: &Index) -> impl Iterator<Item = RestOfKey> {
         let keys: Vec<usize> = self.key_columns().map(|(column, _)| column).collect();
         let in_index: Vec<usize> = index.parts.iter().map(|(column, _)| *column).collect();

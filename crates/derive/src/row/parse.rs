@@ -3,9 +3,8 @@
 use syn::meta::ParseNestedMeta;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{DeriveInput, Error, Field, Ident, Path, Result, Token, parenthesized};
+use syn::{DeriveInput, Error, Field, Ident, Path, Result, Token, Type, Visibility, parenthesized};
 
-use super::{Column, Index, Order, RowInput};
 use crate::attributes::{crate_path, default_crate, ident, name, named_fields, set, unraw};
 
 /// The most columns of a key, as tuples implement `Key` up to this length.
@@ -13,7 +12,41 @@ const KEY_COLUMNS_MAX: usize = 8;
 /// The most indexes of a table.
 const INDEXES_MAX: usize = 64;
 
+/// What the struct and its attributes say.
+pub(super) struct RowInput {
+    pub(super) ident: Ident,
+    pub(super) vis: Visibility,
+    pub(super) path: Path,
+    pub(super) table: String,
+    pub(super) columns: Vec<Column>,
+    pub(super) indexes: Vec<Index>,
+}
+
+pub(super) struct Column {
+    pub(super) field: Ident,
+    pub(super) name: String,
+    pub(super) ty: Type,
+    pub(super) key: Option<Order>,
+}
+
+pub(super) struct Index {
+    pub(super) name: String,
+    pub(super) unique: bool,
+    pub(super) parts: Vec<(usize, Order)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Order {
+    Ascending,
+    Descending,
+}
+
 impl RowInput {
+    /// Returns the key columns with their positions in the row, in key order.
+    pub(super) fn key_columns(&self) -> impl Iterator<Item = (usize, Order)> {
+        self.columns.iter().enumerate().filter_map(|(index, column)| Some((index, column.key?)))
+    }
+
     pub(super) fn parse(input: &DeriveInput) -> Result<Self> {
         let fields = named_fields(input, "a row")?;
         let columns = fields.iter().map(Column::parse).collect::<Result<Vec<_>>>()?;

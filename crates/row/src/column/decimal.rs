@@ -55,19 +55,19 @@ impl<const SCALE: u8> Decimal<SCALE> {
     /// Units in 1.
     const ONE: i64 = 10i64.pow(Self::CHECKED_SCALE as u32);
 
-    /// The number of so many units of `10^-SCALE`.
+    /// Returns the number of so many units of `10^-SCALE`.
     #[inline(always)]
     pub const fn from_scaled(units: i64) -> Self {
         Self(units)
     }
 
-    /// How many units of `10^-SCALE` it is.
+    /// Returns how many units of `10^-SCALE` it is.
     #[inline(always)]
     pub const fn scaled(self) -> i64 {
         self.0
     }
 
-    /// A whole number.
+    /// Returns a whole number as a decimal.
     ///
     /// # Panics
     /// On overflow.
@@ -78,7 +78,7 @@ impl<const SCALE: u8> Decimal<SCALE> {
         }
     }
 
-    /// The sum.
+    /// Returns the sum.
     #[inline]
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
@@ -87,7 +87,7 @@ impl<const SCALE: u8> Decimal<SCALE> {
         }
     }
 
-    /// The difference.
+    /// Returns the difference.
     #[inline]
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
@@ -96,7 +96,7 @@ impl<const SCALE: u8> Decimal<SCALE> {
         }
     }
 
-    /// The product, rounded to this scale; halves away from zero.
+    /// Returns the product, rounded to this scale; halves away from zero.
     pub fn checked_times<const OTHER: u8>(self, other: Decimal<OTHER>) -> Option<Self> {
         let one = i128::from(Decimal::<OTHER>::ONE);
         let product = i128::from(self.0) * i128::from(other.0);
@@ -104,7 +104,7 @@ impl<const SCALE: u8> Decimal<SCALE> {
         i64::try_from((product + half) / one).ok().map(Self)
     }
 
-    /// The product, rounded to this scale; halves away from zero.
+    /// Returns the product, rounded to this scale; halves away from zero.
     ///
     /// # Panics
     /// On overflow.
@@ -112,7 +112,7 @@ impl<const SCALE: u8> Decimal<SCALE> {
         self.checked_times(other).expect("decimal overflow")
     }
 
-    /// The nearest floating point number.
+    /// Returns the nearest floating point number.
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / Self::ONE as f64
     }

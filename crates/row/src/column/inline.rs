@@ -5,7 +5,7 @@ use crate::key::escaped;
 use crate::words::{put_bytes, put_unaligned};
 use crate::{ColumnType, ColumnValue, KeyBuf, KeyReader, Malformed, Slot, Words};
 
-/// A length as a column type holds it.
+/// Returns a length as a column type holds it.
 const fn len_u16(len: usize) -> u16 {
     assert!(len <= u16::MAX as usize, "fixed text and bytes hold at most 65535 bytes");
     len as u16

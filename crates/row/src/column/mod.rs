@@ -46,25 +46,25 @@ pub trait ColumnValue: Clone + PartialEq + 'static {
     /// Writes what the fixed part of a row holds of the column, apart from the end of a variable column.
     fn write(&self, words: &mut [u64], slot: Slot);
 
-    /// The bytes of a variable column.
+    /// Returns the bytes of a variable column.
     #[inline(always)]
     fn variable_bytes(&self) -> &[u8] {
         &[]
     }
 
-    /// Whether it is null.
+    /// Returns whether it is null.
     #[inline(always)]
     fn is_null(&self) -> bool {
         false
     }
 
-    /// Whether both have the same encoding.
+    /// Returns whether both have the same encoding.
     #[inline(always)]
     fn is_same(&self, other: &Self) -> bool {
         self == other
     }
 
-    /// The key encoding as a number, where [`KEY_IS_WORD`](Self::KEY_IS_WORD).
+    /// Returns the key encoding as a number, where [`KEY_IS_WORD`](Self::KEY_IS_WORD).
     #[inline(always)]
     fn value_key_bits(&self) -> u64 {
         0

@@ -8,7 +8,7 @@ use std::fmt;
 pub struct RowId(pub u64);
 
 impl RowId {
-    /// The number.
+    /// Returns the number.
     #[inline(always)]
     pub const fn get(self) -> u64 {
         self.0

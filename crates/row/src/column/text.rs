@@ -62,7 +62,7 @@ impl<const N: usize> Text<N> {
         Self { len: 0, bytes: [0; N] }
     };
 
-    /// The same text.
+    /// Returns the same text.
     ///
     /// # Errors
     /// [`TextError::TooLong`].
@@ -71,7 +71,7 @@ impl<const N: usize> Text<N> {
         Self::of_valid(text.as_bytes())
     }
 
-    /// The text that these bytes are.
+    /// Returns the text that these bytes are.
     ///
     /// # Errors
     /// [`TextError::TooLong`], [`TextError::NotUtf8`].
@@ -105,7 +105,7 @@ impl<const N: usize> Text<N> {
         Ok(())
     }
 
-    /// The text.
+    /// Returns the text.
     #[inline]
     pub fn as_str(&self) -> &str {
         match std::str::from_utf8(self.as_bytes()) {
@@ -114,31 +114,31 @@ impl<const N: usize> Text<N> {
         }
     }
 
-    /// The text as UTF-8.
+    /// Returns the text as UTF-8.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// The length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether it is the empty text.
+    /// Returns whether it is the empty text.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The text, then zeros.
+    /// Returns the text, then zeros.
     #[inline]
     pub(crate) const fn padded(&self) -> &[u8; N] {
         &self.bytes
     }
 
-    /// The text of `len <= N` bytes whose words `word_at(offset)` gives.
+    /// Returns the text of `len <= N` bytes that `word_at(offset)` gives word by word.
     ///
     /// # Errors
     /// [`Malformed`] if they are not UTF-8.
@@ -193,7 +193,7 @@ impl<const N: usize> Text<N> {
 /// The longest column that is read without asking how long the text is.
 const BRANCH_FREE_MAX: usize = 64;
 
-/// The mask of the first `len` bytes of a word.
+/// Returns the mask of the first `len` bytes of a word.
 #[inline(always)]
 const fn kept(len: usize) -> u64 {
     if len >= 8 { u64::MAX } else { (1 << (len * 8)) - 1 }

@@ -14,13 +14,13 @@ impl Timestamp {
         Self(micros)
     }
 
-    /// The microseconds since 1970-01-01 UTC.
+    /// Returns the microseconds since 1970-01-01 UTC.
     #[inline(always)]
     pub const fn micros(self) -> i64 {
         self.0
     }
 
-    /// The system clock's time.
+    /// Returns the system clock's time.
     pub fn now() -> Self {
         Self::from(SystemTime::now())
     }
@@ -55,7 +55,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// The date in the proleptic Gregorian calendar of a day counted from 1970-01-01.
+/// Returns the date in the proleptic Gregorian calendar of a day counted from 1970-01-01.
 ///
 /// Years are counted from March, so that the leap day is their last, in cycles of 400 years or 146097 days.
 fn civil_date(day: i64) -> (i64, i64, i64) {

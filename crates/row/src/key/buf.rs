@@ -2,10 +2,7 @@
 
 use std::borrow::Borrow;
 
-use crate::{RowError, Words};
-
-/// The longest key in bytes.
-pub const KEY_LEN_MAX: usize = 4096;
+use crate::{KEY_LEN_MAX, RowError, Words};
 
 const INLINE_LEN: usize = 48;
 
@@ -22,25 +19,25 @@ pub struct KeyBuf {
 }
 
 impl KeyBuf {
-    /// An empty key.
+    /// Returns an empty key.
     #[inline]
     pub const fn new() -> Self {
         Self { inline: [0; INLINE_LEN], spill: Vec::new(), len: 0 }
     }
 
-    /// The key.
+    /// Returns the key.
     #[inline(always)]
     pub fn as_bytes(&self) -> &[u8] {
         if self.len <= INLINE_LEN { &self.inline[..self.len] } else { &self.spill }
     }
 
-    /// The length of the key in bytes.
+    /// Returns the length of the key in bytes.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the key has no bytes.
+    /// Returns whether the key has no bytes.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -72,7 +69,7 @@ impl KeyBuf {
         }
     }
 
-    /// Whether the key may be stored.
+    /// Returns whether the key may be stored.
     ///
     /// # Errors
     /// [`RowError::KeyTooLong`] if it is longer than [`KEY_LEN_MAX`].

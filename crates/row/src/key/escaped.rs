@@ -51,7 +51,7 @@ pub(crate) fn append_escaped(bytes: &[u8], key: &mut KeyBuf) {
     }
 }
 
-/// Whether one of the eight bytes is 00 or 01.
+/// Returns whether one of the eight bytes is 00 or 01.
 #[inline(always)]
 const fn needs_escape(word: u64) -> bool {
     const ONES: u64 = u64::from_le_bytes([1; 8]);

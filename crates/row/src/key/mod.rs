@@ -26,7 +26,7 @@ mod prefix;
 mod reader;
 mod tuple;
 
-pub use buf::{KEY_LEN_MAX, KeyBuf};
+pub use buf::KeyBuf;
 pub use column::{KeyColumn, KeyPart, Order};
 pub use prefix::KeyPrefix;
 pub use reader::KeyReader;

@@ -31,39 +31,22 @@ macro_rules! prefix {
     };
 }
 
-prefix!(A);
-prefix!(A, B);
-prefix!(A B);
-prefix!(A, B, C);
-prefix!(A B, C);
-prefix!(A B C);
-prefix!(A, B, C, D);
-prefix!(A B, C, D);
-prefix!(A B C, D);
-prefix!(A B C D);
-prefix!(A, B, C, D, E);
-prefix!(A B, C, D, E);
-prefix!(A B C, D, E);
-prefix!(A B C D, E);
-prefix!(A B C D E);
-prefix!(A, B, C, D, E, F);
-prefix!(A B, C, D, E, F);
-prefix!(A B C, D, E, F);
-prefix!(A B C D, E, F);
-prefix!(A B C D E, F);
-prefix!(A B C D E F);
-prefix!(A, B, C, D, E, F, G);
-prefix!(A B, C, D, E, F, G);
-prefix!(A B C, D, E, F, G);
-prefix!(A B C D, E, F, G);
-prefix!(A B C D E, F, G);
-prefix!(A B C D E F, G);
-prefix!(A B C D E F G);
-prefix!(A, B, C, D, E, F, G, H);
-prefix!(A B, C, D, E, F, G, H);
-prefix!(A B C, D, E, F, G, H);
-prefix!(A B C D, E, F, G, H);
-prefix!(A B C D E, F, G, H);
-prefix!(A B C D E F, G, H);
-prefix!(A B C D E F G, H);
-prefix!(A B C D E F G H);
+/// Implements the prefixes of a tuple, of which the part in brackets is the first.
+macro_rules! prefixes {
+    ([$($name:ident)+]) => {
+        prefix!($($name)+);
+    };
+    ([$($name:ident)+] $next:ident $($rest:ident)*) => {
+        prefix!($($name)+, $next $(, $rest)*);
+        prefixes!([$($name)+ $next] $($rest)*);
+    };
+}
+
+prefixes!([A]);
+prefixes!([A] B);
+prefixes!([A] B C);
+prefixes!([A] B C D);
+prefixes!([A] B C D E);
+prefixes!([A] B C D E F);
+prefixes!([A] B C D E F G);
+prefixes!([A] B C D E F G H);

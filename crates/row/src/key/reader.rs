@@ -12,19 +12,19 @@ pub struct KeyReader<'a> {
 }
 
 impl<'a> KeyReader<'a> {
-    /// The whole key.
+    /// Returns the whole key.
     #[inline(always)]
     pub const fn new(key: &'a [u8]) -> Self {
         Self { rest: key, flip: 0 }
     }
 
-    /// What is still to be decoded.
+    /// Returns what is still to be decoded.
     #[inline]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The next `N` bytes.
+    /// Returns the next `N` bytes.
     ///
     /// # Errors
     /// [`Malformed`] if the key ends before.
@@ -35,7 +35,7 @@ impl<'a> KeyReader<'a> {
         Ok(bytes.map(|byte| byte ^ self.flip))
     }
 
-    /// The next `N` (1 to 8) bytes as a big-endian number.
+    /// Returns the next `N` (1 to 8) bytes as a big-endian number.
     ///
     /// # Errors
     /// [`Malformed`] if the key ends before.
@@ -46,7 +46,7 @@ impl<'a> KeyReader<'a> {
         Ok(u64::from_be_bytes(wide))
     }
 
-    /// The next `len` bytes.
+    /// Returns the next `len` bytes.
     ///
     /// # Errors
     /// [`Malformed`] if the key ends before.
@@ -65,7 +65,7 @@ impl<'a> KeyReader<'a> {
         Ok(())
     }
 
-    /// The next escaped bytes, each given to `each`.
+    /// Returns the next escaped bytes, each given to `each`.
     ///
     /// # Errors
     /// [`Malformed`] if they are not terminated or an escape is unknown.

@@ -35,7 +35,7 @@ pub trait Key: Clone + 'static {
     /// [`Malformed`] if no key of this type is encoded so.
     fn take(key: &mut KeyReader<'_>) -> Result<Self, Malformed>;
 
-    /// The key that is encoded by exactly these bytes.
+    /// Returns the key that is encoded by exactly these bytes.
     ///
     /// # Errors
     /// [`Malformed`] if there is none.
@@ -68,7 +68,7 @@ impl<K: KeyColumn> Key for K {
     }
 }
 
-/// The sum of the lengths, if all are known.
+/// Returns the sum of the lengths, if all are known.
 const fn sum(lens: &[Option<usize>]) -> Option<usize> {
     let mut total = 0;
     let mut index = 0;

@@ -29,8 +29,42 @@ pub struct SchemaBuilder {
     indexes: Vec<(String, bool, NamedParts)>,
 }
 
+impl Schema {
+    /// Begins a schema for the table of this name.
+    pub fn builder(name: impl Into<String>) -> SchemaBuilder {
+        SchemaBuilder::new(name.into())
+    }
+
+    /// Returns the schema of a derived row.
+    ///
+    /// # Panics
+    /// If the description is not valid. Those that the derive macros write are.
+    pub fn of(description: &RowDescription) -> Self {
+        match Self::builder(description.table).describe(description).build() {
+            Ok(schema) => schema,
+            Err(error) => panic!("the row of table `{}` has no valid schema: {error}", description.table),
+        }
+    }
+}
+
+impl IndexSchema {
+    /// Returns an index over the columns of `schema` with these names. [`Schema::with_index`] does the other checks.
+    ///
+    /// # Errors
+    /// [`SchemaError::UnknownColumn`].
+    pub fn new<N: Into<String>>(
+        schema: &Schema,
+        name: impl Into<String>,
+        parts: impl IntoIterator<Item = (N, Order)>,
+        unique: bool,
+    ) -> Result<Self, SchemaError> {
+        let parts: Vec<_> = parts.into_iter().map(|(name, order)| (name.into(), order)).collect();
+        Ok(Self::of_parts(name.into(), resolve(schema.name(), schema.columns(), &parts)?, unique))
+    }
+}
+
 impl SchemaBuilder {
-    pub(super) const fn new(name: String) -> Self {
+    const fn new(name: String) -> Self {
         Self { name, columns: Vec::new(), key: Vec::new(), indexes: Vec::new() }
     }
 
@@ -95,7 +129,7 @@ impl SchemaBuilder {
     }
 
     /// Adds all that a derived row describes.
-    pub(super) fn describe(mut self, description: &RowDescription) -> Self {
+    fn describe(mut self, description: &RowDescription) -> Self {
         for (name, spec) in description.names.iter().zip(description.columns) {
             self.columns.push(Column {
                 name: (*name).to_owned(),
@@ -118,7 +152,7 @@ fn owned<N: Into<String>>(parts: impl IntoIterator<Item = (N, Order)>) -> NamedP
     parts.into_iter().map(|(name, order)| (name.into(), order)).collect()
 }
 
-pub(super) fn resolve(
+fn resolve(
     table: &str,
     columns: &[Column],
     parts: &[(String, Order)],

@@ -44,7 +44,7 @@ impl Schema {
         }
     }
 
-    /// The schema that is encoded by exactly these bytes.
+    /// Returns the schema that is encoded by exactly these bytes.
     ///
     /// # Errors
     /// `Encoding` if the bytes are no schema; every other variant if they are one that is not valid.

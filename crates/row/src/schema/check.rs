@@ -1,15 +1,14 @@
 //! The checks that every schema passes before it exists.
 
-use super::{
-    COLUMNS_MAX, Column, INDEXES_MAX, IndexSchema, NAME_LEN_MAX, PartSchema, PrimaryKey, Schema, SchemaError,
-};
+use super::{Column, IndexSchema, PartSchema, PrimaryKey, Schema, SchemaError};
 use crate::key_len::{index_key_len_min, primary_key_len_min};
-use crate::{ColumnType, KEY_LEN_MAX, Order, ROW_LEN_MAX};
+use crate::limits::{COLUMNS_MAX, INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX, ROW_LEN_MAX};
+use crate::{ColumnType, Order};
 
 const PRIMARY_KEY: &str = "primary key";
 
 impl Schema {
-    /// The schema, if it is valid.
+    /// Returns the schema, if it is valid.
     pub(super) fn checked(
         name: String,
         columns: Vec<Column>,
@@ -88,7 +87,7 @@ impl Schema {
     }
 }
 
-/// The parts of a key as a description has them.
+/// Returns the parts of a key as a description has them.
 fn described(parts: &[PartSchema]) -> Vec<(usize, Order)> {
     parts.iter().map(|part| (part.column, part.order)).collect()
 }

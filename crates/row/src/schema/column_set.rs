@@ -1,12 +1,13 @@
 //! Sets of columns.
 
-use super::{COLUMNS_MAX, PartSchema};
+use super::parts::PartSchema;
+use crate::limits::COLUMNS_MAX;
 
 /// Some columns of a table.
 pub(super) struct ColumnSet([u64; COLUMNS_MAX / 64]);
 
 impl ColumnSet {
-    /// The columns of a key.
+    /// Returns the columns of a key.
     pub(super) fn of(parts: &[PartSchema]) -> Self {
         let mut words = [0; COLUMNS_MAX / 64];
         for part in parts {

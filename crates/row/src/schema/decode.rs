@@ -69,7 +69,7 @@ impl Column {
         self.column_type.value_of_bytes(row.bytes_at(start, end - start)?)
     }
 
-    /// The number that the row holds as these bits.
+    /// Returns the number that the row holds as these bits.
     pub(super) fn scalar_value(&self, bits: u64) -> Result<Value, Malformed> {
         Ok(match self.column_type {
             ColumnType::Bool if bits <= 1 => Value::Bool(bits == 1),
@@ -88,7 +88,7 @@ impl Column {
 }
 
 impl ColumnType {
-    /// The first and the past-the-end offset of the bytes of text or bytes.
+    /// Returns the first and the past-the-end offset of the bytes of text or bytes.
     pub(super) fn bytes_range(self, row: &impl Words, slot: Slot) -> Result<(usize, usize), Malformed> {
         let offset = slot.offset();
         match self {

@@ -59,14 +59,14 @@ impl Schema {
         out.check_len()
     }
 
-    /// The column with this index.
+    /// Returns the column with this index.
     pub(super) fn column_at(&self, index: usize) -> Result<&Column, RowError> {
         self.columns
             .get(index)
             .ok_or_else(|| RowError::UnknownColumn { column: index, table: self.name.clone() })
     }
 
-    /// The variable columns that are stored in the row, with their slots.
+    /// Returns the variable columns that are stored in the row, with their slots.
     fn variable_slots(&self) -> impl Iterator<Item = (usize, Slot)> {
         let stored = |(index, column): &(usize, &Column)| {
             column.column_type.is_variable() && !self.is_key_column(*index)
@@ -113,7 +113,7 @@ impl Column {
         Ok(())
     }
 
-    /// The bits of a number as the row holds them.
+    /// Returns the bits of a number as the row holds them.
     pub(super) fn scalar_bits(&self, value: &Value) -> Result<u64, RowError> {
         let bits = match (self.column_type, value) {
             (ColumnType::Bool, Value::Bool(value)) => Some(u64::from(*value)),
@@ -134,7 +134,7 @@ impl Column {
         bits.ok_or_else(|| RowError::OutOfRange { column: self.name.clone(), expected: self.column_type })
     }
 
-    /// The bytes of text or bytes that fit the column.
+    /// Returns the bytes of text or bytes that fit the column.
     pub(super) fn bytes_of<'v>(&self, value: &'v Value) -> Result<&'v [u8], RowError> {
         let bytes = match (self.column_type, value) {
             (ColumnType::FixedText { .. } | ColumnType::Text, Value::Text(text)) => text.as_bytes(),

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use super::{COLUMNS_MAX, INDEXES_MAX, NAME_LEN_MAX};
-use crate::{KEY_LEN_MAX, ROW_LEN_MAX};
+use crate::limits::{COLUMNS_MAX, INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX, ROW_LEN_MAX};
 
 /// Why a schema was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]

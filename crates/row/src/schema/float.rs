@@ -6,7 +6,7 @@
 /// The bits of a fraction that only the wide type has.
 const EXTRA_BITS: u32 = f64::MANTISSA_DIGITS - f32::MANTISSA_DIGITS;
 
-/// The bits of the `f64` that is this number, or this NaN.
+/// Returns the bits of the `f64` that is this number, or this NaN.
 pub(super) fn widen(narrow: f32) -> u64 {
     if !narrow.is_nan() {
         return f64::from(narrow).to_bits();
@@ -15,13 +15,13 @@ pub(super) fn widen(narrow: f32) -> u64 {
     u64::from(sign) << 63 | f64::INFINITY.to_bits() | u64::from(fraction) << EXTRA_BITS
 }
 
-/// The bits of the `f32` that is this number, or this NaN; `None` where there is none.
+/// Returns the bits of the `f32` that is this number, or this NaN; `None` where there is none.
 pub(super) fn narrow(wide: f64) -> Option<u32> {
     let narrow = if wide.is_nan() { narrow_nan(wide.to_bits()) } else { wide as f32 };
     (widen(narrow) == wide.to_bits()).then_some(narrow.to_bits())
 }
 
-/// The NaN with the upper bits of this one's fraction, or an infinity where those are zero.
+/// Returns the NaN with the upper bits of this one's fraction, or an infinity where those are zero.
 const fn narrow_nan(bits: u64) -> f32 {
     let (sign, fraction) = (bits >> 63 << 31, bits << 12 >> 12 >> EXTRA_BITS);
     f32::from_bits((sign | fraction) as u32 | f32::INFINITY.to_bits())

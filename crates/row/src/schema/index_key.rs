@@ -7,6 +7,13 @@ use crate::key::escaped;
 use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Order, Slot, Words};
 
 impl Schema {
+    /// Returns the columns of the index, then the others of the primary key; a row id is not among them.
+    pub fn index_key_parts(&self, index: &IndexSchema) -> Vec<PartSchema> {
+        let columns = ColumnSet::of(index.parts());
+        let rest = self.key_parts().iter().filter(|part| !columns.has(part.column));
+        index.parts().iter().chain(rest).copied().collect()
+    }
+
     /// Makes `out` the key of a stored row in an index. It works for every row of the table, however it was written, takes
     /// time in proportion to the columns of both keys, and allocates nothing unless the primary key has more than 16.
     ///

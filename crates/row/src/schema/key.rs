@@ -108,7 +108,7 @@ impl Schema {
     }
 }
 
-/// The row id that a value names.
+/// Returns the row id that a value names.
 fn row_id_of(value: &Value) -> Result<RowId, RowError> {
     let id = match value {
         Value::Unsigned(id) => Some(*id),

@@ -45,19 +45,19 @@ impl<'k> KeyColumns<'k> {
         }
     }
 
-    /// The whole key.
+    /// Returns the whole key.
     pub(super) const fn whole(&self) -> &'k [u8] {
         self.key
     }
 
-    /// The bytes of the column at this place.
+    /// Returns the bytes of the column at this place.
     pub(super) fn bytes(&self, position: usize) -> &'k [u8] {
         let start = if position == 0 { 0 } else { self.end(position - 1) };
         &self.key[start..self.end(position)]
     }
 }
 
-/// Whether these bytes of a nullable column in a key are null.
+/// Returns whether these bytes of a nullable column in a key are null.
 pub(super) fn is_null(bytes: &[u8], order: Order) -> bool {
     bytes.first() == Some(if order == Order::Descending { &0xff } else { &0 })
 }

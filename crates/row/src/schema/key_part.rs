@@ -53,7 +53,7 @@ impl Column {
     /// Appends the bits of a number, as the row holds them, so that keys order it.
     pub(super) fn append_ordered(&self, bits: u64, out: &mut KeyBuf) {
         let width = self.column_type.scalar_width() as usize;
-        let bits = flip(self.column_type, bits, bits);
+        let bits = self.column_type.ordered_bits(bits);
         out.append(&bits.to_be_bytes()[8 - width..]);
     }
 
@@ -74,7 +74,7 @@ impl Column {
         }
         if self.column_type.scalar_width() > 0 {
             let ordered = self.take_number(key)?;
-            return self.scalar_value(unflip(self.column_type, ordered));
+            return self.scalar_value(self.column_type.bits_of_ordered(ordered));
         }
         if let ColumnType::FixedBytes { len } = self.column_type {
             return key.take_slice(usize::from(len)).map(Value::Bytes);
@@ -121,21 +121,4 @@ fn is_null(key: &mut KeyReader<'_>) -> Result<bool, Malformed> {
         [1] => Ok(false),
         _ => Err(Malformed),
     }
-}
-
-/// `bits` with what the order of the type needs inverted: the sign bit, or all bits of a float whose sign bit is set in
-/// `sign_of`.
-const fn flip(column_type: ColumnType, bits: u64, sign_of: u64) -> u64 {
-    let width = column_type.scalar_width() * 8;
-    let sign = 1 << (width - 1);
-    match column_type {
-        ColumnType::F32 | ColumnType::F64 if sign_of & sign != 0 => bits ^ (u64::MAX >> (64 - width)),
-        ColumnType::Bool | ColumnType::U8 | ColumnType::U16 | ColumnType::U32 | ColumnType::U64 => bits,
-        _ => bits ^ sign,
-    }
-}
-
-/// The inverse of [`flip`]: an encoded float whose sign bit is clear was negative.
-const fn unflip(column_type: ColumnType, ordered: u64) -> u64 {
-    flip(column_type, ordered, !ordered)
 }

@@ -13,23 +13,16 @@ mod index_key;
 mod key;
 mod key_columns;
 mod key_part;
+mod parts;
 mod same_key;
 
 use crate::layout::place;
-use crate::{ColumnSpec, ColumnType, Order, RowDescription, Slot};
+use crate::{ColumnSpec, Slot};
 
 pub use builder::SchemaBuilder;
 pub use error::SchemaError;
 pub use index::IndexSchema;
-
-/// The longest name of a table, column or index in bytes.
-pub const NAME_LEN_MAX: usize = 255;
-
-/// The most columns of a table.
-const COLUMNS_MAX: usize = 1024;
-
-/// The most secondary indexes of a table.
-pub const INDEXES_MAX: usize = 64;
+pub use parts::{Column, PartSchema, PrimaryKey};
 
 /// A table's columns, primary key and secondary indexes.
 ///
@@ -46,76 +39,28 @@ pub struct Schema {
     fixed_len: usize,
 }
 
-/// A column of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Column {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub column_type: ColumnType,
-    /// Whether it may be null.
-    pub nullable: bool,
-}
-
-/// A column's part in a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PartSchema {
-    /// The column's index in [`Schema::columns`].
-    pub column: usize,
-    /// Its order in the key.
-    pub order: Order,
-}
-
-/// What identifies a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PrimaryKey {
-    /// Columns, in key order.
-    Columns(Vec<PartSchema>),
-    /// A number that the table invents; a `u64`, big endian, in keys.
-    RowId,
-}
-
 impl Schema {
-    /// Begins a schema for the table of this name.
-    pub fn builder(name: impl Into<String>) -> SchemaBuilder {
-        SchemaBuilder::new(name.into())
-    }
-
-    /// The schema of a derived row.
-    ///
-    /// # Panics
-    /// If the description is not valid. Those that the derive macros write are.
-    pub fn of(description: &RowDescription) -> Self {
-        match Self::builder(description.table).describe(description).build() {
-            Ok(schema) => schema,
-            Err(error) => panic!("the row of table `{}` has no valid schema: {error}", description.table),
-        }
-    }
-
-    /// The name of the table.
+    /// Returns the name of the table.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// The index of the column with this name.
+    /// Returns the index of the column with this name.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
 
-    /// What identifies a row.
+    /// Returns what identifies a row.
     pub fn primary_key(&self) -> &PrimaryKey {
         &self.primary_key
     }
 
-    /// The columns of the primary key, in key order; none if the table invents row ids.
+    /// Returns the columns of the primary key, in key order; none if the table invents row ids.
     pub fn key_parts(&self) -> &[PartSchema] {
         match &self.primary_key {
             PrimaryKey::Columns(parts) => parts,
@@ -123,17 +68,17 @@ impl Schema {
         }
     }
 
-    /// The secondary indexes.
+    /// Returns the secondary indexes.
     pub fn indexes(&self) -> &[IndexSchema] {
         &self.indexes
     }
 
-    /// The secondary index with this name.
+    /// Returns the secondary index with this name.
     pub fn index(&self, name: &str) -> Option<&IndexSchema> {
         self.indexes.iter().find(|index| index.name() == name)
     }
 
-    /// The same schema for a table of another name.
+    /// Returns the same schema for a table of another name.
     ///
     /// # Errors
     /// As for [`SchemaBuilder::build`].
@@ -142,7 +87,7 @@ impl Schema {
         Self::checked(name.into(), columns, primary_key, indexes)
     }
 
-    /// The same schema with one more index.
+    /// Returns the same schema with one more index.
     ///
     /// # Errors
     /// As for [`SchemaBuilder::build`].
@@ -153,29 +98,29 @@ impl Schema {
         Ok(schema)
     }
 
-    /// The same schema without the index of this name; the same if there is none.
+    /// Returns the same schema without the index of this name; the same if there is none.
     pub fn without_index(&self, name: &str) -> Self {
         let mut schema = self.clone();
         schema.indexes.retain(|index| index.name() != name);
         schema
     }
 
-    /// Where the columns lie in a row.
+    /// Returns where the columns lie in a row.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
     }
 
-    /// The length in bytes of the fixed part: every row is at least as long.
+    /// Returns the length in bytes of the fixed part: every row is at least as long.
     pub fn fixed_len(&self) -> usize {
         self.fixed_len
     }
 
-    /// Whether the column is part of the primary key.
+    /// Returns whether the column is part of the primary key.
     pub fn is_key_column(&self, column: usize) -> bool {
         self.key_position(column).is_some()
     }
 
-    /// The column's place in the primary key.
+    /// Returns the column's place in the primary key.
     fn key_position(&self, column: usize) -> Option<usize> {
         self.key_positions.get(column).copied().flatten()
     }
@@ -189,7 +134,7 @@ impl Schema {
         self.key_positions = positions;
     }
 
-    /// What the layout has to know of the columns.
+    /// Returns what the layout has to know of the columns.
     fn specs(&self) -> Vec<ColumnSpec> {
         let spec = |index: usize| ColumnSpec {
             column_type: self.columns[index].column_type,

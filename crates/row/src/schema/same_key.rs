@@ -4,7 +4,8 @@ use super::{Column, IndexSchema, Schema};
 use crate::{Malformed, Slot, Words};
 
 impl Schema {
-    /// Whether two stored rows with one primary key have the same key in the index. Only the columns of the index are read.
+    /// Returns whether two stored rows with one primary key have the same key in the index. Only the columns of the
+    /// index are read.
     ///
     /// # Errors
     /// [`Malformed`] if one of them is no row of this table; never a panic, whatever the words.
@@ -27,7 +28,7 @@ impl Schema {
 }
 
 impl Column {
-    /// Whether the column has one value in both rows. A column of the primary key is in neither.
+    /// Returns whether the column has one value in both rows. A column of the primary key is in neither.
     fn is_same(&self, slot: Slot, left: &impl Words, right: &impl Words) -> Result<bool, Malformed> {
         if !slot.is_stored() {
             return Ok(true);
