@@ -14,7 +14,7 @@
 //! - **B2** A node's range begins at `low`, which never changes, and ends at the `low` of the next node. The first node of a
 //!   layer has `low` 0 and stays the first until the layer is gone.
 //! - **B3** The links between a node and the next one, in both directions, are written under the first one's lock.
-//! - **B4** A slot that is not in use is written without a mark: whoever reads it through an older permutation finds that the
+//! - **B4** A slot that is not in use is written without a mark: a reader that comes to it through an older permutation finds that the
 //!   version has changed since.
 //! - **B5** The slice of a slot that is not in use is [`NO_SLICE`]: so the slots before a key are counted without asking which
 //!   ones are in use.
@@ -23,20 +23,20 @@
 //! `[slot]` a new permutation is stored with Release after the slot's words, and loaded with Acquire before them. `[value]` a
 //! value is stored with Release and loaded with Acquire: what its owner wrote behind it is visible.
 
-mod find;
 mod suffixes;
 
 use std::ptr;
 
 use ensilo_sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use ensilo_sync::prefetch;
 
-pub(crate) use self::find::{Content, Place, Probe};
 use crate::WIDTH;
 use crate::interior::Interior;
-use crate::key::{LAYER, SUFFIX};
+use crate::key::{KeyTail, LAYER, SUFFIX, class_of};
 use crate::node::{Link, Node};
 use crate::permuter::Permuter;
 use crate::run::Run;
+use crate::search::{count_less, equal_words};
 use crate::suffix::BagHeader;
 use crate::unlinked::check_is_allocated;
 use crate::version::{NodeVersion, Version};
@@ -66,7 +66,7 @@ const _: () = assert!(size_of::<Border>() == 320);
 
 /// What a slot holds besides its suffix.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
-pub(crate) struct Slot {
+pub(crate) struct BorderSlot {
     pub(crate) slice: u64,
     pub(crate) kind: u8,
     pub(crate) value: u64,
@@ -75,14 +75,47 @@ pub(crate) struct Slot {
 /// What a slot held until it was taken out of use. Only [`Border::take_out`] makes one.
 #[derive(Debug)]
 pub(crate) struct CutSlot {
-    held: Slot,
+    held: BorderSlot,
 }
 
 impl CutSlot {
-    /// Whether the slot led to a layer.
+    /// Returns whether the slot led to a layer.
     pub(crate) fn led_to_a_layer(&self) -> bool {
         self.held.kind == LAYER
     }
+}
+
+/// What an unlocked look at a node finds for a key; means nothing until the version was compared again.
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Probe {
+    /// No slot for the key.
+    Missing,
+    /// The key's value.
+    Value(u64),
+    /// The value word of a slot of kind `LAYER`.
+    Layer(u64),
+}
+
+/// What a locked node has for a key.
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub(crate) enum KeyContent {
+    /// No slot has its slice and class.
+    Nothing,
+    /// Another key has its slice and goes on differently.
+    OtherSuffix,
+    /// All keys that go on behind its slice are in a layer.
+    Layer,
+    /// The key is there, with this value.
+    Value(u64),
+}
+
+/// Where a key is or would be, in a locked node.
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub(crate) struct KeyPlace {
+    /// Its position in the permutation.
+    pub(crate) position: usize,
+    /// The slot there, if it has the key's slice and class.
+    pub(crate) slot: Option<usize>,
 }
 
 // SAFETY: repr(C), and the version comes first.
@@ -93,12 +126,12 @@ unsafe impl Node for Border {
 }
 
 impl Border {
-    /// A node without slots, the first of its layer.
+    /// Returns a node without slots, the first of its layer.
     pub(crate) fn empty_root() -> Self {
         Self::with_version(Version::new(NodeVersion::BORDER_ROOT), 0)
     }
 
-    /// A locked node without slots whose range begins at `low`, not the first of its layer.
+    /// Returns a locked node without slots, with a range that begins at `low`. It is not the first of its layer.
     pub(crate) fn empty_locked(low: u64) -> Self {
         Self::with_version(Version::new_locked(NodeVersion::BORDER), low)
     }
@@ -119,13 +152,13 @@ impl Border {
         }
     }
 
-    /// Where the node's range begins.
+    /// Returns where the node's range begins.
     #[inline]
     pub(crate) fn low(&self) -> u64 {
         self.low
     }
 
-    /// The order of the slots.
+    /// Returns the order of the slots.
     #[inline]
     pub(crate) fn permuter(&self) -> Permuter {
         // Acquire: [slot].
@@ -162,12 +195,12 @@ impl Border {
         self.values[slot].load(Ordering::Acquire)
     }
 
-    pub(crate) fn slot(&self, slot: usize) -> Slot {
-        Slot { slice: self.slice(slot), kind: self.kind(slot), value: self.value(slot) }
+    pub(crate) fn slot(&self, slot: usize) -> BorderSlot {
+        BorderSlot { slice: self.slice(slot), kind: self.kind(slot), value: self.value(slot) }
     }
 
     /// The caller holds the lock, and either the slot is free (B4) or readers wait.
-    pub(crate) fn set_slot(&self, slot: usize, content: Slot) {
+    pub(crate) fn set_slot(&self, slot: usize, content: BorderSlot) {
         self.slices[slot].store(content.slice, Ordering::Relaxed);
         self.kinds[slot].store(content.kind, Ordering::Relaxed);
         self.set_value(slot, content.value);
@@ -195,7 +228,7 @@ impl Border {
     }
 
     /// Takes the slot at `position` out of use. The caller holds the lock and readers wait: a scan that has the permutation from
-    /// before would take [`NO_SLICE`] for the slot's key. Returns what the slot held, to which it leads nobody any more.
+    /// before would take [`NO_SLICE`] for the slot's key. Returns what the slot held, to which it does not lead any more.
     pub(crate) fn take_out(&self, position: usize) -> CutSlot {
         let permuter = self.permuter();
         let slot = permuter.slot(position);
@@ -224,6 +257,63 @@ impl Border {
             && let (Some(bag), Some(suffix)) = (self.suffixes(), other.suffix(from))
         {
             bag.append_copy(slot, suffix);
+        }
+    }
+}
+
+/// Where a key is: for readers without a lock, and for writers under it.
+impl Border {
+    /// Looks for a key without a lock, and starts to load what lies behind its value.
+    #[inline]
+    pub(crate) fn probe(&self, key: KeyTail<'_>) -> Probe {
+        let permuter = self.permuter();
+        for slot in equal_words(&self.slices, key.slice()) {
+            let kind = self.kind(slot);
+            if class_of(kind) == key.class() && permuter.has(slot) {
+                return self.probe_slot(slot, kind, key);
+            }
+        }
+        Probe::Missing
+    }
+
+    /// Looks at a slot that has the key's slice and class.
+    #[inline]
+    fn probe_slot(&self, slot: usize, kind: u8, key: KeyTail<'_>) -> Probe {
+        let value = self.value(slot);
+        prefetch(ptr::without_provenance(value as usize));
+        match kind {
+            LAYER => Probe::Layer(value),
+            SUFFIX if !self.suffix_equals(slot, key) => Probe::Missing,
+            _ => Probe::Value(value),
+        }
+    }
+
+    /// Returns where the key is or belongs. The caller holds the lock.
+    pub(crate) fn find(&self, key: KeyTail<'_>) -> KeyPlace {
+        let permuter = self.permuter();
+        let mut position = count_less(&self.slices, key.slice());
+        while position < permuter.len() {
+            let slot = permuter.slot(position);
+            let class = class_of(self.kind(slot));
+            if self.slice(slot) != key.slice() || class > key.class() {
+                break;
+            }
+            if class == key.class() {
+                return KeyPlace { position, slot: Some(slot) };
+            }
+            position += 1;
+        }
+        KeyPlace { position, slot: None }
+    }
+
+    /// Returns what is at a place that was found for the key. The caller holds the lock.
+    #[inline(always)]
+    pub(crate) fn content(&self, key: KeyTail<'_>, place: KeyPlace) -> KeyContent {
+        let Some(slot) = place.slot else { return KeyContent::Nothing };
+        match self.kind(slot) {
+            LAYER => KeyContent::Layer,
+            SUFFIX if !self.suffix_equals(slot, key) => KeyContent::OtherSuffix,
+            _ => KeyContent::Value(self.value(slot)),
         }
     }
 }

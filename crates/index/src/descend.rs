@@ -31,7 +31,7 @@ pub(crate) struct Position<'g, 'k> {
     pub(crate) key: KeyTail<'k>,
     /// The layer, counted from the top.
     pub(crate) depth: usize,
-    /// `Layer` only if the descent was told to stop above it. None if a writer has not looked, for it will under the lock.
+    /// `Layer` only where the descent had to stop above it. None where a writer has not looked: it looks under the lock.
     pub(crate) probe: Option<Probe>,
 }
 
@@ -139,7 +139,7 @@ fn probe_stable<'g>(
     }
 }
 
-/// The border node that is responsible for `slice` in the layer of `root`; none if it met a deleted node.
+/// Returns the border node that is responsible for `slice` in the layer of `root`; none if it met a deleted node.
 #[inline]
 pub(crate) fn find_border<'g>(root: NodeRef<'g>, slice: u64) -> Option<Responsible<'g>> {
     'root: loop {

@@ -1,4 +1,4 @@
-//! Taking a tree apart that nobody else uses, in pieces.
+//! Takes a tree apart that nobody else uses, in pieces.
 
 use std::ptr::NonNull;
 
@@ -82,7 +82,7 @@ impl Drain {
     }
 }
 
-/// The root of a layer, from a node on its left edge.
+/// Returns the root of a layer, from a node on its left edge.
 fn top_of(mut node: NodeRef<'_>) -> NodeRef<'_> {
     while let Some(parent) = node.parent() {
         node = parent.node();

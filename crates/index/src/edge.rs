@@ -39,7 +39,7 @@ impl<'b> Edge<'b> {
         }
     }
 
-    /// The edge's slice, or `open` if there is no edge.
+    /// Returns the edge's slice, or `open` if there is no edge.
     #[inline]
     pub(crate) fn slice_or(self, open: u64) -> u64 {
         match self {
@@ -48,7 +48,7 @@ impl<'b> Edge<'b> {
         }
     }
 
-    /// The edge as the layer below its slice sees it.
+    /// Returns the edge as the layer below its slice sees it.
     #[inline]
     pub(crate) fn below(self) -> Edge<'b> {
         match self {
@@ -57,13 +57,13 @@ impl<'b> Edge<'b> {
         }
     }
 
-    /// Where a slot lies if this is the low end.
+    /// Returns where a slot lies if this is the low end.
     #[inline]
     pub(crate) fn of_low(self, slice: u64, kind: u8) -> Side {
         self.side(slice, kind, Ordering::Greater)
     }
 
-    /// Where a slot lies if this is the high end.
+    /// Returns where a slot lies if this is the high end.
     #[inline]
     pub(crate) fn of_high(self, slice: u64, kind: u8) -> Side {
         self.side(slice, kind, Ordering::Less)
@@ -80,13 +80,13 @@ impl<'b> Edge<'b> {
         }
     }
 
-    /// Whether a key that ends like this is in the range, if this is the low end.
+    /// Returns whether a key that ends like this is in the range, if this is the low end.
     #[inline]
     pub(crate) fn admits_as_low(self, bytes: &[u8]) -> bool {
         self.admits(bytes, Ordering::Greater)
     }
 
-    /// Whether a key that ends like this is in the range, if this is the high end.
+    /// Returns whether a key that ends like this is in the range, if this is the high end.
     #[inline]
     pub(crate) fn admits_as_high(self, bytes: &[u8]) -> bool {
         self.admits(bytes, Ordering::Less)

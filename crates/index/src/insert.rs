@@ -1,16 +1,28 @@
-//! Insert if absent.
+//! Insert if absent: into a free slot, or with a new layer. `split` has the inserts into full nodes.
+//!
+//! # A slot becomes a layer
+//! Two keys share a slice and go on differently behind it.
+//! ```text
+//! before   slot: "aaaaaaaa", SUFFIX "bbbbbbbbx" -> 1         insert "aaaaaaaabbbbbbbby" -> 2
+//! after    slot: "aaaaaaaa", LAYER -> node: "bbbbbbbb", LAYER -> node: "x" -> 1, "y" -> 2
+//! ```
+//! The new nodes are made before the slot is touched. The set of keys behind the slot changes: the node that has it gets
+//! a new version, and the observer learns of every new node.
 
 use std::error::Error;
 use std::fmt;
 
 use ensilo_epoch::Guard;
-use ensilo_slab::OutOfMemory;
+use ensilo_slab::{AccountId, OutOfMemory};
 
-use crate::border::{Border, Content, Place, Probe, Slot};
-use crate::key::KeyTail;
+use crate::border::{Border, BorderSlot, KeyContent, KeyPlace, Probe};
+use crate::key::{KeyTail, LAYER};
 use crate::locked::Locked;
+use crate::node::{Node, NodeRef};
+use crate::node_kind::NodeKind;
 use crate::planted::{Fault, is_planted};
 use crate::stamp::{NodeId, NodeStamp};
+use crate::suffix::words_for;
 use crate::version::NodeVersion;
 use crate::{KEY_LEN_MAX, Masstree};
 
@@ -61,10 +73,10 @@ impl From<OutOfMemory> for InsertError {
 /// Learns which border nodes an insert changed, after the change is done.
 ///
 /// It is what a transaction needs to keep its node set up to date over its own inserts: a stamp `(node, before)` becomes
-/// `(node, after)`, and whoever relied on `from` relies on the nodes split from it too. A method may be called while a
+/// `(node, after)`, and a transaction that relied on `from` relies on the nodes split from it too. A method may be called while a
 /// node is locked: it must not use the index and must not panic.
 pub trait InsertObserver {
-    /// Whether a border node may change. Asked when the node is locked and nothing has changed yet.
+    /// Returns whether a border node may change. Asked when the node is locked and nothing has changed yet.
     #[inline]
     fn may_change(&mut self, node: NodeId) -> bool {
         let _ = node;
@@ -79,7 +91,7 @@ pub trait InsertObserver {
     fn split(&mut self, from: NodeId, new: NodeStamp);
 }
 
-/// For those who need no report.
+/// For callers that need no report.
 impl InsertObserver for () {
     fn changed(&mut self, _: NodeId, _: NodeVersion, _: NodeVersion) {}
     fn split(&mut self, _: NodeId, _: NodeStamp) {}
@@ -142,22 +154,22 @@ impl Masstree {
 impl<O: InsertObserver> Insertion<'_, O> {
     /// None if the key's way leads on into a layer by now.
     #[inline]
-    fn insert_at(self, place: Place) -> Result<Option<Inserted>, InsertError> {
+    fn insert_at(self, place: KeyPlace) -> Result<Option<Inserted>, InsertError> {
         match self.border.content(self.key, place) {
-            Content::Nothing | Content::OtherSuffix
+            KeyContent::Nothing | KeyContent::OtherSuffix
                 if !self.observer.may_change(NodeId::new(&self.border)) =>
             {
                 self.border.unlock_unchanged();
                 return Err(InsertError::Refused);
             }
-            Content::Nothing if self.border.permuter().is_full() => self.split(place.position)?,
-            Content::Nothing => self.use_free_slot(place.position)?,
-            Content::OtherSuffix => self.make_layer(place)?,
-            Content::Layer => {
+            KeyContent::Nothing if self.border.permuter().is_full() => self.split(place.position)?,
+            KeyContent::Nothing => self.use_free_slot(place.position)?,
+            KeyContent::OtherSuffix => self.make_layer(place)?,
+            KeyContent::Layer => {
                 self.border.unlock_unchanged();
                 return Ok(None);
             }
-            Content::Value(value) => {
+            KeyContent::Value(value) => {
                 self.border.unlock_unchanged();
                 return Ok(Some(Inserted::Existing(value)));
             }
@@ -205,7 +217,104 @@ pub(crate) fn write_new_slot(border: &Border, position: usize, key: KeyTail<'_>,
     if key.goes_on() {
         border.append_suffix(slot, key.suffix());
     }
-    border.set_slot(slot, Slot { slice: key.slice(), kind: key.class(), value });
+    border.set_slot(slot, BorderSlot { slice: key.slice(), kind: key.class(), value });
     border.set_run(border.run().after_insert(position, slot, permuter));
     border.set_permuter(permuter.insert(position));
+}
+
+impl<'a, O: InsertObserver> Insertion<'a, O> {
+    /// Puts a layer with the old and the new key into the slot at `place`, which is of kind `SUFFIX`.
+    #[cold]
+    fn make_layer(self, place: KeyPlace) -> Result<(), OutOfMemory> {
+        let slot = place.slot.unwrap_or_else(|| panic!("another suffix is in a slot"));
+        let mut buffer = [0; KEY_LEN_MAX];
+        let suffix = self.border.suffix(slot).unwrap_or_else(|| panic!("a slot of kind SUFFIX has a suffix"));
+        suffix.copy_to(&mut buffer);
+        let old = KeyTail::new(&buffer[..suffix.len()]);
+        let old_value = self.border.value(slot);
+        match self.make_nodes(old, old_value) {
+            Ok(top) => {
+                self.publish_layer(slot, top);
+                Ok(())
+            }
+            Err(error) => {
+                self.border.unlock_unchanged();
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes the nodes below the slot: one for each further slice that the keys share, and the one in which they part.
+    fn make_nodes(&self, mut old: KeyTail<'_>, old_value: u64) -> Result<&'a Border, OutOfMemory> {
+        let (guard, account) = (self.guard, self.tree.account);
+        let mut new = self.key.below();
+        let top = Border::empty_root().allocate(guard, account)?;
+        let mut lowest = top;
+        while old.slice() == new.slice() && old.goes_on() && new.goes_on() {
+            let made = Border::empty_root().allocate(guard, account);
+            let next = made.inspect_err(|_| free_chain(top, guard, account))?;
+            lowest.set_slot(0, BorderSlot { slice: old.slice(), kind: LAYER, value: next.node().to_word() });
+            lowest.set_permuter(lowest.permuter().insert(0));
+            (lowest, old, new) = (next, old.below(), new.below());
+        }
+        let room = reserve_for_both(lowest, old, new, guard, account);
+        room.inspect_err(|_| free_chain(top, guard, account))?;
+        let new_position = usize::from((old.slice(), old.class()) < (new.slice(), new.class()));
+        write_new_slot(lowest, 0, old, old_value);
+        write_new_slot(lowest, new_position, new, self.value);
+        Ok(top)
+    }
+
+    /// Lets the slot refer to the new nodes. They are reported before the lock is released: until then nobody else can
+    /// reach them, and each refers to the next one.
+    fn publish_layer(self, slot: usize, top: &'a Border) {
+        let (from, before) = (NodeId::new(&self.border), self.border.held());
+        self.border.mark_changing();
+        self.border.set_layer(slot, top.node().to_word());
+        self.observer.changed(from, before, before.after_insert());
+        let mut next = Some(top);
+        while let Some(border) = next {
+            self.observer.split(from, NodeStamp::new(border, NodeVersion::BORDER_ROOT));
+            next = below_first_slot(border);
+        }
+        self.border.unlock_after_insert();
+    }
+}
+
+/// Room for the suffixes of both keys in a new node.
+fn reserve_for_both(
+    border: &Border,
+    old: KeyTail<'_>,
+    new: KeyTail<'_>,
+    guard: &Guard<'_>,
+    account: AccountId,
+) -> Result<(), OutOfMemory> {
+    let words = |key: KeyTail<'_>| if key.goes_on() { words_for(key.suffix().len()) } else { 0 };
+    match words(old) + words(new) {
+        0 => Ok(()),
+        words => border.reserve_suffix(8 * words, guard, account),
+    }
+}
+
+/// In a chain of nodes that nobody else knows, the one behind `border`.
+fn below_first_slot(border: &Border) -> Option<&Border> {
+    let slot = border.permuter().slots().next()?;
+    if border.kind(slot) != LAYER {
+        return None;
+    }
+    // SAFETY: the slot has kind LAYER, and the node behind it lives as long as this one.
+    match unsafe { NodeRef::from_word(border.value(slot)) }.kind() {
+        NodeKind::Border(below) => Some(below),
+        NodeKind::Interior(_) => unreachable!("a new layer is one node"),
+    }
+}
+
+/// Frees a chain of nodes that was never published.
+fn free_chain(top: &Border, guard: &Guard<'_>, account: AccountId) {
+    let mut next = Some(top);
+    while let Some(border) = next {
+        next = below_first_slot(border);
+        // SAFETY: the caller made the chain with this account, and drops it on an error before anybody else knows it.
+        unsafe { border.free_with_suffixes(guard, account) };
+    }
 }

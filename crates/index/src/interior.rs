@@ -1,4 +1,4 @@
-//! Interior nodes: they lead from a slice to the border node whose range it lies in.
+//! Interior nodes: they lead from a slice to the border node with the range that it lies in.
 //!
 //! # Layout
 //! ```text
@@ -22,7 +22,7 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 use crate::INTERIOR_WIDTH;
 use crate::node::{Child, Link, Node, NodeRef};
 use crate::search::count_less;
-use crate::unlinked::Part;
+use crate::unlinked::TreePart;
 use crate::version::{NodeVersion, Version};
 
 /// What stands behind the last bound.
@@ -49,7 +49,7 @@ unsafe impl Node for Interior {
     }
 }
 
-impl Part for &Interior {
+impl TreePart for &Interior {
     fn has_left(&self) -> bool {
         self.version().is_of_a_deleted_node()
     }
@@ -61,7 +61,7 @@ impl Part for &Interior {
 }
 
 impl Interior {
-    /// A locked node without children, which breaks I2 until the first is set.
+    /// Returns a locked node without children, which breaks I2 until the first is set.
     pub(crate) fn empty_locked(version: NodeVersion) -> Self {
         Interior {
             version: Version::new_locked(version),
@@ -72,7 +72,7 @@ impl Interior {
         }
     }
 
-    /// The number of bounds, one less than the number of children.
+    /// Returns the number of bounds, one less than the number of children.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         (self.bound_count.load(Ordering::Relaxed) as usize).min(INTERIOR_WIDTH)
@@ -82,7 +82,7 @@ impl Interior {
         self.len() == INTERIOR_WIDTH
     }
 
-    /// Where the range of the child behind `place` begins.
+    /// Returns where the range of the child behind `place` begins.
     pub(crate) fn low(&self, place: usize) -> u64 {
         self.bounds[place].load(Ordering::Relaxed).wrapping_add(1)
     }
@@ -92,7 +92,7 @@ impl Interior {
         self.bounds[place].store(low - 1, Ordering::Relaxed);
     }
 
-    /// Whether there is no bound at `place`.
+    /// Returns whether there is no bound at `place`.
     pub(crate) fn is_unbounded(&self, place: usize) -> bool {
         self.bounds[place].load(Ordering::Relaxed) == NO_BOUND
     }
@@ -105,13 +105,13 @@ impl Interior {
         self.children[place].load()
     }
 
-    /// The child whose range `slice` lies in; none if a writer was seen at work.
+    /// Returns the child with the range that `slice` lies in; none if a writer was seen at work.
     #[inline]
     pub(crate) fn child_for(&self, slice: u64) -> Option<NodeRef<'_>> {
         self.children[count_less(&self.bounds, slice)].load()
     }
 
-    /// The same, for a descent on its own: the first child is told by a branch.
+    /// Returns the same, for a descent on its own: a branch decides whether it is the first child.
     ///
     /// The place of another child is computed, and what is loaded next waits for that at every level. Where keys leave in
     /// their order, the processor foresees that it is the first child, and goes on below at once.
@@ -120,7 +120,7 @@ impl Interior {
         if slice <= self.bounds[0].load(Ordering::Relaxed) { self.child(0) } else { self.child_for(slice) }
     }
 
-    /// The child so many places behind the one for `slice`, or in front of it, if there is one; only
+    /// Returns the child so many places behind the one for `slice`, or in front of it, if there is one; only
     /// for a hint, since a writer may be at work.
     #[inline]
     pub(crate) fn sibling(&self, slice: u64, distance: isize) -> Option<NodeRef<'_>> {
@@ -128,7 +128,7 @@ impl Interior {
         self.children.get(place)?.load()
     }
 
-    /// Where `child` is. The caller holds the lock, and the child is one of ours.
+    /// Returns where `child` is. The caller holds the lock, and the child is one of ours.
     pub(crate) fn place_of(&self, child: NodeRef<'_>) -> usize {
         let place = (0..=self.len()).find(|&place| self.children[place].load() == Some(child));
         place.unwrap_or_else(|| panic!("I3: a node's parent has it as a child"))
@@ -139,7 +139,7 @@ impl Interior {
         self.children[0].store(Some(child));
     }
 
-    /// Puts `child`, whose range begins at `low`, behind the child at `place`. The caller holds the lock, and sets the
+    /// Puts `child`, with a range that begins at `low`, behind the child at `place`. The caller holds the lock, and sets the
     /// child's parent; there is room.
     pub(crate) fn insert_behind(&self, place: usize, low: u64, child: NodeRef<'_>) {
         let len = self.len();

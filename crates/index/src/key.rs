@@ -8,7 +8,7 @@
 //! - **class**: the kind as far as order goes: 0 to 8, or 9 for all that goes on. Slots are sorted by slice, then class;
 //!   a shorter key comes before a longer one with the same slice bytes, since its slice is filled with zeros.
 
-/// The kind of a slot whose key goes on behind the slice, alone.
+/// The kind of a slot with one key, which goes on behind the slice.
 pub(crate) const SUFFIX: u8 = 9;
 /// The kind of a slot that stands for all keys which go on behind the slice.
 pub(crate) const LAYER: u8 = 10;
@@ -26,13 +26,13 @@ impl<'k> KeyTail<'k> {
         KeyTail { bytes, slice: slice_of(bytes) }
     }
 
-    /// All of it.
+    /// Returns all of it.
     #[inline]
     pub(crate) fn bytes(self) -> &'k [u8] {
         self.bytes
     }
 
-    /// The first 8 bytes as a number.
+    /// Returns the first 8 bytes as a number.
     #[inline]
     pub(crate) fn slice(self) -> u64 {
         self.slice
@@ -44,32 +44,32 @@ impl<'k> KeyTail<'k> {
         self.bytes.len().min(SUFFIX as usize) as u8
     }
 
-    /// Whether it goes on behind the slice.
+    /// Returns whether it goes on behind the slice.
     #[inline]
     pub(crate) fn goes_on(self) -> bool {
         self.bytes.len() > 8
     }
 
-    /// What comes behind the slice. Panics if it does not go on.
+    /// Returns what comes behind the slice. Panics if it does not go on.
     #[inline]
     pub(crate) fn suffix(self) -> &'k [u8] {
         &self.bytes[8..]
     }
 
-    /// The same key one layer down.
+    /// Returns the same key one layer down.
     #[inline]
     pub(crate) fn below(self) -> KeyTail<'k> {
         KeyTail::new(self.suffix())
     }
 }
 
-/// The class of a kind.
+/// Returns the class of a kind.
 #[inline]
 pub(crate) fn class_of(kind: u8) -> u8 {
     kind.min(SUFFIX)
 }
 
-/// The first 8 bytes as a big-endian number, short ones filled with zeros at the end.
+/// Returns the first 8 bytes as a big-endian number, short ones filled with zeros at the end.
 #[inline]
 pub(crate) fn slice_of(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {

@@ -37,7 +37,7 @@ impl KeyBuffer {
         &self.bytes(start + suffix.len())[start..]
     }
 
-    /// The first `len` bytes, which must have been set.
+    /// Returns the first `len` bytes, which must have been set.
     #[inline]
     pub(crate) fn bytes(&self, len: usize) -> &[u8] {
         assert!(len <= self.written);

@@ -56,13 +56,13 @@ impl<'g> LeafCopy<'g> {
         &self.entries[..self.len]
     }
 
-    /// The node behind it.
+    /// Returns the node behind it.
     #[inline]
     pub(crate) fn next(&self) -> Option<&'g Border> {
         self.next
     }
 
-    /// The suffix of an entry of kind `SUFFIX`.
+    /// Returns the suffix of an entry of kind `SUFFIX`.
     #[inline]
     pub(crate) fn suffix(&self, entry: Entry) -> Suffix<'g> {
         let bag = self.bag.unwrap_or_else(|| panic!("a node with suffixes has a bag"));

@@ -26,18 +26,15 @@
 //! its nodes to the pool; [`Masstree::into_drain`] gives them back before, in pieces. Only what no link leads to any more can be
 //! retired, see `unlinked`.
 
-mod ancestors;
 mod border;
 mod descend;
 mod drain;
 mod edge;
 mod get;
-mod get_many;
 mod insert;
 mod interior;
 mod key;
 mod key_buffer;
-mod layer;
 mod leaf_copy;
 mod locked;
 mod node;
@@ -80,3 +77,8 @@ pub(crate) const WIDTH: usize = if cfg!(any(loom, shuttle)) { 3 } else { 15 };
 
 /// The keys of an interior node.
 pub(crate) const INTERIOR_WIDTH: usize = if cfg!(any(loom, shuttle)) { 2 } else { 14 };
+
+/// More than the levels that a layer can have. The highest level is split, and one put above it, when its node has no room;
+/// since its last split it was given at least 7 children, each by the split of a node below: that takes
+/// `7^HEIGHT_MAX` inserts, more than 64 bits can count.
+pub(crate) const HEIGHT_MAX: usize = 24;

@@ -1,7 +1,7 @@
 //! The lock of a node, as a value.
 //!
 //! # Order of locks
-//! Whoever holds locks and waits for another takes them in this order, so that nobody waits in a circle:
+//! A thread that holds locks and waits for another takes them in this order, so that there is no deadlock:
 //! 1. a layer before the layers below it;
 //! 2. within a layer border nodes before interior nodes;
 //! 3. border nodes from right to left;
@@ -32,13 +32,13 @@ impl<'g, N: Node> Locked<'g, N> {
         Locked { node, held: version }
     }
 
-    /// The node itself, for as long as the guard lives.
+    /// Returns the node itself, for as long as the guard lives.
     #[inline]
     pub(crate) fn node_ref(&self) -> &'g N {
         self.node
     }
 
-    /// The version that the node had when it was locked.
+    /// Returns the version that the node had when it was locked.
     #[inline]
     pub(crate) fn held(&self) -> NodeVersion {
         self.held
@@ -49,21 +49,21 @@ impl<'g, N: Node> Locked<'g, N> {
         self.node.version().mark_changing(self.held);
     }
 
-    /// Unlocks a node whose keys and range are what they were.
+    /// Unlocks a node that has the keys and the range that it had.
     #[inline]
     pub(crate) fn unlock_unchanged(self) {
         let after = self.held;
         self.unlock_as(after);
     }
 
-    /// Unlocks a node whose keys changed, but not its range; returns the new version.
+    /// Unlocks a node that has other keys and the same range; returns the new version.
     #[inline]
     pub(crate) fn unlock_after_insert(self) -> NodeVersion {
         let after = self.held.after_insert();
         self.unlock_as(after)
     }
 
-    /// Unlocks a node whose range shrank; returns the new version.
+    /// Unlocks a node that has a smaller range; returns the new version.
     pub(crate) fn unlock_after_shrink(self) -> NodeVersion {
         let after = self.held.after_shrink();
         self.unlock_as(after)

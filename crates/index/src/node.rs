@@ -8,7 +8,7 @@
 //! - **N2** The border bit of a node never changes. It says which of the two types lies behind the header.
 //!
 //! # Memory ordering
-//! `[link]` a link is stored with Release and loaded with Acquire: who finds a node finds it initialised.
+//! `[link]` a link is stored with Release and loaded with Acquire: a reader that finds a node finds it initialised.
 
 use std::alloc::Layout;
 use std::marker::PhantomData;
@@ -43,7 +43,7 @@ impl<'g> NodeRef<'g> {
         NodeRef { header, guard: PhantomData }
     }
 
-    /// The node behind the value word of a slot of kind `LAYER`.
+    /// Returns the node behind the value word of a slot of kind `LAYER`.
     ///
     /// # Safety
     /// The word was the value of such a slot at a moment of `'g`.
@@ -54,7 +54,7 @@ impl<'g> NodeRef<'g> {
         unsafe { Self::new(NonNull::new_unchecked(header)) }
     }
 
-    /// The word by which a slot of kind `LAYER` refers to this node.
+    /// Returns the word by which a slot of kind `LAYER` refers to this node.
     pub(crate) fn to_word(self) -> u64 {
         self.header.as_ptr().expose_provenance() as u64
     }
@@ -99,7 +99,8 @@ pub(crate) unsafe trait Node: Sized {
         }
     }
 
-    /// The node's memory, as it was allocated: it is written when it goes back, which a pointer made of the reference does not allow.
+    /// Returns the node's memory, as it was allocated: it is written when it goes back, which a pointer made of the
+    /// reference does not allow.
     fn memory(&self) -> NonNull<u8> {
         NonNull::with_exposed_provenance(NonNull::from(self).addr())
     }
@@ -116,7 +117,7 @@ pub(crate) unsafe trait Node: Sized {
     /// Frees the memory of a node once no reader can hold it any more.
     ///
     /// # Safety
-    /// As for [`Part::retire`](crate::unlinked::Part::retire).
+    /// As for [`TreePart::retire`](crate::unlinked::TreePart::retire).
     unsafe fn retire_node(&self, guard: &Guard<'_>, account: AccountId) {
         // SAFETY: the caller's promise covers what the guard asks for.
         unsafe { guard.retire(self.memory(), Layout::new::<Self>(), account) };

@@ -15,7 +15,7 @@ pub(crate) enum NodeKind<'g> {
 }
 
 impl<'g> NodeRef<'g> {
-    /// The node's stable version, and the node by its kind.
+    /// Returns the node's stable version, and the node by its kind.
     #[inline]
     pub(crate) fn enter(self) -> (NodeVersion, NodeKind<'g>) {
         let version = self.version().stable();
@@ -23,7 +23,7 @@ impl<'g> NodeRef<'g> {
         (version, unsafe { self.of_kind(version.is_border()) })
     }
 
-    /// The node by its kind, also while somebody changes it.
+    /// Returns the node by its kind, also while somebody changes it.
     #[inline]
     pub(crate) fn kind(self) -> NodeKind<'g> {
         // SAFETY: the version is this node's.
@@ -51,7 +51,7 @@ impl<'g> NodeRef<'g> {
         prefetch_lines(self.as_ptr().cast());
     }
 
-    /// The link to the interior node above it.
+    /// Returns the link to the interior node above it.
     #[inline]
     fn parent_link(self) -> &'g Link<Interior> {
         match self.kind() {
@@ -60,7 +60,7 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// The interior node above it, unless it is (or just was) a root.
+    /// Returns the interior node above it, unless it is (or just was) a root.
     #[inline]
     pub(crate) fn parent(self) -> Option<&'g Interior> {
         self.parent_link().load()
@@ -71,7 +71,7 @@ impl<'g> NodeRef<'g> {
         self.parent_link().store(Some(parent));
     }
 
-    /// Whether this is its parent; for the holder of the lock of that one.
+    /// Returns whether this is its parent; for the holder of the lock of that one.
     pub(crate) fn has_parent(self, parent: &Interior) -> bool {
         self.parent_link().is(Some(parent))
     }

@@ -18,7 +18,7 @@ use crate::WIDTH;
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub(crate) struct Permuter(u64);
 
-/// The lowest `positions` nibbles.
+/// Returns the lowest `positions` nibbles.
 #[inline]
 const fn low_nibbles(positions: usize) -> u64 {
     (1 << (4 * positions)) - 1
@@ -48,19 +48,19 @@ impl Permuter {
         self.len() == WIDTH
     }
 
-    /// The slot at `position`.
+    /// Returns the slot at `position`.
     #[inline]
     pub(crate) fn slot(self, position: usize) -> usize {
         (self.0 >> (4 * position + 4)) as usize & 15
     }
 
-    /// The slots in use, in key order.
+    /// Returns the slots in use, in key order.
     #[inline]
     pub(crate) fn slots(self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
         (0..self.len()).map(move |position| self.slot(position))
     }
 
-    /// Whether `slot` is in use.
+    /// Returns whether `slot` is in use.
     #[inline]
     pub(crate) fn has(self, slot: usize) -> bool {
         const ONES: u64 = 0x1111_1111_1111_1111;
@@ -70,7 +70,7 @@ impl Permuter {
         zeros.trailing_zeros() as usize / 4 < self.len()
     }
 
-    /// The free slot that the next insert takes.
+    /// Returns the free slot that the next insert takes.
     #[inline]
     pub(crate) fn free_slot(self) -> usize {
         debug_assert!(!self.is_full());
@@ -110,7 +110,7 @@ impl Permuter {
         Permuter(self.0 & !15 | len as u64)
     }
 
-    /// Whether P1 holds.
+    /// Returns whether P1 holds.
     pub(crate) fn is_valid(self) -> bool {
         let seen = (0..WIDTH).fold(0u32, |seen, position| seen | 1 << self.slot(position));
         seen == (1 << WIDTH) - 1 && self.len() <= WIDTH

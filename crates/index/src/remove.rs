@@ -3,7 +3,7 @@
 use ensilo_epoch::Guard;
 
 use crate::Masstree;
-use crate::border::{Border, Content, CutSlot, Probe};
+use crate::border::{Border, CutSlot, KeyContent, Probe};
 use crate::key::LAYER;
 use crate::locked::Locked;
 use crate::node::NodeRef;
@@ -28,7 +28,7 @@ pub enum Removal {
 
 /// What is left of a layer after a border node lost a slot.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
-pub(crate) enum Layer {
+pub(crate) enum LayerState {
     /// Other slots, as far as was seen.
     InUse,
     /// A single border node without slots, when it was looked at.
@@ -56,8 +56,8 @@ impl Masstree {
             let Some(border) = position.lock() else { continue };
             let place = border.find(position.key);
             match border.content(position.key, place) {
-                Content::Value(value) if value == expected => {}
-                Content::Layer => {
+                KeyContent::Value(value) if value == expected => {}
+                KeyContent::Layer => {
                     border.unlock_unchanged();
                     continue;
                 }
@@ -77,8 +77,9 @@ impl Masstree {
         }
     }
 
-    /// Takes the lowest layer on the way to `key` out of the tree if it is empty, and those above that become empty by that. For a layer that
-    /// a removal [has kept](Removal::KeptLayer); where somebody has put a key into it since, whoever removes that sees to the layer.
+    /// Takes the lowest layer on the way to `key` out of the tree if it is empty, and those above that become empty
+    /// by that. For a layer that
+    /// a removal [has kept](Removal::KeptLayer); where a key was put into it since, the removal of that key takes the layer out.
     ///
     /// # Errors
     /// The node because of which a layer is kept again: `may_change` returns false for it, as in [`Masstree::remove_if`].
@@ -100,7 +101,7 @@ impl Masstree {
         position: usize,
         below: Option<DeletedLayer<'_>>,
         guard: &Guard<'_>,
-    ) -> Layer {
+    ) -> LayerState {
         border.mark_changing();
         let cut = border.take_out(position);
         if let Some(below) = below {
@@ -108,7 +109,7 @@ impl Masstree {
         }
         if !border.is_empty() {
             border.unlock_after_insert();
-            return Layer::InUse;
+            return LayerState::InUse;
         }
         if border.previous.load().is_some() {
             return self.unlink(border, guard);
@@ -123,12 +124,12 @@ impl Masstree {
         &self,
         key: &[u8],
         depth: usize,
-        mut layer: Layer,
+        mut layer: LayerState,
         guard: &Guard<'_>,
         may_change: &mut impl FnMut(NodeId) -> bool,
     ) -> Result<(), NodeId> {
         for depth in (0..depth).rev() {
-            if layer == Layer::InUse {
+            if layer == LayerState::InUse {
                 break;
             }
             layer = self.drop_layer_below(key, depth, guard, may_change)?;
@@ -144,17 +145,17 @@ impl Masstree {
         depth: usize,
         guard: &Guard<'_>,
         may_change: &mut impl FnMut(NodeId) -> bool,
-    ) -> Result<Layer, NodeId> {
+    ) -> Result<LayerState, NodeId> {
         loop {
             let position = self.descend_to_write(key, depth, guard);
             if !matches!(position.probe, Some(Probe::Layer(_))) {
-                return Ok(Layer::InUse);
+                return Ok(LayerState::InUse);
             }
             let Some(border) = position.lock() else { continue };
             let place = border.find(position.key);
             let Some(slot) = place.slot.filter(|&slot| border.kind(slot) == LAYER) else {
                 border.unlock_unchanged();
-                return Ok(Layer::InUse);
+                return Ok(LayerState::InUse);
             };
             // SAFETY: the slot has kind LAYER, and stays so while we hold the lock.
             let layer = unsafe { NodeRef::from_word(border.value(slot)) };
@@ -162,7 +163,7 @@ impl Masstree {
                 Ok(Some(nodes)) => nodes,
                 others => {
                     border.unlock_unchanged();
-                    return others.map(|_| Layer::InUse);
+                    return others.map(|_| LayerState::InUse);
                 }
             };
             let deleted = nodes.delete();
@@ -173,10 +174,10 @@ impl Masstree {
     }
 }
 
-/// Whether the layer of a locked node seems to be empty.
-pub(crate) fn state_of_layer(border: &Border) -> Layer {
+/// Returns whether the layer of a locked node seems to be empty.
+pub(crate) fn state_of_layer(border: &Border) -> LayerState {
     let alone = border.previous.load().is_none() && border.next.load().is_none();
-    if alone && border.is_empty() { Layer::Empty } else { Layer::InUse }
+    if alone && border.is_empty() { LayerState::Empty } else { LayerState::InUse }
 }
 
 /// The only border node of a layer, without slots, locked.
@@ -195,7 +196,7 @@ impl<'g> EmptyLayer<'g> {
     ) -> Result<Option<Self>, NodeId> {
         let border = Locked::lock(first_border(node));
         debug_assert!(!border.held().is_deleted(), "the layer's slot is still there");
-        if state_of_layer(&border) == Layer::InUse {
+        if state_of_layer(&border) == LayerState::InUse {
             border.unlock_unchanged();
             return Ok(None);
         }
@@ -210,8 +211,8 @@ impl<'g> EmptyLayer<'g> {
 
     /// Deletes the node and those above it: each has just this child, since any other would lead to another border node.
     ///
-    /// Whoever comes through the slot until it is taken out finds deleted nodes, and begins again at the top until then, as it waits for
-    /// a lock: the holder waits for nobody who is on his way down.
+    /// A thread that comes through the slot before it is taken out finds deleted nodes, and begins again at the top
+    /// until then, as if it waited for a lock. The holder of the locks waits for no thread that descends.
     fn delete(self) -> DeletedLayer<'g> {
         let border = self.border.node_ref();
         let mut parent = self.border.lock_parent();
@@ -250,7 +251,7 @@ impl DeletedLayer<'_> {
     }
 
     /// # Safety
-    /// Nobody who pins from now on finds a way to the nodes, which were not retired before.
+    /// No reader that pins from now on finds a way to the nodes, which were not retired before.
     unsafe fn retire_nodes(&self, tree: &Masstree, guard: &Guard<'_>) {
         // The links upwards of deleted nodes stay what they were, and our own pin keeps the nodes readable.
         let mut parent = self.border.parent.load();
@@ -264,7 +265,7 @@ impl DeletedLayer<'_> {
     }
 }
 
-/// The first border node of a layer, from a node on the left edge of its tree: first children never change.
+/// Returns the first border node of a layer, from a node on the left edge of its tree: first children never change.
 pub(crate) fn first_border(mut node: NodeRef<'_>) -> &Border {
     loop {
         match node.kind() {

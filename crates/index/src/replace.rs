@@ -3,7 +3,7 @@
 use ensilo_epoch::Guard;
 
 use crate::Masstree;
-use crate::border::Content;
+use crate::border::KeyContent;
 
 impl Masstree {
     /// Maps `key` to `new` if it is mapped to `old`; says whether it did. The set of keys is the same, so no version changes.
@@ -18,12 +18,12 @@ impl Masstree {
             let Some(border) = position.lock() else { continue };
             let place = border.find(position.key);
             let content = border.content(position.key, place);
-            let replaced = content == Content::Value(old);
+            let replaced = content == KeyContent::Value(old);
             if replaced && let Some(slot) = place.slot {
                 border.set_value(slot, new);
             }
             border.unlock_unchanged();
-            if content != Content::Layer {
+            if content != KeyContent::Layer {
                 return replaced;
             }
         }

@@ -30,7 +30,7 @@ impl Run {
         self.0
     }
 
-    /// A run of which the last insert took `slot`.
+    /// Returns a run of which the last insert took `slot`.
     fn new(slot: usize, length: u8) -> Self {
         Run((slot as u8) << 4 | length.min(15))
     }
@@ -39,12 +39,12 @@ impl Run {
         self.0 & 15
     }
 
-    /// Whether an insert at `position` lands right behind the last one.
+    /// Returns whether an insert at `position` lands right behind the last one.
     fn goes_on_at(self, position: usize, permuter: Permuter) -> bool {
         self.length() > 0 && position > 0 && permuter.slot(position - 1) == usize::from(self.0 >> 4)
     }
 
-    /// Whether an insert at `position` belongs to inserts in ascending order.
+    /// Returns whether an insert at `position` belongs to inserts in ascending order.
     pub(crate) fn is_ascending_at(self, position: usize, permuter: Permuter) -> bool {
         self.length() >= LENGTH_MIN && self.goes_on_at(position, permuter)
     }

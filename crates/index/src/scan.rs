@@ -47,7 +47,7 @@ pub trait ScanVisitor {
     /// before the node's entries.
     fn node(&mut self, stamp: NodeStamp);
 
-    /// A key within the bounds and its value; `Break` ends the scan.
+    /// Takes a key within the bounds and its value; `Break` ends the scan.
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()>;
 }
 
@@ -59,13 +59,13 @@ const NODES_AHEAD: isize = 2;
 
 /// The part of the range that lies in one layer.
 #[derive(Debug, Copy, Clone)]
-struct Range<'b> {
+struct LayerRange<'b> {
     low: Edge<'b>,
     high: Edge<'b>,
 }
 
 /// A scan under way.
-struct Scan<'s, V, const REVERSE: bool> {
+struct TreeScan<'s, V, const REVERSE: bool> {
     visitor: &'s mut V,
     key: KeyBuffer,
 }
@@ -80,21 +80,21 @@ impl Masstree {
         guard: &Guard<'_>,
         visitor: &mut impl ScanVisitor,
     ) {
-        let range = Range { low: Edge::new(bounds.0), high: Edge::new(bounds.1) };
+        let range = LayerRange { low: Edge::new(bounds.0), high: Edge::new(bounds.1) };
         let root = self.root(guard);
         let key = KeyBuffer::new();
-        // Whether it was broken off, the visitor knows best.
+        // The visitor knows whether it broke off.
         let _ = match direction {
-            Direction::Forward => Scan::<_, false> { visitor, key }.layer(root, 0, range),
-            Direction::Reverse => Scan::<_, true> { visitor, key }.layer(root, 0, range),
+            Direction::Forward => TreeScan::<_, false> { visitor, key }.layer(root, 0, range),
+            Direction::Reverse => TreeScan::<_, true> { visitor, key }.layer(root, 0, range),
         };
     }
 }
 
-impl<V: ScanVisitor, const REVERSE: bool> Scan<'_, V, REVERSE> {
-    /// Hands out what lies in the range in the layer of `root`, whose keys begin with `8 * depth` bytes that the key
+impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
+    /// Hands out what lies in the range in the layer of `root`. Its keys begin with `8 * depth` bytes that the key
     /// buffer holds already.
-    fn layer(&mut self, root: NodeRef<'_>, depth: usize, range: Range<'_>) -> ControlFlow<()> {
+    fn layer(&mut self, root: NodeRef<'_>, depth: usize, range: LayerRange<'_>) -> ControlFlow<()> {
         let (first, last) = (range.low.slice_or(0), range.high.slice_or(u64::MAX));
         if first > last {
             return ControlFlow::Continue(());
@@ -138,7 +138,7 @@ impl<V: ScanVisitor, const REVERSE: bool> Scan<'_, V, REVERSE> {
         copy: &LeafCopy<'_>,
         depth: usize,
         cursor: u64,
-        range: Range<'_>,
+        range: LayerRange<'_>,
     ) -> ControlFlow<()> {
         let entries = copy.entries();
         // What was handed out before its node left the tree is not handed out again.
@@ -170,7 +170,7 @@ impl<V: ScanVisitor, const REVERSE: bool> Scan<'_, V, REVERSE> {
         copy: &LeafCopy<'_>,
         entry: Entry,
         depth: usize,
-        range: Range<'_>,
+        range: LayerRange<'_>,
     ) -> ControlFlow<()> {
         self.key.set_slice(depth, entry.slice);
         if entry.kind < SUFFIX {
@@ -191,9 +191,9 @@ impl<V: ScanVisitor, const REVERSE: bool> Scan<'_, V, REVERSE> {
     }
 }
 
-impl<'b> Range<'b> {
-    /// The part of the range behind an entry that goes on, and is in the range or on its edge.
-    fn behind(self, entry: Entry) -> Range<'b> {
+impl<'b> LayerRange<'b> {
+    /// Returns the part of the range behind an entry that goes on, and is in the range or on its edge.
+    fn behind(self, entry: Entry) -> LayerRange<'b> {
         let low = match self.low.of_low(entry.slice, entry.kind) {
             Side::On => self.low.below(),
             _ => Edge::Open,
@@ -202,7 +202,7 @@ impl<'b> Range<'b> {
             Side::On => self.high.below(),
             _ => Edge::Open,
         };
-        Range { low, high }
+        LayerRange { low, high }
     }
 }
 
@@ -240,13 +240,14 @@ fn prefetch_ahead<const REVERSE: bool>(border: &Border) {
     }
 }
 
-/// A node with its version, unless it has left the tree.
+/// Returns a node with its version, unless it has left the tree.
 fn not_deleted(border: &Border) -> Option<Responsible<'_>> {
     let version = border.version().stable();
     (!version.is_deleted()).then_some((border, version))
 }
 
-/// The node of the layer that is responsible for the cursor; none if the layer is gone, and with it all its keys.
+/// Returns the node of the layer that is responsible for the cursor; none if the layer is gone, and with it all its
+/// keys.
 fn settle(root: NodeRef<'_>, cursor: u64) -> Option<Responsible<'_>> {
     let mut backoff = Backoff::new();
     loop {

@@ -46,7 +46,8 @@ impl NodeStamp {
 }
 
 impl Masstree {
-    /// Whether the node still has that version: no key has come or gone in what was read of it. A deleted node has changed.
+    /// Returns whether the node still has that version: no key has come or gone in what was read of it. A deleted
+    /// node has changed.
     ///
     /// Whether the node is locked makes no difference. A writer that holds the lock but has not stored the new version has not
     /// returned to its caller either: the keys it brings belong to a transaction that has yet to commit, hence later

@@ -26,7 +26,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The share of the border nodes' slots that are in use, 0 to 1.
+    /// Returns the share of the border nodes' slots that are in use, 0 to 1.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a share, for people to read")]
     pub fn fill(&self) -> f64 {

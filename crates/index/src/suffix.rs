@@ -26,7 +26,7 @@ use ensilo_slab::{AccountId, OutOfMemory};
 use ensilo_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::WIDTH;
-use crate::unlinked::Part;
+use crate::unlinked::TreePart;
 
 const LENGTH_BITS: u32 = 16;
 
@@ -57,7 +57,7 @@ pub(crate) struct Suffix<'g> {
     len_bytes: usize,
 }
 
-/// The words that `len_bytes` bytes take.
+/// Returns the words that `len_bytes` bytes take.
 pub(crate) fn words_for(len_bytes: usize) -> usize {
     len_bytes.div_ceil(8)
 }
@@ -70,7 +70,7 @@ impl<'g> SuffixBag<'g> {
         SuffixBag { header, guard: PhantomData }
     }
 
-    /// An empty bag that nobody else knows.
+    /// Returns an empty bag that nobody else knows.
     pub(crate) fn allocate(
         guard: &'g Guard<'_>,
         account: AccountId,
@@ -104,7 +104,7 @@ impl<'g> SuffixBag<'g> {
         unsafe { self.header.as_ref() }
     }
 
-    /// The pointer by which a node refers to this bag.
+    /// Returns the pointer by which a node refers to this bag.
     pub(crate) fn as_ptr(self) -> *mut BagHeader {
         self.header.as_ptr()
     }
@@ -141,20 +141,20 @@ impl<'g> SuffixBag<'g> {
         self.header().entries[slot].store(entry, Ordering::Release);
     }
 
-    /// The suffix that `slot` has, or had: valid if the node's version did not change meanwhile.
+    /// Returns the suffix that `slot` has, or had: valid if the node's version did not change meanwhile.
     #[inline]
     pub(crate) fn suffix(self, slot: usize) -> Suffix<'g> {
         self.follow(self.entry(slot))
     }
 
-    /// The entry of `slot`, to be followed later; valid if the node's version did not change meanwhile.
+    /// Returns the entry of `slot`, to be followed later; valid if the node's version did not change meanwhile.
     #[inline]
     pub(crate) fn entry(self, slot: usize) -> SuffixEntry {
         // Acquire: [suffix].
         SuffixEntry(self.header().entries[slot].load(Ordering::Acquire))
     }
 
-    /// The suffix that an entry of this bag describes.
+    /// Returns the suffix that an entry of this bag describes.
     #[inline]
     pub(crate) fn follow(self, SuffixEntry(entry): SuffixEntry) -> Suffix<'g> {
         let len_bytes = (entry & ((1 << LENGTH_BITS) - 1)) as usize;
@@ -185,7 +185,7 @@ impl<'g> SuffixBag<'g> {
     }
 }
 
-impl Part for SuffixBag<'_> {
+impl TreePart for SuffixBag<'_> {
     /// A bag does not know its node.
     fn has_left(&self) -> bool {
         true
@@ -203,7 +203,7 @@ impl Suffix<'_> {
         self.len_bytes
     }
 
-    /// The bytes as little-endian words; the last one is filled with zeros.
+    /// Returns the bytes as little-endian words; the last one is filled with zeros.
     #[inline]
     pub(crate) fn words(self) -> impl Iterator<Item = u64> {
         self.words.iter().map(|word| word.load(Ordering::Relaxed))

@@ -19,12 +19,13 @@ use crate::node::{Child, Header, Node, NodeRef};
 pub struct Masstree {
     root: Child,
     pub(crate) account: AccountId,
-    /// The epochs by which nodes are freed, in whose pool they lie: [`Epochs::id`](ensilo_epoch::Epochs::id). A guard of these keeps both alive.
+    /// The epochs by which nodes are freed, and in the pool of which they lie:
+    /// [`Epochs::id`](ensilo_epoch::Epochs::id). A guard of these keeps both alive.
     pub(crate) epochs: u64,
 }
 
 impl Masstree {
-    /// An empty index, whose memory is counted on `account`.
+    /// Creates an empty index. Its memory is counted on `account`.
     ///
     /// # Errors
     /// [`OutOfMemory`] when there is no memory for its first node.
@@ -33,7 +34,7 @@ impl Masstree {
         Ok(Masstree { root: Child::new(Some(root.node())), account, epochs: guard.epochs().id() })
     }
 
-    /// The root of the top layer, or what was the root until just now.
+    /// Returns the root of the top layer, or what was the root until just now.
     #[inline]
     pub(crate) fn root<'g>(&'g self, guard: &'g Guard<'_>) -> NodeRef<'g> {
         check_guard(self.epochs, guard);
@@ -41,7 +42,7 @@ impl Masstree {
         self.root.load().unwrap_or_else(|| panic!("a tree has a root"))
     }
 
-    /// The root of the top layer of a tree that nobody uses any more.
+    /// Returns the root of the top layer of a tree that nobody uses any more.
     pub(crate) fn into_root(self) -> NonNull<Header> {
         self.root.load().unwrap_or_else(|| panic!("a tree has a root")).pointer()
     }

@@ -6,8 +6,8 @@
 //!
 //! # How the range moves
 //! Let `N` leave, `P` be the node before it, and `s` the lower bound of the node behind it. If `N` is not the first child of
-//! its parent, taking `N` and its lower bound out of the parent leads its range to the child before, whose last border
-//! node is `P`. If `N` is the first child, the parent's own range has to begin at `s` from now on: the bound in
+//! its parent, taking `N` and its lower bound out of the parent leads its range to the child before, of which `P` is the
+//! last border node. If `N` is the first child, the parent's own range has to begin at `s` from now on: the bound in
 //! front of it, in the first ancestor of which it is not on the left edge, is raised.
 //!
 //! ```text
@@ -16,24 +16,23 @@
 //!     [ 10 20 ]  [ 40 50 ]   ->  [ 10 20 ]  [ 50 ]      N = 30..40 leaves; P = 20..30 becomes 20..40
 //! ```
 //! `P` stays locked until all of this is done: nothing is inserted into its new range before every way leads there. Every node
-//! whose range shrinks at its lower end gets a version that says so; `P` has no more and no fewer keys than before, and keeps
+//! that loses the lower end of its range gets a version that says so; `P` has no more and no fewer keys than before, and keeps
 //! its version. All marks are set before the first of these nodes is released: a reader cannot see a part of it.
 
 use ensilo_epoch::Guard;
 
-use crate::Masstree;
-use crate::ancestors::HEIGHT_MAX;
 use crate::border::Border;
 use crate::interior::Interior;
 use crate::locked::Locked;
 use crate::node::{Node, NodeRef};
 use crate::planted::{Fault, is_planted};
-use crate::remove::{Layer, state_of_layer};
+use crate::remove::{LayerState, state_of_layer};
 use crate::unlinked::Unlinked;
+use crate::{HEIGHT_MAX, Masstree};
 
 /// What happens to an ancestor of the node that leaves.
 #[derive(Debug)]
-enum Change {
+enum AncestorChange {
     /// Its only child leaves, and so does it.
     Leaves,
     /// It loses the child at this place, and if that is the first, the beginning of its range.
@@ -46,17 +45,17 @@ enum Change {
 
 /// The locked ancestors from the bottom to the top, with what happens to each.
 #[derive(Debug)]
-struct Path<'g> {
-    levels: [Option<(Locked<'g, Interior>, Change)>; HEIGHT_MAX],
+struct AncestorPath<'g> {
+    levels: [Option<(Locked<'g, Interior>, AncestorChange)>; HEIGHT_MAX],
     height: usize,
 }
 
 impl Masstree {
     /// Takes a locked node that is empty and not the first of its layer out of the tree.
     #[cold]
-    pub(crate) fn unlink(&self, border: Locked<'_, Border>, guard: &Guard<'_>) -> Layer {
+    pub(crate) fn unlink(&self, border: Locked<'_, Border>, guard: &Guard<'_>) -> LayerState {
         let previous = lock_previous(&border);
-        let path = Path::lock(&border);
+        let path = AncestorPath::lock(&border);
         border.mark_changing();
         path.mark_changing();
         let next = border.next.load();
@@ -89,26 +88,26 @@ fn lock_previous<'g>(border: &Locked<'g, Border>) -> Locked<'g, Border> {
     }
 }
 
-impl<'g> Path<'g> {
+impl<'g> AncestorPath<'g> {
     /// Locks the ancestors that change when the locked `border` leaves.
     fn lock(border: &Locked<'g, Border>) -> Self {
-        let mut path = Path { levels: [const { None }; HEIGHT_MAX], height: 0 };
+        let mut path = AncestorPath { levels: [const { None }; HEIGHT_MAX], height: 0 };
         let mut child = border.node_ref().node();
         let mut parent = lock_existing_parent(border);
         while parent.len() == 0 {
             let above = lock_existing_parent(&parent);
             child = parent.node_ref().node();
-            path.push(parent, Change::Leaves);
+            path.push(parent, AncestorChange::Leaves);
             parent = above;
         }
         let place = parent.place_of(child);
         if place > 0 {
-            path.push(parent, Change::LosesChild(place));
+            path.push(parent, AncestorChange::LosesChild(place));
         } else {
             let low = parent.low(0);
             let above = lock_existing_parent(&parent);
             child = parent.node_ref().node();
-            path.push(parent, Change::LosesChild(0));
+            path.push(parent, AncestorChange::LosesChild(0));
             path.lock_left_edge(above, child, low);
         }
         path
@@ -119,17 +118,17 @@ impl<'g> Path<'g> {
         loop {
             let place = parent.place_of(child);
             if place > 0 {
-                self.push(parent, Change::RaisesBound(place - 1, low));
+                self.push(parent, AncestorChange::RaisesBound(place - 1, low));
                 return;
             }
             let above = lock_existing_parent(&parent);
             child = parent.node_ref().node();
-            self.push(parent, Change::LosesRange);
+            self.push(parent, AncestorChange::LosesRange);
             parent = above;
         }
     }
 
-    fn push(&mut self, node: Locked<'g, Interior>, change: Change) {
+    fn push(&mut self, node: Locked<'g, Interior>, change: AncestorChange) {
         self.levels[self.height] = Some((node, change));
         self.height += 1;
     }
@@ -144,14 +143,14 @@ impl<'g> Path<'g> {
     fn change(self, tree: &Masstree, guard: &Guard<'_>) {
         for (node, change) in self.levels.into_iter().rev().flatten() {
             match change {
-                Change::Leaves => {
+                AncestorChange::Leaves => {
                     let interior = node.node_ref();
                     node.unlock_deleted();
                     // SAFETY: its parent does not lead to it any more: the change above, made before, took it or one that led
                     // to it out; it was made with the tree's account; its lock was held from before it was deleted.
                     unsafe { Unlinked::new(interior, tree.account) }.retire(guard);
                 }
-                Change::LosesChild(place) => {
+                AncestorChange::LosesChild(place) => {
                     node.take_out(place);
                     if place == 0 && !is_planted(Fault::ShrinkCountedAsInsert) {
                         node.unlock_after_shrink();
@@ -159,10 +158,10 @@ impl<'g> Path<'g> {
                         node.unlock_after_insert();
                     }
                 }
-                Change::LosesRange => {
+                AncestorChange::LosesRange => {
                     node.unlock_after_shrink();
                 }
-                Change::RaisesBound(place, low) => {
+                AncestorChange::RaisesBound(place, low) => {
                     if !is_planted(Fault::BoundNotRaised) {
                         node.set_low(place, low);
                     }
@@ -173,7 +172,7 @@ impl<'g> Path<'g> {
     }
 }
 
-/// The parent of a node that is not a root, since there is a border node to the left of it.
+/// Returns the parent of a node that is not a root, since there is a border node to the left of it.
 fn lock_existing_parent<'g, N: Node>(node: &Locked<'g, N>) -> Locked<'g, Interior> {
     node.lock_parent().unwrap_or_else(|| panic!("a layer with two border nodes has an interior root"))
 }

@@ -73,7 +73,7 @@ impl NodeVersion {
         self.0 & BORDER != 0
     }
 
-    /// Whether the node's range may have shrunk between `older` and this version.
+    /// Returns whether the node's range may have shrunk between `older` and this version.
     #[inline]
     pub(crate) fn has_shrunk_since(self, older: NodeVersion) -> bool {
         (self.0 ^ older.0) >= SHRINK
@@ -107,12 +107,12 @@ impl Version {
         Version(AtomicU64::new(version.0))
     }
 
-    /// The version of a node that its maker holds locked.
+    /// Returns the version of a node that its maker holds locked.
     pub(crate) fn new_locked(version: NodeVersion) -> Self {
         Version(AtomicU64::new(version.0 | LOCKED))
     }
 
-    /// The version once no writer is changing the node.
+    /// Returns the version once no writer is changing the node.
     #[inline]
     pub(crate) fn stable(&self) -> NodeVersion {
         // Acquire: [unlock] what we read of the node next is at least as new as this version.
@@ -134,7 +134,7 @@ impl Version {
         }
     }
 
-    /// Whether what was read of the node since it had the version `since` may be mixed with later writes.
+    /// Returns whether what was read of the node since it had the version `since` may be mixed with later writes.
     #[inline]
     pub(crate) fn has_changed(&self, since: NodeVersion) -> bool {
         // Acquire fence: [changing] if any of the reads before it saw a rewrite, the load sees its mark.
@@ -142,14 +142,15 @@ impl Version {
         self.0.load(Ordering::Relaxed) & !LOCKED != since.0
     }
 
-    /// Whether the node still has the version `since`; for validation, where nothing was read of the node in between.
+    /// Returns whether the node still has the version `since`; for validation, where nothing was read of the node in
+    /// between.
     #[inline]
     pub(crate) fn is_still(&self, since: NodeVersion) -> bool {
         // Acquire: [unlock] a validation that follows on this one sees what this one saw.
         self.0.load(Ordering::Acquire) & !LOCKED == since.0
     }
 
-    /// Whether the node has the version `since` when nobody holds its lock.
+    /// Returns whether the node has the version `since` when nobody holds its lock.
     pub(crate) fn rests_at(&self, since: NodeVersion) -> bool {
         let mut backoff = Backoff::new();
         loop {
@@ -162,23 +163,23 @@ impl Version {
         }
     }
 
-    /// Whether the node has left the tree, which never changes again.
+    /// Returns whether the node has left the tree, which never changes again.
     pub(crate) fn is_of_a_deleted_node(&self) -> bool {
         self.0.load(Ordering::Relaxed) & DELETED != 0
     }
 
-    /// A guess at whether the node is a root: what is true now may not be true later.
+    /// Returns a guess at whether the node is a root: what is true now may not be true later.
     #[inline]
     pub(crate) fn looks_like_a_root(&self) -> bool {
         self.0.load(Ordering::Relaxed) & ROOT != 0
     }
 
-    /// Whether nobody holds the lock.
+    /// Returns whether nobody holds the lock.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.0.load(Ordering::Relaxed) & (LOCKED | CHANGING) == 0
     }
 
-    /// Whether the node is a border node; that never changes.
+    /// Returns whether the node is a border node; that never changes.
     #[inline]
     pub(crate) fn is_of_a_border(&self) -> bool {
         self.0.load(Ordering::Relaxed) & BORDER != 0

@@ -11,10 +11,10 @@ use crate::WIDTH;
 use crate::key::{KeyTail, SUFFIX};
 use crate::node::Node;
 use crate::suffix::{Suffix, SuffixBag, words_for};
-use crate::unlinked::{Part, Unlinked, check_is_allocated};
+use crate::unlinked::{TreePart, Unlinked, check_is_allocated};
 
 impl Border {
-    /// The bag of suffixes, if the node ever had one.
+    /// Returns the bag of suffixes, if the node ever had one.
     #[inline]
     pub(crate) fn suffixes(&self) -> Option<SuffixBag<'_>> {
         // Acquire: [link] the bag is initialised, and has the suffixes of all slots of the permutation read before.
@@ -24,13 +24,13 @@ impl Border {
         Some(unsafe { SuffixBag::new(header) })
     }
 
-    /// The suffix of a slot of kind `SUFFIX`; none if it has changed meanwhile.
+    /// Returns the suffix of a slot of kind `SUFFIX`; none if it has changed meanwhile.
     #[inline]
     pub(crate) fn suffix(&self, slot: usize) -> Option<Suffix<'_>> {
         self.suffixes().map(|bag| bag.suffix(slot))
     }
 
-    /// Whether the slot's suffix is that of the key, which goes on; false if there is no bag.
+    /// Returns whether the slot's suffix is that of the key, which goes on; false if there is no bag.
     #[inline]
     pub(crate) fn suffix_equals(&self, slot: usize, key: KeyTail<'_>) -> bool {
         self.suffixes().is_some_and(|bag| bag.suffix(slot).equals(key.suffix()))
@@ -75,7 +75,7 @@ impl Border {
         old.map(|old| unsafe { Unlinked::new(old, account) })
     }
 
-    /// The slots of kind `SUFFIX` with their suffixes. The caller holds the lock.
+    /// Returns the slots of kind `SUFFIX` with their suffixes. The caller holds the lock.
     fn live_suffixes(&self) -> impl Iterator<Item = (usize, Suffix<'_>)> {
         let slots = self.permuter().slots().filter(|&slot| self.kind(slot) == SUFFIX);
         slots.filter_map(|slot| Some((slot, self.suffix(slot)?)))
@@ -102,7 +102,7 @@ impl Border {
     }
 }
 
-impl Part for &Border {
+impl TreePart for &Border {
     fn has_left(&self) -> bool {
         self.version().is_of_a_deleted_node()
     }

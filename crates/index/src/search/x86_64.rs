@@ -10,7 +10,7 @@ use crate::WIDTH;
 // The instructions are written out for this number of words.
 const _: () = assert!(WIDTH == 15);
 
-/// How many of the words are less than `slice`; there are 14 or 15.
+/// Returns how many of the words are less than `slice`; there are 14 or 15.
 #[inline]
 pub(crate) fn count_less<const N: usize>(words: &[AtomicU64; N], slice: u64) -> usize {
     const { assert!(N == 14 || N == 15) };
@@ -58,7 +58,7 @@ pub(crate) fn count_less<const N: usize>(words: &[AtomicU64; N], slice: u64) -> 
     low + high + rest.sum::<usize>()
 }
 
-/// Which of the slices equal `slice`.
+/// Returns which of the slices equal `slice`.
 ///
 /// Halves of words are compared, two words at a time, and the results packed to a bit for each half; a word is equal where
 /// both halves are.
