@@ -14,14 +14,14 @@ impl Epoch {
     /// global epoch stays there, and nothing commits in it.
     pub const LAST: Epoch = Epoch((1 << 40) - 1);
 
-    /// The epoch with this number.
+    /// Returns the epoch with this number.
     #[must_use]
     #[inline]
     pub const fn new(number: u64) -> Self {
         Epoch(number)
     }
 
-    /// The number of the epoch.
+    /// Returns the number of the epoch.
     #[must_use]
     #[inline]
     pub const fn get(self) -> u64 {
@@ -56,22 +56,22 @@ impl SnapshotInterval {
         SnapshotInterval { epochs, reciprocal: (1u64 << Self::SHIFT).div_ceil(epochs) }
     }
 
-    /// The number of epochs in an interval: `k`.
+    /// Returns the number of epochs in an interval: `k`.
     pub(crate) fn epochs(self) -> u64 {
         self.epochs
     }
 
-    /// The first epoch of the first interval that begins at `epoch` or later.
+    /// Returns the first epoch of the first interval that begins at `epoch` or later.
     pub(crate) fn start_from(self, epoch: Epoch) -> Epoch {
         Epoch(epoch.0.next_multiple_of(self.epochs))
     }
 
-    /// The first epoch of the interval after the one that `epoch` lies in.
+    /// Returns the first epoch of the interval after the one that `epoch` lies in.
     pub(crate) fn next_start(self, epoch: Epoch) -> Epoch {
         Epoch(self.start(epoch).0 + self.epochs)
     }
 
-    /// The first epoch of the interval that `epoch` lies in.
+    /// Returns the first epoch of the interval that `epoch` lies in.
     #[inline]
     pub(crate) fn start(self, epoch: Epoch) -> Epoch {
         debug_assert!(epoch.get().checked_mul(self.epochs).is_some_and(|product| product < 1 << Self::SHIFT));

@@ -13,12 +13,12 @@ use ensilo_sync::sync::{Mutex, MutexGuard};
 use crate::advancer::Advancer;
 use crate::epoch::SnapshotInterval;
 use crate::retired::Orphans;
-use crate::slot::{IDLE, Slot, Slots};
+use crate::slot::{IDLE, ParticipantSlot, ParticipantSlots};
 use crate::{Advance, Epoch, EpochCounters, EpochOptions};
 
 /// The numbers as they were published last. A tick works on these alone.
 #[derive(Debug)]
-struct Numbers {
+struct EpochNumbers {
     global: u64,
     snapshot: u64,
     memory_horizon: u64,
@@ -27,7 +27,7 @@ struct Numbers {
     interval_began: Instant,
 }
 
-/// What all workers read. Nobody writes it between two ticks: the numbers share cache lines.
+/// What all workers read. It is written by ticks alone: the numbers share cache lines.
 #[derive(Debug)]
 struct Published {
     global: AtomicU64,
@@ -45,11 +45,11 @@ pub struct Epochs {
     interval: SnapshotInterval,
     snapshot_interval: Option<Duration>,
     first: Epoch,
-    slots: Slots,
+    slots: ParticipantSlots,
     orphans: Orphans,
     pool: Arc<Pool>,
     /// Held during a tick: ticks come one after the other.
-    ticking: Mutex<Numbers>,
+    ticking: Mutex<EpochNumbers>,
     advancer: Advancer,
 }
 
@@ -57,7 +57,7 @@ pub struct Epochs {
 static NEXT_ID: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 impl Epochs {
-    /// The epochs of a database whose records and nodes lie in `pool`.
+    /// Creates the epochs of a database with its records and nodes in `pool`.
     ///
     /// The first epoch is a multiple of `epochs_per_snapshot`, not before `first_epoch` and not 0. It is also the first snapshot
     /// epoch: everything that was ever committed was committed before it.
@@ -69,7 +69,7 @@ impl Epochs {
         let interval = SnapshotInterval::new(options.epochs_per_snapshot);
         let first = options.start().get();
         assert!(first <= Epoch::LAST.get(), "no epoch is left to begin in");
-        let numbers = Numbers {
+        let numbers = EpochNumbers {
             global: first,
             snapshot: first,
             memory_horizon: first - 1,
@@ -83,7 +83,7 @@ impl Epochs {
             interval,
             snapshot_interval: options.snapshot_interval,
             first: Epoch::new(first),
-            slots: Slots::new(),
+            slots: ParticipantSlots::new(),
             orphans: Orphans::new(),
             pool,
             ticking: Mutex::new(numbers),
@@ -104,7 +104,7 @@ impl Epochs {
         self.id
     }
 
-    /// The global epoch.
+    /// Returns the global epoch.
     #[must_use]
     #[inline]
     pub fn global_epoch(&self) -> Epoch {
@@ -112,8 +112,8 @@ impl Epochs {
         Epoch::new(self.published.global.load(Ordering::Acquire))
     }
 
-    /// The epoch that a new snapshot reads at: a multiple of the epochs per snapshot such that every commit with an earlier
-    /// epoch is complete. A snapshot shows the versions with an earlier epoch than its own.
+    /// Returns the epoch that a new snapshot reads at: a multiple of the epochs per snapshot such that every commit
+    /// with an earlier epoch is complete. A snapshot shows the versions with an earlier epoch than its own.
     #[must_use]
     #[inline]
     pub fn snapshot_epoch(&self) -> Epoch {
@@ -121,20 +121,21 @@ impl Epochs {
         Epoch::new(self.published.snapshot.load(Ordering::Acquire))
     }
 
-    /// The first epoch of the snapshot interval that `epoch` (below 2^40) lies in: `k * floor(epoch / k)`.
+    /// Returns the first epoch of the snapshot interval that `epoch` (below 2^40) lies in: `k * floor(epoch / k)`.
     #[must_use]
     #[inline]
     pub fn snapshot_of(&self, epoch: Epoch) -> Epoch {
         self.interval.start(epoch)
     }
 
-    /// How many epochs lie between two snapshots: `k`.
+    /// Returns how many epochs lie between two snapshots: `k`.
     #[must_use]
     pub fn epochs_per_snapshot(&self) -> u64 {
         self.interval.epochs()
     }
 
-    /// Where this horizon was one snapshot interval before. What is still there although that had passed it is the backlog.
+    /// Returns where this horizon was one snapshot interval before. What is still there although that had passed it
+    /// is the backlog.
     #[must_use]
     #[inline]
     pub fn backlog_horizon(&self, horizon: Epoch) -> Epoch {
@@ -158,7 +159,8 @@ impl Epochs {
         Epoch::new(self.published.snapshot_horizon.load(Ordering::Acquire))
     }
 
-    /// The global epoch of the last tick that is done. As long as this stays, so do the horizons and the snapshot epoch.
+    /// Returns the global epoch of the last tick that is done. As long as this stays, so do the horizons and the
+    /// snapshot epoch.
     #[must_use]
     #[inline]
     pub fn last_tick(&self) -> Epoch {
@@ -182,13 +184,13 @@ impl Epochs {
         numbers.global > epoch.get()
     }
 
-    fn lock_numbers(&self) -> MutexGuard<'_, Numbers> {
+    fn lock_numbers(&self) -> MutexGuard<'_, EpochNumbers> {
         self.ticking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tick(&self, numbers: &mut Numbers) {
+    fn tick(&self, numbers: &mut EpochNumbers) {
         numbers.global = self.next_epoch(numbers).get();
-        // Release: [epoch] whoever reads this epoch sees what was visible at the barriers of earlier ticks.
+        // Release: [epoch] a thread that reads this epoch sees what was visible at the barriers of earlier ticks.
         self.published.global.store(numbers.global, Ordering::Release);
         barrier::heavy();
         let oldest = self.oldest();
@@ -198,12 +200,13 @@ impl Epochs {
         self.published.memory_horizon.store(numbers.memory_horizon, Ordering::Release);
         self.published.snapshot_horizon.store(numbers.snapshot_horizon, Ordering::Release);
         self.published.snapshot.store(numbers.snapshot, Ordering::Release);
-        // Release: [horizon] whoever sees that the tick is done sees its horizons.
+        // Release: [horizon] a thread that sees that the tick is done sees its horizons.
         self.published.derived_at.store(numbers.global, Ordering::Release);
     }
 
-    /// The epoch that follows: the next number, or the next snapshot epoch if it is time for one. The last epoch follows itself.
-    fn next_epoch(&self, numbers: &mut Numbers) -> Epoch {
+    /// Returns the epoch that follows: the next number, or the next snapshot epoch if it is time for one. The last
+    /// epoch follows itself.
+    fn next_epoch(&self, numbers: &mut EpochNumbers) -> Epoch {
         let global = Epoch::new(numbers.global);
         let next = Epoch::new(numbers.global + 1).min(Epoch::LAST);
         let Some(snapshot_interval) = self.snapshot_interval else { return next };
@@ -216,14 +219,15 @@ impl Epochs {
         next_start
     }
 
-    /// An epoch that is no later than the one that was there before `epoch`: the number before, unless epochs were left out to
-    /// begin an interval.
+    /// Returns an epoch that is no later than the one that was there before `epoch`: the number before, unless epochs
+    /// were left out to begin an interval.
     fn epoch_before(&self, epoch: Epoch) -> Epoch {
         let is_after_a_gap = self.snapshot_interval.is_some() && self.interval.start(epoch) == epoch;
         Epoch::new(epoch.get() - if is_after_a_gap { self.interval.epochs() } else { 1 })
     }
 
-    /// Every commit with an earlier epoch is complete, and what it did before [`Participant::end_commit`](crate::Participant::end_commit) is visible to the caller.
+    /// Every commit with an earlier epoch is complete, and what it did before
+    /// [`Participant::end_commit`](crate::Participant::end_commit) is visible to the caller.
     #[must_use]
     pub fn complete_frontier(&self) -> Epoch {
         let global = self.published.global.load(Ordering::Acquire);
@@ -237,7 +241,7 @@ impl Epochs {
         self.advancer.stop();
     }
 
-    /// Where the epochs are and what waits for them.
+    /// Returns where the epochs are and what waits for them.
     #[must_use]
     pub fn counters(&self) -> EpochCounters {
         let known = |epoch: u64| (epoch != IDLE).then(|| Epoch::new(epoch));
@@ -263,19 +267,19 @@ impl Epochs {
         }
     }
 
-    /// The pool that the memory comes from.
+    /// Returns the pool that the memory comes from.
     #[must_use]
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
-    /// Whether something waits that participants have left behind.
+    /// Returns whether something waits that participants have left behind.
     #[must_use]
     pub fn has_orphans(&self) -> bool {
         self.orphans.waiting().0 > 0
     }
 
-    pub(crate) fn claim_slot(&self) -> &Slot {
+    pub(crate) fn claim_slot(&self) -> &ParticipantSlot {
         self.slots.claim()
     }
 
@@ -283,7 +287,7 @@ impl Epochs {
         &self.orphans
     }
 
-    /// The minima over all slots.
+    /// Returns the minima over all slots.
     fn oldest(&self) -> Oldest {
         let mut oldest = Oldest { pin: IDLE, commit: IDLE, snapshot: IDLE };
         for slot in self.slots.iter() {
@@ -303,7 +307,7 @@ struct Oldest {
     snapshot: u64,
 }
 
-impl Numbers {
+impl EpochNumbers {
     /// Derives what is over at the global epoch from what participants published. Nothing falls (I3): a participant that read
     /// an epoch long ago and publishes it now is behind a number that needs no protection from it, see the crate's page.
     fn derive(&mut self, oldest: &Oldest, memory_horizon: Epoch, interval: SnapshotInterval) {
@@ -316,7 +320,7 @@ impl Numbers {
 }
 
 impl Published {
-    fn new(numbers: &Numbers) -> Self {
+    fn new(numbers: &EpochNumbers) -> Self {
         Published {
             global: AtomicU64::new(numbers.global),
             snapshot: AtomicU64::new(numbers.snapshot),

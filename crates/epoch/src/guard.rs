@@ -63,7 +63,7 @@ impl<'p> Guard<'p> {
     /// Frees memory that was unlinked, once nobody can hold a reference to it any more.
     ///
     /// # Safety
-    /// `block` came from the pool of these epochs, for this layout and account; who pins from now on cannot find it; it is
+    /// `block` came from the pool of these epochs, for this layout and account; a participant that pins from now on cannot find it; it is
     /// retired only this once.
     #[inline]
     pub unsafe fn retire(&self, block: NonNull<u8>, layout: Layout, account: AccountId) {
@@ -71,21 +71,21 @@ impl<'p> Guard<'p> {
         unsafe { self.participant.retire(block, layout, account) };
     }
 
-    /// The epoch at which the participant is pinned.
+    /// Returns the epoch at which the participant is pinned.
     #[must_use]
     #[inline]
     pub fn epoch(&self) -> Epoch {
         self.participant.pinned_epoch()
     }
 
-    /// The epochs of the database.
+    /// Returns the epochs of the database.
     #[must_use]
     #[inline]
     pub fn epochs(&self) -> &'p Epochs {
         self.participant.epochs()
     }
 
-    /// The participant that is pinned.
+    /// Returns the participant that is pinned.
     #[must_use]
     #[inline]
     pub fn participant(&self) -> &Participant {
@@ -108,7 +108,8 @@ pub struct ExclusiveGuard<'p> {
 }
 
 // SAFETY: `Participant::pin_exclusively` borrows the participant mutably for 'p, so all references to it are derived from this value, and
-// those that it gives end before it can be moved: `Deref` and `Guard::participant` tie them to a borrow of it, as must every method of `Guard`
+// those that it gives end before it can be moved: `Deref` and `Guard::participant` tie them to a borrow of it, as
+// must every method of `Guard`
 // that gives one. `Guard::epochs` does not, and gives the epochs alone, which are Sync. The participant itself is Send.
 unsafe impl Send for ExclusiveGuard<'_> {}
 

@@ -1,8 +1,8 @@
 //! Internal to `ensilo`, not to be used by itself: commit, pin and snapshot epochs, and the memory that they give free.
 //!
-//! Time is cut into numbered epochs. A thread of its own moves the global epoch on, every 40 ms; whoever works on the
-//! database says, with plain stores into a slot of its own, at which epoch it does what; and once per epoch the
-//! advancing thread looks at all slots and derives what is over. Nobody ever waits for anybody.
+//! Time is cut into numbered epochs. A thread of its own moves the global epoch on, every 40 ms. Each participant
+//! publishes, with plain stores into a slot of its own, at which epoch it does what; and once per epoch the
+//! advancing thread looks at all slots and derives what is over. No thread waits for another.
 //!
 //! # Source
 //! Silo (SOSP 2013) §4.1 (epochs), §4.8 (garbage), §4.9 (snapshots). Where we deviate:
@@ -36,7 +36,7 @@
 //!
 //! | edge | from | to | what it carries |
 //! |---|---|---|---|
-//! | `[epoch]` | tick stores E, Release | pin and begin_commit load E, Acquire | whoever reads E = e sees all that was visible at the heavy barrier of e - 1 |
+//! | `[epoch]` | tick stores E, Release | pin and begin_commit load E, Acquire | a thread that reads E = e sees all that was visible at the heavy barrier of e - 1 |
 //! | `[unpin]` | unpin, end_commit and the next publication, Release | tick reads the slot, Acquire | the reads of the reader, the writes of the committer are over |
 //! | `[horizon]` | tick stores the horizon, Release | collect loads it, Acquire | with `[unpin]`: the reads come before the reuse of the memory |
 //! | `[snapshot]` | tick stores SE, Release | pin_snapshot loads it, Acquire | with `[unpin]`: the complete commits are visible |
@@ -46,7 +46,8 @@
 //! the unlinking is visible to all. A participant pinned at `r + 2` or later read its epoch from a tick behind that barrier: it
 //! cannot find the object. A participant pinned at `r + 1` may have read the epoch between the store and the barrier
 //! of tick `r + 1`, and may still find it. Hence tag `r` is over when `r + 2 <=` every pin:
-//! horizon = least pin - 1, or the epoch before it where epochs are left out. A participant that a tick `t` finds idle and that pins later, perhaps with an epoch read long
+//! horizon = least pin - 1, or the epoch before it where epochs are left out. A participant that a tick `t` finds
+//! idle and that pins later, perhaps with an epoch read long
 //! ago, does its reads behind the heavy barrier of `t`; what the horizon of `t` covers was unlinked before that.
 //!
 //! **Why the snapshot epoch does not.** A committer publishes `e`, passes its barrier and then reads its real commit epoch

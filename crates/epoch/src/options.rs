@@ -17,12 +17,13 @@ pub struct EpochOptions {
     pub snapshot_interval: Option<Duration>,
     /// The global epoch begins at this one or soon after it: later than every epoch of an earlier life of the database.
     pub first_epoch: Epoch,
-    /// Who moves the global epoch on.
+    /// What moves the global epoch on.
     pub advance: Advance,
 }
 
 impl EpochOptions {
-    /// The epoch that a database with these options begins in: [`Epoch::LAST`] or a later one if there is none in which anything can commit.
+    /// Returns the epoch that a database with these options begins in: [`Epoch::LAST`] or a later one if there is
+    /// none in which anything can commit.
     #[must_use]
     pub fn start(&self) -> Epoch {
         let interval = SnapshotInterval::new(self.epochs_per_snapshot);
@@ -31,7 +32,7 @@ impl EpochOptions {
 }
 
 impl Default for EpochOptions {
-    /// The paper's constants: an epoch every 40 ms, a snapshot every 25 epochs.
+    /// Returns the paper's constants: an epoch every 40 ms, a snapshot every 25 epochs.
     fn default() -> Self {
         EpochOptions {
             epoch_interval: Duration::from_millis(40),
@@ -43,13 +44,13 @@ impl Default for EpochOptions {
     }
 }
 
-/// Who moves the global epoch on.
+/// What moves the global epoch on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advance {
     /// A thread of its own, which ends with the last reference to the [`Epochs`](crate::Epochs).
     ///
     /// Model checkers have no clock: under them this is the same as `Manual`.
     Thread,
-    /// Whoever calls [`Epochs::advance`](crate::Epochs::advance).
+    /// The callers of [`Epochs::advance`](crate::Epochs::advance).
     Manual,
 }

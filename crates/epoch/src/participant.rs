@@ -1,4 +1,4 @@
-//! Somebody who works on the database: what it publishes, what it allocates and what it retires.
+//! A participant in the work on the database: what it publishes, what it allocates and what it retires.
 
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
@@ -11,16 +11,16 @@ use ensilo_sync::atomic::Ordering;
 use ensilo_sync::barrier;
 
 use crate::retired::Retired;
-use crate::slot::{IDLE, Slot};
+use crate::slot::{IDLE, ParticipantSlot};
 use crate::{Epoch, Epochs, RetireList};
 
-/// Somebody who works on the database, on one thread at a time.
+/// One of those that work on the database, such as a worker; on one thread at a time.
 ///
-/// Dropping it leaves its slot to the next participant and its garbage to whoever collects next.
+/// Dropping it leaves its slot to the next participant and its garbage to the next one that collects.
 // In this order: what every transaction touches comes first, on one cache line.
 #[repr(C)]
 pub struct Participant {
-    slot: NonNull<Slot>,
+    slot: NonNull<ParticipantSlot>,
     epochs: Arc<Epochs>,
     heap: Heap,
     /// How many guards live.
@@ -39,7 +39,7 @@ pub struct Participant {
 unsafe impl Send for Participant {}
 
 impl Epochs {
-    /// A new participant, in a slot that another one left or in a new one.
+    /// Returns a new participant, in a slot that another one left or in a new one.
     #[must_use]
     pub fn participant(self: &Arc<Self>) -> Participant {
         Participant::new(Arc::clone(self))
@@ -120,32 +120,32 @@ impl Participant {
     /// Says that all writes of the commit are installed, or that it was given up.
     #[inline]
     pub fn end_commit(&self) {
-        // Release: [unpin] the installed writes are visible to whoever reads a snapshot epoch that covers them.
+        // Release: [unpin] the installed writes are visible to every reader of a snapshot epoch that covers them.
         self.slot().commit.store(IDLE, Ordering::Release);
     }
 
-    /// The global epoch.
+    /// Returns the global epoch.
     #[must_use]
     #[inline]
     pub fn global_epoch(&self) -> Epoch {
         self.epochs.global_epoch()
     }
 
-    /// The epochs of the database.
+    /// Returns the epochs of the database.
     #[must_use]
     #[inline]
     pub fn epochs(&self) -> &Arc<Epochs> {
         &self.epochs
     }
 
-    /// The heap of this participant.
+    /// Returns the heap of this participant.
     #[must_use]
     #[inline]
     pub fn heap(&self) -> &Heap {
         &self.heap
     }
 
-    /// Frees retired memory that nobody can reach any more: its own, and what departed participants left. Frees at most `budget`
+    /// Frees retired memory that cannot be reached any more: its own, and what departed participants left. Frees at most `budget`
     /// blocks and returns how many. Costs next to nothing while there is nothing to free.
     #[inline]
     pub fn collect(&self, budget: usize) -> usize {
@@ -173,13 +173,13 @@ impl Participant {
         freed
     }
 
-    /// Whether something that this participant has retired still waits.
+    /// Returns whether something that this participant has retired still waits.
     #[must_use]
     pub fn has_retired(&self) -> bool {
         !self.retired.borrow().is_empty()
     }
 
-    /// How many blocks that this participant has retired wait for memory horizons before this one.
+    /// Returns how many blocks that this participant has retired wait for memory horizons before this one.
     #[must_use]
     pub fn retired_before(&self, horizon: Epoch) -> usize {
         self.retired.borrow().len_before(horizon)
@@ -202,7 +202,7 @@ impl Participant {
         self.retired.borrow_mut().push(self.retire_epoch(), retired);
     }
 
-    /// The tag for something that was just unlinked: the global epoch, read behind a barrier.
+    /// Returns the tag for something that was just unlinked: the global epoch, read behind a barrier.
     ///
     /// What is kept in a [`RetireList`] of one's own may be freed once [`Epochs::memory_horizon`] is later than this.
     #[must_use]
@@ -239,7 +239,7 @@ impl Participant {
     }
 
     #[inline]
-    fn slot(&self) -> &Slot {
+    fn slot(&self) -> &ParticipantSlot {
         // SAFETY: the slot lies in `epochs`, which this participant keeps alive, and slots never move.
         unsafe { self.slot.as_ref() }
     }

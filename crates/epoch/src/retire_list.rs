@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use crate::Epoch;
 
-/// How many things a segment has at most. Lists grow and shrink by segments: nobody who adds or takes one thing pays for a million.
+/// How many things a segment has at most. Lists grow and shrink by segments, so that to add or take one thing never
+/// costs as much as a million.
 const SEGMENT_LEN: usize = 1024;
 
 /// Things that wait for a horizon to pass the epoch they were retired with, first in, first out.
@@ -27,32 +28,32 @@ struct Run {
 }
 
 impl<T> RetireList<T> {
-    /// An empty list.
+    /// Returns an empty list.
     #[must_use]
     pub const fn new() -> Self {
         RetireList { segments: VecDeque::new(), spare: VecDeque::new(), runs: VecDeque::new() }
     }
 
-    /// How many things wait.
+    /// Returns how many things wait.
     #[must_use]
     pub fn len(&self) -> usize {
         self.runs.iter().map(|run| run.len).sum()
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// The epoch of the thing that waits longest.
+    /// Returns the epoch of the thing that waits longest.
     #[must_use]
     #[inline]
     pub fn oldest(&self) -> Option<Epoch> {
         self.runs.front().map(|run| run.epoch)
     }
 
-    /// How many things, from the front on, wait for horizons before this one.
+    /// Returns how many things, from the front on, wait for horizons before this one.
     #[must_use]
     #[inline]
     pub fn len_before(&self, horizon: Epoch) -> usize {
@@ -88,7 +89,7 @@ impl<T> RetireList<T> {
         self.spare = self.segments.pop_front().unwrap_or_default();
     }
 
-    /// The thing that waits longest, if its epoch lies before `horizon`.
+    /// Returns the thing that waits longest, if its epoch lies before `horizon`.
     #[inline]
     pub fn pop_ripe(&mut self, horizon: Epoch) -> Option<T> {
         let run = self.runs.front_mut()?;

@@ -17,7 +17,7 @@ pub(crate) struct Retired {
     account: AccountId,
 }
 
-// SAFETY: whoever holds a `Retired` is the only one who will free the block, and may do so on any thread: heaps take
+// SAFETY: only the holder of a `Retired` frees the block, and may do so on any thread: heaps take
 // back blocks of other heaps.
 unsafe impl Send for Retired {}
 
@@ -29,7 +29,7 @@ impl Retired {
         Retired { block, layout, account }
     }
 
-    /// What the block takes.
+    /// Returns what the block takes.
     pub(crate) fn bytes(&self) -> u64 {
         Heap::usable_size(self.layout) as u64
     }
@@ -46,7 +46,7 @@ impl Retired {
     }
 }
 
-/// What departed participants left behind. Whoever collects takes care of it.
+/// What departed participants left. Any participant that collects takes care of it.
 #[derive(Debug)]
 pub(crate) struct Orphans {
     left: Mutex<Left>,
@@ -98,7 +98,7 @@ impl Orphans {
         freed
     }
 
-    /// How many blocks wait here, with how many bytes.
+    /// Returns how many blocks wait here, with how many bytes.
     pub(crate) fn waiting(&self) -> (u64, u64) {
         let left = self.left();
         (left.objects, left.bytes)

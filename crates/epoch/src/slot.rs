@@ -20,12 +20,12 @@ use ensilo_sync::{CachePadded, unchecked};
 /// Published by a participant that is not pinned, not committing, reads no snapshot: later than every epoch.
 pub(crate) const IDLE: u64 = u64::MAX;
 
-/// Slots in a block. Small under a model checker, which explores every load of a scan.
+/// ParticipantSlots in a block. Small under a model checker, which explores every load of a scan.
 const SLOTS_PER_BLOCK: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 
 /// What one participant publishes. Only its owner writes it.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct ParticipantSlot {
     /// The epoch read when the participant began to hold references, or `IDLE`.
     pub(crate) pin: AtomicU64,
     /// The epoch read when the participant began to commit, or `IDLE`.
@@ -33,25 +33,25 @@ pub(crate) struct Slot {
     /// The epoch of the snapshot that the participant reads, or `IDLE`.
     pub(crate) snapshot: AtomicU64,
     /// Objects in the participant's retire list.
-    pub(crate) retired_objects: Counter,
+    pub(crate) retired_objects: OwnerCounter,
     /// Bytes of the objects in the participant's retire list.
-    pub(crate) retired_bytes: Counter,
+    pub(crate) retired_bytes: OwnerCounter,
     in_use: AtomicBool,
 }
 
-impl Slot {
+impl ParticipantSlot {
     fn new() -> Self {
-        Slot {
+        ParticipantSlot {
             pin: AtomicU64::new(IDLE),
             commit: AtomicU64::new(IDLE),
             snapshot: AtomicU64::new(IDLE),
-            retired_objects: Counter::default(),
-            retired_bytes: Counter::default(),
+            retired_objects: OwnerCounter::default(),
+            retired_bytes: OwnerCounter::default(),
             in_use: AtomicBool::new(false),
         }
     }
 
-    /// Whether a participant owns the slot.
+    /// Returns whether a participant owns the slot.
     pub(crate) fn is_in_use(&self) -> bool {
         self.in_use.load(Ordering::Relaxed)
     }
@@ -74,9 +74,9 @@ impl Slot {
 
 /// A count that its owner keeps and others read. A count is part of no protocol.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(unchecked::AtomicU64);
+pub(crate) struct OwnerCounter(unchecked::AtomicU64);
 
-impl Counter {
+impl OwnerCounter {
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -97,33 +97,33 @@ impl Counter {
     }
 }
 
-struct Block {
-    slots: [CachePadded<Slot>; SLOTS_PER_BLOCK],
-    next: AtomicPtr<Block>,
+struct SlotBlock {
+    slots: [CachePadded<ParticipantSlot>; SLOTS_PER_BLOCK],
+    next: AtomicPtr<SlotBlock>,
 }
 
-impl Block {
-    fn new() -> Box<Block> {
-        Box::new(Block {
-            slots: array::from_fn(|_| CachePadded::new(Slot::new())),
+impl SlotBlock {
+    fn new() -> Box<SlotBlock> {
+        Box::new(SlotBlock {
+            slots: array::from_fn(|_| CachePadded::new(ParticipantSlot::new())),
             next: AtomicPtr::new(ptr::null_mut()),
         })
     }
 
-    /// The next block, if there is one.
-    fn next(&self) -> Option<&Block> {
+    /// Returns the next block, if there is one.
+    fn next(&self) -> Option<&SlotBlock> {
         // Acquire: [block] a block is seen whole.
         let next = self.next.load(Ordering::Acquire);
-        // SAFETY: a linked block lives as long as the list, of which `self` is a part: only `Slots::drop` frees blocks.
+        // SAFETY: a linked block lives as long as the list, of which `self` is a part: only `ParticipantSlots::drop` frees blocks.
         unsafe { next.as_ref() }
     }
 
-    /// The next block, made now if there is none.
-    fn next_or_new(&self) -> &Block {
+    /// Returns the next block, made now if there is none.
+    fn next_or_new(&self) -> &SlotBlock {
         if let Some(next) = self.next() {
             return next;
         }
-        let block = Box::into_raw(Block::new());
+        let block = Box::into_raw(SlotBlock::new());
         // Release: [block] a block is seen whole. Acquire on failure, for the winner's block.
         let linked = self.next.compare_exchange(ptr::null_mut(), block, Ordering::Release, Ordering::Acquire);
         match linked {
@@ -140,17 +140,17 @@ impl Block {
 }
 
 /// All slots.
-pub(crate) struct Slots {
-    head: Box<Block>,
+pub(crate) struct ParticipantSlots {
+    head: Box<SlotBlock>,
 }
 
-impl Slots {
+impl ParticipantSlots {
     pub(crate) fn new() -> Self {
-        Slots { head: Block::new() }
+        ParticipantSlots { head: SlotBlock::new() }
     }
 
-    /// A slot that nobody uses, for the caller alone until it calls [`Slot::release`].
-    pub(crate) fn claim(&self) -> &Slot {
+    /// Returns a slot that nobody uses, for the caller alone until it calls [`ParticipantSlot::release`].
+    pub(crate) fn claim(&self) -> &ParticipantSlot {
         let mut block = &*self.head;
         loop {
             if let Some(slot) = block.slots.iter().find(|slot| slot.try_claim()) {
@@ -161,13 +161,13 @@ impl Slots {
     }
 
     /// Every slot, used or not.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ParticipantSlot> {
         iter::successors(Some(&*self.head), |block| block.next())
             .flat_map(|block| block.slots.iter().map(|slot| &**slot))
     }
 }
 
-impl Drop for Slots {
+impl Drop for ParticipantSlots {
     fn drop(&mut self) {
         // Relaxed: nobody else has the list any more.
         let mut next = self.head.next.load(Ordering::Relaxed);
@@ -179,7 +179,7 @@ impl Drop for Slots {
     }
 }
 
-impl fmt::Debug for Slots {
+impl fmt::Debug for ParticipantSlots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter().filter(|slot| slot.is_in_use())).finish()
     }
