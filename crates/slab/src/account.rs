@@ -1,9 +1,9 @@
-//! Who holds how much memory.
+//! How much memory each account holds.
 //!
 //! Each heap counts what its owner allocated and freed, per account, in counters that only the owner writes. A heap
 //! may free more of an account than it allocated, so that a counter alone may be negative (it wraps); the sum over all
-//! heaps is what the account holds. What comes from the general-purpose allocator is counted on its account, and once more by itself, because
-//! it is no part of what the pool has taken from the system.
+//! heaps is what the account holds. What comes from the general-purpose allocator is counted on its account, and
+//! once more by itself, because it is no part of what the pool has taken from the system.
 //!
 //! # Layout
 //! The counters of accounts 0 to 63 lie in the heap. Further ones lie in segments that are made when an account of
@@ -16,7 +16,7 @@ use ensilo_sync::atomic::Ordering;
 // Counters are part of no protocol.
 use ensilo_sync::unchecked::AtomicU64;
 
-/// On whose behalf memory is held: one account per table or index.
+/// The table, the index or the part of the engine that memory is counted on: one account for each.
 ///
 /// Number accounts from 1 on without large gaps: counters take memory up to the highest number used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +39,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The live bytes of one account.
+    /// Returns the live bytes of one account.
     #[must_use]
     pub fn of(&self, account: AccountId) -> u64 {
         self.by_account
@@ -48,7 +48,7 @@ impl Usage {
     }
 }
 
-/// Accounts whose counters lie in the heap itself.
+/// Accounts with their counters in the heap itself.
 const NEAR: usize = 64;
 
 /// Segments enough for every `u32`.
@@ -79,7 +79,8 @@ impl Accounts {
         add(&self.general, bytes);
     }
 
-    /// The bytes in blocks of the general-purpose allocator; a wrapped negative where others allocated what this heap freed.
+    /// Returns the bytes in blocks of the general-purpose allocator; a wrapped negative where others allocated what
+    /// this heap freed.
     pub(crate) fn general_bytes(&self) -> u64 {
         self.general.load(Ordering::Relaxed)
     }
@@ -125,7 +126,7 @@ fn add_part(sum: &mut Vec<u64>, first: usize, counters: &[AtomicU64]) {
     }
 }
 
-/// The usage that a sum over all heaps amounts to.
+/// Returns the usage that a sum over all heaps amounts to.
 pub(crate) fn usage(mapped_bytes: u64, sum: &[u64]) -> Usage {
     let by_account: Vec<_> = (0..)
         .map(AccountId)

@@ -71,7 +71,7 @@ impl Extent {
         self.cut_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of the blocks that were ever cut from the extent. Called by its owner.
+    /// Returns bytes of the blocks that were ever cut from the extent. Called by its owner.
     pub(crate) fn cut_bytes(&self) -> usize {
         self.cut_bytes.load(Ordering::Relaxed)
     }
@@ -101,7 +101,7 @@ impl Chunk {
         (unsafe { self.start.add(HEADER_ZONE_BYTES) }, Self::USABLE_BYTES)
     }
 
-    /// Makes it a shared chunk whose pieces have no owners. No block is handed out.
+    /// Makes it a shared chunk. Its pieces have no owners yet. No block is handed out.
     pub(crate) fn share(&self) {
         // SAFETY: header and table lie in the header zone of the chunk, at different places, and nobody uses them.
         unsafe {
@@ -129,7 +129,7 @@ impl Chunk {
         (unsafe { self.start.add(piece * PIECE_BYTES + skipped) }, PIECE_BYTES - skipped)
     }
 
-    /// The chunk's number: no other mapped chunk has the same.
+    /// Returns the chunk's number: no other mapped chunk has the same.
     pub(crate) fn number(&self) -> usize {
         self.start.addr().get() / CHUNK_BYTES
     }
@@ -153,7 +153,7 @@ impl Drop for Chunk {
     }
 }
 
-/// The shared part of the heap that owns a block.
+/// Returns the shared part of the heap that owns a block.
 ///
 /// # Safety
 /// `block` lies in a mapped chunk, and has not come back to its owner.
@@ -163,7 +163,7 @@ pub(crate) unsafe fn owner_of(block: NonNull<u8>) -> *const HeapShared {
     unsafe { extent_of(block).as_ref() }.owner.get()
 }
 
-/// The extent that a block lies in.
+/// Returns the extent that a block lies in.
 ///
 /// # Safety
 /// `block` lies in a mapped chunk, in an extent with an owner.
@@ -179,7 +179,8 @@ pub(crate) unsafe fn extent_of(block: NonNull<u8>) -> NonNull<Extent> {
     }
 }
 
-/// The number of the chunk that an extent describes a part of, and which piece of it that is; `None` for the whole.
+/// Returns the number of the chunk that an extent describes a part of, and which piece of it that is; `None` for the
+/// whole.
 pub(crate) fn place_of(extent: NonNull<Extent>) -> (usize, Option<usize>) {
     let offset = extent.addr().get() & (CHUNK_BYTES - 1);
     // SAFETY: extents lie in their chunk.
@@ -201,20 +202,20 @@ pub(crate) fn extent_bytes(extent: NonNull<Extent>) -> usize {
     }
 }
 
-/// Which line of its header zone is the header of the chunk with this start.
+/// Returns which line of its header zone is the header of the chunk with this start.
 #[inline]
 fn header_line(start: NonNull<u8>) -> usize {
     (start.addr().get() / CHUNK_BYTES) % (HEADER_ZONE_BYTES / LINE_BYTES)
 }
 
-/// Where the header of the chunk with this start lies.
+/// Returns where the header of the chunk with this start lies.
 #[inline]
 fn header_of(start: NonNull<u8>) -> NonNull<Extent> {
     // SAFETY: a place inside the chunk.
     unsafe { start.add(header_line(start) * LINE_BYTES).cast() }
 }
 
-/// Where the table of the shared chunk with this start lies: in the half of the zone where the header is not.
+/// Returns where the table of the shared chunk with this start lies: in the half of the zone where the header is not.
 #[inline]
 fn table_of(start: NonNull<u8>) -> NonNull<Extent> {
     let line = (header_line(start) + 32) % 64;

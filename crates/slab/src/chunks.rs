@@ -20,7 +20,7 @@ pub(crate) struct Chunks {
     spare: Vec<Spare>,
 }
 
-/// A chunk whose pieces belong to heaps.
+/// A chunk that heaps own pieces of.
 #[derive(Debug)]
 struct SharedChunk {
     chunk: Chunk,
@@ -39,15 +39,15 @@ struct Spare {
 const _: () = assert!(PIECES == u32::BITS as usize);
 
 /// A range that a heap may cut into blocks.
-pub(crate) type Range = (NonNull<u8>, usize);
+pub(crate) type BlockRange = (NonNull<u8>, usize);
 
 impl Chunks {
-    /// Bytes of the chunks that nobody uses.
+    /// Returns bytes of the chunks that nobody uses.
     pub(crate) fn spare_bytes(&self) -> u64 {
         (self.spare.len() * CHUNK_BYTES) as u64
     }
 
-    /// Bytes of the chunks that were taken in advance and that nobody has used yet.
+    /// Returns bytes of the chunks that were taken in advance and that nobody has used yet.
     pub(crate) fn in_advance_bytes(&self) -> u64 {
         let in_advance = self.spare.iter().filter(|spare| spare.unused_since.is_none());
         (in_advance.count() * CHUNK_BYTES) as u64
@@ -58,25 +58,25 @@ impl Chunks {
         self.spare.push(Spare { chunk, unused_since: None });
     }
 
-    /// A chunk that nobody uses.
+    /// Returns a chunk that nobody uses.
     pub(crate) fn take_spare(&mut self) -> Option<Chunk> {
         self.spare.pop().map(|spare| spare.chunk)
     }
 
     /// Gives a heap a whole chunk.
-    pub(crate) fn give(&mut self, chunk: Chunk, owner: NonNull<HeapShared>) -> Range {
+    pub(crate) fn give(&mut self, chunk: Chunk, owner: NonNull<HeapShared>) -> BlockRange {
         let range = chunk.give(owner);
         self.owned.insert(chunk.number(), chunk);
         range
     }
 
     /// Gives a heap a piece of a chunk that is shared already.
-    pub(crate) fn give_piece(&mut self, owner: NonNull<HeapShared>) -> Option<Range> {
+    pub(crate) fn give_piece(&mut self, owner: NonNull<HeapShared>) -> Option<BlockRange> {
         self.shared.values_mut().find(|shared| shared.free != 0).map(|shared| shared.give(owner))
     }
 
     /// Makes a shared chunk, and gives a heap its first piece.
-    pub(crate) fn share(&mut self, chunk: Chunk, owner: NonNull<HeapShared>) -> Range {
+    pub(crate) fn share(&mut self, chunk: Chunk, owner: NonNull<HeapShared>) -> BlockRange {
         chunk.share();
         let mut shared = SharedChunk { chunk, free: u32::MAX };
         let range = shared.give(owner);
@@ -95,7 +95,7 @@ impl Chunks {
         self.spare.extend(spare);
     }
 
-    /// The chunk, if that was the last of its pieces.
+    /// Returns the chunk, if that was the last of its pieces.
     fn take_piece_back(&mut self, number: usize, piece: usize) -> Option<Chunk> {
         let shared = self.shared.get_mut(&number)?;
         shared.free |= 1 << piece;
@@ -121,7 +121,7 @@ impl Chunks {
 
 impl SharedChunk {
     /// Gives a heap a piece. There is one.
-    fn give(&mut self, owner: NonNull<HeapShared>) -> Range {
+    fn give(&mut self, owner: NonNull<HeapShared>) -> BlockRange {
         let piece = self.free.trailing_zeros();
         self.free &= !(1 << piece);
         // SAFETY: the chunk is shared, and a piece without an owner has no blocks.

@@ -32,7 +32,7 @@ pub(crate) struct Class {
 }
 
 impl Class {
-    /// The class of a layout; `None` if it is too large for one.
+    /// Returns the class of a layout; `None` if it is too large for one.
     #[inline]
     pub(crate) const fn of(layout: Layout) -> Option<Class> {
         let size = aligned_size(layout);
@@ -49,7 +49,7 @@ impl Class {
         }
     }
 
-    /// The class at an index, which must be below `CLASSES`.
+    /// Returns the class at an index, which must be below `CLASSES`.
     pub(crate) const fn at(index: usize) -> Class {
         if index < FINE_CLASSES {
             Class { index, size: (index + 1) * ALIGN_MIN }
@@ -59,19 +59,19 @@ impl Class {
         }
     }
 
-    /// What every block of the class is aligned to.
+    /// Returns what every block of the class is aligned to.
     pub(crate) const fn align(self) -> usize {
         let natural = 1 << self.size.trailing_zeros();
         if natural < ALIGN_MAX { natural } else { ALIGN_MAX }
     }
 
-    /// Whether any block of `larger` has room for an aligned block of this class.
+    /// Returns whether any block of `larger` has room for an aligned block of this class.
     pub(crate) const fn fits_into(self, larger: Class) -> bool {
         larger.size >= self.size + self.align().saturating_sub(larger.align())
     }
 }
 
-/// The size of a layout rounded up to its alignment, and to 16 bytes.
+/// Returns the size of a layout rounded up to its alignment, and to 16 bytes.
 #[inline]
 pub(crate) const fn aligned_size(layout: Layout) -> usize {
     let align = if layout.align() > ALIGN_MIN { layout.align() } else { ALIGN_MIN };

@@ -20,7 +20,7 @@ pub struct Heap {
 }
 
 impl Pool {
-    /// A heap for one worker: one that another left, or a new one.
+    /// Returns a heap for one worker: one that another left, or a new one.
     #[must_use]
     pub fn heap(self: &Arc<Self>) -> Heap {
         Heap { local: ManuallyDrop::new(self.take_heap()), pool: Arc::clone(self) }
@@ -30,8 +30,8 @@ impl Pool {
 impl Heap {
     /// Takes a block for `layout`, aligned to at least 16 bytes. Its bytes are not initialized.
     ///
-    /// A block has [`Heap::usable_size`] bytes, all of which may be used, and lives until it is freed or the pool goes. Blocks whose
-    /// size is a multiple of 64 (or another power of two up to 4096) are aligned to that.
+    /// A block has [`Heap::usable_size`] bytes, all of which may be used, and lives until it is freed or the pool goes. Blocks of a
+    /// size that is a multiple of 64 (or another power of two up to 4096) are aligned to that.
     ///
     /// # Errors
     /// [`OutOfMemory`] when the block does not fit under the limit; nothing is changed.
@@ -95,8 +95,8 @@ impl Heap {
         Ok(block)
     }
 
-    /// Like [`Heap::allocate_general`], for what is needed where the limit leaves nothing: all such blocks together take at most a sixteenth
-    /// of the limit, beside it.
+    /// Like [`Heap::allocate_general`], for what is needed where the limit leaves nothing: all such blocks together
+    /// take at most a sixteenth of the limit, beside it.
     ///
     /// # Errors
     /// [`OutOfMemory`] when they would take more, or the system refuses.
@@ -132,20 +132,20 @@ impl Heap {
         unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
     }
 
-    /// Gives the pool back what this heap has whole: chunks, and pieces of shared ones, all of whose blocks are free. Takes time for
-    /// every free block; asks `is_interrupted` now and then, and gives up when it says so, with everything in its place.
+    /// Gives the pool back what this heap has whole: chunks, and pieces of shared ones, where all blocks are free. Takes time for
+    /// every free block; asks `is_interrupted` now and then, and gives up when that returns true, with everything in its place.
     /// Returns how many bytes the pool got.
     pub fn trim(&self, is_interrupted: &dyn Fn() -> bool) -> u64 {
         self.pool.take_back(&self.local.trim(is_interrupted))
     }
 
     /// Lends all free blocks to heaps that find no other ones, for as long as there is a [shortage](Pool::take_shortage). Asks
-    /// `is_interrupted` now and then, and ends when it says so.
+    /// `is_interrupted` now and then, and ends when that returns true.
     pub fn lend(&self, is_interrupted: &dyn Fn() -> bool) {
         self.pool.borrow(&self.local, is_interrupted);
     }
 
-    /// How many bytes a block for `layout` really has.
+    /// Returns how many bytes a block for `layout` really has.
     #[must_use]
     #[inline]
     pub const fn usable_size(layout: Layout) -> usize {
@@ -155,14 +155,14 @@ impl Heap {
         }
     }
 
-    /// The pool that this heap belongs to.
+    /// Returns the pool that this heap belongs to.
     #[must_use]
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
-    /// A block from what others freed, a new span, a new chunk, or, when the limit forbids that, from any free block that is
-    /// large enough, or from what is free as a whole, also in heaps that nobody uses now.
+    /// Returns a block from what others freed, a new span, a new chunk, or, when the limit forbids that, from any
+    /// free block that is large enough, or from what is free as a whole, also in heaps that nobody uses now.
     #[cold]
     fn grow(&self, class: Class) -> Result<NonNull<u8>, OutOfMemory> {
         if let Some(block) = self.local.refill(class) {
@@ -179,7 +179,7 @@ impl Heap {
         }
     }
 
-    /// A block from what this heap has free as a whole, in blocks that are too small.
+    /// Returns a block from what this heap has free as a whole, in blocks that are too small.
     fn grow_from_own(&self, class: Class) -> Option<NonNull<u8>> {
         if !self.local.may_trim_bring(self.pool.usage().live_bytes) || self.trim(&|| false) == 0 {
             return None;
@@ -189,7 +189,8 @@ impl Heap {
         self.local.refill(class)
     }
 
-    /// A block from what the heaps that nobody uses now have free as a whole. They have not looked at what others freed of theirs.
+    /// Returns a block from what the heaps that nobody uses now have free as a whole. They have not looked at what
+    /// others freed of theirs.
     fn grow_from_parked(&self, class: Class) -> Option<NonNull<u8>> {
         if !self.pool.is_sparse() || self.pool.trim_parked() == 0 {
             return None;

@@ -55,7 +55,7 @@ impl LargeBlocks {
     }
 
     /// # Safety
-    /// The block is the caller's alone, who gives it away.
+    /// The block belongs to the caller alone, and the caller gives it away.
     unsafe fn give_back(&self, large: Large) {
         // SAFETY: the caller's promise.
         unsafe { poison(large.block, large.layout.size()) };
@@ -84,7 +84,7 @@ impl Drop for LargeBlocks {
     }
 }
 
-/// What is really allocated for a layout; `None` if there is no such size.
+/// Returns what is really allocated for a layout; `None` if there is no such size.
 fn whole(layout: Layout) -> Option<Layout> {
     Layout::from_size_align(aligned_size(layout), layout.align().max(ALIGN_MIN)).ok()
 }

@@ -13,7 +13,7 @@
 //! - **chunk**: 2 MiB of address space on a 2 MiB boundary, on one huge page.
 //! - **extent**: what one heap owns as a whole: a chunk, or a piece of 64 KiB of a chunk that small heaps share.
 //! - **span**: a part of an extent, at most 64 KiB, that is cut into blocks of one class from front to end.
-//! - **account** ([`AccountId`]): on whose behalf memory is held: a table, an index, the engine itself.
+//! - **account** ([`AccountId`]): what memory is counted on: a table, an index, the engine itself.
 //!
 //! # Layout
 //! ```text
@@ -30,9 +30,9 @@
 //! # Invariants
 //! - **I1** A block is in one place: with a user, in one list, or in the part of a span that is not yet cut.
 //! - **I2** The lists and spans of a heap are touched by its owner alone; others only push onto its remote stack.
-//! - **I3** A block's class follows from the layout alone. Who frees states the layout that was allocated.
-//! - **I4** A chunk is unmapped only when none of its blocks is in use or in a list of a heap, or when the pool goes. What other pointers here
-//!   point to is freed only then.
+//! - **I3** A block's class follows from the layout alone. A caller that frees states the layout that was allocated.
+//! - **I4** A chunk is unmapped only when none of its blocks is in use or in a list of a heap, or when the pool
+//!   goes. What other pointers here point to is freed only then.
 //!
 //! # Memory ordering
 //! | edge | from | to | what it carries |

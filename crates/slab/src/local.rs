@@ -23,7 +23,7 @@ const REMOTE_BATCH: usize = 1024;
 
 /// The part of a heap that its owner alone touches.
 pub(crate) struct Local {
-    lists: [List; CLASSES],
+    lists: [FreeList; CLASSES],
     /// The part of the newest extent that is not yet cut into spans.
     uncut: Uncut,
     /// Bytes of all extents.
@@ -41,7 +41,7 @@ unsafe impl Send for Local {}
 
 /// The free blocks of one class.
 #[derive(Debug)]
-struct List {
+struct FreeList {
     free: Cell<*mut FreeBlock>,
     span: Uncut,
     span_bytes: Cell<usize>,
@@ -57,7 +57,7 @@ struct Uncut {
 impl Local {
     pub(crate) fn new() -> Self {
         Local {
-            lists: array::from_fn(|_| List::new()),
+            lists: array::from_fn(|_| FreeList::new()),
             uncut: Uncut::new(),
             extended_bytes: Cell::new(0),
             returned: Cell::new(RemoteBlocks::none()),
@@ -66,7 +66,7 @@ impl Local {
         }
     }
 
-    /// A free block at hand: from the list, or else from the span.
+    /// Returns a free block at hand: from the list, or else from the span.
     #[inline]
     pub(crate) fn take(&self, class: Class) -> Option<NonNull<u8>> {
         let list = &self.lists[class.index];
@@ -83,7 +83,7 @@ impl Local {
         unsafe { self.lists[class.index].push(block.cast()) };
     }
 
-    /// A block from what others freed or from a new span of the newest chunk; `None` if a new chunk is needed.
+    /// Returns a block from what others freed or from a new span of the newest chunk; `None` if a new chunk is needed.
     pub(crate) fn refill(&self, class: Class) -> Option<NonNull<u8>> {
         self.sort_returned(REMOTE_BATCH);
         self.lists[class.index].pop().or_else(|| {
@@ -92,7 +92,7 @@ impl Local {
         })
     }
 
-    /// A block from anything that this heap has, if need be from a larger free block; `None` if there is none.
+    /// Returns a block from anything that this heap has, if need be from a larger free block; `None` if there is none.
     ///
     /// For when no new chunk can be had.
     pub(crate) fn scrape(&self, class: Class) -> Option<NonNull<u8>> {
@@ -121,8 +121,8 @@ impl Local {
         self.extended_bytes.set(self.extended_bytes.get() + bytes);
     }
 
-    /// Whether a trim for want of memory may bring something. If the last one did not, it may when a piece's worth of memory was freed since:
-    /// a trim takes time for every free block.
+    /// Returns whether a trim for want of memory may bring something. If the last one did not, it may when a piece's
+    /// worth of memory was freed since: a trim takes time for every free block.
     pub(crate) fn may_trim_bring(&self, live_bytes: u64) -> bool {
         let most = self.live_bytes_max.get();
         let may_bring = most == 0 || live_bytes + PIECE_BYTES as u64 <= most;
@@ -135,7 +135,7 @@ impl Local {
         self.live_bytes_max.set(0);
     }
 
-    /// Whether the heap has so little that a piece of a shared chunk is enough.
+    /// Returns whether the heap has so little that a piece of a shared chunk is enough.
     pub(crate) fn is_small(&self) -> bool {
         self.extended_bytes.get() < CHUNK_BYTES / 2
     }
@@ -173,9 +173,13 @@ impl Local {
     }
 }
 
-impl List {
+impl FreeList {
     fn new() -> Self {
-        List { free: Cell::new(ptr::null_mut()), span: Uncut::new(), span_bytes: Cell::new(SPAN_BYTES_FIRST) }
+        FreeList {
+            free: Cell::new(ptr::null_mut()),
+            span: Uncut::new(),
+            span_bytes: Cell::new(SPAN_BYTES_FIRST),
+        }
     }
 
     #[inline]

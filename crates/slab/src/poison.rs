@@ -1,6 +1,6 @@
 //! Freed memory that says so, in builds for tests and under model checkers.
 //!
-//! A freed block is overwritten at once, except for what links it into a list. Whoever reads it later, because it was freed too early,
+//! A freed block is overwritten at once, except for what links it into a list. A read that comes later, because it was freed too early,
 //! finds words that stand in no live block, and can tell.
 
 use std::ptr::NonNull;

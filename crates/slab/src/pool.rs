@@ -12,7 +12,7 @@ use ensilo_sync::unchecked::{AtomicBool, AtomicU64};
 
 use crate::account::usage;
 use crate::chunk::{CHUNK_BYTES, Chunk, Extent, extent_bytes};
-use crate::chunks::{Chunks, Range};
+use crate::chunks::{BlockRange, Chunks};
 use crate::class::{Class, aligned_size};
 use crate::faults::Faults;
 use crate::large::LargeBlocks;
@@ -30,8 +30,8 @@ const SPARSE_SHARE: u64 = 8;
 ///
 /// Heaps take chunks of 2 MiB, and pieces of 64 KiB of chunks that they share as long as they are small. Freed memory is used again by the
 /// heap that it came from, until that is [trimmed](crate::Heap::trim); then by any heap, and what nobody uses for some time
-/// [goes back](Pool::return_unused) to the system. At the limit, where there is no chunk to be had, blocks are taken from larger free blocks, and
-/// from heaps that nobody uses.
+/// [goes back](Pool::return_unused) to the system. At the limit, where there is no chunk to be had, blocks are taken
+/// from larger free blocks, and from heaps that nobody uses.
 pub struct Pool {
     /// [`NO_LIMIT`] for none.
     limit_bytes: AtomicU64,
@@ -72,7 +72,7 @@ struct Heaps {
 }
 
 impl Pool {
-    /// A pool that takes at most `limit_bytes` from the system, or as much as there is.
+    /// Returns a pool that takes at most `limit_bytes` from the system, or as much as there is.
     #[must_use]
     pub fn new(limit_bytes: Option<u64>) -> Arc<Pool> {
         Arc::new(Pool {
@@ -90,7 +90,7 @@ impl Pool {
         })
     }
 
-    /// The parts of a heap that another worker left, or of a new one.
+    /// Returns the parts of a heap that another worker left, or of a new one.
     pub(crate) fn take_heap(&self) -> Box<Local> {
         let mut heaps = self.heaps();
         heaps.parked.pop().unwrap_or_else(|| {
@@ -100,7 +100,7 @@ impl Pool {
         })
     }
 
-    /// What the pool holds now.
+    /// Returns what the pool holds now.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let (mut sum, mut general_bytes) = (Vec::new(), 0_u64);
@@ -120,7 +120,7 @@ impl Pool {
         self.mapped_bytes.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that the pool takes from the system.
+    /// Returns the most bytes that the pool takes from the system.
     #[must_use]
     pub fn limit_bytes(&self) -> Option<u64> {
         Some(self.limit()).filter(|&limit| limit != NO_LIMIT)
@@ -158,8 +158,9 @@ impl Pool {
         Ok(())
     }
 
-    /// The lock is held from the look for a piece until there is one: of heaps that find none at the same time, one alone takes a chunk.
-    fn give_piece(&self, owner: NonNull<HeapShared>) -> Result<Range, OutOfMemory> {
+    /// The lock is held from the look for a piece until there is one: of heaps that find none at the same
+    /// time, one alone takes a chunk.
+    fn give_piece(&self, owner: NonNull<HeapShared>) -> Result<BlockRange, OutOfMemory> {
         let mut chunks = self.chunks();
         if let Some(piece) = chunks.give_piece(owner) {
             return Ok(piece);
@@ -168,7 +169,7 @@ impl Pool {
         Ok(chunks.share(chunk, owner))
     }
 
-    fn give_chunk(&self, owner: NonNull<HeapShared>) -> Result<Range, OutOfMemory> {
+    fn give_chunk(&self, owner: NonNull<HeapShared>) -> Result<BlockRange, OutOfMemory> {
         let spare = self.chunks().take_spare();
         match spare.map_or_else(|| self.map_chunk(), Ok) {
             Ok(chunk) => Ok(self.chunks().give(chunk, owner)),
@@ -184,7 +185,7 @@ impl Pool {
         bytes as u64
     }
 
-    /// Whether so much of what heaps hold is free that [`Heap::trim`](crate::Heap::trim) may bring something.
+    /// Returns whether so much of what heaps hold is free that [`Heap::trim`](crate::Heap::trim) may bring something.
     #[must_use]
     pub fn is_sparse(&self) -> bool {
         let (spare_bytes, in_advance_bytes) = {
@@ -287,7 +288,7 @@ impl Pool {
     pub(crate) fn scrape_lent(&self, class: Class) -> Option<NonNull<u8>> {
         let block = self.lent().scrape(class);
         if block.is_none() {
-            // Relaxed: a hint. Who asks takes it down before it looks for blocks to lend.
+            // Relaxed: a hint. A caller of `take_shortage` clears it before it looks for blocks to lend.
             self.is_short.store(true, Ordering::Relaxed);
         }
         block

@@ -58,7 +58,7 @@ impl RemoteStack {
     }
 }
 
-/// Blocks taken from a remote stack, which belong to whoever holds this.
+/// Blocks taken from a remote stack. They belong to the holder of this value.
 #[derive(Debug)]
 pub(crate) struct RemoteBlocks {
     next: *mut FreeBlock,

@@ -3,19 +3,19 @@
 use std::collections::{HashMap, HashSet};
 use std::ptr::NonNull;
 
-use super::{List, Local, REMOTE_BATCH};
+use super::{FreeList, Local, REMOTE_BATCH};
 use crate::chunk::{Extent, extent_bytes, extent_of, owner_of};
 use crate::class::{CLASSES, Class};
 use crate::remote::FreeBlock;
 
-/// Blocks between two looks at whether somebody wants the heap.
+/// Blocks between two looks at whether the trim is interrupted.
 const BLOCKS_PER_LOOK: usize = 1024;
 
-/// Somebody wants the heap.
+/// The trim was interrupted.
 struct Interrupted;
 
 impl Local {
-    /// Takes the extents out whose blocks are all free. Takes none when interrupted.
+    /// Takes out the extents with free blocks alone. Takes none when interrupted.
     pub(crate) fn trim(&self, is_interrupted: &dyn Fn() -> bool) -> Vec<NonNull<Extent>> {
         self.find_empty(is_interrupted)
             .and_then(|empty| self.take_out(empty, is_interrupted))
@@ -75,7 +75,7 @@ impl Local {
         if extents.is_empty() {
             return Ok(Vec::new());
         }
-        let removed: [List; CLASSES] = std::array::from_fn(|_| List::new());
+        let removed: [FreeList; CLASSES] = std::array::from_fn(|_| FreeList::new());
         for (list, of_class) in self.lists.iter().zip(&removed) {
             let outcome = list.move_blocks(of_class, |block| extents.contains(&block), is_interrupted);
             if let Err(interrupted) = outcome {
@@ -98,7 +98,7 @@ impl Local {
         Ok(extents.into_iter().collect())
     }
 
-    fn put_back(&self, removed: &[List; CLASSES]) {
+    fn put_back(&self, removed: &[FreeList; CLASSES]) {
         for (list, removed) in self.lists.iter().zip(removed) {
             while let Some(block) = removed.pop() {
                 // SAFETY: the block was in this list, and is in no other now.
@@ -108,7 +108,7 @@ impl Local {
     }
 }
 
-impl List {
+impl FreeList {
     /// Adds the bytes of the free blocks, by extent.
     fn count_free(
         &self,
@@ -148,12 +148,12 @@ impl List {
     /// Moves the free blocks of some extents to another list.
     fn move_blocks(
         &self,
-        to: &List,
+        to: &FreeList,
         is_of: impl Fn(NonNull<Extent>) -> bool,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<(), Interrupted> {
         // What was walked over and stays.
-        let kept = List::new();
+        let kept = FreeList::new();
         let mut walked = 0;
         let mut outcome = Ok(());
         while let Some(block) = self.pop() {
