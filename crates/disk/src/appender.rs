@@ -44,7 +44,7 @@ impl Appender {
         Appender { file, memory: PageBuffer::default(), base: offset, filled: 0, written: 0 }
     }
 
-    /// Where the next byte goes.
+    /// Returns where the next byte goes.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.base + self.filled as u64

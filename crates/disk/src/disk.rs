@@ -27,7 +27,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Opens a file that is only looked at. Nothing can be done to it, not even a sync, and no right to write it is needed.
     ///
     /// # Errors
-    /// `NotFound`; `InvalidInput` for a pipe, a socket or a device; those of the system. What would change the file fails with `PermissionDenied`.
+    /// `NotFound`; `InvalidInput` for a pipe, a socket or a device; those of the system. What would change the file
+    /// fails with `PermissionDenied`.
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>>;
 
     /// Gives a file another name in one step; a file that has that name is replaced.
@@ -48,7 +49,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// `NotFound`, `DirectoryNotEmpty`; those of the system.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// What a directory holds, by name. A link is what it leads to.
+    /// Returns what a directory holds, by name. A link is what it leads to.
     ///
     /// # Errors
     /// `NotFound`; those of the system.
@@ -66,13 +67,13 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// `NotFound`; those of the system.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Whether there is a file or directory of this name. A link that leads nowhere is none.
+    /// Returns whether there is a file or directory of this name. A link that leads nowhere is none.
     ///
     /// # Errors
     /// Those of the system.
     fn exists(&self, path: &Path) -> io::Result<bool>;
 
-    /// How many more bytes the files in a directory can take; `None` where that is not known.
+    /// Returns how many more bytes the files in a directory can take; `None` where that is not known.
     ///
     /// # Errors
     /// Those of the system.
@@ -81,7 +82,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
-    /// Where a path leads to.
+    /// Returns where a path leads to.
     ///
     /// # Errors
     /// `NotFound`; those of the system.
@@ -100,14 +101,14 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// directory, it is shared also if the file is missing.
     ///
     /// # Errors
-    /// `NotFound` where there is neither such a file nor a way to lock the directory; `WouldBlock`, with a [`LockHeld`], while somebody does;
-    /// those of the system.
+    /// `NotFound` where there is neither such a file nor a way to lock the directory; `WouldBlock`, with a
+    /// [`LockHeld`], while somebody does; those of the system.
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
 }
 
 /// An open file. Reads and writes name their place; several threads may use it at once.
 pub trait File: Send + Sync + fmt::Debug {
-    /// The length in bytes.
+    /// Returns the length in bytes.
     ///
     /// # Errors
     /// Those of the system.
@@ -153,13 +154,14 @@ pub trait File: Send + Sync + fmt::Debug {
     fn set_len(&self, len_bytes: u64) -> io::Result<()>;
 }
 
-/// Whether this says that the disk, or what the user may have of it, is full.
+/// Returns whether this says that the disk, or what the user may have of it, is full.
 #[must_use]
 pub fn is_disk_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Whether this says that the disk, or the file system on it, is damaged where something was to be read. A second attempt may end otherwise.
+/// Returns whether this says that the disk, or the file system on it, is damaged where something was to be read. A
+/// second attempt may end otherwise.
 #[must_use]
 pub fn is_unreadable(error: &io::Error) -> bool {
     #[cfg(target_os = "linux")]
@@ -197,7 +199,7 @@ impl LockHeld {
         LockHeld { process }
     }
 
-    /// What an error carries, if it carries this.
+    /// Returns what an error carries, if it carries this.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<LockHeld> {
         error.get_ref()?.downcast_ref().copied()
@@ -232,13 +234,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place in a system that has one file system alone.
+    /// Returns the place in a system that has one file system alone.
     #[must_use]
     pub fn of_inode(inode: u64) -> Place {
         Place { device: 0, inode }
     }
 
-    /// The same within this file system.
+    /// Returns the same within this file system.
     #[must_use]
     pub fn on_device(self, device: u64) -> Place {
         Place { device, ..self }
@@ -260,13 +262,13 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// A file of this length.
+    /// Returns a file of this length.
     #[must_use]
     pub fn file(name: String, len_bytes: u64) -> Listed {
         Listed { name, len_bytes, is_file: true, is_dir: false }
     }
 
-    /// A directory.
+    /// Returns a directory.
     #[must_use]
     pub fn directory(name: String) -> Listed {
         Listed { name, len_bytes: 0, is_file: false, is_dir: true }

@@ -137,8 +137,8 @@ impl Disk for RealDisk {
     }
 }
 
-/// Gives the place of a file whose name is gone back to the file system, in pieces: one that gets much back at once writes its
-/// journal, and tells the disk, for so long that other files' syncs wait for tenths of a second. Left alone if it has another
+/// Gives the place of a file without a name back to the file system, in pieces: a file system that gets much back at once writes its
+/// journal, and trims the disk, for so long that other files' syncs wait for tenths of a second. Left alone if it has another
 /// name.
 fn free(file: &fs::File) -> io::Result<()> {
     let metadata = file.metadata()?;
@@ -242,7 +242,7 @@ impl Direct {
         None
     }
 
-    /// Whether these are whole pages, in memory as well as in the file.
+    /// Returns whether these are whole pages, in memory as well as in the file.
     fn takes(&self, offset: u64, bytes: &[u8]) -> bool {
         let is_whole = |number: usize| number.is_multiple_of(PAGE_BYTES);
         let are_pages = offset.is_multiple_of(PAGE_BYTES as u64)
@@ -268,7 +268,8 @@ impl Direct {
         }
     }
 
-    /// Whether the system will not have such reads and writes, which is remembered: some disks have larger pages.
+    /// Returns whether the system will not have such reads and writes, which is remembered: some disks have larger
+    /// pages.
     fn is_refusal(&self, error: &io::Error) -> bool {
         let is_refusal = error.kind() == io::ErrorKind::InvalidInput;
         if is_refusal {
@@ -300,8 +301,8 @@ impl Lock for RealLock {}
 
 impl Drop for RealLock {
     fn drop(&mut self) {
-        // Closing does not suffice: a child that some other thread is just starting has the description, too, until it executes its program.
-        // If it fails, the lock ends a little later.
+        // Closing does not suffice: a child that some other thread is just starting has the description, too, until
+        // it executes its program. If it fails, the lock ends a little later.
         for locked in self.file.iter().chain(&self.directory) {
             let _ = locked.unlock();
         }
@@ -320,7 +321,7 @@ fn lock_directory(path: &Path, share: Share) -> io::Result<Option<fs::File>> {
     }
 }
 
-/// Locks a file or directory; `path` is the lock file, which says who else may hold it.
+/// Locks a file or directory; `path` is the lock file, which names another process that may hold it.
 fn try_lock(file: &mut fs::File, path: &Path, share: Share) -> io::Result<()> {
     let locked = match share {
         Share::All => file.try_lock(),
@@ -346,8 +347,8 @@ fn or_current(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-/// An entry as what it leads to; `None` if it was removed since the directory was read. One that cannot be looked at does not hide the others:
-/// it is a file, unless the directory says otherwise, and opening it says why.
+/// Returns an entry as what it leads to; `None` if it was removed since the directory was read. One that cannot be
+/// looked at does not hide the others: it is a file, unless the directory says otherwise, and opening it says why.
 fn listed_as(entry: &fs::DirEntry) -> io::Result<Option<Listed>> {
     let name = entry.file_name().to_string_lossy().into_owned();
     Ok(Some(match fs::metadata(entry.path()) {
@@ -363,7 +364,8 @@ fn listed_as(entry: &fs::DirEntry) -> io::Result<Option<Listed>> {
     }))
 }
 
-/// Whether there is nothing where a path leads to: a name on the way is missing, is no directory, or is a link that leads back to itself.
+/// Returns whether there is nothing where a path leads to: a name on the way is missing, is no directory, or is a
+/// link that leads back to itself.
 fn leads_nowhere(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || Errno::from_io_error(error) == Some(Errno::LOOP)
@@ -396,7 +398,8 @@ fn refuse_special(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The process that has written its number into a lock file. It only makes messages better: what cannot be read is left out.
+/// Returns the process that has written its number into a lock file. It only makes messages better: what cannot be
+/// read is left out.
 fn process_in(path: &Path) -> Option<u32> {
     let mut holder = String::new();
     fs::File::open(path).ok()?.take(32).read_to_string(&mut holder).ok()?;

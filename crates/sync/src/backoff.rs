@@ -14,7 +14,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// A wait that has not begun.
+    /// Returns a wait that has not begun.
     #[must_use]
     pub const fn new() -> Self {
         Backoff { waits: 0 }
@@ -30,7 +30,7 @@ impl Backoff {
         }
     }
 
-    /// How often [`Backoff::wait`] was called.
+    /// Returns how often [`Backoff::wait`] was called.
     #[must_use]
     pub const fn waits(&self) -> u32 {
         self.waits

@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 #[cfg(any(loom, shuttle))]
 use crate::atomic::{Ordering, fence};
 
-/// Whether the kernel agreed to fence this process's cores on demand, which makes [`light`] a compiler barrier.
+/// Returns whether the kernel agreed to fence this process's cores on demand, which makes [`light`] a compiler barrier.
 ///
 /// The first call registers the process with the kernel; later calls return what the first one found out.
 #[cfg(not(any(loom, shuttle)))]
@@ -69,7 +69,7 @@ pub fn heavy() {
 
 /// The store-load barrier after a read-modify-write, as between locking a write set and validating a read set.
 ///
-/// On x86 a locked instruction already is a full barrier, so that only the compiler must be told; elsewhere a fence.
+/// On x86 a locked instruction already is a full barrier, so that a fence for the compiler is enough; elsewhere a fence for both.
 #[inline]
 pub fn after_rmw() {
     #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, ensilo_portable))))]

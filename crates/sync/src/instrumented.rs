@@ -1,6 +1,7 @@
 //! The standard library's atomics, which report each access before they make it, in programs that are built with `--cfg ensilo_count`.
 //!
-//! In such a build the types of [`crate::atomic`] and [`crate::unchecked`] are these, and the program's [`Observer`] gets their accesses: the
+//! In such a build the types of [`crate::atomic`] and [`crate::unchecked`] are these, and the program's [`Observer`]
+//! gets their accesses: the
 //! crate `ensilo-counting` has one that counts them by cache line. In every other build neither this module nor any trace of it exists.
 
 use std::panic::Location;
@@ -72,7 +73,7 @@ macro_rules! instrumented {
         pub struct $name $(<$parameter>)? ($inner);
 
         impl $(<$parameter>)? $name $(<$parameter>)? {
-            /// A new one. Not an access: it may not have its address yet.
+            /// Returns a new one. Not an access: it may not have its address yet.
             #[inline]
             pub const fn new(value: $value) -> Self {
                 Self(<$inner>::new(value))

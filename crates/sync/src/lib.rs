@@ -9,8 +9,8 @@
 //! two workers off one cache line, the asymmetric [`barrier`], which lets a worker publish with a plain store,
 //! [`prefetch()`] and [`Backoff`].
 //!
-//! With `--cfg ensilo_portable` this crate and those above it take the paths of systems and processors that have nothing of their own, so that
-//! they are tested everywhere.
+//! With `--cfg ensilo_portable` this crate and those above it take the paths of systems and processors that have
+//! nothing of their own, so that they are tested everywhere.
 //!
 //! A model checker's atomics are larger than a machine word: code that lays out memory must use
 //! `size_of::<AtomicU64>()` and may assert 8 bytes in ordinary builds only.
