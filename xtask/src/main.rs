@@ -116,7 +116,7 @@ fn ci() -> Vec<Step> {
 
 fn models() -> Vec<Step> {
     vec![
-        Step::cargo("loom: memory freed by others", "test --profile quick -p ensilo-slab --test model")
+        Step::cargo("loom: memory freed by others", "test --profile quick -p ensilo-slab --lib")
             .model("loom"),
         Step::cargo("loom: epochs", "test --profile quick -p ensilo-epoch --test loom").model("loom"),
         Step::cargo("loom: records and commit", "test --profile quick -p ensilo-txn --lib").model("loom"),
