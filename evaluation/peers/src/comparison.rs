@@ -12,13 +12,14 @@ use ensilo_bench::{TemporaryDirectory, temporary_root};
 use ensilo_figures::compare::PeerRun;
 use ensilo_figures::{Origin, command_line, in_words, machine_in_words, now, program_in_words};
 
-use crate::engine::{
-    Ensilo, Fjall, FjallTables, KeyValue, Lmdb, LmdbTables, OrderedStore, Postgres, Redb, RedbTables, Sqlite,
-    SqliteTables,
-};
+#[cfg(feature = "rocksdb")]
+use crate::engine::RocksDb;
+use crate::engine::{Ensilo, Fjall, KeyValue, Lmdb, OrderedStore, OrderedTable, Postgres, Redb, Sqlite};
 use crate::names::{PeerName, WorkloadName};
 use crate::peer::{Peer, Setting};
-use crate::workload::{LoadedRows, OrderedTpcc, OwnTpcc, Records, RelationalTpcc, Skew, Transfers};
+use crate::workload::{
+    LoadedRows, OrderedTpcc, OwnTpcc, PeerTpcc, Records, RelationalTpcc, Skew, TpccPeer, Transfers,
+};
 
 /// What to compare, and for how long.
 #[derive(Debug, Clone)]
@@ -105,7 +106,7 @@ pub fn compare(
                 let turn = Turn { options, subject, name, phase, view, interrupt, tpcc_rows: &mut tpcc_rows };
                 match turn.take(peer) {
                     Ok(measured) if !interrupt.is_raised() => {
-                        keep(told(subject, peer, number, &measured, &program))?;
+                        keep(peer_run(subject, peer, number, &measured, &program))?;
                         course.done += 1;
                     }
                     Ok(_) | Err(Failure::Interrupted) => return Ok(()),
@@ -214,7 +215,7 @@ fn own_command(arguments: impl Iterator<Item = String>) -> String {
     command_line(&hidden.collect::<Vec<_>>())
 }
 
-fn told(subject: Subject, peer: PeerName, number: usize, measured: &Measured, program: &str) -> PeerRun {
+fn peer_run(subject: Subject, peer: PeerName, number: usize, measured: &Measured, program: &str) -> PeerRun {
     let Measured { result, checks, rows } = measured;
     let mut latencies = ensilo_bench::driver::Latencies::new();
     result.measurements.types().iter().for_each(|of_type| latencies.add(&of_type.latencies));
@@ -262,31 +263,36 @@ impl Turn<'_> {
         let place = TemporaryDirectory::new(&root)?;
         self.view.stage(&self.phase);
         let (place, setting) = (place.path(), self.subject.setting);
-        if self.subject.workload == WorkloadName::Tpcc {
-            return match peer {
-                PeerName::Ensilo => self.tpcc_on_ensilo(place),
-                PeerName::Sqlite => self.tpcc_on::<SqliteTables>(place),
-                PeerName::Lmdb => self.tpcc_on::<LmdbTables>(place),
-                PeerName::Redb => self.tpcc_on::<RedbTables>(place),
-                PeerName::Fjall => self.tpcc_on::<FjallTables>(place),
-                #[cfg(feature = "rocksdb")]
-                PeerName::Rocksdb => self.tpcc_on::<crate::engine::RocksDb>(place),
-                #[cfg(not(feature = "rocksdb"))]
-                PeerName::Rocksdb => Err(refused(NO_ROCKSDB)),
-                PeerName::Postgresql => self.tpcc_on_postgres(),
-            };
-        }
+        let is_tpcc = self.subject.workload == WorkloadName::Tpcc;
         match peer {
+            PeerName::Ensilo if is_tpcc => self.tpcc_on_ensilo(place),
             PeerName::Ensilo => self.run_on(Ensilo::open(place, setting)?),
-            PeerName::Sqlite => self.run_on(Sqlite::open(place, setting)?),
-            PeerName::Lmdb => self.run_on(KeyValue::<Lmdb>::open(place, setting)?),
-            PeerName::Redb => self.run_on(KeyValue::<Redb>::open(place, setting)?),
-            PeerName::Fjall => self.run_on(KeyValue::<Fjall>::open(place, setting)?),
+            PeerName::Sqlite => self.run_on_store::<Sqlite>(place),
+            PeerName::Lmdb => self.run_on_store::<Lmdb>(place),
+            PeerName::Redb => self.run_on_store::<Redb>(place),
+            PeerName::Fjall => self.run_on_store::<Fjall>(place),
             #[cfg(feature = "rocksdb")]
-            PeerName::Rocksdb => self.run_on(KeyValue::<crate::engine::RocksDb>::open(place, setting)?),
+            PeerName::Rocksdb => self.run_on_store::<RocksDb>(place),
             #[cfg(not(feature = "rocksdb"))]
             PeerName::Rocksdb => Err(refused(NO_ROCKSDB)),
-            PeerName::Postgresql => self.run_on(Postgres::open(self.options.postgres()?, setting)?),
+            PeerName::Postgresql => {
+                let address = self.options.postgres()?;
+                if is_tpcc {
+                    self.tpcc(|rows| RelationalTpcc::load(address, setting, rows))
+                } else {
+                    self.run_on(Postgres::open(address, setting)?)
+                }
+            }
+        }
+    }
+
+    fn run_on_store<S: OrderedStore>(&mut self, place: &Path) -> Result<Measured, Failure> {
+        let setting = self.subject.setting;
+        if self.subject.workload == WorkloadName::Tpcc {
+            let store = S::open(place, setting, &OrderedTable::TPCC)?;
+            self.tpcc(|rows| OrderedTpcc::load(store, rows))
+        } else {
+            self.run_on(KeyValue::<S>::open(place, setting)?)
         }
     }
 
@@ -319,20 +325,15 @@ impl Turn<'_> {
         self.measure(&Transfers::load(peer, accounts, skew, seed)?, accounts)
     }
 
-    fn tpcc_on<S: OrderedStore>(&mut self, place: &Path) -> Result<Measured, Failure> {
+    /// TPC-C on what `load` makes of the rows.
+    fn tpcc<P: TpccPeer>(
+        &mut self,
+        load: impl FnOnce(&LoadedRows) -> Result<P, Failure>,
+    ) -> Result<Measured, Failure> {
         let options = self.options.tpcc(self.subject.workers);
-        let store = S::open(place, self.subject.setting)?;
         let loaded = self.loaded_rows(&options)?;
-        let (rows, tpcc) = (loaded.len(), OrderedTpcc::load(store, options, loaded)?);
-        self.measure(&tpcc, rows)
-    }
-
-    fn tpcc_on_postgres(&mut self) -> Result<Measured, Failure> {
-        let options = self.options.tpcc(self.subject.workers);
-        let (address, setting) = (self.options.postgres()?, self.subject.setting);
-        let loaded = self.loaded_rows(&options)?;
-        let (rows, tpcc) = (loaded.len(), RelationalTpcc::load(address, setting, options, loaded)?);
-        self.measure(&tpcc, rows)
+        let (rows, peer) = (loaded.len(), load(loaded)?);
+        self.measure(&PeerTpcc::new(peer, options), rows)
     }
 
     /// The rows of TPC-C, which are made once.
@@ -392,12 +393,12 @@ mod tests {
 
     #[test]
     fn a_command_is_noted_without_passwords() {
-        let told = |words: &[&str]| own_command(words.iter().map(|&word| word.to_owned()));
+        let noted = |words: &[&str]| own_command(words.iter().map(|&word| word.to_owned()));
         let secret = "host=here password=secret";
         assert_eq!(
-            told(&["compare", "--postgres", secret, "--runs", "1"]),
+            noted(&["compare", "--postgres", secret, "--runs", "1"]),
             "ensilo compare --postgres ... --runs 1"
         );
-        assert_eq!(told(&["compare", &format!("--postgres={secret}")]), "ensilo compare --postgres=...");
+        assert_eq!(noted(&["compare", &format!("--postgres={secret}")]), "ensilo compare --postgres=...");
     }
 }

@@ -2,19 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+mod faulty;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ensilo_bench::driver::{Aborts, Failure, Interrupt, RunOptions, View, Workload, run};
+use ensilo_bench::driver::{Failure, Interrupt, RunOptions, View, Workload, run};
 use ensilo_bench::tpcc::Scale;
 use ensilo_bench::ycsb::YcsbOptions;
 use ensilo_figures::compare::PeerRun;
-use ensilo_peers::engine::{KeyValue, Postgres, Store, StoreClient, TableName};
+use ensilo_peers::engine::{KeyValue, OrderedTable, Postgres};
 use ensilo_peers::workload::{Records, Skew, Transfers};
 use ensilo_peers::{CompareOptions, Peer, PeerName, Setting, WorkloadName, compare};
+
+use faulty::{Fault, Faulty};
 
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -152,99 +153,6 @@ fn postgresql_without_an_address_is_refused() {
     assert!(matches!(failure, Err(Failure::Refused(_))));
 }
 
-/// What a store does wrong after some hundred changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
-    None,
-    /// The last row of a transaction is not written.
-    LostRow,
-    /// None is.
-    LostTransaction,
-    /// Half a row is.
-    TornRow,
-}
-
-/// A store that plants faults, with one lock around everything.
-struct Faulty {
-    tables: Mutex<[BTreeMap<u64, Vec<u8>>; 2]>,
-    fault: Fault,
-    changes: AtomicU64,
-}
-
-impl Faulty {
-    fn with(fault: Fault) -> Self {
-        Self { tables: Mutex::default(), fault, changes: AtomicU64::new(0) }
-    }
-
-    /// What is done wrong this time.
-    fn fault_now(&self) -> Fault {
-        if self.changes.fetch_add(1, Relaxed) == 300 { self.fault } else { Fault::None }
-    }
-}
-
-impl Store for Faulty {
-    type Client<'a> = &'a Faulty;
-
-    fn open(_place: &Path, _setting: Setting) -> Result<Self, Failure> {
-        Ok(Self::with(Fault::None))
-    }
-
-    fn client(&self) -> &Faulty {
-        self
-    }
-
-    fn load(&self, table: TableName, count: u64, next: impl Fn(u64, &mut Vec<u8>)) -> Result<(), Failure> {
-        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        for key in 0..count {
-            let mut row = Vec::new();
-            next(key, &mut row);
-            tables[table as usize].insert(key, row);
-        }
-        Ok(())
-    }
-
-    fn for_each(&self, table: TableName, mut visit: impl FnMut(u64, &[u8])) -> Result<(), Failure> {
-        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        tables[table as usize].iter().for_each(|(&key, row)| visit(key, row));
-        Ok(())
-    }
-}
-
-impl StoreClient for &Faulty {
-    fn read(&mut self, _key: u64) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn put(&mut self, key: u64, value: &[u8], _aborts: &mut Aborts) -> Result<(), Failure> {
-        let mut tables = self.tables.lock().unwrap();
-        tables[TableName::Records as usize].insert(key, value.to_vec());
-        Ok(())
-    }
-
-    fn change(
-        &mut self,
-        table: TableName,
-        keys: &[u64],
-        change: impl Fn(usize, &mut [u8]),
-        _aborts: &mut Aborts,
-    ) -> Result<(), Failure> {
-        let fault = self.fault_now();
-        let mut tables = self.tables.lock().unwrap();
-        for (at, key) in keys.iter().enumerate() {
-            let row = tables[table as usize].get_mut(key).unwrap();
-            let before = row.clone();
-            change(at, row);
-            match fault {
-                Fault::LostTransaction => *row = before,
-                Fault::LostRow if at + 1 == keys.len() => *row = before,
-                Fault::TornRow => row[50..].copy_from_slice(&before[50..]),
-                Fault::None | Fault::LostRow => {}
-            }
-        }
-        Ok(())
-    }
-}
-
 /// The names of the checks that do not hold after a run.
 fn violated(workload: &impl Workload) -> Vec<&'static str> {
     let options = RunOptions { workers: 2, warmup: SHORT / 10, measured: SHORT, pin: false };
@@ -262,7 +170,7 @@ fn a_lost_update_of_an_account_is_noticed() {
         violated(&Transfers::load(peer, 100, Skew::Uniform, 1).unwrap())
     };
     assert_eq!(violated_with(Fault::None), [""; 0]);
-    assert_eq!(violated_with(Fault::LostRow), ["balance_sum", "update_sum"]);
+    assert_eq!(violated_with(Fault::LostPut(OrderedTable::Accounts)), ["balance_sum", "update_sum"]);
     assert_eq!(violated_with(Fault::LostTransaction), ["update_sum"]);
 }
 
@@ -274,12 +182,12 @@ fn a_lost_or_torn_update_of_a_record_is_noticed() {
         violated(&Records::load(peer, options).unwrap())
     };
     assert_eq!(violated_with(Fault::None), [""; 0]);
-    assert_eq!(violated_with(Fault::LostRow), ["counter_sum"]);
+    assert_eq!(violated_with(Fault::LostPut(OrderedTable::Records)), ["counter_sum"]);
 }
 
 #[test]
 fn a_torn_record_is_noticed() {
-    let peer = KeyValue::from(Faulty::with(Fault::TornRow));
+    let peer = KeyValue::from(Faulty::with(Fault::TornPut(OrderedTable::Records)));
     // So many records that hardly one is written again after it was torn.
     let options = YcsbOptions { records: 1 << 20, mix: "silo".parse().unwrap(), ..YcsbOptions::new(2) };
     let torn = Records::load(peer, options).unwrap();

@@ -12,7 +12,7 @@ use ensilo::Database;
 use ensilo_bench::driver::{AbortKind, Aborts, Interrupt, RunOptions, Session, View, Workload, run};
 use ensilo_bench::tpcc::{Scale, Tpcc, TpccOptions, parse_mix};
 use ensilo_peers::Setting;
-use ensilo_peers::workload::{LoadedRows, RelationalTpcc};
+use ensilo_peers::workload::{LoadedRows, PeerTpcc, RelationalTpcc};
 use postgres::{Client, NoTls};
 
 /// One test at a time: there is one schema for all.
@@ -35,13 +35,13 @@ fn rows_of(options: &TpccOptions) -> LoadedRows {
     LoadedRows::new(options, &mut View::silent(), &Interrupt::new()).unwrap()
 }
 
-fn loaded(address: &str, options: TpccOptions) -> RelationalTpcc {
+fn loaded(address: &str, options: TpccOptions) -> PeerTpcc<RelationalTpcc> {
     let rows = rows_of(&options);
-    RelationalTpcc::load(address, Setting::NotSynced, options, &rows).unwrap()
+    PeerTpcc::new(RelationalTpcc::load(address, Setting::NotSynced, &rows).unwrap(), options)
 }
 
 /// Lets clients run, and returns how often each transaction committed and how many orders were rolled back.
-fn run_clients(tpcc: &RelationalTpcc, workers: usize) -> (Vec<u64>, u64) {
+fn run_clients(tpcc: &PeerTpcc<RelationalTpcc>, workers: usize) -> (Vec<u64>, u64) {
     let measured = Duration::from_millis(600);
     let options = RunOptions { workers, warmup: measured / 10, measured, pin: false };
     let result = run(tpcc, &options, "run", &mut View::silent(), &Interrupt::new()).unwrap();
@@ -51,7 +51,7 @@ fn run_clients(tpcc: &RelationalTpcc, workers: usize) -> (Vec<u64>, u64) {
 }
 
 /// The names of the checks that do not hold.
-fn violated(tpcc: &RelationalTpcc) -> Vec<&'static str> {
+fn violated(tpcc: &PeerTpcc<RelationalTpcc>) -> Vec<&'static str> {
     let checks = tpcc.check(&mut View::silent(), &Interrupt::new()).unwrap();
     assert_eq!(checks.len(), 12 + 1, "the conditions of clause 3.3.2, and what was committed");
     checks.iter().filter(|check| !check.passed()).map(|check| check.name).collect()
@@ -67,7 +67,7 @@ fn plant(address: &str, statements: &str) {
 fn postgresql_has_the_rows_that_were_loaded() {
     on_postgres(|address| {
         let rows = rows_of(&options(1));
-        let tpcc = RelationalTpcc::load(address, Setting::NotSynced, options(1), &rows).unwrap();
+        let tpcc = RelationalTpcc::load(address, Setting::NotSynced, &rows).unwrap();
         assert!(tpcc.rows().unwrap() == rows);
         plant(address, "UPDATE stock SET s_quantity = s_quantity + 1 WHERE s_w_id = 2 AND s_i_id = 7");
         assert!(tpcc.rows().unwrap() != rows);
@@ -91,11 +91,12 @@ fn postgresql_makes_the_same_rows_of_the_same_input_as_ensilo() {
         let database = Database::in_memory().unwrap();
         let own = Tpcc::load(options.clone(), database, &mut View::silent(), &Interrupt::new()).unwrap();
         let rows = LoadedRows::of(&own).unwrap();
-        let tpcc = RelationalTpcc::load(address, Setting::NotSynced, options, &rows).unwrap();
+        let tpcc = RelationalTpcc::load(address, Setting::NotSynced, &rows).unwrap();
+        let tpcc = PeerTpcc::new(tpcc, options);
         assert_eq!(run_first(&tpcc), run_first(&own));
         let after = LoadedRows::of(&own).unwrap();
         assert!(after != rows);
-        assert!(tpcc.rows().unwrap() == after);
+        assert!(tpcc.peer().rows().unwrap() == after);
     });
 }
 

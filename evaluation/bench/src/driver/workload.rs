@@ -24,8 +24,11 @@ pub trait Workload: Sync {
     /// Makes worker `worker`'s session; called on the worker's own thread after it is pinned.
     fn session(&self, worker: usize) -> Self::Session<'_>;
 
-    /// The database that it runs against, if it is one.
-    fn database(&self) -> Option<&Database<Self::Engine>>;
+    /// The database whose log, memory and durable epoch the driver observes. The default is none: a transaction is then stored when it
+    /// ends, if it ever is.
+    fn database(&self) -> Option<&Database<Self::Engine>> {
+        None
+    }
 
     /// Checks that the database is consistent; called when no session is left.
     ///

@@ -1,76 +1,13 @@
-//! Databases that know keys and bytes: records and accounts as both, so that a store has to do three things only.
+//! Records and accounts in databases that know keys and bytes.
 
+use std::hint::black_box;
 use std::path::Path;
 
 use ensilo_bench::driver::{Aborts, Failure};
 
+use super::ordered::{End, OrderedClient, OrderedStore, OrderedTable};
 use crate::account::{ACCOUNT_BYTES, Account};
-use crate::peer::{Client, Peer, Setting, Transfer, VALUE_BYTES};
-
-/// One of the two tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TableName {
-    /// Records of [`VALUE_BYTES`] bytes.
-    Records,
-    /// Accounts.
-    Accounts,
-}
-
-/// An open store with two tables, keys to bytes.
-pub trait Store: Sized + Sync {
-    /// One thread's way to run transactions.
-    type Client<'a>: StoreClient
-    where
-        Self: 'a;
-
-    /// Opens an empty store in the directory `place`.
-    ///
-    /// # Errors
-    /// A failure of the store.
-    fn open(place: &Path, setting: Setting) -> Result<Self, Failure>;
-
-    /// A client for the calling thread.
-    fn client(&self) -> Self::Client<'_>;
-
-    /// Puts rows with the keys `0..count` into an empty table, in the order of their keys; `next` makes the row of a key in the buffer.
-    ///
-    /// # Errors
-    /// A failure of the store.
-    fn load(&self, table: TableName, count: u64, next: impl Fn(u64, &mut Vec<u8>)) -> Result<(), Failure>;
-
-    /// Shows every row.
-    ///
-    /// # Errors
-    /// A failure of the store.
-    fn for_each(&self, table: TableName, visit: impl FnMut(u64, &[u8])) -> Result<(), Failure>;
-}
-
-/// Transactions on a store, one a call; see [`Client`].
-pub trait StoreClient {
-    /// Reads a record.
-    ///
-    /// # Errors
-    /// A failure of the store, or [`Failure::Broken`] if a row is missing.
-    fn read(&mut self, key: u64) -> Result<(), Failure>;
-
-    /// Overwrites a record.
-    ///
-    /// # Errors
-    /// As [`StoreClient::read`].
-    fn put(&mut self, key: u64, value: &[u8], aborts: &mut Aborts) -> Result<(), Failure>;
-
-    /// Reads the rows of `keys` and writes what `change` makes of each; it is told the place of the key in the list.
-    ///
-    /// # Errors
-    /// As [`StoreClient::read`].
-    fn change(
-        &mut self,
-        table: TableName,
-        keys: &[u64],
-        change: impl Fn(usize, &mut [u8]),
-        aborts: &mut Aborts,
-    ) -> Result<(), Failure>;
-}
+use crate::peer::{Client, Peer, Setting, Transfer, VALUE_BYTES, missing};
 
 /// A store as a peer.
 #[derive(Debug)]
@@ -78,69 +15,113 @@ pub struct KeyValue<S>(S);
 
 /// A store's client as a peer's.
 #[derive(Debug)]
-pub struct KeyValueClient<C>(C);
+pub struct KeyValueClient<C> {
+    client: C,
+    /// The row that was read last.
+    row: Vec<u8>,
+}
 
-impl<S: Store> From<S> for KeyValue<S> {
+impl<S: OrderedStore> From<S> for KeyValue<S> {
     fn from(store: S) -> Self {
         Self(store)
     }
 }
 
-impl<S: Store> KeyValue<S> {
+impl<S: OrderedStore> KeyValue<S> {
     /// Opens an empty store in the directory `place`, which is empty.
     ///
     /// # Errors
     /// A failure of the store.
     pub fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
-        S::open(place, setting).map(Self)
+        S::open(place, setting, &OrderedTable::RECORDS_AND_ACCOUNTS).map(Self)
+    }
+
+    fn for_each(
+        &self,
+        table: OrderedTable,
+        mut visit: impl FnMut(u64, &[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.0.for_each(table, |key, row| {
+            let key = key.try_into().map_err(|_| Failure::Broken("a key has not 8 bytes".to_owned()))?;
+            visit(u64::from_be_bytes(key), row)
+        })
     }
 }
 
-impl<S: Store> Peer for KeyValue<S> {
+impl<S: OrderedStore> Peer for KeyValue<S> {
     type Client<'a>
         = KeyValueClient<S::Client<'a>>
     where
         S: 'a;
 
     fn client(&self) -> Result<Self::Client<'_>, Failure> {
-        Ok(KeyValueClient(self.0.client()))
+        Ok(KeyValueClient { client: self.0.client()?, row: Vec::new() })
     }
 
     fn load_records(&self, count: u64, fill: impl Fn(u64, &mut [u8])) -> Result<(), Failure> {
-        self.0.load(TableName::Records, count, |key, row| {
-            row.resize(VALUE_BYTES, 0);
-            fill(key, row);
-        })
+        let rows = (0..count).map(|key| {
+            let mut row = [0; VALUE_BYTES];
+            fill(key, &mut row);
+            (key.to_be_bytes(), row)
+        });
+        self.0.load(OrderedTable::Records, rows)
     }
 
     fn load_accounts(&self, count: u64) -> Result<(), Failure> {
-        self.0.load(TableName::Accounts, count, |id, row| {
-            row.resize(ACCOUNT_BYTES, 0);
-            Account::at_first(id).put(row);
-        })
+        let rows = (0..count).map(|id| {
+            let mut row = [0; ACCOUNT_BYTES];
+            Account::at_first(id).put(&mut row);
+            (id.to_be_bytes(), row)
+        });
+        self.0.load(OrderedTable::Accounts, rows)
     }
 
-    fn for_each_record(&self, visit: impl FnMut(u64, &[u8])) -> Result<(), Failure> {
-        self.0.for_each(TableName::Records, visit)
+    fn for_each_record(&self, mut visit: impl FnMut(u64, &[u8])) -> Result<(), Failure> {
+        self.for_each(OrderedTable::Records, |key, row| Ok(visit(key, row)))
     }
 
     fn for_each_account(&self, mut visit: impl FnMut(Account)) -> Result<(), Failure> {
-        let mut broken = None;
-        self.0.for_each(TableName::Accounts, |id, bytes| match Account::read(id, bytes) {
-            Some(account) => visit(account),
-            None => broken = Some(id),
-        })?;
-        broken.map_or(Ok(()), |id| Err(Failure::Broken(format!("account {id} is no account"))))
+        self.for_each(OrderedTable::Accounts, |id, row| {
+            let account = Account::read(id, row);
+            account.map(&mut visit).ok_or_else(|| Failure::Broken(format!("account {id} is no account")))
+        })
     }
 }
 
-impl<C: StoreClient> Client for KeyValueClient<C> {
+impl<C: OrderedClient> KeyValueClient<C> {
+    /// Reads the rows of `keys` and writes what `change` makes of each, given the place of its key in the list.
+    fn change(
+        &mut self,
+        table: OrderedTable,
+        keys: &[u64],
+        change: impl Fn(usize, &mut [u8]),
+        aborts: &mut Aborts,
+    ) -> Result<(), Failure> {
+        let row = &mut self.row;
+        self.client.write(aborts, &mut |transaction| {
+            for (at, &key) in keys.iter().enumerate() {
+                let key_bytes = key.to_be_bytes();
+                if !transaction.get(table, &key_bytes, row)? {
+                    return Err(missing(key));
+                }
+                change(at, row);
+                transaction.put(table, &key_bytes, row)?;
+            }
+            Ok(End::Commit)
+        })?;
+        Ok(())
+    }
+}
+
+impl<C: OrderedClient> Client for KeyValueClient<C> {
     fn read(&mut self, key: u64, _aborts: &mut Aborts) -> Result<(), Failure> {
-        self.0.read(key)
+        let is_found = self.client.get(OrderedTable::Records, &key.to_be_bytes(), &mut self.row)?;
+        black_box(&self.row);
+        if is_found { Ok(()) } else { Err(missing(key)) }
     }
 
     fn update(&mut self, key: u64, value: &[u8; VALUE_BYTES], aborts: &mut Aborts) -> Result<(), Failure> {
-        self.0.put(key, value, aborts)
+        self.client.put(OrderedTable::Records, &key.to_be_bytes(), value, aborts)
     }
 
     fn read_modify_write(
@@ -149,7 +130,7 @@ impl<C: StoreClient> Client for KeyValueClient<C> {
         change: impl Fn(&mut [u8]),
         aborts: &mut Aborts,
     ) -> Result<(), Failure> {
-        self.0.change(TableName::Records, &[key], |_, value| change(value), aborts)
+        self.change(OrderedTable::Records, &[key], |_, value| change(value), aborts)
     }
 
     fn transfer(&mut self, transfer: Transfer, aborts: &mut Aborts) -> Result<(), Failure> {
@@ -162,6 +143,6 @@ impl<C: StoreClient> Client for KeyValueClient<C> {
                 account.put(bytes);
             }
         };
-        self.0.change(TableName::Accounts, &keys, change, aborts)
+        self.change(OrderedTable::Accounts, &keys, change, aborts)
     }
 }

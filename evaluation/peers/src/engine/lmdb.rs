@@ -1,19 +1,21 @@
-//! LMDB by heed: a copy-on-write tree in a memory map; one writer at a time, readers on snapshots.
+//! LMDB by heed: a copy-on-write tree in a memory map for each table; one writer at a time, readers on snapshots.
 //!
 //! Unsynced it runs with `MDB_NOSYNC`.
 #![allow(unsafe_code, reason = "LMDB asks its user to keep everybody else from the file")]
 
 use std::fmt;
-use std::hint::black_box;
+use std::ops::{Bound, ControlFlow, Deref};
 use std::path::Path;
 
 use ensilo_bench::driver::{Aborts, Failure};
-use heed::byteorder::NativeEndian;
-use heed::types::{Bytes, U64};
-use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, IntegerComparator, PutFlags};
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, RwTxn};
 
-use super::key_value::{Store, StoreClient, TableName};
-use crate::peer::{Setting, missing};
+use super::ordered::{
+    End, OrderedClient, OrderedRange, OrderedRead, OrderedStore, OrderedTable, OrderedWrite, ReadBody, Visit,
+    WriteBody, keep, visit_each,
+};
+use crate::peer::Setting;
 
 /// Address space for the map, far more than the rows take.
 const MAP_BYTES: usize = 64 << 30;
@@ -23,15 +25,16 @@ const READERS_MAX: u32 = 4_200;
 /// A database of LMDB.
 pub struct Lmdb {
     environment: Env,
-    records: Table,
-    accounts: Table,
+    tables: Vec<Tree>,
 }
 
-type Table = Database<'static, U64<NativeEndian>, Bytes, IntegerComparator>;
+type Tree = Database<'static, Bytes, Bytes>;
 
-/// It may be used by any thread, so that a client is a reference.
-#[derive(Debug)]
-pub struct LmdbClient<'a>(&'a Lmdb);
+/// A transaction, of either kind, on the tables.
+struct LmdbTransaction<'t, T> {
+    tables: &'t [Tree],
+    transaction: T,
+}
 
 impl fmt::Debug for Lmdb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,15 +42,15 @@ impl fmt::Debug for Lmdb {
     }
 }
 
-pub(super) fn failed(error: heed::Error) -> Failure {
+fn failed(error: heed::Error) -> Failure {
     // heed's error is not `Sync`.
     Failure::Peer("LMDB", error.to_string().into())
 }
 
 /// Opens an environment in the directory `place`, which is empty, for so many tables.
-pub(super) fn open_environment(place: &Path, setting: Setting, tables: u32) -> Result<Env, Failure> {
+fn open_environment(place: &Path, setting: Setting, tables: usize) -> Result<Env, Failure> {
     let mut options = EnvOpenOptions::new();
-    options.map_size(MAP_BYTES).max_dbs(tables).max_readers(READERS_MAX);
+    options.map_size(MAP_BYTES).max_dbs(tables as u32).max_readers(READERS_MAX);
     if setting == Setting::NotSynced {
         // SAFETY: a crash of the machine may leave a file that LMDB must not open. This one is used by this process alone, which made
         // it, and removed without being opened again.
@@ -57,94 +60,87 @@ pub(super) fn open_environment(place: &Path, setting: Setting, tables: u32) -> R
     unsafe { options.open(place) }.map_err(failed)
 }
 
-impl Lmdb {
-    fn table(&self, table: TableName) -> &Table {
-        match table {
-            TableName::Records => &self.records,
-            TableName::Accounts => &self.accounts,
-        }
-    }
-}
-
-fn create_tables(environment: &Env) -> heed::Result<(Table, Table)> {
+fn create_table(environment: &Env, table: OrderedTable) -> heed::Result<Tree> {
     let transaction = environment.write_txn()?;
     let created = environment.create_databases_and_commit(transaction, |opener, transaction| {
-        let mut create = |name| {
-            let mut options = opener
-                .database_options()
-                .types::<U64<NativeEndian>, Bytes>()
-                .key_comparator::<IntegerComparator>();
-            options.name(name).create(transaction)
-        };
-        let tables = (create("usertable")?, create("account")?);
-        heed::Result::Ok(CommitOrAbort::<_, ()>::Commit(tables))
+        let mut options = opener.database_options().types::<Bytes, Bytes>();
+        heed::Result::Ok(CommitOrAbort::<_, ()>::Commit(options.name(table.name()).create(transaction)?))
     })?;
     Ok(created.unwrap_commit())
 }
 
-impl Store for Lmdb {
-    type Client<'a> = LmdbClient<'a>;
+impl OrderedStore for Lmdb {
+    type Client<'a> = &'a Self;
 
-    fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
-        let environment = open_environment(place, setting, 2)?;
-        let (records, accounts) = create_tables(&environment).map_err(failed)?;
-        Ok(Self { environment, records, accounts })
+    fn open(place: &Path, setting: Setting, tables: &[OrderedTable]) -> Result<Self, Failure> {
+        let environment = open_environment(place, setting, tables.len())?;
+        let tables = tables.iter().map(|&table| create_table(&environment, table));
+        let tables = tables.collect::<heed::Result<_>>().map_err(failed)?;
+        Ok(Self { environment, tables })
     }
 
-    fn client(&self) -> LmdbClient<'_> {
-        LmdbClient(self)
+    fn client(&self) -> Result<&Self, Failure> {
+        Ok(self)
     }
 
-    fn load(&self, table: TableName, count: u64, next: impl Fn(u64, &mut Vec<u8>)) -> Result<(), Failure> {
+    fn load<B: AsRef<[u8]>>(
+        &self,
+        table: OrderedTable,
+        mut rows: impl Iterator<Item = (impl AsRef<[u8]>, B)>,
+    ) -> Result<(), Failure> {
         let mut transaction = self.environment.write_txn().map_err(failed)?;
-        let mut row = Vec::new();
-        for key in 0..count {
-            next(key, &mut row);
-            let put = self.table(table).put_with_flags(&mut transaction, PutFlags::APPEND, &key, &row);
-            put.map_err(failed)?;
-        }
+        let tree = &self.tables[table.number()];
+        rows.try_for_each(|(key, row)| {
+            tree.put_with_flags(&mut transaction, PutFlags::APPEND, key.as_ref(), row.as_ref())
+        })
+        .map_err(failed)?;
         transaction.commit().map_err(failed)
-    }
-
-    fn for_each(&self, table: TableName, mut visit: impl FnMut(u64, &[u8])) -> Result<(), Failure> {
-        let transaction = self.environment.read_txn().map_err(failed)?;
-        for row in self.table(table).iter(&transaction).map_err(failed)? {
-            let (key, value) = row.map_err(failed)?;
-            visit(key, value);
-        }
-        Ok(())
     }
 }
 
-impl StoreClient for LmdbClient<'_> {
-    fn read(&mut self, key: u64) -> Result<(), Failure> {
-        let transaction = self.0.environment.read_txn().map_err(failed)?;
-        let value = self.0.records.get(&transaction, &key).map_err(failed)?;
-        black_box(value.ok_or_else(|| missing(key))?);
-        Ok(())
-    }
-
-    fn put(&mut self, key: u64, value: &[u8], _aborts: &mut Aborts) -> Result<(), Failure> {
-        let mut transaction = self.0.environment.write_txn().map_err(failed)?;
-        self.0.records.put(&mut transaction, &key, value).map_err(failed)?;
-        transaction.commit().map_err(failed)
-    }
-
-    fn change(
-        &mut self,
-        table: TableName,
-        keys: &[u64],
-        change: impl Fn(usize, &mut [u8]),
-        _aborts: &mut Aborts,
-    ) -> Result<(), Failure> {
-        let table = self.0.table(table);
-        let mut transaction = self.0.environment.write_txn().map_err(failed)?;
-        for (at, key) in keys.iter().enumerate() {
-            let found = table.get(&transaction, key).map_err(failed)?;
-            let mut row = found.ok_or_else(|| missing(*key))?.to_vec();
-            change(at, &mut row);
-            table.put(&mut transaction, key, &row).map_err(failed)?;
+impl OrderedClient for &Lmdb {
+    fn write(&mut self, _aborts: &mut Aborts, body: WriteBody<'_>) -> Result<End, Failure> {
+        let transaction = self.environment.write_txn().map_err(failed)?;
+        let mut writing = LmdbTransaction { tables: &self.tables, transaction };
+        let end = body(&mut writing)?;
+        match end {
+            End::Commit => writing.transaction.commit().map_err(failed)?,
+            End::RollBack => writing.transaction.abort(),
         }
-        transaction.commit().map_err(failed)
+        Ok(end)
+    }
+
+    fn read(&mut self, body: ReadBody<'_>) -> Result<(), Failure> {
+        let transaction = &self.environment.read_txn().map_err(failed)?;
+        body(&mut LmdbTransaction { tables: &self.tables, transaction })
+    }
+}
+
+impl<'t, T: Deref<Target: Deref<Target = RoTxn<'t>>>> OrderedRead for LmdbTransaction<'_, T> {
+    fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
+        Ok(keep(self.tables[table.number()].get(&self.transaction, key).map_err(failed)?, row))
+    }
+
+    fn scan(&mut self, range: OrderedRange<'_>, visit: Visit<'_>) -> Result<(), Failure> {
+        let tree = &self.tables[range.table.number()];
+        let keys = (Bound::Included(range.start), Bound::Excluded(range.end));
+        let visit = |(key, row): &(&[u8], &[u8])| -> ControlFlow<()> { visit(key, row) };
+        if range.is_reverse {
+            let rows = tree.rev_range(&self.transaction, &keys).map_err(failed)?;
+            visit_each(rows.map(|row| row.map_err(failed)), visit)
+        } else {
+            let rows = tree.range(&self.transaction, &keys).map_err(failed)?;
+            visit_each(rows.map(|row| row.map_err(failed)), visit)
+        }
+    }
+}
+
+impl OrderedWrite for LmdbTransaction<'_, RwTxn<'_>> {
+    fn put(&mut self, table: OrderedTable, key: &[u8], row: &[u8]) -> Result<(), Failure> {
+        self.tables[table.number()].put(&mut self.transaction, key, row).map_err(failed)
+    }
+
+    fn delete(&mut self, table: OrderedTable, key: &[u8]) -> Result<(), Failure> {
+        self.tables[table.number()].delete(&mut self.transaction, key).map(|_| ()).map_err(failed)
     }
 }

@@ -13,11 +13,11 @@ mod sqlite;
 
 pub use ensilo::Ensilo;
 pub use fjall::Fjall;
-pub use key_value::{KeyValue, KeyValueClient, Store, StoreClient, TableName};
+pub use key_value::{KeyValue, KeyValueClient};
 pub use lmdb::Lmdb;
 pub use ordered::{
-    End, FjallTables, KeyAndRow, LmdbTables, ORDERED_TABLES, OrderedClient, OrderedRead, OrderedStore,
-    OrderedTable, OrderedWrite, RedbTables, SqliteTables, Visit,
+    End, ORDERED_TABLES_MAX, OrderedClient, OrderedRange, OrderedRead, OrderedStore, OrderedTable,
+    OrderedWrite, ReadBody, Visit, WriteBody,
 };
 pub use postgres::{Postgres, PostgresClient};
 pub(crate) use postgres::{Schema, failed, retry};

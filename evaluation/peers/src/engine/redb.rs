@@ -2,122 +2,145 @@
 //!
 //! Unsynced it runs on its backend in memory. Synced, each commit is `Durability::Immediate`, the default.
 
-use std::hint::black_box;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use ensilo_bench::driver::{Aborts, Failure};
 use redb::backends::InMemoryBackend;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{
+    AccessGuard, Database, ReadTransaction, ReadableDatabase, ReadableTable, Table, TableDefinition,
+    TableError, WriteTransaction,
+};
 
-use super::key_value::{Store, StoreClient, TableName};
-use crate::peer::{Setting, missing};
+use super::ordered::{
+    End, ORDERED_TABLES_MAX, OrderedClient, OrderedRange, OrderedRead, OrderedStore, OrderedTable,
+    OrderedWrite, ReadBody, Visit, WriteBody, visit_each,
+};
+use crate::peer::Setting;
 
 /// Rows that one transaction of the loader inserts.
-const BATCH_ROWS: u64 = 100_000;
+const BATCH_ROWS: usize = 100_000;
 
 /// A database of redb.
 #[derive(Debug)]
-pub struct Redb {
-    database: Database,
+pub struct Redb(Database);
+
+type Bytes = &'static [u8];
+type Definition = TableDefinition<'static, Bytes, Bytes>;
+
+/// A transaction, of either kind, with the tables that it has opened.
+struct RedbTransaction<'t, X, T> {
+    transaction: &'t X,
+    open: fn(&'t X, Definition) -> Result<T, TableError>,
+    tables: [Option<T>; ORDERED_TABLES_MAX],
 }
 
-/// It may be used by any thread, so that a client is a reference.
-#[derive(Debug)]
-pub struct RedbClient<'a>(&'a Database);
-
-type Definition = TableDefinition<'static, u64, &'static [u8]>;
-
-fn definition(table: TableName) -> Definition {
-    match table {
-        TableName::Records => TableDefinition::new("usertable"),
-        TableName::Accounts => TableDefinition::new("account"),
-    }
+fn definition(table: OrderedTable) -> Definition {
+    TableDefinition::new(table.name())
 }
 
-pub(super) fn failed(error: impl Into<redb::Error>) -> Failure {
+fn failed(error: impl Into<redb::Error>) -> Failure {
     Failure::Peer("redb", Box::new(error.into()))
 }
 
-/// Opens an empty database, in memory or in the directory `place`, which is empty.
-pub(super) fn open_database(place: &Path, setting: Setting) -> Result<Database, Failure> {
-    let database = match setting {
-        Setting::NotSynced => Database::builder().create_with_backend(InMemoryBackend::new()),
-        Setting::Synced => Database::create(place.join("redb")),
-    };
-    database.map_err(failed)
-}
+impl OrderedStore for Redb {
+    type Client<'a> = &'a Self;
 
-impl Store for Redb {
-    type Client<'a> = RedbClient<'a>;
-
-    fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
-        Ok(Self { database: open_database(place, setting)? })
+    fn open(place: &Path, setting: Setting, tables: &[OrderedTable]) -> Result<Self, Failure> {
+        let database = match setting {
+            Setting::NotSynced => Database::builder().create_with_backend(InMemoryBackend::new()),
+            Setting::Synced => Database::create(place.join("redb")),
+        }
+        .map_err(failed)?;
+        let transaction = database.begin_write().map_err(failed)?;
+        for &table in tables {
+            transaction.open_table(definition(table)).map_err(failed)?;
+        }
+        transaction.commit().map_err(failed)?;
+        Ok(Self(database))
     }
 
-    fn client(&self) -> RedbClient<'_> {
-        RedbClient(&self.database)
+    fn client(&self) -> Result<&Self, Failure> {
+        Ok(self)
     }
 
-    fn load(&self, table: TableName, count: u64, next: impl Fn(u64, &mut Vec<u8>)) -> Result<(), Failure> {
-        let mut row = Vec::new();
-        for first in (0..count).step_by(BATCH_ROWS as usize) {
-            let transaction = self.database.begin_write().map_err(failed)?;
-            let mut rows = transaction.open_table(definition(table)).map_err(failed)?;
-            for key in first..count.min(first + BATCH_ROWS) {
-                next(key, &mut row);
-                rows.insert(key, row.as_slice()).map_err(failed)?;
+    fn load<B: AsRef<[u8]>>(
+        &self,
+        table: OrderedTable,
+        rows: impl Iterator<Item = (impl AsRef<[u8]>, B)>,
+    ) -> Result<(), Failure> {
+        let mut rows = rows.peekable();
+        while rows.peek().is_some() {
+            let transaction = self.0.begin_write().map_err(failed)?;
+            let mut opened = transaction.open_table(definition(table)).map_err(failed)?;
+            for (key, row) in rows.by_ref().take(BATCH_ROWS) {
+                opened.insert(key.as_ref(), row.as_ref()).map_err(failed)?;
             }
-            drop(rows);
+            drop(opened);
             transaction.commit().map_err(failed)?;
         }
         Ok(())
     }
+}
 
-    fn for_each(&self, table: TableName, mut visit: impl FnMut(u64, &[u8])) -> Result<(), Failure> {
-        let transaction = self.database.begin_read().map_err(failed)?;
-        let rows = transaction.open_table(definition(table)).map_err(failed)?;
-        for row in rows.iter().map_err(failed)? {
-            let (key, value) = row.map_err(failed)?;
-            visit(key.value(), value.value());
+impl OrderedClient for &Redb {
+    fn write(&mut self, _aborts: &mut Aborts, body: WriteBody<'_>) -> Result<End, Failure> {
+        let transaction = self.0.begin_write().map_err(failed)?;
+        let mut writing = RedbTransaction::new(&transaction, WriteTransaction::open_table);
+        let end = body(&mut writing)?;
+        drop(writing);
+        match end {
+            End::Commit => transaction.commit().map_err(failed)?,
+            End::RollBack => transaction.abort().map_err(failed)?,
         }
-        Ok(())
+        Ok(end)
+    }
+
+    fn read(&mut self, body: ReadBody<'_>) -> Result<(), Failure> {
+        let transaction = self.0.begin_read().map_err(failed)?;
+        body(&mut RedbTransaction::new(&transaction, |transaction: &ReadTransaction, table| {
+            transaction.open_table(table)
+        }))
     }
 }
 
-impl StoreClient for RedbClient<'_> {
-    fn read(&mut self, key: u64) -> Result<(), Failure> {
-        let transaction = self.0.begin_read().map_err(failed)?;
-        let rows = transaction.open_table(definition(TableName::Records)).map_err(failed)?;
-        let value = rows.get(key).map_err(failed)?.ok_or_else(|| missing(key))?;
-        black_box(value.value());
-        Ok(())
+impl<'t, X, T> RedbTransaction<'t, X, T> {
+    fn new(transaction: &'t X, open: fn(&'t X, Definition) -> Result<T, TableError>) -> Self {
+        Self { transaction, open, tables: [const { None }; ORDERED_TABLES_MAX] }
     }
 
-    fn put(&mut self, key: u64, value: &[u8], _aborts: &mut Aborts) -> Result<(), Failure> {
-        let transaction = self.0.begin_write().map_err(failed)?;
-        let mut rows = transaction.open_table(definition(TableName::Records)).map_err(failed)?;
-        rows.insert(key, value).map_err(failed)?;
-        drop(rows);
-        transaction.commit().map_err(failed)
-    }
-
-    fn change(
-        &mut self,
-        table: TableName,
-        keys: &[u64],
-        change: impl Fn(usize, &mut [u8]),
-        _aborts: &mut Aborts,
-    ) -> Result<(), Failure> {
-        let transaction = self.0.begin_write().map_err(failed)?;
-        let mut rows = transaction.open_table(definition(table)).map_err(failed)?;
-        for (at, &key) in keys.iter().enumerate() {
-            let found = rows.get(key).map_err(failed)?.ok_or_else(|| missing(key))?;
-            let mut row = found.value().to_vec();
-            drop(found);
-            change(at, &mut row);
-            rows.insert(key, row.as_slice()).map_err(failed)?;
+    fn table(&mut self, table: OrderedTable) -> Result<&mut T, Failure> {
+        match &mut self.tables[table.number()] {
+            Some(opened) => Ok(opened),
+            unopened => {
+                Ok(unopened.insert((self.open)(self.transaction, definition(table)).map_err(failed)?))
+            }
         }
-        drop(rows);
-        transaction.commit().map_err(failed)
+    }
+}
+
+impl<X, T: ReadableTable<Bytes, Bytes>> OrderedRead for RedbTransaction<'_, X, T> {
+    fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
+        let found = self.table(table)?.get(key).map_err(failed)?;
+        row.clear();
+        Ok(found.inspect(|found| row.extend_from_slice(found.value())).is_some())
+    }
+
+    fn scan(&mut self, range: OrderedRange<'_>, visit: Visit<'_>) -> Result<(), Failure> {
+        type Found<'f> = (AccessGuard<'f, Bytes>, AccessGuard<'f, Bytes>);
+        let rows = self.table(range.table)?.range::<&[u8]>(range.start..range.end).map_err(failed)?;
+        let rows = rows.map(|row| row.map_err(failed));
+        let visit = |(key, row): &Found<'_>| -> ControlFlow<()> { visit(key.value(), row.value()) };
+        if range.is_reverse { visit_each(rows.rev(), visit) } else { visit_each(rows, visit) }
+    }
+}
+
+impl<'t> OrderedWrite for RedbTransaction<'t, WriteTransaction, Table<'t, Bytes, Bytes>> {
+    fn put(&mut self, table: OrderedTable, key: &[u8], row: &[u8]) -> Result<(), Failure> {
+        self.table(table)?.insert(key, row).map(|_| ()).map_err(failed)
+    }
+
+    fn delete(&mut self, table: OrderedTable, key: &[u8]) -> Result<(), Failure> {
+        self.table(table)?.remove(key).map(|_| ()).map_err(failed)
     }
 }

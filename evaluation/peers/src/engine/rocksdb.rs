@@ -8,10 +8,9 @@
 //! come together share the sync.
 
 use std::fmt;
-use std::hint::black_box;
-use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
+use ensilo::row::KeyBuf;
 use ensilo_bench::driver::{AbortKind, Aborts, Failure};
 use rocksdb::{
     BlockBasedOptions, Cache, DBAccess, DBRawIteratorWithThreadMode, Error, ErrorKind,
@@ -19,11 +18,11 @@ use rocksdb::{
     Transaction, WriteBatchWithTransaction, WriteOptions,
 };
 
-use super::key_value::{Store, StoreClient, TableName};
 use super::ordered::{
-    End, KeyAndRow, OrderedClient, OrderedRead, OrderedStore, OrderedTable, OrderedWrite, Visit,
+    End, OrderedClient, OrderedRange, OrderedRead, OrderedStore, OrderedTable, OrderedWrite, ReadBody, Visit,
+    WriteBody, keep,
 };
-use crate::peer::{Setting, missing};
+use crate::peer::Setting;
 
 /// Rows that one batch of the loader inserts.
 const BATCH_ROWS: usize = 10_000;
@@ -41,16 +40,12 @@ pub struct RocksDb {
 
 type Database = OptimisticTransactionDB;
 
-/// It may be used by any thread, so that a client is a reference.
-#[derive(Debug)]
-pub struct RocksDbClient<'a>(&'a RocksDb);
-
-struct Reading<'t> {
+struct RocksDbReading<'t> {
     database: &'t Database,
     snapshot: SnapshotWithThreadMode<'t, Database>,
 }
 
-struct Writing<'t> {
+struct RocksDbWriting<'t> {
     transaction: &'t Transaction<'t, Database>,
     /// The snapshot that was taken when it began.
     snapshot: SnapshotWithThreadMode<'t, Transaction<'t, Database>>,
@@ -67,17 +62,10 @@ fn failed(error: Error) -> Failure {
 }
 
 /// The key of a table's key.
-fn key_in(table: usize, key: &[u8]) -> Vec<u8> {
-    let mut whole = Vec::with_capacity(1 + key.len());
-    whole.push(table as u8);
-    whole.extend_from_slice(key);
-    whole
-}
-
-/// The key of a record or an account.
-fn key_of(table: TableName, key: u64) -> [u8; 9] {
-    let mut whole = [table as u8; 9];
-    whole[1..].copy_from_slice(&key.to_be_bytes());
+fn key_in(table: OrderedTable, key: &[u8]) -> KeyBuf {
+    let mut whole = KeyBuf::new();
+    whole.append_array([table.number() as u8]);
+    whole.append(key);
     whole
 }
 
@@ -98,9 +86,10 @@ fn options() -> Options {
     options
 }
 
-impl RocksDb {
-    /// Opens an empty database in the directory `place`, which is empty.
-    fn open_in(place: &Path, setting: Setting) -> Result<Self, Failure> {
+impl OrderedStore for RocksDb {
+    type Client<'a> = &'a Self;
+
+    fn open(place: &Path, setting: Setting, _tables: &[OrderedTable]) -> Result<Self, Failure> {
         let database = Database::open(&options(), place.join("rocksdb")).map_err(failed)?;
         let mut write_options = WriteOptions::default();
         write_options.set_sync(setting == Setting::Synced);
@@ -109,14 +98,18 @@ impl RocksDb {
         Ok(Self { database, write_options, transaction_options })
     }
 
-    /// Puts rows in batches.
-    fn load_rows<'r>(
+    fn client(&self) -> Result<&Self, Failure> {
+        Ok(self)
+    }
+
+    fn load<B: AsRef<[u8]>>(
         &self,
-        rows: impl Iterator<Item = (Vec<u8>, impl AsRef<[u8]> + 'r)>,
+        table: OrderedTable,
+        rows: impl Iterator<Item = (impl AsRef<[u8]>, B)>,
     ) -> Result<(), Failure> {
         let mut batch = WriteBatchWithTransaction::<true>::default();
         for (key, row) in rows {
-            batch.put(key, row);
+            batch.put(key_in(table, key.as_ref()).as_bytes(), row);
             if batch.len() == BATCH_ROWS {
                 self.database.write(std::mem::take(&mut batch)).map_err(failed)?;
             }
@@ -124,16 +117,13 @@ impl RocksDb {
         self.database.write(batch).map_err(failed)?;
         self.database.flush_wal(true).map_err(failed)
     }
+}
 
-    /// Runs `body` in a transaction, until one commits or is to be rolled back.
-    fn transact(
-        &self,
-        aborts: &mut Aborts,
-        mut body: impl FnMut(&mut Writing<'_>) -> Result<End, Failure>,
-    ) -> Result<End, Failure> {
+impl OrderedClient for &RocksDb {
+    fn write(&mut self, aborts: &mut Aborts, body: WriteBody<'_>) -> Result<End, Failure> {
         loop {
             let transaction = self.database.transaction_opt(&self.write_options, &self.transaction_options);
-            let mut writing = Writing { transaction: &transaction, snapshot: transaction.snapshot() };
+            let mut writing = RocksDbWriting { transaction: &transaction, snapshot: transaction.snapshot() };
             let end = body(&mut writing)?;
             drop(writing);
             if end == End::RollBack {
@@ -149,202 +139,76 @@ impl RocksDb {
             }
         }
     }
-}
 
-impl Writing<'_> {
-    /// A row that is validated at the commit.
-    fn read(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
-        let mut options = ReadOptions::default();
-        options.set_snapshot(&self.snapshot);
-        self.transaction.get_for_update_opt(key, true, &options).map_err(failed)
+    fn read(&mut self, body: ReadBody<'_>) -> Result<(), Failure> {
+        let database = &self.database;
+        body(&mut RocksDbReading { database, snapshot: database.snapshot() })
     }
 
-    fn write(&self, key: &[u8], row: &[u8]) -> Result<(), Failure> {
-        self.transaction.put(key, row).map_err(failed)
+    /// Without a snapshot.
+    fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
+        let found = self.database.get_pinned(key_in(table, key).as_bytes()).map_err(failed)?;
+        Ok(keep(found, row))
     }
 }
 
-impl Store for RocksDb {
-    type Client<'a> = RocksDbClient<'a>;
-
-    fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
-        Self::open_in(place, setting)
-    }
-
-    fn client(&self) -> RocksDbClient<'_> {
-        RocksDbClient(self)
-    }
-
-    fn load(&self, table: TableName, count: u64, next: impl Fn(u64, &mut Vec<u8>)) -> Result<(), Failure> {
-        self.load_rows((0..count).map(|key| {
-            let mut row = Vec::new();
-            next(key, &mut row);
-            (key_of(table, key).to_vec(), row)
-        }))
-    }
-
-    fn for_each(&self, table: TableName, mut visit: impl FnMut(u64, &[u8])) -> Result<(), Failure> {
-        let mut rows = self.database.raw_iterator();
-        rows.seek([table as u8]);
-        while let Some((key, row)) = rows.item() {
-            let Some((&table_byte, key)) = key.split_first() else { break };
-            if table_byte != table as u8 {
-                break;
-            }
-            let key = key.try_into().map_err(|_| Failure::Broken("a key has not 8 bytes".to_owned()))?;
-            visit(u64::from_be_bytes(key), row);
-            rows.next();
-        }
-        rows.status().map_err(failed)
-    }
-}
-
-impl StoreClient for RocksDbClient<'_> {
-    fn read(&mut self, key: u64) -> Result<(), Failure> {
-        let found = self.0.database.get_pinned(key_of(TableName::Records, key)).map_err(failed)?;
-        black_box(found.ok_or_else(|| missing(key))?);
-        Ok(())
-    }
-
-    fn put(&mut self, key: u64, value: &[u8], aborts: &mut Aborts) -> Result<(), Failure> {
-        let key = key_of(TableName::Records, key);
-        self.0.transact(aborts, |writing| writing.write(&key, value).map(|()| End::Commit)).map(|_| ())
-    }
-
-    fn change(
-        &mut self,
-        table: TableName,
-        keys: &[u64],
-        change: impl Fn(usize, &mut [u8]),
-        aborts: &mut Aborts,
-    ) -> Result<(), Failure> {
-        let end = self.0.transact(aborts, |writing| {
-            for (at, &key) in keys.iter().enumerate() {
-                let whole = key_of(table, key);
-                let mut row = writing.read(&whole)?.ok_or_else(|| missing(key))?;
-                change(at, &mut row);
-                writing.write(&whole, &row)?;
-            }
-            Ok(End::Commit)
-        });
-        end.map(|_| ())
-    }
-}
-
-impl OrderedStore for RocksDb {
-    type Client<'a> = RocksDbClient<'a>;
-
-    fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
-        Self::open_in(place, setting)
-    }
-
-    fn client(&self) -> Result<RocksDbClient<'_>, Failure> {
-        Ok(RocksDbClient(self))
-    }
-
-    fn load(&self, table: OrderedTable, rows: &[KeyAndRow]) -> Result<(), Failure> {
-        self.load_rows(rows.iter().map(|(key, row)| (key_in(table.number(), key), row)))
-    }
-}
-
-impl OrderedClient for RocksDbClient<'_> {
-    fn write(
-        &mut self,
-        aborts: &mut Aborts,
-        body: &mut dyn FnMut(&mut dyn OrderedWrite) -> Result<End, Failure>,
-    ) -> Result<End, Failure> {
-        self.0.transact(aborts, |writing| body(writing))
-    }
-
-    fn read(
-        &mut self,
-        body: &mut dyn FnMut(&mut dyn OrderedRead) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let database = &self.0.database;
-        body(&mut Reading { database, snapshot: database.snapshot() })
-    }
-}
-
-/// What a scan reads: a range of keys, with the table's number before them, as of a snapshot.
-fn range_options<D: DBAccess>(
-    table: OrderedTable,
-    keys: &Range<&[u8]>,
+/// Shows the rows of a range as of a snapshot, by the iterator that `open` makes.
+fn scan<'t, D: DBAccess, I: DBAccess + 't>(
     snapshot: &SnapshotWithThreadMode<'_, D>,
-) -> ReadOptions {
+    range: OrderedRange<'_>,
+    visit: Visit<'_>,
+    open: impl FnOnce(ReadOptions) -> DBRawIteratorWithThreadMode<'t, I>,
+) -> Result<(), Failure> {
     let mut options = ReadOptions::default();
     options.set_snapshot(snapshot);
-    options.set_iterate_lower_bound(key_in(table.number(), keys.start));
-    options.set_iterate_upper_bound(key_in(table.number(), keys.end));
-    options
-}
-
-/// Shows what an iterator finds within its bounds.
-fn visit_all<D: DBAccess>(
-    mut rows: DBRawIteratorWithThreadMode<'_, D>,
-    is_reverse: bool,
-    visit: Visit<'_>,
-) -> Result<(), Failure> {
-    if is_reverse {
+    options.set_iterate_lower_bound(key_in(range.table, range.start).as_bytes());
+    options.set_iterate_upper_bound(key_in(range.table, range.end).as_bytes());
+    let mut rows = open(options);
+    if range.is_reverse {
         rows.seek_to_last()
     } else {
         rows.seek_to_first()
     }
     while let Some((key, row)) = rows.item() {
-        if visit(&key[1..], row) == ControlFlow::Break(()) {
+        if visit(&key[1..], row).is_break() {
             break;
         }
-        if is_reverse { rows.prev() } else { rows.next() }
+        if range.is_reverse { rows.prev() } else { rows.next() }
     }
     rows.status().map_err(failed)
 }
 
-/// Makes `row` what was found.
-fn keep(found: Option<Vec<u8>>, row: &mut Vec<u8>) -> bool {
-    let is_found = found.is_some();
-    *row = found.unwrap_or_default();
-    is_found
-}
-
-impl OrderedRead for Reading<'_> {
+impl OrderedRead for RocksDbReading<'_> {
     fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
-        Ok(keep(self.snapshot.get(key_in(table.number(), key)).map_err(failed)?, row))
+        Ok(keep(self.snapshot.get(key_in(table, key).as_bytes()).map_err(failed)?, row))
     }
 
-    fn scan(
-        &mut self,
-        table: OrderedTable,
-        keys: Range<&[u8]>,
-        is_reverse: bool,
-        visit: Visit<'_>,
-    ) -> Result<(), Failure> {
-        let options = range_options(table, &keys, &self.snapshot);
-        visit_all(self.database.raw_iterator_opt(options), is_reverse, visit)
+    fn scan(&mut self, range: OrderedRange<'_>, visit: Visit<'_>) -> Result<(), Failure> {
+        scan(&self.snapshot, range, visit, |options| self.database.raw_iterator_opt(options))
     }
 }
 
-impl OrderedRead for Writing<'_> {
+impl OrderedRead for RocksDbWriting<'_> {
+    /// A row that is validated at the commit.
     fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
-        Ok(keep(self.read(&key_in(table.number(), key))?, row))
+        let mut options = ReadOptions::default();
+        options.set_snapshot(&self.snapshot);
+        let key = key_in(table, key);
+        let found = self.transaction.get_for_update_opt(key.as_bytes(), true, &options);
+        Ok(keep(found.map_err(failed)?, row))
     }
 
-    fn scan(
-        &mut self,
-        table: OrderedTable,
-        keys: Range<&[u8]>,
-        is_reverse: bool,
-        visit: Visit<'_>,
-    ) -> Result<(), Failure> {
-        let options = range_options(table, &keys, &self.snapshot);
-        visit_all(self.transaction.raw_iterator_opt(options), is_reverse, visit)
+    fn scan(&mut self, range: OrderedRange<'_>, visit: Visit<'_>) -> Result<(), Failure> {
+        scan(&self.snapshot, range, visit, |options| self.transaction.raw_iterator_opt(options))
     }
 }
 
-impl OrderedWrite for Writing<'_> {
+impl OrderedWrite for RocksDbWriting<'_> {
     fn put(&mut self, table: OrderedTable, key: &[u8], row: &[u8]) -> Result<(), Failure> {
-        self.write(&key_in(table.number(), key), row)
+        self.transaction.put(key_in(table, key).as_bytes(), row).map_err(failed)
     }
 
     fn delete(&mut self, table: OrderedTable, key: &[u8]) -> Result<(), Failure> {
-        self.transaction.delete(key_in(table.number(), key)).map_err(failed)
+        self.transaction.delete(key_in(table, key).as_bytes()).map_err(failed)
     }
 }

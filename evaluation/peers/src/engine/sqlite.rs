@@ -1,38 +1,39 @@
-//! SQLite: write-ahead log, a connection for each thread, prepared statements, integer keys.
+//! SQLite: write-ahead log, a connection for each thread, prepared statements.
+//!
+//! Keys of at most eight bytes, which all tables have, are integers of the same order: what SQLite looks up fastest. TPC-C's two indexes,
+//! whose entries are small, are tables `WITHOUT ROWID`.
 //!
 //! There is one writer at a time. SQLite makes others sleep for up to a tenth of a second and try again; writers wait for a lock of the
-//! program instead, as its documentation recommends where writers are many. `synchronous` is `FULL`, or `OFF` when unsynced.
+//! program instead, as its documentation recommends where writers are many. A transaction of one statement needs no other to begin and end
+//! it. `synchronous` is `FULL`, or `OFF` when unsynced.
 
 use std::fmt;
-use std::hint::black_box;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ensilo_bench::driver::{Aborts, Failure};
-use rusqlite::{Connection, Error, OptionalExtension, params};
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::{CachedStatement, Connection, Error, OptionalExtension, ToSql, params};
 
-use crate::account::Account;
-use crate::peer::{Client, Peer, Setting, Transfer, VALUE_BYTES, missing};
+use super::ordered::{
+    End, ORDERED_TABLES_MAX, OrderedClient, OrderedRange, OrderedRead, OrderedStore, OrderedTable,
+    OrderedWrite, ReadBody, Visit, WriteBody,
+};
+use crate::peer::Setting;
 
 /// How long a connection waits for what another holds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const SCHEMA: &str = "\
-PRAGMA journal_mode = WAL;
-CREATE TABLE usertable (id INTEGER PRIMARY KEY, value BLOB NOT NULL) STRICT;
-CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL, updates INTEGER NOT NULL) STRICT;";
-
-const SELECT: &str = "SELECT value FROM usertable WHERE id = ?1";
-const UPDATE: &str = "UPDATE usertable SET value = ?2 WHERE id = ?1";
-const BALANCE: &str = "SELECT balance FROM account WHERE id = ?1";
-const TRANSFER: &str = "UPDATE account SET balance = ?2, updates = updates + 1 WHERE id = ?1";
+/// Statements that a connection keeps prepared: five for each table, and those that begin and end transactions.
+const STATEMENTS: usize = 5 * ORDERED_TABLES_MAX + 8;
 
 /// A database of SQLite.
 #[derive(Debug)]
 pub struct Sqlite {
     path: PathBuf,
     setting: Setting,
+    statements: Vec<Statements>,
     /// Held while a connection writes.
     writer: Mutex<()>,
 }
@@ -40,7 +41,29 @@ pub struct Sqlite {
 /// A connection.
 pub struct SqliteClient<'a> {
     connection: Connection,
-    writer: &'a Mutex<()>,
+    shared: &'a Sqlite,
+}
+
+/// The texts of the statements on a table.
+#[derive(Debug)]
+struct Statements {
+    get: String,
+    up: String,
+    down: String,
+    put: String,
+    delete: String,
+}
+
+/// A transaction of a connection.
+struct SqliteTransaction<'t> {
+    connection: &'t Connection,
+    statements: &'t [Statements],
+}
+
+/// A key as SQLite has it.
+enum SqlKey<'k> {
+    Integer(i64),
+    Bytes(&'k [u8]),
 }
 
 impl fmt::Debug for SqliteClient<'_> {
@@ -49,180 +72,196 @@ impl fmt::Debug for SqliteClient<'_> {
     }
 }
 
-pub(super) fn failed(error: Error) -> Failure {
+impl ToSql for SqlKey<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match *self {
+            Self::Integer(number) => ToSqlOutput::Owned(Value::Integer(number)),
+            Self::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+        })
+    }
+}
+
+impl<'k> SqlKey<'k> {
+    /// Short keys are filled up by zeros. The first bit of every key is 0, so that signed integers have the keys' order; the key of an
+    /// item that there is not is no exception to mind.
+    fn new(table: OrderedTable, key: &'k [u8]) -> Self {
+        if table.short_key_bytes().is_none() {
+            return Self::Bytes(key);
+        }
+        let mut bytes = [0; 8];
+        bytes[..key.len()].copy_from_slice(key);
+        Self::Integer(i64::from_be_bytes(bytes))
+    }
+}
+
+impl Statements {
+    fn new(table: OrderedTable) -> Self {
+        let name = table.name();
+        let range = format!("SELECT key, value FROM {name} WHERE key >= ?1 AND key < ?2 ORDER BY key");
+        Self {
+            get: format!("SELECT value FROM {name} WHERE key = ?1"),
+            down: format!("{range} DESC"),
+            up: range,
+            put: format!("INSERT OR REPLACE INTO {name} VALUES (?1, ?2)"),
+            delete: format!("DELETE FROM {name} WHERE key = ?1"),
+        }
+    }
+}
+
+fn failed(error: Error) -> Failure {
     // rusqlite's error is not `Sync`.
     Failure::Peer("SQLite", error.to_string().into())
 }
 
-/// SQLite's integers are signed.
-fn signed(key: u64) -> i64 {
-    key as i64
-}
-
-/// Opens a connection to the file.
-pub(super) fn connect(path: &Path, setting: Setting) -> Result<Connection, Failure> {
-    let connection = Connection::open(path).map_err(failed)?;
-    connection.busy_timeout(PATIENCE).map_err(failed)?;
-    let synchronous = match setting {
-        Setting::NotSynced => "OFF",
-        Setting::Synced => "FULL",
-    };
-    // Rows in the map are read without a system call and shared by all connections.
-    let pragmas = format!("PRAGMA synchronous = {synchronous}; PRAGMA mmap_size = {};", 1u64 << 36);
-    connection.execute_batch(&pragmas).map_err(failed)?;
-    Ok(connection)
-}
-
-/// Executes a statement without parameters that is asked for often.
-pub(super) fn execute(connection: &Connection, statement: &str) -> Result<(), Failure> {
-    let executed = connection.prepare_cached(statement).and_then(|mut prepared| prepared.execute(()));
-    executed.map(|_| ()).map_err(failed)
+fn create_table(table: &OrderedTable) -> String {
+    let (name, is_short) = (table.name(), table.short_key_bytes().is_some());
+    let (key, options) = if is_short { ("INTEGER", "STRICT") } else { ("BLOB", "STRICT, WITHOUT ROWID") };
+    format!("CREATE TABLE {name} (key {key} PRIMARY KEY, value BLOB NOT NULL) {options};")
 }
 
 impl Sqlite {
-    /// Opens an empty database in the directory `place`, which is empty.
-    ///
-    /// # Errors
-    /// A failure of SQLite.
-    pub fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
-        let sqlite = Self { path: place.join("sqlite"), setting, writer: Mutex::new(()) };
-        sqlite.connect()?.execute_batch(SCHEMA).map_err(failed)?;
+    /// Opens a connection to the file.
+    fn connect(&self) -> Result<Connection, Failure> {
+        let connection = Connection::open(&self.path).map_err(failed)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.busy_timeout(PATIENCE).map_err(failed)?;
+        let synchronous = match self.setting {
+            Setting::NotSynced => "OFF",
+            Setting::Synced => "FULL",
+        };
+        // Rows in the map are read without a system call and shared by all connections.
+        let pragmas = format!("PRAGMA synchronous = {synchronous}; PRAGMA mmap_size = {};", 1u64 << 36);
+        connection.execute_batch(&pragmas).map_err(failed)?;
+        Ok(connection)
+    }
+}
+
+impl OrderedStore for Sqlite {
+    type Client<'a> = SqliteClient<'a>;
+
+    fn open(place: &Path, setting: Setting, tables: &[OrderedTable]) -> Result<Self, Failure> {
+        let statements = tables.iter().copied().map(Statements::new).collect();
+        let sqlite = Self { path: place.join("sqlite"), setting, statements, writer: Mutex::new(()) };
+        let tables: String = tables.iter().map(create_table).collect();
+        let schema = format!("PRAGMA journal_mode = WAL; {tables}");
+        sqlite.connect()?.execute_batch(&schema).map_err(failed)?;
         Ok(sqlite)
     }
 
-    fn connect(&self) -> Result<Connection, Failure> {
-        connect(&self.path, self.setting)
+    fn client(&self) -> Result<SqliteClient<'_>, Failure> {
+        Ok(SqliteClient { connection: self.connect()?, shared: self })
     }
 
-    /// One large transaction.
-    fn load(
+    fn load<B: AsRef<[u8]>>(
         &self,
-        statement: &str,
-        mut insert: impl FnMut(&mut rusqlite::CachedStatement<'_>) -> rusqlite::Result<()>,
+        table: OrderedTable,
+        mut rows: impl Iterator<Item = (impl AsRef<[u8]>, B)>,
     ) -> Result<(), Failure> {
         let mut connection = self.connect()?;
         let transaction = connection.transaction().map_err(failed)?;
-        insert(&mut transaction.prepare_cached(statement).map_err(failed)?).map_err(failed)?;
+        let mut statement = transaction.prepare(&self.statements[table.number()].put).map_err(failed)?;
+        rows.try_for_each(|(key, row)| {
+            statement.execute(params![SqlKey::new(table, key.as_ref()), row.as_ref()]).map(|_| ())
+        })
+        .map_err(failed)?;
+        drop(statement);
         transaction.commit().map_err(failed)
     }
 }
 
-impl Peer for Sqlite {
-    type Client<'a> = SqliteClient<'a>;
-
-    fn client(&self) -> Result<SqliteClient<'_>, Failure> {
-        Ok(SqliteClient { connection: self.connect()?, writer: &self.writer })
+impl OrderedClient for SqliteClient<'_> {
+    fn write(&mut self, _aborts: &mut Aborts, body: WriteBody<'_>) -> Result<End, Failure> {
+        let _writer = self.lock_out_writers();
+        self.execute("BEGIN IMMEDIATE")?;
+        let end = body(&mut self.transaction());
+        self.execute(if matches!(end, Ok(End::Commit)) { "COMMIT" } else { "ROLLBACK" })?;
+        end
     }
 
-    fn load_records(&self, count: u64, fill: impl Fn(u64, &mut [u8])) -> Result<(), Failure> {
-        self.load("INSERT INTO usertable VALUES (?1, ?2)", |statement| {
-            let mut value = [0; VALUE_BYTES];
-            (0..count).try_for_each(|key| {
-                fill(key, &mut value);
-                statement.execute(params![signed(key), &value[..]]).map(|_| ())
-            })
-        })
-    }
-
-    fn load_accounts(&self, count: u64) -> Result<(), Failure> {
-        self.load("INSERT INTO account VALUES (?1, ?2, 0)", |statement| {
-            (0..count)
-                .try_for_each(|key| statement.execute((signed(key), Account::BALANCE_AT_FIRST)).map(|_| ()))
-        })
-    }
-
-    fn for_each_record(&self, mut visit: impl FnMut(u64, &[u8])) -> Result<(), Failure> {
-        let connection = self.connect()?;
-        let mut statement = connection.prepare("SELECT id, value FROM usertable").map_err(failed)?;
-        let mut rows = statement.query(()).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            let value: Vec<u8> = row.get(1).map_err(failed)?;
-            visit(row.get::<_, i64>(0).map_err(failed)? as u64, &value);
-        }
-        Ok(())
-    }
-
-    fn for_each_account(&self, mut visit: impl FnMut(Account)) -> Result<(), Failure> {
-        let connection = self.connect()?;
-        let mut statement = connection.prepare("SELECT id, balance, updates FROM account").map_err(failed)?;
-        let account = |row: &rusqlite::Row<'_>| {
-            let (id, updates): (i64, i64) = (row.get(0)?, row.get(2)?);
-            Ok(Account { id: id as u64, balance: row.get(1)?, updates: updates as u64 })
-        };
-        for found in statement.query_map((), account).map_err(failed)? {
-            visit(found.map_err(failed)?);
-        }
-        Ok(())
-    }
-}
-
-impl SqliteClient<'_> {
-    /// A transaction that writes, from the start.
-    fn write(&mut self, body: impl FnOnce(&Connection) -> Result<(), Failure>) -> Result<(), Failure> {
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        execute(&self.connection, "BEGIN IMMEDIATE")?;
-        let done = body(&self.connection);
-        execute(&self.connection, if done.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    fn read(&mut self, body: ReadBody<'_>) -> Result<(), Failure> {
+        self.execute("BEGIN")?;
+        let done = body(&mut self.transaction());
+        self.execute("COMMIT")?;
         done
     }
+
+    fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
+        self.transaction().get(table, key, row)
+    }
+
+    fn put(&mut self, table: OrderedTable, key: &[u8], row: &[u8], _: &mut Aborts) -> Result<(), Failure> {
+        let _writer = self.lock_out_writers();
+        self.transaction().put(table, key, row)
+    }
 }
 
-/// The first column of the row with this key.
-fn select<T: rusqlite::types::FromSql>(
-    connection: &Connection,
-    statement: &str,
-    key: u64,
-) -> Result<T, Failure> {
-    let mut statement = connection.prepare_cached(statement).map_err(failed)?;
-    let found = statement.query_row((signed(key),), |row| row.get(0)).optional().map_err(failed)?;
-    found.ok_or_else(|| missing(key))
+impl<'a> SqliteClient<'a> {
+    fn lock_out_writers(&self) -> MutexGuard<'a, ()> {
+        self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn transaction(&self) -> SqliteTransaction<'_> {
+        SqliteTransaction { connection: &self.connection, statements: &self.shared.statements }
+    }
+
+    /// Executes a statement without parameters.
+    fn execute(&self, statement: &str) -> Result<(), Failure> {
+        let executed =
+            self.connection.prepare_cached(statement).and_then(|mut prepared| prepared.execute(()));
+        executed.map(|_| ()).map_err(failed)
+    }
 }
 
-fn update(connection: &Connection, key: u64, value: &[u8]) -> Result<(), Failure> {
-    let mut statement = connection.prepare_cached(UPDATE).map_err(failed)?;
-    let changed = statement.execute(params![signed(key), value]).map_err(failed)?;
-    if changed == 1 { Ok(()) } else { Err(missing(key)) }
+impl SqliteTransaction<'_> {
+    fn statement(
+        &self,
+        table: OrderedTable,
+        which: impl Fn(&Statements) -> &str,
+    ) -> Result<CachedStatement<'_>, Failure> {
+        self.connection.prepare_cached(which(&self.statements[table.number()])).map_err(failed)
+    }
 }
 
-fn change_balance(connection: &Connection, key: u64, amount: i64) -> Result<(), Failure> {
-    let balance: i64 = select(connection, BALANCE, key)?;
-    let mut statement = connection.prepare_cached(TRANSFER).map_err(failed)?;
-    statement.execute((signed(key), balance + amount)).map(|_| ()).map_err(failed)
-}
-
-impl Client for SqliteClient<'_> {
-    fn read(&mut self, key: u64, _aborts: &mut Aborts) -> Result<(), Failure> {
-        let mut statement = self.connection.prepare_cached(SELECT).map_err(failed)?;
-        let read = statement.query_row((signed(key),), |row| {
-            black_box(row.get_ref(0)?.as_blob()?);
+impl OrderedRead for SqliteTransaction<'_> {
+    fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
+        row.clear();
+        let mut statement = self.statement(table, |of| &of.get)?;
+        let found = statement.query_row([SqlKey::new(table, key)], |found| {
+            row.extend_from_slice(found.get_ref(0)?.as_blob()?);
             Ok(())
         });
-        read.optional().map_err(failed)?.ok_or_else(|| missing(key))
+        Ok(found.optional().map_err(failed)?.is_some())
     }
 
-    fn update(&mut self, key: u64, value: &[u8; VALUE_BYTES], _aborts: &mut Aborts) -> Result<(), Failure> {
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        update(&self.connection, key, value)
+    fn scan(&mut self, range: OrderedRange<'_>, visit: Visit<'_>) -> Result<(), Failure> {
+        let OrderedRange { table, start, end, is_reverse } = range;
+        let mut statement = self.statement(table, |of| if is_reverse { &of.down } else { &of.up })?;
+        let keys = [SqlKey::new(table, start), SqlKey::new(table, end)];
+        let mut rows = statement.query(keys).map_err(failed)?;
+        while let Some(found) = rows.next().map_err(failed)? {
+            let row = found.get_ref(1).map_err(failed)?;
+            let row = row.as_blob().map_err(|error| failed(error.into()))?;
+            let flow = match (table.short_key_bytes(), found.get_ref(0).map_err(failed)?) {
+                (Some(len), ValueRef::Integer(number)) => visit(&number.to_be_bytes()[..len], row),
+                (None, ValueRef::Blob(key)) => visit(key, row),
+                _ => return Err(Failure::Broken(format!("a key of {} is of another type", table.name()))),
+            };
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl OrderedWrite for SqliteTransaction<'_> {
+    fn put(&mut self, table: OrderedTable, key: &[u8], row: &[u8]) -> Result<(), Failure> {
+        let mut statement = self.statement(table, |of| &of.put)?;
+        statement.execute(params![SqlKey::new(table, key), row]).map(|_| ()).map_err(failed)
     }
 
-    fn read_modify_write(
-        &mut self,
-        key: u64,
-        change: impl Fn(&mut [u8]),
-        _aborts: &mut Aborts,
-    ) -> Result<(), Failure> {
-        self.write(|connection| {
-            let mut value: Vec<u8> = select(connection, SELECT, key)?;
-            change(&mut value);
-            update(connection, key, &value)
-        })
-    }
-
-    fn transfer(&mut self, transfer: Transfer, _aborts: &mut Aborts) -> Result<(), Failure> {
-        let Transfer { from, to, amount } = transfer;
-        self.write(|connection| {
-            change_balance(connection, from, -amount)?;
-            change_balance(connection, to, amount)
-        })
+    fn delete(&mut self, table: OrderedTable, key: &[u8]) -> Result<(), Failure> {
+        let mut statement = self.statement(table, |of| &of.delete)?;
+        statement.execute([SqlKey::new(table, key)]).map(|_| ()).map_err(failed)
     }
 }

@@ -1,5 +1,4 @@
-//! The workloads: YCSB and transfers on any [`Peer`](crate::Peer), TPC-C on any [`OrderedStore`](crate::engine::OrderedStore) and
-//! on PostgreSQL.
+//! The workloads: YCSB and transfers on any [`Peer`](crate::Peer), TPC-C on any [`TpccPeer`].
 
 mod accounts;
 mod session;
@@ -9,8 +8,8 @@ mod ycsb;
 
 pub use accounts::Skew;
 pub use tpcc::{
-    LoadedRows, OrderedTpcc, OrderedTpccSession, OwnTpcc, OwnTpccSession, RelationalTpcc,
-    RelationalTpccSession,
+    LoadedRows, OrderedTpcc, OrderedTpccClient, OwnTpcc, OwnTpccSession, PeerTpcc, PeerTpccSession,
+    RelationalClient, RelationalTpcc, TpccClient, TpccPeer,
 };
 pub use transfer::{TransferSession, Transfers};
 pub use ycsb::{RecordSession, Records};

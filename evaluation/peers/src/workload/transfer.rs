@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ensilo::{Database, Silo};
+use ensilo::Silo;
 use ensilo_bench::driver::{Aborts, Check, Failure, Interrupt, Outcome, Session, View, Workload};
 use ensilo_bench::random::Random;
 
@@ -74,11 +74,6 @@ impl<P: Peer> Workload for Transfers<P> {
             random: Random::for_stream(self.seed, worker as u64),
             committed: 0,
         }
-    }
-
-    /// None: what is to be stored is when a transaction ends.
-    fn database(&self) -> Option<&Database> {
-        None
     }
 
     fn check(&self, _view: &mut View, _interrupt: &Interrupt) -> Result<Vec<Check>, Failure> {

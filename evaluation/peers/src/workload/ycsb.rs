@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ensilo::{Database, Silo};
+use ensilo::Silo;
 use ensilo_bench::driver::{Aborts, Check, Failure, Interrupt, Outcome, Session, View, Workload};
 use ensilo_bench::random::Random;
 use ensilo_bench::ycsb::{Keys, OPERATIONS, YcsbOptions, value};
@@ -80,11 +80,6 @@ impl<P: Peer> Workload for Records<P> {
             keys: Keys::new(&self.options, worker),
             rmws: 0,
         }
-    }
-
-    /// None: what is to be stored is when a transaction ends.
-    fn database(&self) -> Option<&Database> {
-        None
     }
 
     fn check(&self, _view: &mut View, _interrupt: &Interrupt) -> Result<Vec<Check>, Failure> {

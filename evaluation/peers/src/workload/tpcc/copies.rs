@@ -1,19 +1,20 @@
 //! Rows on their way: from the loader of `ensilo-bench` to a database, and from there to the check of `ensilo-bench`.
 
-use std::ops::ControlFlow;
-
 use ensilo::row::{KeyBuf, RowBuf};
 use ensilo::{Database, Row, RowId};
 use ensilo_bench::driver::{Failure, Interrupt, View};
 use ensilo_bench::tpcc::{RowSource, RowTarget, Tpcc, TpccOptions};
 
 use super::rows::{broken, decode, decode_key, encoded, put_bytes};
-use crate::engine::{KeyAndRow, ORDERED_TABLES, OrderedClient, OrderedRead, OrderedStore, OrderedTable};
+use crate::engine::{ORDERED_TABLES_MAX, OrderedStore, OrderedTable};
+
+/// A key and its row.
+type KeyAndRow = (Vec<u8>, Vec<u8>);
 
 /// The rows of a loaded TPC-C database by table, in the order of their keys, and the entries of its indexes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LoadedRows {
-    tables: [Vec<KeyAndRow>; ORDERED_TABLES],
+    tables: [Vec<KeyAndRow>; ORDERED_TABLES_MAX],
 }
 
 impl LoadedRows {
@@ -43,7 +44,7 @@ impl LoadedRows {
 
     /// Rows, without the entries of indexes.
     pub fn len(&self) -> u64 {
-        let entries = OrderedTable::ALL.iter().filter_map(|table| table.index());
+        let entries = OrderedTable::TPCC.iter().filter_map(|table| table.index());
         let all: usize = self.tables.iter().map(Vec::len).sum();
         (all - entries.map(|index| self.tables[index.number()].len()).sum::<usize>()) as u64
     }
@@ -55,7 +56,9 @@ impl LoadedRows {
 
     /// Puts all of them into the tables of `store`, which are empty.
     pub(super) fn load_into(&self, store: &impl OrderedStore) -> Result<(), Failure> {
-        OrderedTable::ALL.iter().try_for_each(|&table| store.load(table, &self.tables[table.number()]))
+        OrderedTable::TPCC.into_iter().try_for_each(|table| {
+            store.load(table, self.tables[table.number()].iter().map(|(key, row)| (key, row)))
+        })
     }
 }
 
@@ -89,39 +92,16 @@ impl RowSource for LoadedRows {
     }
 }
 
-/// Before every key and after every key: all begin with a number of 16 bits or more that is below `0x7f00`.
-const FIRST: &[u8] = &[0];
-const END: &[u8] = &[0x7f];
-
 /// The rows that a store has now.
-pub(super) struct Kept<'a, S>(pub(super) &'a S);
+pub(super) struct StoreRows<'a, S>(pub(super) &'a S);
 
-impl<S: OrderedStore> Kept<'_, S> {
-    /// Shows every row of a table or entry of an index.
-    fn for_each(
-        &self,
-        table: OrderedTable,
-        mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let mut outcome = Ok(());
-        self.0.client()?.read(&mut |transaction: &mut dyn OrderedRead| {
-            transaction.scan(table, FIRST..END, false, &mut |key, row| match visit(key, row) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(failure) => {
-                    outcome = Err(failure);
-                    ControlFlow::Break(())
-                }
-            })
-        })?;
-        outcome
-    }
-
+impl<S: OrderedStore> StoreRows<'_, S> {
     /// Entries of the index of `T`, and how many of them are not those of the row that they name.
     pub(super) fn index_entries<T: Row>(&self) -> Result<IndexEntries, Failure> {
         let table = OrderedTable::of::<T>();
         let index = table.index().ok_or_else(|| broken::<T>("it has no index"))?;
         let mut expected = Vec::new();
-        self.for_each(table, |key_bytes, row| {
+        self.0.for_each(table, |key_bytes, row| {
             let (key, mut entry) = (decode_key::<T>(key_bytes)?, KeyBuf::new());
             decode::<T, T>(&key, row)?.index_key(&key, 0, &mut entry);
             expected.push((entry.as_bytes().to_vec(), key_bytes.to_vec()));
@@ -129,7 +109,7 @@ impl<S: OrderedStore> Kept<'_, S> {
         })?;
         expected.sort_unstable();
         let mut entries = IndexEntries { rows: expected.len(), entries: 0, wrong: 0 };
-        self.for_each(index, |entry, key| {
+        self.0.for_each(index, |entry, key| {
             let expected = expected.get(entries.entries);
             entries.wrong += usize::from(
                 expected.is_none_or(|(bytes, of)| (bytes.as_slice(), of.as_slice()) != (entry, key)),
@@ -149,8 +129,9 @@ pub(super) struct IndexEntries {
     pub(super) wrong: usize,
 }
 
-impl<S: OrderedStore> RowSource for Kept<'_, S> {
+impl<S: OrderedStore> RowSource for StoreRows<'_, S> {
     fn for_each_row<T: Row>(&self, visit: &mut dyn FnMut(T) -> Result<(), Failure>) -> Result<(), Failure> {
-        self.for_each(OrderedTable::of::<T>(), |key, row| visit(decode::<T, T>(&decode_key::<T>(key)?, row)?))
+        let table = OrderedTable::of::<T>();
+        self.0.for_each(table, |key, row| visit(decode::<T, T>(&decode_key::<T>(key)?, row)?))
     }
 }

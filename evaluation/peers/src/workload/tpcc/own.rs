@@ -47,11 +47,6 @@ impl Workload for OwnTpcc {
         OwnTpccSession { session: self.tpcc.session(worker), database: &self.database }
     }
 
-    /// None: what is to be stored is when a transaction ends.
-    fn database(&self) -> Option<&Database> {
-        None
-    }
-
     fn check(&self, view: &mut View, interrupt: &Interrupt) -> Result<Vec<Check>, Failure> {
         self.tpcc.check(view, interrupt)
     }

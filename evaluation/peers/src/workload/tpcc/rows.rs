@@ -6,7 +6,7 @@ use ensilo::row::{KeyBuf, RowBuf, Words};
 use ensilo::{Columns, Key, Row};
 use ensilo_bench::driver::Failure;
 
-use crate::engine::{OrderedRead, OrderedTable, OrderedWrite};
+use crate::engine::{OrderedRange, OrderedRead, OrderedTable, OrderedWrite};
 
 /// A transaction that knows rows.
 pub(super) struct Rows<'a, X: ?Sized> {
@@ -109,9 +109,11 @@ impl<'a, X: OrderedRead + ?Sized> Rows<'a, X> {
         prefix: &impl Key,
         mut visit: impl FnMut(T::Key, C) -> ControlFlow<()>,
     ) -> Result<(), Failure> {
-        let (low, high) = (encoded(first), end_of(&encoded(prefix)));
+        let (start, end) = (encoded(first), end_of(&encoded(prefix)));
+        let table = OrderedTable::of::<T>();
+        let range = OrderedRange { table, start: start.as_bytes(), end: &end, is_reverse: false };
         let mut outcome = Ok(());
-        self.transaction.scan(OrderedTable::of::<T>(), low.as_bytes()..&high, false, &mut |key, row| {
+        self.transaction.scan(range, &mut |key, row| {
             let found = decode_key::<T>(key).and_then(|key| Ok((decode::<T, C>(&key, row)?, key)));
             match found {
                 Ok((columns, key)) => visit(key, columns),
@@ -131,16 +133,15 @@ impl<'a, X: OrderedRead + ?Sized> Rows<'a, X> {
         is_reverse: bool,
         mut visit: impl FnMut(T::Key) -> ControlFlow<()>,
     ) -> Result<(), Failure> {
-        let index = OrderedTable::of::<T>().index().ok_or_else(|| broken::<T>("it has no index"))?;
-        let low = encoded(prefix);
+        let table = OrderedTable::of::<T>().index().ok_or_else(|| broken::<T>("it has no index"))?;
+        let start = encoded(prefix);
+        let range = OrderedRange { table, start: start.as_bytes(), end: &end_of(&start), is_reverse };
         let mut outcome = Ok(());
-        self.transaction.scan(index, low.as_bytes()..&end_of(&low), is_reverse, &mut |_, entry| {
-            match decode_key::<T>(entry) {
-                Ok(key) => visit(key),
-                Err(failure) => {
-                    outcome = Err(failure);
-                    ControlFlow::Break(())
-                }
+        self.transaction.scan(range, &mut |_, entry| match decode_key::<T>(entry) {
+            Ok(key) => visit(key),
+            Err(failure) => {
+                outcome = Err(failure);
+                ControlFlow::Break(())
             }
         })?;
         outcome

@@ -1,5 +1,6 @@
 //! A connection on which the five transactions are prepared: what a terminal enters becomes parameters.
 
+use std::fmt;
 use std::hint::black_box;
 
 use ensilo_bench::driver::{Aborts, Failure};
@@ -10,6 +11,7 @@ use ensilo_bench::tpcc::{
 use postgres::types::ToSql;
 use postgres::{Client as Connection, Error, Statement};
 
+use super::super::client::TpccClient;
 use super::lines::Lines;
 use super::values::SqlValue;
 use crate::engine::{End, Schema, failed, retry};
@@ -28,13 +30,19 @@ const ROLLBACK: &str = "TPCRB";
 const SESSION: &str = "SET enable_seqscan = off";
 
 /// A connection with its prepared statements.
-pub(super) struct RelationalClient {
+pub struct RelationalClient {
     connection: Connection,
     new_order: Statement,
     payment: Statement,
     order_status: Statement,
     delivery: Statement,
     stock_level: Statement,
+}
+
+impl fmt::Debug for RelationalClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RelationalClient").finish_non_exhaustive()
+    }
 }
 
 type Parameters<'p> = [&'p (dyn ToSql + Sync)];
@@ -52,9 +60,10 @@ impl RelationalClient {
         let stock_level = prepare(STOCK_LEVEL)?;
         Ok(Self { connection, new_order, payment, order_status, delivery, stock_level })
     }
+}
 
-    /// Enters an order, or rolls it back if it has an item that there is not.
-    pub(super) fn new_order(&mut self, input: &NewOrderInput, aborts: &mut Aborts) -> Result<End, Failure> {
+impl TpccClient for RelationalClient {
+    fn new_order(&mut self, input: &NewOrderInput, aborts: &mut Aborts) -> Result<End, Failure> {
         let lines = Lines::of(input);
         let parameters: &Parameters<'_> = &[
             &input.warehouse.sql(),
@@ -77,7 +86,7 @@ impl RelationalClient {
         })
     }
 
-    pub(super) fn payment(&mut self, input: &PaymentInput, aborts: &mut Aborts) -> Result<(), Failure> {
+    fn payment(&mut self, input: &PaymentInput, aborts: &mut Aborts) -> Result<(), Failure> {
         let (number, last_name) = chosen(&input.customer);
         let parameters: &Parameters<'_> = &[
             &input.warehouse.sql(),
@@ -93,11 +102,7 @@ impl RelationalClient {
         Ok(())
     }
 
-    pub(super) fn order_status(
-        &mut self,
-        input: &OrderStatusInput,
-        aborts: &mut Aborts,
-    ) -> Result<(), Failure> {
+    fn order_status(&mut self, input: &OrderStatusInput, aborts: &mut Aborts) -> Result<(), Failure> {
         let (number, last_name) = chosen(&input.customer);
         let parameters: &Parameters<'_> =
             &[&input.warehouse.sql(), &input.district.sql(), &number, &last_name];
@@ -105,8 +110,7 @@ impl RelationalClient {
         Ok(())
     }
 
-    /// Delivers the oldest new order of each district, none of which is before its head.
-    pub(super) fn delivery(
+    fn delivery(
         &mut self,
         input: &DeliveryInput,
         heads: &QueueHeads,
@@ -123,11 +127,7 @@ impl RelationalClient {
         delivered.try_into().map_err(|_| is_none())
     }
 
-    pub(super) fn stock_level(
-        &mut self,
-        input: &StockLevelInput,
-        aborts: &mut Aborts,
-    ) -> Result<(), Failure> {
+    fn stock_level(&mut self, input: &StockLevelInput, aborts: &mut Aborts) -> Result<(), Failure> {
         let parameters: &Parameters<'_> =
             &[&input.warehouse.sql(), &input.district.sql(), &input.threshold.sql()];
         black_box(retry(aborts, || self.connection.query_one(&self.stock_level, parameters))?);
