@@ -12,7 +12,6 @@
 //!   opens the database, checks, counts
 //! ```
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
 use std::path::PathBuf;
@@ -25,24 +24,15 @@ use std::time::{Duration, Instant};
 use ensilo::Database;
 use serde::{Deserialize, Serialize};
 
-use crate::benchmark::{Benchmark, BenchmarkOptions, Run};
 use crate::database::{DatabaseOptions, Directories};
 use crate::driver::{
     Crash, Failure, Interrupt, RunResult, View, Workload, read_acknowledged, run_until_crash,
 };
+use crate::options::{Benchmark, BenchmarkOptions, CrashOptions, Run};
 use crate::place::TemporaryDirectory;
 use crate::report::{CheckedRun, RecoveryReport, SurvivalReport};
 use crate::tpcc::Tpcc;
 use crate::ycsb::Ycsb;
-
-/// How the program is started again so that it calls [`run_and_crash`] with the same options.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CrashOptions {
-    /// The program.
-    pub program: PathBuf,
-    /// Its arguments.
-    pub arguments: Vec<OsString>,
-}
 
 /// What the process that crashes has to know beside its arguments.
 #[derive(Debug, Serialize, Deserialize)]

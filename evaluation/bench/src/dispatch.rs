@@ -4,9 +4,9 @@ use ensilo::variants::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Silo, Si
 use ensilo::{Database, Engine};
 use ensilo_baselines::KeyValue;
 
-use crate::benchmark::{Benchmark, BenchmarkOptions, Run};
 use crate::database::{DatabaseOptions, Directories};
 use crate::driver::{Failure, Interrupt, View, Workload, run};
+use crate::options::{Benchmark, BenchmarkOptions, Run};
 use crate::report::CheckedRun;
 use crate::systems::{LogRecords, System};
 use crate::tpcc::{Arrangement, FastIds, LockedPartitions, Split, TpccOf, TpccOptions, Whole};

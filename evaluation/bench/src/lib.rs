@@ -16,19 +16,23 @@ mod disk;
 mod dispatch;
 pub mod driver;
 pub mod mix;
+mod options;
 mod place;
 pub mod random;
+mod refusal;
 pub mod report;
 mod systems;
 pub mod tpcc;
 pub mod ycsb;
 
-pub use benchmark::{Benchmark, BenchmarkOptions, run_benchmark};
-pub use crash::{CrashOptions, run_and_crash};
+pub use benchmark::run_benchmark;
+pub use crash::run_and_crash;
 pub use database::{DatabaseOptions, Directories};
 pub use dispatch::{Visitor, visit_in_memory};
+pub use options::{Benchmark, BenchmarkOptions, CrashOptions};
 pub use place::{
     StorageOptions, TemporaryDirectory, remove_temporary_files, temporary_root, warn_if_in_memory,
 };
+pub use refusal::refusal;
 pub use report::free_memory_bytes;
-pub use systems::{LogRecords, System, refusal};
+pub use systems::{LogRecords, System};

@@ -12,8 +12,7 @@ use ensilo_baselines::PartitionedStore;
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::{AtomicBool, AtomicU32};
 
-use super::new_order::LINES_MAX;
-use super::options::{DISTRICTS, TpccOptions};
+use super::options::{DISTRICTS, LINES_MAX, TpccOptions};
 use super::tables::Tables;
 
 /// How the tables are arranged, and what is done around transactions.

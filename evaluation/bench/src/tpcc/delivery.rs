@@ -10,8 +10,8 @@ use ensilo::{Columns, Engine, Result, Timestamp, Transaction};
 
 use super::arrangement::Arrangement;
 use super::input::Inputs;
-use super::new_order::{LINES_MAX, missing};
-use super::options::DISTRICTS;
+use super::new_order::missing;
+use super::options::{DISTRICTS, LINES_MAX};
 use super::schema::{Customer, Money, NewOrder, Order, OrderLine};
 use super::tables::Tables;
 

@@ -3,16 +3,9 @@
 use ensilo::{Columns, Result};
 
 use super::arrangement::Arrangement;
-use super::options::{DISTRICTS, TRANSACTION_TYPES};
+use super::loaded::TpccOf;
+use super::options::{DELIVERY, DISTRICTS, NEW_ORDER, PAYMENT, TRANSACTION_TYPES};
 use super::schema::{Customer, District, History, Order};
-use super::workload::TpccOf;
-
-/// The place of each transaction type in the order of types.
-pub(super) const NEW_ORDER: usize = 0;
-pub(super) const PAYMENT: usize = 1;
-pub(super) const ORDER_STATUS: usize = 2;
-pub(super) const DELIVERY: usize = 3;
-pub(super) const STOCK_LEVEL: usize = 4;
 
 #[derive(Columns)]
 #[columns(of = District)]

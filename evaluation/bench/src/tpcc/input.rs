@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn another_warehouse_is_never_home() {
         let (mut random, mut strings) = (Random::new(3), Strings::default());
-        let nu_rand = NuRand::for_load(&mut random);
+        let (nu_rand, _) = NuRand::of_seed(3);
         let mut inputs = Inputs {
             random: &mut random,
             strings: &mut strings,

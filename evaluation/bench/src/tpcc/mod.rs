@@ -11,6 +11,7 @@ mod delivery;
 mod effects;
 mod input;
 mod load;
+mod loaded;
 mod new_order;
 mod options;
 mod order_status;
@@ -29,9 +30,11 @@ mod workload;
 pub use arrangement::{Arrangement, FastIds, LockedPartitions, Split, Whole};
 pub use delivery::{DeliveryInput, DeliveryOutput, QueueHeads};
 pub use input::CustomerChoice;
-pub use new_order::{LINES_MAX, LineInput, NewOrderInput, StockCounts};
+pub use loaded::{Tpcc, TpccOf};
+pub use new_order::{LineInput, NewOrderInput, StockCounts};
 pub use options::{
-    DEFAULT_MIX, DISTRICTS, ReadOnly, Scale, TRANSACTION_TYPES, TpccOptions, WarehouseChoice, parse_mix,
+    DEFAULT_MIX, DISTRICTS, LINES_MAX, ReadOnly, Scale, TRANSACTION_TYPES, TpccOptions, WarehouseChoice,
+    parse_mix,
 };
 pub use order_status::OrderStatusInput;
 pub use payment::PaymentInput;
@@ -43,4 +46,3 @@ pub use session::TpccSession;
 pub use stock_level::{StockLevelInput, StockLevelScratch};
 pub use tables::Tables;
 pub use terminal::{Entered, Terminal};
-pub use workload::{Tpcc, TpccOf};

@@ -6,12 +6,11 @@ use ensilo::{Columns, Engine, Error, Result, Text, Timestamp, Transaction};
 
 use super::arrangement::Arrangement;
 use super::input::Inputs;
+use super::options::LINES_MAX;
 use super::random::ORIGINAL;
 use super::schema::{Customer, District, Item, Money, NewOrder, Order, OrderLine, Rate, Stock, Warehouse};
 use super::tables::Tables;
 
-/// The most lines of an order.
-pub const LINES_MAX: usize = 15;
 /// An item number that is never used: clause 2.4.1.5 rolls back 1 of 100 orders by it.
 const UNUSED_ITEM: u32 = u32::MAX;
 

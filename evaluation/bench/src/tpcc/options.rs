@@ -10,8 +10,18 @@ pub const TRANSACTION_TYPES: [&str; 5] = ["new_order", "payment", "order_status"
 /// The share of each transaction type unless told: the least that clause 5.2.3 allows of all but new-order.
 pub const DEFAULT_MIX: [f64; 5] = [45.0, 43.0, 4.0, 4.0, 4.0];
 
+/// The place of each transaction type in [`TRANSACTION_TYPES`].
+pub(super) const NEW_ORDER: usize = 0;
+pub(super) const PAYMENT: usize = 1;
+pub(super) const ORDER_STATUS: usize = 2;
+pub(super) const DELIVERY: usize = 3;
+pub(super) const STOCK_LEVEL: usize = 4;
+
 /// Districts of a warehouse.
 pub const DISTRICTS: u8 = 10;
+
+/// The most lines of an order.
+pub const LINES_MAX: usize = 15;
 
 /// Options of a TPC-C database and its workers.
 #[derive(Debug, Clone)]

@@ -23,14 +23,21 @@ pub(super) struct NuRand {
 }
 
 impl NuRand {
+    /// The constants for loading and those for running that follow from a seed.
+    pub(super) fn of_seed(seed: u64) -> (Self, Self) {
+        let mut random = Random::new(seed);
+        let for_load = Self::for_load(&mut random);
+        (for_load, Self::for_run(&for_load, &mut random))
+    }
+
     /// Constants for loading.
-    pub(super) fn for_load(random: &mut Random) -> Self {
+    fn for_load(random: &mut Random) -> Self {
         Self { last_name: random.below(256), customer: random.below(1_024), item: random.below(8_192) }
     }
 
     /// Constants for running against what was loaded with `load`: clause 2.1.6.1 bounds how far the last names'
     /// constants may lie apart.
-    pub(super) fn for_run(load: &Self, random: &mut Random) -> Self {
+    fn for_run(load: &Self, random: &mut Random) -> Self {
         let mut run = Self::for_load(random);
         while !may_follow(load.last_name, run.last_name) {
             run.last_name = random.below(256);

@@ -2,9 +2,9 @@
 
 use ensilo::{Database, Result, Row, Table, Transaction};
 
+use super::loaded::Tpcc;
 use super::schema::{Customer, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse};
 use super::tables::Tables;
-use super::workload::Tpcc;
 use crate::driver::Failure;
 
 /// Rows that one transaction inserts.

@@ -6,13 +6,13 @@ use ensilo::{Abort, Error, Result, Timestamp};
 
 use super::arrangement::Arrangement;
 use super::delivery::{DeliveryInput, QueueHeads};
+use super::loaded::TpccOf;
 use super::new_order::{NewOrderInput, UnusedItem};
 use super::options::ReadOnly;
 use super::order_status::OrderStatusInput;
 use super::payment::PaymentInput;
 use super::stock_level::{StockLevelInput, StockLevelScratch};
 use super::terminal::{Entered, Terminal};
-use super::workload::TpccOf;
 use crate::driver::{AbortKind, Aborts, Failure, Outcome, Session};
 
 /// A worker: its terminals and its scratch memory.

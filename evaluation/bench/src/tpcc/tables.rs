@@ -25,69 +25,64 @@ pub struct Tables<E: Engine> {
     pub(super) stocks: Table<Stock, E>,
 }
 
+/// Where tables come from.
+#[derive(Clone, Copy)]
+enum TableSource {
+    /// They are created.
+    Created,
+    /// They are created with a number in their names.
+    CreatedWithNumber(u16),
+    /// They are in the database.
+    Opened,
+}
+
+impl TableSource {
+    fn table<T: Row, E: Engine>(self, database: &Database<E>) -> Result<Table<T, E>> {
+        match self {
+            Self::Created => database.create_table(),
+            Self::CreatedWithNumber(number) => {
+                database.create_table_named(&format!("{}_{number}", T::schema().name()))
+            }
+            Self::Opened => database.open_table(),
+        }
+    }
+}
+
 impl<E: Engine> Tables<E> {
     /// Creates the tables, empty, in `database`.
     pub(super) fn create(database: &Database<E>) -> Result<Self> {
-        let customers = database.create_table::<Customer>()?;
-        let orders = database.create_table::<Order>()?;
-        Ok(Self {
-            warehouses: database.create_table()?,
-            districts: database.create_table()?,
-            customers_by_name: customers.index("by_name")?,
-            customers,
-            history: database.create_table()?,
-            new_orders: database.create_table()?,
-            orders_by_customer: orders.index("by_customer")?,
-            orders,
-            order_lines: database.create_table()?,
-            items: database.create_table()?,
-            stocks: database.create_table()?,
-        })
+        Self::from(TableSource::Created, database, None)
     }
 
-    /// Creates one of several sets of tables, with a number in their names. The items are all sets'.
+    /// Creates one of several sets of tables, with a number in their names. All sets share the items.
     pub(super) fn create_numbered(
         database: &Database<E>,
         number: u16,
         items: &Table<Item, E>,
     ) -> Result<Self> {
-        let customers = create::<Customer, E>(database, number)?;
-        let orders = create::<Order, E>(database, number)?;
-        Ok(Self {
-            warehouses: create(database, number)?,
-            districts: create(database, number)?,
-            customers_by_name: customers.index("by_name")?,
-            customers,
-            history: create(database, number)?,
-            new_orders: create(database, number)?,
-            orders_by_customer: orders.index("by_customer")?,
-            orders,
-            order_lines: create(database, number)?,
-            items: items.clone(),
-            stocks: create(database, number)?,
-        })
+        Self::from(TableSource::CreatedWithNumber(number), database, Some(items))
     }
 
-    /// The tables that are in `database`.
+    /// Opens the tables that are in `database`.
     pub(super) fn open(database: &Database<E>) -> Result<Self> {
-        let customers = database.open_table::<Customer>()?;
-        let orders = database.open_table::<Order>()?;
+        Self::from(TableSource::Opened, database, None)
+    }
+
+    fn from(source: TableSource, database: &Database<E>, items: Option<&Table<Item, E>>) -> Result<Self> {
+        let customers = source.table::<Customer, E>(database)?;
+        let orders = source.table::<Order, E>(database)?;
         Ok(Self {
-            warehouses: database.open_table()?,
-            districts: database.open_table()?,
+            warehouses: source.table(database)?,
+            districts: source.table(database)?,
             customers_by_name: customers.index("by_name")?,
             customers,
-            history: database.open_table()?,
-            new_orders: database.open_table()?,
+            history: source.table(database)?,
+            new_orders: source.table(database)?,
             orders_by_customer: orders.index("by_customer")?,
             orders,
-            order_lines: database.open_table()?,
-            items: database.open_table()?,
-            stocks: database.open_table()?,
+            order_lines: source.table(database)?,
+            items: items.map_or_else(|| source.table(database), |items| Ok(items.clone()))?,
+            stocks: source.table(database)?,
         })
     }
-}
-
-fn create<T: Row, E: Engine>(database: &Database<E>, number: u16) -> Result<Table<T, E>> {
-    database.create_table_named(&format!("{}_{number}", T::schema().name()))
 }

@@ -3,15 +3,13 @@
 use ensilo::Timestamp;
 
 use super::delivery::DeliveryInput;
-use super::effects::{DELIVERY, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL};
 use super::input::{Homes, Inputs};
 use super::new_order::NewOrderInput;
-use super::options::TpccOptions;
+use super::options::{DELIVERY, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL, TpccOptions};
 use super::order_status::OrderStatusInput;
 use super::payment::PaymentInput;
 use super::random::{NuRand, Strings};
 use super::stock_level::StockLevelInput;
-use super::workload::constants;
 use crate::random::Random;
 
 /// The terminals of one worker.
@@ -42,7 +40,7 @@ pub enum Entered {
 impl Terminal {
     /// The terminals of `worker`, one of `options.workers`.
     pub fn new(options: &TpccOptions, worker: usize) -> Self {
-        let (_, nu_rand) = constants(options);
+        let (_, nu_rand) = NuRand::of_seed(options.seed);
         Self {
             options: options.clone(),
             // Streams of the loader's tasks count from 0, those of workers down from the last.

@@ -4,11 +4,10 @@ use std::ops::Range;
 
 use ensilo::{Engine, ReadTransaction, Result};
 
-use super::options::VALUE_BYTES_MAX;
+use super::options::{INSERT, READ_WRITE, RMW, VALUE_BYTES_MAX};
 use super::record::Record;
-use super::session::{INSERT, READ_WRITE, RMW};
+use super::table::YcsbTable;
 use super::value::{self, BLIND};
-use super::workload::YcsbTable;
 use crate::database;
 use crate::driver::{Check, Division, Failure, Interrupt, View, parallel};
 
@@ -18,7 +17,7 @@ const _: () = assert!(VALUE_BYTES_MAX < u32::MAX as usize);
 
 /// What one task found, or all.
 #[derive(Debug)]
-struct Found {
+struct CheckedRecords {
     records: u64,
     counted: u64,
     has_blind: bool,
@@ -31,7 +30,7 @@ pub(super) fn check<R: Record, E: Engine>(
     view: &mut View,
     interrupt: &Interrupt,
 ) -> Result<Vec<Check>, Failure> {
-    let Found { records, counted, has_blind, whole } = read_all(table, view, interrupt)?;
+    let CheckedRecords { records, counted, has_blind, whole } = read_all(table, view, interrupt)?;
     let loaded = table.options.records;
     let Some(tally) = table.tally() else {
         // How many there should be is not known here: after a crash that is told by the effects.
@@ -66,7 +65,7 @@ fn read_all<R: Record, E: Engine>(
     table: &YcsbTable<R, E>,
     view: &mut View,
     interrupt: &Interrupt,
-) -> Result<Found, Failure> {
+) -> Result<CheckedRecords, Failure> {
     database::wait_for_fresh_snapshot(&table.database)?;
     let rows: u64 = table.database.statistics()?.tables.iter().map(|table| table.records).sum();
     let ranges = rows.div_ceil(TASK_RECORDS);
@@ -84,7 +83,7 @@ fn read_all<R: Record, E: Engine>(
         reporter.advance(found.records)?;
         Ok(found)
     })?;
-    let mut all = Found { records: 0, counted: 0, has_blind: false, whole: content_check() };
+    let mut all = CheckedRecords { records: 0, counted: 0, has_blind: false, whole: content_check() };
     for part in parts {
         all.records += part.records;
         all.counted = all.counted.wrapping_add(part.counted);
@@ -94,7 +93,7 @@ fn read_all<R: Record, E: Engine>(
     Ok(all)
 }
 
-fn check_range<R: Record, E: Engine>(table: &YcsbTable<R, E>, keys: Range<u64>) -> Result<Found> {
+fn check_range<R: Record, E: Engine>(table: &YcsbTable<R, E>, keys: Range<u64>) -> Result<CheckedRecords> {
     if E::SNAPSHOTS {
         table.database.snapshot(|tx| check_range_in(table, keys, tx))
     } else {
@@ -106,8 +105,8 @@ fn check_range_in<'t, R: Record, E: Engine>(
     table: &YcsbTable<R, E>,
     keys: Range<u64>,
     tx: &mut impl ReadTransaction<'t, E>,
-) -> Result<Found> {
-    let mut found = Found { records: 0, counted: 0, has_blind: false, whole: content_check() };
+) -> Result<CheckedRecords> {
+    let mut found = CheckedRecords { records: 0, counted: 0, has_blind: false, whole: content_check() };
     table.table.range(keys).columns::<R::Value>().for_each(tx, |key, columns| {
         let bytes = columns.as_ref();
         let counter = value::counter(bytes);

@@ -10,15 +10,16 @@ mod keys;
 mod options;
 mod record;
 mod session;
+mod table;
 #[cfg(test)]
 mod tests;
 pub mod value;
 mod workload;
 
 pub use keys::Keys;
+pub(crate) use options::SCAN;
 pub use options::{
     BATCH_TYPES, Distribution, NamedMix, NamedMixError, OPERATIONS, VALUE_BYTES_MAX, VALUE_BYTES_MIN,
     YcsbOptions,
 };
-pub(crate) use session::SCAN;
 pub use workload::{Ycsb, YcsbSession};

@@ -13,6 +13,15 @@ pub const OPERATIONS: [&str; 5] = ["read", "update", "rmw", "insert", "scan"];
 /// The type of a transaction of several operations: whether one of them writes.
 pub const BATCH_TYPES: [&str; 2] = ["read_only", "read_write"];
 
+/// The place of each operation in [`OPERATIONS`].
+pub(super) const READ: usize = 0;
+pub(super) const UPDATE: usize = 1;
+pub(super) const RMW: usize = 2;
+pub(super) const INSERT: usize = 3;
+pub(crate) const SCAN: usize = 4;
+/// The place in [`BATCH_TYPES`] of transactions that write.
+pub(super) const READ_WRITE: usize = 1;
+
 /// The most bytes of a value.
 pub const VALUE_BYTES_MAX: usize = 16 << 10;
 /// The fewest bytes of a value: its counter.

@@ -5,22 +5,15 @@ use std::hint::black_box;
 use ensilo::{Engine, Error, Result, Table, Transaction};
 
 use super::keys::Keys;
+use super::options::{INSERT, READ, RMW, UPDATE};
 use super::record::Record;
+use super::table::{Tally, YcsbTable};
 use super::value::{self, BLIND};
-use super::workload::{Tally, YcsbTable};
 use crate::driver::{Aborts, Failure, Outcome, Session};
 use crate::random::Random;
 
 /// Handles that a transaction of many operations holds at once.
 const FOUND_AT_ONCE: usize = 16;
-
-const READ: usize = 0;
-pub(super) const UPDATE: usize = 1;
-pub(super) const RMW: usize = 2;
-pub(super) const INSERT: usize = 3;
-pub(crate) const SCAN: usize = 4;
-/// Of transactions of several operations, those that write.
-pub(super) const READ_WRITE: usize = 1;
 
 /// A worker: its random numbers, its keys and the operations of its transaction.
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use ensilo::{Columns, Engine, ReadTransaction, Result, Timestamp};
 
-use super::Place;
 use super::condition::{Conditions, GAPS};
 use super::history::HistorySums;
 use crate::tpcc::options::Scale;
 use crate::tpcc::schema::{Customer, District, Money, NewOrder, Order, OrderLine};
+use crate::tpcc::tables::Tables;
 
 #[derive(Columns)]
 #[columns(of = District)]
@@ -54,9 +54,18 @@ struct Lines {
     count: u64,
 }
 
+/// The district that is checked.
+pub(super) struct CheckedDistrict<'a, E: Engine> {
+    pub(super) tables: &'a Tables<E>,
+    pub(super) warehouse: u16,
+    pub(super) district: u8,
+    /// The number of the district's next order, where that stands outside of the database.
+    pub(super) next_order: Option<u32>,
+}
+
 /// Checks a district and returns its `d_ytd`.
 pub(super) fn check<'t, E: Engine>(
-    place: &Place<'_, E>,
+    place: &CheckedDistrict<'_, E>,
     scale: Scale,
     tx: &mut impl ReadTransaction<'t, E>,
     history: &HistorySums,
@@ -83,7 +92,7 @@ pub(super) fn check<'t, E: Engine>(
 
 /// Condition 3. Returns the district's new orders.
 fn check_new_orders<'t, E: Engine>(
-    place: &Place<'_, E>,
+    place: &CheckedDistrict<'_, E>,
     tx: &mut impl ReadTransaction<'t, E>,
     conditions: &mut Conditions,
 ) -> Result<BTreeSet<u32>> {
@@ -106,14 +115,14 @@ fn check_new_orders<'t, E: Engine>(
 
 /// Conditions 2 and 9. Returns `d_ytd`.
 fn check_district_row<'t, E: Engine>(
-    place: &Place<'_, E>,
+    place: &CheckedDistrict<'_, E>,
     tx: &mut impl ReadTransaction<'t, E>,
     history: &HistorySums,
     orders: &[OrderState],
     new_orders: &BTreeSet<u32>,
     conditions: &mut Conditions,
 ) -> Result<Money> {
-    let Place { tables, warehouse, district, .. } = *place;
+    let CheckedDistrict { tables, warehouse, district, .. } = *place;
     let at = format!("warehouse {warehouse}, district {district}");
     let row = tables.districts.get_columns::<DistrictSums>(tx, (warehouse, district))?;
     let Some(DistrictSums { d_ytd, d_next_o_id }) = row else {
@@ -137,14 +146,14 @@ fn check_district_row<'t, E: Engine>(
 
 /// Conditions 5, 6 and 7: walks orders and order lines side by side.
 fn check_orders<'t, E: Engine>(
-    place: &Place<'_, E>,
+    place: &CheckedDistrict<'_, E>,
     scale: Scale,
     tx: &mut impl ReadTransaction<'t, E>,
     orders: &[OrderState],
     new_orders: &BTreeSet<u32>,
     conditions: &mut Conditions,
 ) -> Result<Lines> {
-    let Place { tables, warehouse, district, .. } = *place;
+    let CheckedDistrict { tables, warehouse, district, .. } = *place;
     let at = |order| format!("warehouse {warehouse}, district {district}, order {order}");
     let mut lines = Lines { delivered: vec![Money::default(); usize::from(scale.customers) + 1], count: 0 };
     let mut lines_of = vec![0u64; orders.len()];
@@ -186,13 +195,13 @@ fn check_orders<'t, E: Engine>(
 
 /// Conditions 10 and 12. Returns the deliveries to all customers of the district.
 fn check_customers<'t, E: Engine>(
-    place: &Place<'_, E>,
+    place: &CheckedDistrict<'_, E>,
     tx: &mut impl ReadTransaction<'t, E>,
     history: &HistorySums,
     lines: &Lines,
     conditions: &mut Conditions,
 ) -> Result<u64> {
-    let Place { tables, warehouse, district, .. } = *place;
+    let CheckedDistrict { tables, warehouse, district, .. } = *place;
     let mut deliveries = 0;
     let scan = tables.customers.prefix((warehouse, district)).columns::<CustomerAccount>();
     scan.for_each(tx, |_, customer| {

@@ -3,9 +3,9 @@
 use ensilo::{Columns, ReadTransaction, Result};
 
 use crate::tpcc::arrangement::Arrangement;
+use crate::tpcc::loaded::TpccOf;
 use crate::tpcc::options::DISTRICTS;
 use crate::tpcc::schema::{History, Money};
-use crate::tpcc::workload::TpccOf;
 
 /// Sums of `h_amount` by the district that was paid through and by the customer who paid.
 #[derive(Debug)]

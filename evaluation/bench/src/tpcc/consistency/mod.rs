@@ -24,8 +24,7 @@ use condition::Conditions;
 use history::HistorySums;
 
 use super::arrangement::Arrangement;
-use super::tables::Tables;
-use super::workload::TpccOf;
+use super::loaded::TpccOf;
 use crate::database;
 use crate::driver::{Check, Division, Failure, Interrupt, View, parallel};
 
@@ -78,13 +77,4 @@ pub(super) fn check_in<'t, A: Arrangement>(
         conditions.add(warehouse::check(tpcc, tx, warehouse, &sums)?);
     }
     Ok(conditions.into_checks(A::HAS_FAST_IDS))
-}
-
-/// What all parts of a check are given.
-struct Place<'a, E: Engine> {
-    tables: &'a Tables<E>,
-    warehouse: u16,
-    district: u8,
-    /// The number of the district's next order, where that stands outside of the database.
-    next_order: Option<u32>,
 }

@@ -3,12 +3,12 @@
 use ensilo::{Columns, ReadTransaction, Result};
 
 use super::condition::Conditions;
+use super::district::{self, CheckedDistrict};
 use super::history::HistorySums;
-use super::{Place, district};
 use crate::tpcc::arrangement::Arrangement;
+use crate::tpcc::loaded::TpccOf;
 use crate::tpcc::options::DISTRICTS;
 use crate::tpcc::schema::{Money, Warehouse};
-use crate::tpcc::workload::TpccOf;
 
 #[derive(Columns)]
 #[columns(of = Warehouse)]
@@ -29,18 +29,18 @@ pub(super) fn check<'t, A: Arrangement>(
     let mut history_sum = Money::default();
     for district in 1..=DISTRICTS {
         let next_order = A::HAS_FAST_IDS.then(|| tpcc.tables.next_order(warehouse, district));
-        let place = Place { tables, warehouse, district, next_order };
+        let place = CheckedDistrict { tables, warehouse, district, next_order };
         district_ytd += district::check(&place, tpcc.options.scale, tx, history, &mut conditions)?;
         history_sum += history.of_district(warehouse, district);
     }
     let row = tables.warehouses.get_columns::<WarehouseYtd>(tx, warehouse)?;
     let w_ytd = row.map(|row| row.w_ytd);
-    let told = w_ytd.map_or_else(|| "there is no such warehouse".to_owned(), |ytd| format!("w_ytd {ytd}"));
+    let found = w_ytd.map_or_else(|| "there is no such warehouse".to_owned(), |ytd| format!("w_ytd {ytd}"));
     conditions.of(1).expect(w_ytd == Some(district_ytd), || {
-        format!("warehouse {warehouse}: {told}, sum of d_ytd {district_ytd}")
+        format!("warehouse {warehouse}: {found}, sum of d_ytd {district_ytd}")
     });
     conditions.of(8).expect(w_ytd == Some(history_sum), || {
-        format!("warehouse {warehouse}: {told}, sum of h_amount {history_sum}")
+        format!("warehouse {warehouse}: {found}, sum of h_amount {history_sum}")
     });
     Ok(conditions)
 }

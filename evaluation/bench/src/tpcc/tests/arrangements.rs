@@ -6,9 +6,9 @@ use ensilo_baselines::PartitionedStore;
 use ensilo_map_engine::MapEngine;
 
 use super::super::arrangement::{Arrangement, FastIds, LockedPartitions, Split, Whole};
+use super::super::loaded::TpccOf;
 use super::super::options::{ReadOnly, TpccOptions, parse_mix};
 use super::super::schema::Stock;
-use super::super::workload::TpccOf;
 use super::runs::{assert_consistent, assert_hold, check, run_for};
 use super::{database, small};
 use crate::driver::{AbortKind, Aborts, Interrupt, Session, View, Workload};

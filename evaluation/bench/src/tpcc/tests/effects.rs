@@ -5,14 +5,13 @@ use ensilo::{Text, Timestamp};
 use super::super::arrangement::Arrangement;
 use super::super::delivery::{DeliveryInput, QueueHeads};
 use super::super::input::{CustomerChoice, Inputs};
+use super::super::loaded::Tpcc;
 use super::super::new_order::NewOrderInput;
 use super::super::order_status::OrderStatusInput;
 use super::super::payment::PaymentInput;
-use super::super::random::Strings;
+use super::super::random::{NuRand, Strings};
 use super::super::schema::{Customer, Money};
 use super::super::stock_level::{StockLevelInput, StockLevelScratch};
-use super::super::workload::Tpcc;
-use super::super::workload::constants;
 use super::{loaded, small};
 use crate::random::Random;
 
@@ -24,7 +23,7 @@ fn with_inputs<R>(tpcc: &Tpcc, draw: impl FnOnce(&mut Inputs<'_>) -> R) -> R {
     draw(&mut Inputs {
         random: &mut random,
         strings: &mut strings,
-        nu_rand: &constants(options).1,
+        nu_rand: &NuRand::of_seed(options.seed).1,
         scale: options.scale,
         warehouses: options.warehouses,
         remote_items: options.remote_items,

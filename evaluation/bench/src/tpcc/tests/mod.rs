@@ -7,8 +7,8 @@ mod violations;
 
 use std::time::Duration;
 
+use super::loaded::Tpcc;
 use super::options::{Scale, TpccOptions};
-use super::workload::Tpcc;
 use crate::database::DatabaseOptions;
 use crate::driver::{Interrupt, View};
 use ensilo::{Database, Engine};

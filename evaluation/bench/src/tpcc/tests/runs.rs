@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::super::arrangement::Arrangement;
 use super::super::consistency;
+use super::super::loaded::TpccOf;
 use super::super::options::{DISTRICTS, ReadOnly, TpccOptions, WarehouseChoice};
-use super::super::workload::TpccOf;
 use super::{loaded, small};
 use crate::driver::{
     AbortKind, Aborts, Check, Interrupt, RunOptions, RunResult, Session, View, Workload, run,

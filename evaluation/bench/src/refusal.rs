@@ -1,0 +1,61 @@
+//! Which options do not go together.
+
+use crate::options::{Benchmark, BenchmarkOptions};
+use crate::systems::{LogRecords, System};
+use crate::tpcc::ReadOnly;
+use crate::ycsb;
+
+/// Why the benchmark cannot run with these options, if so: the system that is asked for does not go with the rest.
+pub fn refusal(benchmark: &Benchmark, options: &BenchmarkOptions) -> Option<String> {
+    let system = options.system;
+    let name = system.name();
+    if !system.is_product() && options.storage.is_some() {
+        return Some(format!("{name} is measured in memory: it needs --memory"));
+    }
+    if system == System::Simple && options.database.memory_limit_bytes.is_some() {
+        return Some(format!("no --memory-limit-mib bounds the records of {name}"));
+    }
+    match benchmark {
+        Benchmark::Tpcc(_) if system == System::KeyValue => {
+            return Some(format!("{name} has no transactions, which TPC-C is made of"));
+        }
+        Benchmark::Tpcc(tpcc) => {
+            if tpcc.read_only == ReadOnly::Snapshot && !system.has_snapshots() {
+                return Some(format!("{name} has no snapshots: --read-only ordinary"));
+            }
+            if tpcc.partitions() > tpcc.warehouses {
+                return Some("there are fewer --warehouses than --partitions".to_owned());
+            }
+        }
+        Benchmark::Ycsb(_) if system.is_split() || system == System::FastIds => {
+            return Some(format!("{name} is about the tables of TPC-C"));
+        }
+        Benchmark::Ycsb(ycsb) if system == System::KeyValue => {
+            let has_scans = ycsb.mix.shares.percent(ycsb::SCAN) > 0.0;
+            if has_scans || ycsb.operations > 1 {
+                return Some(format!(
+                    "{name} has gets and puts of single keys: no scans, one of --operations"
+                ));
+            }
+        }
+        Benchmark::Ycsb(_) => {}
+    }
+    refused_log(options)
+}
+
+/// Why what is logged does not go with the rest.
+fn refused_log(options: &BenchmarkOptions) -> Option<String> {
+    let name = options.log_records.name();
+    if options.log_records == LogRecords::Patches {
+        return None;
+    }
+    let Some(storage) = &options.storage else {
+        return Some(format!("--log-records {name}: with --memory nothing is logged"));
+    };
+    if options.crash.is_some() {
+        return Some(format!("--crash is for what the product logs, not for --log-records {name}"));
+    }
+    let is_kept = options.log_records == LogRecords::Small && storage.data_directory.is_some();
+    is_kept
+        .then(|| format!("nothing can be recovered from --log-records {name}: no --data-dir to keep it in"))
+}
