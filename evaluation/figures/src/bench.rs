@@ -8,28 +8,15 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ensilo_bench::driver::Interrupt;
-use serde_json::Value;
 
 use crate::error::FiguresError;
-use crate::store::this_program;
+use crate::origin::this_program;
+use crate::outcome::Outcome;
 
 /// Something that makes single runs.
 pub trait Bench {
     /// Makes the run that `arguments` ask for, which should take no longer than `limit`.
     fn run(&self, arguments: &[String], limit: Duration, interrupt: &Interrupt) -> Outcome;
-}
-
-/// How a single run ended.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
-    /// With a report.
-    Measured(Value),
-    /// The program does not know an option or a value, or refuses their combination.
-    Refused(String),
-    /// Something failed: a consistency check, the disk, too little memory.
-    Failed(String),
-    /// Somebody wanted it to end.
-    Interrupted,
 }
 
 /// The program that is started for each run.
@@ -51,15 +38,15 @@ const LAST_GRACE: Duration = Duration::from_secs(2);
 
 /// The run under way, for whoever ends this program without waiting for it.
 #[derive(Debug)]
-struct Running {
+struct RunningBenches {
     children: Vec<Child>,
     /// No further run begins.
     is_closed: bool,
 }
 
-static RUNNING: Mutex<Running> = Mutex::new(Running { children: Vec::new(), is_closed: false });
+static RUNNING: Mutex<RunningBenches> = Mutex::new(RunningBenches { children: Vec::new(), is_closed: false });
 
-fn running() -> MutexGuard<'static, Running> {
+fn running() -> MutexGuard<'static, RunningBenches> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -3,11 +3,11 @@
 //! An [`experiment`] is a description: systems, parameters, what the paper measured and what it claims. One [`runner`](Evaluation)
 //! makes the single runs of all of them, each in a process of its own (`ensilo bench ... --format json`), keeps every finished one at
 //! once, and draws the rest from what is kept: a table of all runs, plots with the paper's curve beside ours, a ruling for each claim,
-//! and one page that gathers them.
+//! and one page with all of them.
 //!
 //! ```text
 //! experiment -> plan -> runner -> bench (a process for each run) -> store (a file for each run)
-//!                       gathered <- store -> results -> verdict, table, drawing -> plot
+//!                         output <- store -> results -> verdict, table, drawing -> plot
 //!                           summary -> page
 //! ```
 //!
@@ -20,14 +20,17 @@ pub mod compare;
 mod drawing;
 mod error;
 pub mod experiment;
-mod gathered;
-mod making;
+mod files;
 mod measurement;
 pub mod model;
+mod origin;
+mod outcome;
+mod output;
 pub mod page;
 mod plan;
 pub mod plot;
 mod progress;
+mod provenance;
 mod results;
 mod runner;
 mod sizes;
@@ -36,16 +39,17 @@ mod summary;
 mod table;
 mod verdict;
 
-pub use bench::{Bench, Outcome, Program, end_runs};
+pub use bench::{Bench, Program, end_runs};
 pub use command::{BenchCommand, Storage, Workload as BenchWorkload};
 pub use error::FiguresError;
-pub use gathered::{make_directory, write_results};
-pub use making::{machine_in_words, now, program_in_words};
 pub use measurement::{HalfSecond, Latency, Measurement, MemoryUse, Moment, OfType, Recovery, StoredLatency};
+pub use origin::Origin;
+pub use outcome::Outcome;
+pub use output::{make_directory, write_results};
 pub use plan::SingleRun;
 pub use progress::in_words;
+pub use provenance::{machine_in_words, now, program_in_words};
 pub use runner::{Ending, Evaluation, Workload};
 pub use sizes::{Overrides, Scale, Sizes};
-pub use store::Origin;
 pub use table::command_line;
 pub use verdict::Ruling;

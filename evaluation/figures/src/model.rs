@@ -9,7 +9,7 @@ mod counts;
 mod demand;
 mod hardware;
 pub mod mva;
-mod told;
+mod rendering;
 
 use std::path::{Path, PathBuf};
 
@@ -19,8 +19,8 @@ pub use hardware::Hardware;
 
 use crate::error::FiguresError;
 use crate::experiment::{Paper, PaperPoint};
+use crate::files::write_whole;
 use crate::page::Section;
-use crate::store::write_whole;
 
 /// Numbers of workers that are predicted.
 const WORKERS: [usize; 13] = [1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64];
@@ -118,10 +118,10 @@ impl Model {
     /// [`FiguresError::File`] and [`FiguresError::Plot`].
     pub fn write(&self, directory: &Path) -> Result<Vec<PathBuf>, FiguresError> {
         let mut files = vec![
-            ("model-check.csv".to_owned(), told::csv_of_checks(&self.checks)),
-            ("model.csv".to_owned(), told::csv_of_predictions(&self.predictions)),
+            ("model-check.csv".to_owned(), rendering::csv_of_checks(&self.checks)),
+            ("model.csv".to_owned(), rendering::csv_of_predictions(&self.predictions)),
         ];
-        files.extend(told::plots_of(self)?);
+        files.extend(rendering::plots_of(self)?);
         std::fs::create_dir_all(directory).map_err(FiguresError::file(directory))?;
         let write = |(name, content): (String, String)| {
             let path = directory.join(name);
@@ -132,7 +132,7 @@ impl Model {
 
     /// The model in words, for a terminal.
     pub fn to_text(&self) -> String {
-        told::text_of(self)
+        rendering::text_of(self)
     }
 }
 
@@ -205,7 +205,7 @@ pub fn keep_counts(
 pub(crate) fn section_in(directory: &Path) -> Result<Section, FiguresError> {
     let [counts, costs] =
         [OWN_COUNTS, OWN_COSTS].map(|name| Some(directory.join(name)).filter(|path| path.exists()));
-    told::section_of(&Model::new(&Counts::read(counts.as_deref(), costs.as_deref())?))
+    rendering::section_of(&Model::new(&Counts::read(counts.as_deref(), costs.as_deref())?))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub struct SingleRun {
     pub point: usize,
     /// Which repetition, from 0.
     pub repetition: usize,
-    /// What the program is told.
+    /// The arguments that the program is given.
     pub arguments: Vec<String>,
     /// About how long it takes.
     pub estimate: Duration,

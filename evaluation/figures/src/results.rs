@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use crate::experiment::{Experiment, Metric};
 use crate::measurement::Measurement;
-use crate::store::StoredOutcome;
+use crate::outcome::StoredOutcome;
 
 /// What has been measured of an experiment so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Results {
-    runs: BTreeMap<Place, Run>,
-    missing: BTreeMap<Place, Why>,
+    runs: BTreeMap<RunPlace, MeasuredRun>,
+    missing: BTreeMap<RunPlace, MissingRun>,
 }
 
 /// Series, point, repetition.
-pub(crate) type Place = (usize, usize, usize);
+pub(crate) type RunPlace = (usize, usize, usize);
 
 /// A run that was measured.
 #[derive(Debug, Clone)]
-pub(crate) struct Run {
-    /// What the program was told.
+pub(crate) struct MeasuredRun {
+    /// The arguments that the program was given.
     pub arguments: Vec<String>,
     /// When it ended; empty if that was not noted.
     pub measured_at: String,
@@ -27,9 +27,9 @@ pub(crate) struct Run {
     pub measurement: Measurement,
 }
 
-/// Why a run has no measurement.
+/// MissingRun a run has no measurement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Why {
+pub(crate) enum MissingRun {
     /// The program refuses it.
     Refused(String),
     /// It failed.
@@ -66,7 +66,7 @@ impl Results {
     /// Takes up how the run at `place` has ended.
     pub(crate) fn add(
         &mut self,
-        place: Place,
+        place: RunPlace,
         arguments: Vec<String>,
         measured_at: String,
         outcome: StoredOutcome,
@@ -74,13 +74,13 @@ impl Results {
         let why = match outcome {
             StoredOutcome::Measured(report) => match serde_json::from_value(report) {
                 Ok(measurement) => {
-                    self.runs.insert(place, Run { arguments, measured_at, measurement });
+                    self.runs.insert(place, MeasuredRun { arguments, measured_at, measurement });
                     return;
                 }
-                Err(error) => Why::Failed(format!("its report cannot be read: {error}")),
+                Err(error) => MissingRun::Failed(format!("its report cannot be read: {error}")),
             },
-            StoredOutcome::Refused(why) => Why::Refused(why),
-            StoredOutcome::Failed(why) => Why::Failed(why),
+            StoredOutcome::Refused(why) => MissingRun::Refused(why),
+            StoredOutcome::Failed(why) => MissingRun::Failed(why),
         };
         self.missing.insert(place, why);
     }
@@ -91,7 +91,7 @@ impl Results {
     }
 
     /// All runs, each with its place.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (Place, &Run)> + Clone {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (RunPlace, &MeasuredRun)> + Clone {
         self.runs.iter().map(|(&place, run)| (place, run))
     }
 
@@ -127,16 +127,16 @@ impl Results {
         shares.min_by(f64::total_cmp).filter(|&least| least < PROCESSOR_SHARE_MIN)
     }
 
-    /// The runs without measurement, told by series and reason, with their number.
-    pub(crate) fn missing(&self, experiment: &Experiment) -> Vec<(&'static str, Why, usize)> {
-        let mut told: BTreeMap<(usize, &Why), usize> = BTreeMap::new();
+    /// The runs without measurement, by series and reason, with their number.
+    pub(crate) fn missing(&self, experiment: &Experiment) -> Vec<(&'static str, MissingRun, usize)> {
+        let mut counts: BTreeMap<(usize, &MissingRun), usize> = BTreeMap::new();
         for (&(series, ..), why) in &self.missing {
-            *told.entry((series, why)).or_default() += 1;
+            *counts.entry((series, why)).or_default() += 1;
         }
-        let named = |((series, why), count): ((usize, &Why), usize)| {
+        let named = |((series, why), count): ((usize, &MissingRun), usize)| {
             (experiment.series[series].name, why.clone(), count)
         };
-        told.into_iter().map(named).collect()
+        counts.into_iter().map(named).collect()
     }
 
     /// How many runs failed or were refused.

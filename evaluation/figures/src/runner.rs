@@ -1,4 +1,4 @@
-//! Making the runs of an evaluation that are not there yet, and writing what they say.
+//! Provenance the runs of an evaluation that are not there yet, and writing what they say.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,13 +11,15 @@ use ensilo_bench::report::Machine;
 use crate::bench::Bench;
 use crate::error::FiguresError;
 use crate::experiment::Experiment;
-use crate::gathered::{make_directory, page_in, write_results};
-use crate::making::Making;
+use crate::origin::Origin;
+use crate::outcome::StoredOutcome;
+use crate::output::{make_directory, page_in, write_results};
 use crate::plan::{SingleRun, plan};
 use crate::progress::{Progress, in_words};
+use crate::provenance::Provenance;
 use crate::results::Results;
 use crate::sizes::Sizes;
-use crate::store::{Origin, Outdated, Store, StoredOutcome};
+use crate::store::{Outdated, Store};
 use crate::summary::lines_of;
 use crate::table::command_line;
 
@@ -26,7 +28,7 @@ use crate::table::command_line;
 pub struct Evaluation {
     experiments: Vec<Experiment>,
     runs: Vec<SingleRun>,
-    making: Making,
+    provenance: Provenance,
     store: Store,
     out: PathBuf,
     replaces: bool,
@@ -66,8 +68,8 @@ impl Evaluation {
     pub fn new(sizes: Sizes, machine: Machine, origin: Origin, out: PathBuf) -> Self {
         let experiments = Experiment::all(&sizes);
         let runs = plan(&experiments, machine.cores);
-        let (store, making) = (Store::new(&out), Making::new(sizes, &machine, origin));
-        Self { experiments, runs, making, store, out, replaces: false }
+        let (store, provenance) = (Store::new(&out), Provenance::new(sizes, &machine, origin));
+        Self { experiments, runs, provenance, store, out, replaces: false }
     }
 
     /// The same; if `replaces`, results of the same experiments in other sizes, of another program or another machine give way, instead of
@@ -155,7 +157,7 @@ impl Evaluation {
     fn make_way(&self, selected: &[usize]) -> Result<(), FiguresError> {
         let lost: Vec<String> = self
             .outdated(selected)
-            .map(|(at, outdated)| told(self.experiments[at].name, &outdated))
+            .map(|(at, outdated)| outdated_in_words(self.experiments[at].name, &outdated))
             .collect();
         if !lost.is_empty() && !self.replaces {
             return Err(FiguresError::WouldReplace(self.out.clone(), lost));
@@ -164,28 +166,30 @@ impl Evaluation {
         for &at in selected {
             let name = self.experiments[at].name;
             let changes = self.outdated(&[at]).next().is_some() || self.to_do(&[at]).next().is_some();
-            self.store.remove_outdated(&self.experiments[at], &self.making.origin)?;
-            if changes || self.store.making(name).is_none() {
-                self.store.keep_making(name, &self.making_of(name))?;
+            self.store.remove_outdated(&self.experiments[at], &self.provenance.origin)?;
+            if changes || self.store.provenance(name).is_none() {
+                self.store.keep_provenance(name, &self.provenance_of(name))?;
             }
         }
         Ok(())
     }
 
     /// With what an experiment is made from now on: earlier commands count if their runs are of the same program on the same machine.
-    fn making_of(&self, experiment: &str) -> Making {
-        let before = self.store.making(experiment).filter(|before| before.origin == self.making.origin);
+    fn provenance_of(&self, experiment: &str) -> Provenance {
+        let before =
+            self.store.provenance(experiment).filter(|before| before.origin == self.provenance.origin);
         let mut commands = before.map(|before| before.commands).unwrap_or_default();
         let command = command_line(&std::env::args().skip(1).collect::<Vec<_>>());
         if commands.last() != Some(&command) {
             commands.push(command);
         }
-        Making { commands, ..self.making.clone() }
+        Provenance { commands, ..self.provenance.clone() }
     }
 
     /// What of these experiments would be lost.
     fn outdated(&self, selected: &[usize]) -> impl Iterator<Item = (usize, Outdated)> {
-        let of = |&at: &usize| Some((at, self.store.outdated(&self.experiments[at], &self.making.origin)?));
+        let of =
+            |&at: &usize| Some((at, self.store.outdated(&self.experiments[at], &self.provenance.origin)?));
         selected.iter().filter_map(of).collect::<Vec<_>>().into_iter()
     }
 
@@ -211,7 +215,7 @@ impl Evaluation {
             StoredOutcome::Refused(why) => progress.note(&format!("{what}: refused: {why}")),
             StoredOutcome::Failed(why) => progress.note(&format!("{what}: failed: {why}")),
         }
-        let origin = &self.making.origin;
+        let origin = &self.provenance.origin;
         self.store.keep(experiment, run, origin, began.elapsed().as_secs_f64(), &outcome)?;
         progress.end(run.estimate);
         Ok(true)
@@ -222,13 +226,13 @@ impl Evaluation {
     }
 
     fn is_done(&self, run: &SingleRun) -> bool {
-        let found = self.store.find(&self.experiments[run.experiment], run, &self.making.origin);
+        let found = self.store.find(&self.experiments[run.experiment], run, &self.provenance.origin);
         matches!(found, Some(StoredOutcome::Measured(_)))
     }
 
     /// What there is of an experiment.
     fn results(&self, at: usize) -> Results {
-        self.store.results(&self.experiments[at], &self.making.origin)
+        self.store.results(&self.experiments[at], &self.provenance.origin)
     }
 
     fn ending(&self, selected: &[usize], interrupted: bool) -> Ending {
@@ -241,15 +245,15 @@ impl Evaluation {
                 continue;
             }
             lines.push(format!("{} ({}): {}", experiment.name, experiment.source, experiment.title));
-            let told = lines_of(experiment, &results, self.making.sizes.cores, is_complete);
-            lines.extend(told.into_iter().map(|line| format!("  {line}")));
+            let of_experiment = lines_of(experiment, &results, self.provenance.sizes.cores, is_complete);
+            lines.extend(of_experiment.into_iter().map(|line| format!("  {line}")));
         }
         Ending { lines, missing, interrupted, page: page_in(&self.out) }
     }
 }
 
 /// What would be lost of an experiment, for people.
-fn told(experiment: &str, outdated: &Outdated) -> String {
+fn outdated_in_words(experiment: &str, outdated: &Outdated) -> String {
     let Outdated { runs, example, of_other_origin } = outdated;
     let of =
         if *of_other_origin { "by another program or on another machine" } else { "with other parameters" };

@@ -3,7 +3,7 @@
 //! # Layout
 //! - `runs/EXPERIMENT/SERIES-AT-X-RUN-N.json`: what was run, by which program, where, and the program's whole report. A file counts for a
 //!   run only if arguments, program and machine are the same.
-//! - `runs/EXPERIMENT.json`: with what the runs of the experiment are made ([`Making`]).
+//! - `runs/EXPERIMENT.json`: with what the runs of the experiment are made ([`Provenance`]).
 //!
 //! # Crash
 //! A file is written beside and renamed: one that is there is whole. One that cannot be read is as if it were not there.
@@ -11,16 +11,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ensilo_bench::report::Machine;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::bench::Outcome;
 use crate::error::FiguresError;
 use crate::experiment::Experiment;
-use crate::making::{Making, now};
+use crate::files::{file_name, write_whole};
+use crate::origin::Origin;
+use crate::outcome::StoredOutcome;
 use crate::plan::SingleRun;
-use crate::results::{Place, Results};
+use crate::provenance::{Provenance, now};
+use crate::results::{Results, RunPlace};
 
 /// Where the results are kept.
 #[derive(Debug, Clone)]
@@ -28,24 +28,15 @@ pub(crate) struct Store {
     directory: PathBuf,
 }
 
-/// What measured: results of different origins are not mixed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
-    /// A checksum of the program's file.
-    pub program: String,
-    /// The processor's name, the number of processors, and the operating system.
-    pub machine: String,
-}
-
 /// A file of a run.
-struct Kept {
+struct RunFile {
     path: PathBuf,
-    record: Record,
+    record: RunRecord,
 }
 
 /// The content of such a file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Record {
+struct RunRecord {
     experiment: String,
     series: String,
     x: f64,
@@ -58,31 +49,6 @@ struct Record {
     outcome: StoredOutcome,
 }
 
-/// How a run ended that has ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum StoredOutcome {
-    /// With the report.
-    Measured(Value),
-    /// The program does not know what was asked for.
-    Refused(String),
-    /// It failed.
-    Failed(String),
-}
-
-impl StoredOutcome {
-    /// What is kept of an outcome; `None` if the run was interrupted.
-    pub(crate) fn of(outcome: Outcome) -> Option<Self> {
-        match outcome {
-            Outcome::Measured(report) if report["interrupted"] == true => None,
-            Outcome::Measured(report) => Some(Self::Measured(report)),
-            Outcome::Refused(why) => Some(Self::Refused(why)),
-            Outcome::Failed(why) => Some(Self::Failed(why)),
-            Outcome::Interrupted => None,
-        }
-    }
-}
-
 /// Results that a directory has of an experiment, and that are of no run of it as it is described now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outdated {
@@ -92,29 +58,6 @@ pub(crate) struct Outdated {
     pub example: Vec<String>,
     /// Whether they are of another program or another machine.
     pub of_other_origin: bool,
-}
-
-impl Origin {
-    /// The program that runs, on this machine.
-    ///
-    /// # Errors
-    /// [`FiguresError::File`] if the program's file is not there any more.
-    pub fn of_this_program() -> Result<Self, FiguresError> {
-        Self::of(&this_program()?, &Machine::this())
-    }
-
-    /// The program at `path` on `machine`.
-    ///
-    /// # Errors
-    /// [`FiguresError::File`] if the program cannot be read.
-    pub fn of(path: &Path, machine: &Machine) -> Result<Self, FiguresError> {
-        let bytes = fs::read(path).map_err(FiguresError::file(path))?;
-        let checksum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, &bytes);
-        Ok(Self {
-            program: format!("{checksum:016x}"),
-            machine: format!("{}, {} processors, {}", machine.cpu, machine.cores, machine.os),
-        })
-    }
 }
 
 impl Store {
@@ -130,14 +73,14 @@ impl Store {
         run: &SingleRun,
         origin: &Origin,
     ) -> Option<StoredOutcome> {
-        let record: Record = read(&self.path(experiment, run))?;
+        let record: RunRecord = read(&self.path(experiment, run))?;
         (record.arguments == run.arguments && record.origin == *origin).then_some(record.outcome)
     }
 
     /// All that there is of `experiment` by `origin`, more repetitions than it asks for included.
     pub(crate) fn results(&self, experiment: &Experiment, origin: &Origin) -> Results {
         let mut results = Results::default();
-        for Kept { record, .. } in self.kept(experiment) {
+        for RunFile { record, .. } in self.kept(experiment) {
             if let Some(place) = record.place(experiment, origin) {
                 results.add(place, record.arguments, record.measured_at, record.outcome);
             }
@@ -168,7 +111,7 @@ impl Store {
         origin: &Origin,
     ) -> Result<(), FiguresError> {
         let mut others = self.others(experiment, origin).into_iter();
-        others.try_for_each(|Kept { path, .. }| fs::remove_file(&path).map_err(FiguresError::file(&path)))
+        others.try_for_each(|RunFile { path, .. }| fs::remove_file(&path).map_err(FiguresError::file(&path)))
     }
 
     /// Keeps the outcome of `run`.
@@ -184,7 +127,7 @@ impl Store {
         outcome: &StoredOutcome,
     ) -> Result<(), FiguresError> {
         let series = &experiment.series[run.series];
-        let record = Record {
+        let record = RunRecord {
             experiment: experiment.name.to_owned(),
             series: series.name.to_owned(),
             x: series.points[run.point].x,
@@ -199,16 +142,20 @@ impl Store {
     }
 
     /// With what the runs of the experiment of this name are made, if there are any.
-    pub(crate) fn making(&self, experiment: &str) -> Option<Making> {
-        read(&self.making_path(experiment))
+    pub(crate) fn provenance(&self, experiment: &str) -> Option<Provenance> {
+        read(&self.provenance_path(experiment))
     }
 
     /// Keeps that.
     ///
     /// # Errors
     /// [`FiguresError::File`].
-    pub(crate) fn keep_making(&self, experiment: &str, making: &Making) -> Result<(), FiguresError> {
-        write_json(&self.making_path(experiment), making)
+    pub(crate) fn keep_provenance(
+        &self,
+        experiment: &str,
+        provenance: &Provenance,
+    ) -> Result<(), FiguresError> {
+        write_json(&self.provenance_path(experiment), provenance)
     }
 
     /// The names of the experiments that there is something of, in no particular order.
@@ -217,18 +164,18 @@ impl Store {
         names.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect()
     }
 
-    fn others(&self, experiment: &Experiment, origin: &Origin) -> Vec<Kept> {
+    fn others(&self, experiment: &Experiment, origin: &Origin) -> Vec<RunFile> {
         let mut kept = self.kept(experiment);
         kept.retain(|kept| kept.record.place(experiment, origin).is_none());
         kept
     }
 
-    fn kept(&self, experiment: &Experiment) -> Vec<Kept> {
+    fn kept(&self, experiment: &Experiment) -> Vec<RunFile> {
         let files = files_in(&self.directory.join(experiment.name)).into_iter();
-        files.filter_map(|path| Some(Kept { record: read(&path)?, path })).collect()
+        files.filter_map(|path| Some(RunFile { record: read(&path)?, path })).collect()
     }
 
-    fn making_path(&self, experiment: &str) -> PathBuf {
+    fn provenance_path(&self, experiment: &str) -> PathBuf {
         self.directory.join(format!("{experiment}.json"))
     }
 
@@ -240,9 +187,9 @@ impl Store {
     }
 }
 
-impl Record {
+impl RunRecord {
     /// Which run of `experiment` by `origin` it is of, if of any.
-    fn place(&self, experiment: &Experiment, origin: &Origin) -> Option<Place> {
+    fn place(&self, experiment: &Experiment, origin: &Origin) -> Option<RunPlace> {
         let series = experiment.series_at(&self.series)?;
         let is_of = |arguments: &[String]| arguments == self.arguments && self.origin == *origin;
         let points = &experiment.series[series].points;
@@ -269,24 +216,4 @@ fn write_json(path: &Path, content: &impl Serialize) -> Result<(), FiguresError>
     let text = serde_json::to_vec_pretty(content)
         .unwrap_or_else(|error| unreachable!("every key is a string: {error}"));
     write_whole(path, &text)
-}
-
-/// The file of the program that runs.
-pub(crate) fn this_program() -> Result<PathBuf, FiguresError> {
-    std::env::current_exe().map_err(FiguresError::file(Path::new("the program")))
-}
-
-/// Makes the directories on the way, writes beside, and renames.
-pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), FiguresError> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(FiguresError::file(parent))?;
-    }
-    let beside = path.with_extension("new");
-    fs::write(&beside, content).map_err(FiguresError::file(&beside))?;
-    fs::rename(&beside, path).map_err(FiguresError::file(path))
-}
-
-/// A name as part of a file's: `+` stays, so that `MemSilo+NoSS` and `MemSilo` differ.
-pub(crate) fn file_name(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || "+-.".contains(c) { c } else { '_' }).collect()
 }

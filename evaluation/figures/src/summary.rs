@@ -3,23 +3,23 @@
 use crate::drawing::svg_of;
 use crate::error::FiguresError;
 use crate::experiment::{Axis, Claim, Experiment, Metric};
-use crate::making::{Making, from_to};
 use crate::page::{ClaimRow, Section, Table};
 use crate::plot::short_number;
-use crate::results::{Results, Why};
+use crate::provenance::{Provenance, from_to};
+use crate::results::{MissingRun, Results};
 use crate::table::command_line;
 use crate::verdict::{judge, line};
 
-/// The section of an experiment with what `making` says of its runs.
+/// The section of an experiment with what `provenance` says of its runs.
 ///
 /// # Errors
 /// [`FiguresError::Plot`].
 pub(crate) fn section_of(
     experiment: &Experiment,
     results: &Results,
-    making: &Making,
+    provenance: &Provenance,
 ) -> Result<Section, FiguresError> {
-    let cores = making.sizes.cores;
+    let cores = provenance.sizes.cores;
     let measured = from_to(results.runs().map(|(_, run)| run.measured_at.as_str()));
     let plots =
         experiment.plots.iter().filter_map(|plot| svg_of(experiment, plot, results, cores).transpose());
@@ -27,14 +27,14 @@ pub(crate) fn section_of(
         id: experiment.name.to_owned(),
         source: experiment.source.to_owned(),
         title: experiment.title.to_owned(),
-        about: experiment.about.to_owned(),
+        about: experiment.about.clone(),
         notes: [notes(experiment, results), beyond(experiment, cores), starved(results, cores)].concat(),
         claims: experiment.claims.iter().map(|claim| claim_row(experiment, claim, results, cores)).collect(),
         plots: plots.collect::<Result<_, _>>()?,
         table: Some(table_of(experiment, results, cores)),
         runs_file: Some(format!("{}.csv", experiment.name)),
         commands: commands(results),
-        facts: making.facts(&measured),
+        facts: provenance.facts(&measured),
     })
 }
 
@@ -76,8 +76,8 @@ fn notes(experiment: &Experiment, results: &Results) -> Vec<String> {
     let missing = results.missing(experiment).into_iter();
     missing
         .map(|(series, why, count)| match why {
-            Why::Refused(why) => format!("{series}: this program refuses {count} run(s): {why}"),
-            Why::Failed(why) => format!("{series}: {count} run(s) failed: {why}"),
+            MissingRun::Refused(why) => format!("{series}: this program refuses {count} run(s): {why}"),
+            MissingRun::Failed(why) => format!("{series}: {count} run(s) failed: {why}"),
         })
         .collect()
 }
@@ -87,7 +87,7 @@ fn claim_row(experiment: &Experiment, claim: &Claim, results: &Results, cores: u
     let unit = claim.unit;
     ClaimRow {
         text: claim.text.to_owned(),
-        paper: if claim.paper.is_finite() { format!("{:.2}{unit}", claim.paper) } else { String::new() },
+        paper: claim.paper.map(|paper| format!("{paper:.2}{unit}")).unwrap_or_default(),
         holds_if: claim.relation.in_words(unit),
         here: verdict.number_here(unit).unwrap_or_default(),
         ruling: verdict.ruling,

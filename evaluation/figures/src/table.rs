@@ -1,8 +1,8 @@
 //! The table of all single runs of an experiment, as CSV.
 
 use crate::experiment::{Experiment, Metric};
-use crate::making::Making;
 use crate::measurement::Measurement;
+use crate::provenance::Provenance;
 use crate::results::Results;
 
 /// The names of the columns. Units stand in the names; columns that do not apply to a run are empty.
@@ -44,7 +44,7 @@ const COLUMNS: [&str; 34] = [
 ];
 
 /// Every run in a line, with the command that made it, and when, by what and where that was.
-pub(crate) fn csv_of_runs(experiment: &Experiment, results: &Results, making: &Making) -> String {
+pub(crate) fn csv_of_runs(experiment: &Experiment, results: &Results, provenance: &Provenance) -> String {
     let mut table = csv::Writer::from_writer(Vec::new());
     let mut write = |fields: &[String]| {
         table.write_record(fields).unwrap_or_else(|error| unreachable!("written to memory: {error}"));
@@ -59,14 +59,14 @@ pub(crate) fn csv_of_runs(experiment: &Experiment, results: &Results, making: &M
             experiment.axis.label().to_owned(),
             point.x.to_string(),
             (repetition + 1).to_string(),
-            point.is_beyond(making.sizes.cores).to_string(),
+            point.is_beyond(provenance.sizes.cores).to_string(),
         ];
         fields.extend(figures(&run.measurement));
         fields.extend([
             command_line(&run.arguments),
             run.measured_at.clone(),
-            making.program.clone(),
-            making.machine.clone(),
+            provenance.program.clone(),
+            provenance.machine.clone(),
         ]);
         write(&fields);
     }

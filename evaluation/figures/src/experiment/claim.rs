@@ -1,31 +1,37 @@
 //! What a paper says of its measurements, in a form that can be judged.
 
+use serde::Deserialize;
+
 use super::metric::Metric;
 
 /// A statement of a paper about an experiment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct Claim {
     /// The statement.
     pub text: &'static str,
     /// The number that is compared, of the measurements here and of the paper's.
     pub quantity: Quantity,
-    /// What the paper measured.
-    pub paper: f64,
-    /// What stands behind the number.
+    /// What the paper measured, if it has a number.
+    pub paper: Option<f64>,
+    /// What stands behind the number; a multiple by default.
+    #[serde(default = "times")]
     pub unit: &'static str,
     /// When the claim holds here.
     pub relation: Relation,
-    /// With fewer processors it cannot be told whether it holds.
+    /// With fewer processors it is not judged; 1 by default.
+    #[serde(default = "one")]
     pub cores_min: usize,
 }
 
 /// A number made of an experiment's measurements. Points with more workers than processors do not count.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Quantity {
     /// `of` divided by `to`, judged at each point: that it is at most so much has to hold at all of them, that it is at least so much at
     /// one.
     LargestRatio {
         /// What is compared.
+        #[serde(default)]
         metric: Metric,
         /// The series above.
         of: &'static str,
@@ -35,6 +41,7 @@ pub enum Quantity {
     /// `of` divided by `to` at one point.
     Ratio {
         /// What is compared.
+        #[serde(default)]
         metric: Metric,
         /// The series above.
         of: &'static str,
@@ -46,6 +53,7 @@ pub enum Quantity {
     /// The last point of a series divided by its first.
     LastToFirst {
         /// What is compared.
+        #[serde(default)]
         metric: Metric,
         /// The series.
         of: &'static str,
@@ -53,6 +61,7 @@ pub enum Quantity {
     /// One point of a series divided by another one; nothing if both are the same.
     Change {
         /// What is compared.
+        #[serde(default)]
         metric: Metric,
         /// The series.
         of: &'static str,
@@ -65,6 +74,7 @@ pub enum Quantity {
     /// the last one if it never does.
     Crossing {
         /// What is compared.
+        #[serde(default)]
         metric: Metric,
         /// The series that falls.
         of: &'static str,
@@ -74,6 +84,7 @@ pub enum Quantity {
     /// One point of a series.
     Value {
         /// What is read.
+        #[serde(default)]
         metric: Metric,
         /// The series.
         of: &'static str,
@@ -83,7 +94,8 @@ pub enum Quantity {
 }
 
 /// A point of a series, of those that have no more workers than the machine has processors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum At {
     /// The first.
     First,
@@ -96,7 +108,8 @@ pub enum At {
 }
 
 /// When a claim holds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Relation {
     /// The number is this or less.
     AtMost(f64),
@@ -106,36 +119,15 @@ pub enum Relation {
     Between(f64, f64),
 }
 
-impl Claim {
-    /// A claim about throughput as a multiple.
-    pub(super) fn times(text: &'static str, quantity: Quantity, paper: f64, relation: Relation) -> Self {
-        Self { text, quantity, paper, unit: "x", relation, cores_min: 1 }
-    }
+fn times() -> &'static str {
+    "x"
+}
 
-    /// The same with another unit.
-    pub(super) fn unit(mut self, unit: &'static str) -> Self {
-        self.unit = unit;
-        self
-    }
-
-    /// The same, to be told only with so many processors.
-    pub(super) fn needs_cores(mut self, cores_min: usize) -> Self {
-        self.cores_min = cores_min;
-        self
-    }
+fn one() -> usize {
+    1
 }
 
 impl Quantity {
-    /// How many times as many transactions a second `of` makes as `to`, at most.
-    pub(super) fn largest(of: &'static str, to: &'static str) -> Self {
-        Self::LargestRatio { metric: Metric::Throughput, of, to }
-    }
-
-    /// How many times as many transactions a second `of` makes as `to`.
-    pub(super) fn ratio(of: &'static str, to: &'static str, at: At) -> Self {
-        Self::Ratio { metric: Metric::Throughput, of, to, at }
-    }
-
     /// The names of the series that it speaks of.
     pub(crate) fn series(&self) -> Vec<&'static str> {
         match *self {

@@ -1,11 +1,15 @@
 //! What can be read off a run.
 
+use serde::Deserialize;
+
 use crate::measurement::Measurement;
 
 /// A figure of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Committed transactions a second.
+    #[default]
     Throughput,
     /// The same for each worker.
     ThroughputPerWorker,

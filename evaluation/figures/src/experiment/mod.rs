@@ -1,171 +1,47 @@
-//! What an experiment is. The experiments themselves are in `silo.rs` and `silor.rs`: each is a description, and one runner runs them all.
+//! What an experiment is. `data/experiments.json` describes them: what is run and drawn, and what the papers claim of it. Their series are
+//! in `silo.rs` and `silor.rs`, since they depend on the machine and on the user. One runner runs them all.
 //!
-//! To add one, write a function that describes it and name the function in the list of its paper.
+//! To add one, describe it in the file, and name the function that makes its series in the list of its paper.
 
 mod claim;
+mod description;
 mod metric;
 mod paper;
 mod silo;
 mod silor;
 
+use description::Description;
+
 pub use claim::{At, Claim, Quantity, Relation};
+pub use description::{Axis, Experiment, Plot, PlotKind, Point, Series};
 pub use metric::Metric;
 pub use paper::{Paper, PaperPoint};
 
-use crate::command::BenchCommand;
 use crate::sizes::Sizes;
-
-/// A figure of a paper, or a section with measurements.
-#[derive(Debug, Clone)]
-pub struct Experiment {
-    /// What a user calls it, like `silo-4`.
-    pub name: &'static str,
-    /// Where it comes from, like `Silo (SOSP 2013), figure 4`.
-    pub source: &'static str,
-    /// What it shows, in one line.
-    pub title: &'static str,
-    /// What is run, and in what it differs from the paper's.
-    pub about: &'static str,
-    /// What the points of a series differ in.
-    pub axis: Axis,
-    /// The systems that are compared. The first point of the first one is what relative figures relate to.
-    pub series: Vec<Series>,
-    /// Runs of each point.
-    pub runs: usize,
-    /// How the results are drawn.
-    pub plots: Vec<Plot>,
-    /// What the paper says of it.
-    pub claims: Vec<Claim>,
-}
-
-/// What the points of a series differ in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Axis {
-    /// Nothing: each series is one bar.
-    Series,
-    /// The number of workers.
-    Workers,
-    /// Something else that is a number, with its name.
-    Number(&'static str),
-}
-
-/// One system under one load.
-#[derive(Debug, Clone)]
-pub struct Series {
-    /// Its name in the paper.
-    pub name: &'static str,
-    /// What the paper measured.
-    pub paper: Paper,
-    /// What is measured here, by ascending `x`.
-    pub points: Vec<Point>,
-}
-
-/// One point of a series.
-#[derive(Debug, Clone)]
-pub struct Point {
-    /// Where it lies on the axis; 0 if there is none.
-    pub x: f64,
-    /// How it is measured.
-    pub command: BenchCommand,
-}
-
-/// One drawing of the results.
-#[derive(Debug, Clone)]
-pub struct Plot {
-    /// What it shows.
-    pub title: &'static str,
-    /// What is drawn.
-    pub metric: Metric,
-    /// How.
-    pub kind: PlotKind,
-}
-
-/// How results are drawn: curves if there is an axis, bars if there is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlotKind {
-    /// The medians with the least and the most.
-    Here,
-    /// The same and the paper's, each relative to its own first point, since machines differ.
-    BesidePaper,
-    /// One run of each series over time, with its checkpoints.
-    OverTime,
-}
 
 impl Experiment {
     /// All experiments, sized.
     pub fn all(sizes: &Sizes) -> Vec<Self> {
-        [silo::experiments(sizes), silor::experiments(sizes)].concat()
-    }
-
-    /// The most workers that any run has.
-    pub fn most_workers(&self) -> usize {
-        let points = self.series.iter().flat_map(|series| &series.points);
-        points.map(|point| point.command.workers).max().unwrap_or(0)
-    }
-
-    /// A point's place on the axis in words, like `2 workers`; empty if there is no axis.
-    pub(crate) fn place(&self, x: f64) -> String {
-        match self.axis {
-            Axis::Series => String::new(),
-            Axis::Workers => format!("{x} {}", if x == 1.0 { "worker" } else { "workers" }),
-            Axis::Number(label) => format!("{x} {label}"),
-        }
-    }
-
-    /// The series of this name.
-    pub(crate) fn series_at(&self, name: &str) -> Option<usize> {
-        self.series.iter().position(|series| series.name == name)
+        let sized = |described: &Description| Self {
+            name: described.name,
+            source: described.source,
+            title: described.title,
+            about: described.about.join(" "),
+            axis: described.axis,
+            series: series_of(described.name, sizes),
+            runs: if described.timeline_runs { sizes.timeline_runs } else { sizes.runs },
+            plots: described.plots.clone(),
+            claims: described.claims.clone(),
+        };
+        description::ALL.iter().map(sized).collect()
     }
 }
 
-impl Axis {
-    /// What stands beside it.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Series => "",
-            Self::Workers => "workers",
-            Self::Number(label) => label,
-        }
-    }
-}
-
-impl Point {
-    /// Whether it has more workers than the machine has processors. Such points are shown and judge no claim.
-    pub fn is_beyond(&self, cores: usize) -> bool {
-        self.command.workers > cores
-    }
-}
-
-impl Series {
-    /// A series with one point.
-    fn bar(name: &'static str, paper: Paper, command: BenchCommand) -> Self {
-        Self { name, paper, points: vec![Point { x: 0.0, command }] }
-    }
-
-    /// A series over numbers of workers.
-    fn over_workers(
-        name: &'static str,
-        paper: Paper,
-        workers: &[usize],
-        command: impl Fn(usize) -> BenchCommand,
-    ) -> Self {
-        let points = workers.iter().map(|&workers| Point { x: workers as f64, command: command(workers) });
-        Self { name, paper, points: points.collect() }
-    }
-}
-
-impl Plot {
-    fn here(title: &'static str, metric: Metric) -> Self {
-        Self { title, metric, kind: PlotKind::Here }
-    }
-
-    fn beside_paper(title: &'static str, metric: Metric) -> Self {
-        Self { title, metric, kind: PlotKind::BesidePaper }
-    }
-
-    fn over_time(title: &'static str, metric: Metric) -> Self {
-        Self { title, metric, kind: PlotKind::OverTime }
-    }
+fn series_of(experiment: &str, sizes: &Sizes) -> Vec<Series> {
+    let functions = silo::SERIES.iter().chain(&silor::SERIES);
+    let found = functions.into_iter().find(|(name, _)| *name == experiment);
+    let (_, series) = found.unwrap_or_else(|| unreachable!("{experiment} is described and has no series"));
+    series(sizes)
 }
 
 #[cfg(test)]

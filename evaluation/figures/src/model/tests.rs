@@ -28,7 +28,7 @@ fn a_check_tells_how_far_it_is_off() {
     let (mean, worst) = check.mean_and_worst();
     assert!((mean - 0.2).abs() < 1e-9 && (worst - 0.3).abs() < 1e-9);
     // The worst is one of -30 %: its amount stands there, without a sign that it does not have.
-    let row = &told::check_rows(&[check])[0];
+    let row = &rendering::check_rows(&[check])[0];
     assert_eq!(row[1..], ["given", "+10.0 %", "-30.0 %", "20.0 %", "30.0 %"]);
 }
 

@@ -1,15 +1,10 @@
 //! Bars with error bars, one group for each thing that is compared.
 
-use plotters::chart::{ChartBuilder, ChartContext};
-use plotters::coord::cartesian::Cartesian2d;
-use plotters::coord::types::RangedCoordf64;
-use plotters::prelude::{PathElement, RGBColor, Rectangle, SVGBackend, Text};
+use plotters::prelude::{PathElement, RGBColor, Rectangle, Text};
 use plotters::style::Color;
 
-use super::axis::TickedAxis;
-use super::canvas::{
-    Area, GRID, INK, LegendEntry, PAPER_GREY, SHADE, Sample, canvas, colour, font, font_above, told,
-};
+use super::axis::{Chart, TickedAxis, chart, draw_mesh};
+use super::canvas::{Area, INK, LegendEntry, PAPER_GREY, SHADE, Sample, canvas, colour, font_above, message};
 use super::number::{axis_end, short_number};
 use crate::error::FiguresError;
 
@@ -52,7 +47,6 @@ pub struct Bar {
 
 /// A bar with its place: from where to where, and its colour.
 type Placed = (Bar, f64, f64, RGBColor);
-type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<TickedAxis, RangedCoordf64>>;
 
 impl BarChart {
     /// The plot as SVG.
@@ -80,14 +74,11 @@ impl BarChart {
         let end = axis_end(bars.iter().map(|(bar, ..)| bar.max).fold(0.0, f64::max) * 1.05);
         let middles = (0..self.groups.len()).map(|at| at as f64 + 0.5);
         let axis = TickedAxis { from: 0.0, to: self.groups.len() as f64, ticks: middles.collect() };
-        let mut chart = ChartBuilder::on(area)
-            .margin(10)
-            .x_label_area_size(28)
-            .y_label_area_size(66)
-            .build_cartesian_2d(axis, 0.0..end)
-            .map_err(told)?;
+        let mut chart = chart(area, axis, end, 28)?;
         self.draw_marks(&mut chart, end)?;
-        self.draw_mesh(&mut chart)?;
+        let label =
+            |x: &f64| self.groups.get(*x as usize).map_or_else(String::new, |group| group.label.clone());
+        draw_mesh(&mut chart, None, &self.y_label, &label)?;
         bars.iter().try_for_each(|bar| draw_bar(&mut chart, bar))
     }
 
@@ -111,37 +102,18 @@ impl BarChart {
         let marked = self.groups.iter().enumerate().filter(|(_, group)| group.is_marked);
         let boxes =
             marked.map(|(at, _)| Rectangle::new([(at as f64, 0.0), ((at + 1) as f64, top)], SHADE.filled()));
-        chart.draw_series(boxes).map(|_| ()).map_err(told)
-    }
-
-    fn draw_mesh(&self, chart: &mut Chart<'_, '_>) -> Result<(), String> {
-        let label =
-            |x: &f64| self.groups.get(*x as usize).map_or_else(String::new, |group| group.label.clone());
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .bold_line_style(GRID)
-            .light_line_style(GRID.mix(0.0))
-            .axis_style(INK)
-            .label_style(font(12))
-            .axis_desc_style(font(13))
-            .y_desc(&self.y_label)
-            .y_labels(6)
-            .x_label_formatter(&label)
-            .y_label_formatter(&|y| short_number(*y))
-            .draw()
-            .map_err(told)
+        chart.draw_series(boxes).map(|_| ()).map_err(message)
     }
 }
 
 fn draw_bar(chart: &mut Chart<'_, '_>, &(bar, left, right, colour): &Placed) -> Result<(), String> {
     let filled = Rectangle::new([(left, 0.0), (right, bar.value)], colour.filled());
-    chart.draw_series([filled]).map_err(told)?;
+    chart.draw_series([filled]).map_err(message)?;
     let middle = (left + right) / 2.0;
     if bar.max > bar.min {
         let spread = PathElement::new(vec![(middle, bar.min), (middle, bar.max)], INK.stroke_width(1));
-        chart.draw_series([spread]).map_err(told)?;
+        chart.draw_series([spread]).map_err(message)?;
     }
     let number = Text::new(short_number(bar.value), (middle, bar.max.max(bar.value)), font_above(11));
-    chart.draw_series([number]).map(|_| ()).map_err(told)
+    chart.draw_series([number]).map(|_| ()).map_err(message)
 }

@@ -74,8 +74,8 @@ fn draw_all(
     draw: impl FnOnce(&Area) -> Result<(), String>,
 ) -> Result<(), String> {
     let root = SVGBackend::with_string(svg, (WIDTH, HEIGHT)).into_drawing_area();
-    root.fill(&WHITE).map_err(told)?;
-    root.draw(&Text::new(title.to_owned(), (12, 10), font(15))).map_err(told)?;
+    root.fill(&WHITE).map_err(message)?;
+    root.draw(&Text::new(title.to_owned(), (12, 10), font(15))).map_err(message)?;
     let (_, below) = root.split_vertically(TITLE_HEIGHT);
     if legend.is_empty() {
         draw(&below)?;
@@ -84,7 +84,7 @@ fn draw_all(
         draw(&plot)?;
         (0..).zip(legend).try_for_each(|(at, entry)| draw_entry(&beside, at, entry))?;
     }
-    root.present().map_err(told)
+    root.present().map_err(message)
 }
 
 fn draw_entry(area: &Area, at: i32, entry: &LegendEntry) -> Result<(), String> {
@@ -100,11 +100,11 @@ fn draw_entry(area: &Area, at: i32, entry: &LegendEntry) -> Result<(), String> {
             })
         }
     }
-    .map_err(told)?;
+    .map_err(message)?;
     if let Sample::Line { colour, marker: Some(marker), dashed } = entry.sample {
         draw_marker(area, (18, middle), marker, colour, !dashed)?;
     }
-    area.draw(&Text::new(entry.text.clone(), (38, middle - 6), font(12))).map_err(told)
+    area.draw(&Text::new(entry.text.clone(), (38, middle - 6), font(12))).map_err(message)
 }
 
 /// Draws the marker of the series of this number.
@@ -125,7 +125,7 @@ pub(super) fn draw_marker(
         2 => area.draw(&PathElement::new(corners(&TRIANGLE), style)),
         _ => area.draw(&Cross::new(at, 4, colour.stroke_width(2))),
     }
-    .map_err(told)
+    .map_err(message)
 }
 
 /// The font of all text, in pixels.
@@ -139,6 +139,6 @@ pub(super) fn font_above(size: u32) -> TextStyle<'static> {
 }
 
 /// An error of the drawing library in words.
-pub(super) fn told(error: impl std::fmt::Display) -> String {
+pub(super) fn message(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

@@ -1,13 +1,10 @@
 //! Curves with error bars over an axis of numbers.
 
-use plotters::chart::{ChartBuilder, ChartContext};
-use plotters::coord::cartesian::Cartesian2d;
-use plotters::coord::types::RangedCoordf64;
-use plotters::prelude::{DashedLineSeries, LineSeries, PathElement, RGBColor, Rectangle, SVGBackend};
+use plotters::prelude::{DashedLineSeries, LineSeries, PathElement, RGBColor, Rectangle};
 use plotters::style::Color;
 
-use super::axis::TickedAxis;
-use super::canvas::{Area, GRID, INK, LegendEntry, SHADE, Sample, canvas, colour, draw_marker, font, told};
+use super::axis::{Chart, TickedAxis, chart, draw_mesh};
+use super::canvas::{Area, LegendEntry, SHADE, Sample, canvas, colour, draw_marker, message};
 use super::number::{axis_end, short_number};
 use crate::error::FiguresError;
 
@@ -78,8 +75,6 @@ pub struct Shade {
     pub to: f64,
 }
 
-type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<TickedAxis, RangedCoordf64>>;
-
 impl LineChart {
     /// The plot as SVG.
     ///
@@ -109,14 +104,12 @@ impl LineChart {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
         let most = points().map(|point| point.max).fold(0.0, f64::max);
         let axis = self.horizontal(points().map(|point| point.x));
-        let mut chart = ChartBuilder::on(area)
-            .margin(10)
-            .x_label_area_size(42)
-            .y_label_area_size(66)
-            .build_cartesian_2d(axis, 0.0..axis_end(most))
-            .map_err(told)?;
+        let mut chart = chart(area, axis, axis_end(most), 42)?;
         self.draw_shades(&mut chart, axis_end(most))?;
-        self.draw_mesh(&mut chart)?;
+        let is_doubling = matches!(self.ticks, Ticks::Doubling(_));
+        let x_number =
+            |x: &f64| short_number(if is_doubling { (10.0 * x.exp2()).round() / 10.0 } else { *x });
+        draw_mesh(&mut chart, Some(&self.x_label), &self.y_label, &x_number)?;
         self.curves.iter().try_for_each(|curve| self.draw_curve(area, &mut chart, curve))
     }
 
@@ -154,28 +147,7 @@ impl LineChart {
                 (self.placed(shade.from).max(ends.start), self.placed(shade.to).min(ends.end));
             Rectangle::new([(left, 0.0), (right.max(left), top)], SHADE.filled())
         });
-        chart.draw_series(boxes).map(|_| ()).map_err(told)
-    }
-
-    fn draw_mesh(&self, chart: &mut Chart<'_, '_>) -> Result<(), String> {
-        let is_doubling = matches!(self.ticks, Ticks::Doubling(_));
-        let x_number =
-            |x: &f64| short_number(if is_doubling { (10.0 * x.exp2()).round() / 10.0 } else { *x });
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .bold_line_style(GRID)
-            .light_line_style(GRID.mix(0.0))
-            .axis_style(INK)
-            .label_style(font(12))
-            .axis_desc_style(font(13))
-            .x_desc(&self.x_label)
-            .y_desc(&self.y_label)
-            .y_labels(6)
-            .x_label_formatter(&x_number)
-            .y_label_formatter(&|y| short_number(*y))
-            .draw()
-            .map_err(told)
+        chart.draw_series(boxes).map(|_| ()).map_err(message)
     }
 
     fn draw_curve(&self, area: &Area, chart: &mut Chart<'_, '_>, curve: &Curve) -> Result<(), String> {
@@ -183,9 +155,9 @@ impl LineChart {
         let points: Vec<_> = curve.points.iter().map(|point| (self.placed(point.x), point.y)).collect();
         if curve.is_paper {
             let dashes = DashedLineSeries::new(points, 5, 4, colour.stroke_width(1));
-            chart.draw_series(dashes).map_err(told)?;
+            chart.draw_series(dashes).map_err(message)?;
         } else {
-            chart.draw_series(LineSeries::new(points, colour.stroke_width(2))).map_err(told)?;
+            chart.draw_series(LineSeries::new(points, colour.stroke_width(2))).map_err(message)?;
         }
         if !self.has_markers {
             return Ok(());
@@ -217,7 +189,7 @@ fn draw_error_bar(
     }
     let aside = [0, 3, -3, 6][series % 4];
     let ends = vec![(least.0 + aside, least.1), (most.0 + aside, most.1)];
-    area.draw(&PathElement::new(ends, colour.stroke_width(1))).map_err(told)
+    area.draw(&PathElement::new(ends, colour.stroke_width(1))).map_err(message)
 }
 
 /// A step by which some five ticks reach `most`.

@@ -7,8 +7,8 @@ use ensilo_bench::report::Machine;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::outcome::StoredOutcome;
 use crate::sizes::{Overrides, Scale, Sizes};
-use crate::store::StoredOutcome;
 
 const CORES: usize = 2;
 

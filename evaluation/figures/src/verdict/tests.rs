@@ -4,8 +4,8 @@ use super::*;
 use crate::command::BenchCommand;
 use crate::experiment::{Axis, Paper, Point, Relation, Series};
 use crate::measurement::tests::report;
+use crate::outcome::StoredOutcome;
 use crate::plan::{SingleRun, plan};
-use crate::store::StoredOutcome;
 
 /// Two series, `A` and `B`, over these numbers of workers.
 fn experiment(workers: &[usize], runs: usize) -> Experiment {
@@ -21,7 +21,7 @@ fn experiment(workers: &[usize], runs: usize) -> Experiment {
         name: "test",
         source: "nowhere",
         title: "a test",
-        about: "a test",
+        about: "a test".to_owned(),
         axis: Axis::Workers,
         series: vec![series("A"), series("B")],
         runs,
@@ -51,7 +51,7 @@ fn results(experiment: &Experiment, throughput: impl Fn(&str, f64, usize) -> Opt
 }
 
 fn claim(quantity: Quantity, relation: Relation) -> Claim {
-    Claim { text: "A and B", quantity, paper: 1.0, unit: "x", relation, cores_min: 1 }
+    Claim { text: "A and B", quantity, paper: Some(1.0), unit: "x", relation, cores_min: 1 }
 }
 
 const LARGEST: Quantity = Quantity::LargestRatio { metric: Metric::Throughput, of: "A", to: "B" };

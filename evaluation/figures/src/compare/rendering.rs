@@ -3,11 +3,11 @@
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, Table as TextTable};
 
-use super::{FILE_NAME, PeerRun};
+use super::run::{FILE_NAME, PeerRun};
 use crate::error::FiguresError;
-use crate::making::from_to;
 use crate::page::{Fact, Section, Table};
 use crate::plot::{Bar, BarChart, BarGroup, short_number};
+use crate::provenance::from_to;
 use crate::results::Spread;
 
 const ABOUT: &str = "\

@@ -1,4 +1,4 @@
-//! What a directory of results holds: the runs of each experiment with what they were made with, and all that is drawn and told of them.
+//! What a directory of results holds: the runs of each experiment with their provenance, and what is drawn and written of them.
 //!
 //! Nothing but the directory is asked: experiments of different sizes, programs or machines lie side by side, each shown as what it is.
 
@@ -7,18 +7,19 @@ use std::path::{Path, PathBuf};
 use crate::drawing::svg_of;
 use crate::error::FiguresError;
 use crate::experiment::Experiment;
-use crate::making::Making;
+use crate::files::{file_name, write_whole};
 use crate::page::Page;
+use crate::provenance::Provenance;
 use crate::results::Results;
-use crate::store::{Store, file_name, write_whole};
+use crate::store::Store;
 use crate::summary::section_of;
 use crate::table::csv_of_runs;
 use crate::{compare, model};
 
 /// An experiment that something is known of.
-struct Gathered {
+struct MeasuredExperiment {
     experiment: Experiment,
-    making: Making,
+    provenance: Provenance,
     results: Results,
 }
 
@@ -27,9 +28,9 @@ struct Gathered {
 /// # Errors
 /// [`FiguresError::File`] and [`FiguresError::Plot`].
 pub fn write_results(directory: &Path) -> Result<PathBuf, FiguresError> {
-    let all = gathered_in(directory);
-    all.iter().try_for_each(|gathered| gathered.write(directory))?;
-    let mut sections = all.iter().map(Gathered::section).collect::<Result<Vec<_>, _>>()?;
+    let all = experiments_in(directory);
+    all.iter().try_for_each(|measured| measured.write(directory))?;
+    let mut sections = all.iter().map(MeasuredExperiment::section).collect::<Result<Vec<_>, _>>()?;
     sections.extend(compare::section_in(directory)?);
     sections.push(model::section_in(directory)?);
     let path = page_in(directory);
@@ -53,29 +54,29 @@ pub fn make_directory(directory: &Path) -> Result<(), FiguresError> {
 }
 
 /// In the order in which all experiments stand.
-fn gathered_in(directory: &Path) -> Vec<Gathered> {
+fn experiments_in(directory: &Path) -> Vec<MeasuredExperiment> {
     let store = Store::new(directory);
     let known = |name: String| {
-        let making = store.making(&name)?;
-        let all = Experiment::all(&making.sizes);
+        let provenance = store.provenance(&name)?;
+        let all = Experiment::all(&provenance.sizes);
         let order = all.iter().position(|experiment| experiment.name == name)?;
-        let results = store.results(&all[order], &making.origin);
+        let results = store.results(&all[order], &provenance.origin);
         let is_known = !results.is_empty() || results.missing_count() > 0;
-        is_known.then(|| (order, Gathered { experiment: all[order].clone(), making, results }))
+        is_known.then(|| (order, MeasuredExperiment { experiment: all[order].clone(), provenance, results }))
     };
-    let mut gathered: Vec<_> = store.names().into_iter().filter_map(known).collect();
-    gathered.sort_by_key(|&(order, _)| order);
-    gathered.into_iter().map(|(_, gathered)| gathered).collect()
+    let mut measured: Vec<_> = store.names().into_iter().filter_map(known).collect();
+    measured.sort_by_key(|&(order, _)| order);
+    measured.into_iter().map(|(_, measured)| measured).collect()
 }
 
-impl Gathered {
+impl MeasuredExperiment {
     /// Its table and its plots.
     fn write(&self, directory: &Path) -> Result<(), FiguresError> {
-        let Self { experiment, making, results } = self;
-        let table = csv_of_runs(experiment, results, making);
+        let Self { experiment, provenance, results } = self;
+        let table = csv_of_runs(experiment, results, provenance);
         write_whole(&directory.join(format!("{}.csv", experiment.name)), table.as_bytes())?;
         for (number, plot) in (1..).zip(&experiment.plots) {
-            let Some(svg) = svg_of(experiment, plot, results, making.sizes.cores)? else { continue };
+            let Some(svg) = svg_of(experiment, plot, results, provenance.sizes.cores)? else { continue };
             let name = format!("{}-{number}.svg", file_name(experiment.name));
             write_whole(&directory.join(name), svg.as_bytes())?;
         }
@@ -83,6 +84,6 @@ impl Gathered {
     }
 
     fn section(&self) -> Result<crate::page::Section, FiguresError> {
-        section_of(&self.experiment, &self.results, &self.making)
+        section_of(&self.experiment, &self.results, &self.provenance)
     }
 }

@@ -36,7 +36,7 @@ fn runs() -> Vec<PeerRun> {
 }
 
 #[test]
-fn a_point_is_told_by_its_median_beside_that_of_ensilo() {
+fn a_point_is_shown_by_its_median_beside_that_of_ensilo() {
     let rows = rows_of(&runs());
     assert_eq!(rows.len(), 3);
     assert_eq!(rows[0][3..8], ["2k", "1k", "3k", "1.00x", "25.0 %"]);
@@ -46,7 +46,7 @@ fn a_point_is_told_by_its_median_beside_that_of_ensilo() {
 }
 
 #[test]
-fn a_failed_check_is_told() {
+fn a_failed_check_is_shown() {
     let mut runs = runs();
     runs[1].checks_failed = 1;
     let section = section_of(&runs).unwrap();

@@ -1,14 +1,14 @@
-//! With what the runs of an experiment are made, kept beside them: so that whoever reads a directory of results needs nothing else.
+//! Where the runs of an experiment come from: kept beside them, so that a reader of a directory of results needs nothing else.
 
 use ensilo_bench::report::{Build, Machine};
 use serde::{Deserialize, Serialize};
 
+use crate::origin::Origin;
 use crate::sizes::Sizes;
-use crate::store::Origin;
 
 /// The sizes, the machine, the program, and the commands that were given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Making {
+pub(crate) struct Provenance {
     /// What the experiment's description follows from.
     pub sizes: Sizes,
     /// Runs of another origin are not of it.
@@ -21,7 +21,7 @@ pub(crate) struct Making {
     pub commands: Vec<String>,
 }
 
-impl Making {
+impl Provenance {
     /// Runs of this program in these sizes on `machine`, before any command.
     pub(crate) fn new(sizes: Sizes, machine: &Machine, origin: Origin) -> Self {
         let (machine, program) = (machine_in_words(machine), program_in_words(&origin));
@@ -73,9 +73,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_from_the_first_to_the_last() {
-        let told = |times: &[&'static str]| from_to(times.iter().copied());
-        assert_eq!((told(&[]), told(&["", "b"])), (String::new(), "b".to_owned()));
-        assert_eq!(told(&["b", "a", "c"]), "a to c");
+    fn times_are_shown_from_the_first_to_the_last() {
+        let shown = |times: &[&'static str]| from_to(times.iter().copied());
+        assert_eq!((shown(&[]), shown(&["", "b"])), (String::new(), "b".to_owned()));
+        assert_eq!(shown(&["b", "a", "c"]), "a to c");
     }
 }
