@@ -7,7 +7,7 @@
 //!
 //! The workload is `ycsb` (Silo's variant) or `tpcc`, the system one of those that `ensilo bench --help` names. Loading is not
 //! counted; epochs are long, so that little is done by the clock. Without valgrind it tells how long a transaction takes; a fourth argument
-//! is then a number of records for `ycsb` (20,000 unless told), so that they do not fit into a cache.
+//! is then a number of records for `ycsb` (20,000 by default), so that they do not fit into a cache.
 
 use std::time::{Duration, Instant};
 
@@ -64,7 +64,7 @@ impl Visitor for Counted {
     }
 }
 
-/// Never inlined, so that the profiler can be told to look at it alone.
+/// Never inlined, so that the profiler can be limited to it.
 #[inline(never)]
 fn counted_transactions<W: Workload>(workload: &W, count: u64) -> Result<u64, Failure> {
     let mut session = workload.session(0);

@@ -3,7 +3,7 @@
 //! ```sh
 //! cargo run --release -p ensilo-bench --example ping_pong
 //! ```
-//! The least of many rounds is told: in the others a thread had lost its core.
+//! The least of many rounds is printed: in the others a thread had lost its core.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

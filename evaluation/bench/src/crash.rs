@@ -135,7 +135,7 @@ pub(crate) fn crash_and_recover(
     let orders =
         Orders { directories: directories.clone(), acknowledged: temporary.path().join("acknowledged") };
     let result = run_other_process(crash, &orders, interrupt)?;
-    // Who stops the run early wants its results, checked; who stops it again gets no further than this.
+    // If the run is stopped early, its results are still wanted and checked; a second stop has no effect here.
     let database = DatabaseOptions { prefault_bytes: 0, ..options.database.clone() };
     let recovered = recover(&database, directories, view)?;
     match benchmark {

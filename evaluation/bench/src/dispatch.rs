@@ -80,7 +80,7 @@ impl Visitor for RunAndCheck<'_> {
         interrupt: &Interrupt,
     ) -> Result<Run, Failure> {
         let result = run(workload, &self.options.run, self.name, view, interrupt)?;
-        // Who stops a run early wants its results, checked; who stops it again gets no further than this.
+        // If a run is stopped early, its results are still wanted and checked; a second stop has no effect here.
         let checks = if self.options.check { workload.check(view, &Interrupt::new())? } else { Vec::new() };
         workload.database().map_or(Ok(()), Database::close)?;
         Ok((workload.transaction_types(), CheckedRun { result, checks, disk: None, recovery: None }))

@@ -87,7 +87,7 @@ impl Place {
         Ok(Self { directories, _temporary: temporary })
     }
 
-    /// Refuses a run whose files would not fit, as far as that can be told in advance.
+    /// Refuses a run if its files would not fit, as far as that is known in advance.
     fn check_room(&self, bytes: u64) -> Result<(), Failure> {
         for directory in self.directories.all() {
             let Some(free) = free_bytes(directory) else { continue };

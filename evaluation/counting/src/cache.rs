@@ -1,4 +1,4 @@
-//! The lines, who used them, and in whose cache each of them is.
+//! The lines, the workers that used them, and the caches that have them.
 //!
 //! # Invariants
 //! - L1: if `changed_by` names a worker, that worker alone has the line.
@@ -11,7 +11,7 @@ use ensilo_sync::instrumented::Access;
 
 use crate::totals::{HotLine, LabelCounts, SharingCounts};
 
-/// Workers that can be told apart.
+/// The most workers that are distinguished.
 pub const WORKERS_MAX: usize = 64;
 
 const LINE_BYTES: usize = 64;

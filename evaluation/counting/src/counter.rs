@@ -36,7 +36,7 @@ thread_local! {
 }
 
 impl LineCounter {
-    /// A counter whose workers have caches of `cache_lines` lines each. It counts nothing before [`LineCounter::start`].
+    /// A counter of workers with caches of `cache_lines` lines each. It counts nothing before [`LineCounter::start`].
     ///
     /// # Panics
     /// When the program's atomics report to something else.

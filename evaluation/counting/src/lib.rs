@@ -10,7 +10,7 @@
 //!   changed it, or unchanged in several). A line that another worker changed last and still has in its cache, or that has to be taken out
 //!   of other caches to be written, is fetched from another core. What is in nobody's cache comes from memory.
 //!
-//! A label says in which source file a line was written last, or first read: so that counts can be told apart by what the line
+//! A label says in which source file a line was written last, or first read: so that counts can be distinguished by what the line
 //! holds without a word about it where it is used.
 //!
 //! # What is not seen

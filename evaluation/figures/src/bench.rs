@@ -36,7 +36,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// When everything is to end at once, a run has this long to remove its files before it is killed.
 const LAST_GRACE: Duration = Duration::from_secs(2);
 
-/// The run under way, for whoever ends this program without waiting for it.
+/// The run under way, for a caller that ends this program without waiting for it.
 #[derive(Debug)]
 struct RunningBenches {
     children: Vec<Child>,
@@ -51,7 +51,7 @@ fn running() -> MutexGuard<'static, RunningBenches> {
 }
 
 /// Ends the runs under way, which remove their files if they do that within two seconds, and lets no other begin. For a program that is
-/// about to end at once: whoever waits for a run does not come back.
+/// about to end at once: a thread that waits for a run does not come back.
 pub fn end_runs() {
     let mut running = running();
     running.is_closed = true;

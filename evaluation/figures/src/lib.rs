@@ -42,7 +42,7 @@ mod verdict;
 pub use bench::{Bench, Program, end_runs};
 pub use command::{BenchCommand, Storage, Workload as BenchWorkload};
 pub use error::FiguresError;
-pub use measurement::{HalfSecond, Latency, Measurement, MemoryUse, Moment, OfType, Recovery, StoredLatency};
+pub use measurement::{HalfSecond, Latency, Measurement, MemoryUse, OfType, Recovery, StoredLatency};
 pub use origin::Origin;
 pub use outcome::Outcome;
 pub use output::{make_directory, write_results};

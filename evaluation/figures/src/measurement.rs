@@ -1,5 +1,6 @@
 //! What a single run measured, read from the report that `ensilo bench --format json` writes.
 
+use ensilo_bench::driver::Interval;
 use serde::Deserialize;
 
 /// The part of a report that the figures use; see `ensilo_bench::report::Report` for what each field means.
@@ -53,7 +54,7 @@ struct WorstHalfSecond {
 #[derive(Debug, Clone, Deserialize)]
 struct Run {
     #[serde(default)]
-    timeline: Vec<Moment>,
+    timeline: Vec<Interval>,
 }
 
 /// Milliseconds until transactions were stored.
@@ -109,25 +110,12 @@ pub struct Recovery {
     pub log_bytes: u64,
 }
 
-/// A tenth of a second of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-pub struct Moment {
-    /// When it ended, in seconds since the measured time began.
-    pub ended_at: f64,
-    /// Transactions that committed.
-    pub committed: u64,
-    /// Whether a checkpoint was under way.
-    pub checkpoint: bool,
-    /// Milliseconds that it took until a transaction was stored, the longest.
-    pub durable_latency_ms_max: Option<f64>,
-}
-
 /// The paper's window, in seconds.
 const WINDOW: f64 = 0.5;
 
 impl Measurement {
     /// The run in tenths of seconds; empty if the report does not have them.
-    pub fn timeline(&self) -> &[Moment] {
+    pub fn timeline(&self) -> &[Interval] {
         self.runs.first().map_or(&[], |run| &run.timeline)
     }
 
@@ -138,7 +126,8 @@ impl Measurement {
         for moment in self.timeline() {
             open.committed += moment.committed;
             open.checkpoint |= moment.checkpoint;
-            open.durable_latency_ms_max = open.durable_latency_ms_max.max(moment.durable_latency_ms_max);
+            let latencies = [open.durable_latency_ms_max, moment.durable_latency_ms_max];
+            open.durable_latency_ms_max = latencies.into_iter().flatten().reduce(f64::max);
             // Moments end a little early or late.
             if moment.ended_at - began >= 0.9 * WINDOW {
                 open.ended_at = moment.ended_at;
@@ -206,20 +195,6 @@ impl MemoryUse {
     }
 }
 
-/// `Option` orders `None` before `Some`, but floating point numbers have no order.
-trait MaxOfOptions {
-    fn max(self, other: Self) -> Self;
-}
-
-impl MaxOfOptions for Option<f64> {
-    fn max(self, other: Self) -> Self {
-        match (self, other) {
-            (Some(a), Some(b)) => Some(f64::max(a, b)),
-            (one, other) => one.or(other),
-        }
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -247,7 +222,7 @@ pub(crate) mod tests {
         report["runs"][0]["timeline"] = moments
             .map(|(at, &committed)| {
                 let latency = (at > 5).then_some(f64::from(at));
-                json!({ "ended_at": f64::from(at) * 0.1, "committed": committed, "checkpoint": at == 7, "durable_latency_ms_max": latency })
+                json!({ "ended_at": f64::from(at) * 0.1, "committed": committed, "aborted": 0, "checkpoint": at == 7, "durable_latency_ms_max": latency })
             })
             .collect();
         serde_json::from_value(report).unwrap()

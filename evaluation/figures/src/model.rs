@@ -177,7 +177,7 @@ fn predictions(counts: &Counts, crowding: f64) -> Vec<Prediction> {
     counts.subjects().filter_map(predict).collect()
 }
 
-/// Copies of the counts and costs that a user has given for a directory of results, whose page is made of them from then on.
+/// Copies of the counts and costs that a user has given for a directory of results. Its page is made of them from then on.
 const OWN_COUNTS: &str = "model-counts.csv";
 const OWN_COSTS: &str = "model-costs.csv";
 

@@ -47,7 +47,7 @@ pub fn machine_in_words(machine: &Machine) -> String {
     format!("{cpu}, {cores} processors, {gibibytes:.1} GiB, {os}")
 }
 
-/// The program that runs, whose file is that of `origin`: version, profile, compiler, target, checksum.
+/// The program that runs, from the file of `origin`: version, profile, compiler, target, checksum.
 pub fn program_in_words(origin: &Origin) -> String {
     let Build { version, profile, rustc, target, .. } = Build::this();
     format!("ensilo {version}, {profile}, {rustc}, {target} (checksum {})", origin.program)

@@ -39,7 +39,7 @@ pub struct Evaluation {
 pub struct Workload {
     /// Runs in all.
     pub runs: usize,
-    /// Those whose results are there.
+    /// Those that have results.
     pub done: usize,
     /// Results that are there with other parameters, of another program or machine, and would be lost.
     pub outdated: usize,

@@ -1,110 +1,92 @@
 //! The table of all single runs of an experiment, as CSV.
 
-use crate::experiment::{Experiment, Metric};
-use crate::measurement::Measurement;
+use crate::experiment::{Experiment, Metric, Point, Series};
+use crate::measurement::{Latency, Measurement};
 use crate::provenance::Provenance;
-use crate::results::Results;
+use crate::results::{MeasuredRun, Results, RunPlace};
 
-/// The names of the columns. Units stand in the names; columns that do not apply to a run are empty.
-const COLUMNS: [&str; 34] = [
-    "experiment",
-    "series",
-    "axis",
-    "x",
-    "run",
-    "beyond_cores",
-    "workers",
-    "seconds",
-    "committed",
-    "transactions_per_second",
-    "aborted",
-    "aborts_per_second",
-    "processor_seconds",
-    "most_frequent_type",
-    "latency_us_p50",
-    "latency_us_p99",
-    "stored_latency_ms_p50",
-    "stored_latency_ms_p95",
-    "stored_latency_ms_p99",
-    "stored_latency_ms_max",
-    "log_bytes",
-    "checkpoint_bytes",
-    "checkpoint_seconds",
-    "memory_bytes_before",
-    "memory_bytes",
-    "slowest_half_second_share",
-    "recovery_seconds",
-    "recovery_checkpoint_bytes",
-    "recovery_log_bytes",
-    "consistency_checks_passed",
-    "command",
-    "measured_at",
-    "program",
-    "machine",
+/// What a line of the table is made of.
+struct Line<'a> {
+    experiment: &'a Experiment,
+    place: RunPlace,
+    of: &'a MeasuredRun,
+    run: &'a Measurement,
+    provenance: &'a Provenance,
+}
+
+/// The columns. Units stand in the names; columns that do not apply to a run are empty.
+const COLUMNS: [(&str, fn(&Line) -> String); 34] = [
+    ("experiment", |line| line.experiment.name.to_owned()),
+    ("series", |line| line.series().name.to_owned()),
+    ("axis", |line| line.experiment.axis.label().to_owned()),
+    ("x", |line| line.point().x.to_string()),
+    ("run", |line| (line.place.2 + 1).to_string()),
+    ("beyond_cores", |line| line.point().is_beyond(line.provenance.sizes.cores).to_string()),
+    ("workers", |line| line.run.workers.to_string()),
+    ("seconds", |line| line.run.seconds.to_string()),
+    ("committed", |line| line.run.committed.to_string()),
+    ("transactions_per_second", |line| line.run.throughput_per_second.to_string()),
+    ("aborted", |line| line.run.aborted.to_string()),
+    ("aborts_per_second", |line| (line.run.aborted as f64 / line.run.seconds).to_string()),
+    ("processor_seconds", |line| line.run.processor_seconds.to_string()),
+    ("most_frequent_type", |line| text(line.run.most_frequent_type().map(|(name, _)| name))),
+    ("latency_us_p50", |line| text(line.latency().map(|latency| latency.p50))),
+    ("latency_us_p99", |line| text(line.latency().map(|latency| latency.p99))),
+    ("stored_latency_ms_p50", |line| text(line.run.durable_latency_ms.map(|stored| stored.p50))),
+    ("stored_latency_ms_p95", |line| text(line.run.durable_latency_ms.map(|stored| stored.p95))),
+    ("stored_latency_ms_p99", |line| text(line.run.durable_latency_ms.map(|stored| stored.p99))),
+    ("stored_latency_ms_max", |line| text(line.run.durable_latency_ms.map(|stored| stored.max))),
+    ("log_bytes", |line| text(line.run.log_bytes)),
+    ("checkpoint_bytes", |line| text(line.run.checkpoint_bytes)),
+    ("checkpoint_seconds", |line| text(Metric::CheckpointSeconds.of(line.run))),
+    ("memory_bytes_before", |line| line.run.memory.live_bytes_before.to_string()),
+    ("memory_bytes", |line| line.run.memory.live_bytes.to_string()),
+    ("slowest_half_second_share", |line| text(line.run.slowest_half_second())),
+    ("recovery_seconds", |line| text(line.run.recovery.map(|recovery| recovery.seconds))),
+    ("recovery_checkpoint_bytes", |line| text(line.run.recovery.map(|recovery| recovery.checkpoint_bytes))),
+    ("recovery_log_bytes", |line| text(line.run.recovery.map(|recovery| recovery.log_bytes))),
+    ("consistency_checks_passed", |line| line.run.consistency_checks.to_string()),
+    ("command", |line| command_line(&line.of.arguments)),
+    ("measured_at", |line| line.of.measured_at.clone()),
+    ("program", |line| line.provenance.program.clone()),
+    ("machine", |line| line.provenance.machine.clone()),
 ];
 
-/// Every run in a line, with the command that made it, and when, by what and where that was.
+impl Line<'_> {
+    fn series(&self) -> &Series {
+        &self.experiment.series[self.place.0]
+    }
+
+    fn point(&self) -> &Point {
+        &self.series().points[self.place.1]
+    }
+
+    fn latency(&self) -> Option<Latency> {
+        self.run.most_frequent_type().map(|(_, of_type)| of_type.latency_us)
+    }
+}
+
+/// Returns every run in a line, with the command that made it, and when, by what and where that was.
 pub(crate) fn csv_of_runs(experiment: &Experiment, results: &Results, provenance: &Provenance) -> String {
+    let rows = results.runs().map(|(place, of)| {
+        let line = Line { experiment, place, of, run: &of.measurement, provenance };
+        COLUMNS.iter().map(|(_, column)| column(&line)).collect()
+    });
+    csv_of(COLUMNS.iter().map(|(name, _)| *name), rows)
+}
+
+/// Returns a table as CSV.
+pub(crate) fn csv_of<'n>(
+    columns: impl Iterator<Item = &'n str>,
+    rows: impl Iterator<Item = Vec<String>>,
+) -> String {
     let mut table = csv::Writer::from_writer(Vec::new());
-    let mut write = |fields: &[String]| {
-        table.write_record(fields).unwrap_or_else(|error| unreachable!("written to memory: {error}"));
-    };
-    write(&COLUMNS.map(str::to_owned));
-    for ((series, point, repetition), run) in results.runs() {
-        let described = &experiment.series[series];
-        let point = &described.points[point];
-        let mut fields = vec![
-            experiment.name.to_owned(),
-            described.name.to_owned(),
-            experiment.axis.label().to_owned(),
-            point.x.to_string(),
-            (repetition + 1).to_string(),
-            point.is_beyond(provenance.sizes.cores).to_string(),
-        ];
-        fields.extend(figures(&run.measurement));
-        fields.extend([
-            command_line(&run.arguments),
-            run.measured_at.clone(),
-            provenance.program.clone(),
-            provenance.machine.clone(),
-        ]);
-        write(&fields);
+    let header = columns.map(str::to_owned).collect();
+    for row in std::iter::once(header).chain(rows) {
+        table.write_record(row).unwrap_or_else(|error| unreachable!("written to memory: {error}"));
     }
     let bytes = table.into_inner().unwrap_or_else(|error| unreachable!("written to memory: {error}"));
     String::from_utf8(bytes).unwrap_or_else(|error| unreachable!("made of strings: {error}"))
-}
-
-/// From `workers` to `consistency_checks_passed`.
-fn figures(run: &Measurement) -> [String; 24] {
-    let frequent = run.most_frequent_type();
-    let stored = run.durable_latency_ms;
-    let recovery = run.recovery;
-    [
-        run.workers.to_string(),
-        run.seconds.to_string(),
-        run.committed.to_string(),
-        run.throughput_per_second.to_string(),
-        run.aborted.to_string(),
-        (run.aborted as f64 / run.seconds).to_string(),
-        run.processor_seconds.to_string(),
-        frequent.map(|(name, _)| name.to_owned()).unwrap_or_default(),
-        text(frequent.map(|(_, of_type)| of_type.latency_us.p50)),
-        text(frequent.map(|(_, of_type)| of_type.latency_us.p99)),
-        text(stored.map(|stored| stored.p50)),
-        text(stored.map(|stored| stored.p95)),
-        text(stored.map(|stored| stored.p99)),
-        text(stored.map(|stored| stored.max)),
-        text(run.log_bytes),
-        text(run.checkpoint_bytes),
-        text(Metric::CheckpointSeconds.of(run)),
-        run.memory.live_bytes_before.to_string(),
-        run.memory.live_bytes.to_string(),
-        text(run.slowest_half_second()),
-        text(recovery.map(|recovery| recovery.seconds)),
-        text(recovery.map(|recovery| recovery.checkpoint_bytes)),
-        text(recovery.map(|recovery| recovery.log_bytes)),
-        run.consistency_checks.to_string(),
-    ]
 }
 
 fn text(figure: Option<impl ToString>) -> String {

@@ -2,7 +2,7 @@
 //!
 //! The number that a claim is about is computed once for each repetition, from runs that were made one right after the other: what
 //! disturbs the machine for a while disturbs both sides of a ratio. The claim holds if it holds in every repetition, and does not if it
-//! holds in none; if they disagree, nothing can be told. With fewer than three repetitions a number within a tenth of the bound
+//! holds in none; if they disagree, it is undecided. With fewer than three repetitions a number within a tenth of the bound
 //! says nothing either, nor does anything if a run in memory did not get the processors because others used them.
 //!
 //! A claim about a maximum over points is judged at each point by itself, because the largest of many noisy numbers is large by noise.
@@ -32,7 +32,7 @@ pub enum Ruling {
     Holds,
     /// It does not.
     DoesNotHold,
-    /// It cannot be told, because of this.
+    /// It is undecided, because of this.
     CannotBeTold(String),
 }
 

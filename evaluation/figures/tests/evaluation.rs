@@ -65,7 +65,7 @@ fn report(line: &str) -> Value {
     let is_durable = !words.contains(&"--memory");
     let throughput = 1000.0 * workers + value("--seed");
     let timeline: Vec<Value> = (1..=20)
-        .map(|at| json!({ "ended_at": f64::from(at) * 0.1, "committed": 10 + at, "checkpoint": is_durable && (7..9).contains(&at),
+        .map(|at| json!({ "ended_at": f64::from(at) * 0.1, "committed": 10 + at, "aborted": 0, "checkpoint": is_durable && (7..9).contains(&at),
             "durable_latency_ms_max": is_durable.then_some(5.0) }))
         .collect();
     json!({
@@ -208,7 +208,7 @@ fn experiments_of_other_sizes_and_programs_stay_on_the_page() {
     assert!(page.contains("2 s a run") && page.contains("0.5 s a run"));
     assert!(page.contains("(checksum 1)") && page.contains("(checksum 2)"));
     assert_eq!(out.read("silo-4.csv"), table);
-    // The page can be made anew by whoever has only the directory.
+    // The page can be made anew from the directory alone.
     std::fs::remove_file(out.0.join("index.html")).unwrap();
     ensilo_figures::write_results(&out.0).unwrap();
     assert_eq!(out.read("index.html"), page);

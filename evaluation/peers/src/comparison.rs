@@ -127,7 +127,7 @@ impl CompareOptions {
     /// A database that cannot be compared is a reason to compare none.
     fn refuse_what_is_not_there(&self) -> Result<(), Failure> {
         if self.peers.contains(&PeerName::Postgresql) {
-            // A server that does not answer, or a schema that exists, is told before the first run.
+            // A server that does not answer, or a schema that exists, is reported before the first run.
             drop(Postgres::open(self.postgres()?, Setting::NotSynced)?);
         }
         if self.peers.contains(&PeerName::Rocksdb) && !PeerName::HAS_ROCKSDB {

@@ -11,7 +11,7 @@ use ensilo_bench::{Benchmark, System};
 /// Counts the cache lines that workers share.
 ///
 /// Workers take turns, a transaction each, so that the counts do not depend on the machine's cores or speed. Each worker has a cache of
-/// its own, kept coherent as hardware does it, whose size relates to the database as that of the paper's machine does to the paper's.
+/// its own, kept coherent as hardware does it. Its size relates to the database as that of the paper's machine does to the paper's.
 #[derive(Debug, Parser)]
 pub(crate) struct Arguments {
     /// Workers
@@ -26,11 +26,11 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1..))]
     pub(crate) records: u64,
 
-    /// The workload; both unless told
+    /// The workload; both by default
     #[arg(long, value_enum)]
     workload: Option<WorkloadName>,
 
-    /// Systems, like ensilo,global-tid; all that run the workload unless told
+    /// Systems, like ensilo,global-tid; all that run the workload by default
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(System::ALL.map(System::name)))]
     systems: Vec<String>,
 

@@ -1,7 +1,7 @@
 //! Committed transactions that are not stored yet: a worker goes on with the next one and looks now and then what has become of them.
 //!
 //! A look costs a load of the durable epoch, which moves about a thousand times a second. Epochs of a worker's transactions rise but for
-//! those that only read, whose epoch is that of what they saw: such a one stands behind the writer before it, and counts as stored a
+//! those that only read, which have the epoch of what they saw: such a one stands behind the writer before it, and counts as stored a
 //! little later than it is.
 
 use std::collections::VecDeque;

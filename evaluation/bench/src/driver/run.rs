@@ -4,8 +4,8 @@
 //! preparing -> warm-up -> measured -> stop
 //!                                  \-> afterwards -> (crash)      the workers go on while their results are taken
 //! ```
-//! A worker whose database keeps a log does not wait for it: it looks after every transaction which of the earlier ones are stored by now
-//! (`pending`), and waits for the rest at the end.
+//! A worker does not wait for the log of its database, if there is one: it looks after every transaction which of the earlier ones are
+//! stored by now (`pending`), and waits for the rest at the end.
 //!
 //! # Memory ordering
 //! The phase and the live counters are Relaxed: a worker that sees a phase a transaction late counts that transaction
@@ -235,7 +235,7 @@ fn work<W: Workload>(
         aborted: 0,
     };
     drop(preparing);
-    // Waits for the coordinator to let go. Not by yielding in a loop: schedulers make who yields often wait for long.
+    // Waits for the coordinator to let go. Not by yielding in a loop: schedulers make a thread that yields often wait for long.
     drop(shared.start.lock());
     let ended = worker.run_transactions(&mut session, &shared.phase, &afterwards);
     // The others need not go on after a failure: the run has no result.
@@ -255,7 +255,7 @@ struct Worker<'a, E: Engine> {
 }
 
 impl<E: Engine> Worker<'_, E> {
-    /// The measured loop. Never inlined, so that a profiler can be told to look at it alone.
+    /// The measured loop. Never inlined, so that a profiler can be limited to it.
     #[inline(never)]
     fn run_transactions(
         &mut self,

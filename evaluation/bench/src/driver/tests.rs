@@ -130,7 +130,7 @@ fn a_failed_session_ends_the_run() {
     assert!(matches!(result, Err(Failure::Broken(what)) if what == "as planned"));
 }
 
-/// A workload whose second session cannot be made.
+/// A workload of which the second session cannot be made.
 #[derive(Debug)]
 struct Panicking(Counting);
 

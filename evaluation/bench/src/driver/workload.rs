@@ -24,8 +24,8 @@ pub trait Workload: Sync {
     /// Makes worker `worker`'s session; called on the worker's own thread after it is pinned.
     fn session(&self, worker: usize) -> Self::Session<'_>;
 
-    /// The database whose log, memory and durable epoch the driver observes. The default is none: a transaction is then stored when it
-    /// ends, if it ever is.
+    /// The database of which the driver observes log, memory and durable epoch. The default is none: a transaction is then stored when
+    /// it ends, if it ever is.
     fn database(&self) -> Option<&Database<Self::Engine>> {
         None
     }

@@ -12,7 +12,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// A generator whose sequence is determined by `seed`; every seed, zero included, is as good as any other.
+    /// A generator with the sequence that `seed` determines; every seed, zero included, is as good as any other.
     pub fn new(seed: u64) -> Self {
         let mut counter = seed;
         Self { state: std::array::from_fn(|_| split_mix(&mut counter)) }

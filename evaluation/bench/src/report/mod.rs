@@ -13,6 +13,5 @@ pub use durable::{DurabilityReport, DurableLatencyReport, RecoveryReport, Surviv
 pub use half_seconds::{HalfSecond, HalfSecondsReport};
 pub use machine::{Build, Machine, free_memory_bytes};
 pub use model::{
-    AbortShare, CheckReport, CheckedRun, LatencyReport, MemoryReport, Report, RunReport, SecondReport,
-    Subject, TypeReport,
+    AbortShare, CheckReport, CheckedRun, LatencyReport, MemoryReport, Report, RunReport, Subject, TypeReport,
 };

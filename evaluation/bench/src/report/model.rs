@@ -8,7 +8,7 @@ use super::durable::{DurabilityReport, DurableLatencyReport, RecoveryReport};
 use super::half_seconds::HalfSecondsReport;
 use super::machine::{Build, Machine};
 use crate::disk::DiskReport;
-use crate::driver::{AbortKind, Aborts, Check, Interval, Memory, RunResult, TypeMeasurements};
+use crate::driver::{AbortKind, Aborts, Check, Interval, Memory, RunResult, SecondCounts, TypeMeasurements};
 
 /// The result of `ensilo bench`: of several runs, the counts and latencies are those of the run with the median
 /// throughput, and the consistency checks are those of all.
@@ -63,7 +63,7 @@ pub struct Report {
     /// The database's memory.
     pub memory: MemoryReport,
     /// Each second of the median run.
-    pub per_second: Vec<SecondReport>,
+    pub per_second: Vec<SecondCounts>,
     /// Every run in the order they were made.
     pub runs: Vec<RunReport>,
     /// What the workload was asked to do.
@@ -144,17 +144,6 @@ pub struct MemoryReport {
     pub live_bytes_before: u64,
     /// Bytes in use by table and index.
     pub by_table: BTreeMap<String, u64>,
-}
-
-/// One second.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct SecondReport {
-    /// When it ended, in seconds since the measured time began.
-    pub ended_at: f64,
-    /// Transactions that committed.
-    pub committed: u64,
-    /// Attempts that aborted.
-    pub aborted: u64,
 }
 
 /// One run.
@@ -243,7 +232,7 @@ impl Report {
                 live_bytes_before: median.memory_before.live_bytes,
                 by_table: by_table.into_iter().collect(),
             },
-            per_second: second_reports(median),
+            per_second: median.per_second.clone(),
             runs: runs.iter().map(|run| run_report(&run.result)).collect(),
             parameters: subject.parameters,
             machine: Machine::this(),
@@ -329,15 +318,6 @@ fn check_reports(runs: &[CheckedRun]) -> Vec<CheckReport> {
             examples: check.examples.clone(),
         })
         .collect()
-}
-
-fn second_reports(run: &RunResult) -> Vec<SecondReport> {
-    let report = |second: &crate::driver::SecondCounts| SecondReport {
-        ended_at: second.ended_at,
-        committed: second.committed,
-        aborted: second.aborted,
-    };
-    run.per_second.iter().map(report).collect()
 }
 
 fn run_report(run: &RunResult) -> RunReport {

@@ -67,7 +67,7 @@ enum Task {
 }
 
 impl Task {
-    /// Rows of the task but for order lines, whose number is random.
+    /// Rows of the task but for order lines, of which there is a random number.
     fn rows(&self, scale: Scale) -> u64 {
         match self {
             Self::Items(items) | Self::Stocks(_, items) => u64::from(items.end() - items.start() + 1),

@@ -36,7 +36,7 @@ pub struct NewOrderInput {
 pub struct LineInput {
     /// The item, maybe one that there is not.
     pub item: u32,
-    /// The warehouse whose stock it comes from.
+    /// The warehouse that supplies it.
     pub supply_warehouse: u16,
     /// How many.
     pub quantity: u8,

@@ -7,7 +7,7 @@ use crate::mix::{Mix, MixError, Share};
 /// The names of the transaction types, in the order of the mix.
 pub const TRANSACTION_TYPES: [&str; 5] = ["new_order", "payment", "order_status", "delivery", "stock_level"];
 
-/// The share of each transaction type unless told: the least that clause 5.2.3 allows of all but new-order.
+/// The default share of each transaction type: the least that clause 5.2.3 allows of all but new-order.
 pub const DEFAULT_MIX: [f64; 5] = [45.0, 43.0, 4.0, 4.0, 4.0];
 
 /// The place of each transaction type in [`TRANSACTION_TYPES`].
@@ -43,7 +43,7 @@ pub struct TpccOptions {
     pub partitions: Option<u16>,
     /// Where all random numbers come from.
     pub seed: u64,
-    /// Workers that there will be; decides which warehouses are whose home.
+    /// Workers that there will be; decides which warehouses are the homes of each.
     pub workers: usize,
 }
 

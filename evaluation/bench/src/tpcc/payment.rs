@@ -128,7 +128,7 @@ impl PaymentInput {
         }
     }
 
-    /// A payment of `customer`, who belongs to a warehouse and district, through another.
+    /// A payment of `customer`, of one warehouse and district, through another.
     #[cfg(test)]
     pub(super) fn of(
         (warehouse, district): (u16, u8),

@@ -12,7 +12,7 @@ const BATCH_ROWS: usize = 500;
 
 /// A place where rows are: kept, or shown.
 pub trait RowSource {
-    /// Shows every row of the table whose rows are `T`, in any order.
+    /// Shows every row of the table of the rows `T`, in any order.
     ///
     /// # Errors
     /// A failure of the place.

@@ -8,7 +8,7 @@
 //! # Keys
 //! All primary keys but the item's begin with warehouse and district, and all are at most eight bytes long. The index
 //! of customers by name is sorted as clause 2.5.2.2 wants its rows; the index of orders by customer ends in the
-//! primary key, whose last part is the order's number: its last entry is the customer's latest order. A history row has no natural
+//! primary key, and the order's number is the last part of that: its last entry is the customer's latest order. A history row has no natural
 //! key (clause 1.3.1), so the table invents one.
 #![allow(missing_docs, reason = "the columns are those of clause 1.3")]
 

@@ -18,7 +18,7 @@ const ORDERS: u32 = 20;
 pub struct StockLevelInput {
     /// The warehouse.
     pub warehouse: u16,
-    /// The district whose orders are looked at.
+    /// The district of the orders that are read.
     pub district: u8,
     /// What a stock has to be below of.
     pub threshold: i16,

@@ -33,7 +33,7 @@ pub(super) fn check<R: Record, E: Engine>(
     let CheckedRecords { records, counted, has_blind, whole } = read_all(table, view, interrupt)?;
     let loaded = table.options.records;
     let Some(tally) = table.tally() else {
-        // How many there should be is not known here: after a crash that is told by the effects.
+        // How many there should be is not known here: after a crash the effects show it.
         let mut loaded_check = Check::new("loaded_records", "every loaded record is there");
         loaded_check.expect(records >= loaded, || format!("{records} records, {loaded} loaded"));
         return Ok(vec![loaded_check, whole]);

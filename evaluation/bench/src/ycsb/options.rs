@@ -127,7 +127,7 @@ pub struct NamedMix {
     pub name: &'static str,
     /// In the order of [`OPERATIONS`].
     pub shares: Mix,
-    /// How the mix wants keys chosen unless told.
+    /// How keys are chosen with this mix by default.
     pub distribution: Distribution,
 }
 

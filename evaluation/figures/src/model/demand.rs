@@ -25,7 +25,7 @@ impl Demand {
     /// thinking = alone + memory lines * farther memory + fetched lines * transfer * (n - 1) / n
     /// demand of a hot line = fetches / hot lines * crowding * transfer * (n - 1) / n
     /// ```
-    /// The last of `n` workers who had a line was another one in `(n - 1) / n` of all cases.
+    /// The last of `n` workers that had a line was another one in `(n - 1) / n` of all cases.
     pub fn throughput(&self, workers: usize, hardware: &Hardware, crowding: f64) -> f64 {
         let others = (workers - 1) as f64 / workers as f64;
         let transfer_ns = hardware.transfer_ns(workers) * others;

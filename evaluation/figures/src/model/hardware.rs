@@ -29,7 +29,7 @@ impl Hardware {
         remote_memory_ns: 105.0 - 67.0,
     };
 
-    /// One socket whose cores are all equally far from each other.
+    /// One socket with cores that are all equally far from each other.
     pub fn one_socket(transfer_ns: f64) -> Self {
         Self {
             cores_per_socket: usize::MAX,

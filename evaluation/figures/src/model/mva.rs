@@ -9,7 +9,7 @@
 /// at a time is served.
 ///
 /// ```text
-/// residence[i] = demand[i] * (1 + queue[i])      what who arrives finds there: the queue with one customer fewer
+/// residence[i] = demand[i] * (1 + queue[i])      what an arrival finds there: the queue with one customer fewer
 /// throughput   = customers / (thinking + sum of residence)
 /// queue[i]     = throughput * residence[i]
 /// ```
@@ -56,7 +56,7 @@ mod tests {
         assert_close(throughput(5, 0.0, &[2.0; 3]), 0.5 * 5.0 / 7.0);
     }
 
-    /// The machine-repairman model, whose states can be summed up: with n customers, the chance that k of them are at the station is
+    /// The machine-repairman model. Its states can be summed up: with n customers, the chance that k of them are at the station is
     /// proportional to n! / (n - k)! (demand / thinking)^k.
     #[test]
     fn one_station_agrees_with_the_sum_over_its_states() {

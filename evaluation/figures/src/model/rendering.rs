@@ -7,6 +7,7 @@ use super::{Check, Model, Prediction, WORKERS, points_of};
 use crate::error::FiguresError;
 use crate::page::{Section, Table};
 use crate::plot::{Curve, CurvePoint, LineChart, Ticks};
+use crate::table::csv_of;
 
 const ABOUT: &str = "\
 What a transaction does to cache lines was counted by workers that take turns, and a model of one formula computes from it how much more workers get \
@@ -42,7 +43,7 @@ pub(super) fn csv_of_checks(checks: &[Check]) -> String {
             ]
         })
     });
-    csv_of(&CHECK_COLUMNS, rows)
+    csv_of(CHECK_COLUMNS.into_iter(), rows)
 }
 
 pub(super) fn csv_of_predictions(predictions: &[Prediction]) -> String {
@@ -57,17 +58,7 @@ pub(super) fn csv_of_predictions(predictions: &[Prediction]) -> String {
             ]
         })
     });
-    csv_of(&COLUMNS, rows)
-}
-
-fn csv_of(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    let header = columns.iter().map(|&name| name.to_owned()).collect();
-    for row in std::iter::once(header).chain(rows) {
-        table.write_record(row).unwrap_or_else(|error| unreachable!("written to memory: {error}"));
-    }
-    let bytes = table.into_inner().unwrap_or_else(|error| unreachable!("written to memory: {error}"));
-    String::from_utf8(bytes).unwrap_or_else(|error| unreachable!("made of strings: {error}"))
+    csv_of(COLUMNS.into_iter(), rows)
 }
 
 pub(super) fn plots_of(model: &Model) -> Result<Vec<(String, String)>, FiguresError> {

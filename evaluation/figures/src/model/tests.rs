@@ -32,7 +32,7 @@ fn a_check_tells_how_far_it_is_off() {
     assert_eq!(row[1..], ["given", "+10.0 %", "-30.0 %", "20.0 %", "30.0 %"]);
 }
 
-/// The reason why Silo has no such counter: its line bounds what many workers get done, whoever counts.
+/// The reason why Silo has no such counter: its line bounds what many workers get done.
 #[test]
 fn a_global_tid_costs_many_workers_much_and_one_nothing() {
     let predictions = model().predictions;

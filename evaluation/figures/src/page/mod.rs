@@ -1,6 +1,6 @@
 //! The page that gathers everything: one HTML file without outside resources, its plots inside.
 //!
-//! It is made of [`Section`]s, which are plain text, tables and SVG: whoever has a further table and plot adds a section.
+//! It is made of [`Section`]s, which are plain text, tables and SVG: a further table and plot is a further section.
 
 mod section;
 

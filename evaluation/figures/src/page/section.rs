@@ -59,7 +59,7 @@ pub struct Table {
 }
 
 impl Section {
-    /// How many claims hold, do not hold, and cannot be told.
+    /// How many claims hold, do not hold, and are undecided.
     pub(super) fn rulings(&self) -> [usize; 3] {
         let count = |is: fn(&Ruling) -> bool| self.claims.iter().filter(|claim| is(&claim.ruling)).count();
         [

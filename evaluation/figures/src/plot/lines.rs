@@ -176,7 +176,7 @@ impl LineChart {
     }
 }
 
-/// A vertical line from the least to the most, a little beside the point, so that those of different curves can be told apart.
+/// A vertical line from the least to the most, a little beside the point, so that those of different curves do not cover each other.
 fn draw_error_bar(
     area: &Area,
     least: (i32, i32),

@@ -37,7 +37,7 @@ fn report(row: &BTreeMap<String, String>) -> Value {
         json!({ "seconds": seconds, "bytes": checkpoint + log, "checkpoint_bytes": checkpoint, "log_bytes": log })
     });
     let checkpoints = number("checkpoint_seconds").map(|seconds| {
-        json!({ "ended_at": seconds, "committed": 0, "checkpoint": true, "durable_latency_ms_max": null })
+        json!({ "ended_at": seconds, "committed": 0, "aborted": 0, "checkpoint": true, "durable_latency_ms_max": null })
     });
     let steadiness =
         number("slowest_half_second_share").map(|of_median| json!({ "worst": { "of_median": of_median } }));

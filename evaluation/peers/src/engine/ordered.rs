@@ -104,35 +104,31 @@ impl OrderedTable {
 
     /// Its name in a database.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Warehouses => "warehouse",
-            Self::Districts => "district",
-            Self::Customers => "customer",
-            Self::CustomersByName => "customer_by_name",
-            Self::History => "history",
-            Self::NewOrders => "new_order",
-            Self::Orders => "orders",
-            Self::OrdersByCustomer => "orders_by_customer",
-            Self::OrderLines => "order_line",
-            Self::Items => "item",
-            Self::Stocks => "stock",
-            Self::Records => "usertable",
-            Self::Accounts => "account",
-        }
+        self.described().0
     }
 
     /// The bytes of its keys, if they are always the same and at most eight.
     #[inline]
     pub fn short_key_bytes(self) -> Option<usize> {
+        self.described().1
+    }
+
+    #[inline]
+    fn described(self) -> (&'static str, Option<usize>) {
         match self {
-            Self::Warehouses => Some(2),
-            Self::Districts => Some(3),
-            Self::Customers => Some(5),
-            Self::History | Self::OrderLines | Self::Records | Self::Accounts => Some(8),
-            Self::NewOrders | Self::Orders => Some(7),
-            Self::Items => Some(4),
-            Self::Stocks => Some(6),
-            Self::CustomersByName | Self::OrdersByCustomer => None,
+            Self::Warehouses => ("warehouse", Some(2)),
+            Self::Districts => ("district", Some(3)),
+            Self::Customers => ("customer", Some(5)),
+            Self::CustomersByName => ("customer_by_name", None),
+            Self::History => ("history", Some(8)),
+            Self::NewOrders => ("new_order", Some(7)),
+            Self::Orders => ("orders", Some(7)),
+            Self::OrdersByCustomer => ("orders_by_customer", None),
+            Self::OrderLines => ("order_line", Some(8)),
+            Self::Items => ("item", Some(4)),
+            Self::Stocks => ("stock", Some(6)),
+            Self::Records => ("usertable", Some(8)),
+            Self::Accounts => ("account", Some(8)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! SQLite: write-ahead log, a connection for each thread, prepared statements.
 //!
-//! Keys of at most eight bytes, which all tables have, are integers of the same order: what SQLite looks up fastest. TPC-C's two indexes,
-//! whose entries are small, are tables `WITHOUT ROWID`.
+//! Keys of at most eight bytes, which all tables have, are integers of the same order: what SQLite looks up fastest. TPC-C's two indexes
+//! have small entries and are tables `WITHOUT ROWID`.
 //!
 //! There is one writer at a time. SQLite makes others sleep for up to a tenth of a second and try again; writers wait for a lock of the
 //! program instead, as its documentation recommends where writers are many. A transaction of one statement needs no other to begin and end

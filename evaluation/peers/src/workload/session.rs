@@ -3,6 +3,7 @@
 use ensilo_bench::driver::Failure;
 
 /// A client, or the failure that the first transaction tells.
+#[derive(Debug)]
 pub(super) struct Connected<C>(Result<C, Failure>);
 
 impl<C> Connected<C> {

@@ -1,6 +1,5 @@
 //! Transfers: two accounts of many are read and changed. Money neither comes nor goes, and every change is counted in its row.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ensilo::Silo;
@@ -27,17 +26,12 @@ pub struct Transfers<P> {
 }
 
 /// A worker's stream of transfers.
+#[derive(Debug)]
 pub struct TransferSession<'a, P: Peer + 'a> {
     shared: &'a Transfers<P>,
     connected: Connected<P::Client<'a>>,
     random: Random,
     committed: u64,
-}
-
-impl<P: Peer> fmt::Debug for TransferSession<'_, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransferSession").field("committed", &self.committed).finish_non_exhaustive()
-    }
 }
 
 impl<P: Peer> Transfers<P> {

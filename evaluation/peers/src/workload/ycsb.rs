@@ -1,6 +1,5 @@
 //! YCSB: one operation on one record a transaction, with the keys, the values and the mixes of `ensilo-bench`.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ensilo::Silo;
@@ -26,18 +25,13 @@ pub struct Records<P> {
 }
 
 /// A worker's stream of operations.
+#[derive(Debug)]
 pub struct RecordSession<'a, P: Peer + 'a> {
     shared: &'a Records<P>,
     connected: Connected<P::Client<'a>>,
     random: Random,
     keys: Keys,
     rmws: u64,
-}
-
-impl<P: Peer> fmt::Debug for RecordSession<'_, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordSession").field("rmws", &self.rmws).finish_non_exhaustive()
-    }
 }
 
 impl<P: Peer> Records<P> {

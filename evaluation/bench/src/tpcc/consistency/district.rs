@@ -54,168 +54,154 @@ struct Lines {
     count: u64,
 }
 
-/// The district that is checked.
+/// A district that is checked.
 pub(super) struct CheckedDistrict<'a, E: Engine> {
     pub(super) tables: &'a Tables<E>,
     pub(super) warehouse: u16,
     pub(super) district: u8,
     /// The number of the district's next order, where that stands outside of the database.
     pub(super) next_order: Option<u32>,
+    pub(super) scale: Scale,
+    pub(super) history: &'a HistorySums,
+    pub(super) conditions: &'a mut Conditions,
 }
 
-/// Checks a district and returns its `d_ytd`.
-pub(super) fn check<'t, E: Engine>(
-    place: &CheckedDistrict<'_, E>,
-    scale: Scale,
-    tx: &mut impl ReadTransaction<'t, E>,
-    history: &HistorySums,
-    conditions: &mut Conditions,
-) -> Result<Money> {
-    let key = (place.warehouse, place.district);
-    let new_orders = check_new_orders(place, tx, conditions)?;
-    let orders = place.tables.orders.prefix(key).columns::<OrderState>().rows(tx)?;
-    let lines = check_orders(place, scale, tx, &orders, &new_orders, conditions)?;
-    let deliveries = check_customers(place, tx, history, &lines, conditions)?;
+impl<E: Engine> CheckedDistrict<'_, E> {
+    /// Checks all conditions of the district and returns its `d_ytd`.
+    pub(super) fn check<'t>(mut self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Money> {
+        let new_orders = self.check_new_orders(tx)?;
+        let orders = self.tables.orders.prefix(self.key()).columns::<OrderState>().rows(tx)?;
+        let lines = self.check_orders(tx, &orders, &new_orders)?;
+        let deliveries = self.check_customers(tx, &lines)?;
 
-    let at = format!("warehouse {}, district {}", place.warehouse, place.district);
-    let promised: u64 = orders.iter().map(|order| u64::from(order.o_ol_cnt)).sum();
-    conditions.of(4).expect(promised == lines.count, || {
-        format!("{at}: sum of o_ol_cnt {promised}, order lines {}", lines.count)
-    });
-    let old_orders = orders.len() as i64 - new_orders.len() as i64;
-    let expected = i64::from(scale.delivered_orders()) + deliveries as i64;
-    conditions.of(11).expect(old_orders == expected, || {
-        format!("{at}: orders less new orders {old_orders}, loaded and delivered {expected}")
-    });
-    check_district_row(place, tx, history, &orders, &new_orders, conditions)
-}
-
-/// Condition 3. Returns the district's new orders.
-fn check_new_orders<'t, E: Engine>(
-    place: &CheckedDistrict<'_, E>,
-    tx: &mut impl ReadTransaction<'t, E>,
-    conditions: &mut Conditions,
-) -> Result<BTreeSet<u32>> {
-    let mut orders = BTreeSet::new();
-    let scan = place.tables.new_orders.prefix((place.warehouse, place.district)).columns::<KeyOnly>();
-    scan.for_each(tx, |(_, _, order), KeyOnly {}| {
-        orders.insert(order);
-    })?;
-    let span = orders.first().zip(orders.last()).map_or(0, |(first, last)| u64::from(last - first) + 1);
-    conditions.of(GAPS).expect(span == orders.len() as u64, || {
-        format!(
-            "warehouse {}, district {}: highest less lowest no_o_id plus 1 is {span}, new orders {}",
-            place.warehouse,
-            place.district,
-            orders.len()
-        )
-    });
-    Ok(orders)
-}
-
-/// Conditions 2 and 9. Returns `d_ytd`.
-fn check_district_row<'t, E: Engine>(
-    place: &CheckedDistrict<'_, E>,
-    tx: &mut impl ReadTransaction<'t, E>,
-    history: &HistorySums,
-    orders: &[OrderState],
-    new_orders: &BTreeSet<u32>,
-    conditions: &mut Conditions,
-) -> Result<Money> {
-    let CheckedDistrict { tables, warehouse, district, .. } = *place;
-    let at = format!("warehouse {warehouse}, district {district}");
-    let row = tables.districts.get_columns::<DistrictSums>(tx, (warehouse, district))?;
-    let Some(DistrictSums { d_ytd, d_next_o_id }) = row else {
-        conditions.of(2).expect(false, || format!("{at}: there is no such district"));
-        return Ok(Money::default());
-    };
-    let highest = orders.last().map_or(0, |order| order.o_id);
-    let highest_new = new_orders.last().copied();
-    let last = place.next_order.unwrap_or(d_next_o_id).wrapping_sub(1);
-    let holds = match place.next_order {
-        None => last == highest && highest_new.is_none_or(|new| new == last),
-        Some(_) => last >= highest && highest_new.is_none_or(|new| new == highest),
-    };
-    conditions.of(2).expect(holds, || {
-        format!("{at}: d_next_o_id - 1 is {last}, highest o_id {highest}, highest no_o_id {highest_new:?}")
-    });
-    let paid = history.of_district(warehouse, district);
-    conditions.of(9).expect(d_ytd == paid, || format!("{at}: d_ytd {d_ytd}, sum of h_amount {paid}"));
-    Ok(d_ytd)
-}
-
-/// Conditions 5, 6 and 7: walks orders and order lines side by side.
-fn check_orders<'t, E: Engine>(
-    place: &CheckedDistrict<'_, E>,
-    scale: Scale,
-    tx: &mut impl ReadTransaction<'t, E>,
-    orders: &[OrderState],
-    new_orders: &BTreeSet<u32>,
-    conditions: &mut Conditions,
-) -> Result<Lines> {
-    let CheckedDistrict { tables, warehouse, district, .. } = *place;
-    let at = |order| format!("warehouse {warehouse}, district {district}, order {order}");
-    let mut lines = Lines { delivered: vec![Money::default(); usize::from(scale.customers) + 1], count: 0 };
-    let mut lines_of = vec![0u64; orders.len()];
-    let mut position = 0;
-    let scan = tables.order_lines.prefix((warehouse, district)).columns::<LineState>();
-    scan.for_each(tx, |(_, _, order_number, line_number), line| {
-        lines.count += 1;
-        while orders.get(position).is_some_and(|order| order.o_id < order_number) {
-            position += 1;
-        }
-        let Some(order) = orders.get(position).filter(|order| order.o_id == order_number) else {
-            conditions.of(6).expect(false, || format!("{}: lines without an order", at(order_number)));
-            return;
-        };
-        lines_of[position] += 1;
-        let (date, carrier) = (line.ol_delivery_d, order.o_carrier_id);
-        conditions.of(7).expect(date.is_none() == carrier.is_none(), || {
-            format!(
-                "{}, line {line_number}: ol_delivery_d {date:?}, o_carrier_id {carrier:?}",
-                at(order_number)
-            )
+        let promised: u64 = orders.iter().map(|order| u64::from(order.o_ol_cnt)).sum();
+        self.expect(4, promised == lines.count, || {
+            format!(": sum of o_ol_cnt {promised}, order lines {}", lines.count)
         });
-        if let Some(sum) = lines.delivered.get_mut(usize::from(order.o_c_id)).filter(|_| date.is_some()) {
-            *sum += line.ol_amount;
-        }
-    })?;
-    for (order, count) in orders.iter().zip(lines_of) {
-        let OrderState { o_id, o_carrier_id, o_ol_cnt, .. } = *order;
-        let is_new = new_orders.contains(&o_id);
-        conditions.of(5).expect(o_carrier_id.is_none() == is_new, || {
-            format!("{}: o_carrier_id {o_carrier_id:?}, is a new order: {is_new}", at(o_id))
+        let old_orders = orders.len() as i64 - new_orders.len() as i64;
+        let expected = i64::from(self.scale.delivered_orders()) + deliveries as i64;
+        self.expect(11, old_orders == expected, || {
+            format!(": orders less new orders {old_orders}, loaded and delivered {expected}")
         });
-        conditions.of(6).expect(u64::from(o_ol_cnt) == count, || {
-            format!("{}: o_ol_cnt {o_ol_cnt}, order lines {count}", at(o_id))
-        });
+        self.check_district_row(tx, &orders, &new_orders)
     }
-    Ok(lines)
-}
 
-/// Conditions 10 and 12. Returns the deliveries to all customers of the district.
-fn check_customers<'t, E: Engine>(
-    place: &CheckedDistrict<'_, E>,
-    tx: &mut impl ReadTransaction<'t, E>,
-    history: &HistorySums,
-    lines: &Lines,
-    conditions: &mut Conditions,
-) -> Result<u64> {
-    let CheckedDistrict { tables, warehouse, district, .. } = *place;
-    let mut deliveries = 0;
-    let scan = tables.customers.prefix((warehouse, district)).columns::<CustomerAccount>();
-    scan.for_each(tx, |_, customer| {
-        let CustomerAccount { c_id, c_balance, c_ytd_payment, c_delivery_cnt } = customer;
-        deliveries += u64::from(c_delivery_cnt);
-        let at = || format!("warehouse {warehouse}, district {district}, customer {c_id}");
-        let delivered = lines.delivered.get(usize::from(c_id)).copied().unwrap_or_default();
-        let paid = history.of_customer(warehouse, district, c_id);
-        conditions.of(10).expect(c_balance == delivered - paid, || {
-            format!("{}: c_balance {c_balance}, delivered {delivered}, sum of h_amount {paid}", at())
+    fn key(&self) -> (u16, u8) {
+        (self.warehouse, self.district)
+    }
+
+    /// Holds condition 3.3.2.`number` against something of the district. `describe` says of what, and what is wrong if it does not hold.
+    fn expect(&mut self, number: usize, holds: bool, describe: impl FnOnce() -> String) {
+        let (warehouse, district) = self.key();
+        let describe = || format!("warehouse {warehouse}, district {district}{}", describe());
+        self.conditions.of(number).expect(holds, describe);
+    }
+
+    /// Condition 3. Returns the district's new orders.
+    fn check_new_orders<'t>(&mut self, tx: &mut impl ReadTransaction<'t, E>) -> Result<BTreeSet<u32>> {
+        let mut orders = BTreeSet::new();
+        let scan = self.tables.new_orders.prefix(self.key()).columns::<KeyOnly>();
+        scan.for_each(tx, |(_, _, order), KeyOnly {}| {
+            orders.insert(order);
+        })?;
+        let span = orders.first().zip(orders.last()).map_or(0, |(first, last)| u64::from(last - first) + 1);
+        self.expect(GAPS, span == orders.len() as u64, || {
+            format!(": highest less lowest no_o_id plus 1 is {span}, new orders {}", orders.len())
         });
-        conditions.of(12).expect(c_balance + c_ytd_payment == delivered, || {
-            format!("{}: c_balance {c_balance}, c_ytd_payment {c_ytd_payment}, delivered {delivered}", at())
+        Ok(orders)
+    }
+
+    /// Conditions 2 and 9. Returns `d_ytd`.
+    fn check_district_row<'t>(
+        &mut self,
+        tx: &mut impl ReadTransaction<'t, E>,
+        orders: &[OrderState],
+        new_orders: &BTreeSet<u32>,
+    ) -> Result<Money> {
+        let row = self.tables.districts.get_columns::<DistrictSums>(tx, self.key())?;
+        let Some(DistrictSums { d_ytd, d_next_o_id }) = row else {
+            self.expect(2, false, || ": there is no such district".to_owned());
+            return Ok(Money::default());
+        };
+        let highest = orders.last().map_or(0, |order| order.o_id);
+        let highest_new = new_orders.last().copied();
+        let last = self.next_order.unwrap_or(d_next_o_id).wrapping_sub(1);
+        let holds = match self.next_order {
+            None => last == highest && highest_new.is_none_or(|new| new == last),
+            Some(_) => last >= highest && highest_new.is_none_or(|new| new == highest),
+        };
+        self.expect(2, holds, || {
+            format!(": d_next_o_id - 1 is {last}, highest o_id {highest}, highest no_o_id {highest_new:?}")
         });
-    })?;
-    Ok(deliveries)
+        let paid = self.history.of_district(self.warehouse, self.district);
+        self.expect(9, d_ytd == paid, || format!(": d_ytd {d_ytd}, sum of h_amount {paid}"));
+        Ok(d_ytd)
+    }
+
+    /// Conditions 5, 6 and 7: walks orders and order lines side by side.
+    fn check_orders<'t>(
+        &mut self,
+        tx: &mut impl ReadTransaction<'t, E>,
+        orders: &[OrderState],
+        new_orders: &BTreeSet<u32>,
+    ) -> Result<Lines> {
+        let customers = usize::from(self.scale.customers);
+        let mut lines = Lines { delivered: vec![Money::default(); customers + 1], count: 0 };
+        let mut lines_of = vec![0u64; orders.len()];
+        let mut position = 0;
+        let scan = self.tables.order_lines.prefix(self.key()).columns::<LineState>();
+        scan.for_each(tx, |(_, _, number, line_number), line| {
+            lines.count += 1;
+            while orders.get(position).is_some_and(|order| order.o_id < number) {
+                position += 1;
+            }
+            let Some(order) = orders.get(position).filter(|order| order.o_id == number) else {
+                self.expect(6, false, || format!(", order {number}: lines without an order"));
+                return;
+            };
+            lines_of[position] += 1;
+            let (date, carrier) = (line.ol_delivery_d, order.o_carrier_id);
+            self.expect(7, date.is_none() == carrier.is_none(), || {
+                format!(
+                    ", order {number}, line {line_number}: ol_delivery_d {date:?}, o_carrier_id {carrier:?}"
+                )
+            });
+            let delivered = lines.delivered.get_mut(usize::from(order.o_c_id)).filter(|_| date.is_some());
+            if let Some(sum) = delivered {
+                *sum += line.ol_amount;
+            }
+        })?;
+        for (order, count) in orders.iter().zip(lines_of) {
+            let OrderState { o_id, o_carrier_id, o_ol_cnt, .. } = *order;
+            let is_new = new_orders.contains(&o_id);
+            self.expect(5, o_carrier_id.is_none() == is_new, || {
+                format!(", order {o_id}: o_carrier_id {o_carrier_id:?}, is a new order: {is_new}")
+            });
+            self.expect(6, u64::from(o_ol_cnt) == count, || {
+                format!(", order {o_id}: o_ol_cnt {o_ol_cnt}, order lines {count}")
+            });
+        }
+        Ok(lines)
+    }
+
+    /// Conditions 10 and 12. Returns the deliveries to all customers of the district.
+    fn check_customers<'t>(&mut self, tx: &mut impl ReadTransaction<'t, E>, lines: &Lines) -> Result<u64> {
+        let mut deliveries = 0;
+        let scan = self.tables.customers.prefix(self.key()).columns::<CustomerAccount>();
+        scan.for_each(tx, |_, customer| {
+            let CustomerAccount { c_id, c_balance, c_ytd_payment, c_delivery_cnt } = customer;
+            deliveries += u64::from(c_delivery_cnt);
+            let delivered = lines.delivered.get(usize::from(c_id)).copied().unwrap_or_default();
+            let paid = self.history.of_customer(self.warehouse, self.district, c_id);
+            self.expect(10, c_balance == delivered - paid, || {
+                format!(", customer {c_id}: c_balance {c_balance}, delivered {delivered}, sum of h_amount {paid}")
+            });
+            self.expect(12, c_balance + c_ytd_payment == delivered, || {
+                format!(
+                    ", customer {c_id}: c_balance {c_balance}, c_ytd_payment {c_ytd_payment}, delivered {delivered}"
+                )
+            });
+        })?;
+        Ok(deliveries)
+    }
 }

@@ -7,7 +7,7 @@ use crate::tpcc::loaded::TpccOf;
 use crate::tpcc::options::DISTRICTS;
 use crate::tpcc::schema::{History, Money};
 
-/// Sums of `h_amount` by the district that was paid through and by the customer who paid.
+/// Sums of `h_amount` by the district that was paid through and by the paying customer.
 #[derive(Debug)]
 pub(super) struct HistorySums {
     customers: usize,

@@ -3,7 +3,7 @@
 use ensilo::{Columns, ReadTransaction, Result};
 
 use super::condition::Conditions;
-use super::district::{self, CheckedDistrict};
+use super::district::CheckedDistrict;
 use super::history::HistorySums;
 use crate::tpcc::arrangement::Arrangement;
 use crate::tpcc::loaded::TpccOf;
@@ -29,8 +29,16 @@ pub(super) fn check<'t, A: Arrangement>(
     let mut history_sum = Money::default();
     for district in 1..=DISTRICTS {
         let next_order = A::HAS_FAST_IDS.then(|| tpcc.tables.next_order(warehouse, district));
-        let place = CheckedDistrict { tables, warehouse, district, next_order };
-        district_ytd += district::check(&place, tpcc.options.scale, tx, history, &mut conditions)?;
+        let checked = CheckedDistrict {
+            tables,
+            warehouse,
+            district,
+            next_order,
+            scale: tpcc.options.scale,
+            history,
+            conditions: &mut conditions,
+        };
+        district_ytd += checked.check(tx)?;
         history_sum += history.of_district(warehouse, district);
     }
     let row = tables.warehouses.get_columns::<WarehouseYtd>(tx, warehouse)?;

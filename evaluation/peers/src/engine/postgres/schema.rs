@@ -110,7 +110,7 @@ impl Drop for Schema {
     }
 }
 
-/// What every connection is told.
+/// Sets the options of a connection.
 fn prepare_session(connection: &mut Connection, setting: Setting) -> Result<(), Error> {
     let synchronous_commit = match setting {
         Setting::NotSynced => "off",

@@ -13,8 +13,6 @@ mod relational;
 mod rows;
 mod transactions;
 
-use std::fmt;
-
 use ensilo::{Database, Silo, Timestamp};
 use ensilo_bench::driver::{AbortKind, Aborts, Check, Failure, Interrupt, Outcome, Session, View, Workload};
 use ensilo_bench::tpcc::{Entered, QueueHeads, TRANSACTION_TYPES, Terminal, Tpcc, TpccOptions};
@@ -38,18 +36,13 @@ pub struct PeerTpcc<P> {
 }
 
 /// A worker's stream of transactions.
+#[derive(Debug)]
 pub struct PeerTpccSession<'a, P: TpccPeer + 'a> {
     shared: &'a PeerTpcc<P>,
     connected: Connected<P::Client<'a>>,
     terminal: Terminal,
     queue_heads: QueueHeads,
     effects: Counts,
-}
-
-impl<P: TpccPeer> fmt::Debug for PeerTpccSession<'_, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PeerTpccSession").field("effects", &self.effects).finish_non_exhaustive()
-    }
 }
 
 impl<P: TpccPeer> PeerTpcc<P> {

@@ -30,7 +30,7 @@ pub struct OrderedTpccClient<C> {
 const HISTORY_KEYS: u64 = 1 << 40;
 
 impl<S: OrderedStore> OrderedTpcc<S> {
-    /// Puts `rows` into a store whose tables are empty.
+    /// Puts `rows` into a store with empty tables.
     ///
     /// # Errors
     /// A failure of the store.

@@ -97,12 +97,12 @@ impl<'a, X: OrderedRead + ?Sized> Rows<'a, X> {
         self.find(key)?.ok_or_else(|| broken::<T>("a row is missing"))
     }
 
-    /// Some columns of the row that was read last, whose key this is.
+    /// Returns some columns of the row that was read last and has this key.
     pub(super) fn last<T: Row, C: Columns<T>>(&mut self, key: &T::Key) -> Result<C, Failure> {
         decode::<T, C>(key, &self.read)
     }
 
-    /// Shows some columns of the rows from the key `first` to the last whose key begins with `prefix`, until it is told to stop.
+    /// Shows some columns of the rows from the key `first` to the last that begins with `prefix`, until `visit` breaks.
     pub(super) fn scan<T: Row, C: Columns<T>>(
         &mut self,
         first: &impl Key,
@@ -126,7 +126,7 @@ impl<'a, X: OrderedRead + ?Sized> Rows<'a, X> {
         outcome
     }
 
-    /// Shows the primary keys in the index of `T` whose entries begin with `prefix`, until it is told to stop.
+    /// Shows the primary keys in the entries of the index of `T` that begin with `prefix`, until `visit` breaks.
     pub(super) fn scan_index<T: Row>(
         &mut self,
         prefix: &impl Key,
@@ -176,7 +176,7 @@ impl<X: OrderedWrite + ?Sized> Rows<'_, X> {
         Ok(result)
     }
 
-    /// Puts columns into the row that was read last, whose key this is.
+    /// Puts columns into the row that was read last and has this key.
     pub(super) fn rewrite<T: Row, C: Columns<T>>(
         &mut self,
         key: &T::Key,

@@ -242,7 +242,7 @@ pub(super) fn stock_level<X: OrderedRead + ?Sized>(
     Ok(())
 }
 
-/// The number of the customer who is chosen: of several with the same last name, ordered by first name, the one in the middle.
+/// The number of the chosen customer: of several with the same last name, ordered by first name, the one in the middle.
 fn customer_number<X: OrderedRead + ?Sized>(
     choice: &CustomerChoice,
     warehouse: u16,

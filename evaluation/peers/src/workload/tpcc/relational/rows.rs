@@ -89,7 +89,7 @@ fn load_table<T: TableRow>(schema: &Schema, rows: &LoadedRows) -> Result<(), Fai
 fn bring_table_back<T: TableRow>(schema: &Schema, rows: &mut LoadedRows) -> Result<(), Failure> {
     schema.for_each(OrderedTable::of::<T>().name(), T::NAMES, |row| {
         let row = T::read(row)?;
-        // The history's rows are numbered by whom they are given to.
+        // The target numbers the rows of the history.
         rows.take(&row.insert_key(|| RowId(0)), &row)
     })
 }
