@@ -5,7 +5,7 @@ use crate::disk::DiskReport;
 use crate::dispatch::Job;
 use crate::driver::{Failure, Interrupt, View};
 use crate::options::{Benchmark, BenchmarkOptions, Run};
-use crate::place::Place;
+use crate::place::DatabasePlace;
 use crate::refusal::refusal;
 use crate::report::{Report, Subject};
 
@@ -61,7 +61,7 @@ fn run_number(
 ) -> Result<Run, Failure> {
     let bytes = benchmark.disk_bytes(options);
     let place = match &options.storage {
-        Some(storage) => Some(Place::new(storage, number, options.runs, bytes, view)?),
+        Some(storage) => Some(DatabasePlace::new(storage, number, options.runs, bytes, view)?),
         None => None,
     };
     let disk = match &place {

@@ -19,7 +19,7 @@ pub struct StorageOptions {
 
 /// The directories of one run; those that nobody asked for are removed when this goes.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct DatabasePlace {
     pub(crate) directories: Directories,
     _temporary: Vec<TemporaryDirectory>,
 }
@@ -34,7 +34,7 @@ static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// How often the removal is tried while others still write to what is removed.
 const REMOVAL_ATTEMPTS: u32 = 20;
 
-impl Place {
+impl DatabasePlace {
     /// Directories for the run with this number of `runs`, with room for `bytes`.
     ///
     /// # Errors
@@ -242,7 +242,7 @@ mod tests {
         let named = root.path().join("data");
         let logs = vec![root.path().join("log")];
         let storage = StorageOptions { data_directory: Some(named.clone()), log_directories: logs.clone() };
-        let new = |number, runs| Place::new(&storage, number, runs, 0, &mut View::silent());
+        let new = |number, runs| DatabasePlace::new(&storage, number, runs, 0, &mut View::silent());
         let place = new(1, 1).unwrap();
         assert_eq!(place.directories, Directories { database: named.clone(), logs: logs.clone() });
         drop(place);
@@ -252,7 +252,7 @@ mod tests {
         let of_three = new(2, 3).unwrap();
         assert_eq!(of_three.directories.database, named.join("run-2"));
 
-        let place = Place::temporary(&logs).unwrap();
+        let place = DatabasePlace::temporary(&logs).unwrap();
         let paths: Vec<_> = place.directories.all().map(Path::to_path_buf).collect();
         assert!(paths.len() == 2 && paths.iter().all(|path| path.is_dir()));
         drop(place);
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_run_that_does_not_fit_is_refused() {
         let storage = StorageOptions::default();
-        let place = Place::new(&storage, 1, 1, u64::MAX, &mut View::silent());
+        let place = DatabasePlace::new(&storage, 1, 1, u64::MAX, &mut View::silent());
         let Err(Failure::Refused(why)) = place else { panic!("it fits") };
         assert!(why.contains("free space") && why.contains("--memory"), "{why}");
     }

@@ -40,7 +40,7 @@ impl Use {
 }
 
 #[derive(Debug)]
-struct Line {
+struct CountedLine {
     /// By worker.
     uses: Vec<Use>,
     /// Where it was written last, or first read.
@@ -56,7 +56,7 @@ struct Line {
 /// All lines and caches.
 #[derive(Debug)]
 pub(crate) struct Caches {
-    lines: HashMap<usize, Line>,
+    lines: HashMap<usize, CountedLine>,
     /// Lines that each worker has brought into its cache.
     brought_in: [u64; WORKERS_MAX],
     cache_lines: u64,
@@ -93,9 +93,9 @@ impl Caches {
     }
 
     pub(crate) fn access(&mut self, worker: usize, address: usize, access: Access, file: &'static str) {
-        let line = self.lines.entry(address / LINE_BYTES).or_insert_with(|| Line::new(file));
+        let line = self.lines.entry(address / LINE_BYTES).or_insert_with(|| CountedLine::new(file));
         let source = line.bring_to(worker, access, &self.brought_in, self.cache_lines);
-        self.brought_in[worker] += u64::from(source != Source::OwnCache);
+        self.brought_in[worker] += u64::from(source != LineSource::OwnCache);
         line.uses[worker].used_at = self.brought_in[worker];
         if access != Access::Load {
             line.file = file;
@@ -118,15 +118,15 @@ impl Caches {
 
 /// Where a line came from when it was needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum LineSource {
     OwnCache,
     OtherCore,
     Memory,
 }
 
-impl Line {
+impl CountedLine {
     fn new(file: &'static str) -> Self {
-        Line {
+        CountedLine {
             uses: Vec::new(),
             file,
             holders: 0,
@@ -151,7 +151,7 @@ impl Line {
         access: Access,
         brought_in: &[u64; WORKERS_MAX],
         cache_lines: u64,
-    ) -> Source {
+    ) -> LineSource {
         if self.uses.len() <= worker {
             self.uses.resize(worker + 1, Use::default());
         }
@@ -161,9 +161,9 @@ impl Line {
         let is_held = self.holders & own != 0;
         if access == Access::Load {
             let source = match (is_held, self.changed_by) {
-                (true, _) => Source::OwnCache,
-                (false, Some(_)) => Source::OtherCore,
-                (false, None) => Source::Memory,
+                (true, _) => LineSource::OwnCache,
+                (false, Some(_)) => LineSource::OtherCore,
+                (false, None) => LineSource::Memory,
             };
             if !is_held {
                 self.changed_by = None;
@@ -174,11 +174,11 @@ impl Line {
         self.holders = own;
         self.changed_by = Some(worker);
         if others != 0 {
-            Source::OtherCore
+            LineSource::OtherCore
         } else if is_held {
-            Source::OwnCache
+            LineSource::OwnCache
         } else {
-            Source::Memory
+            LineSource::Memory
         }
     }
 
@@ -192,12 +192,12 @@ impl Line {
         self.changed_by = self.changed_by.filter(|worker| self.holders & (1 << worker) != 0);
     }
 
-    fn count(&mut self, worker: usize, transaction: u64, access: Access, source: Source) {
+    fn count(&mut self, worker: usize, transaction: u64, access: Access, source: LineSource) {
         match (source, access) {
-            (Source::OwnCache, _) => {}
-            (Source::OtherCore, Access::Load) => self.fetched_to_load += 1,
-            (Source::OtherCore, _) => self.fetched_to_write += 1,
-            (Source::Memory, _) => self.from_memory += 1,
+            (LineSource::OwnCache, _) => {}
+            (LineSource::OtherCore, Access::Load) => self.fetched_to_load += 1,
+            (LineSource::OtherCore, _) => self.fetched_to_write += 1,
+            (LineSource::Memory, _) => self.from_memory += 1,
         }
         let one = &mut self.uses[worker];
         match access {

@@ -16,7 +16,7 @@ pub(crate) fn svg_of(
     results: &Results,
     cores: usize,
 ) -> Result<Option<String>, FiguresError> {
-    let view = View { experiment, plot, results, cores };
+    let view = DrawnPlot { experiment, plot, results, cores };
     match (plot.kind, experiment.axis) {
         (PlotKind::OverTime, _) => view.over_time(),
         (PlotKind::Here, Axis::Series) => view.bars(None),
@@ -26,7 +26,7 @@ pub(crate) fn svg_of(
     }
 }
 
-struct View<'a> {
+struct DrawnPlot<'a> {
     experiment: &'a Experiment,
     plot: &'a Plot,
     results: &'a Results,
@@ -40,7 +40,7 @@ struct Units {
     paper: f64,
 }
 
-impl View<'_> {
+impl DrawnPlot<'_> {
     fn curves(&self) -> Result<Option<String>, FiguresError> {
         let ticks = self.measured_xs();
         let ticks = if self.experiment.axis == Axis::Workers { Ticks::At(ticks) } else { Ticks::Even };

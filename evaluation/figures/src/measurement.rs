@@ -38,7 +38,7 @@ pub struct Measurement {
     #[serde(default)]
     half_seconds: Option<Steadiness>,
     /// The runs that the report is on: one.
-    runs: Vec<Run>,
+    runs: Vec<ReportedRun>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -52,7 +52,7 @@ struct WorstHalfSecond {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct Run {
+struct ReportedRun {
     #[serde(default)]
     timeline: Vec<Interval>,
 }

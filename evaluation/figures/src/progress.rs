@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// How far an evaluation is. Times are reckoned from the estimates of the runs, corrected by how long those took that are done.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    kind: Kind,
+    kind: ProgressKind,
     runs: usize,
     done: usize,
     left: Duration,
@@ -21,7 +21,7 @@ pub(crate) struct Progress {
 }
 
 #[derive(Debug)]
-enum Kind {
+enum ProgressKind {
     Silent,
     Lines,
     Terminal(ProgressBar),
@@ -31,11 +31,11 @@ impl Progress {
     /// On stderr, or nowhere if `is_quiet`.
     pub(crate) fn new(is_quiet: bool, runs: usize, estimate: Duration) -> Self {
         let kind = if is_quiet {
-            Kind::Silent
+            ProgressKind::Silent
         } else if std::io::stderr().is_terminal() {
-            Kind::Terminal(terminal_bar(runs))
+            ProgressKind::Terminal(terminal_bar(runs))
         } else {
-            Kind::Lines
+            ProgressKind::Lines
         };
         let began = Instant::now();
         Self { kind, runs, done: 0, left: estimate, estimated: Duration::ZERO, taken: Duration::ZERO, began }
@@ -46,9 +46,9 @@ impl Progress {
         self.began = Instant::now();
         let (at, runs, left) = (self.done + 1, self.runs, in_words(self.left()));
         match &self.kind {
-            Kind::Silent => {}
-            Kind::Lines => complain(format_args!("{at}/{runs} {what}; {left} left")),
-            Kind::Terminal(bar) => bar.set_message(format!("{what}; {left} left")),
+            ProgressKind::Silent => {}
+            ProgressKind::Lines => complain(format_args!("{at}/{runs} {what}; {left} left")),
+            ProgressKind::Terminal(bar) => bar.set_message(format!("{what}; {left} left")),
         }
     }
 
@@ -58,7 +58,7 @@ impl Progress {
         self.left = self.left.saturating_sub(estimate);
         self.estimated += estimate;
         self.taken += self.began.elapsed();
-        if let Kind::Terminal(bar) = &self.kind {
+        if let ProgressKind::Terminal(bar) = &self.kind {
             bar.inc(1);
         }
     }
@@ -66,15 +66,15 @@ impl Progress {
     /// Something that is worth a line of its own.
     pub(crate) fn note(&self, text: &str) {
         match &self.kind {
-            Kind::Silent => {}
-            Kind::Lines => complain(format_args!("{text}")),
-            Kind::Terminal(bar) => bar.suspend(|| complain(format_args!("{text}"))),
+            ProgressKind::Silent => {}
+            ProgressKind::Lines => complain(format_args!("{text}")),
+            ProgressKind::Terminal(bar) => bar.suspend(|| complain(format_args!("{text}"))),
         }
     }
 
     /// There is nothing more to show.
     pub(crate) fn close(&self) {
-        if let Kind::Terminal(bar) = &self.kind {
+        if let ProgressKind::Terminal(bar) = &self.kind {
             bar.finish_and_clear();
         }
     }

@@ -6,7 +6,7 @@ use crate::provenance::Provenance;
 use crate::results::{MeasuredRun, Results, RunPlace};
 
 /// What a line of the table is made of.
-struct Line<'a> {
+struct RunLine<'a> {
     experiment: &'a Experiment,
     place: RunPlace,
     of: &'a MeasuredRun,
@@ -14,8 +14,11 @@ struct Line<'a> {
     provenance: &'a Provenance,
 }
 
+/// A column: its name, and its value in a line.
+type Column = (&'static str, fn(&RunLine<'_>) -> String);
+
 /// The columns. Units stand in the names; columns that do not apply to a run are empty.
-const COLUMNS: [(&str, fn(&Line) -> String); 34] = [
+const COLUMNS: [Column; 34] = [
     ("experiment", |line| line.experiment.name.to_owned()),
     ("series", |line| line.series().name.to_owned()),
     ("axis", |line| line.experiment.axis.label().to_owned()),
@@ -52,7 +55,7 @@ const COLUMNS: [(&str, fn(&Line) -> String); 34] = [
     ("machine", |line| line.provenance.machine.clone()),
 ];
 
-impl Line<'_> {
+impl RunLine<'_> {
     fn series(&self) -> &Series {
         &self.experiment.series[self.place.0]
     }
@@ -69,7 +72,7 @@ impl Line<'_> {
 /// Returns every run in a line, with the command that made it, and when, by what and where that was.
 pub(crate) fn csv_of_runs(experiment: &Experiment, results: &Results, provenance: &Provenance) -> String {
     let rows = results.runs().map(|(place, of)| {
-        let line = Line { experiment, place, of, run: &of.measurement, provenance };
+        let line = RunLine { experiment, place, of, run: &of.measurement, provenance };
         COLUMNS.iter().map(|(_, column)| column(&line)).collect()
     });
     csv_of(COLUMNS.iter().map(|(name, _)| *name), rows)

@@ -33,7 +33,7 @@ pub enum Ruling {
     /// It does not.
     DoesNotHold,
     /// It is undecided, because of this.
-    CannotBeTold(String),
+    Undecided(String),
 }
 
 /// Repetitions that have to agree.
@@ -42,7 +42,7 @@ const RUNS_TO_AGREE: usize = 3;
 const MARGIN: f64 = 0.1;
 
 /// The numbers of all repetitions at a place, and what they say.
-struct Judged {
+struct JudgedPlace {
     /// The point in words, if the claim is about several.
     at: Option<String>,
     here: Spread,
@@ -51,10 +51,10 @@ struct Judged {
 
 /// Judges `claim`, which is one of `experiment`, on a machine with `cores` processors.
 pub(crate) fn judge(experiment: &Experiment, claim: &Claim, results: &Results, cores: usize) -> Verdict {
-    let places = View { experiment, results, cores }.places(&claim.quantity);
+    let places = ClaimView { experiment, results, cores }.places(&claim.quantity);
     let judged = places.into_iter().filter_map(|(at, numbers)| {
         let ruling = rule(claim.relation, &numbers);
-        Some(Judged { at, here: Spread::of(numbers)?, ruling })
+        Some(JudgedPlace { at, here: Spread::of(numbers)?, ruling })
     });
     let deciding = judged.max_by(|a, b| {
         let weights = weight(claim.relation, &a.ruling).cmp(&weight(claim.relation, &b.ruling));
@@ -63,9 +63,9 @@ pub(crate) fn judge(experiment: &Experiment, claim: &Claim, results: &Results, c
     let ruling = match &deciding {
         _ if cores < claim.cores_min => {
             let why = format!("it takes {} processors or more, there are {cores}", claim.cores_min);
-            Ruling::CannotBeTold(why)
+            Ruling::Undecided(why)
         }
-        None => Ruling::CannotBeTold(what_is_missing(experiment, claim, results, cores)),
+        None => Ruling::Undecided(what_is_missing(experiment, claim, results, cores)),
         Some(deciding) => results.starved(cores).map_or_else(|| deciding.ruling.clone(), others_at_work),
     };
     let (here, at) = deciding.map_or((None, None), |deciding| (Some(deciding.here), deciding.at));
@@ -74,14 +74,14 @@ pub(crate) fn judge(experiment: &Experiment, claim: &Claim, results: &Results, c
 
 /// Why nothing follows where a run got only this `share` of the processors.
 fn others_at_work(share: f64) -> Ruling {
-    Ruling::CannotBeTold(format!("others were at work: a run got {:.0} % of the processors", 100.0 * share))
+    Ruling::Undecided(format!("others were at work: a run got {:.0} % of the processors", 100.0 * share))
 }
 
 /// What the ruling at one place weighs among several: a claim "at most" is refuted by one place, a claim "at least" is borne out by one, and
 /// where neither happens a place that says nothing leaves it open.
 fn weight(relation: Relation, ruling: &Ruling) -> u8 {
     match (relation, ruling) {
-        (_, Ruling::CannotBeTold(_)) => 1,
+        (_, Ruling::Undecided(_)) => 1,
         (Relation::AtMost(_), Ruling::DoesNotHold) => 2,
         (Relation::AtLeast(_) | Relation::Between(..), Ruling::Holds) => 2,
         _ => 0,
@@ -111,10 +111,10 @@ fn what_is_missing(experiment: &Experiment, claim: &Claim, results: &Results, co
 fn rule(relation: Relation, numbers: &[f64]) -> Ruling {
     let holding = numbers.iter().filter(|&&number| relation.holds(number)).count();
     if holding != 0 && holding != numbers.len() {
-        Ruling::CannotBeTold(format!("it holds in {holding} of {} runs", numbers.len()))
+        Ruling::Undecided(format!("it holds in {holding} of {} runs", numbers.len()))
     } else if numbers.len() < RUNS_TO_AGREE && numbers.iter().any(|&number| relation.is_close(number, MARGIN))
     {
-        Ruling::CannotBeTold(format!("too close to tell with {} run(s)", numbers.len()))
+        Ruling::Undecided(format!("too close to tell with {} run(s)", numbers.len()))
     } else if holding > 0 {
         Ruling::Holds
     } else {
@@ -123,7 +123,7 @@ fn rule(relation: Relation, numbers: &[f64]) -> Ruling {
 }
 
 /// The results of an experiment as a claim reads them.
-struct View<'a> {
+struct ClaimView<'a> {
     experiment: &'a Experiment,
     results: &'a Results,
     cores: usize,
@@ -131,12 +131,12 @@ struct View<'a> {
 
 /// A point of a series that counts, with its figure in one repetition, if it was measured.
 #[derive(Clone, Copy)]
-struct Counted {
+struct CountedPoint {
     x: f64,
     figure: Option<f64>,
 }
 
-impl View<'_> {
+impl ClaimView<'_> {
     /// The places that a claim about `quantity` is judged at, each with the numbers of the repetitions that have one.
     fn places(&self, quantity: &Quantity) -> Vec<(Option<String>, Vec<f64>)> {
         let each = |number: &dyn Fn(usize) -> Option<f64>| {
@@ -179,7 +179,7 @@ impl View<'_> {
     /// `of` divided by `to` at every point that counts and has both, with its place on the axis.
     fn ratios(&self, metric: Metric, of: &str, to: &str, repetition: usize) -> Vec<(f64, f64)> {
         let (above, below) = (self.counted(metric, of, repetition), self.counted(metric, to, repetition));
-        let beside = |above: Counted| Some((above, *below.iter().find(|below| below.x == above.x)?));
+        let beside = |above: CountedPoint| Some((above, *below.iter().find(|below| below.x == above.x)?));
         let ratios = above.into_iter().filter_map(beside);
         ratios
             .filter_map(|(above, below)| Some((above.x, ratio(above, below)?)))
@@ -188,12 +188,12 @@ impl View<'_> {
     }
 
     /// The points of a series that count.
-    fn counted(&self, metric: Metric, name: &str, repetition: usize) -> Vec<Counted> {
+    fn counted(&self, metric: Metric, name: &str, repetition: usize) -> Vec<CountedPoint> {
         let Some(series) = self.experiment.series_at(name) else { return Vec::new() };
         let points = self.experiment.series[series].points.iter().enumerate();
         points
             .filter(|(_, point)| !point.is_beyond(self.cores))
-            .map(|(at, point)| Counted {
+            .map(|(at, point)| CountedPoint {
                 x: point.x,
                 figure: self.results.figure(series, at, repetition, metric),
             })
@@ -201,25 +201,25 @@ impl View<'_> {
     }
 }
 
-fn pick(points: &[Counted], at: At) -> Option<Counted> {
+fn pick(points: &[CountedPoint], at: At) -> Option<CountedPoint> {
     match at {
         At::First => points.first().copied(),
         At::BeforeLast => points.len().checked_sub(2).map(|before| points[before]),
         At::Last => points.last().copied(),
         At::Nearest(x) => {
-            let distance = |point: &Counted| (point.x - f64::from(x)).abs();
+            let distance = |point: &CountedPoint| (point.x - f64::from(x)).abs();
             points.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b)))
         }
     }
 }
 
 /// One figure divided by the other, if both were measured.
-fn ratio(above: Counted, below: Counted) -> Option<f64> {
+fn ratio(above: CountedPoint, below: CountedPoint) -> Option<f64> {
     Some(above.figure? / below.figure?)
 }
 
 /// A point divided by another one. Of a single point there is nothing to tell.
-fn change(points: &[Counted], from: At, to: At) -> Option<f64> {
+fn change(points: &[CountedPoint], from: At, to: At) -> Option<f64> {
     let (from, to) = (pick(points, from)?, pick(points, to)?);
     if from.x == to.x { None } else { ratio(to, from) }
 }
@@ -254,7 +254,7 @@ impl fmt::Display for Ruling {
         match self {
             Self::Holds => write!(f, "holds"),
             Self::DoesNotHold => write!(f, "does not hold"),
-            Self::CannotBeTold(why) => write!(f, "cannot be told on this machine ({why})"),
+            Self::Undecided(why) => write!(f, "cannot be told on this machine ({why})"),
         }
     }
 }

@@ -87,7 +87,7 @@ const AFTERWARDS: u8 = 3;
 const STOP: u8 = 4;
 
 /// What the threads of a run share.
-struct Shared<'a> {
+struct SharedRun<'a> {
     phase: AtomicU8,
     live: Vec<LiveCounts>,
     /// Held by the coordinator until every worker is ready.
@@ -142,7 +142,7 @@ fn run_to_end<W: Workload>(
     interrupt: &Interrupt,
     crash: Option<&Crash<'_>>,
 ) -> Result<RunResult, Failure> {
-    let shared = Shared {
+    let shared = SharedRun {
         phase: AtomicU8::new(PREPARING),
         live: (0..options.workers).map(|_| LiveCounts::default()).collect(),
         start: Mutex::new(()),
@@ -178,7 +178,7 @@ fn run_to_end<W: Workload>(
 /// Collects the results of workers that go on, and crashes. Comes back with a failure if that was impossible; with none if a worker has failed.
 fn end_in_crash(
     crash: &Crash<'_>,
-    shared: &Shared<'_>,
+    shared: &SharedRun<'_>,
     result: &mut RunResult,
     results: &Receiver<Measurements>,
 ) -> Option<Failure> {
@@ -201,7 +201,7 @@ fn wait_for_all(all_ready: &Receiver<()>) {
 }
 
 /// Ends the run if its thread panics, so that the others do not go on for nothing.
-struct StopOnPanic<'a>(&'a Shared<'a>);
+struct StopOnPanic<'a>(&'a SharedRun<'a>);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
@@ -215,7 +215,7 @@ impl Drop for StopOnPanic<'_> {
 fn work<W: Workload>(
     workload: &W,
     worker: usize,
-    shared: &Shared<'_>,
+    shared: &SharedRun<'_>,
     preparing: Sender<()>,
     afterwards: Sender<Measurements>,
 ) -> Result<Measurements, Failure> {
@@ -313,7 +313,7 @@ fn coordinate<W: Workload>(
     workload: &W,
     options: &RunOptions,
     name: &str,
-    shared: &Shared<'_>,
+    shared: &SharedRun<'_>,
     view: &mut View,
     interrupt: &Interrupt,
 ) -> RunResult {
@@ -343,7 +343,7 @@ fn coordinate<W: Workload>(
 }
 
 /// Goes on to `phase` unless a failed worker has stopped the run.
-fn set_phase(shared: &Shared<'_>, phase: u8) {
+fn set_phase(shared: &SharedRun<'_>, phase: u8) {
     // Relaxed: see the module's docs; an update that fails leaves STOP in place.
     let _ = shared.phase.fetch_update(Relaxed, Relaxed, |current| (current != STOP).then_some(phase));
 }

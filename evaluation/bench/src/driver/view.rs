@@ -13,13 +13,13 @@ use super::complain;
 /// Where progress goes.
 #[derive(Debug)]
 pub struct View {
-    kind: Kind,
+    kind: ViewKind,
     stage: String,
     last_line: Option<Instant>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum ViewKind {
     Silent,
     Lines,
     Terminal(ProgressBar),
@@ -60,18 +60,18 @@ impl View {
             if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} [{bar:30}] {msg}") {
                 bar.set_style(style.progress_chars("=> "));
             }
-            Self::of(Kind::Terminal(bar))
+            Self::of(ViewKind::Terminal(bar))
         } else {
-            Self::of(Kind::Lines)
+            Self::of(ViewKind::Lines)
         }
     }
 
     /// A view that shows nothing.
     pub fn silent() -> Self {
-        Self::of(Kind::Silent)
+        Self::of(ViewKind::Silent)
     }
 
-    fn of(kind: Kind) -> Self {
+    fn of(kind: ViewKind) -> Self {
         Self { kind, stage: String::new(), last_line: None }
     }
 
@@ -79,7 +79,7 @@ impl View {
     pub fn stage(&mut self, name: &str) {
         name.clone_into(&mut self.stage);
         self.last_line = None;
-        if let Kind::Terminal(bar) = &self.kind {
+        if let ViewKind::Terminal(bar) = &self.kind {
             bar.set_prefix(self.stage.clone());
             bar.set_message("");
             bar.set_length(1);
@@ -102,13 +102,13 @@ impl View {
     /// Shows that so much is done, in these words.
     fn share(&mut self, done: u64, total: u64, text: String) {
         match &self.kind {
-            Kind::Silent => {}
-            Kind::Terminal(bar) => {
+            ViewKind::Silent => {}
+            ViewKind::Terminal(bar) => {
                 bar.set_length(total);
                 bar.set_position(done);
                 bar.set_message(text);
             }
-            Kind::Lines => {
+            ViewKind::Lines => {
                 let due = self.last_line.is_none_or(|last| last.elapsed() >= Duration::from_secs(1));
                 if due || (done == total && total > 0) {
                     self.last_line = Some(Instant::now());
@@ -128,9 +128,9 @@ impl View {
             grouped(tick.aborts_per_second)
         );
         match &self.kind {
-            Kind::Silent => {}
-            Kind::Lines => complain(format_args!("{}: {text}", tick.phase)),
-            Kind::Terminal(bar) => {
+            ViewKind::Silent => {}
+            ViewKind::Lines => complain(format_args!("{}: {text}", tick.phase)),
+            ViewKind::Terminal(bar) => {
                 bar.set_prefix(tick.phase.to_owned());
                 bar.set_length(tick.planned.as_millis() as u64);
                 bar.set_position(tick.elapsed.as_millis() as u64);
@@ -142,9 +142,9 @@ impl View {
     /// Writes a line that stays.
     pub fn note(&mut self, line: &str) {
         match &self.kind {
-            Kind::Silent => {}
-            Kind::Lines => complain(format_args!("{line}")),
-            Kind::Terminal(bar) => bar.suspend(|| complain(format_args!("{line}"))),
+            ViewKind::Silent => {}
+            ViewKind::Lines => complain(format_args!("{line}")),
+            ViewKind::Terminal(bar) => bar.suspend(|| complain(format_args!("{line}"))),
         }
     }
 
@@ -152,14 +152,14 @@ impl View {
     pub fn warn(&mut self, text: &str) {
         let write = || complain(format_args!("warning: {text}"));
         match &self.kind {
-            Kind::Silent | Kind::Lines => write(),
-            Kind::Terminal(bar) => bar.suspend(write),
+            ViewKind::Silent | ViewKind::Lines => write(),
+            ViewKind::Terminal(bar) => bar.suspend(write),
         }
     }
 
     /// Takes the redrawn line off the terminal.
     pub fn close(&mut self) {
-        if let Kind::Terminal(bar) = &self.kind {
+        if let ViewKind::Terminal(bar) = &self.kind {
             bar.finish_and_clear();
         }
     }

@@ -80,11 +80,11 @@ impl<E: Engine> Watch<'_, E> {
     pub(super) fn watch(&mut self, phase: &str, planned: Duration, is_stopped: impl Fn() -> bool) -> Watched {
         let start = Instant::now();
         let mut watched = Watched::default();
-        let mut before = Look::at(self);
+        let mut before = LiveTotals::at(self);
         while watched.elapsed < planned && !self.interrupt.is_raised() && !is_stopped() {
             self.interrupt.wait_until(start + next_look(watched.elapsed).min(planned));
             let elapsed = start.elapsed();
-            let look = Look::at(self);
+            let look = LiveTotals::at(self);
             watched.timeline.push(look.since(&before, elapsed));
             let is_second_over = elapsed.as_secs() > watched.elapsed.as_secs() || elapsed >= planned;
             (before, watched.elapsed) = (look, elapsed);
@@ -126,7 +126,7 @@ fn next_look(elapsed: Duration) -> Duration {
 }
 
 /// What a look shows.
-struct Look {
+struct LiveTotals {
     committed: u64,
     aborted: u64,
     /// Of those that were stored since the look before.
@@ -135,8 +135,8 @@ struct Look {
     is_checkpoint_under_way: bool,
 }
 
-impl Look {
-    fn at<E: Engine>(watch: &Watch<'_, E>) -> Look {
+impl LiveTotals {
+    fn at<E: Engine>(watch: &Watch<'_, E>) -> LiveTotals {
         let sum = |pick: fn(&LiveCounts) -> &AtomicU64| {
             watch.live.iter().map(|live| pick(live).load(Relaxed)).sum()
         };
@@ -144,7 +144,7 @@ impl Look {
         let statistics = watch.database.and_then(|database| database.statistics().ok());
         let checkpoints = statistics.and_then(|statistics| statistics.durability).map(|of| of.checkpoints);
         let checkpoints = checkpoints.unwrap_or_default();
-        Look {
+        LiveTotals {
             committed: sum(|live| &live.committed),
             aborted: sum(|live| &live.aborted),
             durable_latency_ns_max: latencies.max().unwrap_or(0),
@@ -154,7 +154,7 @@ impl Look {
     }
 
     /// What happened since `before`, when so much time has gone by.
-    fn since(&self, before: &Look, elapsed: Duration) -> Interval {
+    fn since(&self, before: &LiveTotals, elapsed: Duration) -> Interval {
         Interval {
             ended_at: elapsed.as_secs_f64(),
             committed: self.committed - before.committed,
@@ -181,14 +181,15 @@ mod tests {
 
     #[test]
     fn an_interval_touches_a_checkpoint_that_began_or_ended_in_it() {
-        let look = |checkpoints_ended, is_checkpoint_under_way| Look {
+        let look = |checkpoints_ended, is_checkpoint_under_way| LiveTotals {
             committed: 0,
             aborted: 0,
             durable_latency_ns_max: 0,
             checkpoints_ended,
             is_checkpoint_under_way,
         };
-        let touches = |before: &Look, after: &Look| after.since(before, Duration::ZERO).checkpoint;
+        let touches =
+            |before: &LiveTotals, after: &LiveTotals| after.since(before, Duration::ZERO).checkpoint;
         assert!(!touches(&look(1, false), &look(1, false)));
         assert!(touches(&look(1, false), &look(1, true)));
         assert!(touches(&look(1, true), &look(2, false)));

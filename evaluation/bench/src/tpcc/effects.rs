@@ -4,14 +4,9 @@ use ensilo::{Columns, Result};
 
 use super::arrangement::Arrangement;
 use super::loaded::TpccOf;
+use super::new_order::NextOrder;
 use super::options::{DELIVERY, DISTRICTS, NEW_ORDER, PAYMENT, TRANSACTION_TYPES};
-use super::schema::{Customer, District, History, Order};
-
-#[derive(Columns)]
-#[columns(of = District)]
-struct NextOrder {
-    d_next_o_id: u32,
-}
+use super::schema::{Customer, History, Order};
 
 #[derive(Columns)]
 #[columns(of = Customer)]

@@ -75,8 +75,8 @@ struct DistrictTax {
 
 #[derive(Columns)]
 #[columns(of = District)]
-struct NextOrder {
-    d_next_o_id: u32,
+pub(super) struct NextOrder {
+    pub(super) d_next_o_id: u32,
 }
 
 #[derive(Columns)]

@@ -50,8 +50,8 @@ struct WarehousePaid {
 
 #[derive(Columns)]
 #[columns(of = Warehouse)]
-struct WarehouseYtd {
-    w_ytd: Money,
+pub(super) struct WarehouseYtd {
+    pub(super) w_ytd: Money,
 }
 
 #[derive(Columns)]

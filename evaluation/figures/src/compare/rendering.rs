@@ -35,11 +35,11 @@ const HEADER: [&str; 12] = [
 const OWN: &str = "ensilo";
 
 /// All runs of one database under one workload, setting and number of clients.
-struct Point<'r> {
+struct PeerPoint<'r> {
     runs: Vec<&'r PeerRun>,
 }
 
-impl Point<'_> {
+impl PeerPoint<'_> {
     fn spread(&self, figure: impl Fn(&PeerRun) -> f64) -> Option<Spread> {
         Spread::of(self.runs.iter().map(|run| figure(run)).collect())
     }
@@ -59,14 +59,15 @@ fn subject(run: &PeerRun) -> (&str, &str, usize) {
 }
 
 /// The points in the order of their first runs.
-fn points_of(runs: &[PeerRun]) -> Vec<Point<'_>> {
-    let mut points: Vec<Point<'_>> = Vec::new();
+fn points_of(runs: &[PeerRun]) -> Vec<PeerPoint<'_>> {
+    let mut points: Vec<PeerPoint<'_>> = Vec::new();
     for run in runs {
-        let is_of =
-            |point: &&mut Point<'_>| subject(point.runs[0]) == subject(run) && point.runs[0].peer == run.peer;
+        let is_of = |point: &&mut PeerPoint<'_>| {
+            subject(point.runs[0]) == subject(run) && point.runs[0].peer == run.peer
+        };
         match points.iter_mut().find(is_of) {
             Some(point) => point.runs.push(run),
-            None => points.push(Point { runs: vec![run] }),
+            None => points.push(PeerPoint { runs: vec![run] }),
         }
     }
     points
@@ -78,11 +79,11 @@ fn rows_of(runs: &[PeerRun]) -> Vec<Vec<String>> {
     points.iter().filter_map(|point| row_of(point, &points)).collect()
 }
 
-fn row_of(point: &Point<'_>, all: &[Point<'_>]) -> Option<Vec<String>> {
+fn row_of(point: &PeerPoint<'_>, all: &[PeerPoint<'_>]) -> Option<Vec<String>> {
     let first = point.runs[0];
     let throughput = point.throughput()?;
     let own = all.iter().find(|other| other.is_beside(point) && other.runs[0].peer == OWN);
-    let ratio = own.and_then(Point::throughput).map(|own| throughput.median / own.median);
+    let ratio = own.and_then(PeerPoint::throughput).map(|own| throughput.median / own.median);
     let share = |run: &PeerRun| run.aborted as f64 / (run.aborted + run.committed).max(1) as f64;
     let failed: usize = point.runs.iter().map(|run| run.checks_failed).sum();
     Some(vec![
@@ -162,14 +163,14 @@ fn facts_of(runs: &[PeerRun]) -> Vec<Fact> {
 pub(super) fn plots_of(runs: &[PeerRun]) -> Result<Vec<(String, String)>, FiguresError> {
     let points = points_of(runs);
     let is_first =
-        |(at, point): &(usize, &Point<'_>)| !points[..*at].iter().any(|other| other.is_beside(point));
+        |(at, point): &(usize, &PeerPoint<'_>)| !points[..*at].iter().any(|other| other.is_beside(point));
     let firsts = points.iter().enumerate().filter(is_first).map(|(_, point)| point);
     firsts.map(|first| plot_of(points.iter().filter(|point| point.is_beside(first)))).collect()
 }
 
 /// The plot of databases under the same workload.
 fn plot_of<'p>(
-    points: impl Iterator<Item = &'p Point<'p>> + Clone,
+    points: impl Iterator<Item = &'p PeerPoint<'p>> + Clone,
 ) -> Result<(String, String), FiguresError> {
     let Some((workload, setting, workers)) = points.clone().next().map(|point| subject(point.runs[0])) else {
         return Err(FiguresError::Plot("there is nothing to compare".to_owned()));
@@ -184,7 +185,7 @@ fn plot_of<'p>(
     Ok((format!("{workload}-{}-{workers}", setting.replace(' ', "-")), chart.to_svg()?))
 }
 
-fn group_of(point: &Point<'_>) -> BarGroup {
+fn group_of(point: &PeerPoint<'_>) -> BarGroup {
     let bar = |Spread { median, min, max, .. }| Bar { value: median, min, max };
     BarGroup {
         label: point.runs[0].peer.clone(),

@@ -52,7 +52,7 @@ pub struct PaperPoint {
 }
 
 #[derive(Debug, Deserialize)]
-struct Row {
+struct PaperRow {
     figure: String,
     series: String,
     x: f64,
@@ -63,7 +63,7 @@ struct Row {
     aborts_per_s: f64,
 }
 
-static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+static ROWS: LazyLock<Vec<PaperRow>> = LazyLock::new(|| {
     csv::Reader::from_reader(SILO_FIGURES.as_bytes())
         .deserialize()
         .collect::<Result<_, _>>()

@@ -23,7 +23,7 @@ p,dl,nav{max-width:60rem}dl{display:grid;grid-template-columns:max-content 1fr;g
 .plots svg{width:100%;height:auto;border:1px solid #eee}table{border-collapse:collapse;margin:.6rem 0}\
 .wide{overflow-x:auto}th,td{border-bottom:1px solid #ddd;padding:.25rem .8rem .25rem 0;text-align:left;vertical-align:top}\
 td.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.holds{color:#00694c;font-weight:600}\
-.not{color:#a33c00;font-weight:600}.untold{color:#666}.note{background:#fff6e5;padding:.3rem .6rem}\
+.not{color:#a33c00;font-weight:600}.undecided{color:#666}.note{background:#fff6e5;padding:.3rem .6rem}\
 pre{background:#f6f6f6;padding:.6rem;overflow-x:auto;font-size:.8rem}summary{cursor:pointer;color:#0072b2}";
 
 impl Page {

@@ -65,7 +65,7 @@ impl Section {
         [
             count(|ruling| *ruling == Ruling::Holds),
             count(|ruling| *ruling == Ruling::DoesNotHold),
-            count(|ruling| matches!(ruling, Ruling::CannotBeTold(_))),
+            count(|ruling| matches!(ruling, Ruling::Undecided(_))),
         ]
     }
 
@@ -92,8 +92,8 @@ impl Section {
 }
 
 pub(super) fn facts(facts: &[Fact]) -> Markup {
-    let told = || facts.iter().filter(|(_, what)| !what.is_empty());
-    html! { dl { @for (word, what) in told() { dt { (word) } dd { (what) } } } }
+    let known = || facts.iter().filter(|(_, what)| !what.is_empty());
+    html! { dl { @for (word, what) in known() { dt { (word) } dd { (what) } } } }
 }
 
 fn details(summary: &str, content: &Markup) -> Markup {
@@ -121,7 +121,7 @@ fn class_of(ruling: &Ruling) -> &'static str {
     match ruling {
         Ruling::Holds => "holds",
         Ruling::DoesNotHold => "not",
-        Ruling::CannotBeTold(_) => "untold",
+        Ruling::Undecided(_) => "undecided",
     }
 }
 

@@ -16,7 +16,7 @@ fn page() -> Page {
         claims: vec![
             claim(Ruling::Holds),
             claim(Ruling::DoesNotHold),
-            claim(Ruling::CannotBeTold("too few".to_owned())),
+            claim(Ruling::Undecided("too few".to_owned())),
         ],
         plots: vec!["<svg></svg>".to_owned()],
         table: Some(Table {

@@ -82,7 +82,7 @@ fn rows() -> Vec<(String, Ruling)> {
             let ruling = match &verdict.ruling {
                 Ruling::Holds => "holds".to_owned(),
                 Ruling::DoesNotHold => "**does not hold**".to_owned(),
-                Ruling::CannotBeTold(why) => format!("cannot be told ({why})"),
+                Ruling::Undecided(why) => format!("cannot be told ({why})"),
             };
             rows.push((format!("| {} | {here} | {ruling} |", claim.text), verdict.ruling));
         }
@@ -106,7 +106,7 @@ fn the_evaluation_says_what_follows_from_its_runs() {
         rows.len(),
         count(|ruling| *ruling == Ruling::Holds),
         count(|ruling| *ruling == Ruling::DoesNotHold),
-        count(|ruling| matches!(ruling, Ruling::CannotBeTold(_)))
+        count(|ruling| matches!(ruling, Ruling::Undecided(_)))
     );
     assert!(evaluation.contains(&sum), "docs/evaluation.md lacks this: {sum}");
 }

@@ -83,9 +83,9 @@ fn noise_at_different_points_refutes_nothing() {
         Some(if is_high { 120.0 } else { 100.0 })
     });
     let ruling = |relation| judge(&experiment, &claim(LARGEST, relation), &results, 4).ruling;
-    let untold = Ruling::CannotBeTold("it holds in 2 of 3 runs".to_owned());
-    assert_eq!(ruling(Relation::AtMost(1.1)), untold);
-    assert_eq!(ruling(Relation::AtLeast(1.1)), Ruling::CannotBeTold("it holds in 1 of 3 runs".to_owned()));
+    let undecided = Ruling::Undecided("it holds in 2 of 3 runs".to_owned());
+    assert_eq!(ruling(Relation::AtMost(1.1)), undecided);
+    assert_eq!(ruling(Relation::AtLeast(1.1)), Ruling::Undecided("it holds in 1 of 3 runs".to_owned()));
     assert_eq!(ruling(Relation::AtMost(1.3)), Ruling::Holds);
     assert_eq!(ruling(Relation::AtLeast(1.3)), Ruling::DoesNotHold);
 }
@@ -140,7 +140,7 @@ fn repetitions_that_disagree_tell_nothing() {
         Some(if name == "A" { [90.0, 100.0, 120.0][repetition] } else { 100.0 })
     });
     let verdict = judge(&experiment, &claim(LARGEST, Relation::AtLeast(1.1)), &results, 2);
-    assert_eq!(verdict.ruling, Ruling::CannotBeTold("it holds in 1 of 3 runs".to_owned()));
+    assert_eq!(verdict.ruling, Ruling::Undecided("it holds in 1 of 3 runs".to_owned()));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn workers_beyond_the_processors_are_told_apart_without_an_axis_of_workers() {
     let quantity = Quantity::Ratio { metric: Metric::Throughput, of: "A", to: "B", at: At::First };
     let ruling = |cores| judge(&experiment, &claim(quantity, Relation::AtLeast(1.0)), &results, cores).ruling;
     assert_eq!(ruling(4), Ruling::Holds);
-    assert!(matches!(ruling(2), Ruling::CannotBeTold(why) if why.contains("more workers than the 2")));
+    assert!(matches!(ruling(2), Ruling::Undecided(why) if why.contains("more workers than the 2")));
 }
 
 #[test]
@@ -179,17 +179,15 @@ fn too_few_processors_or_runs_tell_nothing() {
     let mut claim = claim(LARGEST, Relation::AtLeast(1.0));
     let close = |name: &str| Some(if name == "A" { 105.0 } else { 100.0 });
     let clear = |name: &str| Some(if name == "A" { 150.0 } else { 100.0 });
-    assert!(matches!(told(&claim, &once, &close), Ruling::CannotBeTold(why) if why.contains("too close")));
+    assert!(matches!(told(&claim, &once, &close), Ruling::Undecided(why) if why.contains("too close")));
     assert_eq!(told(&claim, &once, &clear), Ruling::Holds);
     assert_eq!(told(&claim, &thrice, &close), Ruling::Holds);
     let missing = |name: &str| (name == "A").then_some(1.0);
     assert!(
-        matches!(told(&claim, &thrice, &missing), Ruling::CannotBeTold(why) if why == "there are no runs of B")
+        matches!(told(&claim, &thrice, &missing), Ruling::Undecided(why) if why == "there are no runs of B")
     );
     claim.cores_min = 16;
-    assert!(
-        matches!(told(&claim, &thrice, &clear), Ruling::CannotBeTold(why) if why.contains("16 processors"))
-    );
+    assert!(matches!(told(&claim, &thrice, &clear), Ruling::Undecided(why) if why.contains("16 processors")));
 }
 
 #[test]
@@ -197,7 +195,7 @@ fn nothing_is_divided_by_nothing() {
     let experiment = experiment(&[1], 3);
     let results = results(&experiment, |name, _, _| Some(if name == "A" { 1.0 } else { 0.0 }));
     let verdict = judge(&experiment, &claim(LARGEST, Relation::AtLeast(1.0)), &results, 2);
-    assert_eq!((verdict.here, matches!(verdict.ruling, Ruling::CannotBeTold(_))), (None, true));
+    assert_eq!((verdict.here, matches!(verdict.ruling, Ruling::Undecided(_))), (None, true));
 }
 
 #[test]
@@ -225,5 +223,5 @@ fn runs_that_had_to_share_the_processors_tell_nothing() {
         judge(&experiment, &claim(LARGEST, Relation::AtMost(1.0)), &results, 2).ruling
     };
     assert_eq!(ruling(1.9), Ruling::Holds);
-    assert!(matches!(ruling(0.5), Ruling::CannotBeTold(why) if why.contains("25 %")));
+    assert!(matches!(ruling(0.5), Ruling::Undecided(why) if why.contains("25 %")));
 }

@@ -15,6 +15,7 @@ pub use ensilo::Ensilo;
 pub use fjall::Fjall;
 pub use key_value::{KeyValue, KeyValueClient};
 pub use lmdb::Lmdb;
+pub(crate) use ordered::scan;
 pub use ordered::{
     End, ORDERED_TABLES_MAX, OrderedClient, OrderedRange, OrderedRead, OrderedStore, OrderedTable,
     OrderedWrite, ReadBody, Visit, WriteBody,

@@ -171,14 +171,11 @@ pub trait OrderedStore: Sized + Sync {
         table: OrderedTable,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let mut visited = Ok(());
         self.client()?.read(&mut |transaction| {
-            transaction.scan(OrderedRange::whole(table), &mut |key, row| {
-                visited = visit(key, row);
-                if visited.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            scan(transaction, OrderedRange::whole(table), |key, row| {
+                visit(key, row).map(ControlFlow::Continue)
             })
-        })?;
-        visited
+        })
     }
 }
 
@@ -285,6 +282,25 @@ pub trait OrderedWrite: OrderedRead {
     /// # Errors
     /// A failure of the database.
     fn delete(&mut self, table: OrderedTable, key: &[u8]) -> Result<(), Failure>;
+}
+
+/// Shows the rows of a range until `visit` breaks or fails.
+///
+/// # Errors
+/// A failure of the database, or what `visit` returned.
+pub(crate) fn scan<X: OrderedRead + ?Sized>(
+    transaction: &mut X,
+    range: OrderedRange<'_>,
+    mut visit: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, Failure>,
+) -> Result<(), Failure> {
+    let mut visited = Ok(());
+    transaction.scan(range, &mut |key, row| {
+        visit(key, row).unwrap_or_else(|failure| {
+            visited = Err(failure);
+            ControlFlow::Break(())
+        })
+    })?;
+    visited
 }
 
 /// Makes `row` the bytes that were found, and returns whether any were.

@@ -127,10 +127,10 @@ impl<X, T: ReadableTable<Bytes, Bytes>> OrderedRead for RedbTransaction<'_, X, T
     }
 
     fn scan(&mut self, range: OrderedRange<'_>, visit: Visit<'_>) -> Result<(), Failure> {
-        type Found<'f> = (AccessGuard<'f, Bytes>, AccessGuard<'f, Bytes>);
+        type RowGuards<'f> = (AccessGuard<'f, Bytes>, AccessGuard<'f, Bytes>);
         let rows = self.table(range.table)?.range::<&[u8]>(range.start..range.end).map_err(failed)?;
         let rows = rows.map(|row| row.map_err(failed));
-        let visit = |(key, row): &Found<'_>| -> ControlFlow<()> { visit(key.value(), row.value()) };
+        let visit = |(key, row): &RowGuards<'_>| -> ControlFlow<()> { visit(key.value(), row.value()) };
         if range.is_reverse { visit_each(rows.rev(), visit) } else { visit_each(rows, visit) }
     }
 }

@@ -48,7 +48,7 @@ struct CustomerAccount {
 
 /// What the lines of orders say.
 #[derive(Debug)]
-struct Lines {
+struct OrderLineSums {
     /// By customer's number, the sum of delivered lines.
     delivered: Vec<Money>,
     count: u64,
@@ -144,9 +144,9 @@ impl<E: Engine> CheckedDistrict<'_, E> {
         tx: &mut impl ReadTransaction<'t, E>,
         orders: &[OrderState],
         new_orders: &BTreeSet<u32>,
-    ) -> Result<Lines> {
+    ) -> Result<OrderLineSums> {
         let customers = usize::from(self.scale.customers);
-        let mut lines = Lines { delivered: vec![Money::default(); customers + 1], count: 0 };
+        let mut lines = OrderLineSums { delivered: vec![Money::default(); customers + 1], count: 0 };
         let mut lines_of = vec![0u64; orders.len()];
         let mut position = 0;
         let scan = self.tables.order_lines.prefix(self.key()).columns::<LineState>();
@@ -185,7 +185,11 @@ impl<E: Engine> CheckedDistrict<'_, E> {
     }
 
     /// Conditions 10 and 12. Returns the deliveries to all customers of the district.
-    fn check_customers<'t>(&mut self, tx: &mut impl ReadTransaction<'t, E>, lines: &Lines) -> Result<u64> {
+    fn check_customers<'t>(
+        &mut self,
+        tx: &mut impl ReadTransaction<'t, E>,
+        lines: &OrderLineSums,
+    ) -> Result<u64> {
         let mut deliveries = 0;
         let scan = self.tables.customers.prefix(self.key()).columns::<CustomerAccount>();
         scan.for_each(tx, |_, customer| {

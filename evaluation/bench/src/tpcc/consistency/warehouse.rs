@@ -1,6 +1,6 @@
 //! Conditions 1 and 8, and the walk through a warehouse's districts.
 
-use ensilo::{Columns, ReadTransaction, Result};
+use ensilo::{ReadTransaction, Result};
 
 use super::condition::Conditions;
 use super::district::CheckedDistrict;
@@ -8,13 +8,8 @@ use super::history::HistorySums;
 use crate::tpcc::arrangement::Arrangement;
 use crate::tpcc::loaded::TpccOf;
 use crate::tpcc::options::DISTRICTS;
-use crate::tpcc::schema::{Money, Warehouse};
-
-#[derive(Columns)]
-#[columns(of = Warehouse)]
-struct WarehouseYtd {
-    w_ytd: Money,
-}
+use crate::tpcc::payment::WarehouseYtd;
+use crate::tpcc::schema::Money;
 
 /// Checks all conditions of one warehouse.
 pub(super) fn check<'t, A: Arrangement>(

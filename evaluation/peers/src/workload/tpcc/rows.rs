@@ -6,7 +6,7 @@ use ensilo::row::{KeyBuf, RowBuf, Words};
 use ensilo::{Columns, Key, Row};
 use ensilo_bench::driver::Failure;
 
-use crate::engine::{OrderedRange, OrderedRead, OrderedTable, OrderedWrite};
+use crate::engine::{OrderedRange, OrderedRead, OrderedTable, OrderedWrite, scan};
 
 /// A transaction that knows rows.
 pub(super) struct Rows<'a, X: ?Sized> {
@@ -112,18 +112,11 @@ impl<'a, X: OrderedRead + ?Sized> Rows<'a, X> {
         let (start, end) = (encoded(first), end_of(&encoded(prefix)));
         let table = OrderedTable::of::<T>();
         let range = OrderedRange { table, start: start.as_bytes(), end: &end, is_reverse: false };
-        let mut outcome = Ok(());
-        self.transaction.scan(range, &mut |key, row| {
-            let found = decode_key::<T>(key).and_then(|key| Ok((decode::<T, C>(&key, row)?, key)));
-            match found {
-                Ok((columns, key)) => visit(key, columns),
-                Err(failure) => {
-                    outcome = Err(failure);
-                    ControlFlow::Break(())
-                }
-            }
-        })?;
-        outcome
+        scan(self.transaction, range, |key, row| {
+            let key = decode_key::<T>(key)?;
+            let columns = decode::<T, C>(&key, row)?;
+            Ok(visit(key, columns))
+        })
     }
 
     /// Shows the primary keys in the entries of the index of `T` that begin with `prefix`, until `visit` breaks.
@@ -136,15 +129,7 @@ impl<'a, X: OrderedRead + ?Sized> Rows<'a, X> {
         let table = OrderedTable::of::<T>().index().ok_or_else(|| broken::<T>("it has no index"))?;
         let start = encoded(prefix);
         let range = OrderedRange { table, start: start.as_bytes(), end: &end_of(&start), is_reverse };
-        let mut outcome = Ok(());
-        self.transaction.scan(range, &mut |_, entry| match decode_key::<T>(entry) {
-            Ok(key) => visit(key),
-            Err(failure) => {
-                outcome = Err(failure);
-                ControlFlow::Break(())
-            }
-        })?;
-        outcome
+        scan(self.transaction, range, |_, entry| decode_key::<T>(entry).map(&mut visit))
     }
 }
 

@@ -12,7 +12,7 @@ use postgres::types::ToSql;
 use postgres::{Client as Connection, Error, Statement};
 
 use super::super::client::TpccClient;
-use super::lines::Lines;
+use super::lines::LineArrays;
 use super::values::SqlValue;
 use crate::engine::{End, Schema, failed, retry};
 
@@ -64,7 +64,7 @@ impl RelationalClient {
 
 impl TpccClient for RelationalClient {
     fn new_order(&mut self, input: &NewOrderInput, aborts: &mut Aborts) -> Result<End, Failure> {
-        let lines = Lines::of(input);
+        let lines = LineArrays::of(input);
         let parameters: &Parameters<'_> = &[
             &input.warehouse.sql(),
             &input.district.sql(),

@@ -2,9 +2,9 @@
 
 use ensilo_bench::tpcc::NewOrderInput;
 
-/// Lines, a place of all arrays each, in the order of their stocks' keys: in which clients lock them.
+/// LineArrays, a place of all arrays each, in the order of their stocks' keys: in which clients lock them.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Lines {
+pub(super) struct LineArrays {
     /// Their places in the order, from 1.
     pub(super) numbers: Vec<i16>,
     pub(super) supply_warehouses: Vec<i32>,
@@ -14,7 +14,7 @@ pub(super) struct Lines {
     pub(super) turns: Vec<i16>,
 }
 
-impl Lines {
+impl LineArrays {
     pub(super) fn of(input: &NewOrderInput) -> Self {
         Self::sorted(input.lines().iter().map(|line| {
             // The number of the item that there is not is beyond PostgreSQL's: it becomes one below all.
@@ -49,13 +49,13 @@ mod tests {
     #[test]
     fn lines_of_one_stock_take_turns_in_the_order_of_entry() {
         let entered = [(2, 7, 1), (1, 7, 2), (2, 5, 3), (2, 7, 4), (2, -1, 5), (2, 7, 6)];
-        let expected = Lines {
+        let expected = LineArrays {
             numbers: vec![2, 5, 3, 1, 4, 6],
             supply_warehouses: vec![1, 2, 2, 2, 2, 2],
             items: vec![7, -1, 5, 7, 7, 7],
             quantities: vec![2, 5, 3, 1, 4, 6],
             turns: vec![1, 1, 1, 1, 2, 3],
         };
-        assert_eq!(Lines::sorted(entered.into_iter()), expected);
+        assert_eq!(LineArrays::sorted(entered.into_iter()), expected);
     }
 }
