@@ -5,6 +5,9 @@ use std::fmt;
 use crate::store::TableId;
 
 /// The cause of an abort.
+///
+/// The reasons are the same for all engines, so that statistics and retries are; an engine takes the one whose
+/// meaning for the caller comes closest.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AbortReason {

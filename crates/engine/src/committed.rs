@@ -9,6 +9,7 @@ use crate::tid::Tid;
 pub struct Committed {
     /// The transaction's TID; of a read-only transaction the largest TID that it read.
     pub tid: Tid,
-    /// The epoch that has to be durable before the transaction is.
+    /// The epoch that has to be durable before the transaction is: that of its TID; of a read-only transaction the
+    /// last one that it has seen anything of, deletions included.
     pub epoch: Epoch,
 }

@@ -72,7 +72,8 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     fn new_store(&self, id: TableId) -> Result<Arc<Self::Store>, NewStoreError>;
 
     /// Drops the store under `id`: operations on it abort from now on, and so does the commit of a transaction that has read in it, or
-    /// written if it is a table's, unless that has passed its validation by now. Returns whether there was such a store.
+    /// written if it is a table's, unless that has passed its validation by now. In an engine that is not
+    /// [transactional](Engine::IS_TRANSACTIONAL) they may go on without effect. Returns whether there was such a store.
     fn drop_store(&self, id: TableId) -> bool;
 
     /// Returns every store that was not dropped.
@@ -90,7 +91,8 @@ pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
 
     // What follows, down to `derive`, is asked of engines that log.
 
-    /// Makes all sessions that begin from now on log what they commit.
+    /// Makes all sessions that begin from now on log what they commit. Called once, after the replay, before any transaction writes;
+    /// sessions that are older end without having written.
     ///
     /// # Panics
     /// When the engine has a log.

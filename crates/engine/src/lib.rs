@@ -47,7 +47,14 @@
 //!
 //! # Contract
 //! - **Serializable.** A transaction that commits has read and written at one point of a serial order. The order
-//!   agrees with the order of epochs: [`Committed::epoch`] is the epoch of that point.
+//!   agrees with the order of epochs: a transaction that has written has its point in the epoch of its TID, so that
+//!   what a crash leaves, all up to an epoch, is all up to a point of the serial order.
+//! - **The present.** A read-write transaction that commits has seen all that was committed before it began: its
+//!   statements read what is there now, and not what was there when it began. An index that was filled meanwhile
+//!   would look empty to it otherwise.
+//! - **Foreign code.** A closure named `each` is the program's: it may begin other transactions, on other threads and
+//!   on this one, and drop the store. An engine holds no latch while it runs. A transaction that would wait for
+//!   another one of its own thread has to abort instead.
 //! - **Logged before visible.** An engine that [logs](Engine::LOGS) hands each commit to the
 //!   [`Log`](ensilo_log::Log) before others see it, under a TID of the commit's epoch. TIDs of one key rise in the
 //!   order of its versions.
@@ -56,9 +63,12 @@
 //!   is. The durable epoch, snapshots, checkpoints and the reclamation of memory go on, and a transaction that meets
 //!   what it will write aborts at once.
 //! - **Checkpoints.** [`Engine::walk`] hands out every row of a store that did not change since the epoch that it is
-//!   given; what has changed may be left out, because the log has it.
-//! - **Replay.** [`Engine::replayer`] takes checkpoint and log in any order and from many threads at once
-//!   ([`Replay`](ensilo_log::Replay)). No transaction has begun by then.
+//!   given. What has changed may be left out, or handed out in any committed version that it had: the log has the
+//!   later ones.
+//! - **Replay.** [`Engine::replayer`] takes checkpoint and log in any order and from many threads at once, by the rules
+//!   of [`Replay`](ensilo_log::Replay). It makes the stores whose ids it meets; the stores of indexes are not among
+//!   them, and come afterwards by [`Engine::new_store`] and [`Engine::derive`]. It takes patches, also in an engine that
+//!   never logs any: files do not say which engine has written them. No transaction has begun by then.
 
 mod abort;
 mod committed;

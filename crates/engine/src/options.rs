@@ -8,7 +8,8 @@ use ensilo_epoch::EpochOptions;
 pub struct EngineOptions {
     /// Epochs and snapshots.
     pub epochs: EpochOptions,
-    /// The most bytes that records and nodes may take; `None` for no limit.
+    /// The most bytes that records and nodes may take; `None` for no limit. The pool of the engine's epochs enforces
+    /// it, on what is taken from there. While a database is opened it is raised for a time.
     pub memory_limit_bytes: Option<u64>,
     /// Bytes to take from the system when the engine starts, so that tables which grow do not wait for it.
     pub prefault_bytes: u64,

@@ -13,7 +13,7 @@ pub trait Replayer: Replay {
     fn finish(self) -> Result<Recovered, ReplayError>;
 }
 
-/// The replay of an engine that does not [log](Engine::LOGS): it takes nothing.
+/// The replay of an engine that does not [log](crate::Engine::LOGS): it takes nothing.
 #[derive(Debug)]
 pub struct NoReplay;
 

@@ -39,7 +39,8 @@ pub unsafe trait Session: Send {
     /// When the engine has no [snapshots](crate::Engine::SNAPSHOTS).
     fn begin_snapshot(&mut self) -> Self::Snapshot<'_>;
 
-    /// Returns what the session counts. Anyone may read it at any time.
+    /// Returns what the session counts. Anyone may read it at any time. The engine keeps the sums of a session that has ended, not its
+    /// counters.
     fn counters(&mut self) -> Arc<WorkerCounters>;
 
     /// Returns whether garbage of the session waits to be freed.

@@ -64,7 +64,8 @@ impl Tid {
     }
 
     /// Returns the smallest TID in `epoch` that is larger than `self`, or `None` when the epoch has no sequence number left, or is
-    /// the last one.
+    /// the last one. In the first case a commit that has ended its bracket and begins again in the next epoch finds one; the last
+    /// epoch has none for anybody ([`AbortReason::EpochsExhausted`](crate::AbortReason::EpochsExhausted)).
     ///
     /// # Panics
     /// In debug builds when `self` lies in a later epoch: the global epoch never goes back.

@@ -42,8 +42,8 @@ pub trait Read {
     /// [`Abort`] when the transaction cannot commit any more.
     fn find(&mut self, store: &Self::Store, key: &[u8]) -> Result<Option<Self::Found>, Abort>;
 
-    /// Looks up all `keys`, their descents interleaved where the engine can, and calls `each` with the position and result of every
-    /// key, in order.
+    /// Looks up all `keys`, their descents interleaved where the engine can, and calls `each`, which may be a program's, with the position
+    /// and result of every key, in order.
     ///
     /// # Errors
     /// [`Abort`] when the transaction cannot commit any more.
@@ -84,7 +84,8 @@ pub trait Read {
         }
     }
 
-    /// Walks the keys within `bounds` in `direction`; `each` gets a handle and the value computed from key and row, until it breaks.
+    /// Walks the keys within `bounds` in `direction`; `each`, which may be a program's, gets a handle and the value computed from key and
+    /// row, until it breaks.
     ///
     /// # Errors
     /// [`Abort`] when the transaction cannot commit any more.
