@@ -321,10 +321,14 @@ impl Checkpointer {
         noted.map_err(|error| failed(give_up_if_taken_over(error, log)))
     }
 
+    /// Returns the schedule of checkpoints, which counts what is logged from now on.
+    pub(super) fn schedule(&self, log: &Log) -> Schedule {
+        Schedule::new(self.options, log.statistics().written_bytes, self.is_overdue())
+    }
+
     /// Makes checkpoints when they are due, notes how far everything is stored, and reports what happens,
     /// until stopped.
-    pub(super) fn run<E: Engine>(&self, engine: &E, log: &Log) {
-        let mut schedule = Schedule::new(self.options, log.statistics().written_bytes, self.is_overdue());
+    pub(super) fn run<E: Engine>(&self, engine: &E, log: &Log, mut schedule: Schedule) {
         let mut noted = Instant::now();
         loop {
             self.condition.observe(log);

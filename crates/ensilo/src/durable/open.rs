@@ -205,11 +205,13 @@ fn start_checkpointer<E: Engine>(
     log: Arc<Log>,
     checkpointer: Arc<Checkpointer>,
 ) -> Result<JoinHandle<()>> {
+    // Not by the thread itself: what is logged before it runs counts as well.
+    let schedule = checkpointer.schedule(&log);
     let thread = thread::Builder::new().name("ensilo-checkpoint".into());
     thread
         .spawn(move || {
             let _working = ForeignAfter::default();
-            checkpointer.run(&*engine, &log);
+            checkpointer.run(&*engine, &log, schedule);
         })
         .map_err(|error| Error::CheckpointFailed(Name::new(format!("no thread for it: {error}"))))
 }
