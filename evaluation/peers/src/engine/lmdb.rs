@@ -114,6 +114,12 @@ impl OrderedClient for &Lmdb {
         let transaction = &self.environment.read_txn().map_err(failed)?;
         body(&mut LmdbTransaction { tables: &self.tables, transaction })
     }
+
+    #[inline]
+    fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
+        let transaction = self.environment.read_txn().map_err(failed)?;
+        Ok(keep(self.tables[table.number()].get(&transaction, key).map_err(failed)?, row))
+    }
 }
 
 impl<'t, T: Deref<Target: Deref<Target = RoTxn<'t>>>> OrderedRead for LmdbTransaction<'_, T> {

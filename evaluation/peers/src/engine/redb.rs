@@ -14,7 +14,7 @@ use redb::{
 
 use super::ordered::{
     End, ORDERED_TABLES_MAX, OrderedClient, OrderedRange, OrderedRead, OrderedStore, OrderedTable,
-    OrderedWrite, ReadBody, Visit, WriteBody, visit_each,
+    OrderedWrite, ReadBody, Visit, WriteBody, keep, visit_each,
 };
 use crate::peer::Setting;
 
@@ -102,6 +102,13 @@ impl OrderedClient for &Redb {
             transaction.open_table(table)
         }))
     }
+
+    #[inline]
+    fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
+        let rows = self.0.begin_read().map_err(failed)?.open_table(definition(table)).map_err(failed)?;
+        let found = rows.get(key).map_err(failed)?;
+        Ok(keep(found.as_ref().map(AccessGuard::value), row))
+    }
 }
 
 impl<'t, X, T> RedbTransaction<'t, X, T> {
@@ -122,8 +129,7 @@ impl<'t, X, T> RedbTransaction<'t, X, T> {
 impl<X, T: ReadableTable<Bytes, Bytes>> OrderedRead for RedbTransaction<'_, X, T> {
     fn get(&mut self, table: OrderedTable, key: &[u8], row: &mut Vec<u8>) -> Result<bool, Failure> {
         let found = self.table(table)?.get(key).map_err(failed)?;
-        row.clear();
-        Ok(found.inspect(|found| row.extend_from_slice(found.value())).is_some())
+        Ok(keep(found.as_ref().map(AccessGuard::value), row))
     }
 
     fn scan(&mut self, range: OrderedRange<'_>, visit: Visit<'_>) -> Result<(), Failure> {
