@@ -1,10 +1,12 @@
 //! What goes wrong behind the requests' backs is told to the program, and stands in the statistics until it is over.
 
+use std::io;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 
+use ensilo::disk::File;
 use ensilo::{Degraded, DegradedReason, Error, Event};
-use ensilo_test_disk::Faults;
+use ensilo_test_disk::{Faults, forward_disk};
 
 use super::*;
 
@@ -77,14 +79,28 @@ fn a_failed_checkpoint_is_in_the_statistics_until_one_is_made() {
     assert!(matches!(events.recv().unwrap(), Event::Recovered));
 }
 
+/// A disk on which no file of a checkpoint can be written.
+#[derive(Debug, Default)]
+struct NoCheckpoints(SimulatedDisk);
+
+impl Disk for NoCheckpoints {
+    forward_disk!(|self, path| self.0; open, open_read, rename, remove, remove_dir, list, create_dir_all, sync_dir);
+    forward_disk!(|self, path| self.0; exists, free_bytes, place, lock, lock_shared);
+
+    fn create(&self, path: &Path, preallocate_bytes: u64) -> io::Result<Box<dyn File>> {
+        match path.extension() {
+            Some(extension) if extension == "ckpt" => Err(io::Error::other("worn out")),
+            _ => self.0.create(path, preallocate_bytes),
+        }
+    }
+}
+
 #[test]
 fn a_checkpoint_that_cannot_be_written_names_its_directory() {
-    let disk = Arc::new(SimulatedDisk::new());
-    let (db, _events) = with_events(options(), &disk);
-    let id = db.checkpoint().unwrap().id + 1;
-    disk.set_faults(Faults { write_error_at: Some(1), ..Faults::default() });
+    let disk: Arc<dyn Disk> = Arc::new(NoCheckpoints::default());
+    let db: Database = options().open_with(disk, Path::new(DIRECTORY)).unwrap();
     let error = db.checkpoint().unwrap_err().to_string();
-    assert!(error.contains(&format!("cannot write {DIRECTORY}/checkpoint-{id}: ")), "{error}");
+    assert!(error.contains(&format!("cannot write {DIRECTORY}/checkpoint-1: worn out")), "{error}");
 }
 
 #[test]
