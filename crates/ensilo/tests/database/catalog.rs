@@ -286,3 +286,18 @@ fn writers_keep_a_dropped_index_until_its_readers_have_ended() {
     );
     assert!(matches!(db.transact(|tx| by_owner.scan().count(tx)), Err(Error::UnknownIndex(_))));
 }
+
+#[test]
+fn several_tables_have_rows_of_one_type() {
+    let db = Database::in_memory().unwrap();
+    let tables = ["account_1", "account_2"].map(|name| db.create_table_named::<Account>(name).unwrap());
+    for (table, id) in tables.iter().zip([1, 2]) {
+        db.transact(|tx| table.insert(tx, &account(id))).unwrap();
+    }
+    assert_eq!(db.list_tables().unwrap(), ["account_1", "account_2"]);
+    let again = db.open_table_named::<Account>("account_2").unwrap();
+    assert_eq!(db.transact(|tx| again.scan().rows(tx)).unwrap(), [account(2)]);
+    assert!(matches!(db.open_table::<Account>(), Err(Error::UnknownTable(_))));
+    assert!(matches!(db.create_table_named::<Account>("account_1"), Err(Error::TableExists(_))));
+    assert!(matches!(db.create_table_named::<Account>(""), Err(Error::InvalidSchema(_))));
+}

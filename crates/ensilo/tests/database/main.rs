@@ -8,7 +8,6 @@ mod dynamic;
 mod engines;
 mod errors;
 mod failpoints;
-mod index_model;
 mod live_changes;
 mod memory;
 mod names;
@@ -23,7 +22,7 @@ mod unique_builds;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ensilo::{Columns, Database, Engine, Row, Table, Text};
+use ensilo::{Columns, Database, Row, Table, Text};
 
 /// A row with a key, indexed columns, a nullable and a variable one.
 #[derive(Clone, Debug, PartialEq, Row)]
@@ -90,21 +89,12 @@ fn owner(number: u32) -> Text<16> {
 
 /// A database whose epochs and snapshots pass quickly.
 fn quick() -> Database {
-    quick_on()
-}
-
-/// The same on another engine.
-fn quick_on<E: Engine>() -> Database<E> {
     let options = Database::options().epoch_interval(Duration::from_millis(1)).epochs_per_snapshot(4);
-    options.in_memory_with().unwrap()
+    options.in_memory().unwrap()
 }
 
 fn with_accounts(count: u32) -> (Database, Table<Account>) {
-    with_accounts_on(count)
-}
-
-fn with_accounts_on<E: Engine>(count: u32) -> (Database<E>, Table<Account, E>) {
-    let db = quick_on();
+    let db = quick();
     let accounts = db.create_table::<Account>().unwrap();
     db.transact(|tx| (0..count).try_for_each(|id| accounts.insert(tx, &account(id)).map(|_| ()))).unwrap();
     (db, accounts)

@@ -5,58 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ensilo::{AbortReason, Database, Engine, Error, Order, Result, Session, Table, Text, Value};
+use ensilo::{AbortReason, Database, Error, Order, Result, Session, Table, Text};
 
-use crate::{Account, Visits, account, with_accounts, with_accounts_on};
+use crate::{Account, Visits, account, with_accounts};
 
-fn visit<E: Engine>(db: &Database<E>, accounts: &Table<Account, E>, id: u32) {
+fn visit(db: &Database, accounts: &Table<Account>, id: u32) {
     db.transact(|tx| accounts.update(tx, id, |visits: &mut Visits| visits.visits += 1)).unwrap();
-}
-
-/// Every engine passes it.
-pub(crate) fn statements_of_several_calls_commit_together<E: Engine>() {
-    let (db, accounts) = with_accounts_on::<E>(1);
-    let mut session = db.begin().unwrap();
-    accounts.insert(&mut session, &account(1)).unwrap();
-    assert_eq!(db.transact(|tx| accounts.get(tx, 1)).unwrap(), None);
-    assert!(matches!(accounts.insert(&mut session, &account(1)), Err(Error::DuplicateKey(_))));
-    accounts.update(&mut session, 1, |visits: &mut Visits| visits.visits = 3).unwrap();
-    let dynamic = db.open_dynamic_table("account").unwrap();
-    assert!(dynamic.contains(&mut session, &[Value::Unsigned(1)]).unwrap());
-    assert_eq!(session.with(|tx| accounts.scan().count(tx)).unwrap(), 2);
-    session.commit().unwrap();
-    assert_eq!(db.transact(|tx| accounts.get_columns(tx, 1)).unwrap(), Some(Visits { visits: 3 }));
-}
-
-/// Every engine passes it: write skew, each reads what the other writes.
-pub(crate) fn two_of_one_thread_are_serializable<E: Engine>() {
-    let (db, accounts) = with_accounts_on::<E>(2);
-    let (mut one, mut two) = (db.begin().unwrap(), db.begin().unwrap());
-    for (session, read, write) in [(&mut one, 0, 1), (&mut two, 1, 0)] {
-        accounts.get(session, read).unwrap();
-        accounts.update(session, write, |visits: &mut Visits| visits.visits += 1).unwrap();
-    }
-    one.commit().unwrap();
-    assert!(matches!(two.commit(), Err(Error::Aborted(_))));
-}
-
-/// Every engine passes it.
-pub(crate) fn a_session_goes_on_in_another_thread<E: Engine>() {
-    let (db, accounts) = with_accounts_on::<E>(1);
-    let mut session = db.begin().unwrap();
-    for id in 1..20 {
-        accounts.insert(&mut session, &account(id)).unwrap();
-        let accounts = &accounts;
-        session = thread::scope(|scope| {
-            let other = scope.spawn(move || {
-                assert!(accounts.contains(&mut session, id).unwrap());
-                session
-            });
-            other.join().unwrap()
-        });
-    }
-    session.commit().unwrap();
-    assert_eq!(db.transact(|tx| accounts.scan().count(tx)).unwrap(), 20);
 }
 
 #[test]

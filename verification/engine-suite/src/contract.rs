@@ -1,0 +1,182 @@
+//! What the traits demand of every engine, where tests of tables do not see it.
+
+use std::cell::RefCell;
+use std::ops::{Bound, ControlFlow};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use ensilo_engine::{
+    Abort, AbortReason, Committed, Direction, Engine, EngineOptions, NewStoreError, Read, Session, Store,
+    TableId, Tid, TransactionOf, Write,
+};
+
+/// An engine with one store.
+struct Started<E: Engine> {
+    engine: Arc<E>,
+    store: Arc<E::Store>,
+    session: E::Session,
+}
+
+impl<E: Engine> Started<E> {
+    fn new() -> Self {
+        let engine = E::start(EngineOptions::default());
+        let store = engine.new_store(TableId(1)).unwrap();
+        let session = engine.session();
+        Started { engine, store, session }
+    }
+
+    /// Inserts a row of one word, 7.
+    fn insert(&mut self, key: &[u8]) -> Committed {
+        let mut tx = self.session.begin();
+        assert!(tx.insert(&self.store, key, &[7], 8).unwrap());
+        tx.commit().unwrap()
+    }
+}
+
+fn panics<R>(call: impl FnOnce() -> R) -> bool {
+    catch_unwind(AssertUnwindSafe(call)).is_err()
+}
+
+/// A handle is refused, with a panic, by every transaction but the one that has found it.
+pub fn a_handle_is_good_in_the_transaction_that_has_found_it_alone<E: Engine>() {
+    let Started { engine, store, mut session } = Started::<E>::new();
+    let mut other = engine.session();
+    let mut tx = session.begin();
+    assert!(tx.insert(&store, b"key", &[1], 8).unwrap());
+    let inserted = tx.find(&store, b"key").unwrap().unwrap();
+    tx.commit().unwrap();
+    let mut finder = other.begin();
+    let found = finder.find(&store, b"key").unwrap().unwrap();
+    assert!(finder.has_found(found) && !finder.has_found(inserted));
+    drop(finder);
+    for foreign in [inserted, found] {
+        let tx = RefCell::new(session.begin());
+        // It has read the same record at the same place.
+        assert!(tx.borrow_mut().find(&store, b"key").unwrap().is_some() && !tx.borrow().has_found(foreign));
+        assert!(panics(|| tx.borrow_mut().read(foreign, |_| ())));
+        assert!(panics(|| tx.borrow_mut().put(foreign, &[2], 8)));
+        assert!(panics(|| tx.borrow_mut().patch(foreign, &[(0, 2)])));
+        assert!(panics(|| tx.borrow_mut().delete(foreign)));
+        assert_eq!(tx.borrow_mut().get(&store, b"key", |row| row.word(0)).unwrap(), Some(1));
+        tx.into_inner().commit().unwrap();
+        if E::SNAPSHOTS {
+            let mut snapshot = session.begin_snapshot();
+            assert!(panics(|| snapshot.read(foreign, |_| ())));
+        }
+    }
+}
+
+/// A transaction that only reads commits with the largest TID that it has read.
+pub fn a_transaction_that_only_reads_commits_with_the_largest_tid_that_it_read<E: Engine>() {
+    let mut started = Started::<E>::new();
+    let inserted = [started.insert(b"a"), started.insert(b"b")];
+    let largest = inserted.into_iter().max_by_key(|committed| committed.tid).unwrap();
+    let Started { engine: _engine, store, mut session } = started;
+    let mut reading = |read: &dyn Fn(&mut TransactionOf<'_, E>)| {
+        let mut tx = session.begin();
+        read(&mut tx);
+        tx.commit().unwrap()
+    };
+    let both = reading(&|tx| {
+        for key in [b"b", b"a"] {
+            assert_eq!(tx.get(&store, key, |row| row.word(0)).unwrap(), Some(7));
+        }
+    });
+    assert!(both.tid == largest.tid && both.epoch >= largest.epoch, "{both:?}, not {largest:?}");
+    let scanned = reading(&|tx| {
+        let bounds = (Bound::Unbounded, Bound::Unbounded);
+        let each = |_, ()| ControlFlow::Continue(());
+        tx.scan(&store, bounds, Direction::Forward, |_, _| (), each).unwrap();
+    });
+    assert!(scanned.tid == largest.tid && scanned.epoch >= largest.epoch, "{scanned:?}, not {largest:?}");
+    let nothing = reading(&|tx| assert!(tx.find(&store, b"c").unwrap().is_none()));
+    assert_eq!(nothing.tid, Tid::ZERO);
+}
+
+/// A record that the transaction has deleted takes no write, and its key another row. To an engine that is not
+/// [transactional](Engine::IS_TRANSACTIONAL) the record may be one that somebody else has deleted.
+pub fn a_record_that_the_transaction_has_deleted_is_written_no_more<E: Engine>() {
+    type Change<E> = fn(&mut TransactionOf<'_, E>, <E as Engine>::Found) -> Result<(), Abort>;
+    let changes: [Change<E>; 3] = [
+        |tx, found| tx.put(found, &[8], 8),
+        |tx, found| tx.patch(found, &[(0, 8)]),
+        |tx, found| tx.delete(found),
+    ];
+    let mut started = Started::<E>::new();
+    started.insert(b"a");
+    for change in changes {
+        let mut tx = started.session.begin();
+        let found = tx.find(&started.store, b"a").unwrap().unwrap();
+        tx.delete(found).unwrap();
+        assert!(panics(|| change(&mut tx, found)) || !E::IS_TRANSACTIONAL);
+        drop(tx);
+        if !E::IS_TRANSACTIONAL {
+            started.insert(b"a");
+        }
+    }
+    let Started { engine: _engine, store, mut session } = started;
+    assert_eq!(session.begin().get(&store, b"a", |row| row.word(0)).unwrap(), Some(7));
+    let mut tx = session.begin();
+    let found = tx.find(&store, b"a").unwrap().unwrap();
+    tx.delete(found).unwrap();
+    assert!(tx.insert(&store, b"a", &[9], 8).unwrap());
+    let again = tx.find(&store, b"a").unwrap().unwrap();
+    tx.put(again, &[10], 8).unwrap();
+    tx.commit().unwrap();
+    assert_eq!(session.begin().get(&store, b"a", |row| row.word(0)).unwrap(), Some(10));
+}
+
+/// A row of other words than its length needs is refused with a panic, and so is a patch outside of it.
+pub fn a_row_of_other_words_than_it_needs_is_refused<E: Engine>() {
+    let mut started = Started::<E>::new();
+    started.insert(b"key");
+    let Started { engine: _engine, store, mut session } = started;
+    let mut tx = session.begin();
+    let found = tx.find(&store, b"key").unwrap().unwrap();
+    assert!(panics(|| tx.put(found, &[1, 2], 8)));
+    assert!(panics(|| tx.patch(found, &[(1, 2)])));
+    assert!(panics(|| tx.insert(&store, b"other", &[1, 2], 8)));
+    tx.put(found, &[8], 8).unwrap();
+    assert_eq!(tx.read(found, |row| row.word(0)).unwrap(), 8);
+    tx.commit().unwrap();
+}
+
+/// The id of a store is used once, also after the store was dropped, and what is done to a dropped store aborts.
+pub fn ids_of_stores_are_used_once_and_dropped_stores_abort<E: Engine>() {
+    let mut started = Started::<E>::new();
+    started.insert(b"key");
+    let Started { engine, store, mut session } = started;
+    let is_taken = |id| matches!(engine.new_store(id), Err(NewStoreError::IdTaken(refused)) if refused == id);
+    assert!(is_taken(TableId(1)) && is_taken(TableId::NONE) && is_taken(TableId(TableId::MAX.0 + 1)));
+    let other = engine.new_store(TableId(700)).unwrap();
+    let mut tx = session.begin();
+    tx.find(&store, b"key").unwrap().unwrap();
+    assert!(engine.drop_store(TableId(1)));
+    assert!(!engine.drop_store(TableId(1)) && !engine.drop_store(TableId(2)));
+    assert!(tx.find(&store, b"key").is_err());
+    drop(tx);
+    let mut tx = session.begin();
+    assert_eq!(tx.find(&store, b"key").unwrap_err().reason(), AbortReason::StoreDropped);
+    drop(tx);
+    assert!(is_taken(TableId(1)), "also once it was dropped");
+    assert_eq!(engine.stores().iter().map(|store| store.id()).collect::<Vec<_>>(), [other.id()]);
+}
+
+/// The engine's statistics count each transaction once, and keep what sessions have counted that have ended.
+pub fn what_ended_sessions_have_counted_stays<E: Engine>() {
+    let mut started = Started::<E>::new();
+    started.insert(b"a");
+    let Started { engine, store, session } = started;
+    for _ in 0..3 {
+        let mut other = engine.session();
+        let mut tx = other.begin();
+        tx.find(&store, b"a").unwrap();
+        tx.commit().unwrap();
+        other.begin().abort();
+        drop(other.begin());
+    }
+    let counted = engine.statistics().transactions;
+    assert_eq!((counted.commits, counted.aborts_total()), (4, 6));
+    drop(session);
+    assert_eq!(engine.statistics().transactions, counted);
+}

@@ -1,0 +1,54 @@
+//! The macro that makes tests of the functions of this crate.
+
+/// Makes a `#[test]` of each function of the named groups for an engine: `engine_tests!(MyEngine)` for all groups,
+/// `engine_tests!(MyEngine: contract, tables)` for some. For several engines, each call lies in a module of its own.
+#[macro_export]
+macro_rules! engine_tests {
+    ($engine:ty) => {
+        $crate::engine_tests!($engine: contract, tables, model, conflicts);
+    };
+    ($engine:ty: $($group:ident),+) => {
+        $($crate::engine_tests!(@$group $engine);)+
+    };
+    (@contract $engine:ty) => {
+        $crate::engine_tests!(@tests contract, $engine: [
+            a_handle_is_good_in_the_transaction_that_has_found_it_alone,
+            a_transaction_that_only_reads_commits_with_the_largest_tid_that_it_read,
+            a_record_that_the_transaction_has_deleted_is_written_no_more,
+            a_row_of_other_words_than_it_needs_is_refused,
+            ids_of_stores_are_used_once_and_dropped_stores_abort,
+            what_ended_sessions_have_counted_stays,
+        ]);
+    };
+    (@tables $engine:ty) => {
+        $crate::engine_tests!(@tests tables, $engine: [
+            statements_change_tables_and_their_indexes,
+            tables_and_indexes_are_made_refused_and_dropped,
+            dynamic_tables_have_rows_without_a_rust_type,
+        ]);
+    };
+    (@model $engine:ty) => {
+        $crate::engine_tests!(@tests model, $engine: [
+            tables_and_indexes_agree_with_a_model,
+        ]);
+    };
+    (@conflicts $engine:ty) => {
+        $crate::engine_tests!(@tests conflicts, $engine: [
+            requests_of_several_threads_lose_no_update,
+            of_a_session_and_a_request_that_write_one_row_one_commits,
+            a_submitted_request_reads_what_was_committed,
+            statements_of_several_calls_commit_together,
+            nobody_sees_a_row_before_its_session_commits,
+            write_skew_is_rejected,
+            a_session_goes_on_in_another_thread,
+        ]);
+    };
+    (@tests $group:ident, $engine:ty: [$($test:ident,)+]) => {
+        $(
+            #[test]
+            fn $test() {
+                $crate::$group::$test::<$engine>();
+            }
+        )+
+    };
+}
