@@ -146,6 +146,7 @@ fn safety(stress_seconds: u64) -> Vec<Step> {
         ("ensilo-index", ""),
         ("ensilo-txn", ""),
         ("ensilo-baselines", ""),
+        ("ensilo-map-engine", ""),
         ("ensilo-log", "--skip recovery::tests::damage --skip a_power_failure"),
         ("ensilo", ""),
     ];
