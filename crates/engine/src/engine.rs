@@ -22,7 +22,11 @@ use crate::store::{NewStoreError, Store, TableId};
 use crate::transaction::{Read, Write};
 
 /// A transaction engine. See the crate's documentation for what it promises.
-pub trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
+///
+/// # Safety
+/// The epochs that [`Engine::epochs`] returns are always the same, and the sessions that [`Engine::session`] returns pin participants of
+/// these, as [`Session`] demands.
+pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     /// A mistake that is built in on purpose, to see that a checker finds it.
     #[doc(hidden)]
     const FAULT: Option<Fault> = None;

@@ -46,7 +46,9 @@ struct Head<H> {
 /// The address of a record with a header of type `H`, which consists of atomics.
 ///
 /// The type's promise is that the record is allocated, and that its engine keeps I2, so that it stays so while the transaction that
-/// holds the address is pinned. The unsafe ways to break it are [`RawRecord::from_index_value`] and those that free the record.
+/// holds the address is pinned. Each function that could break it is unsafe: those that make an address of a word or of foreign memory, and
+/// those that free the record, after which nobody uses its address or a row of it any more. The words of a row hold any bits until the
+/// row is stored.
 pub struct RawRecord<H>(NonNull<Head<H>>);
 
 // SAFETY: a record is made of atomics, and its address may be used from any thread that is pinned (I2).
@@ -60,6 +62,9 @@ impl<H> RawRecord<H> {
     ///
     /// # Errors
     /// [`OutOfMemory`].
+    ///
+    /// # Panics
+    /// When the row is longer than [`ROW_LEN_MAX`], or the store's id larger than [`TableId::MAX`].
     pub fn allocate(
         guard: &Guard<'_>,
         store: TableId,
@@ -68,37 +73,47 @@ impl<H> RawRecord<H> {
     ) -> Result<Self, OutOfMemory> {
         let needed = Self::layout_of(row_len_bytes.div_ceil(8));
         let capacity_words = (Heap::usable_size(needed) - Self::HEAD_BYTES) / WORD_BYTES;
-        RawRecord::allocate_by(store, row_len_bytes, capacity_words, header, |layout, account| {
-            guard.allocate(layout, account)
-        })
+        let allocate = |layout, account| guard.allocate(layout, account);
+        // SAFETY: blocks of the heap are fresh, and free again when they are given back.
+        unsafe { RawRecord::allocate_by(store, row_len_bytes, capacity_words, header, allocate) }
     }
 
     /// Returns a record with room for just this row, in memory from elsewhere, to where it is given back as [`RawRecord::block`].
     ///
     /// # Errors
     /// [`OutOfMemory`].
-    pub fn allocate_exact(
+    ///
+    /// # Panics
+    /// As [`RawRecord::allocate`].
+    ///
+    /// # Safety
+    /// What `allocate` returns is a block of the layout that it is given, and nobody else uses it until it is given back.
+    pub unsafe fn allocate_exact(
         store: TableId,
         row_len_bytes: usize,
         header: H,
         allocate: impl FnOnce(Layout, AccountId) -> Result<NonNull<u8>, OutOfMemory>,
     ) -> Result<Self, OutOfMemory> {
-        RawRecord::allocate_by(store, row_len_bytes, row_len_bytes.div_ceil(8), header, allocate)
+        let capacity_words = row_len_bytes.div_ceil(8);
+        // SAFETY: the caller's promise.
+        unsafe { RawRecord::allocate_by(store, row_len_bytes, capacity_words, header, allocate) }
     }
 
+    /// # Safety
+    /// As for [`RawRecord::allocate_exact`].
     #[inline]
-    fn allocate_by(
+    unsafe fn allocate_by(
         store: TableId,
         row_len_bytes: usize,
         capacity_words: usize,
         header: H,
         allocate: impl FnOnce(Layout, AccountId) -> Result<NonNull<u8>, OutOfMemory>,
     ) -> Result<Self, OutOfMemory> {
-        debug_assert!(row_len_bytes <= ROW_LEN_MAX && store <= TableId::MAX);
+        assert!(row_len_bytes <= ROW_LEN_MAX && store <= TableId::MAX, "a row or an id that is too large");
         let block = allocate(Self::layout_of(capacity_words), AccountId(store.0))?;
         let head = block.cast::<Head<H>>();
         let meta = AtomicU64::new(meta(row_len_bytes, capacity_words, store));
-        // SAFETY: the block is fresh, and was allocated for a head that is followed by so many words.
+        // SAFETY: the caller's promise: the block is ours, and was allocated for a head that is followed by so many words.
         unsafe {
             head.write(Head { header, meta });
             if cfg!(any(loom, shuttle)) {

@@ -13,7 +13,7 @@ use crate::transaction::{Read, Write};
 ///
 /// # Safety
 /// From the return of [`Session::begin`] or [`Session::begin_snapshot`] until the transaction is committed, prepared, aborted or
-/// dropped, a participant of [`Engine::epochs`](crate::Engine::epochs) is pinned for it, also when it can no longer commit: what
+/// dropped, a participant of the [epochs](crate::Engine::epochs) of its engine is pinned for it, also when it can no longer commit: what
 /// the tables above the engine share by pointer, such as the set of a table's indexes, is freed once the memory horizon of these
 /// epochs has passed.
 pub unsafe trait Session: Send {

@@ -20,7 +20,7 @@ use ensilo_sync::{CachePadded, unchecked};
 /// Published by a participant that is not pinned, not committing, reads no snapshot: later than every epoch.
 pub(crate) const IDLE: u64 = u64::MAX;
 
-/// ParticipantSlots in a block. Small under a model checker, which explores every load of a scan.
+/// Slots in a block. Small under a model checker, which explores every load of a scan.
 const SLOTS_PER_BLOCK: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 
 /// What one participant publishes. Only its owner writes it.

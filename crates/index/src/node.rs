@@ -65,6 +65,7 @@ impl<'g> NodeRef<'g> {
         unsafe { &(*self.header.as_ptr()).version }
     }
 
+    #[inline]
     pub(crate) fn as_ptr(self) -> *mut Header {
         self.header.as_ptr()
     }

@@ -52,7 +52,8 @@ impl<P: Protocol> BaselineEngine<P> {
     }
 }
 
-impl<P: Protocol> Engine for BaselineEngine<P> {
+// SAFETY: an engine keeps its epochs, and a session's participant is one of these.
+unsafe impl<P: Protocol> Engine for BaselineEngine<P> {
     const SNAPSHOTS: bool = false;
     const IS_TRANSACTIONAL: bool = P::IS_TRANSACTIONAL;
     const LOGS: bool = false;

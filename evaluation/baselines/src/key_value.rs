@@ -122,8 +122,10 @@ impl Protocol for SingleKeys {
         Ok(())
     }
 
+    #[inline]
     fn complete(_: &mut KeyValueTransaction<'_>) {}
 
+    #[inline]
     fn take_back(_: &mut KeyValueTransaction<'_>) {}
 }
 

@@ -24,7 +24,7 @@ pub use key_value::SingleKeys;
 pub use partitioned::Partitions;
 pub use record::Record;
 pub use store::{Store, Stores};
-pub use transaction::{BaselineTransaction, Protocol};
+pub use transaction::BaselineTransaction;
 
 /// Gets and puts of single keys.
 pub type KeyValue = BaselineEngine<SingleKeys>;

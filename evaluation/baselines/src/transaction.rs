@@ -14,7 +14,7 @@ use crate::handle::{BaselineHandle, FoundKeys};
 use crate::record::Record;
 use crate::store::{Store, Stores};
 
-/// What an engine of this crate does with records.
+/// What an engine of this crate does with records. Nobody else can name it: its functions take what the engine has checked.
 pub trait Protocol: fmt::Debug + Send + Sync + Sized + 'static {
     /// As [`Engine::IS_TRANSACTIONAL`](ensilo_engine::Engine::IS_TRANSACTIONAL).
     const IS_TRANSACTIONAL: bool;
@@ -102,6 +102,8 @@ impl<'s, P: Protocol> BaselineTransaction<'s, P> {
         memory: &'s mut SessionMemory<P::Undo>,
         counters: &'s WorkerCounters,
     ) -> Self {
+        // A transaction that was leaked has not cleared them: its handles are not those of this one.
+        memory.found.clear();
         BaselineTransaction { stores, guard, memory, counters, is_open: true }
     }
 

@@ -1,6 +1,7 @@
 //! What the traits demand of every engine, where tests of tables do not see it.
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::ops::{Bound, ControlFlow};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ fn panics<R>(call: impl FnOnce() -> R) -> bool {
     catch_unwind(AssertUnwindSafe(call)).is_err()
 }
 
-/// A handle is refused, with a panic, by every transaction but the one that has found it.
+/// A handle is refused, with a panic, by every transaction but the one that has found it, also if that was leaked.
 pub fn a_handle_is_good_in_the_transaction_that_has_found_it_alone<E: Engine>() {
     let Started { engine, store, mut session } = Started::<E>::new();
     let mut other = engine.session();
@@ -49,7 +50,9 @@ pub fn a_handle_is_good_in_the_transaction_that_has_found_it_alone<E: Engine>() 
     let found = finder.find(&store, b"key").unwrap().unwrap();
     assert!(finder.has_found(found) && !finder.has_found(inserted));
     drop(finder);
-    for foreign in [inserted, found] {
+    let mut leaked = ManuallyDrop::new(session.begin());
+    let of_leaked = leaked.find(&store, b"key").unwrap().unwrap();
+    for foreign in [inserted, found, of_leaked] {
         let tx = RefCell::new(session.begin());
         // It has read the same record at the same place.
         assert!(tx.borrow_mut().find(&store, b"key").unwrap().is_some() && !tx.borrow().has_found(foreign));

@@ -43,7 +43,9 @@ impl MapEngine {
     }
 }
 
-impl Engine for MapEngine {
+// SAFETY: an engine keeps its epochs, and a session's participant is one of these.
+#[allow(unsafe_code, reason = "the trait promises memory to the layers above")]
+unsafe impl Engine for MapEngine {
     const SNAPSHOTS: bool = false;
     const LOGS: bool = false;
     const KEY_LEN_MAX: usize = usize::MAX;

@@ -25,7 +25,8 @@ use crate::silo::Variant;
 use crate::store::Store;
 use crate::worker::Worker;
 
-impl<V: Variant> Engine for Silo<V> {
+// SAFETY: an engine keeps its epochs, and a worker's participant is one of these.
+unsafe impl<V: Variant> Engine for Silo<V> {
     const FAULT: Option<Fault> = V::FAULT;
     const SNAPSHOTS: bool = V::SNAPSHOTS;
     const TWO_PHASE_COMMIT: bool = true;

@@ -37,7 +37,9 @@ impl RecordPtr {
     ) -> Result<RecordPtr, OutOfMemory> {
         let heap = guard.participant().heap();
         let allocate = |layout, account| heap.allocate_general(layout, account);
-        RawRecord::allocate_exact(store, row_len_bytes, Header::new(tid), allocate).map(RecordPtr)
+        // SAFETY: the general-purpose allocator returns a fresh block.
+        let record = unsafe { RawRecord::allocate_exact(store, row_len_bytes, Header::new(tid), allocate) };
+        record.map(RecordPtr)
     }
 
     /// Returns a record for the version that an overwrite supersedes, from a reserve beside the memory limit: at the limit rows can
@@ -50,7 +52,8 @@ impl RecordPtr {
     ) -> Result<RecordPtr, OutOfMemory> {
         let (heap, header) = (guard.participant().heap(), Header::new(TidWord::PLACEHOLDER));
         let allocate = |layout, account| heap.allocate_reserve(layout, account);
-        RawRecord::allocate_exact(store, row_len_bytes, header, allocate).map(RecordPtr)
+        // SAFETY: the reserve returns a fresh block.
+        unsafe { RawRecord::allocate_exact(store, row_len_bytes, header, allocate) }.map(RecordPtr)
     }
 
     /// Returns a mark (I4) for the version that a deletion supersedes, to be freed by [`RecordPtr::free_general`]. It does not come
