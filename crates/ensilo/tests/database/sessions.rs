@@ -44,6 +44,33 @@ fn rolling_back_and_dropping_undo() {
     assert_eq!(db.transact(|tx| accounts.scan().count(tx)).unwrap(), 1);
 }
 
+/// What every engine passes leaves open which one commits.
+#[test]
+fn of_two_that_meet_the_first_to_commit_wins() {
+    let (db, accounts) = with_accounts(2);
+    let mut late = db.begin().unwrap();
+    accounts.update(&mut late, 0, |visits: &mut Visits| visits.visits = 9).unwrap();
+    visit(&db, &accounts, 0);
+    assert!(matches!(late.commit(), Err(Error::Aborted(_))));
+    let [mut one, mut two] = [(0, 1), (1, 0)].map(|(read, written)| {
+        let mut session = db.begin().unwrap();
+        accounts.get(&mut session, read).unwrap();
+        accounts.update(&mut session, written, |visits: &mut Visits| visits.visits += 1).unwrap();
+        session
+    });
+    one.commit().unwrap();
+    assert!(matches!(two.commit(), Err(Error::Aborted(_))));
+}
+
+#[test]
+fn a_row_of_an_open_session_is_no_conflict_for_a_reader() {
+    let (db, accounts) = with_accounts(1);
+    let mut session = db.begin().unwrap();
+    accounts.insert(&mut session, &account(1)).unwrap();
+    assert_eq!(db.request().retries(0).transact(|tx| accounts.get(tx, 1)).unwrap(), None);
+    session.commit().unwrap();
+}
+
 #[test]
 fn a_conflict_ends_the_transaction_and_the_session_begins_another() {
     let (db, accounts) = with_accounts(2);
