@@ -47,6 +47,10 @@ impl Disk for RealDisk {
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
         refuse_special(path)?;
         let file = fs::File::open(path)?;
+        if file.metadata()?.is_dir() {
+            // Some systems open it, and say so when it is read.
+            return Err(Errno::ISDIR.into());
+        }
         let direct = Direct::open(path, Access::Read);
         Ok(Box::new(ReadOnly::new(Box::new(RealFile { file, direct }))))
     }
@@ -311,7 +315,9 @@ impl Drop for RealLock {
 
 /// Locks the directory of a lock file, if the system can: not every file system locks directories.
 fn lock_directory(path: &Path, share: Share) -> io::Result<Option<fs::File>> {
-    let Some(Ok(mut directory)) = path.parent().map(|parent| fs::File::open(or_current(parent))) else {
+    // To open a pipe in its place would wait without end.
+    let parent = path.parent().map(or_current).filter(|parent| parent.is_dir());
+    let Some(Ok(mut directory)) = parent.map(fs::File::open) else {
         return Ok(None);
     };
     match try_lock(&mut directory, path, share) {

@@ -296,7 +296,11 @@ fn is_something_else(damage: &Corruption) -> bool {
     let is_ours = ["MANIFEST", "MANIFEST.copy"].contains(&name)
         || name.ends_with(".ckpt")
         || LogFileName::parse(name).is_some();
-    !is_ours && matches!(damage.kind, CorruptionKind::Header(HeaderError::Magic | HeaderError::Short))
+    let is_no_file = matches!(
+        damage.kind,
+        CorruptionKind::Header(HeaderError::Magic | HeaderError::Short) | CorruptionKind::Unopened { .. }
+    );
+    !is_ours && is_no_file
 }
 
 /// Lists a file; or the log files of a database, in the directories that its manifest names; or those of a

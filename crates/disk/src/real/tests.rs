@@ -338,8 +338,20 @@ fn what_is_no_file_is_refused_at_once_and_by_name() {
             assert!(error.to_string().contains("no file"), "{name}: {error}");
         }
     }
+    // As the directory of a lock file: the lock is not waited for either.
+    for lock in [RealDisk.lock(&dir.join("pipe/LOCK")), RealDisk.lock_shared(&dir.join("pipe/LOCK"))] {
+        assert_eq!(lock.unwrap_err().kind(), ErrorKind::NotADirectory);
+    }
     let listed = RealDisk.list(&dir.0).unwrap();
     assert!(listed.iter().all(|entry| !entry.is_file && !entry.is_dir), "{listed:?}");
+}
+
+#[test]
+fn a_directory_is_no_file() {
+    let dir = TemporaryDirectory::new();
+    for error in [RealDisk.open(&dir.0).unwrap_err(), RealDisk.open_read(&dir.0).unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::IsADirectory);
+    }
 }
 
 #[test]

@@ -65,6 +65,22 @@ impl Location {
     }
 }
 
+/// Returns the absolute path, without `..` unless what is left then leads to another place.
+pub(super) fn absolute_path(disk: &dyn Disk, path: &Path) -> Result<PathBuf, OpenError> {
+    let path = std::path::absolute(path).map_err(OpenError::io("find", path))?;
+    let mut direct = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => _ = direct.pop(),
+            _ => direct.push(component),
+        }
+    }
+    if direct == path || Location::of(disk, &direct)?.is_same(&Location::of(disk, &path)?) {
+        return Ok(direct);
+    }
+    Ok(path)
+}
+
 fn find(disk: &dyn Disk, path: &Path) -> io::Result<Location> {
     let (mut directory, mut missing) = (PathBuf::new(), PathBuf::new());
     for component in std::path::absolute(path)?.components() {

@@ -9,6 +9,7 @@ use super::error::OpenError;
 use super::file_access::{exists, remove_if_there, rename, sync_dir, write_new};
 use super::file_names::{MANIFEST, MANIFEST_COPY, MANIFEST_NEW};
 use super::forgiving::ForgivingDisk;
+use super::location::absolute_path;
 use crate::format::{Manifest, ManifestError};
 
 /// No file that is read as a whole is longer: this suffices for millions of tables. A longer one is damaged.
@@ -159,11 +160,11 @@ pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, OpenErr
 }
 
 /// Returns a directory as the manifest of the database in `dir` spells it: relative, if it lies within by its
-/// spelling.
-pub(crate) fn spell_path(dir: &Path, path: &Path) -> Result<String, OpenError> {
+/// spelling, and else absolute, where possible without `..`, which would lead through other directories.
+pub(crate) fn spell_path(disk: &dyn Disk, dir: &Path, path: &Path) -> Result<String, OpenError> {
     let spelled = match path.strip_prefix(dir) {
         Ok(inside) if !leads_outside(inside) => inside.to_path_buf(),
-        _ => std::path::absolute(path).map_err(OpenError::io("find", path))?,
+        _ => absolute_path(disk, path)?,
     };
     spelled
         .into_os_string()

@@ -42,7 +42,7 @@ impl<'w> RequestedDirectories<'w> {
         before: &'w Manifest,
     ) -> Result<RequestedDirectories<'w>, OpenError> {
         let logger =
-            |path: &PathBuf| Ok(LoggerFiles { directory: spell_path(dir, path)?, first_sequence: 1 });
+            |path: &PathBuf| Ok(LoggerFiles { directory: spell_path(disk, dir, path)?, first_sequence: 1 });
         let loggers = directories.iter().map(logger).collect::<Result<_, OpenError>>()?;
         Ok(RequestedDirectories { disk, dir, directories: directories.iter().collect(), loggers, before })
     }

@@ -30,7 +30,7 @@ impl UnreadList {
     pub(super) fn write(source: &ForgivingDisk<'_>, dir: &Path, copy: &Path) -> Result<(), OpenError> {
         let mut text = String::new();
         for failure in source.failures() {
-            text += &spell_path(dir, &failure.file)?;
+            text += &spell_path(source.disk(), dir, &failure.file)?;
             text += END;
         }
         if text.is_empty() {

@@ -226,6 +226,8 @@ fn a_directory_that_is_spelled_in_several_ways_over_the_openings_stays_one() {
         open_and_put(&disk, "/db", logs, key);
         is_repaired(&Arc::new(disk.fork()), logs[0], &rows);
         rows.push(key);
+        let manifest = manifest_of(&*disk, Path::new("/db")).unwrap();
+        assert_eq!(manifest.loggers.iter().filter(|logger| logger.directory.contains("..")).count(), 0);
         assert_eq!(corruptions(&*disk, Path::new("/db")), [""; 0]);
         assert_eq!(keys(&disk), rows);
         backup(&as_disk(&Arc::new(disk.fork())), Path::new("/db"), Path::new("/backup")).unwrap();
@@ -254,7 +256,7 @@ fn a_manifest_that_spells_a_directory_outside_relatively_is_repaired_within_its_
 fn what_a_repair_could_not_copy_stays_however_its_directory_is_spelled_later() {
     let disk = sample();
     open_and_put(&disk, "/db", ["/db/../out", "/db/log"], 8);
-    let unread = Path::new("/db/../out/log-2-0-1.open");
+    let unread = Path::new("/out/log-2-0-1.open");
     let bad = Arc::new(BadDisk::with_bad_sector(&disk, unread, 1, 0)) as Arc<dyn Disk>;
     let refused = inspect(&bad, Path::new("/db")).map(drop).unwrap_err();
     let DataLoss::After(kept) = refused.corruption().unwrap().loss else { panic!("{refused}") };
