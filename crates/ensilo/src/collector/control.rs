@@ -59,10 +59,11 @@ impl Collector {
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when the system has no thread left.
-    pub(super) fn start(
+    pub(super) fn start<D: Send + 'static>(
         &self,
-        work: impl FnOnce(&CollectorControl) + Send + 'static,
-        close: impl FnOnce() + Send + 'static,
+        database: D,
+        work: impl FnOnce(&D, &CollectorControl) + Send + 'static,
+        close: impl FnOnce(&D) + Send + 'static,
     ) -> Result<()> {
         let control = Arc::clone(&self.control);
         // Before it runs: the thread itself notes when it works no more.
@@ -70,10 +71,12 @@ impl Collector {
         let thread = thread::Builder::new().name("ensilo-collector".into());
         let thread = thread.spawn(move || {
             let _working = ForeignAfter::default();
-            let worked = catch_unwind(AssertUnwindSafe(|| work(&control)));
+            // It goes last: with it may go what belongs to the program.
+            let database = database;
+            let worked = catch_unwind(AssertUnwindSafe(|| work(&database, &control)));
             control.end_work(worked.err());
             if control.wait_for_end() {
-                close();
+                close(&database);
             }
         });
         let thread = thread.map_err(|error| {

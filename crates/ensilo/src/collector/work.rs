@@ -37,8 +37,11 @@ impl<E: Engine> DatabaseShared<E> {
     /// # Errors
     /// [`Error::InvalidOption`](crate::Error::InvalidOption) when the system has no thread left.
     pub(crate) fn start_collector(self: &Arc<Self>) -> Result<()> {
-        let (shared, closed) = (Arc::clone(self), Arc::clone(self));
-        self.collector.start(move |control| run(&shared, control), move || closed.close_unless_begun())
+        self.collector.start(
+            Arc::clone(self),
+            |shared, control| run(shared, control),
+            |shared| shared.close_unless_begun(),
+        )
     }
 
     /// Frees at once what can be freed, when a request of this worker has found no memory; false when there
