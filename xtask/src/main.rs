@@ -147,7 +147,7 @@ fn safety(stress_seconds: u64) -> Vec<Step> {
         ("ensilo-txn", ""),
         ("ensilo-baselines", ""),
         ("ensilo-map-engine", ""),
-        ("ensilo-log", "--skip recovery::tests::damage --skip a_power_failure"),
+        ("ensilo-log", "--skip recovery::tests::corruption --skip a_power_failure"),
         ("ensilo", ""),
     ];
     for (package, skipped) in packages {

@@ -273,7 +273,7 @@ impl Epochs {
         &self.pool
     }
 
-    /// Returns whether something waits that participants have left behind.
+    /// Returns whether something waits that ended participants have orphaned.
     #[must_use]
     pub fn has_orphans(&self) -> bool {
         self.orphans.waiting().0 > 0

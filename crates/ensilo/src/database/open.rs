@@ -42,11 +42,12 @@ impl Options {
     ///
     /// Everything that was acknowledged as stored is there, and with it everything before it in the serial
     /// order. Damage is an error, and so are files of another time or of another copy of the database. There
-    /// are three exceptions: - A copy of all of the database's directories that is put back is the database
-    /// as it was. - An older copy of a log directory alone is noticed only if the database was closed since,
-    /// or was open for at least ten seconds more (`docs/format.md` gives the reason). - Log files of format
-    /// versions 1 and 2 do not name their opening. One of another copy, which has gone on by itself, is taken
-    /// for the one of the same name.
+    /// are three exceptions:
+    /// - A copy of all of the database's directories that is put back is the database as it was.
+    /// - An older copy of a log directory alone is noticed only if the database was closed since, or was open
+    ///   for at least ten seconds more (`docs/format.md` gives the reason).
+    /// - Log files of format versions 1 and 2 do not name their opening. One of another copy, which has gone on
+    ///   by itself, is taken for the one of the same name.
     ///
     /// # Errors
     /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, in
