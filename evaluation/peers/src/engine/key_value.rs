@@ -77,7 +77,10 @@ impl<S: OrderedStore> Peer for KeyValue<S> {
     }
 
     fn for_each_record(&self, mut visit: impl FnMut(u64, &[u8])) -> Result<(), Failure> {
-        self.for_each(OrderedTable::Records, |key, row| Ok(visit(key, row)))
+        self.for_each(OrderedTable::Records, |key, row| {
+            visit(key, row);
+            Ok(())
+        })
     }
 
     fn for_each_account(&self, mut visit: impl FnMut(Account)) -> Result<(), Failure> {

@@ -16,7 +16,8 @@ use super::copies::LoadedRows;
 use crate::engine::Schema;
 use crate::peer::Setting;
 
-const DEFINITION: &str = concat!(include_str!("tables.sql"), include_str!("functions.sql"));
+const DEFINITION: &str =
+    concat!(include_str!("relational/tables.sql"), include_str!("relational/functions.sql"));
 
 /// The tables of TPC-C in a schema of PostgreSQL.
 #[derive(Debug)]
