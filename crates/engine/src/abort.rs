@@ -6,8 +6,8 @@ use crate::store::TableId;
 
 /// The cause of an abort.
 ///
-/// The reasons are the same for all engines, so that statistics and retries are; an engine takes the one whose
-/// meaning for the caller comes closest.
+/// All engines share these reasons, so that statistics and retries mean the same over each. An engine returns the
+/// one that comes closest in what it means for the caller.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AbortReason {
