@@ -66,8 +66,8 @@ impl Default for Options {
 
 impl Options {
     /// Sets how long an epoch lasts, from 1 ms to 10 s. By default it is 40 ms for a database in memory. In a
-    /// directory, the next epoch begins by default when the one before is stored, after 1 ms at least and 40
-    /// ms at most.
+    /// directory, the next epoch begins by default as soon as somebody waits for the disk and the epoch before
+    /// is stored; while nobody waits, after 5 ms; and after 40 ms at most.
     ///
     /// Short epochs are stored sooner and free memory sooner, and cost a little more. A thread that commits
     /// more than two million transactions within one epoch begins the next one early.
@@ -355,9 +355,6 @@ impl Options {
 
 /// The paper's epochs; those that go by the disk are not longer.
 pub(crate) const EPOCH_INTERVAL_MAX: Duration = Duration::from_millis(40);
-
-/// Epochs that go by the disk are not shorter.
-pub(crate) const EPOCH_INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 pub(crate) fn require(holds: bool, option: &str, range: impl fmt::Display) -> Result<()> {
     if holds { Ok(()) } else { Err(Error::InvalidOption(Name::new(format!("{option} must be {range}")))) }

@@ -168,11 +168,12 @@ impl Epochs {
         Epoch::new(self.published.derived_at.load(Ordering::Acquire))
     }
 
-    /// Moves the global epoch on by one, unless it is the last, and derives what is over: one tick.
+    /// Moves the global epoch on by one, unless it is the last, and derives what is over: one tick. Returns the complete frontier behind
+    /// it, as [`Epochs::complete_frontier`] does.
     ///
     /// Participants are never waited for. Two ticks at once come one after the other.
-    pub fn advance(&self) {
-        self.tick(&mut self.lock_numbers());
+    pub fn advance(&self) -> Epoch {
+        self.tick(&mut self.lock_numbers())
     }
 
     /// Moves the global epoch on if it is `epoch` or an earlier one. Returns whether it is later now: there is none after [`Epoch::LAST`].
@@ -188,7 +189,8 @@ impl Epochs {
         self.ticking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tick(&self, numbers: &mut EpochNumbers) {
+    /// Returns the complete frontier.
+    fn tick(&self, numbers: &mut EpochNumbers) -> Epoch {
         numbers.global = self.next_epoch(numbers).get();
         // Release: [epoch] a thread that reads this epoch sees what was visible at the barriers of earlier ticks.
         self.published.global.store(numbers.global, Ordering::Release);
@@ -202,6 +204,7 @@ impl Epochs {
         self.published.snapshot.store(numbers.snapshot, Ordering::Release);
         // Release: [horizon] a thread that sees that the tick is done sees its horizons.
         self.published.derived_at.store(numbers.global, Ordering::Release);
+        numbers.complete(&oldest)
     }
 
     /// Returns the epoch that follows: the next number, or the next snapshot epoch if it is time for one. The last
@@ -311,11 +314,17 @@ impl EpochNumbers {
     /// Derives what is over at the global epoch from what participants published. Nothing falls (I3): a participant that read
     /// an epoch long ago and publishes it now is behind a number that needs no protection from it, see the crate's page.
     fn derive(&mut self, oldest: &Oldest, memory_horizon: Epoch, interval: SnapshotInterval) {
-        let complete = Epoch::new(self.global.min(oldest.commit));
+        let complete = self.complete(oldest);
         self.memory_horizon = self.memory_horizon.max(memory_horizon.get());
         // Before the snapshot epoch: its former value counts.
         self.snapshot_horizon = self.snapshot_horizon.max(self.snapshot.min(oldest.snapshot));
         self.snapshot = self.snapshot.max(interval.start(complete).get());
+    }
+
+    /// Every commit with an earlier epoch is complete, if `oldest` was read behind a barrier that came after the global epoch was
+    /// published.
+    fn complete(&self, oldest: &Oldest) -> Epoch {
+        Epoch::new(self.global.min(oldest.commit))
     }
 }
 

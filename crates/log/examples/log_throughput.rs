@@ -29,7 +29,6 @@ a log and with it, in turns, and the program prints what the log takes from the 
   --bytes N           bytes of a row [default: 700]
   --work-us N         work of a transaction in microseconds, 0 for none: then the disk sets the pace [default: 10]
   --wait              each thread waits until its transaction is stored before it begins the next one
-  --min-ms N          shortest epoch [default: that of the library]
   --epoch-ms N        epochs of a fixed length
   --buffer-kib N      bytes of a log buffer in KiB [default: 512]
   --buffers N         full buffers per logger [default: that of the library]
@@ -317,10 +316,6 @@ fn set(arguments: &mut Arguments, name: &str, value: &str) {
         "--bytes" => arguments.row_bytes = number() as usize,
         "--work-us" => arguments.work_us = number(),
         "--loggers" => arguments.loggers = number() as usize,
-        "--min-ms" => {
-            let min = Duration::from_secs_f64(number() / 1000.0);
-            log.clock = EpochClock::ByLoggers { min, max: min.max(Duration::from_millis(40)) };
-        }
         "--epoch-ms" => log.clock = EpochClock::Fixed(Duration::from_secs_f64(number() / 1000.0)),
         "--buffer-kib" => log.buffer_bytes = number() as usize * 1024,
         "--buffers" => log.buffers_per_logger = number() as usize,

@@ -28,7 +28,7 @@ use super::schedule::LogBacklog;
 use super::statistics::RecoveryStatistics;
 use super::{Durable, progress};
 use crate::error::{Abort, Name};
-use crate::options::{EPOCH_INTERVAL_MAX, EPOCH_INTERVAL_MIN, Options};
+use crate::options::{EPOCH_INTERVAL_MAX, Options};
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
@@ -194,7 +194,7 @@ fn log_options(options: &Options) -> LogOptions {
         compression: durable.log_compression,
         clock: match options.epoch_interval {
             Some(interval) => EpochClock::Fixed(interval),
-            None => EpochClock::ByLoggers { min: EPOCH_INTERVAL_MIN, max: EPOCH_INTERVAL_MAX },
+            None => EpochClock::ByLoggers { max: EPOCH_INTERVAL_MAX },
         },
         ..LogOptions::default()
     }

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ensilo_epoch::Epochs;
+use ensilo_epoch::{Epoch, Epochs};
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::monitor::Monitor;
@@ -39,13 +39,19 @@ impl Clock {
         }
     }
 
-    /// Moves the global epoch on.
-    pub(crate) fn tick(&self) {
-        self.epochs.advance();
+    /// Moves the global epoch on. Returns the frontier behind it.
+    pub(crate) fn tick(&self) -> Epoch {
+        let frontier = self.epochs.advance();
         let nanos = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         // Relaxed, here and below: nothing but the time of the next tick depends on it.
         self.last_tick_nanos.store(nanos, Ordering::Relaxed);
         self.ticks.fetch_add(1, Ordering::Relaxed);
+        frontier
+    }
+
+    /// Returns whether the loggers move the epoch on, too.
+    pub(crate) fn is_by_loggers(&self) -> bool {
+        matches!(self.kind, EpochClock::ByLoggers { .. })
     }
 
     pub(crate) fn ticks(&self) -> u64 {

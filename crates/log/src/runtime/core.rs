@@ -89,17 +89,20 @@ impl Core {
         self.partitions[0].notifier.notify(Sleep::Sound, |signals| signals.look = true);
     }
 
-    /// Notes that a wait has begun. If all workers wait that have logged something, the leader had better not
-    /// wait for more.
+    /// There is something for the leader's thread to do at once.
+    pub(crate) fn call_leader(&self) {
+        self.partitions[0].notifier.notify(Sleep::Short, |signals| signals.look = true);
+    }
+
+    /// Notes that a wait has begun: the leader makes a round as soon as it can.
     pub(crate) fn hurry_leader(&self) {
-        let depth = if self.does_everybody_wait() { Sleep::Long } else { Sleep::Sound };
-        self.partitions[0].notifier.notify(depth, |signals| signals.look = true);
+        self.partitions[0].notifier.notify(Sleep::Long, |signals| signals.look = true);
     }
 
     /// Returns whether something was logged that no round has stored that ended with `frontier`, or somebody
     /// waits for what another round can make durable.
     pub(crate) fn has_work(&self, frontier: Epoch) -> bool {
-        self.has_entries_after(frontier) || self.waiting() > 0
+        self.has_entries_after(frontier) || self.is_waited_for()
     }
 
     /// Returns whether something was logged that no round has stored that ended with `frontier`.
@@ -110,17 +113,9 @@ impl Core {
         self.partitions.iter().any(is_after)
     }
 
-    /// Returns whether as many wait as have logged something that was not written: then nothing more will
-    /// come before the next round.
-    pub(crate) fn does_everybody_wait(&self) -> bool {
-        let waiting = self.waiting() as u64;
-        let pending = || self.partitions.iter().map(|partition| partition.pending()).sum::<Option<u64>>();
-        waiting > 0 && pending().is_some_and(|pending| pending <= waiting)
-    }
-
-    /// Returns the number of waits for what another round can make durable.
-    fn waiting(&self) -> usize {
-        self.durable.waiting(self.epochs.global_epoch())
+    /// Returns whether somebody waits for what another round can make durable.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.durable.is_waited_for(self.epochs.global_epoch())
     }
 
     pub(crate) fn statistics(&self) -> LogStatistics {

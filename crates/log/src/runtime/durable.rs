@@ -5,10 +5,12 @@
 //! - **I2** A wait for an epoch ends with `Ok` only when that epoch is durable.
 //! - **I3** Every wait ends: the durable epoch and the end are read again under the lock under which they are
 //!   acted on.
+//! - **I4** Callbacks and wakers, which are the program's code, are called by threads of the log alone: a
+//!   thread of the program that has made a round leaves them to the log.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 
 use ensilo_epoch::Epoch;
@@ -28,7 +30,22 @@ pub(crate) struct Durable {
     epoch: CachePadded<AtomicU64>,
     marks: Monitor<Marks>,
     waiting: Monitor<Waiting>,
+    /// Calls that a round's thread has left to the log.
+    left_calls: Monitor<ReadyCalls>,
 }
+
+/// What a logger's round has made durable.
+#[must_use]
+pub(crate) struct StoredRound {
+    /// Whether all loggers have made the round.
+    pub(crate) is_complete: bool,
+    pub(crate) calls: ReadyCalls,
+}
+
+/// Callbacks and wakers whose epochs are durable, to be called without a lock.
+#[derive(Debug, Default)]
+#[must_use]
+pub(crate) struct ReadyCalls(Vec<Group>);
 
 /// What the loggers have stored.
 #[derive(Debug)]
@@ -49,17 +66,15 @@ struct Waiting {
 /// The waits for one epoch.
 #[derive(Default)]
 struct Group {
+    /// Once a thread waits.
     waiter: Option<Arc<Waiter>>,
-    /// How many wait there.
-    threads: usize,
     callbacks: Vec<Callback>,
     /// By the number of its future: one for each.
     wakers: BTreeMap<u64, Waker>,
 }
 
-/// Where threads wait for one epoch.
-#[derive(Debug)]
-struct Waiter(Monitor<Option<Result<(), LogError>>>);
+/// Where threads wait for one epoch: one system call wakes all of them, and none takes a lock after that.
+type Waiter = OnceLock<Result<(), LogError>>;
 
 impl Durable {
     /// Returns the state in which everything before `first_epoch` is stored, or was never there.
@@ -69,6 +84,7 @@ impl Durable {
             epoch: CachePadded::new(AtomicU64::new(before(first_epoch).get())),
             marks: Monitor::new(marks),
             waiting: Monitor::new(Waiting::default()),
+            left_calls: Monitor::new(ReadyCalls::default()),
         }
     }
 
@@ -79,9 +95,8 @@ impl Durable {
     }
 
     /// Notes that a logger has synced all entries of its workers with an epoch before `mark`, in round
-    /// `number`. Wakes all that wait for what is durable now; returns whether all loggers have made that
-    /// round.
-    pub(crate) fn stored(&self, logger: usize, mark: Epoch, number: u64) -> bool {
+    /// `number`. Wakes the threads that wait for what is durable now.
+    pub(crate) fn stored(&self, logger: usize, mark: Epoch, number: u64) -> StoredRound {
         let mut marks = self.marks.lock();
         marks.loggers[logger] = (mark, number);
         let durable = before(marks.loggers.iter().map(|&(mark, _)| mark).min().unwrap_or(mark));
@@ -92,10 +107,8 @@ impl Durable {
             self.epoch.store(durable.get(), Ordering::Release);
         }
         drop(marks);
-        if moves {
-            self.wake(durable);
-        }
-        is_complete
+        let calls = if moves { self.wake(durable) } else { ReadyCalls::default() };
+        StoredRound { is_complete, calls }
     }
 
     /// Returns whether all loggers have made round `number`.
@@ -113,11 +126,10 @@ impl Durable {
             return result;
         }
         let group = waiting.groups.entry(epoch).or_default();
-        group.threads += 1;
-        let waiter = Arc::clone(group.waiter.get_or_insert_with(Waiter::new));
+        let waiter = Arc::clone(group.waiter.get_or_insert_default());
         drop(waiting);
         wake();
-        waiter.wait()
+        waiter.wait().clone()
     }
 
     /// Calls `callback` when `epoch` is durable: at once, on this thread, if it is, or else on a logger's
@@ -182,10 +194,9 @@ impl Durable {
         drop(waker);
     }
 
-    /// Returns the number of waits for `epoch` or an earlier one.
-    pub(crate) fn waiting(&self, epoch: Epoch) -> usize {
-        let waiting = self.waiting.lock();
-        waiting.groups.range(..=epoch).map(|(_, group)| group.len()).sum()
+    /// Returns whether somebody waits for `epoch` or an earlier one.
+    pub(crate) fn is_waited_for(&self, epoch: Epoch) -> bool {
+        self.waiting.lock().groups.first_key_value().is_some_and(|(first, _)| *first <= epoch)
     }
 
     /// The durable epoch does not move any more. Whoever waits, now or later, for an epoch that is not
@@ -196,11 +207,26 @@ impl Durable {
         waiting.end.get_or_insert_with(|| error.clone());
         let groups = std::mem::take(&mut waiting.groups);
         drop(waiting);
-        for (epoch, group) in groups {
-            // A logger may have moved the durable epoch and not yet come to wake these.
-            let result = if epoch <= self.epoch() { Ok(()) } else { Err(error.clone()) };
-            group.wake(&result);
+        // A logger may have moved the durable epoch and not yet come to wake these.
+        let result = |epoch| if epoch <= self.epoch() { Ok(()) } else { Err(error.clone()) };
+        groups.iter().for_each(|(&epoch, group)| group.wake_threads(&result(epoch)));
+        self.call_left();
+        groups.into_iter().for_each(|(epoch, group)| group.call(&result(epoch)));
+    }
+
+    /// Leaves calls to the log, whose thread makes them by [`Durable::call_left`].
+    pub(crate) fn leave_calls(&self, calls: ReadyCalls) {
+        self.left_calls.lock().0.extend(calls.0);
+        if self.waiting.lock().end.is_some() {
+            // The log's thread may have looked for the last time.
+            self.call_left();
         }
+    }
+
+    /// Makes the calls that were left to the log.
+    pub(crate) fn call_left(&self) {
+        let calls = std::mem::take(&mut *self.left_calls.lock());
+        calls.call();
     }
 
     /// Returns the answer for `epoch`, if it is known already.
@@ -211,7 +237,8 @@ impl Durable {
         waiting.end.clone().map(Err)
     }
 
-    fn wake(&self, durable: Epoch) {
+    /// Wakes the threads that wait for `durable` or an earlier epoch. Returns what is to be called.
+    fn wake(&self, durable: Epoch) -> ReadyCalls {
         let mut waiting = self.waiting.lock();
         let mut ready = Vec::new();
         while let Some(first) = waiting.groups.first_entry()
@@ -220,7 +247,20 @@ impl Durable {
             ready.push(first.remove());
         }
         drop(waiting);
-        ready.into_iter().for_each(|group| group.wake(&Ok(())));
+        ready.iter().for_each(|group| group.wake_threads(&Ok(())));
+        ready.retain(Group::has_calls);
+        ReadyCalls(ready)
+    }
+}
+
+impl ReadyCalls {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Calls them.
+    pub(crate) fn call(self) {
+        self.0.into_iter().for_each(|group| group.call(&Ok(())));
     }
 }
 
@@ -233,20 +273,22 @@ impl Waiting {
 }
 
 impl Group {
-    /// Returns the number of threads, callbacks and futures.
-    fn len(&self) -> usize {
-        self.threads + self.callbacks.len() + self.wakers.len()
-    }
-
     fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.waiter.is_none() && !self.has_calls()
     }
 
-    /// Threads first: callbacks are foreign code.
-    fn wake(self, result: &Result<(), LogError>) {
-        if let Some(waiter) = self.waiter {
-            waiter.wake(result.clone());
+    fn has_calls(&self) -> bool {
+        !self.callbacks.is_empty() || !self.wakers.is_empty()
+    }
+
+    fn wake_threads(&self, result: &Result<(), LogError>) {
+        if let Some(waiter) = &self.waiter {
+            // Only who has taken the group out of the waiting ones wakes it.
+            let _ = waiter.set(result.clone());
         }
+    }
+
+    fn call(self, result: &Result<(), LogError>) {
         for callback in self.callbacks {
             call_foreign(|| callback(result.clone()));
         }
@@ -263,27 +305,6 @@ impl fmt::Debug for Group {
             .field("callbacks", &self.callbacks.len())
             .field("wakers", &self.wakers.len())
             .finish()
-    }
-}
-
-impl Waiter {
-    fn new() -> Arc<Waiter> {
-        Arc::new(Waiter(Monitor::new(None)))
-    }
-
-    fn wake(&self, result: Result<(), LogError>) {
-        *self.0.lock() = Some(result);
-        self.0.notify_all();
-    }
-
-    fn wait(&self) -> Result<(), LogError> {
-        let mut answer = self.0.lock();
-        loop {
-            if let Some(result) = &*answer {
-                return result.clone();
-            }
-            answer = self.0.wait(answer);
-        }
     }
 }
 

@@ -1,18 +1,35 @@
-//! The leading logger: when there is a round, and up to which epoch.
+//! The leader: when there is a round, and up to which epoch.
 //!
 //! The first logger of a log leads the others. When there is something to store, and the last round is over,
-//! and it is not too long ago, it moves the global epoch on, reads the frontier, and requests a round of all
-//! loggers. With one logger no other thread is involved.
+//! the leader moves the global epoch on, reads the frontier, and requests a round of all loggers. With one
+//! logger no other thread is involved.
+//!
+//! # Group commit
+//! While somebody waits, there is always a round: it takes what has committed until it begins, and who commits
+//! meanwhile is in the next one. So rounds grow with the load by themselves, and no timer is involved. While
+//! nobody waits, rounds are [unhurried](super::options::EpochClock::unhurried).
+//!
+//! # Who leads
+//! The leader's state stands behind a lock. Whoever holds it makes rounds: the thread of the first logger, or
+//! a thread of the program that would wait for a round and finds that nobody is making one. The second saves
+//! two changes of threads, which cost about as much as a fast disk's sync; with a single client it is always
+//! so. Who cannot lead, or is not served by the round that it made, leaves its wait with the log and notifies
+//! the logger's thread after that: so every wait is seen by a thread that goes on making rounds.
+//!
+//! A thread of the program reports a failed round to the logger's thread, which ends the log, and leaves to it
+//! the callbacks and wakers that the round has made ready: these are the program's code, and might need a
+//! lock that the thread holds.
 
 use std::time::{Duration, Instant};
 
 use ensilo_epoch::Epoch;
 
 use super::core::Core;
+use super::durable::ReadyCalls;
 use super::error::LogError;
 use super::logger::Logger;
+use super::monitor::Monitor;
 use super::notifier::{RoundRequest, Signals, Sleep};
-use super::options::EpochClock;
 
 /// How long a log that is closed waits for commits that are under way.
 const END_PATIENCE: Duration = Duration::from_secs(2);
@@ -29,12 +46,15 @@ pub(crate) struct Leader {
     is_complete: bool,
     /// Not before then comes the next round,
     not_before: Instant,
-    /// and while there are workers that do not wait for it, not before then.
-    rather_not_before: Instant,
+    /// and while nobody waits for it, not before then.
+    unhurried: Instant,
     /// How many rounds in a row brought nothing, because a commit took long.
     stalled: u32,
     /// Set once the log is to be closed.
     end: Option<End>,
+    /// Why there are no more rounds. In the midst of a step it says that the step panicked: the lock is taken
+    /// again behind a panic.
+    failure: Option<LogError>,
 }
 
 /// The end of a log that is closed.
@@ -46,6 +66,64 @@ struct End {
     last_epoch: Epoch,
 }
 
+/// Where the threads find the leader that may lead: none has it for longer than a step.
+#[derive(Debug)]
+pub(crate) struct Leadership(Monitor<Option<Leader>>);
+
+impl Leadership {
+    /// Returns the leadership of `leader`; a log that takes nothing has none.
+    pub(crate) fn new(leader: Option<Leader>) -> Leadership {
+        Leadership(Monitor::new(leader))
+    }
+
+    /// Leads until the log is closed, or fails: what the thread of the first logger does.
+    pub(crate) fn lead(&self, core: &Core) -> Result<(), LogError> {
+        let led = self.lead_until_over(core);
+        *self.0.lock() = None;
+        led
+    }
+
+    fn lead_until_over(&self, core: &Core) -> Result<(), LogError> {
+        loop {
+            let next_look = self.0.lock().as_ref().and_then(Leader::next_look);
+            let signals = core.partitions[0].notifier.wait(next_look);
+            core.durable.call_left();
+            if core.has_failed() {
+                return Ok(());
+            }
+            let mut leading = self.0.lock();
+            let Some(leader) = leading.as_mut() else { return Ok(()) };
+            let calls = leader.take_step(|leader| leader.look(signals))?;
+            let is_over = leader.is_over();
+            drop(leading);
+            calls.call();
+            if is_over {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes a round on the calling thread, which would wait for `epoch`, if nobody else is making one. Returns
+    /// whether `epoch` is durable.
+    pub(crate) fn lead_for(&self, core: &Core, epoch: Epoch) -> bool {
+        let Some(mut leading) = self.0.try_lock() else { return false };
+        let Some(leader) = leading.as_mut().filter(|leader| leader.may_lead_for(epoch)) else { return false };
+        let made = leader.take_step(Leader::make_round);
+        core.counters[0].caller_rounds.add(1);
+        drop(leading);
+        match made {
+            Ok(calls) if calls.is_empty() => {}
+            Ok(calls) => {
+                core.durable.leave_calls(calls);
+                core.call_leader();
+            }
+            // The leader's state says why.
+            Err(_) => core.call_leader(),
+        }
+        core.durable.epoch() >= epoch
+    }
+}
+
 impl Leader {
     pub(crate) fn new(logger: Logger, first_epoch: Epoch) -> Leader {
         let requested = RoundRequest { number: 0, frontier: first_epoch, is_last: false };
@@ -55,36 +133,43 @@ impl Leader {
             requested,
             is_complete: true,
             not_before: now,
-            rather_not_before: now,
+            unhurried: now,
             stalled: 0,
             end: None,
-        }
-    }
-
-    /// Leads until the log is closed, or fails.
-    pub(crate) fn lead(mut self) -> Result<(), LogError> {
-        loop {
-            let signals = self.logger.partition.notifier.wait(self.next_look());
-            if self.core().has_failed() {
-                return Ok(());
-            }
-            self.receive(signals)?;
-            if !self.is_complete {
-                continue;
-            }
-            if self.requested.is_last {
-                return Ok(());
-            }
-            if let Some(frontier) = self.last_frontier()? {
-                self.request_round(frontier, true)?;
-            } else if self.is_due() {
-                self.make_round()?;
-            }
+            failure: None,
         }
     }
 
     fn core(&self) -> &Core {
         &self.logger.core
+    }
+
+    /// Takes a step, unless one has failed or panicked.
+    fn take_step(
+        &mut self,
+        step: impl FnOnce(&mut Leader) -> Result<ReadyCalls, LogError>,
+    ) -> Result<ReadyCalls, LogError> {
+        if let Some(error) = &self.failure {
+            return Err(error.clone());
+        }
+        self.failure = Some(LogError::Panicked);
+        let taken = step(self);
+        self.failure = taken.as_ref().err().cloned();
+        taken
+    }
+
+    /// Looks at what there is to do, and does it.
+    fn look(&mut self, signals: Signals) -> Result<ReadyCalls, LogError> {
+        self.receive(signals)?;
+        if self.is_complete && !self.is_over() {
+            if let Some(frontier) = self.last_frontier()? {
+                return self.request_round(frontier, true);
+            }
+            if self.is_due() {
+                return self.make_round();
+            }
+        }
+        Ok(ReadyCalls::default())
     }
 
     fn receive(&mut self, signals: Signals) -> Result<(), LogError> {
@@ -97,25 +182,42 @@ impl Leader {
         if signals.write { self.logger.write_sealed() } else { Ok(()) }
     }
 
+    /// Returns whether the last round was made.
+    fn is_over(&self) -> bool {
+        self.is_complete && self.requested.is_last
+    }
+
+    /// Returns whether a thread that waits for `epoch` may make a round now.
+    fn may_lead_for(&self, epoch: Epoch) -> bool {
+        let core = self.core();
+        self.is_complete
+            && !core.has_failed()
+            && self.failure.is_none()
+            && !self.is_ending()
+            && core.clock.is_by_loggers()
+            && epoch <= core.epochs.global_epoch()
+            && Instant::now() >= self.not_before
+    }
+
     /// When to look without a notification.
     fn next_look(&self) -> Option<(Instant, Sleep)> {
         if !self.is_complete || !(self.is_ending() || self.is_worthwhile()) {
             return None;
         }
-        let may_wait = self.not_before < self.rather_not_before && !self.is_urgent();
-        Some(if may_wait { (self.rather_not_before, Sleep::Long) } else { (self.not_before, Sleep::Short) })
+        Some(match self.is_urgent() {
+            true => (self.not_before, Sleep::Short),
+            false => (self.unhurried, Sleep::Long),
+        })
     }
 
     /// Returns whether a round is to be made now.
     fn is_due(&self) -> bool {
-        let now = Instant::now();
-        let is_time = now >= self.rather_not_before || (now >= self.not_before && self.is_urgent());
-        is_time && self.is_worthwhile()
+        let begins = if self.is_urgent() { self.not_before } else { self.unhurried };
+        Instant::now() >= begins && self.is_worthwhile()
     }
 
-    /// Returns whether nothing is won by waiting for more transactions.
     fn is_urgent(&self) -> bool {
-        self.is_ending() || self.core().does_everybody_wait()
+        self.is_ending() || self.core().is_waited_for()
     }
 
     fn is_ending(&self) -> bool {
@@ -137,7 +239,7 @@ impl Leader {
 
     /// Returns whether the epoch may be moved on by others than the clock. At the end there is no clock.
     fn may_tick(&self) -> bool {
-        matches!(self.core().clock.kind, EpochClock::ByLoggers { .. }) || self.is_ending()
+        self.core().clock.is_by_loggers() || self.is_ending()
     }
 
     /// Returns the frontier of the last round, if the log is to be closed and everything is stored: all
@@ -152,34 +254,39 @@ impl Leader {
         if Instant::now() < end.by { Ok(None) } else { Err(LogError::Unfinished) }
     }
 
-    fn make_round(&mut self) -> Result<(), LogError> {
+    fn make_round(&mut self) -> Result<ReadyCalls, LogError> {
         let began = Instant::now();
-        if self.may_tick() && self.is_all_durable() {
-            self.core().clock.tick();
-        }
-        let frontier = self.core().epochs.complete_frontier();
+        let frontier = self.move_on();
         let clock = self.core().clock.kind;
         if frontier <= self.requested.frontier {
             // A commit is under way. Mostly this thread has taken the core from it, and sleeping a little
             // lets it end.
             self.not_before = began + (STALL_MIN * (1 << self.stalled.min(20))).min(clock.max());
-            self.rather_not_before = self.not_before;
+            self.unhurried = self.not_before;
             self.stalled += 1;
-            return Ok(());
+            return Ok(ReadyCalls::default());
         }
         self.stalled = 0;
-        self.not_before = began + clock.min();
-        self.rather_not_before = began + clock.relaxed();
+        self.not_before = began;
+        self.unhurried = began + clock.unhurried();
         self.request_round(frontier, false)
     }
 
-    fn request_round(&mut self, frontier: Epoch, is_last: bool) -> Result<(), LogError> {
+    /// Moves the epoch on, so that all that has committed can be stored, and returns the frontier. A commit
+    /// that takes long would hold back the epochs after its own, too: they are not moved on again for it.
+    fn move_on(&self) -> Epoch {
+        let core = self.core();
+        if self.may_tick() && self.stalled == 0 { core.clock.tick() } else { core.epochs.complete_frontier() }
+    }
+
+    fn request_round(&mut self, frontier: Epoch, is_last: bool) -> Result<ReadyCalls, LogError> {
         self.requested = RoundRequest { number: self.requested.number + 1, frontier, is_last };
         let request = self.requested;
         for partition in &self.core().partitions[1..] {
             partition.notifier.notify(Sleep::Short, |signals| signals.round = Some(request));
         }
-        self.is_complete = self.logger.round(request)?;
-        Ok(())
+        let made = self.logger.round(request)?;
+        self.is_complete = made.is_complete;
+        Ok(made.calls)
     }
 }

@@ -16,7 +16,7 @@ use super::durable::{Callback, Durable};
 use super::error::LogError;
 use super::files::{Files, Watcher};
 use super::foreign::ForeignAfter;
-use super::leader::Leader;
+use super::leader::{Leader, Leadership};
 use super::logger::Logger;
 use super::monitor::Monitor;
 use super::notifier::Sleep;
@@ -35,6 +35,7 @@ use crate::recovery::NewGeneration;
 /// sync that fails ends the log: see [`Log::failure`].
 pub struct Log {
     core: Arc<Core>,
+    leadership: Arc<Leadership>,
     threads: Monitor<Vec<JoinHandle<()>>>,
     /// Those of `threads`, also while these are waited for.
     thread_ids: Monitor<Vec<ThreadId>>,
@@ -64,15 +65,15 @@ impl Log {
         let durable = Durable::new(partitions.len(), first_epoch);
         let clock = Clock::new(Arc::clone(&epochs), options.clock);
         let core = Arc::new(Core::new(epochs, partitions, durable, clock, files));
-        let log = Arc::new(Log::new(Arc::clone(&core)));
-        for (index, file) in first.into_iter().enumerate() {
-            let core = Arc::clone(&core);
-            let logger = Logger::new(core, index, file, options.compression, first_epoch);
-            if index == 0 {
-                log.spawn("log-0", move |_| Leader::new(logger, first_epoch).lead())?;
-            } else {
-                log.spawn(&format!("log-{index}"), move |_| logger.follow())?;
-            }
+        let mut loggers = (0..).zip(first).map(|(index, file)| {
+            Logger::new(Arc::clone(&core), index, file, options.compression, first_epoch)
+        });
+        let leader = loggers.next().map(|logger| Leader::new(logger, first_epoch));
+        let log = Arc::new(Log::new(Arc::clone(&core), Leadership::new(leader)));
+        let leadership = Arc::clone(&log.leadership);
+        log.spawn("log-0", move |core| leadership.lead(core))?;
+        for (number, logger) in (1..).zip(loggers) {
+            log.spawn(&format!("log-{number}"), move |_| logger.follow())?;
         }
         log.spawn("log-files", |core| core.files.run())?;
         log.spawn("epoch", |core| {
@@ -92,11 +93,12 @@ impl Log {
         let clock = Clock::new(Arc::clone(&epochs), EpochClock::default());
         let core = Arc::new(Core::new(epochs, partitions, durable, clock, files));
         core.fail(LogError::ReadOnly);
-        Arc::new(Log::new(core))
+        Arc::new(Log::new(core, Leadership::new(None)))
     }
 
-    fn new(core: Arc<Core>) -> Log {
-        Log { core, threads: Monitor::new(Vec::new()), thread_ids: Monitor::new(Vec::new()) }
+    fn new(core: Arc<Core>, leadership: Leadership) -> Log {
+        let leadership = Arc::new(leadership);
+        Log { core, leadership, threads: Monitor::new(Vec::new()), thread_ids: Monitor::new(Vec::new()) }
     }
 
     /// Returns a writer for one more worker. Each logger has as many workers as any other, or one less.
@@ -114,12 +116,16 @@ impl Log {
         self.core.durable.epoch()
     }
 
-    /// Waits until all transactions of `epoch` and of earlier ones are stored.
+    /// Waits until all transactions of `epoch` and of earlier ones are stored. If no round is being made, the
+    /// calling thread makes it.
     ///
     /// # Errors
     /// Why that will not be. Whether the transactions of `epoch` are stored is then found out by opening the
     /// database again.
     pub fn wait_durable(&self, epoch: Epoch) -> Result<(), LogError> {
+        if self.durable_epoch() >= epoch || self.lead_for(epoch) {
+            return Ok(());
+        }
         self.core.durable.wait(epoch, || self.core.hurry_leader())
     }
 
@@ -229,6 +235,11 @@ impl Log {
         drop(threads);
         self.core.end(&LogError::Closed);
         self.failure().map_or(Ok(()), Err)
+    }
+
+    fn lead_for(&self, epoch: Epoch) -> bool {
+        let _watch = Watch(&self.core);
+        self.leadership.lead_for(&self.core, epoch)
     }
 
     /// Starts a thread. Its failure is the log's.

@@ -11,6 +11,7 @@ use ensilo_epoch::Epoch;
 
 use super::batch::{Batcher, BlockMetadata};
 use super::core::Core;
+use super::durable::StoredRound;
 use super::error::LogError;
 use super::log_file::LogFile;
 use super::notifier::{RoundRequest, Sleep};
@@ -53,9 +54,11 @@ impl Logger {
                 return Ok(());
             }
             if let Some(request) = signals.round {
-                if self.round(request)? {
+                let made = self.round(request)?;
+                if made.is_complete {
                     self.core.partitions[0].notifier.notify(Sleep::Short, |signals| signals.look = true);
                 }
+                made.calls.call();
                 if request.is_last {
                     return Ok(());
                 }
@@ -65,8 +68,8 @@ impl Logger {
         }
     }
 
-    /// Makes a round. Returns whether all loggers have made it.
-    pub(crate) fn round(&mut self, request: RoundRequest) -> Result<bool, LogError> {
+    /// Makes a round.
+    pub(crate) fn round(&mut self, request: RoundRequest) -> Result<StoredRound, LogError> {
         if request.is_last {
             self.close(request.frontier)?;
         } else {

@@ -22,8 +22,8 @@ pub struct LogOptions {
 }
 
 impl Default for LogOptions {
-    /// Buffers of 512 KiB, 32 per logger; files of 64 MiB; no compression; epochs by the loggers, of 1 ms to
-    /// 40 ms.
+    /// Buffers of 512 KiB, 32 per logger; files of 64 MiB; no compression; epochs by the loggers, of
+    /// up to 40 ms.
     fn default() -> Self {
         LogOptions {
             buffer_bytes: 512 << 10,
@@ -38,12 +38,11 @@ impl Default for LogOptions {
 /// When the global epoch moves on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EpochClock {
-    /// When the loggers have stored what they had: the time until a commit is stored follows the disk.
+    /// As soon as somebody waits and the loggers have stored what they had: whoever comes meanwhile is stored
+    /// in the next round, so that the time until a commit is stored follows the disk. While nobody waits, a
+    /// round comes every 5 ms, or every `max` if that is shorter: a sync costs the processor as much as many
+    /// transactions.
     ByLoggers {
-        /// The shortest epoch, and the shortest time between two syncs. While there are workers that go on
-        /// without waiting until their commits are stored, five times as long: a sync costs the processor as
-        /// much as many transactions.
-        min: Duration,
         /// The longest epoch, also while nothing is logged or the disk hangs.
         max: Duration,
     },
@@ -53,33 +52,27 @@ pub enum EpochClock {
 
 impl Default for EpochClock {
     fn default() -> Self {
-        EpochClock::ByLoggers { min: Duration::from_millis(1), max: Duration::from_millis(40) }
+        EpochClock::ByLoggers { max: Duration::from_millis(40) }
     }
 }
+
+/// How long after a round the next one begins if nobody waits for it.
+const UNHURRIED: Duration = Duration::from_millis(5);
 
 impl EpochClock {
     /// Returns the longest epoch.
     pub(crate) fn max(self) -> Duration {
         match self {
-            EpochClock::ByLoggers { max, .. } => max,
-            EpochClock::Fixed(interval) => interval,
+            EpochClock::ByLoggers { max } | EpochClock::Fixed(max) => max,
         }
     }
 
-    /// Returns the shortest time between two rounds of the loggers.
-    pub(crate) fn min(self) -> Duration {
+    /// Returns the time between two rounds of the loggers while nobody waits for them.
+    pub(crate) fn unhurried(self) -> Duration {
         match self {
-            EpochClock::ByLoggers { min, max } => min.min(max),
+            EpochClock::ByLoggers { max } => UNHURRIED.min(max),
             // Rounds follow the clock; this is for those that are made once more because a commit took long.
             EpochClock::Fixed(interval) => interval.min(Duration::from_millis(1)),
-        }
-    }
-
-    /// Returns the shortest time between two rounds while workers go on without waiting for them.
-    pub(crate) fn relaxed(self) -> Duration {
-        match self {
-            EpochClock::ByLoggers { min, max } => (5 * min).min(max),
-            EpochClock::Fixed(_) => self.min(),
         }
     }
 }

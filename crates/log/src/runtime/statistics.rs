@@ -34,11 +34,13 @@ pub struct LogStatistics {
     pub buffer_wait_time: Duration,
     /// Files that were finished.
     pub rotations: u64,
+    /// Rounds that were made by threads that waited for them.
+    pub caller_rounds: u64,
     /// How often the global epoch was moved on.
     pub ticks: u64,
 }
 
-/// The counts of one logger. Only its thread writes them.
+/// The counts of one logger. One thread at a time writes them: the one that has the logger.
 ///
 /// The standard library's atomics also under a model checker: counts are part of no protocol.
 #[derive(Debug, Default)]
@@ -58,6 +60,7 @@ pub(crate) struct Counts {
     pub(crate) sync_nanos: Count,
     pub(crate) sync_nanos_max: Count,
     pub(crate) rotations: Count,
+    pub(crate) caller_rounds: Count,
 }
 
 impl std::ops::Deref for Counters {
@@ -93,10 +96,11 @@ impl Counts {
         statistics.sync_time_max =
             statistics.sync_time_max.max(Duration::from_nanos(self.sync_nanos_max.get()));
         statistics.rotations += self.rotations.get();
+        statistics.caller_rounds += self.caller_rounds.get();
     }
 }
 
-/// A count that one thread keeps and others read.
+/// A count that one thread at a time keeps and others read.
 #[derive(Debug, Default)]
 pub(crate) struct Count(std::sync::atomic::AtomicU64);
 

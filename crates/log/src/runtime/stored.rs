@@ -98,11 +98,11 @@ mod tests {
         for _ in 0..1000 {
             assert!(durable.poll(epoch, &mut number, &waker, || wakes += 1).is_pending());
         }
-        assert_eq!((Arc::strong_count(&one), wakes, durable.waiting(epoch)), (3, 1, 1));
+        assert_eq!((Arc::strong_count(&one), wakes, durable.is_waited_for(epoch)), (3, 1, true));
         assert!(durable.poll(epoch, &mut number, &other_waker, || wakes += 1).is_pending());
         assert_eq!((Arc::strong_count(&one), Arc::strong_count(&other)), (2, 3));
         durable.forget(epoch, number.unwrap());
-        assert_eq!((Arc::strong_count(&other), wakes, durable.waiting(epoch)), (2, 1, 0));
+        assert_eq!((Arc::strong_count(&other), wakes, durable.is_waited_for(epoch)), (2, 1, false));
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
             assert!(durable.poll(Epoch::new(6 + at as u64), number, &waker, || ()).is_pending());
         }
         assert_eq!(Arc::strong_count(&one), 5);
-        durable.stored(0, Epoch::new(8), 1);
+        durable.stored(0, Epoch::new(8), 1).calls.call();
         assert_eq!(Arc::strong_count(&one), 3);
         assert!(durable.poll(Epoch::new(7), &mut numbers[1], &waker, || ()).is_ready());
         durable.end(&LogError::Closed);

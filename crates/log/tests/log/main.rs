@@ -6,6 +6,7 @@ mod closing;
 mod crashes;
 mod failures;
 mod full_disk;
+mod leading;
 mod rig;
 mod rotation;
 mod scan;

@@ -21,7 +21,7 @@ pub(crate) const OPENING: OpeningId = OpeningId(78);
 
 /// Epochs that last as long as in a database that is in no hurry.
 pub(crate) fn options() -> LogOptions {
-    let clock = EpochClock::ByLoggers { min: Duration::from_millis(1), max: Duration::from_millis(10) };
+    let clock = EpochClock::ByLoggers { max: Duration::from_millis(10) };
     LogOptions { clock, file_bytes: 1 << 20, ..LogOptions::default() }
 }
 
