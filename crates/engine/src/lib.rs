@@ -43,9 +43,12 @@
 //! participant counts against the limit in [`EngineOptions`], and is shown under the id of its store.
 //!
 //! `Database::options().in_memory_with::<E>()` opens a database in memory over the engine `E`, and
-//! `Database::options().open_with::<E>(disk, directory)` one on a disk, if the engine logs. The tests that every
-//! engine passes are a crate, `verification/engine-suite`: `ensilo_engine_suite::engine_tests!(E)` makes `#[test]`s of
-//! them for an engine of any crate. Its documentation says what they assume.
+//! `Database::options().open_with::<E>(disk, directory)` one on a disk, if the engine logs. Programs name the types
+//! over `E` by the module `ensilo::generic`: `generic::Database<E>`, `generic::Table<T, E>`.
+//!
+//! The tests that every engine passes are a crate, `verification/engine-suite`:
+//! `ensilo_engine_suite::engine_tests!(E)` makes `#[test]`s of them for an engine of any crate. Its documentation says
+//! what they assume.
 //!
 //! # Contract
 //! - **Serializable.** A transaction that commits has read and written at one point of a serial order. The order

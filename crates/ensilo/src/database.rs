@@ -18,9 +18,11 @@ use crate::catalog::TableCore;
 use crate::options::Options;
 use crate::pool::{JobHandle, WhenFull};
 use crate::request::{NoHook, Request};
+use crate::session::Session;
 use crate::shared::DatabaseShared;
 use crate::statistics::Statistics;
-use crate::{Error, Result, Session, Snapshot, Transaction};
+use crate::transaction::{Snapshot, Transaction};
+use crate::{Error, Result};
 
 /// A database. Cloning gives another handle to the same one; dropping the last handle closes it.
 ///

@@ -6,11 +6,12 @@ use std::ops::ControlFlow;
 use ensilo_engine::{Engine, Read};
 use ensilo_row::{Key, KeyBuf, Row, Value};
 
+use crate::Result;
 use crate::catalog::{IndexCore, TableCore};
+use crate::dynamic::DynamicTable;
 use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
-use crate::table::{Bounds, ScanRange};
+use crate::table::{Bounds, ScanRange, Table};
 use crate::transaction::{Inner, ReadTransaction};
-use crate::{DynamicTable, Result, Table};
 
 /// How the entries of an index compare with the rows of its table. Made by [`DynamicTable::check_index`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -104,10 +104,10 @@
 //!   bound to cores; files are written through the page cache, except on FreeBSD.
 //!
 //! # Engines
-//! The engine, which runs the transactions, is the last type parameter of the types here, `E`. It is [`Silo`]
-//! where it is left out. Programs leave it out everywhere: they name `Database`, `Table<Account>`, `Scan<'_,
-//! Account, Balance>`. With it the types compile to direct calls of the engine. Another engine implements the
-//! traits of the crate `ensilo-engine`.
+//! What runs the transactions is an engine: [`Silo`] for all types here. These are aliases of the types of
+//! [`generic`], which have the engine as their last type parameter and compile to direct calls of it; their
+//! methods are documented there. Only a program that chooses another engine, or code for any engine, imports
+//! from [`generic`]. Another engine implements the traits of the crate `ensilo-engine`.
 
 #![deny(unsafe_code)]
 
@@ -122,6 +122,7 @@ mod durability;
 mod durable;
 mod dynamic;
 mod error;
+pub mod generic;
 mod index_check;
 mod local;
 mod maintain;
@@ -135,6 +136,7 @@ mod row_ids;
 mod row_words;
 mod session;
 mod shared;
+mod silo;
 mod statistics;
 mod table;
 #[cfg(test)]
@@ -143,8 +145,8 @@ mod transaction;
 mod worker;
 
 /// What measures and checks the engine and is no part of the API: variants of Silo,
-/// `Database<Silo<GlobalTid>>` and so on, mistakes that are built in, and points where tests wait. It changes
-/// without notice.
+/// `generic::Database<Silo<GlobalTid>>` and so on, mistakes that are built in, and points where tests wait.
+/// It changes without notice.
 #[doc(hidden)]
 pub mod variants {
     pub use ensilo_engine::{Failpoint, Fault};
@@ -178,13 +180,11 @@ pub mod disk {
 }
 
 pub use catalog::IndexState;
-pub use database::Database;
 pub use durability::{Durability, Ticket};
 pub use durable::{
     Backup, Checkpoint, CheckpointStatistics, Degraded, DegradedReason, DurabilityStatistics, Event,
     RecoveryProgress, RecoveryStatistics,
 };
-pub use dynamic::{DynamicScan, DynamicTable};
 pub use ensilo_derive::{Columns, Row};
 pub use ensilo_engine::Engine;
 pub use ensilo_log::{Compression, LogError, OpenError};
@@ -199,13 +199,13 @@ pub use error::{
 pub use index_check::{EncodedEntry, IndexCheck};
 pub use options::Options;
 pub use pool::JobHandle;
-pub use request::{NoHook, Request};
-pub use session::{CancelToken, Session};
+pub use request::NoHook;
+pub use session::CancelToken;
+pub use silo::{
+    Database, DynamicScan, DynamicTable, Found, Index, IndexScan, ReadTransaction, Request, Scan, Session,
+    Silo, Snapshot, Table, Transaction, WriteTransaction,
+};
 pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statistics, TableStatistics};
-pub use table::{Found, Index, IndexScan, Scan, ScanFlow, Table};
-pub use transaction::{ReadTransaction, Snapshot, Transaction, WriteTransaction};
-
-/// Silo's engine, which every type of this crate uses by default.
-pub type Silo = ensilo_txn::Silo;
+pub use table::ScanFlow;
 
 const _: () = assert!(ensilo_row::ROW_LEN_MAX <= ensilo_engine::ROW_LEN_MAX);

@@ -24,9 +24,9 @@ use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Visible};
 use crate::shared::DatabaseShared;
 use crate::transaction::sealed::Sealed;
-use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
+use crate::transaction::{Inner, ReadTransaction, Snapshot, Transaction, WriteTransaction};
 use crate::worker::Lease;
-use crate::{Abort, Error, Result, Snapshot, Transaction};
+use crate::{Abort, Error, Result};
 
 /// Transactions that stay open between calls, one at a time, for one user of the database. A session is for
 /// what cannot be one closure, such as a command line that reads statements, a connection of a server, or an

@@ -11,8 +11,9 @@ use std::thread;
 use std::time::Duration;
 
 use ensilo::disk::Disk;
+use ensilo::generic::Database;
 use ensilo::variants::{Failpoint, Silo, Variant};
-use ensilo::{Database, Error, JobHandle, Row};
+use ensilo::{Error, JobHandle, Row};
 use ensilo_test_disk::SimulatedDisk;
 
 fn with_one_pool_thread() -> Database {

@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use ensilo::disk::RealDisk;
-use ensilo::{Compression, Database, Durability, Engine, Options, RecoveryProgress, Result};
+use ensilo::generic::Database;
+use ensilo::{Compression, Durability, Engine, Options, RecoveryProgress, Result};
 
 use crate::driver::Memory;
 

@@ -1,7 +1,8 @@
 //! Loading a workload on the system that was asked for. Here alone the workloads are compiled for each of them.
 
+use ensilo::Engine;
+use ensilo::generic::Database;
 use ensilo::variants::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Silo, Simple, TidLog};
-use ensilo::{Database, Engine};
 use ensilo_baselines::KeyValue;
 
 use crate::database::{DatabaseOptions, Directories};

@@ -25,8 +25,9 @@ use std::time::{Duration, Instant};
 
 use delays::{Delayed, RemovesEntriesOfOthers};
 use ensilo::disk::Disk;
+use ensilo::generic::Database;
 use ensilo::variants::Silo;
-use ensilo::{Database, Durability, Engine, Options};
+use ensilo::{Durability, Engine, Options};
 use ensilo_test_disk::SimulatedDisk;
 use history::Recorder;
 use jobs::{Job, Round, check_indexes};
@@ -42,7 +43,7 @@ const ROUND_MIN: Duration = Duration::from_millis(300);
 const ROUND_MAX: Duration = Duration::from_secs(120);
 
 fn options() -> Options {
-    Database::<Silo>::options()
+    Database::options()
         .log_file_bytes(1 << 20)
         .log_buffers(4)
         .epoch_interval(Duration::from_millis(1))

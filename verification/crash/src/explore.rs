@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use ensilo::{Database, Engine};
+use ensilo::Engine;
+use ensilo::generic::Database;
 use ensilo_test_disk::{Operation, Recorder, SimulatedDisk, Trace};
 use indicatif::ProgressBar;
 

@@ -1,6 +1,7 @@
 //! Further work on a database that was recovered, in a table of its own.
 
-use ensilo::{Columns, Database, Engine, Result, Row, Table};
+use ensilo::generic::{Database, Table};
+use ensilo::{Columns, Engine, Result, Row};
 
 use crate::random::Random;
 use crate::schema::table;

@@ -9,7 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use ensilo::{Columns, Database, Engine, Error, Result, Row, Table, Transaction};
+use ensilo::generic::{Database, Table, Transaction};
+use ensilo::{Columns, Engine, Error, Result, Row};
 use ensilo_test_disk::Recorder;
 
 use crate::explore::{Acknowledged, Oracle};

@@ -1,6 +1,7 @@
 //! The tables of the workloads.
 
-use ensilo::{Columns, Database, Engine, Error, Result, Row, Table};
+use ensilo::generic::{Database, Table};
+use ensilo::{Columns, Engine, Error, Result, Row};
 
 /// A row of several columns, with an index.
 #[derive(Clone, Debug, PartialEq, Eq, Row)]

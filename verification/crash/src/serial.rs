@@ -10,7 +10,8 @@ mod tables;
 use std::collections::BTreeMap;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-use ensilo::{Database, Engine, Error, Order, Result, Ticket};
+use ensilo::generic::Database;
+use ensilo::{Engine, Error, Order, Result, Ticket};
 use ensilo_test_disk::Recorder;
 
 pub use history::{History, Moment};

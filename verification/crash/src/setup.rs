@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ensilo::{Compression, Database, Engine, Options, Result};
+use ensilo::generic::Database;
+use ensilo::{Compression, Engine, Options, Result};
 use ensilo_disk::Disk;
 
 use crate::random::Random;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use ensilo::{Database, Durability, Engine, Error, Result, Table, Transaction};
+use ensilo::generic::{Database, Table, Transaction};
+use ensilo::{Durability, Engine, Error, Result};
 
 use crate::further_work;
 use crate::schema::{Blob, Event, Pair, Progress, Wide, table};

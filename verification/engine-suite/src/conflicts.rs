@@ -2,7 +2,8 @@
 
 use std::thread;
 
-use ensilo::{Database, Engine, Error, Result, Session, Table, Transaction, Value};
+use ensilo::generic::{Database, Session, Table, Transaction};
+use ensilo::{Engine, Error, Result, Value};
 
 use crate::rows::{Account, Visits, account, with_accounts_on};
 

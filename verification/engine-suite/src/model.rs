@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use ensilo::{Engine, Error, Result, Table, Text, Transaction};
+use ensilo::generic::{Table, Transaction};
+use ensilo::{Engine, Error, Result, Text};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 

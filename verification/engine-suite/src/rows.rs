@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ensilo::{Columns, Database, Engine, Row, Table, Text};
+use ensilo::generic::{Database, Table};
+use ensilo::{Columns, Engine, Row, Text};
 
 /// A row with a key, indexed columns, a nullable and a variable one.
 #[derive(Clone, Debug, PartialEq, Row)]

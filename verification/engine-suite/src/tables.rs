@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use ensilo::{ColumnType, Database, Engine, Error, IndexState, Order, Schema, Text, Value};
+use ensilo::generic::Database;
+use ensilo::{ColumnType, Engine, Error, IndexState, Order, Schema, Text, Value};
 
 use crate::rows::{Account, Balance, Email, Visits, account, quick_on, with_accounts_on};
 

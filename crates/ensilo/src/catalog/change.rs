@@ -10,7 +10,8 @@ use super::{Changes, IndexCore, IndexState, SYSTEM_PREFIX, StoreKind, TableCore}
 use crate::durability::Durability;
 use crate::error::Name;
 use crate::shared::DatabaseShared;
-use crate::{Error, Result, Transaction, attempt, worker};
+use crate::transaction::Transaction;
+use crate::{Error, Result, attempt, worker};
 
 impl<E: Engine> DatabaseShared<E> {
     /// Creates a table with the indexes that its schema names.

@@ -18,7 +18,8 @@ use ensilo_row::{ColumnType, Order, Schema, SchemaError, Value};
 use super::table_core::new_store;
 use super::{IndexCore, TableCore};
 use crate::dynamic::DynamicTable;
-use crate::{Error, Result, Transaction};
+use crate::transaction::Transaction;
+use crate::{Error, Result};
 
 /// See the module's documentation.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::Silo;
 use ensilo_disk::{Disk, RealDisk};
 use ensilo_engine::Engine;
 
@@ -15,12 +14,12 @@ use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
 impl Options {
-    /// Opens an empty database in memory, with the engine [`Silo`].
+    /// Opens an empty database in memory, with the engine [`Silo`](crate::Silo).
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when an option is out of its range, [`Error::OutOfMemory`] when the limit
     /// does not even hold the catalog.
-    pub fn in_memory(self) -> Result<Database<Silo>> {
+    pub fn in_memory(self) -> Result<crate::Database> {
         self.in_memory_with()
     }
 
@@ -37,8 +36,8 @@ impl Options {
         Database::open_in_memory(self)
     }
 
-    /// Opens the database in this directory with the engine [`Silo`], and creates it if the directory is
-    /// empty or missing.
+    /// Opens the database in this directory with the engine [`Silo`](crate::Silo), and creates it if the
+    /// directory is empty or missing.
     ///
     /// Everything that was acknowledged as stored is there, and with it everything before it in the serial
     /// order. Damage is an error, and so are files of another time or of another copy of the database. There
@@ -53,7 +52,7 @@ impl Options {
     /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, in
     /// which case nothing was changed; [`Error::OutOfMemory`] when the limit does not hold what is there;
     /// [`Error::DamagedCatalog`].
-    pub fn open(mut self, directory: impl Into<PathBuf>) -> Result<Database<Silo>> {
+    pub fn open(mut self, directory: impl Into<PathBuf>) -> Result<crate::Database> {
         self.durable.log_directories = self.durable.log_directories.into_iter().map(whole_path).collect();
         self.open_with(Arc::new(RealDisk), whole_path(directory.into()))
     }

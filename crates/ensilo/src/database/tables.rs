@@ -7,7 +7,8 @@ use super::Database;
 use crate::catalog::TableCore;
 use crate::dynamic::DynamicTable;
 use crate::error::SchemaMismatch;
-use crate::{Error, Result, Table};
+use crate::table::Table;
+use crate::{Error, Result};
 
 impl<E: Engine> Database<E> {
     /// Creates the table that the row type `T` describes, with its indexes.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::mpsc;
 
 use ensilo::variants::Failpoint;
-use ensilo::{AbortReason, Database, Error, Order, ReadTransaction, Row, Silo, Table};
+use ensilo::{AbortReason, Database, Error, Order, ReadTransaction, Row, Table, generic};
 
 use crate::failpoints::{HookedSilo, hook_once};
 use crate::snapshots::wait_for_snapshot;
@@ -148,7 +148,7 @@ fn a_request_whose_table_is_dropped_before_its_commit_is_told_which() {
 /// Reads every row by the index, and calls `meanwhile` at the first one, on another thread.
 fn scan_while<'t>(
     accounts: &Table<Account>,
-    tx: &mut impl ReadTransaction<'t, Silo>,
+    tx: &mut impl ReadTransaction<'t>,
     meanwhile: impl FnOnce() + Send,
 ) -> ensilo::Result<()> {
     let by_owner = accounts.index::<(ensilo::Text<16>, Reverse<i64>)>("by_owner")?;
@@ -240,8 +240,8 @@ fn a_reader_of_a_dropped_index_does_not_commit_beside_writers() {
 
 /// Inserts this account on a thread of its own, as often as it takes; `first_abort` gets the reason why it does not at first.
 fn insert_on_thread(
-    db: &Database<HookedSilo>,
-    accounts: &Table<Account, HookedSilo>,
+    db: &generic::Database<HookedSilo>,
+    accounts: &generic::Table<Account, HookedSilo>,
     id: u32,
     first_abort: mpsc::Sender<AbortReason>,
 ) -> std::thread::JoinHandle<ensilo::Result<u32>> {
@@ -257,7 +257,7 @@ fn insert_on_thread(
 
 #[test]
 fn writers_keep_a_dropped_index_until_its_readers_have_ended() {
-    let db: Database<HookedSilo> = Database::options().in_memory_with().unwrap();
+    let db: generic::Database<HookedSilo> = Database::options().in_memory_with().unwrap();
     let accounts = db.create_table::<Account>().unwrap();
     let by_owner = accounts.index::<(ensilo::Text<16>, Reverse<i64>)>("by_owner").unwrap();
     let mut reader = db.begin().unwrap();

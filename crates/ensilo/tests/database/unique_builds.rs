@@ -2,8 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use ensilo::generic::{Database, Table};
 use ensilo::variants::Failpoint;
-use ensilo::{Database, Engine, Error, Order, Result, Table};
+use ensilo::{Engine, Error, Order, Result};
 
 use crate::failpoints::{FaultySilo, HookedSilo, hook_once};
 use crate::{Account, Visits, account};

@@ -1,5 +1,6 @@
 //! An index that does not fit the rows keeps nothing but itself away: it is named, and can be made anew.
 
+use ensilo::generic::{Database, Table};
 use ensilo::variants::Failpoint;
 use ensilo::{Engine, Error, IndexState, Order, Value};
 

@@ -1,5 +1,6 @@
 //! What the log of a measurement holds, and that nobody takes it for more.
 
+use ensilo::generic::Database;
 use ensilo::variants::{RowLog, Silo, TidLog, Variant};
 use ensilo::{Engine, Error};
 use ensilo_baselines::{KeyValue, PartitionedStore};

@@ -1,6 +1,7 @@
 //! What the log and the checkpoints of a database did while it was measured.
 
-use ensilo::{Database, DurabilityStatistics, Engine};
+use ensilo::generic::Database;
+use ensilo::{DurabilityStatistics, Engine};
 use serde::{Deserialize, Serialize};
 
 /// Counts of the log and of checkpoints over a time.

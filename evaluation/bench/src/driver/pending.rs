@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use ensilo::{Database, Engine, Error};
+use ensilo::generic::Database;
+use ensilo::{Engine, Error};
 
 use super::acknowledged::Acknowledged;
 use super::clock::{Clock, Stamp};

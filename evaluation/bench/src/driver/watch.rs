@@ -6,7 +6,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use ensilo::{Database, Engine};
+use ensilo::Engine;
+use ensilo::generic::Database;
 use serde::{Deserialize, Serialize};
 
 use super::interrupt::Interrupt;

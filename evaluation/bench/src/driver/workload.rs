@@ -1,6 +1,7 @@
 //! What the driver asks of a workload.
 
-use ensilo::{Database, Engine};
+use ensilo::Engine;
+use ensilo::generic::Database;
 use serde::{Deserialize, Serialize};
 
 use super::check::Check;

@@ -7,7 +7,8 @@
 use std::fmt;
 use std::thread;
 
-use ensilo::{Database, Engine, Result, Silo};
+use ensilo::generic::Database;
+use ensilo::{Engine, Result, Silo};
 use ensilo_baselines::PartitionedStore;
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::{AtomicBool, AtomicU32};

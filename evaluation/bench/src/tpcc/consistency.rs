@@ -18,7 +18,7 @@ mod warehouse;
 
 use ensilo::Engine;
 #[cfg(test)]
-use ensilo::{ReadTransaction, Result as DatabaseResult};
+use ensilo::{Result as DatabaseResult, generic::ReadTransaction};
 
 use condition::Conditions;
 use history::HistorySums;

@@ -1,6 +1,7 @@
 //! Finding a customer by number or by last name, as payment and order-status do (clauses 2.5.2.2 and 2.6.2.2).
 
-use ensilo::{Engine, ReadTransaction, Result};
+use ensilo::generic::ReadTransaction;
+use ensilo::{Engine, Result};
 
 use super::input::CustomerChoice;
 use super::new_order::missing;

@@ -6,7 +6,8 @@
 //! be the lowest bounds the district's new orders from below for ever, and the search may begin there
 //! ([`QueueHeads`]). It spares the search the deleted rows that snapshots still need.
 
-use ensilo::{Columns, Engine, Result, Timestamp, Transaction};
+use ensilo::generic::Transaction;
+use ensilo::{Columns, Engine, Result, Timestamp};
 
 use super::arrangement::Arrangement;
 use super::input::Inputs;

@@ -6,7 +6,8 @@
 
 use std::ops::RangeInclusive;
 
-use ensilo::{Database, Decimal, Result, Text, Timestamp, Transaction};
+use ensilo::generic::{Database, Transaction};
+use ensilo::{Decimal, Result, Text, Timestamp};
 
 use super::arrangement::Arrangement;
 use super::options::{DISTRICTS, Scale, TpccOptions};

@@ -1,6 +1,7 @@
 //! A loaded TPC-C database.
 
-use ensilo::{Database, Engine, Silo};
+use ensilo::generic::Database;
+use ensilo::{Engine, Silo};
 
 use super::arrangement::{Arrangement, Whole};
 use super::load::load;

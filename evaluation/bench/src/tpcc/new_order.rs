@@ -2,7 +2,8 @@
 
 use std::hint::black_box;
 
-use ensilo::{Columns, Engine, Error, Result, Text, Timestamp, Transaction};
+use ensilo::generic::Transaction;
+use ensilo::{Columns, Engine, Error, Result, Text, Timestamp};
 
 use super::arrangement::Arrangement;
 use super::input::Inputs;
@@ -151,7 +152,7 @@ macro_rules! stock_of_district {
     };
 }
 
-type FoundStock<'h, 't, E> = ensilo::Found<'h, 't, Stock, E>;
+type FoundStock<'h, 't, E> = ensilo::generic::Found<'h, 't, Stock, E>;
 
 /// The stocks of an order's lines.
 type FoundStocks<'h, 't, E> = [Option<FoundStock<'h, 't, E>>; LINES_MAX];

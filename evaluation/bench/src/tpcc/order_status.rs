@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-use ensilo::{Columns, ReadTransaction, Result, Text, Timestamp};
+use ensilo::generic::ReadTransaction;
+use ensilo::{Columns, Result, Text, Timestamp};
 
 use super::arrangement::Arrangement;
 use super::customer::customer_number;

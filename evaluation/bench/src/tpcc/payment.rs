@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use ensilo::{Columns, Engine, Result, Text, Timestamp, Transaction};
+use ensilo::generic::Transaction;
+use ensilo::{Columns, Engine, Result, Text, Timestamp};
 
 use super::arrangement::Arrangement;
 use super::customer::customer_number;

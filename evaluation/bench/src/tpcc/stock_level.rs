@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use ensilo::{Columns, ReadTransaction, Result};
+use ensilo::generic::ReadTransaction;
+use ensilo::{Columns, Result};
 
 use super::arrangement::Arrangement;
 use super::input::Inputs;

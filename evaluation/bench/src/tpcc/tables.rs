@@ -1,6 +1,7 @@
 //! The handles to the nine tables and the two secondary indexes.
 
-use ensilo::{Database, Engine, Index, Result, Row, Table, Text};
+use ensilo::generic::{Database, Index, Table};
+use ensilo::{Engine, Result, Row, Text};
 
 use super::schema::{Customer, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse};
 

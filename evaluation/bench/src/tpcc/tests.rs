@@ -11,7 +11,8 @@ use super::loaded::Tpcc;
 use super::options::{Scale, TpccOptions};
 use crate::database::DatabaseOptions;
 use crate::driver::{Interrupt, View};
-use ensilo::{Database, Engine};
+use ensilo::Engine;
+use ensilo::generic::Database;
 
 /// A database with epochs short enough that snapshots are fresh within milliseconds.
 fn database<E: Engine>() -> Database<E> {

@@ -1,6 +1,6 @@
 //! TPC-C as the driver runs it.
 
-use ensilo::Database;
+use ensilo::generic::Database;
 
 use super::arrangement::Arrangement;
 use super::loaded::TpccOf;

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use ensilo::{Engine, ReadTransaction, Result};
+use ensilo::generic::ReadTransaction;
+use ensilo::{Engine, Result};
 
 use super::options::{INSERT, READ_WRITE, RMW, VALUE_BYTES_MAX};
 use super::record::Record;

@@ -2,7 +2,8 @@
 
 use std::hint::black_box;
 
-use ensilo::{Engine, Error, Result, Table, Transaction};
+use ensilo::generic::{Table, Transaction};
+use ensilo::{Engine, Error, Result};
 
 use super::keys::Keys;
 use super::options::{INSERT, READ, RMW, UPDATE};

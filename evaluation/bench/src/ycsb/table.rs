@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use ensilo::{Database, Engine, Table};
+use ensilo::Engine;
+use ensilo::generic::{Database, Table};
 
 use super::options::{BATCH_TYPES, OPERATIONS, UPDATE, YcsbOptions};
 use super::record::Record;

@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::*;
 use crate::database::DatabaseOptions;
 use crate::driver::{Aborts, Check, Interrupt, RunOptions, RunResult, Session, View, Workload, run};
+use ensilo::Engine;
+use ensilo::generic::Database;
 use ensilo::variants::{Allocator, GlobalTid, NoGc, NoSnapshots, Silo, Simple};
-use ensilo::{Database, Engine};
 use ensilo_baselines::KeyValue;
 
 /// A database with epochs short enough that snapshots are fresh within milliseconds.

@@ -1,6 +1,7 @@
 //! A loaded YCSB database as the driver runs it.
 
-use ensilo::{Database, Engine, Silo};
+use ensilo::generic::Database;
+use ensilo::{Engine, Silo};
 
 use super::check;
 use super::options::YcsbOptions;

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use ensilo::{Database, Engine};
+use ensilo::Engine;
+use ensilo::generic::Database;
 use ensilo_check::{History, Options, Transaction, TransactionId, Verdict, check};
 
 use crate::engine::transaction_of;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ensilo::disk::Disk;
-use ensilo::{Database, Engine, Error, IndexState, Order, Snapshot, Transaction};
+use ensilo::generic::{Database, Snapshot, Transaction};
+use ensilo::{Engine, Error, IndexState, Order};
 use ensilo_test_disk::SimulatedDisk;
 
 use super::delays::random;

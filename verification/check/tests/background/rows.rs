@@ -5,7 +5,8 @@ use std::sync::{PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
-use ensilo::{Columns, Database, Engine, Error, Result, Row, Table};
+use ensilo::generic::{Database, Table};
+use ensilo::{Columns, Engine, Error, Result, Row};
 
 use super::delays::{one_in, random};
 use super::history::Recorder;

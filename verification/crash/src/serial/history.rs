@@ -1,6 +1,7 @@
 //! All states that a database ever was in, to be compared with what is recovered.
 
-use ensilo::{Database, Engine};
+use ensilo::Engine;
+use ensilo::generic::Database;
 
 use super::plan::WORKER;
 use crate::explore::{Acknowledged, Oracle};

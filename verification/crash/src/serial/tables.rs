@@ -1,6 +1,7 @@
 //! The workload's tables.
 
-use ensilo::{Database, Engine, Result, Table, Transaction};
+use ensilo::generic::{Database, Table, Transaction};
+use ensilo::{Engine, Result};
 
 use super::statement::Statement;
 use crate::schema::{Amount, Blob, Event, Numbers, Pair, Progress, Wide, table};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ensilo::{Columns, Engine, ReadTransaction, Result, Timestamp};
+use ensilo::generic::ReadTransaction;
+use ensilo::{Columns, Engine, Result, Timestamp};
 
 use super::condition::{Conditions, GAPS};
 use super::history::HistorySums;

@@ -1,6 +1,7 @@
 //! The sums over the history table that conditions 8, 9 and 10 need.
 
-use ensilo::{Columns, ReadTransaction, Result};
+use ensilo::generic::ReadTransaction;
+use ensilo::{Columns, Result};
 
 use crate::tpcc::arrangement::Arrangement;
 use crate::tpcc::loaded::TpccOf;

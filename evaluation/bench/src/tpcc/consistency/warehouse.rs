@@ -1,6 +1,7 @@
 //! Conditions 1 and 8, and the walk through a warehouse's districts.
 
-use ensilo::{ReadTransaction, Result};
+use ensilo::Result;
+use ensilo::generic::ReadTransaction;
 
 use super::condition::Conditions;
 use super::district::CheckedDistrict;

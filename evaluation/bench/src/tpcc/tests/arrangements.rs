@@ -80,7 +80,10 @@ impl Arrangement for Unlocked {
 
     const IS_SPLIT: bool = true;
 
-    fn create(database: &ensilo::Database<PartitionedStore>, options: &TpccOptions) -> ensilo::Result<Self> {
+    fn create(
+        database: &ensilo::generic::Database<PartitionedStore>,
+        options: &TpccOptions,
+    ) -> ensilo::Result<Self> {
         Split::create(database, options).map(Self)
     }
 

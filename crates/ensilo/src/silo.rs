@@ -1,0 +1,147 @@
+//! Silo's engine, and the types of [`generic`] over it: those that programs name.
+
+use crate::generic;
+use crate::request::NoHook;
+
+/// Silo's engine, which runs the transactions of every type at the root of this crate.
+pub type Silo = ensilo_txn::Silo;
+
+/// A database. Cloning gives another handle to the same one; dropping the last handle closes it.
+///
+/// All methods may be called from any number of threads at once. [`Database::open`] and
+/// [`Database::in_memory`] open one with the default [`Options`](crate::Options); these have methods to open
+/// one with others.
+pub type Database = generic::Database<Silo>;
+
+/// A table with rows of the Rust type `T`.
+///
+/// This is a handle: it is cheap to clone, can be used from any thread, and is not tied to a transaction.
+/// [`Database::create_table`] and [`Database::open_table`] make one. Every method takes the transaction that
+/// it is a statement of. [`generic::Table`] says which errors every statement may return.
+pub type Table<T> = generic::Table<T, Silo>;
+
+/// A secondary index of a table over columns of the Rust types `K`: one type, or a tuple in the order of the
+/// index's columns, with [`Reverse`](std::cmp::Reverse) around those in descending order.
+///
+/// Every write to the table maintains the index. [`Table::index`] makes a handle to one.
+pub type Index<T, K> = generic::Index<T, K, Silo>;
+
+/// A scan of a table in the order of its primary key, to be narrowed and then run in a transaction.
+///
+/// [`Table::scan`], [`Table::range`] and [`Table::prefix`] make one. It gives the columns `C` of the rows:
+/// all of them, unless [`Scan::columns`] has chosen some. [`generic::Scan`] says what it protects against
+/// phantoms.
+pub type Scan<'h, T, C = T> = generic::Scan<'h, T, C, Silo>;
+
+/// A scan of a table in the order of a secondary index, to be narrowed and then run in a transaction.
+///
+/// [`Index::scan`], [`Index::range`], [`Index::prefix`] and [`Index::equal`] make one. As to isolation it is
+/// like [`Scan`].
+pub type IndexScan<'h, T, K, C = T> = generic::IndexScan<'h, T, K, C, Silo>;
+
+/// A row of the table `'h`, as the transaction `'t` has found it.
+///
+/// It is read and changed without another look-up, and good for that transaction only, which the compiler
+/// checks. [`Table::find`] returns one.
+pub type Found<'h, 't, T> = generic::Found<'h, 't, T, Silo>;
+
+/// Transactions that stay open between calls, one at a time, for one user of the database.
+///
+/// [`Database::session`] makes one, and [`Database::begin`] one that has begun a transaction. It may be moved
+/// to another thread at any time, also with a transaction open, and be held across an `.await`. The
+/// statements of tables take it like any transaction. [`generic::Session`] says what an open transaction
+/// holds back, and when it ends.
+pub type Session = generic::Session<Silo>;
+
+/// A serializable read-write transaction, inside [`Database::transact`].
+///
+/// Pass it to the methods of [`Table`], [`Index`] and [`DynamicTable`]. It sees its own writes. Its reads are
+/// validated when it commits; until then two of them may not belong together, see [`generic::Transaction`].
+pub type Transaction<'t> = generic::Transaction<'t, Silo>;
+
+/// A read-only transaction on a recent consistent point of the serial order, inside [`Database::snapshot`].
+///
+/// The point is one to two snapshot intervals old. The transaction never conflicts with others.
+pub type Snapshot<'t> = generic::Snapshot<'t, Silo>;
+
+/// A request with settings that can be changed: retries, durability, a hook for aborts.
+///
+/// [`Database::request`] and [`Session::request`] make one.
+pub type Request<'d, H = NoHook> = generic::Request<'d, H, Silo>;
+
+/// A table as rows of [`Value`](crate::Value)s: the same tables that [`Table`] shows as Rust structs.
+///
+/// [`Database::create_dynamic_table`] and [`Database::open_dynamic_table`] make a handle to one.
+/// [`generic::DynamicTable`] says which errors every statement may return.
+pub type DynamicTable = generic::DynamicTable<Silo>;
+
+/// A scan of a [`DynamicTable`], to be narrowed and then run in a transaction.
+///
+/// [`DynamicTable::scan`] makes one. As to isolation it is like [`Scan`]. [`generic::DynamicScan`] says what
+/// its bounds are.
+pub type DynamicScan<'h> = generic::DynamicScan<'h, Silo>;
+
+/// A transaction that rows can be read in: [`Transaction`], [`Snapshot`], or a [`Session`] with an open one.
+///
+/// A function that takes any of them names this trait. It is implemented by the transactions of this crate
+/// only.
+///
+/// ```
+/// use ensilo::{Database, ReadTransaction, Result, Row, Table};
+///
+/// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+/// fn balance<'t>(accounts: &Table<Account>, tx: &mut impl ReadTransaction<'t>, id: u32) -> Result<i64> {
+///     Ok(accounts.get(tx, id)?.map_or(0, |account| account.balance))
+/// }
+///
+/// # fn main() -> Result<()> {
+/// # let db = Database::in_memory()?;
+/// # let accounts: Table<Account> = db.create_table()?;
+/// # db.transact(|tx| accounts.insert(tx, &Account { id: 1, balance: 10 }))?;
+/// assert_eq!(db.transact(|tx| balance(&accounts, tx, 1))?, 10);
+/// assert_eq!(balance(&accounts, &mut db.begin()?, 1)?, 10);
+/// db.snapshot(|tx| balance(&accounts, tx, 1)).ok();
+/// # Ok(()) }
+/// ```
+pub trait ReadTransaction<'t>: generic::ReadTransaction<'t, Silo> {}
+
+/// A transaction that rows can be written in: [`Transaction`], or a [`Session`] with an open one.
+///
+/// It is implemented by the transactions of this crate only.
+///
+/// ```
+/// use ensilo::{Database, ReadTransaction, Result, Row, Table, WriteTransaction};
+///
+/// # #[derive(Debug, PartialEq, Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+/// fn balance<'t>(accounts: &Table<Account>, tx: &mut impl ReadTransaction<'t>, id: u32) -> Result<i64> {
+///     Ok(accounts.get(tx, id)?.map_or(0, |account| account.balance))
+/// }
+///
+/// /// Pays in, and returns the new balance.
+/// fn pay_in<'t>(accounts: &Table<Account>, tx: &mut impl WriteTransaction<'t>, id: u32) -> Result<i64> {
+///     accounts.update(tx, id, |account: &mut Account| account.balance += 5)?;
+///     balance(accounts, tx, id)
+/// }
+///
+/// # fn main() -> Result<()> {
+/// # let db = Database::in_memory()?;
+/// # let accounts: Table<Account> = db.create_table()?;
+/// # db.transact(|tx| accounts.insert(tx, &Account { id: 1, balance: 10 }))?;
+/// assert_eq!(db.transact(|tx| pay_in(&accounts, tx, 1))?, 15);
+/// # Ok(()) }
+/// ```
+///
+/// A snapshot is none:
+/// ```compile_fail,E0277
+/// # use ensilo::{Database, Result, WriteTransaction};
+/// fn write<'t>(tx: &mut impl WriteTransaction<'t>) -> Result<()> {
+/// #    let _ = tx;
+/// #    Ok(())
+/// }
+/// # let db = Database::in_memory().unwrap();
+/// db.snapshot(|tx| write(tx));
+/// ```
+pub trait WriteTransaction<'t>: ReadTransaction<'t> + generic::WriteTransaction<'t, Silo> {}
+
+impl<'t, Tx: generic::ReadTransaction<'t, Silo>> ReadTransaction<'t> for Tx {}
+impl<'t, Tx: generic::WriteTransaction<'t, Silo>> WriteTransaction<'t> for Tx {}
