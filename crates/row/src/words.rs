@@ -45,13 +45,12 @@ pub trait Words {
     #[inline]
     fn copy_bytes(&self, offset: usize, target: &mut [u8]) {
         let (chunks, rest) = target.as_chunks_mut::<8>();
-        let mut at = offset;
+        let mut words = UnalignedWords::new(&self, offset);
         for chunk in chunks {
-            *chunk = self.unaligned_word(at).to_le_bytes();
-            at += 8;
+            *chunk = words.next_word().to_le_bytes();
         }
         if !rest.is_empty() {
-            let mut word = self.unaligned_word(at);
+            let mut word = words.next_word();
             for byte in rest {
                 *byte = word as u8;
                 word >>= 8;
@@ -83,6 +82,34 @@ impl<W: Words + ?Sized> Words for &W {
     #[inline(always)]
     fn word(&self, index: usize) -> u64 {
         (**self).word(index)
+    }
+}
+
+/// Eight bytes after eight bytes of a row from any offset on; bytes past the last word are 0. Each word of the row is asked for once.
+pub(crate) struct UnalignedWords<'a, W> {
+    row: &'a W,
+    /// The index of the word behind `word`.
+    next: usize,
+    word: u64,
+    shift: usize,
+}
+
+impl<'a, W: Words> UnalignedWords<'a, W> {
+    #[inline(always)]
+    pub(crate) fn new(row: &'a W, offset: usize) -> Self {
+        let at = offset / 8;
+        Self { row, next: at + 1, word: row.word(at), shift: offset % 8 * 8 }
+    }
+
+    /// Returns the next eight bytes, as a number.
+    #[inline(always)]
+    pub(crate) fn next_word(&mut self) -> u64 {
+        let following = self.row.word(self.next);
+        // In two steps, because a shift by all 64 bits is none.
+        let word = self.word >> self.shift | following << 1 << (63 - self.shift);
+        self.word = following;
+        self.next += 1;
+        word
     }
 }
 
@@ -185,4 +212,21 @@ pub(crate) fn partial_word(bytes: &[u8]) -> u64 {
             | u64::from(u16::from_le_bytes(*back)) << (8 * (bytes.len() - 2));
     }
     bytes.first().copied().map_or(0, u64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_one_after_the_other_are_those_at_their_offsets() {
+        let words: Vec<u64> = (1..=4).map(|at| at * 0x0123_4567_89ab_cdef).collect();
+        let row = WordSlice::new(&words, 29);
+        for offset in 0..48 {
+            let mut following = UnalignedWords::new(&row, offset);
+            for at in (offset..offset + 32).step_by(8) {
+                assert_eq!(following.next_word(), row.unaligned_word(at), "at {at}");
+            }
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::Text;
 use crate::key::escaped;
-use crate::words::{put_bytes, put_unaligned};
+use crate::words::{UnalignedWords, put_bytes, put_unaligned};
 use crate::{ColumnType, ColumnValue, KeyBuf, KeyReader, Malformed, Slot, Words};
 
 /// Returns a length as a column type holds it.
@@ -53,7 +53,8 @@ impl<const N: usize> ColumnValue for Text<N> {
         if len > N {
             return Err(Malformed);
         }
-        Self::from_words(len, |at| row.unaligned_word(slot.offset() + Self::PREFIX_LEN + at))
+        let mut words = UnalignedWords::new(row, slot.offset() + Self::PREFIX_LEN);
+        Self::from_words(len, || words.next_word())
     }
 
     #[inline]

@@ -138,12 +138,12 @@ impl<const N: usize> Text<N> {
         &self.bytes
     }
 
-    /// Returns the text of `len <= N` bytes that `word_at(offset)` gives word by word.
+    /// Returns the text of `len <= N` bytes that `next_word` gives word by word.
     ///
     /// # Errors
     /// [`Malformed`] if they are not UTF-8.
     #[inline]
-    pub(crate) fn from_words(len: usize, word_at: impl Fn(usize) -> u64) -> Result<Self, Malformed> {
+    pub(crate) fn from_words(len: usize, mut next_word: impl FnMut() -> u64) -> Result<Self, Malformed> {
         const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
         debug_assert!(len <= N);
         let mut text = Self { len: len as u16, bytes: [0; N] };
@@ -155,13 +155,13 @@ impl<const N: usize> Text<N> {
             if N > BRANCH_FREE_MAX && at >= len {
                 break;
             }
-            let word = word_at(at) & kept(len.saturating_sub(at));
+            let word = next_word() & kept(len.saturating_sub(at));
             seen |= word;
             *chunk = word.to_le_bytes();
             at += 8;
         }
         if !rest.is_empty() && at < len {
-            let word = word_at(at) & kept(len - at);
+            let word = next_word() & kept(len - at);
             seen |= word;
             let part = rest.len();
             rest.copy_from_slice(&word.to_le_bytes()[..part]);
@@ -303,8 +303,9 @@ mod tests {
         fn check<const N: usize>(text: &str) {
             let mut stored = text.as_bytes().to_vec();
             stored.resize(N.next_multiple_of(8) + 8, 0xff);
-            let word_at = |at: usize| u64::from_le_bytes(stored[at..at + 8].try_into().unwrap());
-            let read = Text::<N>::from_words(text.len(), word_at).unwrap();
+            let mut words = stored.as_chunks::<8>().0.iter();
+            let next_word = || u64::from_le_bytes(*words.next().unwrap());
+            let read = Text::<N>::from_words(text.len(), next_word).unwrap();
             assert_eq!(read, Text::new(text).unwrap());
             assert_eq!(read.padded()[text.len()..], vec![0; N - text.len()]);
         }
@@ -315,7 +316,7 @@ mod tests {
             check::<100>(text);
         }
         check::<0>("");
-        assert_eq!(Text::<9>::from_words(2, |_| 0xffc3), Err(Malformed));
+        assert_eq!(Text::<9>::from_words(2, || 0xffc3), Err(Malformed));
     }
 
     #[test]
