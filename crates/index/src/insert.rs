@@ -26,6 +26,9 @@ use crate::suffix::words_for;
 use crate::version::NodeVersion;
 use crate::{KEY_LEN_MAX, Masstree};
 
+/// Most suffixes are no longer.
+const SHORT_SUFFIX_BYTES: usize = 64;
+
 /// What [`Masstree::insert_if_absent`] did.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub enum Inserted {
@@ -209,8 +212,8 @@ pub(crate) fn reserve_for(
 }
 
 /// Puts the key into a free slot and the slot at `position`. Room for the suffix is reserved; the caller holds the lock or
-/// owns the node.
-#[inline]
+/// owns the node. Always inlined into the way of most inserts, which the compiler leaves to the size of its callers otherwise.
+#[inline(always)]
 pub(crate) fn write_new_slot(border: &Border, position: usize, key: KeyTail<'_>, value: u64) {
     let permuter = border.permuter();
     let slot = permuter.free_slot();
@@ -227,10 +230,18 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
     #[cold]
     fn make_layer(self, place: KeyPlace) -> Result<(), OutOfMemory> {
         let slot = place.slot.unwrap_or_else(|| panic!("another suffix is in a slot"));
-        let mut buffer = [0; KEY_LEN_MAX];
         let suffix = self.border.suffix(slot).unwrap_or_else(|| panic!("a slot of kind SUFFIX has a suffix"));
-        suffix.copy_to(&mut buffer);
-        let old = KeyTail::new(&buffer[..suffix.len()]);
+        // Room for the longest suffix is cleared for a long one alone: that takes longer than all the rest.
+        let (mut short, mut long);
+        let buffer = if suffix.len() <= SHORT_SUFFIX_BYTES {
+            short = [0; SHORT_SUFFIX_BYTES];
+            &mut short[..suffix.len()]
+        } else {
+            long = [0; KEY_LEN_MAX];
+            &mut long[..suffix.len()]
+        };
+        suffix.copy_to(buffer);
+        let old = KeyTail::new(buffer);
         let old_value = self.border.value(slot);
         match self.make_nodes(old, old_value) {
             Ok(top) => {
