@@ -11,8 +11,6 @@
 //! - a key that is missing, or not in a range that was read, if a deletion can have left the tree since: the snapshot horizon has passed
 //!   the beginning of the transaction, or it has written over a record that was deleted before.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use ensilo_engine::{Abort, TableId};
 use ensilo_epoch::{Epoch, Guard};
 
@@ -73,13 +71,15 @@ impl LostWrites {
         // The keys of the writes that came since the last time.
         held.add(self.keys.growth_bytes(writes.len() - self.mapped))?;
         for (at, write) in (self.mapped as u32..).zip(&writes[self.mapped..]) {
-            let hash = hash_of(name_of(write));
-            if self.keys.get(hash).is_none() {
-                self.keys.insert(hash, at);
+            let name = name_of(write);
+            let found = find_position(&self.keys, hash_of(name), |at| name_of(&writes[at as usize]) == name);
+            if let Err(free) = found {
+                self.keys.insert(free, at);
             }
         }
         self.mapped = writes.len();
-        Ok(self.keys.get(hash_of(wanted)).is_some_and(|at| name_of(&writes[at as usize]) == wanted))
+        let is_wanted = |at: u32| name_of(&writes[at as usize]) == wanted;
+        Ok(find_position(&self.keys, hash_of(wanted), is_wanted).is_ok())
     }
 
     /// Returns a write to a record that does not carry the version any more that was seen, among those that may have left the tree.
@@ -106,8 +106,84 @@ fn has_horizon_passed(guard: &Guard<'_>) -> bool {
     epochs.snapshot_horizon() > epochs.snapshot_of(guard.epoch())
 }
 
-fn hash_of(name: (TableId, &[u8])) -> usize {
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    hasher.finish() as usize
+/// Returns the position of the write that is looked for, with a name of this hash, or else under which number it is to be put into the
+/// map. Names with the same hash stand under numbers that follow each other.
+#[inline]
+fn find_position(keys: &PointerMap, hash: usize, is_wanted: impl Fn(u32) -> bool) -> Result<u32, usize> {
+    let mut number = hash;
+    while let Some(at) = keys.get(number) {
+        if is_wanted(at) {
+            return Ok(at);
+        }
+        number = number.wrapping_add(1);
+    }
+    Err(number)
+}
+
+/// Returns a number for a store and a key, rarely the same for two of them. It is asked for at most reads of a transaction that writes
+/// much, and takes one multiplication for each eight bytes.
+#[inline]
+fn hash_of((store, key): (TableId, &[u8])) -> usize {
+    let (words, rest) = key.as_chunks::<8>();
+    let mut hash = fold(u64::from(store.0) << 32 | key.len() as u64);
+    for word in words {
+        hash = fold(hash ^ u64::from_le_bytes(*word));
+    }
+    let last = match key.last_chunk() {
+        Some(last) => u64::from_le_bytes(*last),
+        None => rest.iter().fold(0, |last, &byte| last << 8 | u64::from(byte)),
+    };
+    fold(hash ^ last) as usize
+}
+
+/// Returns both halves of a product, in one: each bit of it depends on all bits of the number.
+#[inline]
+fn fold(number: u64) -> u64 {
+    let product = u128::from(number ^ 0xa076_1d64_78bd_642f) * 0xe703_7ed1_a0b4_28db;
+    product as u64 ^ (product >> 64) as u64
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_with_the_same_hash_are_all_found() {
+        let (mut keys, names) = (PointerMap::default(), ["a", "b", "c"]);
+        for hash in [7, usize::MAX] {
+            keys.clear();
+            for (at, name) in (0..).zip(names) {
+                let free = find_position(&keys, hash, |at| names[at as usize] == name).unwrap_err();
+                keys.insert(free, at);
+            }
+            for (at, name) in (0..).zip(names) {
+                assert_eq!(find_position(&keys, hash, |at| names[at as usize] == name), Ok(at));
+            }
+            assert!(find_position(&keys, hash, |_| false).is_err());
+        }
+    }
+
+    #[test]
+    fn hashes_of_keys_that_differ_a_little_differ() {
+        let mut hashes = HashSet::new();
+        let mut count = 0;
+        for store in [2, 4, 1 << 20] {
+            for len in 0..40 {
+                let mut key = vec![0; len];
+                for at in 0..len {
+                    for byte in 1..=255 {
+                        key[at] = byte;
+                        hashes.insert(hash_of((TableId(store), &key)));
+                        count += 1;
+                    }
+                    key[at] = 0;
+                }
+                hashes.insert(hash_of((TableId(store), &key)));
+                count += 1;
+            }
+        }
+        assert_eq!(hashes.len(), count);
+    }
 }

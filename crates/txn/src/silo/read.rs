@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use ensilo_engine::{Abort, AbortReason, Direction, Fault, KeyBounds, Read, RowRef};
 use ensilo_epoch::Epoch;
-use ensilo_index::Lookup;
+use ensilo_index::{Lookup, NodeStamp};
 use ensilo_sync::cpu_relax;
 
 use super::context::Context;
@@ -218,16 +218,21 @@ impl<V: Variant> Transaction<'_, V> {
     }
 
     /// Returns the word that the tree has under `key`; if none, the transaction relies on that.
-    #[inline]
+    #[inline(always)]
     fn value_of(&mut self, store: &Store, key: &[u8], lookup: Lookup) -> Result<Option<u64>, Abort> {
         match lookup {
             Lookup::Found(value) => Ok(Some(value)),
-            Lookup::Missing(stamp) => {
-                if self.has_lost_write(store, key).map_err(|abort| self.doom(abort))? {
-                    return Err(self.doom_at(AbortReason::ReadValidation, store.id(), key));
-                }
-                self.rely_on_missing(store, key, stamp).map(|()| None)
-            }
+            Lookup::Missing(stamp) => self.note_missing(store, key, stamp).map(|()| None),
         }
+    }
+
+    /// Notes that the tree has no such key, unless this transaction has written it. A function of its own, so that a look-up that finds
+    /// its key does not pay for it.
+    #[inline(never)]
+    fn note_missing(&mut self, store: &Store, key: &[u8], stamp: NodeStamp) -> Result<(), Abort> {
+        if self.has_lost_write(store, key).map_err(|abort| self.doom(abort))? {
+            return Err(self.doom_at(AbortReason::ReadValidation, store.id(), key));
+        }
+        self.rely_on_missing(store, key, stamp)
     }
 }

@@ -23,7 +23,8 @@ impl<V: Variant> Transaction<'_, V> {
             lock_order.push_reserved((write.record.address(), at));
         }
         if lock_order.len() > 1 && !has_fault::<V>(Fault::UnorderedLocks) {
-            lock_order.sort_unstable();
+            // A record has one entry, so that no two addresses are the same.
+            lock_order.sort_unstable_by_key(|&(address, _)| address);
         }
         Ok(())
     }
