@@ -65,6 +65,7 @@ impl<H> RawRecord<H> {
     ///
     /// # Panics
     /// When the row is longer than [`ROW_LEN_MAX`], or the store's id larger than [`TableId::MAX`].
+    #[inline]
     pub fn allocate(
         guard: &Guard<'_>,
         store: TableId,
@@ -229,9 +230,23 @@ impl<H> RawRecord<H> {
     /// When `index` is past the record's capacity.
     #[inline]
     pub fn store_word(self, index: usize, word: u64) {
-        assert!(index < self.capacity_words(), "a word past the record's capacity");
-        // SAFETY: within the capacity (I1). Relaxed: readers look at the engine's header before and after.
-        unsafe { (*self.words().add(index)).store(word, Ordering::Relaxed) }
+        self.store_words([(index, word)]);
+    }
+
+    /// Stores words of the row, each with its index. The caller has the record to itself, but for readers, and the indexes are within
+    /// the row.
+    ///
+    /// # Panics
+    /// When an index is past the record's capacity; the words before it are stored.
+    #[inline]
+    pub fn store_words(self, words: impl IntoIterator<Item = (usize, u64)>) {
+        // I1: it never changes.
+        let capacity_words = self.capacity_words();
+        for (index, word) in words {
+            assert!(index < capacity_words, "a word past the record's capacity");
+            // SAFETY: within the capacity (I1). Relaxed: readers look at the engine's header before and after.
+            unsafe { (*self.words().add(index)).store(word, Ordering::Relaxed) }
+        }
     }
 
     /// Overwrites the row. The caller has the record to itself, but for readers.
@@ -331,6 +346,7 @@ impl<H> RawRecord<H> {
     ///
     /// # Safety
     /// No other thread has or can get the address.
+    #[inline]
     pub unsafe fn free(self, guard: &Guard<'_>) {
         let (block, layout, account) = self.block();
         // SAFETY: allocated with this layout and account in `allocate`; the caller vouches that nobody can reach it.
@@ -341,6 +357,7 @@ impl<H> RawRecord<H> {
     ///
     /// # Safety
     /// No transaction that begins after this call can find the record, and it is retired once.
+    #[inline]
     pub unsafe fn retire(self, guard: &Guard<'_>) {
         let (block, layout, account) = self.block();
         // SAFETY: allocated with this layout and account in `allocate`; the caller vouches that it is unreachable.
@@ -348,6 +365,7 @@ impl<H> RawRecord<H> {
     }
 
     /// Returns the record's memory, as it was allocated.
+    #[inline]
     #[must_use]
     pub fn block(self) -> (NonNull<u8>, Layout, AccountId) {
         (self.0.cast(), Self::layout_of(self.capacity_words()), AccountId(self.store().0))

@@ -81,9 +81,7 @@ impl Protocol for SingleKeys {
             version.publish(record);
             panic!("a patch outside the row");
         }
-        for &(index, word) in words {
-            record.store_word(index as usize, word);
-        }
+        record.store_words(words.iter().map(|&(index, word)| (index as usize, word)));
         version.next().publish(record);
         Ok(())
     }

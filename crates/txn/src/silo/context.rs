@@ -8,7 +8,7 @@ use ensilo_epoch::{Epoch, Guard};
 use ensilo_index::{Lookup, NodeStamp};
 use ensilo_log::LogWriter;
 use ensilo_slab::Pool;
-use ensilo_sync::atomic::{AtomicU64, Ordering};
+use ensilo_sync::atomic::AtomicU64;
 
 use super::buffer::{HeldMemory, SetBuffer};
 use super::garbage::Garbage;
@@ -16,7 +16,7 @@ use super::lost_write::LostWrites;
 use super::node_set::NodeSet;
 use super::write_set::{InstallPlan, KeySpan, RecordChange, RowSpan, WALKED_MAX, WriteEntry};
 use crate::handle::RecordHandle;
-use crate::pointer_map::PointerMap;
+use crate::pointer_map::{PointerMap, spread};
 use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::TidWord;
@@ -53,6 +53,8 @@ pub(crate) struct Context {
     /// With their keys where a handle may be written through; an abort names its key then.
     pub(super) reads: SetBuffer<ReadEntry>,
     pub(super) writes: SetBuffer<WriteEntry>,
+    /// The [bits](bit_of) of the records in `writes`: a record without its bit here is not among them.
+    written_bits: u64,
     /// Positions in `writes` by record address, kept once they are more than [`WALKED_MAX`].
     pub(super) written: PointerMap,
     pub(super) lost: LostWrites,
@@ -80,6 +82,12 @@ pub(crate) struct Context {
     pub(super) registered: usize,
 }
 
+/// Returns one bit of 64 for a record: most transactions write so few that most of what they read has none of their bits.
+#[inline]
+fn bit_of(record: RecordPtr) -> u64 {
+    1 << (spread(record.address()) >> (u64::BITS - 6))
+}
+
 impl Context {
     /// Returns the context of a worker of a database with this pool.
     pub(crate) fn new(pool: Arc<Pool>) -> Self {
@@ -89,6 +97,7 @@ impl Context {
             doomed: None,
             reads: SetBuffer::new(),
             writes: SetBuffer::new(),
+            written_bits: 0,
             written: PointerMap::default(),
             lost: LostWrites::new(),
             nodes: NodeSet::default(),
@@ -135,6 +144,7 @@ impl Context {
         self.rows.clear();
         if !self.writes.is_empty() {
             self.writes.clear();
+            self.written_bits = 0;
             self.lock_order.clear();
             self.written.clear();
             self.lost.clear();
@@ -170,7 +180,7 @@ impl Context {
     /// Returns where `record` stands in the write set.
     #[inline]
     pub(super) fn own_write(&self, record: RecordPtr) -> Option<usize> {
-        if self.writes.is_empty() { None } else { self.find_write(record) }
+        if self.written_bits & bit_of(record) == 0 { None } else { self.find_write(record) }
     }
 
     #[inline(never)]
@@ -223,9 +233,11 @@ impl Context {
     pub(super) fn push_patch(&mut self, words: &[(u32, u64)]) -> Result<RowSpan, Abort> {
         self.rows.reserve(2 * words.len(), &mut self.held)?;
         let start = self.rows.end();
-        for &(index, word) in words {
-            self.rows.push_reserved(AtomicU64::new(u64::from(index)));
-            self.rows.push_reserved(AtomicU64::new(word));
+        // Zeros first: to push one by one is to look at the capacity for each.
+        self.rows.extend_reserved((0..2 * words.len()).map(|_| AtomicU64::new(0)));
+        let (pairs, _) = self.rows[start as usize..].as_chunks_mut();
+        for (pair, &(index, word)) in pairs.iter_mut().zip(words) {
+            *pair = [AtomicU64::new(u64::from(index)), AtomicU64::new(word)];
         }
         Ok(RowSpan { start, len: words.len() as u32 })
     }
@@ -241,13 +253,10 @@ impl Context {
         RowRef::new(self.row_words(span), span.len as usize)
     }
 
-    /// Pair `pair` of a patch: the index of a word, and the word.
+    /// Returns the words of a patch, each with its index in the row.
     #[inline]
-    pub(super) fn patch_word(&self, patch: RowSpan, pair: usize) -> (usize, u64) {
-        debug_assert!(pair < patch.len as usize);
-        let at = patch.start as usize + 2 * pair;
-        // Relaxed: these words are this worker's own.
-        (self.rows[at].load(Ordering::Relaxed) as usize, self.rows[at + 1].load(Ordering::Relaxed))
+    pub(super) fn patch_words(&self, patch: RowSpan) -> impl ExactSizeIterator<Item = (usize, u64)> {
+        patch.patch_words(&self.rows)
     }
 
     #[inline]
@@ -258,12 +267,14 @@ impl Context {
     }
 
     /// Makes room for one more write, of this key, so that noting it cannot fail.
+    #[inline]
     pub(super) fn reserve_insert(&mut self, key: &[u8]) -> Result<(), Abort> {
         self.keys.reserve(key.len(), &mut self.held)?;
         self.reserve_write()
     }
 
     /// Notes the insert of a placeholder, for which there is room.
+    #[inline]
     pub(super) fn push_insert_reserved(&mut self, placeholder: RecordPtr, key: &[u8]) {
         let key = self.push_key_reserved(key);
         self.push_write_reserved(WriteEntry {
@@ -288,6 +299,7 @@ impl Context {
 
     #[inline]
     fn push_write_reserved(&mut self, write: WriteEntry) {
+        self.written_bits |= bit_of(write.record);
         self.writes.push_reserved(write);
         if self.writes.len() > WALKED_MAX {
             self.map_writes();
@@ -358,7 +370,8 @@ impl Context {
         self.lookups.clear();
         self.lookups.reserve(count, &mut self.held)?;
         let mut lookups = std::mem::take(&mut self.lookups);
-        lookups.extend_reserved(std::iter::repeat_n(None, count));
+        // Not `repeat_n`, which takes three times as long.
+        lookups.extend_reserved((0..count).map(|_| None));
         Ok(lookups)
     }
 

@@ -158,9 +158,6 @@ impl Context {
 
     /// Returns the changed words of a patch, with their places.
     fn patch_pairs(&self, patch: RowSpan) -> impl ExactSizeIterator<Item = (u32, u64)> + '_ {
-        (0..patch.len as usize).map(move |pair| {
-            let (index, word) = self.patch_word(patch, pair);
-            (index as u32, word)
-        })
+        self.patch_words(patch).map(|(index, word)| (index as u32, word))
     }
 }

@@ -110,6 +110,7 @@ impl InsertObserver for OwnInsert<'_> {
         !self.prepared.protects_node(node)
     }
 
+    #[inline]
     fn changed(&mut self, node: NodeId, before: NodeVersion, after: NodeVersion) {
         if let Some(at) = self.nodes.position(node) {
             let stamp = &mut self.nodes.stamps[at];

@@ -49,13 +49,19 @@ impl Context {
             return Err(self.abort_at(reason, write.record, write.key));
         }
         if let RecordChange::Patch(patch) = write.change {
-            for pair in 0..patch.len as usize {
-                let (index, word) = self.patch_word(patch, pair);
-                self.set_word(row, index, word);
-            }
+            self.apply_patch(row, patch);
         }
         self.writes[at].change = RecordChange::Put(row);
         Ok(row)
+    }
+
+    /// Puts the words of an earlier patch into a row that came after it.
+    fn apply_patch(&mut self, row: RowSpan, patch: RowSpan) {
+        let (earlier, row_words) = self.rows.split_at_mut(row.start as usize);
+        let row_words = &mut row_words[..(row.len as usize).div_ceil(8)];
+        for (index, word) in patch.patch_words(earlier) {
+            row_words[index] = AtomicU64::new(word);
+        }
     }
 
     fn set_word(&mut self, row: RowSpan, index: usize, word: u64) {

@@ -4,6 +4,8 @@
 
 use std::ptr::NonNull;
 
+use ensilo_sync::atomic::{AtomicU64, Ordering};
+
 use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::TidWord;
@@ -40,6 +42,18 @@ pub(super) struct RowSpan {
     pub(super) start: u32,
     /// Bytes of a row, or pairs of a patch.
     pub(super) len: u32,
+}
+
+impl RowSpan {
+    /// Returns the words of a patch, each with its index in the row; `rows` are all row words of its transaction.
+    #[inline]
+    pub(super) fn patch_words(self, rows: &[AtomicU64]) -> impl ExactSizeIterator<Item = (usize, u64)> {
+        let (pairs, _) = rows[self.start as usize..][..2 * self.len as usize].as_chunks();
+        // Relaxed: these words are the worker's own.
+        pairs
+            .iter()
+            .map(|[index, word]| (index.load(Ordering::Relaxed) as usize, word.load(Ordering::Relaxed)))
+    }
 }
 
 /// What happens to a record at commit.

@@ -93,10 +93,7 @@ impl<V: Variant> Transaction<'_, V> {
 
     #[inline]
     fn store_patch(&self, record: RecordPtr, patch: RowSpan) {
-        for pair in 0..patch.len as usize {
-            let (index, word) = self.context.patch_word(patch, pair);
-            record.store_word(index, word);
-        }
+        record.store_words(self.context.patch_words(patch));
     }
 
     /// Puts `replacement` into the tree in place of the record of a write, which stays as its previous version.
