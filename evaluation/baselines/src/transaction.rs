@@ -102,7 +102,7 @@ impl<'s, P: Protocol> BaselineTransaction<'s, P> {
         memory: &'s mut SessionMemory<P::Undo>,
         counters: &'s WorkerCounters,
     ) -> Self {
-        // A transaction that was leaked has not cleared them: its handles are not those of this one.
+        // Here and not at the end, which a leaked transaction does not come to: the handles of the one before are not those of this one.
         memory.found.clear();
         BaselineTransaction { stores, guard, memory, counters, is_open: true }
     }
@@ -119,12 +119,6 @@ impl<'s, P: Protocol> BaselineTransaction<'s, P> {
     /// Returns the store and the key of a handle.
     pub(crate) fn place_of(&self, found: BaselineHandle) -> (&Store, &[u8]) {
         (self.stores.of(found.record), self.memory.found.of(found.entry))
-    }
-
-    #[inline]
-    fn end(&mut self) {
-        self.is_open = false;
-        self.memory.found.clear();
     }
 }
 
@@ -233,7 +227,7 @@ impl<P: Protocol> Write for BaselineTransaction<'_, P> {
     #[inline]
     fn commit(mut self) -> Result<Committed, Abort> {
         P::complete(&mut self);
-        self.end();
+        self.is_open = false;
         self.counters.count_commit();
         Ok(Committed { tid: Tid::ZERO, epoch: Epoch::new(0) })
     }
@@ -248,7 +242,6 @@ impl<P: Protocol> Drop for BaselineTransaction<'_, P> {
     fn drop(&mut self) {
         if self.is_open {
             P::take_back(self);
-            self.end();
             self.counters.count_abort(AbortReason::User);
         }
     }
