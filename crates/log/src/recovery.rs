@@ -28,6 +28,7 @@ mod known_file;
 mod location;
 mod log_file;
 mod manifest_file;
+mod named_files;
 mod needed_files;
 mod own_manifest;
 mod ownership;

@@ -11,6 +11,7 @@
 //! compared with the name.
 
 use std::fmt;
+use std::path::Path;
 
 use ensilo_epoch::Epoch;
 
@@ -47,6 +48,11 @@ impl LogFileName {
         let sequence = parse_small(numbers.next()?)?;
         let name = LogFileName { generation, logger, sequence, largest_epoch };
         (numbers.next().is_none() && generation > 0 && sequence > 0).then_some(name)
+    }
+
+    /// Returns the name of the file at this path, if it is that of a log file.
+    pub(crate) fn of(path: &Path) -> Option<LogFileName> {
+        LogFileName::parse(path.file_name()?.to_str()?)
     }
 
     /// Returns the same file's name once it is sealed.

@@ -8,26 +8,26 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ensilo_disk::{Disk, File};
+use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
-use super::chain::Depth;
 use super::copy::{Watch, copy_file, copy_open_file};
 use super::corruption::Corruption;
 use super::database_files::DatabaseFiles;
-use super::directory::{check_is_database, missing_manifest};
+use super::directory::missing_manifest;
 use super::directory_locks::{DirectoryLocks, LockMode};
 use super::error::OpenError;
 use super::file_names::LOG;
-use super::generation::{create_directory, log_identity};
-use super::inspect::sound_survey;
+use super::generation::log_identity;
 use super::log_file::open_renamed;
-use super::manifest_file::{read_manifest, spelled_path};
+use super::named_files::NamedFiles;
 use super::needed_files::SealedNames;
-use super::ownership::check_named;
+use super::read_only::inspect_read_only;
 use super::scan::{Needed, needed_up_to};
 use super::target::TargetDirectory;
-use crate::format::{BlockCodec, EarlierFile, FORMAT_VERSION, LogFileName, LoggerFiles, Manifest, OpeningId};
+use crate::format::{
+    BlockCodec, CheckpointPart, EarlierFile, FORMAT_VERSION, LogFileName, LoggerFiles, Manifest, OpeningId,
+};
 
 /// What a backup holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,20 +46,15 @@ pub struct BackedUp {
 /// # Errors
 /// [`OpenError`]; what was made of the copy is gone. [`OpenError::Refused`] for a target that is none.
 pub fn backup(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<BackedUp, OpenError> {
-    check_is_database(&**disk, dir)?;
-    let mut locks = DirectoryLocks::of_database(&**disk, dir, LockMode::Shared)?;
-    let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
-    locks.add_named(&**disk, dir, &manifest)?;
-    check_named(&**disk, dir, &manifest)?;
-    let found = sound_survey(&**disk, dir, &manifest, Depth::Tail)?;
+    let read = inspect_read_only(disk, dir)?;
+    let Some((manifest, found)) = &read.0.database else { return Err(missing_manifest(&**disk, dir)) };
     let source = BackupSource {
-        dir,
-        manifest: &manifest,
-        log: found.earlier_files(&manifest, found.durable_epoch, SealedNames::Hints),
+        files: NamedFiles { disk: &**disk, dir, manifest },
+        log: found.earlier_files(manifest, found.durable_epoch, SealedNames::Hints),
         durable_epoch: manifest.counted_to(found.durable_epoch),
         largest_epoch: found.largest_epoch,
     };
-    copy_to(&**disk, &source, target, &mut |_| Ok(()))
+    copy_to(&source, target, &mut |_| Ok(()))
 }
 
 impl DatabaseFiles {
@@ -79,34 +74,37 @@ impl DatabaseFiles {
         durable_epoch: Epoch,
         watch: &mut dyn FnMut(u64) -> Result<(), OpenError>,
     ) -> Result<BackedUp, OpenError> {
-        let (disk, dir, manifest) = (&**self.disk(), self.directory(), self.manifest());
-        let (log, largest_epoch) = running_log(disk, dir, manifest, durable_epoch)?;
-        let durable_epoch = manifest.counted_to(durable_epoch);
-        copy_to(disk, &BackupSource { dir, manifest, log, durable_epoch, largest_epoch }, target, watch)
+        let files = self.files();
+        let (log, largest_epoch) = running_log(&files, durable_epoch)?;
+        let durable_epoch = files.manifest.counted_to(durable_epoch);
+        copy_to(&BackupSource { files, log, durable_epoch, largest_epoch }, target, watch)
     }
 }
 
 /// Returns the log files of a database that is being written, as far as they are needed for everything up to
 /// `durable_epoch`; and an epoch that is not before any in them.
 fn running_log(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
+    source: &NamedFiles<'_>,
     durable_epoch: Epoch,
 ) -> Result<(Vec<EarlierFile>, Epoch), OpenError> {
+    let NamedFiles { disk, dir, manifest } = *source;
     let (mut files, opening) = (manifest.earlier.clone(), manifest.log_opening());
-    let mut largest_epoch = manifest.first_epoch.max(durable_epoch);
-    if let Some(checkpoint) = &manifest.checkpoint {
-        largest_epoch = largest_epoch.max(checkpoint.end_epoch);
-    }
+    let checkpoint_end = manifest.checkpoint_end().unwrap_or_default();
+    let mut largest_epoch = manifest.first_epoch.max(durable_epoch).max(checkpoint_end);
     if durable_epoch < manifest.first_epoch {
         // Nothing was stored in this generation.
         return Ok((files, largest_epoch));
     }
     for (number, logger) in (0u32..).zip(&manifest.loggers) {
         for sequence in logger.first_sequence.. {
-            let (name, file) = open_running(disk, dir, manifest, logger, number, sequence)?;
-            let path = spelled_path(dir, &logger.directory).join(name.to_string());
+            let name = LogFileName {
+                generation: manifest.generation,
+                logger: number,
+                sequence,
+                largest_epoch: None,
+            };
+            let (name, file) = open_renamed(disk, &dir.join(&logger.directory), name)?;
+            let path = source.log_path(&logger.directory, name);
             let codec = BlockCodec::new(&log_identity(manifest.database, opening, name));
             let (needed, largest) =
                 needed_up_to(&*file, &codec, durable_epoch).map_err(OpenError::io("read", &path))?;
@@ -125,24 +123,9 @@ fn running_log(
     Ok((files, largest_epoch))
 }
 
-/// Opens a log file by its sequence number, whichever of its names it has by now.
-fn open_running(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    files: &LoggerFiles,
-    logger: u32,
-    sequence: u64,
-) -> Result<(LogFileName, Box<dyn File>), OpenError> {
-    let directory = spelled_path(dir, &files.directory);
-    let name = LogFileName { generation: manifest.generation, logger, sequence, largest_epoch: None };
-    open_renamed(disk, &directory, name)
-}
-
 /// What is to be copied.
 struct BackupSource<'a> {
-    dir: &'a Path,
-    manifest: &'a Manifest,
+    files: NamedFiles<'a>,
     /// The log files, as far as they are needed.
     log: Vec<EarlierFile>,
     /// Nothing after it counts.
@@ -152,10 +135,14 @@ struct BackupSource<'a> {
 }
 
 impl BackupSource<'_> {
+    fn parts(&self) -> impl Iterator<Item = &CheckpointPart> {
+        self.files.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts)
+    }
+
     /// Returns where the parts of the checkpoint lie, in the database and in the backup.
     fn checkpoint_directories(&self) -> Vec<&Path> {
-        let parts = self.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts);
-        let mut directories: Vec<&Path> = parts.filter_map(|part| Path::new(&part.path).parent()).collect();
+        let mut directories: Vec<&Path> =
+            self.parts().filter_map(|part| Path::new(&part.path).parent()).collect();
         directories.dedup();
         directories
     }
@@ -163,24 +150,18 @@ impl BackupSource<'_> {
     /// Returns what the file `copy` of a backup in `dir` was copied from, if it was.
     fn original(&self, dir: &Path, copy: &Path) -> Option<PathBuf> {
         let within = copy.strip_prefix(dir).ok()?;
-        let mut parts = self.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts);
-        if parts.any(|part| Path::new(&part.path) == within) {
-            return Some(self.dir.join(within));
+        if self.parts().any(|part| Path::new(&part.path) == within) {
+            return Some(self.files.dir.join(within));
         }
         let name = LogFileName::parse(within.strip_prefix(LOG).ok()?.to_str()?)?;
         let file = self.log.iter().find(|file| file.name == name)?;
-        Some(spelled_path(self.dir, &file.directory).join(name.to_string()))
+        Some(self.files.log_path(&file.directory, name))
     }
 }
 
 /// Makes a database of `source` in `dir`, and verifies it. If that fails, what was made is removed.
-fn copy_to(
-    disk: &dyn Disk,
-    source: &BackupSource<'_>,
-    dir: &Path,
-    watch: &mut Watch<'_>,
-) -> Result<BackedUp, OpenError> {
-    let target = TargetDirectory::claim(disk, source.dir, source.manifest, dir)?;
+fn copy_to(source: &BackupSource<'_>, dir: &Path, watch: &mut Watch<'_>) -> Result<BackedUp, OpenError> {
+    let target = TargetDirectory::claim(source.files.disk, &source.files, dir)?;
     let copied = BackupCopy { target: &target, source, watch, files: 0, bytes: 0 }.fill();
     if copied.is_err() {
         // What cannot be removed does no harm.
@@ -202,19 +183,20 @@ impl BackupCopy<'_> {
     /// Makes the database of all that is copied, and verifies it.
     fn fill(mut self) -> Result<BackedUp, OpenError> {
         let (target, source) = (self.target, self.source);
+        let manifest = source.files.manifest;
         let _locks = DirectoryLocks::of_database(target.disk, target.dir, LockMode::Exclusive)?;
         self.copy_checkpoint()?;
         let earlier = self.copy_log()?;
         target.begin_generation(&Manifest {
             format: FORMAT_VERSION,
-            generation: source.manifest.generation + 1,
+            generation: manifest.generation + 1,
             first_epoch: Epoch::new(source.largest_epoch.get() + 1),
             durable_epoch: source.durable_epoch,
             loggers: vec![LoggerFiles { directory: LOG.to_owned(), first_sequence: 1 }],
             earlier,
             opening: OpeningId::random(),
             previous_opening: OpeningId::default(),
-            ..source.manifest.clone()
+            ..manifest.clone()
         })?;
         // What is damaged there was copied so, and is reported of the file that it was copied from: the copy
         // goes.
@@ -228,11 +210,11 @@ impl BackupCopy<'_> {
 
     fn copy_checkpoint(&mut self) -> Result<(), OpenError> {
         let TargetDirectory { disk, dir, .. } = *self.target;
-        for part in self.source.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts) {
+        for part in self.source.parts() {
             let to = dir.join(&part.path);
             let directory = to.parent().unwrap_or(dir).to_path_buf();
-            create_directory(disk, &directory).map_err(OpenError::io("create", &directory))?;
-            let from = self.source.dir.join(&part.path);
+            self.target.create(&directory)?;
+            let from = self.source.files.dir.join(&part.path);
             self.copy(|watch| copy_file(disk, &from, &to, Some(part.bytes), watch))?;
             self.target.sync(&directory)?;
         }
@@ -241,27 +223,19 @@ impl BackupCopy<'_> {
 
     /// Copies log files into one directory; returns them as they are there.
     fn copy_log(&mut self) -> Result<Vec<EarlierFile>, OpenError> {
-        let directory = self.target.dir.join(LOG);
-        create_directory(self.target.disk, &directory).map_err(OpenError::io("create", &directory))?;
-        let source = self.source;
+        let TargetDirectory { disk, dir, .. } = *self.target;
+        let (directory, source) = (dir.join(LOG), self.source);
+        self.target.create(&directory)?;
         let mut earlier = Vec::new();
         for file in &source.log {
-            self.copy_log_file(
-                &spelled_path(source.dir, &file.directory),
-                file,
-                &directory.join(file.name.to_string()),
-            )?;
+            let from = source.files.dir.join(&file.directory);
+            let (name, original) = open_renamed(disk, &from, file.name)?;
+            let (from, to) = (from.join(name.to_string()), directory.join(file.name.to_string()));
+            self.copy(|watch| copy_open_file(disk, &*original, &from, &to, file.valid_bytes, watch))?;
             earlier.push(EarlierFile { directory: LOG.to_owned(), ..file.clone() });
         }
         self.target.sync(&directory)?;
         Ok(earlier)
-    }
-
-    fn copy_log_file(&mut self, from: &Path, file: &EarlierFile, to: &Path) -> Result<(), OpenError> {
-        let disk = self.target.disk;
-        let (name, source) = open_renamed(disk, from, file.name)?;
-        let from = from.join(name.to_string());
-        self.copy(|watch| copy_open_file(disk, &*source, &from, to, file.valid_bytes, watch))
     }
 
     /// Copies one file, and counts it.

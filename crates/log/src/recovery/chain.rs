@@ -17,14 +17,14 @@
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
-use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::corruption::{CorruptPlace, CorruptionKind};
 use super::error::OpenError;
 use super::log_file::{LogFile, misnamed};
+use super::named_files::NamedFiles;
 use super::scan::{Evidence, LogFileScan};
-use crate::format::{BLOCK_HEADER_BYTES, BlockEnd, BlockError, FileHeader, LogFileName, Manifest};
+use crate::format::{BLOCK_HEADER_BYTES, BlockEnd, BlockError, FileHeader, LogFileName, LoggerFiles};
 
 /// The files of one logger of the manifest's generation.
 #[derive(Debug)]
@@ -53,25 +53,19 @@ pub(super) enum Depth {
 
 /// Where to look for the files of a logger.
 pub(super) struct ChainSurveyor<'a> {
-    pub(super) disk: &'a dyn Disk,
-    pub(super) dir: &'a Path,
-    pub(super) manifest: &'a Manifest,
+    pub(super) files: &'a NamedFiles<'a>,
     pub(super) logger: u32,
     /// The log files in the logger's directory.
     pub(super) listed: &'a [LogFileName],
 }
 
 impl ChainSurveyor<'_> {
-    fn directory(&self) -> &str {
-        &self.manifest.loggers[self.logger as usize].directory
+    fn logger_files(&self) -> &LoggerFiles {
+        &self.files.manifest.loggers[self.logger as usize]
     }
 
     fn path(&self, name: LogFileName) -> PathBuf {
-        self.dir.join(self.directory()).join(name.to_string())
-    }
-
-    fn corrupt_place(&self, name: LogFileName, kind: CorruptionKind) -> CorruptPlace {
-        CorruptPlace::new(&self.path(name), None, kind)
+        self.files.log_path(&self.logger_files().directory, name)
     }
 
     /// Returns the names of the files from `first` on, in order, up to the first that is missing; and those
@@ -81,7 +75,7 @@ impl ChainSurveyor<'_> {
         first: u64,
         corrupt_places: &mut Vec<CorruptPlace>,
     ) -> Result<(Vec<LogFileName>, Vec<LogFileName>), OpenError> {
-        let generation = self.manifest.generation;
+        let generation = self.files.manifest.generation;
         let mut own: Vec<LogFileName> = self
             .listed
             .iter()
@@ -97,7 +91,7 @@ impl ChainSurveyor<'_> {
             match name.sequence.cmp(&expected) {
                 Ordering::Equal => names.push(name),
                 Ordering::Less => {
-                    corrupt_places.push(self.corrupt_place(name, CorruptionKind::Doubled));
+                    corrupt_places.push(CorruptPlace::new(&self.path(name), None, CorruptionKind::Doubled));
                     others.push(name);
                 }
                 Ordering::Greater => match self.check_after_gap(name)? {
@@ -117,15 +111,15 @@ impl ChainSurveyor<'_> {
     /// Returns what is wrong with a file behind a missing one, if it is none of the logger's: before a file
     /// was made, the header of the one before was synced, so that only the last one may be without.
     fn check_after_gap(&self, name: LogFileName) -> Result<Option<CorruptPlace>, OpenError> {
-        let mut file = LogFile::open(self.disk, self.dir, self.manifest, self.directory(), name)?;
-        file.scan(self.disk)?;
+        let mut file = LogFile::open(self.files, &self.logger_files().directory, name)?;
+        file.scan(self.files.disk)?;
         let is_ours = file.header.is_ok() || file.evidence().has_blocks;
-        Ok((!is_ours).then(|| self.corrupt_place(name, CorruptionKind::NotALogFile)))
+        Ok((!is_ours).then(|| CorruptPlace::new(&file.path, None, CorruptionKind::NotALogFile)))
     }
 
     /// Looks at the files.
     pub(super) fn survey(&self, depth: Depth) -> Result<Chain, OpenError> {
-        let first = self.manifest.loggers[self.logger as usize].first_sequence;
+        let first = self.logger_files().first_sequence;
         let mut corrupt_places = Vec::new();
         let (names, others) = self.names(first, &mut corrupt_places)?;
         let mut chain = Chain {
@@ -147,9 +141,9 @@ impl ChainSurveyor<'_> {
     /// Looks at each file. The blocks of one with a damaged header do not count, but testify.
     fn open(&self, names: Vec<LogFileName>, depth: Depth) -> Result<Vec<LogFile>, OpenError> {
         let open = |name: LogFileName| {
-            let mut file = LogFile::open(self.disk, self.dir, self.manifest, self.directory(), name)?;
+            let mut file = LogFile::open(self.files, &self.logger_files().directory, name)?;
             if depth == Depth::Full || name.largest_epoch.is_none() {
-                file.scan(self.disk)?;
+                file.scan(self.files.disk)?;
             }
             Ok(file)
         };
@@ -209,7 +203,7 @@ impl Chain {
     fn find_reach(&mut self, surveyor: &ChainSurveyor<'_>) -> Result<(), OpenError> {
         for at in (0..self.files.len()).rev() {
             if self.files[at].scan.is_none() {
-                self.files[at].scan(surveyor.disk)?;
+                self.files[at].scan(surveyor.files.disk)?;
                 self.check_sealed(at);
             }
             let Some(scan) = &self.files[at].scan else { continue };
@@ -226,7 +220,7 @@ impl Chain {
             .files
             .first()
             .and_then(|file| file.header.as_ref().ok())
-            .map_or(surveyor.manifest.first_epoch, |header| header.first_epoch);
+            .map_or(surveyor.files.manifest.first_epoch, |header| header.first_epoch);
         Ok(())
     }
 
@@ -244,7 +238,7 @@ impl Chain {
         for at in 0..self.files.len() {
             let file = &mut self.files[at];
             if file.scan.is_none() && file.name.largest_epoch > Some(known) {
-                file.scan(surveyor.disk)?;
+                file.scan(surveyor.files.disk)?;
                 self.evidence.merge(file.evidence());
                 self.check_sealed(at);
             }

@@ -231,7 +231,7 @@ impl CorruptionKind {
     fn remedy(&self, file: &Path) -> Option<String> {
         match self {
             CorruptionKind::Misnamed { found, .. } => {
-                let name = LogFileName::parse(file.file_name()?.to_str()?)?.sealed(*found);
+                let name = LogFileName::of(file)?.sealed(*found);
                 Some(format!(
                     "give the file its name back: {}",
                     file.with_file_name(name.to_string()).display()

@@ -17,13 +17,12 @@ use ensilo_disk::{Disk, Listed};
 use ensilo_epoch::Epoch;
 
 use super::checkpoint_writer::{CheckpointPlace, WrittenParts};
-use super::directory_locks::DirectoryLocks;
+use super::directory_locks::LockedDirectory;
 use super::error::OpenError;
 use super::file_access::{exists, list, sync_dir};
-use super::log_file::{is_unused, list_log_files, read_log_header};
-use super::manifest_file::{keep_copy, spelled_path};
+use super::log_file::{is_unused, list_log_files};
+use super::named_files::NamedFiles;
 use super::own_manifest::{OwnManifest, check_on_disk};
-use super::ownership::check_own;
 use super::sealed_files::SealedFiles;
 use super::unread_list::UnreadList;
 use crate::format::{CheckpointEntry, LogFileName, Manifest};
@@ -31,14 +30,11 @@ use crate::format::{CheckpointEntry, LogFileName, Manifest};
 /// The files of an open database. Dropping this lets others open it.
 #[derive(Debug)]
 pub struct DatabaseFiles {
-    disk: Arc<dyn Disk>,
-    dir: PathBuf,
     manifest: OwnManifest,
     /// At least that of the manifest; checkpoints that were given up have used numbers too.
     next_checkpoint: u64,
     /// The log files of this generation that its loggers are done with.
     sealed: SealedFiles,
-    _locks: DirectoryLocks,
 }
 
 /// A checkpoint with all parts written.
@@ -62,39 +58,30 @@ pub struct InstalledCheckpoint {
 }
 
 impl DatabaseFiles {
-    pub(crate) fn new(
-        disk: Arc<dyn Disk>,
-        dir: PathBuf,
-        manifest: Manifest,
-        sealed: SealedFiles,
-        locks: DirectoryLocks,
-    ) -> Self {
+    pub(super) fn new(directory: LockedDirectory, manifest: Manifest, sealed: SealedFiles) -> Self {
         let next_checkpoint = manifest.next_checkpoint;
-        DatabaseFiles {
-            disk,
-            dir,
-            manifest: OwnManifest::new(manifest),
-            next_checkpoint,
-            sealed,
-            _locks: locks,
-        }
+        DatabaseFiles { manifest: OwnManifest::new(directory, manifest), next_checkpoint, sealed }
     }
 
     /// Returns the disk that they lie on.
     #[must_use]
     pub fn disk(&self) -> &Arc<dyn Disk> {
-        &self.disk
+        &self.manifest.directory().disk
     }
 
     /// Returns the directory of the database.
     #[must_use]
     pub fn directory(&self) -> &Path {
-        &self.dir
+        &self.manifest.directory().dir
     }
 
     /// Returns what the manifest on the disk said when it was last looked at.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
+        self.files().manifest
+    }
+
+    pub(super) fn files(&self) -> NamedFiles<'_> {
         self.manifest.current()
     }
 
@@ -103,11 +90,11 @@ impl DatabaseFiles {
     /// # Errors
     /// [`OpenError`]; nothing that counts has changed.
     pub fn begin_checkpoint(&mut self, begin_epoch: Epoch) -> Result<CheckpointPlace, OpenError> {
-        self.manifest.look_again(&*self.disk, &self.dir)?;
+        self.manifest.look_again()?;
         let (id, spelled, directory) = self.next_place()?;
-        self.disk.create_dir_all(&directory).map_err(OpenError::io("create", &directory))?;
+        self.disk().create_dir_all(&directory).map_err(OpenError::io("create", &directory))?;
         Ok(CheckpointPlace {
-            disk: Arc::clone(&self.disk),
+            disk: Arc::clone(self.disk()),
             database: self.manifest().database,
             id,
             begin_epoch,
@@ -123,8 +110,8 @@ impl DatabaseFiles {
             let id = self.next_checkpoint;
             self.next_checkpoint += 1;
             let spelled = format!("checkpoint-{id}");
-            let directory = spelled_path(&self.dir, &spelled);
-            if !exists(&*self.disk, &directory)? {
+            let directory = self.directory().join(&spelled);
+            if !exists(self.files().disk, &directory)? {
                 return Ok((id, spelled, directory));
             }
         }
@@ -136,9 +123,9 @@ impl DatabaseFiles {
     /// # Errors
     /// [`OpenError`]; what is left does no harm.
     pub fn give_up_checkpoint(&mut self, place: &CheckpointPlace) -> Result<(), OpenError> {
-        match self.manifest.may_need_checkpoint(&*self.disk, &self.dir, place.id)? {
+        match self.manifest.may_need_checkpoint(place.id)? {
             true => Ok(()),
-            false => remove_directory(&*self.disk, &place.directory).map(drop),
+            false => remove_directory(self.files().disk, &place.directory).map(drop),
         }
     }
 
@@ -162,15 +149,15 @@ impl DatabaseFiles {
     ) -> Result<InstalledCheckpoint, OpenError> {
         let entry = finished.entry();
         assert!(entry.end_epoch <= durable_epoch, "a checkpoint that needs more log than is stored");
-        let directory = &finished.place.directory;
-        sync_dir(&*self.disk, directory)?;
-        sync_dir(&*self.disk, &self.dir)?;
+        let NamedFiles { disk, dir, .. } = self.files();
+        sync_dir(disk, &finished.place.directory)?;
+        sync_dir(disk, dir)?;
         self.check_own()?;
         let manifest = self.manifest_with(&entry, durable_epoch);
-        let before = self.manifest.replace(&*self.disk, &self.dir, manifest)?;
-        keep_copy(&*self.disk, &self.dir, self.manifest());
+        let before = self.manifest.replace(manifest)?;
+        self.files().keep_copy();
         let log_directories: BTreeSet<&str> = before.iter().flat_map(Manifest::log_directories).collect();
-        let removed = remove_leftovers(&*self.disk, &self.dir, self.manifest(), log_directories);
+        let removed = self.files().remove_leftovers(log_directories);
         Ok(InstalledCheckpoint { entry, removed })
     }
 
@@ -188,13 +175,13 @@ impl DatabaseFiles {
         }
         self.check_own()?;
         let manifest = Manifest { durable_epoch, ..self.manifest().clone() };
-        self.manifest.replace(&*self.disk, &self.dir, manifest).map(|_| ())
+        self.manifest.replace(manifest).map(drop)
     }
 
     /// Checks whether the manifest and the log directories are still this opening's.
     fn check_own(&mut self) -> Result<(), OpenError> {
-        self.manifest.look_again(&*self.disk, &self.dir)?;
-        check_own(&*self.disk, &self.dir, self.manifest())
+        self.manifest.look_again()?;
+        self.files().check_claim()
     }
 
     /// Returns the manifest that names this checkpoint, and the log files after it alone.
@@ -247,59 +234,57 @@ impl FinishedCheckpoint {
     }
 }
 
-/// Removes what the manifest does not need: log files of before its first ones, of earlier generations that
-/// are done with, and checkpoints other than its own, of which none is being made; but not what no repair
-/// could copy. `log_directories` are those to look in, as manifests spell them. It is the manifest on the
-/// disk, which is read again, and no other one can come up after a crash.
-///
-/// Returns what is gone. What cannot be looked at or removed does no harm, and is tried again by the next
-/// checkpoint or opening.
-pub(crate) fn remove_leftovers<'m>(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    log_directories: impl IntoIterator<Item = &'m str>,
-) -> Vec<PathBuf> {
-    let mut removed = Vec::new();
-    let unread = check_on_disk(disk, dir, Some(manifest)).and_then(|()| UnreadList::read(disk, dir));
-    let Ok(unread) = unread else { return removed };
-    for spelled in log_directories {
-        let directory = spelled_path(dir, spelled);
-        for name in list_log_files(disk, &directory).unwrap_or_default() {
-            let path = directory.join(name.to_string());
-            let is_done_with = manifest.is_done_with(&name) && !unread.keeps(disk, &path);
-            if is_done_with
-                && is_what_its_name_says(disk, &path, manifest, name)
-                && disk.remove(&path).is_ok()
-            {
-                removed.push(path);
+impl NamedFiles<'_> {
+    /// Removes what the manifest does not need: log files of before its first ones, of earlier generations
+    /// that are done with, and checkpoints other than its own, of which none is being made; but not what no
+    /// repair could copy. `log_directories` are those to look in, as manifests spell them. It is the manifest
+    /// on the disk, which is read again, and no other one can come up after a crash.
+    ///
+    /// Returns what is gone. What cannot be looked at or removed does no harm, and is tried again by the next
+    /// checkpoint or opening.
+    pub(super) fn remove_leftovers<'m>(
+        &self,
+        log_directories: impl IntoIterator<Item = &'m str>,
+    ) -> Vec<PathBuf> {
+        let NamedFiles { disk, dir, manifest } = *self;
+        let mut removed = Vec::new();
+        let unread = check_on_disk(disk, dir, Some(manifest)).and_then(|()| UnreadList::read(disk, dir));
+        let Ok(unread) = unread else { return removed };
+        for spelled in log_directories {
+            for name in list_log_files(disk, &dir.join(spelled)).unwrap_or_default() {
+                let path = self.log_path(spelled, name);
+                let is_done_with = manifest.is_done_with(&name) && !unread.keeps(disk, &path);
+                if is_done_with && self.is_what_its_name_says(&path, name) && disk.remove(&path).is_ok() {
+                    removed.push(path);
+                }
             }
         }
-    }
-    let kept = manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.id);
-    for entry in disk.list(dir).unwrap_or_default() {
-        let directory = dir.join(&entry.name);
-        if checkpoint_number(&entry).is_some_and(|id| Some(id) != kept) && !unread.keeps(disk, &directory) {
-            removed.extend(remove_directory(disk, &directory).unwrap_or_default());
+        let kept = manifest.checkpoint.as_ref().map(|checkpoint| checkpoint.id);
+        for entry in disk.list(dir).unwrap_or_default() {
+            let directory = dir.join(&entry.name);
+            let is_other = checkpoint_number(&entry).is_some_and(|id| Some(id) != kept);
+            if is_other && !unread.keeps(disk, &directory) {
+                removed.extend(remove_directory(disk, &directory).unwrap_or_default());
+            }
         }
+        removed
     }
-    removed
+
+    /// Returns whether a file is the log file of this database that its name says, or nothing was ever
+    /// written to it. Whatever else has such a name is left alone, and what cannot be read.
+    fn is_what_its_name_says(&self, path: &Path, name: LogFileName) -> bool {
+        let is_known = || {
+            let (_, identity, header) = self.read_log_header(path, name)?;
+            Ok::<_, OpenError>(header.is_ok() || is_unused(self.disk, path, &identity)?)
+        };
+        is_known().unwrap_or(false)
+    }
 }
 
 /// Returns the number of the checkpoint in this directory.
 pub(crate) fn checkpoint_number(entry: &Listed) -> Option<u64> {
     let number = entry.name.strip_prefix("checkpoint-").and_then(crate::format::parse_number);
     number.filter(|_| entry.is_dir)
-}
-
-/// Returns whether a file is the log file of this database that its name says, or nothing was ever written to
-/// it. Whatever else has such a name is left alone, and what cannot be read.
-fn is_what_its_name_says(disk: &dyn Disk, path: &Path, manifest: &Manifest, name: LogFileName) -> bool {
-    let is_known = || {
-        let (_, identity, header) = read_log_header(disk, path, manifest, name)?;
-        Ok::<_, OpenError>(header.is_ok() || is_unused(disk, path, &identity)?)
-    };
-    is_known().unwrap_or(false)
 }
 
 /// Removes a directory with everything in it, if it is there, and returns the files that are gone. Of a link

@@ -3,14 +3,17 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ensilo_disk::{Disk, Lock, LockHeld, Place};
 
 use super::created_paths::CreatedPaths;
+use super::directory::missing_manifest;
 use super::error::OpenError;
 use super::file_access::exists;
 use super::file_names::LOCK;
-use super::manifest_file::log_directories_there;
+use super::manifest_file::read_manifest;
+use super::named_files::NamedFiles;
 use crate::format::Manifest;
 
 /// The locks that are held of the directories of a database, or shares of them. Each directory is locked
@@ -36,15 +39,17 @@ pub(super) enum LockMode {
 impl DirectoryLocks {
     /// Locks the directory of a database, which is there.
     pub(super) fn of_database(disk: &dyn Disk, dir: &Path, mode: LockMode) -> Result<Self, OpenError> {
-        let mut locks = DirectoryLocks { created: CreatedPaths::default(), mode, held: Vec::new() };
-        locks.add(disk, dir)?;
-        Ok(locks)
+        DirectoryLocks::new(disk, dir, mode, CreatedPaths::default())
     }
 
     /// Locks the directory of a database for an opening, which takes back what it has made if it fails.
     /// `created` has what it has made so far.
     pub(super) fn of_opening(disk: &dyn Disk, dir: &Path, created: CreatedPaths) -> Result<Self, OpenError> {
-        let mut locks = DirectoryLocks { created, mode: LockMode::Exclusive, held: Vec::new() };
+        DirectoryLocks::new(disk, dir, LockMode::Exclusive, created)
+    }
+
+    fn new(disk: &dyn Disk, dir: &Path, mode: LockMode, created: CreatedPaths) -> Result<Self, OpenError> {
+        let mut locks = DirectoryLocks { created, mode, held: Vec::new() };
         locks.add(disk, dir)?;
         Ok(locks)
     }
@@ -54,15 +59,20 @@ impl DirectoryLocks {
         &mut self.created
     }
 
-    /// Locks the log directories that a manifest of the database in `dir` names, as far as they are there.
-    pub(super) fn add_named(
-        &mut self,
-        disk: &dyn Disk,
-        dir: &Path,
-        manifest: &Manifest,
-    ) -> Result<(), OpenError> {
-        let directories = log_directories_there(disk, dir, manifest)?;
-        directories.iter().try_for_each(|directory| self.add(disk, directory))
+    /// Locks the log directories that a manifest names, as far as they are there.
+    pub(super) fn add_named(&mut self, files: &NamedFiles<'_>) -> Result<(), OpenError> {
+        let directories = files.log_directories_there()?;
+        directories.iter().try_for_each(|directory| self.add(files.disk, directory))
+    }
+
+    /// Goes on behind the lock of the directory of a database that is there: locks its log directories, and
+    /// sees that they are the database's. Returns its manifest.
+    pub(super) fn add_checked(&mut self, disk: &dyn Disk, dir: &Path) -> Result<Manifest, OpenError> {
+        let manifest = read_manifest(disk, dir)?.ok_or_else(|| missing_manifest(disk, dir))?;
+        let files = NamedFiles { disk, dir, manifest: &manifest };
+        self.add_named(&files)?;
+        files.check_owners()?;
+        Ok(manifest)
     }
 
     /// Locks a directory, which is there, unless it is locked already.
@@ -90,6 +100,21 @@ impl DirectoryLocks {
         }
         self.held.push((place, lock));
         Ok(())
+    }
+}
+
+/// The directory of a database that this process has locked, with its log directories.
+#[derive(Debug)]
+pub(super) struct LockedDirectory {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) dir: PathBuf,
+    pub(super) locks: DirectoryLocks,
+}
+
+impl LockedDirectory {
+    /// Returns the files that this manifest names.
+    pub(super) fn files<'d>(&'d self, manifest: &'d Manifest) -> NamedFiles<'d> {
+        NamedFiles { disk: &*self.disk, dir: &self.dir, manifest }
     }
 }
 

@@ -62,7 +62,7 @@ pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Res
     let wrong = |kind| OpenError::corrupt(path, Some(0), kind, DataLoss::Everything);
     let disk = &ForgivingDisk::new(disk);
     let ((file, _), head) = open_with_head(disk, path)?;
-    let name = path.file_name().and_then(|name| LogFileName::parse(name.to_str()?));
+    let name = LogFileName::of(path);
     let is_open = name.is_some_and(|name| name.largest_epoch.is_none());
     let header = match FileHeader::decode(&head) {
         Ok(header) => header,

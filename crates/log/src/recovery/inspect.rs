@@ -23,7 +23,7 @@
 //! file.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,32 +33,30 @@ use ensilo_epoch::Epoch;
 use super::chain::{Chain, Depth};
 use super::corruption::worst_of;
 use super::created_paths::CreatedPaths;
-use super::database_files::{DatabaseFiles, remove_leftovers};
+use super::database_files::DatabaseFiles;
 use super::directory::{check_before_lock, check_new};
-use super::directory_locks::{DirectoryLocks, again_if_vanished};
+use super::directory_locks::{DirectoryLocks, LockedDirectory, again_if_vanished};
 use super::error::OpenError;
-use super::file_access::{remove_if_there, sync_dir};
+use super::file_access::{remove_if_there, rename, sync_dir};
+use super::file_names::{MANIFEST, MANIFEST_NEW};
 use super::forgiving::ForgivingDisk;
 use super::generation::{GenerationOptions, NewGeneration};
-use super::known_file::corruptions_of;
-use super::manifest_file::{bring_copy_up, keep_copy, read_manifest, rename_new_manifest};
+use super::manifest_file::read_manifest;
+use super::named_files::{NamedFiles, SuspectFiles};
 use super::needed_files::SealedNames;
 use super::own_manifest::check_on_disk;
-use super::ownership::{check_named, claim};
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::requested_directories::RequestedDirectories;
-use super::survey::{Survey, survey};
-use super::unsynced::{sync_last_generation, sync_manifest, write_end_again};
+use super::survey::Survey;
+use super::unsynced::write_end_again;
 use crate::format::{CheckpointEntry, DatabaseId, EPOCH_END, FORMAT_VERSION, Manifest, OpeningId};
 
 /// What a directory holds. As long as this lives, nobody else can open it.
 pub struct Found {
-    disk: Arc<dyn Disk>,
-    dir: PathBuf,
-    locks: DirectoryLocks,
+    directory: LockedDirectory,
     /// `None` for a new database.
-    database: Option<(Manifest, Survey)>,
+    pub(super) database: Option<(Manifest, Survey)>,
     /// Whether everything was replayed, and nothing was wrong.
     was_replayed: AtomicBool,
     /// Copies of records in the checkpoint, by the numbers of their parts, that the next generation goes on
@@ -88,26 +86,22 @@ pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
             None
         }
         Some(manifest) => {
-            locks.add_named(&**disk, dir, &manifest)?;
-            check_named(&**disk, dir, &manifest)?;
-            sync_manifest(&**disk, dir)?;
-            sync_last_generation(&**disk, dir, &manifest)?;
-            let survey = sound_survey(&**disk, dir, &manifest, Depth::Tail)?;
+            let files = NamedFiles { disk: &**disk, dir, manifest: &manifest };
+            locks.add_named(&files)?;
+            files.check_owners()?;
+            files.sync_last_generation()?;
+            let survey = sound_survey(&**disk, dir, &manifest)?;
             survey.chains.iter().try_for_each(|chain| write_end_again(&**disk, chain))?;
             Some((manifest, survey))
         }
     };
-    Ok(Found::of(Arc::clone(disk), dir.to_path_buf(), locks, database))
+    let directory = LockedDirectory { disk: Arc::clone(disk), dir: dir.to_path_buf(), locks };
+    Ok(Found::new(directory, database))
 }
 
 /// Returns the survey of a database that has no damage.
-pub(super) fn sound_survey(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    depth: Depth,
-) -> Result<Survey, OpenError> {
-    let found = survey(&ForgivingDisk::new(disk), dir, manifest, depth)?;
+pub(super) fn sound_survey(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<Survey, OpenError> {
+    let found = SuspectFiles::new(&ForgivingDisk::new(disk), dir, manifest).survey(Depth::Tail)?;
     match worst_of(&found.corruptions) {
         None => Ok(found),
         Some(worst) => Err(OpenError::from(worst.clone())),
@@ -115,23 +109,8 @@ pub(super) fn sound_survey(
 }
 
 impl Found {
-    pub(super) fn new(
-        disk: Arc<dyn Disk>,
-        dir: PathBuf,
-        locks: DirectoryLocks,
-        manifest: Manifest,
-        survey: Survey,
-    ) -> Found {
-        Found::of(disk, dir, locks, Some((manifest, survey)))
-    }
-
-    fn of(
-        disk: Arc<dyn Disk>,
-        dir: PathBuf,
-        locks: DirectoryLocks,
-        database: Option<(Manifest, Survey)>,
-    ) -> Found {
-        Found { disk, dir, locks, database, was_replayed: false.into(), lost_copies: Vec::new() }
+    pub(super) fn new(directory: LockedDirectory, database: Option<(Manifest, Survey)>) -> Found {
+        Found { directory, database, was_replayed: false.into(), lost_copies: Vec::new() }
     }
 
     /// Lets the next generation go on without these copies of records in the checkpoint.
@@ -197,8 +176,9 @@ impl Found {
         let Some((manifest, found)) = &self.database else {
             return Ok(Replayed::default());
         };
-        let files = found.replay_files(&self.dir, manifest, found.durable_epoch);
-        let disk = ForgivingDisk::new(&*self.disk);
+        let LockedDirectory { disk, dir, .. } = &self.directory;
+        let files = found.replay_files(dir, manifest, found.durable_epoch);
+        let disk = ForgivingDisk::new(&**disk);
         let replayed = replay(&disk, &files, target, threads, progress);
         let replayed = replayed.map_err(|error| self.with_loss(&disk, error))?;
         // Relaxed: whoever begins a generation owns this.
@@ -211,9 +191,10 @@ impl Found {
         let (OpenError::Corrupt(corruption), Some((manifest, _))) = (&error, &self.database) else {
             return error;
         };
-        let Ok(full) = survey(disk, &self.dir, manifest, Depth::Full) else { return error };
+        let files = SuspectFiles::new(disk, &self.directory.dir, manifest);
+        let Ok(full) = files.survey(Depth::Full) else { return error };
         let found = full.corruptions.into_iter().find(|other| other.file == corruption.file);
-        let first = || corruptions_of(disk, &self.dir, manifest, corruption).ok()?.into_iter().next();
+        let first = || files.corruptions_of(corruption).ok()?.into_iter().next();
         found.or_else(first).map_or(error, OpenError::from)
     }
 
@@ -233,9 +214,11 @@ impl Found {
         let last_epoch = self.durable_epoch().unwrap_or_default();
         let known = self.manifest().cloned();
         let installed = self.generation_after(options, last_epoch)?;
-        installed.claim()?;
+        installed.files().claim()?;
         installed.remove_leftovers(known.as_ref());
-        Ok(installed.into_open())
+        let Installed { directory, manifest, generation } = installed;
+        let files = DatabaseFiles::new(directory, manifest, generation.sealed.clone());
+        Ok((generation, files))
     }
 
     /// Begins a generation in which nothing after `last_epoch` counts of what was before. Its manifest is in
@@ -252,29 +235,32 @@ impl Found {
                 "no epochs are left for another opening of the database".to_owned(),
             ));
         }
-        let Found { disk, dir, mut locks, database, was_replayed, lost_copies } = self;
-        check_on_disk(&*disk, &dir, database.as_ref().map(|(manifest, _)| manifest))?;
+        let Found { mut directory, database, was_replayed, lost_copies } = self;
+        let LockedDirectory { disk, dir, locks } = &mut directory;
+        let disk = &**disk;
+        check_on_disk(disk, dir, database.as_ref().map(|(manifest, _)| manifest))?;
         let names = if was_replayed.into_inner() { SealedNames::Proved } else { SealedNames::Hints };
         let before = database.as_ref().map_or_else(new_manifest, |(manifest, _)| manifest.clone());
-        let requested = RequestedDirectories::of(&*disk, &dir, &options.directories, &before)?;
-        let in_the_way = requested.check(&mut locks, database.is_none())?;
-        requested.create(&mut locks)?;
-        in_the_way.iter().try_for_each(|path| remove_if_there(&*disk, path))?;
+        let known = NamedFiles { disk, dir, manifest: &before };
+        let requested = RequestedDirectories::of(known, &options.directories)?;
+        let in_the_way = requested.check(locks, database.is_none())?;
+        requested.create(locks)?;
+        in_the_way.iter().try_for_each(|path| remove_if_there(disk, path))?;
         let earlier = match &database {
             None => {
-                requested.install_first_manifest(&mut locks)?;
+                requested.install_first_manifest(locks)?;
                 Vec::new()
             }
             Some((manifest, survey)) => {
                 // A crash may have left the copy of the manifest before, which needs what is removed now.
-                bring_copy_up(&*disk, &dir, manifest);
+                known.bring_copy_up();
                 // They would be files of the generation that begins.
-                survey.unfinished.iter().try_for_each(|path| remove_if_there(&*disk, path))?;
-                remove_leftovers(&*disk, &dir, manifest, manifest.log_directories());
+                survey.unfinished.iter().try_for_each(|path| remove_if_there(disk, path))?;
+                known.remove_leftovers(manifest.log_directories());
                 survey.earlier_files(manifest, last_epoch, names)
             }
         };
-        requested.bring_up(&mut locks)?;
+        requested.bring_up(locks)?;
         let manifest = Manifest {
             format: FORMAT_VERSION,
             generation: before.generation + 1,
@@ -286,48 +272,38 @@ impl Found {
             earlier,
             ..without_copies(&before, &lost_copies)
         };
-        let generation = requested.create_files(&mut locks, &manifest, options)?;
-        let renamed = rename_new_manifest(&*disk, &dir);
+        let generation = requested.create_files(locks, &manifest, options)?;
+        let renamed = rename(disk, dir, MANIFEST_NEW, MANIFEST);
         // A rename that is said to have failed may have been done all the same: then the manifest names what
         // was made.
-        let is_in_place =
-            || !read_manifest(&*disk, &dir).is_ok_and(|found| found.as_ref() != Some(&manifest));
+        let is_in_place = || !read_manifest(disk, dir).is_ok_and(|found| found.as_ref() != Some(&manifest));
         if renamed.is_ok() || is_in_place() {
             locks.created().keep();
         }
         renamed?;
-        sync_dir(&*disk, &dir)?;
+        sync_dir(disk, dir)?;
         // Before the claim: the copy fits what owns the log directories before it and after it.
-        keep_copy(&*disk, &dir, &manifest);
-        Ok(Installed { disk, dir, locks, manifest, generation })
+        NamedFiles { disk, dir, manifest: &manifest }.keep_copy();
+        Ok(Installed { directory, manifest, generation })
     }
 }
 
 /// A generation that has its manifest in place.
 pub(super) struct Installed {
-    disk: Arc<dyn Disk>,
-    dir: PathBuf,
-    locks: DirectoryLocks,
+    directory: LockedDirectory,
     manifest: Manifest,
     generation: NewGeneration,
 }
 
 impl Installed {
-    /// Says in each log directory that this generation writes there. Nothing may be logged before.
-    pub(super) fn claim(&self) -> Result<(), OpenError> {
-        claim(&*self.disk, &self.dir, &self.manifest)
+    /// Returns the files that the manifest names. Nothing may be logged before they are claimed.
+    pub(super) fn files(&self) -> NamedFiles<'_> {
+        self.directory.files(&self.manifest)
     }
 
     /// Removes what is not needed any more of what the manifest before named.
     pub(super) fn remove_leftovers(&self, before: Option<&Manifest>) {
-        let known = before.map(Manifest::log_directories).unwrap_or_default();
-        remove_leftovers(&*self.disk, &self.dir, &self.manifest, known);
-    }
-
-    fn into_open(self) -> (NewGeneration, DatabaseFiles) {
-        let Installed { disk, dir, locks, manifest, generation } = self;
-        let files = DatabaseFiles::new(disk, dir, manifest, generation.sealed.clone(), locks);
-        (generation, files)
+        self.files().remove_leftovers(before.map(Manifest::log_directories).unwrap_or_default());
     }
 }
 
@@ -361,8 +337,7 @@ pub(super) fn new_manifest() -> Manifest {
 impl fmt::Debug for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Found")
-            .field("dir", &self.dir)
-            .field("locks", &self.locks)
+            .field("directory", &self.directory)
             .field("database", &self.database)
             .finish_non_exhaustive()
     }

@@ -11,10 +11,9 @@ use super::error::OpenError;
 use super::file_access::{OpenFile, list, open};
 use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
+use super::named_files::NamedFiles;
 use super::scan::{Evidence, LogFileScan, scan};
-use crate::format::{
-    BlockCodec, FILE_HEADER_BYTES, FileHeader, FileIdentity, HeaderError, LogFileName, Manifest,
-};
+use crate::format::{BlockCodec, FILE_HEADER_BYTES, FileHeader, FileIdentity, HeaderError, LogFileName};
 
 /// A log file of the database.
 #[derive(Debug, Clone)]
@@ -33,16 +32,14 @@ pub(super) struct LogFile {
 }
 
 impl LogFile {
-    /// Reads the header of the file of this name, which is there.
+    /// Reads the header of the file of this name, which is there, in a directory that the manifest spells so.
     pub(super) fn open(
-        disk: &dyn Disk,
-        dir: &Path,
-        manifest: &Manifest,
+        files: &NamedFiles<'_>,
         directory: &str,
         name: LogFileName,
     ) -> Result<LogFile, OpenError> {
-        let path = dir.join(directory).join(name.to_string());
-        let (bytes, identity, header) = read_log_header(disk, &path, manifest, name)?;
+        let path = files.log_path(directory, name);
+        let (bytes, identity, header) = files.read_log_header(&path, name)?;
         Ok(LogFile { path, directory: directory.to_owned(), name, identity, bytes, header, scan: None })
     }
 
@@ -178,19 +175,20 @@ fn all_pieces(
     Ok(true)
 }
 
-/// Returns the length of the log file of this name, which file it has to be, and its header if it is that
-/// one.
-pub(super) fn read_log_header(
-    disk: &dyn Disk,
-    path: &Path,
-    manifest: &Manifest,
-    name: LogFileName,
-) -> Result<(u64, FileIdentity, Result<FileHeader, CorruptionKind>), OpenError> {
-    let (bytes, header) = read_any_header(disk, path)?;
-    let found = || header.as_ref().map(|header| header.identity.opening).unwrap_or_default();
-    let opening = manifest.opening_of(&name).unwrap_or_else(found);
-    let identity = log_identity(manifest.database, opening, name);
-    Ok((bytes, identity, header.and_then(|header| check_identity(header, &identity))))
+impl NamedFiles<'_> {
+    /// Returns the length of the log file of this name, which file it has to be, and its header if it is that
+    /// one.
+    pub(super) fn read_log_header(
+        &self,
+        path: &Path,
+        name: LogFileName,
+    ) -> Result<(u64, FileIdentity, Result<FileHeader, CorruptionKind>), OpenError> {
+        let (bytes, header) = read_any_header(self.disk, path)?;
+        let found = || header.as_ref().map(|header| header.identity.opening).unwrap_or_default();
+        let opening = self.manifest.opening_of(&name).unwrap_or_else(found);
+        let identity = log_identity(self.manifest.database, opening, name);
+        Ok((bytes, identity, header.and_then(|header| check_identity(header, &identity))))
+    }
 }
 
 /// Returns the length of a file, and its header if it is the one that it should be.

@@ -1,6 +1,6 @@
 //! The manifest on disk: reading it and putting another one in its place.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use ensilo_disk::Disk;
 
@@ -10,6 +10,7 @@ use super::file_access::{exists, remove_if_there, rename, sync_dir, write_new};
 use super::file_names::{MANIFEST, MANIFEST_COPY, MANIFEST_NEW};
 use super::forgiving::ForgivingDisk;
 use super::location::absolute_path;
+use super::named_files::NamedFiles;
 use crate::format::{Manifest, ManifestError};
 
 /// No file that is read as a whole is longer: this suffices for millions of tables. A longer one is damaged.
@@ -74,48 +75,49 @@ pub(super) fn corruption_of_copy(disk: &dyn Disk, dir: &Path) -> Result<Option<C
     }
 }
 
-/// Writes a copy of the manifest that is in place, before files are removed that the one before needs.
-/// Nothing depends on the copy as long as the manifest can be read: one that cannot be written now, on a full
-/// disk for one, is written with the next manifest.
-pub(super) fn keep_copy(disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
-    let copy = dir.join(MANIFEST_COPY);
-    let written = remove_if_there(disk, &copy)
-        .and_then(|()| write_manifest(disk, &copy, manifest))
-        .and_then(|()| sync_dir(disk, dir));
-    if written.is_err() {
-        // A copy that is torn is none.
-        let _ = remove_if_there(disk, &copy);
+impl NamedFiles<'_> {
+    /// Writes a copy of the manifest that is in place, before files are removed that the one before needs.
+    /// Nothing depends on the copy as long as the manifest can be read: one that cannot be written now, on a
+    /// full disk for one, is written with the next manifest.
+    pub(super) fn keep_copy(&self) {
+        let written = self.write_manifest(MANIFEST_COPY).and_then(|()| sync_dir(self.disk, self.dir));
+        if written.is_err() {
+            // A copy that is torn is none.
+            let _ = remove_if_there(self.disk, &self.dir.join(MANIFEST_COPY));
+        }
     }
-}
 
-/// Writes the copy if it is not one of the manifest that is in place. A copy with another durable epoch is
-/// one: it says what a new one would say of the files, and to replace it would put it at risk on a full disk.
-pub(super) fn bring_copy_up(disk: &dyn Disk, dir: &Path, manifest: &Manifest) {
-    let is_copy = |copy: Manifest| Manifest { durable_epoch: manifest.durable_epoch, ..copy } == *manifest;
-    if !read_copy(disk, dir).is_some_and(is_copy) {
-        keep_copy(disk, dir, manifest);
+    /// Writes the copy if it is not one of the manifest that is in place. A copy with another durable epoch
+    /// is one: it says what a new one would say of the files, and to replace it would put it at risk on a
+    /// full disk.
+    pub(super) fn bring_copy_up(&self) {
+        let durable_epoch = self.manifest.durable_epoch;
+        let is_copy = |copy: Manifest| Manifest { durable_epoch, ..copy } == *self.manifest;
+        if !read_copy(self.disk, self.dir).is_some_and(is_copy) {
+            self.keep_copy();
+        }
     }
-}
 
-/// Puts `manifest` in the place of the one before. When this returns, it is there after any crash; after an
-/// error a crash may leave either.
-pub(crate) fn install_manifest(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    write_new_manifest(disk, dir, manifest)?;
-    put_manifest_in_place(disk, dir)
-}
+    /// Puts the manifest in the place of the one before. When this returns, it is there after any crash;
+    /// after an error a crash may leave either.
+    pub(super) fn install_manifest(&self) -> Result<(), OpenError> {
+        self.write_new_manifest()?;
+        put_manifest_in_place(self.disk, self.dir)
+    }
 
-/// Writes the next manifest beside the one that counts, which stays as it is, and syncs it.
-pub(super) fn write_new_manifest(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    let new = dir.join(MANIFEST_NEW);
-    remove_if_there(disk, &new)?;
-    write_manifest(disk, &new, manifest)
-}
+    /// Writes the manifest beside the one that counts, which stays as it is, and syncs it.
+    pub(super) fn write_new_manifest(&self) -> Result<(), OpenError> {
+        self.write_manifest(MANIFEST_NEW)
+    }
 
-/// Writes a manifest into a new file, and syncs it, but not its name.
-fn write_manifest(disk: &dyn Disk, path: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    let bytes = manifest.encode();
-    assert!(bytes.len() <= WHOLE_FILE_BYTES_MAX, "a manifest that could not be read again");
-    write_new(disk, path, &bytes)
+    /// Writes the manifest into a new file, and syncs it, but not its name.
+    fn write_manifest(&self, name: &str) -> Result<(), OpenError> {
+        let path = self.dir.join(name);
+        remove_if_there(self.disk, &path)?;
+        let bytes = self.manifest.encode();
+        assert!(bytes.len() <= WHOLE_FILE_BYTES_MAX, "a manifest that could not be read again");
+        write_new(self.disk, &path, &bytes)
+    }
 }
 
 /// Puts the manifest that was written last in the place of the one before.
@@ -124,16 +126,8 @@ fn write_manifest(disk: &dyn Disk, path: &Path, manifest: &Manifest) -> Result<(
 /// [`OpenError::Io`]. A crash may then leave either, and what both name is needed until a later manifest is
 /// in place.
 pub(super) fn put_manifest_in_place(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    rename_new_manifest(disk, dir)?;
+    rename(disk, dir, MANIFEST_NEW, MANIFEST)?;
     sync_dir(disk, dir)
-}
-
-/// Renames the manifest that was written last, without a sync.
-///
-/// # Errors
-/// [`OpenError::Io`]. The one before is in place.
-pub(super) fn rename_new_manifest(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    rename(disk, dir, MANIFEST_NEW, MANIFEST)
 }
 
 /// Returns a whole file, which is expected to be short, and what of it could not be read, if anything.
@@ -178,32 +172,6 @@ pub(super) fn leads_outside(spelled: &Path) -> bool {
     spelled.is_absolute() || spelled.components().any(|component| component == Component::ParentDir)
 }
 
-/// Returns the log directories that the manifest of the database in `dir` names, as far as they are there,
-/// each once, however it is spelled.
-pub(super) fn log_directories_there(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-) -> Result<Vec<PathBuf>, OpenError> {
-    let (mut there, mut places) = (Vec::new(), Vec::new());
-    for spelled in manifest.log_directories() {
-        let directory = spelled_path(dir, spelled);
-        if exists(disk, &directory)? {
-            let place = disk.place(&directory).map_err(OpenError::io("look for", &directory))?;
-            if !places.contains(&place) {
-                places.push(place);
-                there.push(directory);
-            }
-        }
-    }
-    Ok(there)
-}
-
-/// Returns the path that the manifest of the database in `dir` spells so.
-pub(crate) fn spelled_path(dir: &Path, spelled: &str) -> PathBuf {
-    dir.join(spelled)
-}
-
 #[cfg(test)]
 mod tests {
     use ensilo_epoch::Epoch;
@@ -217,7 +185,8 @@ mod tests {
     fn a_copy_of_another_manifest_is_replaced_and_one_with_another_durable_epoch_is_not() {
         let (disk, dir) = (SimulatedDisk::new(), Path::new(""));
         let manifest = Manifest { durable_epoch: Epoch::new(9), ..new_manifest() };
-        install_manifest(&disk, dir, &manifest).unwrap();
+        let current = NamedFiles { disk: &disk, dir, manifest: &manifest };
+        current.install_manifest().unwrap();
         let others: [fn(&mut Manifest); 5] = [
             |other| other.database = DatabaseId::random(),
             |other| other.generation += 1,
@@ -228,8 +197,8 @@ mod tests {
         for change in others {
             let mut other = manifest.clone();
             change(&mut other);
-            keep_copy(&disk, dir, &other);
-            bring_copy_up(&disk, dir, &manifest);
+            NamedFiles { manifest: &other, ..current }.keep_copy();
+            current.bring_copy_up();
             assert_eq!(read_copy(&disk, dir), Some(manifest.clone()));
         }
         for lost in [None, Some(100)] {
@@ -237,14 +206,14 @@ mod tests {
                 None => disk.remove(&dir.join(MANIFEST_COPY)).unwrap(),
                 Some(bit) => disk.flip(&dir.join(MANIFEST_COPY), bit).unwrap(),
             }
-            bring_copy_up(&disk, dir, &manifest);
+            current.bring_copy_up();
             assert_eq!(read_copy(&disk, dir), Some(manifest.clone()));
         }
         let older = Manifest { durable_epoch: Epoch::new(8), ..manifest.clone() };
-        keep_copy(&disk, dir, &older);
+        NamedFiles { manifest: &older, ..current }.keep_copy();
         // It would be lost where nothing can be written.
         disk.set_faults(Faults { no_space_after_bytes: Some(0), ..Faults::default() });
-        bring_copy_up(&disk, dir, &manifest);
+        current.bring_copy_up();
         assert_eq!(read_copy(&disk, dir), Some(older));
     }
 }

@@ -15,14 +15,18 @@ use std::path::Path;
 
 use ensilo_disk::Disk;
 
+use super::directory_locks::LockedDirectory;
 use super::error::OpenError;
 use super::file_names::MANIFEST;
-use super::manifest_file::{put_manifest_in_place, read_manifest, write_new_manifest};
+use super::manifest_file::{put_manifest_in_place, read_manifest};
+use super::named_files::NamedFiles;
 use crate::format::Manifest;
 
 /// What an open database knows of its manifest.
 #[derive(Debug)]
 pub(crate) struct OwnManifest {
+    /// The directory that it lies in.
+    directory: LockedDirectory,
     /// The one that was on the disk when it was last looked at.
     current: Manifest,
     /// Others that a crash may leave, because their rename or its sync failed, or that of a later one.
@@ -31,21 +35,27 @@ pub(crate) struct OwnManifest {
 
 impl OwnManifest {
     /// Returns the manifest that was read from the disk, or is in place and synced.
-    pub(super) fn new(current: Manifest) -> OwnManifest {
-        OwnManifest { current, possible: Vec::new() }
+    pub(super) fn new(directory: LockedDirectory, current: Manifest) -> OwnManifest {
+        OwnManifest { directory, current, possible: Vec::new() }
     }
 
-    /// Returns the manifest that was on the disk when it was last looked at.
-    pub(super) fn current(&self) -> &Manifest {
-        &self.current
+    /// Returns the directory that it lies in.
+    pub(super) fn directory(&self) -> &LockedDirectory {
+        &self.directory
+    }
+
+    /// Returns the manifest that was on the disk when it was last looked at, as the files that it names.
+    pub(super) fn current(&self) -> NamedFiles<'_> {
+        self.directory.files(&self.current)
     }
 
     /// Reads the manifest on the disk again. From then on [`OwnManifest::current`] is that one.
     ///
     /// # Errors
     /// [`OpenError::TakenOver`] if it is none that this opening has put there; those of reading it.
-    pub(super) fn look_again(&mut self, disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-        let on_disk = read_manifest(disk, dir)?;
+    pub(super) fn look_again(&mut self) -> Result<(), OpenError> {
+        let LockedDirectory { disk, dir, .. } = &self.directory;
+        let on_disk = read_manifest(&**disk, dir)?;
         if on_disk.as_ref() == Some(&self.current) {
             return Ok(());
         }
@@ -63,18 +73,14 @@ impl OwnManifest {
     ///
     /// # Errors
     /// [`OpenError`]. `next` is possible from then on, unless it could not even be written.
-    pub(super) fn replace(
-        &mut self,
-        disk: &dyn Disk,
-        dir: &Path,
-        next: Manifest,
-    ) -> Result<Vec<Manifest>, OpenError> {
-        self.look_again(disk, dir)?;
-        write_new_manifest(disk, dir, &next)?;
-        if let Err(error) = put_manifest_in_place(disk, dir) {
+    pub(super) fn replace(&mut self, next: Manifest) -> Result<Vec<Manifest>, OpenError> {
+        self.look_again()?;
+        let files = self.directory.files(&next);
+        files.write_new_manifest()?;
+        if let Err(error) = put_manifest_in_place(files.disk, files.dir) {
             self.possible.push(next);
             // If it cannot be read now, it is read before anything is removed.
-            let _ = self.look_again(disk, dir);
+            let _ = self.look_again();
             return Err(error);
         }
         let mut before = mem::take(&mut self.possible);
@@ -87,13 +93,8 @@ impl OwnManifest {
     ///
     /// # Errors
     /// As [`OwnManifest::look_again`].
-    pub(super) fn may_need_checkpoint(
-        &mut self,
-        disk: &dyn Disk,
-        dir: &Path,
-        id: u64,
-    ) -> Result<bool, OpenError> {
-        self.look_again(disk, dir)?;
+    pub(super) fn may_need_checkpoint(&mut self, id: u64) -> Result<bool, OpenError> {
+        self.look_again()?;
         let mut manifests = self.possible.iter().chain([&self.current]);
         Ok(manifests.any(|manifest| manifest.checkpoint.as_ref().is_some_and(|entry| entry.id == id)))
     }

@@ -26,201 +26,185 @@ use super::error::OpenError;
 use super::file_access::{exists, remove_if_there, rename, sync_dir, write_new};
 use super::file_names::{OWNER, OWNER_NEW};
 use super::log_file::list_log_files;
-use super::manifest_file::{log_directories_there, read_manifest, read_what_can_be_read, spelled_path};
+use super::manifest_file::{read_manifest, read_what_can_be_read};
+use super::named_files::NamedFiles;
 use crate::format::{Manifest, OpeningId, Owner};
 
 /// What helps where the database may not log to a directory.
 pub(super) const NAME_ANOTHER: &str = "name another directory for the log";
 
-/// Checks whether the log directories that the manifest of the database in `dir` names hold its log.
-///
-/// # Errors
-/// Why not: [`OpenError::OtherOwner`], [`OpenError::Corrupt`]; [`OpenError::Io`].
-pub(super) fn check_named(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    let directories = log_directories_there(disk, dir, manifest)?;
-    directories.iter().try_for_each(|directory| check(disk, dir, manifest, directory, true))
-}
-
-/// Returns what is wrong with the log directories that the manifest of the database in `dir` names: each
-/// corruption that [`check_named`] would fail with.
-///
-/// # Errors
-/// The others of [`check_named`].
-pub(super) fn corruptions_of_named(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-) -> Result<Vec<Corruption>, OpenError> {
-    let mut corruptions = Vec::new();
-    for directory in log_directories_there(disk, dir, manifest)? {
-        match check(disk, dir, manifest, &directory, true) {
-            Err(OpenError::Corrupt(corruption)) => corruptions.push(*corruption),
-            checked => checked?,
-        }
+impl NamedFiles<'_> {
+    /// Checks whether the log directories that the manifest names hold its log.
+    ///
+    /// # Errors
+    /// Why not: [`OpenError::OtherOwner`], [`OpenError::Corrupt`]; [`OpenError::Io`].
+    pub(super) fn check_owners(&self) -> Result<(), OpenError> {
+        let directories = self.log_directories_there()?;
+        directories.iter().try_for_each(|directory| self.check_owner(directory, true))
     }
-    Ok(corruptions)
-}
 
-/// Returns the log directories of this manifest in which no `OWNER` can be found, each as a corruption,
-/// although an opening has written one there: the one that wrote the manifest, or the one before. In what a
-/// backup or a salvage has made nothing was opened yet, and an earlier version wrote none.
-///
-/// # Errors
-/// [`OpenError::Io`].
-pub(super) fn missing_owners(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-) -> Result<Vec<Corruption>, OpenError> {
-    let mut corruptions = Vec::new();
-    if [manifest.opening, manifest.previous_opening].contains(&OpeningId::default()) {
-        return Ok(corruptions);
-    }
-    for directory in log_directories_there(disk, dir, manifest)? {
-        let file = directory.join(OWNER);
-        if !exists(disk, &file)? {
-            let (kind, loss) = (CorruptionKind::Missing, DataLoss::Everything);
-            corruptions.push(Corruption { file, offset: None, kind, loss });
-        }
-    }
-    Ok(corruptions)
-}
-
-/// Checks whether the database in `dir` may log from now on to this directory, which is there and which the
-/// manifest does not name, as far as its `OWNER` says. Returns whether that says that this database has
-/// logged there before.
-///
-/// # Errors
-/// As [`check_named`]; [`OpenError::Refused`] where another database keeps its log.
-pub(super) fn check_requested(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    directory: &Path,
-) -> Result<bool, OpenError> {
-    check(disk, dir, manifest, directory, false)?;
-    Ok(read_owner(disk, directory)?.is_some_and(|owner| owner.database == manifest.database))
-}
-
-/// Brings each `OWNER` in these directories up to the opening of the manifest that lies on the disk.
-pub(super) fn bring_up(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    directories: &BTreeSet<&PathBuf>,
-) -> Result<(), OpenError> {
-    let named = manifest.log_directories().into_iter().map(|spelled| spelled_path(dir, spelled));
-    let all: BTreeSet<PathBuf> =
-        named.chain(directories.iter().map(|&directory| directory.clone())).collect();
-    for directory in all {
-        let found = read_owner(disk, &directory)?;
-        if found.is_some_and(|owner| !is_of(&owner, manifest)) {
-            write_owner(disk, dir, manifest, &directory)?;
-        }
-    }
-    Ok(())
-}
-
-/// Writes what [`claim`] puts in place: from then on that takes no more room on the disk.
-pub(super) fn write_claim(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    let directories = log_directories_there(disk, dir, manifest)?;
-    directories.iter().try_for_each(|directory| write_new_owner(disk, dir, manifest, directory))
-}
-
-/// Says in each log directory that the manifest names that its opening writes there.
-pub(super) fn claim(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    let directories = log_directories_there(disk, dir, manifest)?;
-    directories.iter().try_for_each(|directory| put_owner_in_place(disk, directory))
-}
-
-/// Checks whether the log directories are still those of the opening that wrote the manifest.
-///
-/// # Errors
-/// [`OpenError::TakenOver`] if one is not; [`OpenError::Io`].
-pub(super) fn check_own(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), OpenError> {
-    for spelled in manifest.log_directories() {
-        let directory = spelled_path(dir, spelled);
-        let taken = || OpenError::TakenOver { file: directory.join(OWNER) };
-        match read_owner(disk, &directory) {
-            Ok(Some(owner)) if is_of(&owner, manifest) => {}
-            Err(OpenError::Corrupt(corruption)) if corruption.kind.is_unread() => {
-                return Err(OpenError::Corrupt(corruption));
+    /// Returns what is wrong with the log directories that the manifest names: each corruption that
+    /// [`NamedFiles::check_owners`] would fail with.
+    ///
+    /// # Errors
+    /// The others of [`NamedFiles::check_owners`].
+    pub(super) fn corruptions_of_owners(&self) -> Result<Vec<Corruption>, OpenError> {
+        let mut corruptions = Vec::new();
+        for directory in self.log_directories_there()? {
+            match self.check_owner(&directory, true) {
+                Err(OpenError::Corrupt(corruption)) => corruptions.push(*corruption),
+                checked => checked?,
             }
-            Ok(_) | Err(OpenError::Corrupt(_)) => return Err(taken()),
-            Err(error) => return Err(error),
+        }
+        Ok(corruptions)
+    }
+
+    /// Returns the log directories in which no `OWNER` can be found, each as a corruption, although an
+    /// opening has written one there: the one that wrote the manifest, or the one before. In what a backup or
+    /// a salvage has made nothing was opened yet, and an earlier version wrote none.
+    ///
+    /// # Errors
+    /// [`OpenError::Io`].
+    pub(super) fn missing_owners(&self) -> Result<Vec<Corruption>, OpenError> {
+        let mut corruptions = Vec::new();
+        if [self.manifest.opening, self.manifest.previous_opening].contains(&OpeningId::default()) {
+            return Ok(corruptions);
+        }
+        for directory in self.log_directories_there()? {
+            let file = directory.join(OWNER);
+            if !exists(self.disk, &file)? {
+                let (kind, loss) = (CorruptionKind::Missing, DataLoss::Everything);
+                corruptions.push(Corruption { file, offset: None, kind, loss });
+            }
+        }
+        Ok(corruptions)
+    }
+
+    /// Checks whether the database may log from now on to this directory, which is there and which the
+    /// manifest does not name, as far as its `OWNER` says. Returns whether that says that this database has
+    /// logged there before.
+    ///
+    /// # Errors
+    /// As [`NamedFiles::check_owners`]; [`OpenError::Refused`] where another database keeps its log.
+    pub(super) fn check_requested(&self, directory: &Path) -> Result<bool, OpenError> {
+        self.check_owner(directory, false)?;
+        let owner = read_owner(self.disk, directory)?;
+        Ok(owner.is_some_and(|owner| owner.database == self.manifest.database))
+    }
+
+    /// Brings each `OWNER` in the log directories, and in these others, up to the opening of the manifest,
+    /// which lies on the disk.
+    pub(super) fn bring_owners_up(&self, others: &BTreeSet<&PathBuf>) -> Result<(), OpenError> {
+        let all: BTreeSet<PathBuf> =
+            self.log_directories().chain(others.iter().map(|&directory| directory.clone())).collect();
+        for directory in all {
+            let found = read_owner(self.disk, &directory)?;
+            if found.is_some_and(|owner| !self.is_of_opening(&owner)) {
+                self.write_new_owner(&directory)?;
+                put_owner_in_place(self.disk, &directory)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what [`NamedFiles::claim`] puts in place: from then on that takes no more room on the disk.
+    pub(super) fn write_claim(&self) -> Result<(), OpenError> {
+        let directories = self.log_directories_there()?;
+        directories.iter().try_for_each(|directory| self.write_new_owner(directory))
+    }
+
+    /// Says in each log directory that the manifest names that its opening writes there.
+    pub(super) fn claim(&self) -> Result<(), OpenError> {
+        let directories = self.log_directories_there()?;
+        directories.iter().try_for_each(|directory| put_owner_in_place(self.disk, directory))
+    }
+
+    /// Checks whether the log directories are still those of the opening that wrote the manifest.
+    ///
+    /// # Errors
+    /// [`OpenError::TakenOver`] if one is not; [`OpenError::Io`].
+    pub(super) fn check_claim(&self) -> Result<(), OpenError> {
+        for directory in self.log_directories() {
+            match read_owner(self.disk, &directory) {
+                Ok(Some(owner)) if self.is_of_opening(&owner) => {}
+                Err(OpenError::Corrupt(corruption)) if corruption.kind.is_unread() => {
+                    return Err(OpenError::Corrupt(corruption));
+                }
+                Ok(_) | Err(OpenError::Corrupt(_)) => {
+                    return Err(OpenError::TakenOver { file: directory.join(OWNER) });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn is_of_opening(&self, owner: &Owner) -> bool {
+        (owner.database, owner.opening) == (self.manifest.database, self.manifest.opening)
+    }
+
+    /// Checks whether a log directory, which the manifest names or does not name yet, may be used with it.
+    /// One without an `OWNER` may: an earlier version wrote none.
+    fn check_owner(&self, directory: &Path, is_named: bool) -> Result<(), OpenError> {
+        let NamedFiles { disk, dir, manifest } = *self;
+        let Some(owner) = read_owner(disk, directory)? else { return Ok(()) };
+        let file = directory.join(OWNER);
+        let corrupt = |kind| Err(OpenError::corrupt(&file, None, kind, DataLoss::Everything));
+        if owner.database != manifest.database {
+            let kind = CorruptionKind::OtherDatabase(owner.database);
+            return match is_named {
+                true => corrupt(kind),
+                false if list_log_files(disk, directory)?.is_empty() => Ok(()),
+                false => Err(OpenError::not_usable(&file, &kind, NAME_ANOTHER)),
+            };
+        }
+        if let Some(directory) = self.other_holder(directory, &owner) {
+            return Err(OpenError::OtherOwner { file, directory });
+        }
+        if [manifest.opening, manifest.previous_opening].contains(&owner.opening) {
+            return Ok(());
+        }
+        match owner.generation.cmp(&manifest.generation) {
+            Ordering::Less if is_named => corrupt(CorruptionKind::OlderDirectory),
+            // What is in it may be the log of the same database in another directory, which has been moved
+            // since.
+            Ordering::Less if is_same(disk, dir, Path::new(&owner.directory)) => Ok(()),
+            Ordering::Less if list_log_files(disk, directory)?.is_empty() => Ok(()),
+            _ => Err(OpenError::OtherOwner { file, directory: PathBuf::from(owner.directory) }),
         }
     }
-    Ok(())
-}
 
-fn is_of(owner: &Owner, manifest: &Manifest) -> bool {
-    (owner.database, owner.opening) == (manifest.database, manifest.opening)
-}
+    /// Returns the other directory with the same database that the `OWNER` of a log directory names, if the
+    /// manifest there names this log directory too: then this is a copy, and the log is not.
+    fn other_holder(&self, directory: &Path, owner: &Owner) -> Option<PathBuf> {
+        let (disk, other) = (self.disk, PathBuf::from(&owner.directory));
+        if disk.place(&other).ok()? == disk.place(self.dir).ok()? {
+            return None;
+        }
+        // What cannot be read does not hold a database that could be opened.
+        let manifest = &read_manifest(disk, &other).ok()??;
+        let place = disk.place(directory).ok()?;
+        let is_it = |named: PathBuf| disk.place(&named).is_ok_and(|named| named == place);
+        let is_held = manifest.database == self.manifest.database
+            && NamedFiles { disk, dir: &other, manifest }.log_directories().any(is_it);
+        is_held.then_some(other)
+    }
 
-/// Checks whether a log directory, which the manifest names or does not name yet, may be used with it. One
-/// without an `OWNER` may: an earlier version wrote none.
-fn check(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    directory: &Path,
-    is_named: bool,
-) -> Result<(), OpenError> {
-    let Some(owner) = read_owner(disk, directory)? else { return Ok(()) };
-    let file = directory.join(OWNER);
-    let corrupt = |kind| Err(OpenError::corrupt(&file, None, kind, DataLoss::Everything));
-    if owner.database != manifest.database {
-        return match is_named {
-            true => corrupt(CorruptionKind::OtherDatabase(owner.database)),
-            false if list_log_files(disk, directory)?.is_empty() => Ok(()),
-            false => Err(OpenError::not_usable(
-                &file,
-                &CorruptionKind::OtherDatabase(owner.database),
-                NAME_ANOTHER,
-            )),
-        };
-    }
-    if let Some(directory) = other_holder(disk, dir, manifest, directory, &owner) {
-        return Err(OpenError::OtherOwner { file, directory });
-    }
-    if [manifest.opening, manifest.previous_opening].contains(&owner.opening) {
-        return Ok(());
-    }
-    match owner.generation.cmp(&manifest.generation) {
-        Ordering::Less if is_named => corrupt(CorruptionKind::OlderDirectory),
-        // What is in it may be the log of the same database in another directory, which has been moved since.
-        Ordering::Less if is_same(disk, dir, Path::new(&owner.directory)) => Ok(()),
-        Ordering::Less if list_log_files(disk, directory)?.is_empty() => Ok(()),
-        _ => Err(OpenError::OtherOwner { file, directory: PathBuf::from(owner.directory) }),
+    /// Writes the next `OWNER` of a directory beside the one that counts, and syncs it.
+    fn write_new_owner(&self, directory: &Path) -> Result<(), OpenError> {
+        let Manifest { database, opening, generation, .. } = *self.manifest;
+        let absolute = std::path::absolute(self.dir).map_err(OpenError::io("find", self.dir))?;
+        let spelled = absolute.to_string_lossy().into_owned();
+        let new = directory.join(OWNER_NEW);
+        remove_if_there(self.disk, &new)?;
+        let owner = Owner { database, opening, generation, directory: spelled };
+        write_new(self.disk, &new, &owner.encode())
     }
 }
 
 /// Returns whether both are one directory, which is there.
 fn is_same(disk: &dyn Disk, one: &Path, other: &Path) -> bool {
     matches!((disk.place(one), disk.place(other)), (Ok(one), Ok(other)) if one == other)
-}
-
-/// Returns the other directory with the same database that the `OWNER` of a log directory names, if the
-/// manifest there names this log directory too: then `dir` is a copy, and the log is not.
-fn other_holder(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    directory: &Path,
-    owner: &Owner,
-) -> Option<PathBuf> {
-    let other = PathBuf::from(&owner.directory);
-    if disk.place(&other).ok()? == disk.place(dir).ok()? {
-        return None;
-    }
-    // What cannot be read does not hold a database that could be opened.
-    let other_manifest = read_manifest(disk, &other).ok()??;
-    let place = disk.place(directory).ok()?;
-    let names_it =
-        |spelled: &str| disk.place(&spelled_path(&other, spelled)).is_ok_and(|named| named == place);
-    let is_held = other_manifest.database == manifest.database
-        && other_manifest.log_directories().into_iter().any(names_it);
-    is_held.then_some(other)
 }
 
 /// Returns the `OWNER` of a directory, `None` if there is none.
@@ -238,28 +222,8 @@ fn read_owner(disk: &dyn Disk, directory: &Path) -> Result<Option<Owner>, OpenEr
     }
 }
 
-/// Writes the `OWNER` of a directory. When this returns, it is there after any crash.
-fn write_owner(disk: &dyn Disk, dir: &Path, manifest: &Manifest, directory: &Path) -> Result<(), OpenError> {
-    write_new_owner(disk, dir, manifest, directory)?;
-    put_owner_in_place(disk, directory)
-}
-
-/// Writes the next `OWNER` of a directory beside the one that counts, and syncs it.
-fn write_new_owner(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    directory: &Path,
-) -> Result<(), OpenError> {
-    let Manifest { database, opening, generation, .. } = *manifest;
-    let absolute = std::path::absolute(dir).map_err(OpenError::io("find", dir))?;
-    let owner = Owner { database, opening, generation, directory: absolute.to_string_lossy().into_owned() };
-    let new = directory.join(OWNER_NEW);
-    remove_if_there(disk, &new)?;
-    write_new(disk, &new, &owner.encode())
-}
-
-/// Puts the `OWNER` that was written last in the place of the one before.
+/// Puts the `OWNER` that was written last in the place of the one before. When this returns, it is there
+/// after any crash.
 fn put_owner_in_place(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
     rename(disk, directory, OWNER_NEW, OWNER)?;
     sync_dir(disk, directory)

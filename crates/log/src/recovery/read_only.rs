@@ -8,18 +8,15 @@ use std::sync::Arc;
 
 use ensilo_disk::Disk;
 
-use super::chain::Depth;
-use super::directory::{check_is_database, missing_manifest};
-use super::directory_locks::{DirectoryLocks, LockMode};
+use super::directory::check_is_database;
+use super::directory_locks::{DirectoryLocks, LockMode, LockedDirectory};
 use super::error::OpenError;
 use super::inspect::{Found, sound_survey};
-use super::manifest_file::read_manifest;
-use super::ownership::check_named;
 
 /// What a directory holds, to be read alone. As long as this lives, nobody can open it to write; others may
 /// read it.
 #[derive(Debug)]
-pub struct ReadOnlyFiles(Found);
+pub struct ReadOnlyFiles(pub(super) Found);
 
 impl ReadOnlyFiles {
     /// Returns what was found.
@@ -36,9 +33,8 @@ impl ReadOnlyFiles {
 pub fn inspect_read_only(disk: &Arc<dyn Disk>, dir: &Path) -> Result<ReadOnlyFiles, OpenError> {
     check_is_database(&**disk, dir)?;
     let mut locks = DirectoryLocks::of_database(&**disk, dir, LockMode::Shared)?;
-    let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
-    locks.add_named(&**disk, dir, &manifest)?;
-    check_named(&**disk, dir, &manifest)?;
-    let survey = sound_survey(&**disk, dir, &manifest, Depth::Tail)?;
-    Ok(ReadOnlyFiles(Found::new(Arc::clone(disk), dir.to_path_buf(), locks, manifest, survey)))
+    let manifest = locks.add_checked(&**disk, dir)?;
+    let survey = sound_survey(&**disk, dir, &manifest)?;
+    let directory = LockedDirectory { disk: Arc::clone(disk), dir: dir.to_path_buf(), locks };
+    Ok(ReadOnlyFiles(Found::new(directory, Some((manifest, survey)))))
 }

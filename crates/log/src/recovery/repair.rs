@@ -16,8 +16,8 @@ use super::copy::{copy_file, copy_open_file, free_name};
 use super::corruption::{Corruption, DataLoss, worst_of};
 use super::created_paths::CreatedPaths;
 use super::database_files::{checkpoint_number, remove_directory};
-use super::directory::{check_is_database, missing_manifest};
-use super::directory_locks::DirectoryLocks;
+use super::directory::check_is_database;
+use super::directory_locks::{DirectoryLocks, LockedDirectory};
 use super::error::OpenError;
 use super::file_access::{exists, list, remove_if_there, sync_dir};
 use super::file_names::{BEFORE_REPAIR, MANIFEST, MANIFEST_COPY, OWNER};
@@ -25,14 +25,13 @@ use super::forgiving::{ForgivingDisk, Unopened};
 use super::generation::{GenerationOptions, create_directory};
 use super::given_up::{GivenUp, count_given_up};
 use super::inspect::{Found, without_copies};
-use super::known_file::corruptions_of;
 use super::log_file::list_log_files;
-use super::manifest_file::{leads_outside, read_manifest, spelled_path};
-use super::ownership::check_named;
+use super::manifest_file::{leads_outside, read_manifest};
+use super::named_files::SuspectFiles;
 use super::progress::Progress;
 use super::replay::replay;
 use super::replay_file::ReplayFile;
-use super::survey::{Survey, survey};
+use super::survey::Survey;
 use super::unread_list::UnreadList;
 use super::unsynced::sync_kept;
 use super::verify::{Nowhere, verify_locked};
@@ -86,25 +85,24 @@ pub fn repair(
 ) -> Result<Repaired, OpenError> {
     check_is_database(&**disk, dir)?;
     let mut locks = DirectoryLocks::of_opening(&**disk, dir, CreatedPaths::new(disk))?;
-    let manifest = read_manifest(&**disk, dir)?.ok_or_else(|| missing_manifest(&**disk, dir))?;
-    locks.add_named(&**disk, dir, &manifest)?;
-    check_named(&**disk, dir, &manifest)?;
+    let manifest = locks.add_checked(&**disk, dir)?;
     let read = ForgivingDisk::new(&**disk);
-    let mut found = survey(&read, dir, &manifest, Depth::Full)?;
-    let lost_copies = find_lost_copies(&read, dir, &manifest, &mut found)?;
+    let source = SuspectFiles::new(&read, dir, &manifest);
+    let mut found = source.survey(Depth::Full)?;
+    let lost_copies = find_lost_copies(&source, &mut found)?;
     if found.corruptions.is_empty() {
         return Err(unseen_corruption(&**disk, dir)?);
     }
     let kept_to = check_request(&manifest, &found, accept_loss_after)?;
     let files = found.replay_files(dir, &without_copies(&manifest, &lost_copies), kept_to);
-    if let Some(corruption) = corruptions_in(&read, dir, &manifest, &files)?.into_iter().next() {
+    if let Some(corruption) = corruptions_in(&source, &files)?.into_iter().next() {
         return Err(OpenError::from(corruption));
     }
     sync_kept(&**disk, dir, &files, &found.chains)?;
     let given_up = count_given_up(&read, &found, kept_to)?;
     let copied = ForgivingDisk::new(&**disk);
     check_still_unread(&read, &copied, dir)?;
-    let (copy, elsewhere) = copy_all(&copied, dir, &manifest)?;
+    let (copy, elsewhere) = copy_all(&SuspectFiles::new(&copied, dir, &manifest))?;
     let stored_to = found.stored_epoch(&manifest);
     let repaired = Repaired {
         kept_to,
@@ -118,15 +116,16 @@ pub fn repair(
         unclaimed: None,
     };
     let options = GenerationOptions {
-        directories: manifest.loggers.iter().map(|logger| spelled_path(dir, &logger.directory)).collect(),
+        directories: manifest.loggers.iter().map(|logger| dir.join(&logger.directory)).collect(),
         file_bytes: 0,
         first_epoch: Epoch::new(found.largest_epoch.max(stored_to).get() + 1),
     };
     let before = manifest.clone();
-    let found = Found::new(Arc::clone(disk), dir.to_path_buf(), locks, manifest, found);
+    let directory = LockedDirectory { disk: Arc::clone(disk), dir: dir.to_path_buf(), locks };
+    let found = Found::new(directory, Some((manifest, found)));
     match found.without_copies(lost_copies).generation_after(&options, kept_to) {
         Ok(installed) => {
-            let unclaimed = installed.claim().err().map(|error| error.to_string());
+            let unclaimed = installed.files().claim().err().map(|error| error.to_string());
             installed.remove_leftovers(Some(&before));
             Ok(Repaired { unclaimed, ..repaired })
         }
@@ -166,18 +165,13 @@ fn nothing_is_damaged() -> OpenError {
 
 /// Reads the parts of the checkpoint with records that other parts have too. Returns the numbers of those
 /// that are damaged, and adds the damage that the survey did not come upon.
-fn find_lost_copies(
-    disk: &ForgivingDisk<'_>,
-    dir: &Path,
-    manifest: &Manifest,
-    found: &mut Survey,
-) -> Result<Vec<u32>, OpenError> {
-    let files = found.replay_files(dir, manifest, found.durable_epoch);
+fn find_lost_copies(source: &SuspectFiles<'_>, found: &mut Survey) -> Result<Vec<u32>, OpenError> {
+    let files = found.replay_files(source.dir, source.manifest, found.durable_epoch);
     let mut lost = Vec::new();
     for (file, number) in files.iter().filter_map(|file| Some((file, file.copy_number()?))) {
         let is_known = found.corruptions.iter().any(|corruption| corruption.file == file.path);
         if !is_known {
-            let corruptions = corruptions_in(disk, dir, manifest, std::slice::from_ref(file))?;
+            let corruptions = corruptions_in(source, std::slice::from_ref(file))?;
             if corruptions.is_empty() {
                 continue;
             }
@@ -189,14 +183,9 @@ fn find_lost_copies(
 }
 
 /// Returns every corruption of the first of these files in which a replay comes upon any.
-fn corruptions_in(
-    disk: &ForgivingDisk<'_>,
-    dir: &Path,
-    manifest: &Manifest,
-    files: &[ReplayFile],
-) -> Result<Vec<Corruption>, OpenError> {
-    match replay(disk, files, &Nowhere, 1, &Progress::new()) {
-        Err(OpenError::Corrupt(corruption)) => corruptions_of(disk, dir, manifest, &corruption),
+fn corruptions_in(source: &SuspectFiles<'_>, files: &[ReplayFile]) -> Result<Vec<Corruption>, OpenError> {
+    match replay(source.disk, files, &Nowhere, 1, &Progress::new()) {
+        Err(OpenError::Corrupt(corruption)) => source.corruptions_of(&corruption),
         replayed => replayed.map(|_| Vec::new()),
     }
 }
@@ -257,16 +246,15 @@ fn check_still_unread(
     }
 }
 
+/// A directory outside of a database's, and the one in a copy that has its files.
+type Elsewhere = (PathBuf, PathBuf);
+
 /// Copies all files of a database, as far as they can be read, within its directory; returns where they are,
 /// and which directory there stands for which other one. If that fails, what was copied is removed.
-fn copy_all(
-    source: &ForgivingDisk<'_>,
-    dir: &Path,
-    manifest: &Manifest,
-) -> Result<(PathBuf, Vec<(PathBuf, PathBuf)>), OpenError> {
-    let disk = source.disk();
-    let target = free_name(disk, dir, BEFORE_REPAIR)?;
-    match copy_to(source, dir, manifest, &target) {
+fn copy_all(source: &SuspectFiles<'_>) -> Result<(PathBuf, Vec<Elsewhere>), OpenError> {
+    let disk = source.disk.disk();
+    let target = free_name(disk, source.dir, BEFORE_REPAIR)?;
+    match copy_to(source, &target) {
         Ok(elsewhere) => Ok((target, elsewhere)),
         Err(error) => {
             // What cannot be removed does no harm.
@@ -278,17 +266,12 @@ fn copy_all(
 
 /// Copies all files of a database, the manifest last: a copy that has it is complete. The copy of the
 /// manifest is one of them.
-fn copy_to(
-    source: &ForgivingDisk<'_>,
-    dir: &Path,
-    manifest: &Manifest,
-    target: &Path,
-) -> Result<Vec<(PathBuf, PathBuf)>, OpenError> {
-    let disk = source.disk();
+fn copy_to(source: &SuspectFiles<'_>, target: &Path) -> Result<Vec<Elsewhere>, OpenError> {
+    let (disk, dir) = (source.disk.disk(), source.dir);
     make(disk, target)?;
-    let elsewhere = copy_logs(source, dir, manifest, target)?;
-    copy_checkpoints(source, dir, target)?;
-    UnreadList::write(source, dir, target)?;
+    let elsewhere = copy_logs(source, target)?;
+    copy_checkpoints(source.disk, dir, target)?;
+    UnreadList::write(source.disk, dir, target)?;
     let (copy, copied) = (dir.join(MANIFEST_COPY), target.join(MANIFEST_COPY));
     if exists(disk, &copy)? && copy_file(disk, &copy, &copied, None, &mut |_| Ok(())).is_err() {
         // A copy that cannot be read is none: nothing but a salvage asks for it.
@@ -300,15 +283,11 @@ fn copy_to(
 }
 
 /// Copies the log files, and the `OWNER` files beside them.
-fn copy_logs(
-    source: &ForgivingDisk<'_>,
-    dir: &Path,
-    manifest: &Manifest,
-    target: &Path,
-) -> Result<Vec<(PathBuf, PathBuf)>, OpenError> {
+fn copy_logs(files: &SuspectFiles<'_>, target: &Path) -> Result<Vec<Elsewhere>, OpenError> {
+    let source = files.disk;
     let mut elsewhere = Vec::new();
-    for (number, spelled) in manifest.log_directories().into_iter().enumerate() {
-        let from = spelled_path(dir, spelled);
+    for (number, spelled) in files.manifest.log_directories().into_iter().enumerate() {
+        let from = files.dir.join(spelled);
         if !exists(source, &from)? {
             continue;
         }

@@ -36,13 +36,13 @@ use super::error::OpenError;
 use super::file_names::OWNER;
 use super::forgiving::{ForgivingDisk, Unopened};
 use super::given_up::{GivenUp, count_given_up};
-use super::ownership::{corruptions_of_named, missing_owners};
+use super::named_files::{NamedFiles, SuspectFiles};
 use super::progress::Progress;
 use super::replay::replay;
 use super::replay_file::{loss_of, part_identity};
-use super::survey::{Survey, survey};
+use super::survey::Survey;
 use super::target::TargetDirectory;
-use crate::format::{CheckpointPart, LogFileName, Manifest};
+use crate::format::{CheckpointPart, LogFileName};
 
 /// What a salvage has saved, and what not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,9 +116,7 @@ impl Salvaged {
         let is_of_log =
             |corruption: &Corruption| !corruption.loss.is_of_checkpoint() && !is_of_owner(corruption);
         // Zeros at the end of a log may have been more of it.
-        let is_log = |path: &Path| {
-            path.file_name().and_then(|name| name.to_str()).and_then(LogFileName::parse).is_some()
-        };
+        let is_log = |path: &Path| LogFileName::of(path).is_some();
         let is_short = self.stored_to > self.kept_to
             || self.mixed_to.is_some()
             || !self.other_parts.is_empty()
@@ -158,10 +156,11 @@ pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvag
     read_either_manifest(&corrupt, dir)?;
     let mut locks = DirectoryLocks::of_database(&corrupt, dir, LockMode::Shared)?;
     let (manifest, manifest_corruption) = read_either_manifest(&corrupt, dir)?;
-    locks.add_named(&corrupt, dir, &manifest)?;
-    let owner_corruptions = check_owners(&corrupt, dir, &manifest, manifest_corruption.is_none())?;
-    let target = TargetDirectory::claim(&**disk, dir, &manifest, target)?;
-    let source = DamagedDatabase { disk: &corrupt, dir, manifest: &manifest };
+    let source = SuspectFiles::new(&corrupt, dir, &manifest);
+    locks.add_named(&source)?;
+    let owner_corruptions = check_owners(&source, manifest_corruption.is_none())?;
+    let claimed = NamedFiles { disk: &**disk, ..*source };
+    let target = TargetDirectory::claim(&**disk, &claimed, target)?;
     let salvaged = source.salvage_into(disk, &target);
     if salvaged.is_err() {
         // What cannot be removed does no harm.
@@ -176,32 +175,20 @@ pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvag
 /// Checks that the log directories hold the log of this manifest. Returns what keeps that from being known of
 /// some of them, which is no reason to stop if the manifest is the one that was in place: the header of a log
 /// file names its database, too.
-fn check_owners(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-    is_in_place: bool,
-) -> Result<Vec<Corruption>, OpenError> {
-    let mut corruptions = corruptions_of_named(disk, dir, manifest)?;
+fn check_owners(files: &NamedFiles<'_>, is_in_place: bool) -> Result<Vec<Corruption>, OpenError> {
+    let mut corruptions = files.corruptions_of_owners()?;
     let is_refused =
         |corruption: &Corruption| !is_in_place || corruption.kind == CorruptionKind::OlderDirectory;
     match corruptions.iter().position(is_refused) {
         Some(at) => Err(OpenError::Corrupt(Box::new(corruptions.swap_remove(at)))),
         None => {
-            corruptions.extend(missing_owners(disk, dir, manifest)?);
+            corruptions.extend(files.missing_owners()?);
             Ok(corruptions)
         }
     }
 }
 
-/// A damaged database.
-struct DamagedDatabase<'s> {
-    disk: &'s ForgivingDisk<'s>,
-    dir: &'s Path,
-    manifest: &'s Manifest,
-}
-
-/// What can be read of it.
+/// What can be read of a damaged database.
 struct ReadDatabase {
     found: Survey,
     kept: Kept,
@@ -218,7 +205,7 @@ struct ReadCheckpoint {
     others: Vec<(PathBuf, DataLoss)>,
 }
 
-impl DamagedDatabase<'_> {
+impl SuspectFiles<'_> {
     fn salvage_into(
         &self,
         disk: &Arc<dyn Disk>,
@@ -259,7 +246,7 @@ impl DamagedDatabase<'_> {
     }
 
     fn read_once(&self) -> Result<ReadDatabase, OpenError> {
-        let mut found = survey(self.disk, self.dir, self.manifest, Depth::Full)?;
+        let mut found = self.survey(Depth::Full)?;
         let is_fatal = |corruption: &&Corruption| corruption.loss == DataLoss::Everything;
         if let Some(corruption) = found.corruptions.iter().find(is_fatal) {
             return Err(OpenError::Corrupt(Box::new(corruption.clone())));

@@ -12,11 +12,11 @@ use super::earlier::EarlierLogFile;
 use super::error::OpenError;
 use super::file_access::exists;
 use super::file_names::MANIFEST;
-use super::forgiving::ForgivingDisk;
 use super::log_file::{LogFile, is_unused, list_log_files, read_header, reads_as_empty};
+use super::named_files::SuspectFiles;
 use super::replay_file::{loss_of, part_identity};
 use super::scan::Evidence;
-use crate::format::{BlockEnd, CheckpointPart, EarlierFile, LogFileName, Manifest};
+use crate::format::{BlockEnd, EarlierFile, LogFileName, Manifest};
 
 /// The files of a database as a manifest names them.
 #[derive(Debug)]
@@ -56,9 +56,7 @@ impl Survey {
 
 /// A survey while it is made.
 struct Surveyor<'a> {
-    disk: &'a ForgivingDisk<'a>,
-    dir: &'a Path,
-    manifest: &'a Manifest,
+    files: &'a SuspectFiles<'a>,
     depth: Depth,
     corrupt_places: Vec<CorruptPlace>,
     /// Damaged parts of the checkpoint, and what is lost with each.
@@ -71,31 +69,26 @@ struct Surveyor<'a> {
     earlier_reach: Option<Epoch>,
 }
 
-/// Looks at the files that `manifest` names. Damage that `depth` does not show is left to replay; if any
-/// shows, all is looked at, so that what is said of its consequences is true. What the disk could not read is
-/// damage wherever something counts, or could.
-pub(super) fn survey(
-    disk: &ForgivingDisk<'_>,
-    dir: &Path,
-    manifest: &Manifest,
-    depth: Depth,
-) -> Result<Survey, OpenError> {
-    let surveyor = Surveyor {
-        disk,
-        dir,
-        manifest,
-        depth,
-        corrupt_places: Vec::new(),
-        corrupt_parts: Vec::new(),
-        unlisted: Evidence::default(),
-        unread_unlisted: Vec::new(),
-        earlier_reach: None,
-    };
-    let found = surveyor.survey()?;
-    if found.corruptions.is_empty() || depth == Depth::Full {
-        return Ok(found);
+impl SuspectFiles<'_> {
+    /// Looks at the files that the manifest names. Damage that `depth` does not show is left to replay; if
+    /// any shows, all is looked at, so that what is said of its consequences is true. What the disk could not
+    /// read is damage wherever something counts, or could.
+    pub(super) fn survey(&self, depth: Depth) -> Result<Survey, OpenError> {
+        let surveyor = Surveyor {
+            files: self,
+            depth,
+            corrupt_places: Vec::new(),
+            corrupt_parts: Vec::new(),
+            unlisted: Evidence::default(),
+            unread_unlisted: Vec::new(),
+            earlier_reach: None,
+        };
+        let found = surveyor.survey()?;
+        if found.corruptions.is_empty() || depth == Depth::Full {
+            return Ok(found);
+        }
+        self.survey(Depth::Full)
     }
-    survey(disk, dir, manifest, Depth::Full)
 }
 
 impl Surveyor<'_> {
@@ -104,18 +97,16 @@ impl Surveyor<'_> {
         let unfinished = self.check_unlisted(&listed)?;
         let earlier = self.survey_earlier(&listed)?;
         let mut chains = Vec::new();
-        for (logger, files) in (0u32..).zip(&self.manifest.loggers) {
+        for (logger, files) in (0u32..).zip(&self.files.manifest.loggers) {
             let listed = listed.get(files.directory.as_str()).map_or(&[][..], Vec::as_slice);
-            let surveyor =
-                ChainSurveyor { disk: self.disk, dir: self.dir, manifest: self.manifest, logger, listed };
-            let mut chain = surveyor.survey(self.depth)?;
+            let mut chain = ChainSurveyor { files: self.files, logger, listed }.survey(self.depth)?;
             self.corrupt_places.append(&mut chain.corrupt_places);
             chains.push(chain);
         }
         self.check_checkpoint()?;
         self.note_unread(&chains, &earlier);
         self.check_evidence(&chains);
-        let reach = chains.iter().map(|chain| chain.reach).min().unwrap_or(self.manifest.first_epoch);
+        let reach = chains.iter().map(|chain| chain.reach).min().unwrap_or(self.files.manifest.first_epoch);
         Ok(Survey {
             durable_epoch: before(reach),
             reachable_epoch: before(self.reachable(reach)),
@@ -130,10 +121,10 @@ impl Surveyor<'_> {
     /// Returns the log files by directory, as the manifest spells them. A directory that is missing is noted.
     fn list_directories(&mut self) -> Result<BTreeMap<String, Vec<LogFileName>>, OpenError> {
         let mut listed = BTreeMap::new();
-        for spelled in self.manifest.log_directories() {
-            let directory = self.dir.join(spelled);
-            if exists(self.disk, &directory)? {
-                listed.insert(spelled.to_owned(), list_log_files(self.disk, &directory)?);
+        for spelled in self.files.manifest.log_directories() {
+            let directory = self.files.dir.join(spelled);
+            if exists(self.files.disk, &directory)? {
+                listed.insert(spelled.to_owned(), list_log_files(self.files.disk, &directory)?);
             } else {
                 self.corrupt_places.push(CorruptPlace::new(&directory, None, CorruptionKind::Missing));
             }
@@ -149,14 +140,14 @@ impl Surveyor<'_> {
         let mut unfinished = Vec::new();
         for (directory, names) in listed {
             for &name in names {
-                let is_later = name.generation > self.manifest.generation;
-                let is_extra = name.generation == self.manifest.generation
-                    && name.logger as usize >= self.manifest.loggers.len();
+                let is_later = name.generation > self.files.manifest.generation;
+                let is_extra = name.generation == self.files.manifest.generation
+                    && name.logger as usize >= self.files.manifest.loggers.len();
                 if !is_later && !is_extra {
                     continue;
                 }
-                let mut file = LogFile::open(self.disk, self.dir, self.manifest, directory, name)?;
-                file.scan(self.disk)?;
+                let mut file = LogFile::open(self.files, directory, name)?;
+                file.scan(self.files.disk)?;
                 self.unlisted.merge(file.evidence());
                 match self.classify_unlisted(&file, is_extra)? {
                     UnlistedFile::Wrong(kind) => {
@@ -173,8 +164,8 @@ impl Surveyor<'_> {
 
     /// Classifies a log file that the manifest does not list.
     fn classify_unlisted(&self, file: &LogFile, is_extra: bool) -> Result<UnlistedFile, OpenError> {
-        let is_empty = reads_as_empty(self.disk, &file.path)?;
-        let is_unread = !self.disk.failures_in(&file.path).is_empty();
+        let is_empty = reads_as_empty(self.files.disk, &file.path)?;
+        let is_unread = !self.files.disk.failures_in(&file.path).is_empty();
         let later = CorruptionKind::LaterGeneration(file.name.generation);
         Ok(UnlistedFile::Wrong(match &file.header {
             Err(kind) if kind.is_foreign() => kind.clone(),
@@ -182,7 +173,9 @@ impl Surveyor<'_> {
             _ if file.evidence().has_blocks || is_unread && !is_empty => later,
             _ if is_unread => return Ok(UnlistedFile::Unread),
             _ if file.name.largest_epoch.is_some() => CorruptionKind::NotALogFile,
-            _ if is_unused(self.disk, &file.path, &file.identity)? => return Ok(UnlistedFile::Unfinished),
+            _ if is_unused(self.files.disk, &file.path, &file.identity)? => {
+                return Ok(UnlistedFile::Unfinished);
+            }
             Ok(_) => later,
             Err(_) => CorruptionKind::NotALogFile,
         }))
@@ -193,16 +186,16 @@ impl Surveyor<'_> {
         listed: &BTreeMap<String, Vec<LogFileName>>,
     ) -> Result<Vec<EarlierLogFile>, OpenError> {
         let mut earlier: Vec<EarlierLogFile> = Vec::new();
-        for entry in &self.manifest.earlier {
+        for entry in &self.files.manifest.earlier {
             if !listed.get(&entry.directory).is_some_and(|names| names.contains(&entry.name)) {
-                let path = self.dir.join(&entry.directory).join(entry.name.to_string());
+                let path = self.files.log_path(&entry.directory, entry.name);
                 let missing = CorruptPlace::new(&path, None, CorruptionKind::Missing);
                 self.note_earlier_place(&earlier, entry, missing);
                 continue;
             }
-            let mut file = LogFile::open(self.disk, self.dir, self.manifest, &entry.directory, entry.name)?;
+            let mut file = LogFile::open(self.files, &entry.directory, entry.name)?;
             if file.header.is_ok() && self.depth == Depth::Full {
-                file.scan(self.disk)?;
+                file.scan(self.files.disk)?;
             }
             let found = EarlierLogFile { entry: entry.clone(), file };
             let place = found.corrupt_place();
@@ -227,7 +220,7 @@ impl Surveyor<'_> {
         // The generations before had ended when this one began; what is wrong with their files is noted by
         // itself.
         let ended =
-            self.manifest.earlier.iter().filter(|other| other.name.generation < entry.name.generation);
+            self.files.manifest.earlier.iter().filter(|other| other.name.generation < entry.name.generation);
         let ended = ended.map(|other| Epoch::new(other.durable_epoch.get() + 1));
         let reach = marks.chain(headers).chain(ended).max().unwrap_or_default();
         self.earlier_reach = Some(self.earlier_reach.map_or(reach, |least| least.min(reach)));
@@ -235,11 +228,15 @@ impl Surveyor<'_> {
     }
 
     fn check_checkpoint(&mut self) -> Result<(), OpenError> {
-        let Some(checkpoint) = &self.manifest.checkpoint else { return Ok(()) };
+        let Some(checkpoint) = &self.files.manifest.checkpoint else { return Ok(()) };
         for part in &checkpoint.parts {
-            let path = self.dir.join(&part.path);
-            let place = if exists(self.disk, &path)? {
-                match read_header(self.disk, &path, &part_identity(self.manifest, checkpoint.id, part))? {
+            let path = self.files.dir.join(&part.path);
+            let place = if exists(self.files.disk, &path)? {
+                match read_header(
+                    self.files.disk,
+                    &path,
+                    &part_identity(self.files.manifest, checkpoint.id, part),
+                )? {
                     (_, Err(kind)) => Some((Some(0), kind)),
                     (bytes, Ok(_)) => (bytes != part.bytes).then_some((None, CorruptionKind::NotAsInstalled)),
                 }
@@ -257,10 +254,10 @@ impl Surveyor<'_> {
     /// corrupt place also where no other shows it: what cannot be read at the end of a log may have been more
     /// of it.
     fn note_unread(&mut self, chains: &[Chain], earlier: &[EarlierLogFile]) {
-        for failure in self.disk.failures() {
+        for failure in self.files.disk.failures() {
             let follows =
                 |place: &CorruptPlace| place.file == failure.file && place.kind.may_follow_from_unread();
-            if let Some(part) = self.part_at(&failure.file) {
+            if let Some(part) = self.files.part_at(&failure.file) {
                 let loss = loss_of(part);
                 self.corrupt_parts.retain(|(place, _)| !follows(place));
                 self.corrupt_parts.push((failure, loss));
@@ -273,22 +270,14 @@ impl Surveyor<'_> {
         self.corrupt_places.sort_by_key(|place| place.offset.is_some() || !place.kind.is_unread());
     }
 
-    /// Returns the part of the checkpoint that has this path.
-    fn part_at(&self, path: &Path) -> Option<&CheckpointPart> {
-        let checkpoint = self.manifest.checkpoint.as_ref()?;
-        checkpoint.parts.iter().find(|part| self.dir.join(&part.path) == path)
-    }
-
     /// Returns whether what could not be read is a log directory, or lies in a log file where something
     /// counts, or could.
     fn is_of_log(&self, failure: &CorruptPlace, chains: &[Chain], earlier: &[EarlierLogFile]) -> bool {
         let path = &failure.file;
-        let directories = self.manifest.log_directories();
-        let is_directory = |path: &Path| directories.iter().any(|spelled| self.dir.join(spelled) == path);
-        let name = || LogFileName::parse(path.file_name()?.to_str()?);
-        match name().filter(|_| path.parent().is_some_and(is_directory)) {
+        let is_directory = |path: &Path| self.files.log_directories().any(|directory| directory == path);
+        match LogFileName::of(path).filter(|_| path.parent().is_some_and(is_directory)) {
             None => is_directory(path),
-            Some(name) if self.manifest.is_done_with(&name) => false,
+            Some(name) if self.files.manifest.is_done_with(&name) => false,
             Some(_) => counted_end(path, chains, earlier).is_none_or(|end| failure.offset < Some(end)),
         }
     }
@@ -297,7 +286,7 @@ impl Surveyor<'_> {
     fn check_evidence(&mut self, chains: &[Chain]) {
         let Some(least) = chains.iter().min_by_key(|chain| chain.reach) else { return };
         let claimed = chains.iter().map(|chain| chain.evidence.durable_epoch).max().unwrap_or_default();
-        let stored = claimed.max(self.manifest.durable_epoch);
+        let stored = claimed.max(self.files.manifest.durable_epoch);
         if before(least.reach) >= stored || !self.corrupt_places.is_empty() {
             return;
         }
@@ -311,8 +300,8 @@ impl Surveyor<'_> {
     fn largest_epoch(&self, chains: &[Chain]) -> Epoch {
         let seen = chains.iter().map(|chain| &chain.evidence).chain([&self.unlisted]);
         let seen = seen.map(|evidence| evidence.largest_epoch);
-        let checkpoint = self.manifest.checkpoint.iter().map(|checkpoint| checkpoint.end_epoch);
-        let known = [self.manifest.first_epoch, self.manifest.durable_epoch];
+        let checkpoint = self.files.manifest.checkpoint.iter().map(|checkpoint| checkpoint.end_epoch);
+        let known = [self.files.manifest.first_epoch, self.files.manifest.durable_epoch];
         seen.chain(checkpoint).chain(known).max().unwrap_or_default()
     }
 
@@ -324,9 +313,9 @@ impl Surveyor<'_> {
     /// Returns the corruption of a manifest that gives up what its checkpoint needs. None is written so: a
     /// checkpoint is installed when its end is durable.
     fn manifest_before_checkpoint(&self) -> Option<Corruption> {
-        let (durable, end) = (self.manifest.durable_epoch, self.manifest.checkpoint_end()?);
+        let (durable, end) = (self.files.manifest.durable_epoch, self.files.manifest.checkpoint_end()?);
         (durable < end).then(|| Corruption {
-            file: self.dir.join(MANIFEST),
+            file: self.files.dir.join(MANIFEST),
             offset: None,
             kind: CorruptionKind::BeforeCheckpoint { durable, end },
             loss: DataLoss::LogOfCheckpoint(end),
@@ -336,7 +325,7 @@ impl Surveyor<'_> {
     /// Returns what the corrupt places mean, if the log of the last generation reaches `reach`.
     fn corruptions(&self, reach: Epoch) -> Vec<Corruption> {
         let reach = self.reachable(reach);
-        let of_log = match self.manifest.checkpoint_end() {
+        let of_log = match self.files.manifest.checkpoint_end() {
             // A checkpoint is made while transactions go on: without the log up to its end it is no state
             // that ever was.
             Some(end) if before(reach) < end => DataLoss::LogOfCheckpoint(end),

@@ -17,7 +17,7 @@ use super::file_access::{exists, list, remove_if_there, sync_dir};
 use super::file_names::{LOCK, LOG, MANIFEST, MANIFEST_COPY, MANIFEST_NEW, UNFINISHED};
 use super::generation::{NewGeneration, create_directory};
 use super::location::Location;
-use super::manifest_file::{install_manifest, keep_copy, spelled_path};
+use super::named_files::NamedFiles;
 use super::verify::verify_locked;
 use crate::format::Manifest;
 
@@ -31,16 +31,15 @@ pub(super) struct TargetDirectory<'t> {
 
 impl<'t> TargetDirectory<'t> {
     /// Puts the mark into a directory that is empty or missing, and lies neither in a database nor where the
-    /// one in `source`, with this manifest, keeps its log.
+    /// one of these files keeps its log.
     pub(super) fn claim(
         disk: &'t dyn Disk,
-        source: &Path,
-        manifest: &Manifest,
+        source: &NamedFiles<'_>,
         dir: &'t Path,
     ) -> Result<Self, OpenError> {
         let location = Location::of(disk, dir)?;
         refuse_within_database(disk, dir, &location)?;
-        refuse_within_log(disk, source, manifest, dir, &location)?;
+        refuse_within_log(disk, source, dir, &location)?;
         let was_there = exists(disk, dir)?;
         create_directory(disk, dir).map_err(OpenError::io("create", dir))?;
         refuse_unless_empty(disk, dir)?;
@@ -72,8 +71,9 @@ impl<'t> TargetDirectory<'t> {
         let directories = [self.dir.join(LOG)];
         NewGeneration::create(self.disk, database, opening, generation, first_epoch, &directories, 0)
             .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
-        install_manifest(self.disk, self.dir, manifest)?;
-        keep_copy(self.disk, self.dir, manifest);
+        let files = NamedFiles { disk: self.disk, dir: self.dir, manifest };
+        files.install_manifest()?;
+        files.keep_copy();
         Ok(())
     }
 
@@ -153,13 +153,11 @@ fn refuse_within_database(disk: &dyn Disk, dir: &Path, location: &Location) -> R
 /// to lie in.
 fn refuse_within_log(
     disk: &dyn Disk,
-    source: &Path,
-    manifest: &Manifest,
+    source: &NamedFiles<'_>,
     dir: &Path,
     location: &Location,
 ) -> Result<(), OpenError> {
-    for spelled in manifest.log_directories() {
-        let log = spelled_path(source, spelled);
+    for log in source.log_directories() {
         let of_log = Location::of(disk, &log)?;
         let why = match (location.lies_within(&of_log), of_log.lies_within(location)) {
             (true, _) => "lies within",

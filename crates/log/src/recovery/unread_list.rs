@@ -15,7 +15,7 @@ use super::file_access::{exists, list, write_new};
 use super::file_names::BEFORE_REPAIR;
 use super::forgiving::ForgivingDisk;
 use super::location::Location;
-use super::manifest_file::{read_file, spell_path, spelled_path};
+use super::manifest_file::{read_file, spell_path};
 
 const UNREAD: &str = "UNREAD";
 
@@ -50,7 +50,7 @@ impl UnreadList {
                 let text = read_file(disk, &path)?;
                 let text = String::from_utf8_lossy(&text);
                 for spelled in text.split_terminator(END) {
-                    unread.0.push(Location::of(disk, &spelled_path(dir, spelled))?);
+                    unread.0.push(Location::of(disk, &dir.join(spelled))?);
                 }
             }
         }

@@ -11,30 +11,25 @@ use super::error::OpenError;
 use super::file_access::sync_dir;
 use super::file_names::MANIFEST;
 use super::log_file::{LogFile, list_log_files};
-use super::manifest_file::log_directories_there;
+use super::named_files::NamedFiles;
 use super::replay_file::ReplayFile;
-use crate::format::{FILE_HEADER_BYTES, Manifest};
+use crate::format::FILE_HEADER_BYTES;
 
-/// Syncs the manifest, but not its name.
-pub(super) fn sync_manifest(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
-    sync_file(disk, &dir.join(MANIFEST))
-}
-
-/// Syncs the log files of the last generation, and the names in their directories.
-pub(super) fn sync_last_generation(
-    disk: &dyn Disk,
-    dir: &Path,
-    manifest: &Manifest,
-) -> Result<(), OpenError> {
-    for directory in log_directories_there(disk, dir, manifest)? {
-        sync_dir(disk, &directory)?;
-        for name in list_log_files(disk, &directory)? {
-            if name.generation == manifest.generation {
-                sync_file(disk, &directory.join(name.to_string()))?;
+impl NamedFiles<'_> {
+    /// Syncs the manifest, but not its name, the log files of the last generation, and the names in their
+    /// directories.
+    pub(super) fn sync_last_generation(&self) -> Result<(), OpenError> {
+        sync_file(self.disk, &self.dir.join(MANIFEST))?;
+        for directory in self.log_directories_there()? {
+            sync_dir(self.disk, &directory)?;
+            for name in list_log_files(self.disk, &directory)? {
+                if name.generation == self.manifest.generation {
+                    sync_file(self.disk, &directory.join(name.to_string()))?;
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Syncs what a repair goes on with: the manifest, these files, which it has read, and their names; and the
@@ -45,7 +40,7 @@ pub(super) fn sync_kept(
     files: &[ReplayFile],
     chains: &[Chain],
 ) -> Result<(), OpenError> {
-    sync_manifest(disk, dir)?;
+    sync_file(disk, &dir.join(MANIFEST))?;
     files.iter().try_for_each(|file| sync_file(disk, &file.path))?;
     let directories: BTreeSet<&Path> =
         files.iter().filter_map(|file| file.path.parent()).chain([dir]).collect();

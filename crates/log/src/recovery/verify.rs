@@ -13,15 +13,14 @@ use super::directory_locks::{DirectoryLocks, LockMode};
 use super::error::{OpenError, ReplayError};
 use super::file_names::{OWNER, UNFINISHED};
 use super::forgiving::ForgivingDisk;
-use super::known_file::{check_known, corruptions_of};
 use super::log_file::list_log_files;
-use super::manifest_file::{corruption_of_copy, log_directories_there, spelled_path};
-use super::ownership::corruptions_of_named;
+use super::manifest_file::corruption_of_copy;
+use super::named_files::{NamedFiles, SuspectFiles};
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
 use super::replay_file::ReplayFile;
 use super::row_check::RowCheck;
-use super::survey::{before, survey};
+use super::survey::before;
 use crate::format::{BlockError, Manifest, Write};
 
 /// What was verified.
@@ -67,7 +66,7 @@ pub fn verify(
     let mut locks = DirectoryLocks::of_database(disk, dir, LockMode::Shared)?;
     let read = read_either_manifest(disk, dir);
     if let Ok((manifest, _)) = &read {
-        locks.add_named(disk, dir, manifest)?;
+        locks.add_named(&NamedFiles { disk, dir, manifest })?;
     }
     verify_read(disk, dir, read, report)
 }
@@ -106,19 +105,13 @@ fn verify_read(
         }
         Err(error) => return Err(error),
     };
-    let mut corruptions = corruptions_of_named(disk, dir, &manifest)?;
-    corruptions = corruptions.into_iter().map(|corruption| disk.cause_of(corruption)).collect();
-    corruptions.extend(not_looked_for(disk, dir, &manifest));
-    let found = survey(disk, dir, &manifest, Depth::Full)?;
-    let mut verification = Verification {
-        disk,
-        dir,
-        manifest: &manifest,
-        report,
-        verified,
-        looked_at: BTreeSet::new(),
-        rows: RowCheck::default(),
-    };
+    let files = SuspectFiles::new(disk, dir, &manifest);
+    let owners = files.corruptions_of_owners()?;
+    let owners = owners.into_iter().map(|corruption| disk.cause_of(corruption));
+    let corruptions: Vec<Corruption> = owners.chain(not_looked_for(&files)).collect();
+    let found = files.survey(Depth::Full)?;
+    let (looked_at, rows) = (BTreeSet::new(), RowCheck::default());
+    let mut verification = Verification { files: &files, report, verified, looked_at, rows };
     corruptions.into_iter().for_each(|corruption| verification.report_one(corruption));
     verification.report_all(&found.corruptions)?;
     let files = found.replay_files(dir, &manifest, found.durable_epoch);
@@ -137,11 +130,10 @@ fn verify_read(
 
 /// Returns the files that the system could not look for, and that would say that the database is another
 /// one's or not whole.
-fn not_looked_for(disk: &ForgivingDisk<'_>, dir: &Path, manifest: &Manifest) -> Vec<Corruption> {
-    let directories: BTreeSet<_> = manifest.log_directories().into_iter().collect();
-    let owners = directories.into_iter().map(|spelled| spelled_path(dir, spelled).join(OWNER));
-    let files = owners.chain([dir.join(UNFINISHED)]);
-    let failures = files.flat_map(|file| disk.failures_in(&file));
+fn not_looked_for(files: &SuspectFiles<'_>) -> Vec<Corruption> {
+    let owners = files.log_directories().map(|directory| directory.join(OWNER));
+    let looked_for = owners.chain([files.dir.join(UNFINISHED)]);
+    let failures = looked_for.flat_map(|file| files.disk.failures_in(&file));
     let failures =
         failures.filter(|place| matches!(place.kind, CorruptionKind::Unopened { doing: "look for", .. }));
     failures.map(|place| place.with_loss(DataLoss::Everything)).collect()
@@ -162,9 +154,7 @@ fn void_epochs(manifest: &Manifest, durable_epoch: Epoch) -> Option<(Epoch, Epoc
 
 /// A look at everything.
 struct Verification<'v> {
-    disk: &'v ForgivingDisk<'v>,
-    dir: &'v Path,
-    manifest: &'v Manifest,
+    files: &'v SuspectFiles<'v>,
     report: &'v mut dyn FnMut(Corruption),
     verified: Verified,
     /// The files of which all is known.
@@ -194,7 +184,7 @@ impl Verification<'_> {
         if corruption.kind.is_foreign() || matches!(corruption.kind, CorruptionKind::Unopened { .. }) {
             return Ok(());
         }
-        let Some(checked) = check_known(self.disk, self.dir, self.manifest, &corruption.file)? else {
+        let Some(checked) = self.files.check_known(&corruption.file)? else {
             return Ok(());
         };
         let was_cut = matches!(corruption.kind, CorruptionKind::NoEnd | CorruptionKind::Cut { .. });
@@ -215,16 +205,15 @@ impl Verification<'_> {
         if !self.looked_at.insert(file.path.clone()) {
             return Ok(());
         }
-        match replay(self.disk, std::slice::from_ref(file), &self.rows, 1, &Progress::new()) {
+        match replay(self.files.disk, std::slice::from_ref(file), &self.rows, 1, &Progress::new()) {
             Ok(replayed) => {
                 self.verified.files += 1;
                 self.verified.replayed.add(&replayed);
                 Ok(())
             }
             Err(OpenError::Corrupt(corruption)) => {
-                corruptions_of(self.disk, self.dir, self.manifest, &corruption)?
-                    .into_iter()
-                    .for_each(|corruption| self.report_one(corruption));
+                let corruptions = self.files.corruptions_of(&corruption)?;
+                corruptions.into_iter().for_each(|corruption| self.report_one(corruption));
                 Ok(())
             }
             Err(error) => Err(error),
@@ -238,20 +227,20 @@ impl Verification<'_> {
         if self.verified.corruptions > of_manifest || !self.rows.has_patches() {
             return Ok(());
         }
-        replay(self.disk, files, &self.rows, 1, &Progress::new())?;
-        self.rows.corruptions(self.dir).into_iter().for_each(|corruption| self.report_one(corruption));
+        replay(self.files.disk, files, &self.rows, 1, &Progress::new())?;
+        self.rows.corruptions(self.files.dir).into_iter().for_each(|corruption| self.report_one(corruption));
         Ok(())
     }
 
     /// Reads the log files that an opening does not come to, because damage lies before them.
     fn check_unreached(&mut self, loss: DataLoss) -> Result<(), OpenError> {
-        for directory in log_directories_there(self.disk, self.dir, self.manifest)? {
-            for name in list_log_files(self.disk, &directory)? {
+        for directory in self.files.log_directories_there()? {
+            for name in list_log_files(self.files.disk, &directory)? {
                 let file = directory.join(name.to_string());
-                if self.manifest.is_done_with(&name) || self.looked_at.contains(&file) {
+                if self.files.manifest.is_done_with(&name) || self.looked_at.contains(&file) {
                     continue;
                 }
-                let Some(checked) = check_known(self.disk, self.dir, self.manifest, &file)? else { continue };
+                let Some(checked) = self.files.check_known(&file)? else { continue };
                 for (offset, kind) in &checked.corruptions {
                     let (file, kind) = (file.clone(), kind.clone());
                     self.report_one(Corruption { file, offset: Some(*offset), kind, loss });

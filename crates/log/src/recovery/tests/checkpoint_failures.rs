@@ -10,7 +10,7 @@ use super::history::Run;
 use super::writer::{DIR, recover, rows_up_to};
 use crate::format::Manifest;
 use crate::recovery::OpenError;
-use crate::recovery::manifest_file::install_manifest;
+use crate::recovery::named_files::NamedFiles;
 
 /// Returns a database with a checkpoint, and log that the next one makes superfluous.
 pub(super) fn before_second_checkpoint() -> (Arc<SimulatedDisk>, Run) {
@@ -83,7 +83,7 @@ fn a_manifest_that_somebody_else_put_there_is_neither_replaced_nor_believed() {
     let (disk, mut run) = before_second_checkpoint();
     let manifest = Path::new(DIR).join("MANIFEST");
     let other = Manifest { next_checkpoint: 77, ..run.log.files.manifest().clone() };
-    install_manifest(&*disk, Path::new(DIR), &other).unwrap();
+    NamedFiles { disk: &*disk, dir: Path::new(DIR), manifest: &other }.install_manifest().unwrap();
     let before: Vec<_> = disk.files().into_iter().filter(|(path, _)| !path.ends_with("LOCK")).collect();
     let (begin, rows) = run.begin_checkpoint();
     let after_rounds = disk.files();

@@ -14,7 +14,7 @@ use super::model::AnyOrder;
 use super::taken_back::{flip, open, open_and_put, put, same, sample, whole};
 use super::writer::FILE_BYTES;
 use crate::format::Manifest;
-use crate::recovery::manifest_file::install_manifest;
+use crate::recovery::named_files::NamedFiles;
 use crate::recovery::{
     CorruptionKind, DataLoss, GenerationOptions, OpenError, Progress, backup, inspect, manifest_of, repair,
     verify,
@@ -244,7 +244,7 @@ fn a_manifest_that_spells_a_directory_outside_relatively_is_repaired_within_its_
         let spelled = manifest.loggers.iter_mut().map(|logger| &mut logger.directory);
         let spelled = spelled.chain(manifest.earlier.iter_mut().map(|file| &mut file.directory));
         spelled.filter(|spelled| *spelled == "/out").for_each(|spelled| *spelled = "../out".to_owned());
-        install_manifest(&*disk, Path::new("/db"), &manifest).unwrap();
+        NamedFiles { disk: &*disk, dir: Path::new("/db"), manifest: &manifest }.install_manifest().unwrap();
         assert_eq!(keys(&disk), [7, 8]);
         is_repaired(&Arc::new(disk.fork()), first, &[7]);
         open_and_put(&disk, "/db", ["/out", "/db/../out"], 9);

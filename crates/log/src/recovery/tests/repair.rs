@@ -13,7 +13,7 @@ use super::model::{OneWrite, Op, Rows, Transaction};
 use super::writer::{DIR, TestLog, find, recover, rows_up_to, words};
 use crate::format::{Manifest, epoch_of};
 use crate::recovery::copy::copy_file;
-use crate::recovery::manifest_file::install_manifest;
+use crate::recovery::named_files::NamedFiles;
 use crate::recovery::{
     CheckpointWriterOptions, CorruptionKind, DEFINITION_TABLES, DataLoss, Dumped, FinishedCheckpoint,
     GenerationOptions, GivenUp, OpenError, Repaired, SalvageLoss, dump, inspect, repair, salvage, verify,
@@ -322,7 +322,7 @@ fn a_manifest_that_ends_before_its_checkpoint_is_refused() {
     let durable = Epoch::new(end.get() - 1);
     let wrong = Manifest { durable_epoch: durable, ..found.manifest().unwrap().clone() };
     drop(found);
-    install_manifest(&*disk, Path::new(DIR), &wrong).unwrap();
+    NamedFiles { disk: &*disk, dir: Path::new(DIR), manifest: &wrong }.install_manifest().unwrap();
     let refused = recover(&disk, 1).unwrap_err();
     let expected = CorruptionKind::BeforeCheckpoint { durable, end };
     let corruption = refused.corruption().unwrap();
