@@ -4,6 +4,7 @@
 
 mod backup;
 mod block_stream;
+mod block_writes;
 mod chain;
 mod checkpoint_writer;
 mod copy;

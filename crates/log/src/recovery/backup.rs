@@ -17,6 +17,7 @@ use super::database_files::DatabaseFiles;
 use super::directory::missing_manifest;
 use super::directory_locks::{DirectoryLocks, LockMode};
 use super::error::OpenError;
+use super::file_access::make_directory;
 use super::file_names::LOG;
 use super::generation::log_identity;
 use super::log_file::open_renamed;
@@ -213,7 +214,7 @@ impl BackupCopy<'_> {
         for part in self.source.parts() {
             let to = dir.join(&part.path);
             let directory = to.parent().unwrap_or(dir).to_path_buf();
-            self.target.create(&directory)?;
+            make_directory(disk, &directory)?;
             let from = self.source.files.dir.join(&part.path);
             self.copy(|watch| copy_file(disk, &from, &to, Some(part.bytes), watch))?;
             self.target.sync(&directory)?;
@@ -225,7 +226,7 @@ impl BackupCopy<'_> {
     fn copy_log(&mut self) -> Result<Vec<EarlierFile>, OpenError> {
         let TargetDirectory { disk, dir, .. } = *self.target;
         let (directory, source) = (dir.join(LOG), self.source);
-        self.target.create(&directory)?;
+        make_directory(disk, &directory)?;
         let mut earlier = Vec::new();
         for file in &source.log {
             let from = source.files.dir.join(&file.directory);

@@ -3,7 +3,9 @@
 use ensilo_epoch::Epoch;
 
 use super::corruption::CorruptionKind;
-use crate::format::{BlockEnd, Change, Decoder, FileRole, Malformed, SealedHeader, Transactions, Write, epoch_of};
+use crate::format::{
+    BlockEnd, Change, Decoder, FileRole, Malformed, SealedHeader, Transactions, Write, epoch_of,
+};
 
 /// The writes in a block of a log file, or the records in one of a part of a checkpoint, each as the put that
 /// it stands for. After an error there are no more.

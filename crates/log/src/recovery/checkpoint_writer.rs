@@ -25,9 +25,8 @@ use ensilo_disk::{Appender, Disk};
 use ensilo_epoch::Epoch;
 
 use crate::format::{
-    BlockCodec, BlockEnd, BlockHeader, Change, CheckpointPart, Compression, Cursor, DatabaseId, Decoder,
-    FILE_HEADER_BYTES, FIRST_COPY, FileHeader, FileIdentity, FileRole, Malformed, OpeningId, Write,
-    varint_bytes,
+    BlockCodec, BlockEnd, BlockHeader, CheckpointPart, Compression, Cursor, DatabaseId, FILE_HEADER_BYTES,
+    FIRST_COPY, FileHeader, FileIdentity, FileRole, OpeningId, varint_bytes,
 };
 
 /// Payload bytes of a block, unless a single record has more.
@@ -292,13 +291,4 @@ impl PartWriter {
         self.digest.update(&sealed[4..8]);
         Ok(())
     }
-}
-
-/// Returns a record of a checkpoint, as the put that it stands for.
-pub(super) fn read_record<'a>(decoder: &mut Decoder<'a>, table: u32) -> Result<Write<'a>, Malformed> {
-    let key_len = decoder.varint()?;
-    let key = decoder.bytes(key_len)?;
-    let tid = decoder.u64()?;
-    let row_len = decoder.varint()?;
-    Ok(Write { tid, table, key, change: Change::Put(decoder.bytes(row_len)?) })
 }

@@ -200,58 +200,49 @@ impl Corruption {
 impl CorruptionKind {
     /// Returns whether a file is in order by itself, but not the one that it has to be.
     pub(super) fn is_foreign(&self) -> bool {
-        matches!(
-            self,
-            CorruptionKind::OtherDatabase(_) | CorruptionKind::OtherFile | CorruptionKind::OtherCopy
-        )
+        matches!(self, Self::OtherDatabase(_) | Self::OtherFile | Self::OtherCopy)
     }
 
     /// Returns whether the system could not read what is there.
     pub(super) fn is_unread(&self) -> bool {
-        matches!(self, CorruptionKind::Unreadable { .. } | CorruptionKind::Unopened { .. })
+        matches!(self, Self::Unreadable { .. } | Self::Unopened { .. })
     }
 
     /// Returns whether it may be there because the system could not read something in the same file.
     pub(super) fn may_follow_from_unread(&self) -> bool {
         matches!(
             self,
-            CorruptionKind::Missing
-                | CorruptionKind::NotALogFile
-                | CorruptionKind::Header(_)
-                | CorruptionKind::Block(_)
-                | CorruptionKind::NoEnd
-                | CorruptionKind::Cut { .. }
-                | CorruptionKind::Entry(_)
-                | CorruptionKind::Epoch
-                | CorruptionKind::ShortLog { .. }
+            Self::Missing
+                | Self::NotALogFile
+                | Self::Header(_)
+                | Self::Block(_)
+                | Self::NoEnd
+                | Self::Cut { .. }
+                | Self::Entry(_)
+                | Self::Epoch
+                | Self::ShortLog { .. }
         )
     }
 
     /// Returns what mends it without any loss, if something does.
     fn remedy(&self, file: &Path) -> Option<String> {
         match self {
-            CorruptionKind::Misnamed { found, .. } => {
+            Self::Misnamed { found, .. } => {
                 let name = LogFileName::of(file)?.sealed(*found);
                 Some(format!(
                     "give the file its name back: {}",
                     file.with_file_name(name.to_string()).display()
                 ))
             }
-            CorruptionKind::NotALogFile => Some("move the file out of the directory".to_owned()),
-            CorruptionKind::OlderDirectory => {
-                Some("put the directory back that belongs to the manifest".to_owned())
-            }
-            CorruptionKind::WithoutRow { .. } => Some(
+            Self::NotALogFile => Some("move the file out of the directory".to_owned()),
+            Self::OlderDirectory => Some("put the directory back that belongs to the manifest".to_owned()),
+            Self::WithoutRow { .. } => Some(
                 "restore a backup, or save the other rows into a new database by ensilo salvage".to_owned(),
             ),
-            CorruptionKind::OtherDatabase(_) if file.ends_with(OWNER) => {
+            Self::OtherDatabase(_) if file.ends_with(OWNER) => {
                 Some("put the directory back that belongs to this database".to_owned())
             }
-            CorruptionKind::Header(_)
-            | CorruptionKind::Unreadable { .. }
-            | CorruptionKind::Unopened { .. }
-                if file.ends_with(OWNER) =>
-            {
+            Self::Header(_) | Self::Unreadable { .. } | Self::Unopened { .. } if file.ends_with(OWNER) => {
                 Some("remove the file, unless another database keeps its log in this directory".to_owned())
             }
             _ => None,
@@ -262,28 +253,28 @@ impl CorruptionKind {
 impl DataLoss {
     /// Returns whether this is what damage of the checkpoint costs; the log has consequences of its own.
     pub(super) fn is_of_checkpoint(self) -> bool {
-        matches!(self, DataLoss::Copies | DataLoss::Checkpoint)
+        matches!(self, Self::Copies | Self::Checkpoint)
     }
 
     fn remedy(self) -> String {
         match self {
-            DataLoss::After(epoch) => format!(
+            Self::After(epoch) => format!(
                 "restore a backup, or give up everything after epoch {epoch} by a repair with --accept-loss-after-epoch {epoch}"
             ),
-            DataLoss::Leftover => "move the file out of the directory".to_owned(),
-            DataLoss::Copies => {
+            Self::Leftover => "move the file out of the directory".to_owned(),
+            Self::Copies => {
                 "go on without it by ensilo repair, or save the rows into a new database by ensilo salvage".to_owned()
             }
-            DataLoss::Checkpoint | DataLoss::LogOfCheckpoint(_) => {
+            Self::Checkpoint | Self::LogOfCheckpoint(_) => {
                 "restore a backup, or save the rows that can be read into a new database by ensilo salvage"
                     .to_owned()
             }
-            DataLoss::Manifest => {
+            Self::Manifest => {
                 "copy MANIFEST.copy to MANIFEST while nobody has the database open: what is wrong with that is found by an opening; otherwise \
                  restore a backup, or save the rows that can be read into a new database by ensilo salvage"
                     .to_owned()
             }
-            DataLoss::Everything => "restore a backup".to_owned(),
+            Self::Everything => "restore a backup".to_owned(),
         }
     }
 }
@@ -308,50 +299,42 @@ impl fmt::Display for Corruption {
 impl fmt::Display for CorruptionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CorruptionKind::Missing => f.write_str("the file is missing"),
-            CorruptionKind::Doubled => f.write_str("the file is there under two names"),
-            CorruptionKind::OtherDatabase(database) => {
+            Self::Missing => f.write_str("the file is missing"),
+            Self::Doubled => f.write_str("the file is there under two names"),
+            Self::OtherDatabase(database) => {
                 write!(f, "the file belongs to another database, {database}")
             }
-            CorruptionKind::OtherFile => {
-                f.write_str("the file is another one of this database, under this name")
-            }
-            CorruptionKind::OtherCopy => {
+            Self::OtherFile => f.write_str("the file is another one of this database, under this name"),
+            Self::OtherCopy => {
                 f.write_str("the file belongs to another copy of this database, which has gone on by itself")
             }
-            CorruptionKind::Misnamed { named, found } => {
+            Self::Misnamed { named, found } => {
                 write!(f, "the file's name says that its last epoch is {named}, but its blocks say {found}")
             }
-            CorruptionKind::OlderDirectory => {
-                f.write_str("the log directory is an older copy than the manifest")
-            }
-            CorruptionKind::WithoutRow { table, rows } => {
+            Self::OlderDirectory => f.write_str("the log directory is an older copy than the manifest"),
+            Self::WithoutRow { table, rows } => {
                 write!(f, "the log changes {rows} rows of table {table} that were never logged")
             }
-            CorruptionKind::NotALogFile => {
-                f.write_str("the file has the name of a log file, but no opening wrote it")
-            }
-            CorruptionKind::Unreadable { bytes, error } => write!(f, "{bytes} bytes cannot be read: {error}"),
-            CorruptionKind::Unopened { doing, error } => write!(f, "the system cannot {doing} it: {error}"),
-            CorruptionKind::Header(error) => error.fmt(f),
-            CorruptionKind::Block(error) => error.fmt(f),
-            CorruptionKind::NoEnd => f.write_str("the file ends too early"),
-            CorruptionKind::Cut { reserved_bytes } => {
+            Self::NotALogFile => f.write_str("the file has the name of a log file, but no opening wrote it"),
+            Self::Unreadable { bytes, error } => write!(f, "{bytes} bytes cannot be read: {error}"),
+            Self::Unopened { doing, error } => write!(f, "the system cannot {doing} it: {error}"),
+            Self::Header(error) => error.fmt(f),
+            Self::Block(error) => error.fmt(f),
+            Self::NoEnd => f.write_str("the file ends too early"),
+            Self::Cut { reserved_bytes } => {
                 write!(f, "the file is cut off here; it was {reserved_bytes} bytes long")
             }
-            CorruptionKind::Entry(malformed) => malformed.fmt(f),
-            CorruptionKind::Epoch => f.write_str("an entry's epoch contradicts its block"),
-            CorruptionKind::ShortLog { stored } => {
+            Self::Entry(malformed) => malformed.fmt(f),
+            Self::Epoch => f.write_str("an entry's epoch contradicts its block"),
+            Self::ShortLog { stored } => {
                 write!(f, "the log ends here, but everything up to epoch {stored} was stored")
             }
-            CorruptionKind::NotAsInstalled => {
-                f.write_str("the file is not the one that the manifest describes")
-            }
-            CorruptionKind::Manifest(malformed) => write!(f, "the manifest makes no sense: {malformed}"),
-            CorruptionKind::BeforeCheckpoint { durable, end } => {
+            Self::NotAsInstalled => f.write_str("the file is not the one that the manifest describes"),
+            Self::Manifest(malformed) => write!(f, "the manifest makes no sense: {malformed}"),
+            Self::BeforeCheckpoint { durable, end } => {
                 write!(f, "nothing after epoch {durable} counts, but the checkpoint ends with epoch {end}")
             }
-            CorruptionKind::LaterGeneration(generation) => {
+            Self::LaterGeneration(generation) => {
                 write!(f, "the manifest is older than this file, which opening {generation} wrote")
             }
         }
@@ -361,22 +344,18 @@ impl fmt::Display for CorruptionKind {
 impl fmt::Display for DataLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DataLoss::After(epoch) => write!(f, "transactions after epoch {epoch} would be lost"),
-            DataLoss::Leftover => f.write_str(
+            Self::After(epoch) => write!(f, "transactions after epoch {epoch} would be lost"),
+            Self::Leftover => f.write_str(
                 "nothing would be lost, as far as it can be read: an interrupted opening left the file",
             ),
-            DataLoss::Copies => f.write_str("nothing would be lost, it stands in the checkpoint twice"),
-            DataLoss::Checkpoint => {
-                f.write_str("rows that did not change since the checkpoint would be lost")
-            }
-            DataLoss::LogOfCheckpoint(end) => write!(
+            Self::Copies => f.write_str("nothing would be lost, it stands in the checkpoint twice"),
+            Self::Checkpoint => f.write_str("rows that did not change since the checkpoint would be lost"),
+            Self::LogOfCheckpoint(end) => write!(
                 f,
                 "changes up to epoch {end}, while the checkpoint was made, would be lost, and the checkpoint is of no use without them"
             ),
-            DataLoss::Manifest => {
-                f.write_str("without it only its copy says which files belong to the database")
-            }
-            DataLoss::Everything => f.write_str("the database cannot be read without it"),
+            Self::Manifest => f.write_str("without it only its copy says which files belong to the database"),
+            Self::Everything => f.write_str("the database cannot be read without it"),
         }
     }
 }

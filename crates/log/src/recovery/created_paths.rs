@@ -1,19 +1,17 @@
 //! What an opening or a repair makes before its manifest is in place, and takes back if it fails.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ensilo_disk::Disk;
 
 use super::error::OpenError;
-use super::file_access::{exists, sync_dir};
-use super::generation::create_directory;
+use super::file_access::{exists, make_directory, sync_dir};
 
 /// Files and directories in the order in which they were made. Dropping this removes them, the last one
 /// first, unless they were kept. One that cannot be removed stays, and so does all that was made before it:
 /// that may be needed to find out which database it belongs to.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct CreatedPaths {
     /// `None` if all is kept.
     disk: Option<Arc<dyn Disk>>,
@@ -46,7 +44,7 @@ impl CreatedPaths {
             missing.push(CreatedPath::Directory(path.to_path_buf()));
         }
         self.paths.extend(missing.into_iter().rev());
-        create_directory(disk, directory).map_err(OpenError::io("create", directory))
+        make_directory(disk, directory)
     }
 
     /// Lets a directory stay that another opening has locked.
@@ -84,11 +82,5 @@ impl Drop for CreatedPaths {
             // What made all of it go is reported already.
             let _ = self.take_back(&*disk);
         }
-    }
-}
-
-impl fmt::Debug for CreatedPaths {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CreatedPaths").field(&self.paths).finish()
     }
 }

@@ -1,6 +1,5 @@
 //! The locks of the directories of a database: its own, and all that its log files lie in.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use crate::format::Manifest;
 
 /// The locks that are held of the directories of a database, or shares of them. Each directory is locked
 /// once, however it is spelled.
+#[derive(Debug)]
 pub(crate) struct DirectoryLocks {
     /// Goes first, while the locks are held.
     created: CreatedPaths,
@@ -139,16 +139,5 @@ fn lock_error(file: PathBuf, error: io::Error) -> OpenError {
     match LockHeld::of(&error) {
         Some(held) => OpenError::Locked { file, process: held.process },
         None => OpenError::Io { doing: "lock", path: file, error },
-    }
-}
-
-impl fmt::Debug for DirectoryLocks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DirectoryLocks { created, mode, held } = self;
-        f.debug_struct("DirectoryLocks")
-            .field("created", created)
-            .field("mode", mode)
-            .field("held", held)
-            .finish()
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use ensilo_disk::{Disk, File};
 
 use super::block_stream::{BlockStream, Chunk, Next};
-use super::checkpoint_writer::read_record;
+use super::block_writes::BlockWrites;
 use super::corruption::{CorruptPlace, CorruptionKind, DataLoss};
 use super::error::OpenError;
 use super::file_names::{MANIFEST, MANIFEST_COPY};
@@ -13,8 +13,8 @@ use super::forgiving::ForgivingDisk;
 use super::log_file::open_with_head;
 use super::manifest_file::{kind_of, read_file};
 use crate::format::{
-    BlockCodec, BlockEnd, BlockError, Decoder, FileHeader, FileRole, HeaderError, Malformed, Manifest,
-    ManifestError, SealedHeader, Transactions, Write,
+    BlockCodec, BlockEnd, BlockError, FileHeader, FileRole, HeaderError, Manifest, ManifestError,
+    SealedHeader, Write,
 };
 
 /// What comes next in a file.
@@ -138,27 +138,13 @@ fn dump_block(
     out(Dumped::Block(&sealed));
     let mut scratch = Vec::new();
     let raw = sealed.raw(&block[payload], &mut scratch).map_err(CorruptionKind::Block)?;
-    match header.identity.file {
-        FileRole::Log { .. } => dump_entries(raw, out),
-        FileRole::Checkpoint { .. } if sealed.header.end == BlockEnd::None => dump_records(raw, out),
-        FileRole::Checkpoint { .. } => Ok(()),
-    }
-    .map_err(CorruptionKind::Entry)
-}
-
-fn dump_entries(raw: &[u8], out: &mut dyn FnMut(Dumped<'_>)) -> Result<(), Malformed> {
-    let mut transactions = Transactions::new(raw);
-    while let Some(write) = transactions.next_write()? {
-        out(Dumped::Write(&write));
-    }
-    Ok(())
-}
-
-fn dump_records(raw: &[u8], out: &mut dyn FnMut(Dumped<'_>)) -> Result<(), Malformed> {
-    let mut decoder = Decoder::new(raw);
-    let table = decoder.varint_u32()?;
-    while !decoder.is_empty() {
-        out(Dumped::Record(&read_record(&mut decoder, table)?));
+    let role = header.identity.file;
+    let mut writes = BlockWrites::new(role, &sealed, raw);
+    while let Some(write) = writes.next_write().map_err(CorruptionKind::Entry)? {
+        out(match role {
+            FileRole::Log { .. } => Dumped::Write(&write),
+            FileRole::Checkpoint { .. } => Dumped::Record(&write),
+        });
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use ensilo_disk::{Disk, File, Listed};
 
 use super::error::OpenError;
+use super::generation::create_directory;
 
 /// Returns whether there is something at this path.
 pub(super) fn exists(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
@@ -32,6 +33,11 @@ pub(super) fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()
     let file = disk.create(path, 0).map_err(OpenError::io("create", path))?;
     file.write_at(0, bytes).map_err(OpenError::io("write", path))?;
     file.sync_all().map_err(OpenError::io("sync", path))
+}
+
+/// Creates a directory, as [`create_directory`] does.
+pub(super) fn make_directory(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
+    create_directory(disk, directory).map_err(OpenError::io("create", directory))
 }
 
 /// Syncs the names in a directory.

@@ -10,7 +10,7 @@ use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
 
 use super::block_stream::{BlockStream, Chunk, Next};
-use super::checkpoint_writer::read_record;
+use super::block_writes::BlockWrites;
 use super::corruption::{CorruptPlace, CorruptionKind, DataLoss};
 use super::error::OpenError;
 use super::forgiving::ForgivingDisk;
@@ -18,8 +18,8 @@ use super::generation::log_identity;
 use super::log_file::{is_empty_log_file, misnamed, open_with_head};
 use super::scan::each_block_beyond;
 use crate::format::{
-    BlockCodec, BlockEnd, BlockError, Decoder, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole,
-    LogFileName, Malformed, SealedHeader, Transactions, epoch_of,
+    BlockCodec, BlockEnd, BlockError, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole, LogFileName,
+    SealedHeader,
 };
 
 /// What a file has to be.
@@ -265,35 +265,9 @@ fn count_writes(
         return Ok(0);
     }
     let raw = sealed.raw(payload, raw).map_err(CorruptionKind::Block)?;
-    match identity.file {
-        FileRole::Log { .. } => count_entries(sealed, raw),
-        FileRole::Checkpoint { .. } if sealed.header.end == BlockEnd::None => {
-            count_records(raw).map_err(CorruptionKind::Entry)
-        }
-        FileRole::Checkpoint { .. } => Ok(0),
+    let (mut writes, mut count) = (BlockWrites::new(identity.file, sealed, raw), 0);
+    while writes.next_checked()?.is_some() {
+        count += 1;
     }
-}
-
-fn count_entries(sealed: &SealedHeader, raw: &[u8]) -> Result<u64, CorruptionKind> {
-    let mut transactions = Transactions::new(raw);
-    let mut writes = 0;
-    while let Some(write) = transactions.next_write().map_err(CorruptionKind::Entry)? {
-        let epoch = epoch_of(write.tid);
-        if sealed.header.epochs.is_none_or(|(first, last)| epoch < first || epoch > last) {
-            return Err(CorruptionKind::Epoch);
-        }
-        writes += 1;
-    }
-    Ok(writes)
-}
-
-fn count_records(raw: &[u8]) -> Result<u64, Malformed> {
-    let mut decoder = Decoder::new(raw);
-    let table = decoder.varint_u32()?;
-    let mut records = 0;
-    while !decoder.is_empty() {
-        read_record(&mut decoder, table)?;
-        records += 1;
-    }
-    Ok(records)
+    Ok(count)
 }

@@ -1,6 +1,5 @@
 //! Files for an opening of the database to write its log to.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +41,7 @@ pub struct NewGeneration {
 }
 
 /// Where a logger begins.
+#[derive(Debug)]
 pub struct NewLogger {
     /// Where its files lie.
     pub directory: PathBuf,
@@ -62,15 +62,6 @@ pub(crate) struct CreatedLogFile {
     pub(crate) reserved_bytes: u64,
     /// Why it is shorter than was asked for.
     pub(crate) shortage: Option<io::Error>,
-}
-
-impl fmt::Debug for NewLogger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewLogger")
-            .field("directory", &self.directory)
-            .field("sequence", &self.sequence)
-            .finish_non_exhaustive()
-    }
 }
 
 impl NewGeneration {

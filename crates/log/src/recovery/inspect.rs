@@ -22,7 +22,6 @@
 //! ([`super::created_paths`]): all that can be refused is looked at before the first step that changes a
 //! file.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,6 +52,7 @@ use super::unsynced::write_end_again;
 use crate::format::{CheckpointEntry, DatabaseId, EPOCH_END, FORMAT_VERSION, Manifest, OpeningId};
 
 /// What a directory holds. As long as this lives, nobody else can open it.
+#[derive(Debug)]
 pub struct Found {
     directory: LockedDirectory,
     /// `None` for a new database.
@@ -331,14 +331,5 @@ pub(super) fn new_manifest() -> Manifest {
         checkpoint: None,
         opening: OpeningId::random(),
         previous_opening: OpeningId::default(),
-    }
-}
-
-impl fmt::Debug for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Found")
-            .field("directory", &self.directory)
-            .field("database", &self.database)
-            .finish_non_exhaustive()
     }
 }

@@ -19,10 +19,10 @@ use super::database_files::{checkpoint_number, remove_directory};
 use super::directory::check_is_database;
 use super::directory_locks::{DirectoryLocks, LockedDirectory};
 use super::error::OpenError;
-use super::file_access::{exists, list, remove_if_there, sync_dir};
+use super::file_access::{exists, list, make_directory, remove_if_there, sync_dir};
 use super::file_names::{BEFORE_REPAIR, MANIFEST, MANIFEST_COPY, OWNER};
 use super::forgiving::{ForgivingDisk, Unopened};
-use super::generation::{GenerationOptions, create_directory};
+use super::generation::GenerationOptions;
 use super::given_up::{GivenUp, count_given_up};
 use super::inspect::{Found, without_copies};
 use super::log_file::list_log_files;
@@ -268,7 +268,7 @@ fn copy_all(source: &SuspectFiles<'_>) -> Result<(PathBuf, Vec<Elsewhere>), Open
 /// manifest is one of them.
 fn copy_to(source: &SuspectFiles<'_>, target: &Path) -> Result<Vec<Elsewhere>, OpenError> {
     let (disk, dir) = (source.disk.disk(), source.dir);
-    make(disk, target)?;
+    make_directory(disk, target)?;
     let elsewhere = copy_logs(source, target)?;
     copy_checkpoints(source.disk, dir, target)?;
     UnreadList::write(source.disk, dir, target)?;
@@ -297,7 +297,7 @@ fn copy_logs(files: &SuspectFiles<'_>, target: &Path) -> Result<Vec<Elsewhere>, 
             to = target.join(format!("elsewhere-{number}"));
             elsewhere.push((from.clone(), to.clone()));
         }
-        make(source.disk(), &to)?;
+        make_directory(source.disk(), &to)?;
         for name in list_log_files(source, &from)? {
             let name = name.to_string();
             copy_what_can_be_read(source, &from.join(&name), &to.join(&name))?;
@@ -317,7 +317,7 @@ fn copy_checkpoints(source: &ForgivingDisk<'_>, dir: &Path, target: &Path) -> Re
     let listed = list(source, dir)?;
     for entry in listed.iter().filter(|entry| checkpoint_number(entry).is_some()) {
         let (from, to) = (dir.join(&entry.name), target.join(&entry.name));
-        make(source.disk(), &to)?;
+        make_directory(source.disk(), &to)?;
         let parts = list(source, &from)?;
         for part in parts.iter().filter(|part| part.is_file) {
             copy_what_can_be_read(source, &from.join(&part.name), &to.join(&part.name))?;
@@ -330,8 +330,4 @@ fn copy_checkpoints(source: &ForgivingDisk<'_>, dir: &Path, target: &Path) -> Re
 fn copy_what_can_be_read(source: &ForgivingDisk<'_>, from: &Path, to: &Path) -> Result<(), OpenError> {
     let file = source.open_read(from).map_err(OpenError::io("open", from))?;
     copy_open_file(source.disk(), &*file, from, to, None, &mut |_| Ok(())).map(|_| ())
-}
-
-fn make(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
-    create_directory(disk, directory).map_err(OpenError::io("create", directory))
 }

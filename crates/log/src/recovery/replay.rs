@@ -59,9 +59,8 @@ struct ReplayOutcome<'a> {
     progress: &'a Progress,
     failed: AtomicBool,
     failure: Mutex<Option<OpenError>>,
-    writes: AtomicU64,
-    /// Records applied, by file.
-    records: Vec<AtomicU64>,
+    /// Writes or records applied, by file.
+    applied: Vec<AtomicU64>,
 }
 
 /// Replays `files`, in the order in which they are given, with `threads` threads and others that read for
@@ -107,8 +106,7 @@ impl<'a> ReplayOutcome<'a> {
             progress,
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
-            writes: AtomicU64::new(0),
-            records: (0..files).map(|_| AtomicU64::new(0)).collect(),
+            applied: (0..files).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -127,10 +125,7 @@ impl<'a> ReplayOutcome<'a> {
             let Ok(ReadChunk { file, chunk }) = next else { return };
             if !self.has_failed() {
                 match applier.apply_chunk(&files[file], &chunk) {
-                    Ok(applied) => {
-                        self.writes.fetch_add(applied.writes, Ordering::Relaxed);
-                        self.records[file].fetch_add(applied.records, Ordering::Relaxed);
-                    }
+                    Ok(applied) => _ = self.applied[file].fetch_add(applied, Ordering::Relaxed),
                     Err(error) => self.fail(error),
                 }
             }
@@ -154,17 +149,22 @@ impl<'a> ReplayOutcome<'a> {
         if let Some(error) = self.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(error);
         }
-        let mut replayed = Replayed { writes: self.writes.into_inner(), ..Replayed::default() };
-        for (file, found) in files.iter().zip(self.records) {
-            let found = found.into_inner();
+        let mut replayed = Replayed::default();
+        for (file, applied) in files.iter().zip(self.applied) {
+            let applied = applied.into_inner();
             match file.extent {
-                Extent::Part { records, .. } if records != found => {
+                Extent::Part { records, .. } if records != applied => {
                     return Err(file.corruption(None, CorruptionKind::NotAsInstalled));
                 }
-                Extent::Part { bytes, .. } => replayed.checkpoint_bytes += bytes,
-                Extent::Bytes(_) | Extent::Seal => replayed.log_bytes += file.bytes,
+                Extent::Part { bytes, .. } => {
+                    replayed.checkpoint_bytes += bytes;
+                    replayed.records += if file.copy_number().is_some() { 0 } else { applied };
+                }
+                Extent::Bytes(_) | Extent::Seal => {
+                    replayed.log_bytes += file.bytes;
+                    replayed.writes += applied;
+                }
             }
-            replayed.records += if file.copy_number().is_some() { 0 } else { found };
         }
         Ok(replayed)
     }

@@ -13,9 +13,9 @@ use ensilo_disk::Disk;
 use super::corruption::Corruption;
 use super::database_files::remove_directory;
 use super::error::OpenError;
-use super::file_access::{exists, list, remove_if_there, sync_dir};
+use super::file_access::{exists, list, make_directory, remove_if_there, sync_dir};
 use super::file_names::{LOCK, LOG, MANIFEST, MANIFEST_COPY, MANIFEST_NEW, UNFINISHED};
-use super::generation::{NewGeneration, create_directory};
+use super::generation::NewGeneration;
 use super::location::Location;
 use super::named_files::NamedFiles;
 use super::verify::verify_locked;
@@ -41,7 +41,7 @@ impl<'t> TargetDirectory<'t> {
         refuse_within_database(disk, dir, &location)?;
         refuse_within_log(disk, source, dir, &location)?;
         let was_there = exists(disk, dir)?;
-        create_directory(disk, dir).map_err(OpenError::io("create", dir))?;
+        make_directory(disk, dir)?;
         refuse_unless_empty(disk, dir)?;
         let target = TargetDirectory { disk, dir, was_there };
         // That the mark is not there yet keeps out whoever else wants to make a backup here.
@@ -58,11 +58,6 @@ impl<'t> TargetDirectory<'t> {
             let _ = target.remove_mark();
         }
         synced.map(|()| target)
-    }
-
-    /// Creates a directory in it.
-    pub(super) fn create(&self, directory: &Path) -> Result<(), OpenError> {
-        create_directory(self.disk, directory).map_err(OpenError::io("create", directory))
     }
 
     /// Makes the log file of a generation without anything in it, and installs its manifest.

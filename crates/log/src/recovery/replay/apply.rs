@@ -1,10 +1,8 @@
 //! What a replaying thread does with the blocks that it gets.
 
-use ensilo_epoch::Epoch;
-
-use crate::format::{BlockCodec, Decoder, Malformed, SealedHeader, Transactions, Write, epoch_of};
+use crate::format::{BlockCodec, BlockEnd, SealedHeader, Write, epoch_of};
 use crate::recovery::block_stream::Chunk;
-use crate::recovery::checkpoint_writer::read_record;
+use crate::recovery::block_writes::BlockWrites;
 use crate::recovery::corruption::CorruptionKind;
 use crate::recovery::error::{OpenError, ReplayError};
 use crate::recovery::replay_file::ReplayFile;
@@ -47,37 +45,35 @@ pub(crate) struct Applier<'r, R: Replay + 'r> {
     raw: Vec<u8>,
 }
 
-/// What was applied.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Applied {
-    pub(super) writes: u64,
-    pub(super) records: u64,
-}
-
 impl<'r, R: Replay> Applier<'r, R> {
     pub(crate) fn new(target: &'r R) -> Self {
         Applier { target, worker: target.worker(), raw: Vec::new() }
     }
 
-    pub(crate) fn apply_chunk(&mut self, file: &ReplayFile, chunk: &Chunk) -> Result<Applied, OpenError> {
+    /// Applies what counts of these blocks. Returns how many writes, or records of a checkpoint, that is.
+    pub(crate) fn apply_chunk(&mut self, file: &ReplayFile, chunk: &Chunk) -> Result<u64, OpenError> {
         let codec = BlockCodec::new(&file.identity);
-        let mut applied = Applied::default();
-        let mut at = 0;
+        let mut applied = 0;
+        let mut end = chunk.offset;
         for (_, bytes) in chunk.blocks() {
-            let offset = chunk.offset + at;
-            let at_block = |error| file.corruption(Some(offset), CorruptionKind::Block(error));
+            let offset = end;
+            let corrupt = |kind| file.corruption(Some(offset), kind);
+            let at_block = |error| corrupt(CorruptionKind::Block(error));
             let (sealed, payload) = codec.check(bytes, offset).map_err(at_block)?;
-            at += sealed.bytes() as u64;
+            end = sealed.end_offset();
             if payload.is_empty() || is_skipped(file, &sealed) {
                 continue;
             }
             let raw = sealed.raw(&bytes[payload], &mut self.raw).map_err(at_block)?;
-            let block = CheckedBlock { file, sealed: &sealed, raw };
-            if file.is_checkpoint() {
-                applied.records += block.apply_records(self.target, &mut self.worker)?;
-            } else {
-                applied.writes += block.apply_entries(self.target, &mut self.worker)?;
+            let mut batch = WriteBatch::new(file, self.target, &mut self.worker);
+            let mut writes = BlockWrites::new(file.identity.file, &sealed, raw);
+            while let Some(write) = writes.next_checked().map_err(corrupt)? {
+                let epoch = epoch_of(write.tid);
+                if file.is_checkpoint() || epoch >= file.first_epoch && epoch <= file.last_epoch {
+                    batch.push(write)?;
+                }
             }
+            applied += batch.finish()?;
         }
         Ok(applied)
     }
@@ -86,57 +82,9 @@ impl<'r, R: Replay> Applier<'r, R> {
 /// Returns whether no entry of a block counts. The last block of a part has no records.
 fn is_skipped(file: &ReplayFile, sealed: &SealedHeader) -> bool {
     if file.is_checkpoint() {
-        return sealed.header.end != crate::format::BlockEnd::None;
+        return sealed.header.end != BlockEnd::None;
     }
     sealed.header.epochs.is_some_and(|(first, last)| last < file.first_epoch || first > file.last_epoch)
-}
-
-/// A block with a right checksum.
-struct CheckedBlock<'b> {
-    file: &'b ReplayFile,
-    sealed: &'b SealedHeader,
-    raw: &'b [u8],
-}
-
-impl<'b> CheckedBlock<'b> {
-    fn malformed(&self, malformed: Malformed) -> OpenError {
-        self.file.corruption(Some(self.sealed.header.offset), CorruptionKind::Entry(malformed))
-    }
-
-    fn apply_entries<'r, R: Replay>(
-        &self,
-        target: &'r R,
-        worker: &mut R::Worker<'r>,
-    ) -> Result<u64, OpenError> {
-        let (first, last) = self.sealed.header.epochs.unwrap_or((Epoch::new(u64::MAX), Epoch::default()));
-        let mut batch = WriteBatch::new(self.file, target, worker);
-        let mut transactions = Transactions::new(self.raw);
-        while let Some(write) = transactions.next_write().map_err(|malformed| self.malformed(malformed))? {
-            let epoch = epoch_of(write.tid);
-            if epoch < first || epoch > last {
-                return Err(self.file.corruption(Some(self.sealed.header.offset), CorruptionKind::Epoch));
-            }
-            if epoch >= self.file.first_epoch && epoch <= self.file.last_epoch {
-                batch.push(write)?;
-            }
-        }
-        batch.finish()
-    }
-
-    fn apply_records<'r, R: Replay>(
-        &self,
-        target: &'r R,
-        worker: &mut R::Worker<'r>,
-    ) -> Result<u64, OpenError> {
-        let mut batch = WriteBatch::new(self.file, target, worker);
-        let mut decoder = Decoder::new(self.raw);
-        let table = decoder.varint_u32().map_err(|malformed| self.malformed(malformed))?;
-        while !decoder.is_empty() {
-            let write = read_record(&mut decoder, table).map_err(|malformed| self.malformed(malformed))?;
-            batch.push(write)?;
-        }
-        batch.finish()
-    }
 }
 
 /// Writes that are handed over together.

@@ -7,10 +7,10 @@ use ensilo_disk::Disk;
 
 use super::rows::{RecordKey, RowCollector};
 use crate::format::{
-    BlockCodec, BlockEnd, BlockError, CheckpointPart, Decoder, FILE_HEADER_BYTES, FileIdentity, Malformed,
-    SealedHeader, Write,
+    BlockCodec, BlockEnd, BlockError, CheckpointPart, Decoder, FILE_HEADER_BYTES, FileIdentity, FileRole,
+    Malformed, SealedHeader, Write,
 };
-use crate::recovery::checkpoint_writer::read_record;
+use crate::recovery::block_writes::BlockWrites;
 use crate::recovery::error::{OpenError, ReplayError};
 use crate::recovery::file_access::{exists, open};
 use crate::recovery::scan::each_block_beyond;
@@ -60,7 +60,7 @@ pub(super) fn read_part(
     part: &CheckpointPart,
     collector: &RowCollector,
 ) -> Result<ReadPart, OpenError> {
-    let mut reading = Reading::new(path, collector);
+    let mut reading = Reading::new(path, identity.file, collector);
     if exists(disk, path)? {
         let (file, len) = open(disk, path)?;
         reading.is_too_long = len > part.bytes;
@@ -80,6 +80,7 @@ pub(super) fn read_part(
 /// How far a part is read.
 struct Reading<'r> {
     path: &'r Path,
+    role: FileRole,
     collector: &'r RowCollector,
     /// Records of this part that were read.
     records: u64,
@@ -96,9 +97,10 @@ struct Reading<'r> {
 }
 
 impl<'r> Reading<'r> {
-    fn new(path: &'r Path, collector: &'r RowCollector) -> Reading<'r> {
+    fn new(path: &'r Path, role: FileRole, collector: &'r RowCollector) -> Reading<'r> {
         Reading {
             path,
+            role,
             collector,
             records: 0,
             last: None,
@@ -118,7 +120,7 @@ impl<'r> Reading<'r> {
                 self.ended = Some((sealed.end_offset(), Decoder::new(raw).varint().ok()));
                 Vec::new()
             }
-            Ok(raw) => match records_of(raw) {
+            Ok(raw) => match records_of(self.role, sealed, raw) {
                 Ok(records) => records,
                 Err(_) => return Ok(()),
             },
@@ -174,12 +176,7 @@ impl<'r> Reading<'r> {
 }
 
 /// Returns all records of a block.
-fn records_of(raw: &[u8]) -> Result<Vec<Write<'_>>, Malformed> {
-    let mut decoder = Decoder::new(raw);
-    let table = decoder.varint_u32()?;
-    let mut records = Vec::new();
-    while !decoder.is_empty() {
-        records.push(read_record(&mut decoder, table)?);
-    }
-    Ok(records)
+fn records_of<'b>(role: FileRole, sealed: &SealedHeader, raw: &'b [u8]) -> Result<Vec<Write<'b>>, Malformed> {
+    let mut writes = BlockWrites::new(role, sealed, raw);
+    std::iter::from_fn(|| writes.next_write().transpose()).collect()
 }

@@ -18,6 +18,7 @@ use crate::recovery::checkpoint_writer::{
 use crate::recovery::database_files::FinishedCheckpoint;
 use crate::recovery::directory_locks::{DirectoryLocks, LockMode};
 use crate::recovery::error::OpenError;
+use crate::recovery::file_access::make_directory;
 use crate::recovery::file_names::LOG;
 use crate::recovery::inspect::new_manifest;
 use crate::recovery::target::TargetDirectory;
@@ -58,7 +59,7 @@ fn write_checkpoint(
     last_epoch: Epoch,
 ) -> Result<CheckpointEntry, OpenError> {
     let directory = target.dir.join(CHECKPOINT);
-    target.create(&directory)?;
+    make_directory(&**disk, &directory)?;
     let place = CheckpointPlace {
         disk: Arc::clone(disk),
         database: new.database,
