@@ -3,7 +3,7 @@
 
 use crate::step::Step;
 
-/// Functions of `ensilo_log::fuzzing`, each with a fuzzer.
+/// Functions of `ensilo_oracles`, each with a fuzzer.
 pub(crate) const TARGETS: [&str; 6] =
     ["file_header", "block", "entries", "manifest", "log_file", "checkpoint_part"];
 
@@ -19,7 +19,7 @@ const INPUT_BYTES_MAX: usize = 64 << 10;
 /// `target/fuzz/found`. What it has learned stays in `target/fuzz/corpus`, and the next run goes on from
 /// there.
 pub(crate) fn fuzz(targets: &[&str], seconds: u64) -> Vec<Step> {
-    let program = "run --release -p ensilo-log --features fuzzing --example fuzz_seeds";
+    let program = "run --release -p ensilo-oracles --example fuzz_seeds";
     let seeds = format!("{program} -- target/fuzz/seeds verification/crash/fixtures");
     let mut steps = vec![Step::cargo("seeds", &seeds)];
     for target in targets {

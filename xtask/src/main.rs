@@ -101,10 +101,6 @@ fn ci() -> Vec<Step> {
     let mut steps = vec![
         Step::cargo("format", "fmt --all --check"),
         Step::cargo("lints", "clippy --workspace --all-targets --profile quick -- -D warnings"),
-        Step::cargo(
-            "lints of what fuzzers call",
-            "clippy -p ensilo-log --features fuzzing --lib --examples --profile quick -- -D warnings",
-        ),
         Step::cargo("documentation", "doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"),
         Step::cargo("tests", "test --workspace --profile quick"),
     ];

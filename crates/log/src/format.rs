@@ -10,8 +10,6 @@ mod entry;
 mod file_header;
 mod file_name;
 mod framed;
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) mod fuzzing;
 mod identity;
 mod manifest;
 mod owner;

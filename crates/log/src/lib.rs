@@ -1,9 +1,6 @@
 //! Internal to `ensilo`, not to be used by itself: log files, checkpoints, the manifest, and their replay.
 
 mod format;
-#[cfg(any(test, feature = "fuzzing"))]
-#[doc(hidden)]
-pub mod fuzzing;
 mod recovery;
 mod runtime;
 
@@ -16,6 +13,9 @@ pub use format::{
     encode_transaction, epoch_of, patch_bytes, patch_bytes_max, put_bytes, transaction_bytes, varint_bytes,
     write_bytes_max,
 };
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use recovery::fuzzing;
 pub use recovery::{
     BackedUp, CheckedFile, CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, Corruption,
     CorruptionKind, DEFINITION_TABLES, DataLoss, DatabaseFiles, Dumped, FinishedCheckpoint, Found,

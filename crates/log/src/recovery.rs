@@ -20,8 +20,8 @@ mod file_access;
 mod file_check;
 mod file_names;
 mod forgiving;
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) mod fuzzing;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod generation;
 mod given_up;
 mod inspect;

@@ -1,4 +1,4 @@
 //! A whole log file.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ensilo_log::fuzzing::log_file(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ensilo_oracles::log_file(bytes));

@@ -1,4 +1,4 @@
 //! A manifest.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ensilo_log::fuzzing::manifest(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ensilo_oracles::manifest(bytes));

@@ -18,10 +18,10 @@
 
 use std::fmt;
 
-use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_epoch::Epoch;
 
 use super::cursor::Decoder;
+use super::framed::{check_format, checksum};
 use super::identity::{FileIdentity, FileRole, OpeningId};
 use super::transactions::EPOCH_END;
 
@@ -117,16 +117,7 @@ impl FileHeader {
     /// [`HeaderError`] when there is no valid one.
     pub fn decode(bytes: &[u8]) -> Result<FileHeader, HeaderError> {
         let bytes = bytes.first_chunk::<FILE_HEADER_BYTES>().ok_or(HeaderError::Short)?;
-        if bytes[..8] != MAGIC {
-            return Err(HeaderError::Magic);
-        }
-        if bytes[12..16] != checksum(bytes).to_le_bytes() {
-            return Err(HeaderError::Checksum);
-        }
-        let format = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
-        if format > FORMAT_VERSION {
-            return Err(HeaderError::Newer(format));
-        }
+        let format = check_format(MAGIC, bytes)?;
         let mut fields = Decoder::new(&bytes[16..FIELDS_END]);
         let header = FileHeader::decode_fields(&mut fields).ok_or(HeaderError::Fields)?;
         let is_known = format == header.format() && bytes[FIELDS_END..].iter().all(|&byte| byte == 0);
@@ -159,15 +150,6 @@ impl FileHeader {
             }
         }
     }
-}
-
-/// Over everything but the checksum itself. Each version keeps the magic, the format and the checksum where
-/// they are.
-fn checksum(bytes: &[u8; FILE_HEADER_BYTES]) -> u32 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-    digest.update(&bytes[..12]);
-    digest.update(&bytes[16..]);
-    digest.finalize() as u32
 }
 
 #[cfg(test)]

@@ -64,22 +64,29 @@ impl Framed {
 /// Returns the format and the body of a whole file that begins with `magic`.
 pub(super) fn check_head(magic: [u8; 8], bytes: &[u8]) -> Result<(u32, &[u8]), HeaderError> {
     let (head, body) = bytes.split_first_chunk::<HEAD_BYTES>().ok_or(HeaderError::Short)?;
-    if head[..8] != magic {
-        return Err(HeaderError::Magic);
-    }
-    if head[12..16] != checksum(bytes).to_le_bytes() {
-        return Err(HeaderError::Checksum);
-    }
-    let format = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
-    if format > FORMAT_VERSION {
-        return Err(HeaderError::Newer(format));
-    }
+    let format = check_format(magic, bytes)?;
     if format == 0 || head[16..] != (bytes.len() as u64).to_le_bytes() {
         return Err(HeaderError::Fields);
     }
     Ok((format, body))
 }
 
+/// Returns the format of a file that begins with `magic`, as this one does, or a log file. Each version keeps
+/// the magic, the format and the checksum where they are.
+pub(super) fn check_format(magic: [u8; 8], bytes: &[u8]) -> Result<u32, HeaderError> {
+    if bytes[..8] != magic {
+        return Err(HeaderError::Magic);
+    }
+    if bytes[12..16] != checksum(bytes).to_le_bytes() {
+        return Err(HeaderError::Checksum);
+    }
+    match u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) {
+        format if format > FORMAT_VERSION => Err(HeaderError::Newer(format)),
+        format => Ok(format),
+    }
+}
+
+/// Over everything but the checksum itself.
 pub(super) fn checksum(bytes: &[u8]) -> u32 {
     let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
     digest.update(&bytes[..12]);

@@ -1,9 +1,10 @@
-//! What has to hold for any bytes that somebody takes for a log file or for a part of a checkpoint: see
-//! [`crate::fuzzing`].
+//! The readers of one file, for the oracles in `verification/oracles`: what they find is held against what
+//! `docs/format.md` says.
+//!
+//! They are compiled with the feature `fuzzing` alone, and are not part of the interface of this crate.
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use ensilo_disk::File;
 use ensilo_epoch::Epoch;
@@ -11,278 +12,107 @@ use ensilo_epoch::Epoch;
 use super::block_stream::{BlockStream, Chunk, Next};
 use super::corruption::DataLoss;
 use super::dump::{Dumped, dump_blocks};
-use super::error::ReplayError;
-use super::file_check::{Expected, check_blocks};
+use super::error::OpenError;
+use super::file_check::{CheckedFile, Expected, check_blocks};
 use super::replay::{Applier, Replay};
 use super::replay_file::{Extent, ReplayFile};
-use super::scan::{LogFileScan, Needed, needed_up_to, scan};
-use super::survey::before;
-use crate::format::fuzzing::{
-    PlainBlock, PlainWrite, mend_block, mend_header, plain_block, plain_entries, plain_records,
-};
-use crate::format::{
-    BlockCodec, BlockEnd, FILE_HEADER_BYTES, FileHeader, FileRole, SealedHeader, Write, epoch_of,
-};
+use super::scan::{Needed, needed_up_to, scan};
+use crate::format::{BlockCodec, BlockEnd, FileHeader, FileIdentity};
 
-/// A whole log file.
-pub fn log_file(bytes: &[u8]) {
-    check_log_file(bytes.to_vec());
-    check_log_file(mend_file(bytes));
+/// What a scan of a log file says.
+#[derive(Debug, Clone, Copy)]
+pub struct Scanned {
+    /// The end of the last block that counts.
+    pub valid_end: u64,
+    /// What that block ends.
+    pub end: BlockEnd,
+    /// The last mark that counts, and the end of its block.
+    pub mark: Option<(Epoch, u64)>,
+    /// No entry that counts has a later epoch.
+    pub last_entry: Epoch,
+    /// How long the file was made, as its blocks say.
+    pub reserved_bytes: u64,
+    /// Whether there is any valid block.
+    pub has_blocks: bool,
 }
 
-/// A whole part of a checkpoint.
-pub fn checkpoint_part(bytes: &[u8]) {
-    check_part(bytes.to_vec());
-    check_part(mend_file(bytes));
+/// Scans a log file.
+///
+/// # Errors
+/// Those of reading it.
+pub fn scan_file(file: &dyn File, identity: &FileIdentity) -> io::Result<Scanned> {
+    let found = scan(file, &BlockCodec::new(identity))?;
+    let (valid_end, end, mark) = (found.valid_end, found.end, found.mark);
+    let (last_entry, reserved_bytes) = (found.last_entry, found.reserved_bytes);
+    let has_blocks = found.evidence.has_blocks;
+    Ok(Scanned { valid_end, end, mark, last_entry, reserved_bytes, has_blocks })
 }
 
-/// Bytes that are read as a file.
-#[derive(Debug)]
-struct Bytes(Vec<u8>);
-
-/// The blocks of a file from the first on, and where they stop.
-struct Walk {
-    blocks: Vec<(u64, PlainBlock)>,
-    valid_end: u64,
-}
-
-fn check_log_file(bytes: Vec<u8>) {
-    let Some((header, walk, file)) = open(bytes) else { return };
-    if !matches!(header.identity.file, FileRole::Log { .. }) {
-        return;
-    }
-    let codec = BlockCodec::new(&header.identity);
-    let found = scan(&file, &codec).expect("memory can be read");
-    walk.check_scan(&found);
-    // What counts is the same without what comes after it.
-    let cut = Bytes(file.0[..found.valid_end as usize].to_vec());
-    let again = scan(&cut, &codec).expect("memory can be read");
-    assert_eq!(
-        (again.valid_end, again.end, again.mark, again.last_entry),
-        (found.valid_end, found.end, found.mark, found.last_entry)
-    );
-    if let Some((mark, end)) = found.mark {
-        let (needed, _) = needed_up_to(&file, &codec, before(mark)).expect("memory can be read");
-        assert!(matches!(needed, Needed::To(at) | Needed::Whole(at) if at <= end), "{needed:?}");
-    }
-    walk.check_dump(&file, &header);
-    check_entries(&file, &header, &walk);
-}
-
-impl Walk {
-    fn check_scan(&self, found: &LogFileScan) {
-        let mut last_entry = 0;
-        let mut mark = None;
-        for (offset, block) in &self.blocks {
-            last_entry = last_entry.max(block.epochs.map_or(0, |(_, last)| last));
-            mark = Some((Epoch::new(block.mark), offset + block.bytes as u64))
-                .filter(|_| block.mark > 0)
-                .or(mark);
-        }
-        let reserved_bytes = self.blocks.iter().map(|(_, block)| block.reserved_bytes).max();
-        assert_eq!(found.valid_end, self.valid_end);
-        assert_eq!((found.mark, found.last_entry.get()), (mark, last_entry));
-        assert_eq!(found.reserved_bytes, reserved_bytes.unwrap_or(0));
-        assert_eq!(found.end != BlockEnd::None, self.has_end());
-        assert!(found.evidence.has_blocks || self.blocks.is_empty());
-    }
-
-    fn has_end(&self) -> bool {
-        self.blocks.last().is_some_and(|(_, block)| block.end != 0)
-    }
-
-    /// All blocks are shown, up to one with a malformed payload.
-    fn check_dump(&self, file: &Bytes, header: &FileHeader) {
-        let (mut shown, mut corruptions, mut ends) = (0, 0, 0);
-        let dumped = dump_blocks(file, file.0.len() as u64, header, &mut |dumped| match dumped {
-            Dumped::Block(_) => shown += 1,
-            Dumped::Corruption { .. } => corruptions += 1,
-            Dumped::End { .. } => ends += 1,
-            _ => {}
-        });
-        dumped.expect("memory can be read");
-        assert_eq!(corruptions + ends, 1);
-        assert!(shown == self.blocks.len() || (shown < self.blocks.len() && corruptions == 1));
+/// Returns how much of a log file a backup takes for everything up to `epoch`; `None` if it is too short.
+///
+/// # Errors
+/// Those of reading it.
+pub fn needed_bytes(file: &dyn File, identity: &FileIdentity, epoch: Epoch) -> io::Result<Option<u64>> {
+    match needed_up_to(file, &BlockCodec::new(identity), epoch)?.0 {
+        Needed::To(end) | Needed::Whole(end) => Ok(Some(end)),
+        Needed::TooShort => Ok(None),
     }
 }
 
-impl Walk {
-    /// A check of the file by itself finds the same blocks, and perhaps more behind them, and damage where
-    /// replay does.
-    fn check_by_itself(&self, file: &Bytes, header: &FileHeader, are_valid: bool) {
-        let check = |expected| {
-            let checked = check_blocks(file, &header.identity, header.reserved_bytes, expected, &Vec::new);
-            checked.expect("memory can be read")
-        };
-        let found = check(Expected::Bytes(self.valid_end));
-        assert_eq!((found.blocks as usize, found.bytes), (self.blocks.len(), self.valid_end));
-        assert_eq!(found.corruptions.is_empty(), are_valid, "{found:?}");
-        for expected in [Expected::Written, Expected::End(BlockEnd::Seal), Expected::End(BlockEnd::Part)] {
-            let found = check(expected);
-            assert!(found.blocks as usize >= self.blocks.len() && found.bytes >= self.valid_end);
-        }
-    }
+/// Shows what is in a file with this header.
+///
+/// # Errors
+/// Those of reading it.
+pub fn dump_file(file: &dyn File, header: &FileHeader, out: &mut dyn FnMut(Dumped<'_>)) -> io::Result<()> {
+    dump_blocks(file, file.len_bytes()?, header, out)
 }
 
-/// Replay takes a file's entries if and only if they are valid, and takes them all.
-fn check_entries(file: &Bytes, header: &FileHeader, walk: &Walk) {
-    let mut expected = Vec::new();
-    let are_valid = walk.blocks.iter().all(|(offset, block)| {
-        let Some(raw) = raw(file, *offset, block) else { return false };
-        let (transactions, is_valid) = plain_entries(&raw);
-        let is_inside = transactions
-            .iter()
-            .filter(|(_, writes)| !writes.is_empty())
-            .all(|(tid, _)| block.may_have(epoch_of(*tid)));
-        let writes = transactions
-            .into_iter()
-            .flat_map(|(tid, writes)| writes.into_iter().map(move |write| (tid, write)));
-        expected.extend(writes);
-        is_valid && is_inside
-    });
-    let (applied, found) = apply(file, header, Extent::Bytes(walk.valid_end));
-    assert_eq!(applied, are_valid, "{found:?}");
-    walk.check_by_itself(file, header, are_valid);
-    if are_valid {
-        assert_eq!(found, expected);
-    }
-}
-
-fn check_part(bytes: Vec<u8>) {
-    let Some((header, walk, file)) = open(bytes) else { return };
-    if !matches!(header.identity.file, FileRole::Checkpoint { .. }) {
-        return;
-    }
-    walk.check_dump(&file, &header);
-    let mut expected = Vec::new();
-    let are_valid = walk.blocks.iter().filter(|(_, block)| block.end == 0).all(|(offset, block)| {
-        let records = raw(&file, *offset, block).and_then(|raw| plain_records(&raw));
-        let is_valid = records.is_some();
-        expected.extend(records.into_iter().flatten());
-        is_valid
-    });
-    let extent = Extent::Part { bytes: walk.valid_end, records: 0, digest: 0 };
-    let (applied, found) = apply(&file, &header, extent);
-    assert_eq!(applied, are_valid, "{found:?}");
-    walk.check_by_itself(&file, &header, are_valid);
-    if are_valid {
-        assert_eq!(found, expected);
-    }
-}
-
-/// Returns a file with a valid header.
-fn open(bytes: Vec<u8>) -> Option<(FileHeader, Walk, Bytes)> {
-    let header = FileHeader::decode(&bytes).ok()?;
-    let mut walk = Walk { blocks: Vec::new(), valid_end: FILE_HEADER_BYTES as u64 };
-    while !walk.has_end() {
-        let rest = &bytes[walk.valid_end as usize..];
-        let Some(block) = plain_block(&header.identity, rest, walk.valid_end) else { break };
-        let offset = walk.valid_end;
-        walk.valid_end += block.bytes as u64;
-        walk.blocks.push((offset, block));
-    }
-    Some((header, walk, Bytes(bytes)))
-}
-
-/// Returns the payload of a block before compression.
-fn raw(file: &Bytes, offset: u64, block: &PlainBlock) -> Option<Vec<u8>> {
-    let bytes = &file.0[offset as usize..][..block.bytes];
-    let (head, payload) = bytes.split_first_chunk()?;
-    let sealed = SealedHeader::decode(head).ok()?;
-    sealed.raw(payload, &mut Vec::new()).ok().map(<[u8]>::to_vec)
-}
-
-/// Replays a file. Returns whether all of it was taken, and what was taken.
-fn apply(file: &Bytes, header: &FileHeader, extent: Extent) -> (bool, Vec<(u64, PlainWrite)>) {
-    let limit = match extent {
-        Extent::Bytes(bytes) | Extent::Part { bytes, .. } => bytes,
-        Extent::Seal => file.0.len() as u64,
+/// Checks a file with this header: of which so many bytes are valid, or that ends with such a block, or that
+/// is as a crash may have left it.
+///
+/// # Errors
+/// Those of reading it.
+pub fn check_file(
+    file: &dyn File,
+    header: &FileHeader,
+    valid_bytes: Option<u64>,
+    end: BlockEnd,
+) -> io::Result<CheckedFile> {
+    let expected = match (valid_bytes, end) {
+        (Some(bytes), _) => Expected::Bytes(bytes),
+        (None, BlockEnd::None) => Expected::Written,
+        (None, end) => Expected::End(end),
     };
+    check_blocks(file, &header.identity, header.reserved_bytes, expected, &Vec::new)
+}
+
+/// Replays the first `valid_bytes` bytes of a file. Returns how far it came.
+///
+/// # Errors
+/// [`OpenError`] at the first place that cannot be replayed.
+pub fn apply_file<R: Replay>(
+    file: &dyn File,
+    header: &FileHeader,
+    valid_bytes: u64,
+    target: &R,
+) -> Result<u64, OpenError> {
     let replayed = ReplayFile {
-        unproved_name: None,
         path: PathBuf::new(),
         identity: header.identity,
-        extent,
+        extent: Extent::Bytes(valid_bytes),
         first_epoch: Epoch::default(),
         last_epoch: Epoch::MAX,
-        bytes: limit,
+        unproved_name: None,
+        bytes: valid_bytes,
         loss: DataLoss::Everything,
     };
-    let taken = Taken::default();
-    let mut applier = Applier::new(&taken);
-    let mut stream = BlockStream::new(file, limit);
-    let mut chunk = Chunk::default();
-    let mut is_taken = true;
-    while let Next::Blocks = stream.next(&mut chunk).expect("memory can be read") {
-        is_taken &= applier.apply_chunk(&replayed, &chunk).is_ok();
+    let mut applier = Applier::new(target);
+    let (mut stream, mut chunk) = (BlockStream::new(file, valid_bytes), Chunk::default());
+    while let Next::Blocks = stream.next(&mut chunk).map_err(OpenError::io("read", &replayed.path))? {
+        applier.apply_chunk(&replayed, &chunk)?;
         if chunk.end != BlockEnd::None {
             break;
         }
     }
-    assert_eq!(stream.offset(), limit, "all blocks are read");
-    drop(applier);
-    (is_taken, taken.0.into_inner().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// Takes everything in the order in which it comes.
-#[derive(Debug, Default)]
-struct Taken(Mutex<Vec<(u64, PlainWrite)>>);
-
-impl Replay for Taken {
-    type Worker<'r> = ();
-
-    fn worker(&self) {}
-
-    fn apply(&self, (): &mut (), writes: &[Write<'_>]) -> Result<(), ReplayError> {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.extend(writes.iter().map(|write| (write.tid, PlainWrite::of(write))));
-        Ok(())
-    }
-}
-
-/// Makes the checksums, and the offsets, of a file's header and of its blocks right.
-fn mend_file(bytes: &[u8]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    mend_header(&mut bytes);
-    let Ok(header) = FileHeader::decode(&bytes) else { return bytes };
-    let codec = BlockCodec::new(&header.identity);
-    let mut at = FILE_HEADER_BYTES;
-    // Zeros stay: that is how most files end.
-    while bytes.len() - at >= 64 && bytes[at..at + 64].iter().any(|&byte| byte != 0) {
-        let block = &mut bytes[at..];
-        block[24..32].copy_from_slice(&(at as u64).to_le_bytes());
-        mend_block(&codec, block);
-        let Some(Ok(sealed)) = block.first_chunk().map(SealedHeader::decode) else { return bytes };
-        at += sealed.bytes();
-    }
-    bytes
-}
-
-impl File for Bytes {
-    fn len_bytes(&self) -> io::Result<u64> {
-        Ok(self.0.len() as u64)
-    }
-
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let start = usize::try_from(offset).ok();
-        let read = start.and_then(|start| self.0.get(start..)?.get(..bytes.len()));
-        bytes.copy_from_slice(read.ok_or(io::ErrorKind::UnexpectedEof)?);
-        Ok(())
-    }
-
-    fn write_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
+    Ok(stream.offset())
 }

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, LazyLock};
 
+use ensilo_oracles::{block, checkpoint_part, entries, file_header, log_file, manifest, seeds};
 use ensilo_test_disk::SimulatedDisk;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::history::Run;
 use crate::format::Compression;
-use crate::fuzzing::{block, checkpoint_part, entries, file_header, log_file, manifest, seeds};
 
 /// Something that happens to bytes.
 #[derive(Debug, Clone)]

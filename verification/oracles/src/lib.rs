@@ -1,23 +1,26 @@
-//! Functions for fuzzers: each takes any bytes, and panics where a reader of this crate does something with
-//! them that it must not.
+//! What must hold for any bytes that somebody takes for a file of a database, or for a part of one.
 //!
-//! They are called by the fuzzers in `verification/fuzz/` (`cargo xtask fuzz`) and, with damaged files, by
-//! ordinary tests. They are compiled for tests and with the feature `fuzzing` alone, and are not part of the
-//! interface of this crate.
+//! Each function takes any bytes, and panics where a reader of `ensilo-log` does something with them that it
+//! must not. The fuzzers in `verification/fuzz` call them (`cargo xtask fuzz`), and tests of `ensilo-log` with
+//! damaged files.
+#![forbid(unsafe_code)]
 
-use crate::format::fuzzing::MANIFEST_HEAD_BYTES;
-use crate::format::{BlockCodec, FILE_HEADER_BYTES, FileHeader, FileRole, Manifest};
+mod files;
+mod parts;
+mod plain;
 
-pub use crate::format::fuzzing::{block, entries, file_header, manifest};
-pub use crate::recovery::fuzzing::{checkpoint_part, log_file};
+use ensilo_log::{BlockCodec, FILE_HEADER_BYTES, FileHeader, FileRole, Manifest};
 
-/// Bytes to begin with for each function, made of a file of a database.
+pub use files::{checkpoint_part, log_file};
+pub use parts::{block, entries, file_header, manifest};
+
+/// Returns bytes to begin with for each function, made of a file of a database.
 ///
 /// A log file also gives its header, its blocks and their payloads; the body of a manifest also stands alone.
 #[must_use]
 pub fn seeds(file: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     if Manifest::decode(file).is_ok() {
-        let body = file[MANIFEST_HEAD_BYTES..].to_vec();
+        let body = file[plain::MANIFEST_HEAD_BYTES..].to_vec();
         return vec![("manifest", file.to_vec()), ("manifest", body)];
     }
     let Ok(header) = FileHeader::decode(file) else { return Vec::new() };

@@ -4,8 +4,7 @@
 use std::ops::Range;
 
 use crc_fast::{CrcAlgorithm, checksum};
-
-use crate::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileIdentity};
+use ensilo_log::{Change, FILE_HEADER_BYTES, FORMAT_VERSION, FileIdentity, Write};
 
 const EPOCHS: u64 = 1 << 40;
 
@@ -35,6 +34,18 @@ pub(crate) struct PlainWrite {
     pub(crate) change: PlainChange,
 }
 
+impl PlainWrite {
+    /// Returns what was read.
+    pub(crate) fn of(write: &Write<'_>) -> PlainWrite {
+        let change = match &write.change {
+            Change::Put(row) => PlainChange::Put(row.to_vec()),
+            Change::Patch(words) => PlainChange::Patch(words.clone().collect()),
+            Change::Delete => PlainChange::Delete,
+        };
+        PlainWrite { table: write.table, key: write.key.to_vec(), change }
+    }
+}
+
 /// What became of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PlainChange {
@@ -43,11 +54,11 @@ pub(crate) enum PlainChange {
     Delete,
 }
 
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     (0..4).map(|place| u32::from(bytes[at + place]) << (8 * place)).sum()
 }
 
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     (0..8).map(|place| u64::from(bytes[at + place]) << (8 * place)).sum()
 }
 
@@ -60,15 +71,43 @@ fn crc_of_file(bytes: &[u8]) -> u32 {
     crc(&[&bytes[..12], &bytes[16..]].concat())
 }
 
+/// Section 3: of a block, over the identity of its file and all bytes behind the checksum.
+fn crc_of_block(file: &FileIdentity, block: &[u8]) -> u32 {
+    let opening = file.opening.0.to_le_bytes();
+    let opening = if file.opening.0 == 0 { &[][..] } else { &opening };
+    crc(&[&file.encode()[..], opening, &block[8..]].concat())
+}
+
+/// Makes a header of the first bytes, as far as its magic and checksum go.
+pub(crate) fn mend_header(bytes: &mut Vec<u8>) {
+    bytes.resize(bytes.len().max(FILE_HEADER_BYTES), 0);
+    mend_head(*b"ENSILOLG", &mut bytes[..FILE_HEADER_BYTES]);
+}
+
+/// Makes a block of the first bytes, as far as its magic and checksum go, and its length if that reaches past
+/// the end.
+pub(crate) fn mend_block(file: &FileIdentity, bytes: &mut [u8]) {
+    let Some(room) = bytes.len().checked_sub(64) else { return };
+    bytes[..4].copy_from_slice(b"ENSB");
+    let claimed = u32_at(bytes, 8) as usize;
+    if claimed > room {
+        let payload_bytes = u32::try_from(room).unwrap_or(0).to_le_bytes();
+        bytes[8..12].copy_from_slice(&payload_bytes);
+        bytes[12..16].copy_from_slice(&payload_bytes);
+    }
+    let crc = crc_of_block(file, &bytes[..64 + claimed.min(room)]);
+    bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+}
+
 /// Makes magic and checksum of a file header or a manifest right.
-pub(super) fn mend_head(magic: [u8; 8], bytes: &mut [u8]) {
+fn mend_head(magic: [u8; 8], bytes: &mut [u8]) {
     bytes[..8].copy_from_slice(&magic);
     let crc = crc_of_file(bytes);
     bytes[12..16].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// Section 5: a manifest of the newest format with this body, whatever it is.
-pub(super) fn manifest_with_body(body: &[u8]) -> Vec<u8> {
+pub(crate) fn manifest_with_body(body: &[u8]) -> Vec<u8> {
     let len = (MANIFEST_HEAD_BYTES + body.len()) as u64;
     let mut bytes = [&[0; 8][..], &FORMAT_VERSION.to_le_bytes(), &[0; 4], &len.to_le_bytes(), body].concat();
     mend_head(*b"ENSILOMF", &mut bytes);
@@ -76,7 +115,7 @@ pub(super) fn manifest_with_body(body: &[u8]) -> Vec<u8> {
 }
 
 /// Section 2: whether the first bytes are a file header.
-pub(super) fn is_header(bytes: &[u8]) -> bool {
+pub(crate) fn is_header(bytes: &[u8]) -> bool {
     if bytes.len() < FILE_HEADER_BYTES {
         return false;
     }
@@ -122,9 +161,7 @@ pub(crate) fn plain_block(file: &FileIdentity, bytes: &[u8], offset: u64) -> Opt
         && durable < EPOCHS
         && unsynced <= offset;
     let block = bytes.get(..64 + payload_bytes as usize)?;
-    let opening = file.opening.0.to_le_bytes();
-    let opening = if file.opening.0 == 0 { &[][..] } else { &opening };
-    let is_whole = u32_at(block, 4) == crc(&[&file.encode()[..], opening, &block[8..]].concat());
+    let is_whole = u32_at(block, 4) == crc_of_block(file, block);
     (is_right && is_whole).then(|| PlainBlock {
         bytes: block.len(),
         epochs: (last > 0 && !is_reservation).then_some((first, last)),

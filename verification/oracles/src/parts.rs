@@ -1,29 +1,16 @@
-//! What has to hold for any bytes that somebody takes for a header, a block, entries or a manifest.
+//! What must hold for any bytes that somebody takes for a header, a block, entries or a manifest.
 //!
-//! Each function of [`crate::fuzzing`] panics where it does not hold. It looks at the bytes as they are, and
-//! once more with their checksums made right, because hardly any bytes get past those. What is valid is said
-//! a second time here, after `docs/format.md` and as plainly as can be ([`plain`]); whatever is accepted must
-//! be written again as the same bytes.
+//! Each function looks at the bytes as they are, and once more with their checksums made right, because
+//! hardly any bytes get past those. What is valid is said a second time here, after `docs/format.md` and as
+//! plainly as can be ([`plain`]); whatever is accepted must be written again as the same bytes.
 
-mod plain;
-
-use ensilo_epoch::Epoch;
-
-pub(crate) use plain::{
-    MANIFEST_HEAD_BYTES, PlainBlock, PlainChange, PlainWrite, plain_block, plain_entries, plain_records,
+use ensilo_log::{
+    BlockCodec, Compression, Cursor, DatabaseId, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole,
+    Manifest, OpeningId, Transactions, delete_bytes, encode_delete, encode_patch, encode_put,
+    encode_transaction, patch_bytes, put_bytes, transaction_bytes,
 };
 
-use super::Compression;
-use super::block::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockCodec};
-use super::cursor::Cursor;
-use super::entry::{
-    delete_bytes, encode_delete, encode_patch, encode_put, encode_transaction, patch_bytes, put_bytes,
-    transaction_bytes,
-};
-use super::file_header::{FILE_HEADER_BYTES, FileHeader};
-use super::identity::{DatabaseId, FileIdentity, FileRole, OpeningId};
-use super::manifest::Manifest;
-use super::transactions::{Change, Transactions, Write};
+use crate::plain::{self, PlainChange, PlainWrite, mend_block, mend_header, plain_block, plain_entries};
 
 /// The file that blocks are taken to be of.
 const LOG_FILE: FileIdentity = FileIdentity {
@@ -45,7 +32,7 @@ pub fn block(bytes: &[u8]) {
     let codec = BlockCodec::new(&LOG_FILE);
     check_block(&codec, bytes);
     let mut mended = bytes.to_vec();
-    mend_block(&codec, &mut mended);
+    mend_block(&LOG_FILE, &mut mended);
     check_block(&codec, &mended);
 }
 
@@ -109,26 +96,6 @@ fn check_manifest(bytes: &[u8]) {
     }
 }
 
-/// Makes a header of the first bytes, as far as its magic and checksum go.
-pub(crate) fn mend_header(bytes: &mut Vec<u8>) {
-    bytes.resize(bytes.len().max(FILE_HEADER_BYTES), 0);
-    plain::mend_head(*b"ENSILOLG", &mut bytes[..FILE_HEADER_BYTES]);
-}
-
-/// Makes a block of the first bytes, as far as its magic and checksum go, and its length if that reaches past
-/// the end.
-pub(crate) fn mend_block(codec: &BlockCodec, bytes: &mut [u8]) {
-    let Some(room) = bytes.len().checked_sub(BLOCK_HEADER_BYTES) else { return };
-    bytes[..4].copy_from_slice(&BLOCK_MAGIC);
-    let claimed = plain::u32_at(bytes, 8) as usize;
-    if claimed > room {
-        let payload_bytes = u32::try_from(room).unwrap_or(0).to_le_bytes();
-        bytes[8..12].copy_from_slice(&payload_bytes);
-        bytes[12..16].copy_from_slice(&payload_bytes);
-    }
-    codec.mend(&mut bytes[..BLOCK_HEADER_BYTES + claimed.min(room)]);
-}
-
 fn encode_entries(transactions: &[(u64, Vec<PlainWrite>)]) -> Vec<u8> {
     let write_bytes = |write: &PlainWrite| match &write.change {
         PlainChange::Put(row) => put_bytes(write.table, write.key.len(), row.len()),
@@ -165,31 +132,13 @@ fn words(row: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-impl PlainWrite {
-    /// Returns what was read.
-    pub(crate) fn of(write: &Write<'_>) -> PlainWrite {
-        let change = match &write.change {
-            Change::Put(row) => PlainChange::Put(row.to_vec()),
-            Change::Patch(words) => PlainChange::Patch(words.clone().collect()),
-            Change::Delete => PlainChange::Delete,
-        };
-        PlainWrite { table: write.table, key: write.key.to_vec(), change }
-    }
-}
-
-impl PlainBlock {
-    /// Returns whether a transaction of this epoch may be in the block.
-    pub(crate) fn may_have(&self, epoch: Epoch) -> bool {
-        self.epochs.is_some_and(|(first, last)| (first..=last).contains(&epoch.get()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    use ensilo_epoch::Epoch;
+    use ensilo_log::FORMAT_VERSION;
 
     use super::*;
-    use crate::format::FORMAT_VERSION;
+    use crate::plain::MANIFEST_HEAD_BYTES;
 
     #[test]
     fn a_mended_header_is_valid() {

@@ -1,7 +1,7 @@
 //! Writes what fuzzers begin with, made of files of databases: `fuzz_seeds TARGET_DIRECTORY
 //! FILE_OR_DIRECTORY...`
 //!
-//! Each function of `ensilo_log::fuzzing` gets a directory of its name. See `cargo xtask fuzz`.
+//! Each function of `ensilo_oracles` gets a directory of its name. See `cargo xtask fuzz`.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     arguments.try_for_each(|path| add_files(&path, &mut files))?;
     let mut number = 0;
     for file in files {
-        for (function, seed) in ensilo_log::fuzzing::seeds(&fs::read(&file)?) {
+        for (function, seed) in ensilo_oracles::seeds(&fs::read(&file)?) {
             let directory = target.join(function);
             fs::create_dir_all(&directory)?;
             fs::write(directory.join(format!("seed-{number}")), seed)?;
