@@ -60,7 +60,7 @@ const RESERVATION: u32 = 8;
 /// In the place of the bytes that are not known to be synced: so many or more.
 const MANY: u32 = u32::MAX;
 
-/// What ends with a block.
+/// What ends with a block, by the number that stands in its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlockEnd {
     /// Nothing: more may follow.
@@ -75,15 +75,6 @@ pub enum BlockEnd {
 }
 
 impl BlockEnd {
-    fn code(self) -> u32 {
-        match self {
-            BlockEnd::None => 0,
-            BlockEnd::Seal => 1,
-            BlockEnd::Closed => 2,
-            BlockEnd::Part => 3,
-        }
-    }
-
     fn from_code(code: u32) -> Option<BlockEnd> {
         [BlockEnd::None, BlockEnd::Seal, BlockEnd::Closed, BlockEnd::Part].get(code as usize).copied()
     }
@@ -275,7 +266,7 @@ impl SealedHeader {
         let unsynced = header.offset.saturating_sub(header.synced_to).min(u64::from(MANY));
         let (first, last) = header.epochs.map_or((0, 0), |(first, last)| (first.get(), last.get()));
         let reservation = if header.reserved_bytes.is_some() { RESERVATION } else { 0 };
-        let flags = u32::from(self.compressed) | header.end.code() << END_SHIFT | reservation;
+        let flags = u32::from(self.compressed) | (header.end as u32) << END_SHIFT | reservation;
         let words = [
             self.payload_bytes as u64 | (self.raw_bytes as u64) << 32,
             u64::from(flags) | unsynced << 32,

@@ -20,10 +20,10 @@ use super::error::OpenError;
 use super::file_access::make_directory;
 use super::file_names::LOG;
 use super::generation::log_identity;
+use super::inspect::inspect_read_only;
 use super::log_file::open_renamed;
 use super::named_files::NamedFiles;
 use super::needed_files::SealedNames;
-use super::read_only::inspect_read_only;
 use super::scan::{Needed, needed_up_to};
 use super::target::TargetDirectory;
 use crate::format::{
@@ -48,7 +48,7 @@ pub struct BackedUp {
 /// [`OpenError`]; what was made of the copy is gone. [`OpenError::Refused`] for a target that is none.
 pub fn backup(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<BackedUp, OpenError> {
     let read = inspect_read_only(disk, dir)?;
-    let Some((manifest, found)) = &read.0.database else { return Err(missing_manifest(&**disk, dir)) };
+    let Some((manifest, found)) = &read.found().database else { return Err(missing_manifest(&**disk, dir)) };
     let source = BackupSource {
         files: NamedFiles { disk: &**disk, dir, manifest },
         log: found.earlier_files(manifest, found.durable_epoch, SealedNames::Hints),

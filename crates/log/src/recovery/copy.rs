@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::{Disk, File};
 
 use super::error::OpenError;
-use super::file_access::exists;
+use super::file_access::{PIECE_BYTES, exists, pieces};
 
 /// So much is copied between two syncs, so that a log on the same disk never waits for long.
 const SYNC_BYTES: u64 = 32 << 20;
@@ -40,17 +40,15 @@ pub(super) fn copy_open_file(
         None => source.len_bytes().map_err(OpenError::io("read", from))?,
     };
     let target = disk.create(to, 0).map_err(OpenError::io("create", to))?;
-    let mut buffer = vec![0; 1 << 20];
-    let mut at = 0;
-    while at < len {
-        let piece = buffer.len().min(usize::try_from(len - at).unwrap_or(usize::MAX));
-        source.read_at(at, &mut buffer[..piece]).map_err(OpenError::io("read", from))?;
-        target.write_at(at, &buffer[..piece]).map_err(OpenError::io("write", to))?;
-        at += piece as u64;
-        if at % SYNC_BYTES == 0 {
+    let mut buffer = vec![0; PIECE_BYTES];
+    for (at, piece) in pieces(0..len) {
+        let (bytes, copied) = (&mut buffer[..piece], at + piece as u64);
+        source.read_at(at, bytes).map_err(OpenError::io("read", from))?;
+        target.write_at(at, bytes).map_err(OpenError::io("write", to))?;
+        if copied % SYNC_BYTES == 0 {
             target.sync_data().map_err(OpenError::io("sync", to))?;
         }
-        watch(at)?;
+        watch(copied)?;
     }
     target.sync_all().map_err(OpenError::io("sync", to))?;
     Ok(len)

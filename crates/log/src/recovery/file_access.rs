@@ -1,12 +1,16 @@
 //! What is done with files and directories, with errors that name them.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use ensilo_disk::{Disk, File, Listed};
 
 use super::error::OpenError;
 use super::generation::create_directory;
+
+/// So much is read or written at once.
+pub(super) const PIECE_BYTES: usize = 1 << 20;
 
 /// Returns whether there is something at this path.
 pub(super) fn exists(disk: &dyn Disk, path: &Path) -> Result<bool, OpenError> {
@@ -58,4 +62,11 @@ pub(super) fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), OpenEr
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed.map_err(OpenError::io("remove", path)),
     }
+}
+
+/// Returns a range of bytes of a file in pieces that are read and written at once, of a mebibyte but for the
+/// last one.
+pub(super) fn pieces(bytes: Range<u64>) -> impl Iterator<Item = (u64, usize)> {
+    let piece = move |at: u64| (at, (bytes.end - at).min(PIECE_BYTES as u64) as usize);
+    (bytes.start..bytes.end).step_by(PIECE_BYTES).map(piece)
 }

@@ -18,6 +18,9 @@
 //! What cannot be removed in steps 5 and 6 because the system fails does no harm, and is tried again by the
 //! next checkpoint or opening; only the log files of an interrupted opening must go before a new one is made.
 //!
+//! A database that is only read needs neither room nor a right to write: nothing is written, synced, made or
+//! removed for it. What an earlier process wrote and did not sync is shown as the system shows it.
+//!
 //! An opening that is refused, or fails before its manifest is in place, takes back what it has made
 //! ([`super::created_paths`]): all that can be refused is looked at before the first step that changes a
 //! file.
@@ -33,8 +36,8 @@ use super::chain::{Chain, Depth};
 use super::corruption::worst_of;
 use super::created_paths::CreatedPaths;
 use super::database_files::DatabaseFiles;
-use super::directory::{check_before_lock, check_new};
-use super::directory_locks::{DirectoryLocks, LockedDirectory, again_if_vanished};
+use super::directory::{check_before_lock, check_is_database, check_new};
+use super::directory_locks::{DirectoryLocks, LockMode, LockedDirectory, again_if_vanished};
 use super::error::OpenError;
 use super::file_access::{remove_if_there, rename, sync_dir};
 use super::file_names::{MANIFEST, MANIFEST_NEW};
@@ -97,6 +100,32 @@ pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
     };
     let directory = LockedDirectory { disk: Arc::clone(disk), dir: dir.to_path_buf(), locks };
     Ok(Found::new(directory, database))
+}
+
+/// What a directory holds, to be read alone. As long as this lives, nobody can open it to write; others may
+/// read it.
+#[derive(Debug)]
+pub struct ReadOnlyFiles(Found);
+
+impl ReadOnlyFiles {
+    /// Returns what was found.
+    #[must_use]
+    pub fn found(&self) -> &Found {
+        &self.0
+    }
+}
+
+/// Looks at the database in `dir`, to read it. Changes nothing.
+///
+/// # Errors
+/// [`OpenError`] when there is no database, it is damaged, or somebody has it open to write.
+pub fn inspect_read_only(disk: &Arc<dyn Disk>, dir: &Path) -> Result<ReadOnlyFiles, OpenError> {
+    check_is_database(&**disk, dir)?;
+    let mut locks = DirectoryLocks::of_database(&**disk, dir, LockMode::Shared)?;
+    let manifest = locks.add_checked(&**disk, dir)?;
+    let survey = sound_survey(&**disk, dir, &manifest)?;
+    let directory = LockedDirectory { disk: Arc::clone(disk), dir: dir.to_path_buf(), locks };
+    Ok(ReadOnlyFiles(Found::new(directory, Some((manifest, survey)))))
 }
 
 /// Returns the survey of a database that has no damage.

@@ -8,7 +8,7 @@ use ensilo_epoch::Epoch;
 
 use super::corruption::{CorruptPlace, CorruptionKind, DataLoss};
 use super::error::OpenError;
-use super::file_access::{OpenFile, list, open};
+use super::file_access::{OpenFile, PIECE_BYTES, list, open, pieces};
 use super::forgiving::ForgivingDisk;
 use super::generation::log_identity;
 use super::named_files::NamedFiles;
@@ -162,15 +162,12 @@ fn all_pieces(
     is_right: &mut dyn FnMut(u64, &[u8]) -> bool,
 ) -> Result<bool, OpenError> {
     let (file, len) = open(disk, path)?;
-    let mut bytes = vec![0; 1 << 20];
-    let mut at = from;
-    while at < len {
-        let piece = bytes.len().min(usize::try_from(len - at).unwrap_or(usize::MAX));
+    let mut bytes = vec![0; PIECE_BYTES];
+    for (at, piece) in pieces(from..len) {
         file.read_at(at, &mut bytes[..piece]).map_err(OpenError::io("read", path))?;
         if !is_right(at, &bytes[..piece]) {
             return Ok(false);
         }
-        at += piece as u64;
     }
     Ok(true)
 }

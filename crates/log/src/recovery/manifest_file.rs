@@ -18,17 +18,11 @@ const WHOLE_FILE_BYTES_MAX: usize = 64 << 20;
 
 /// Returns the manifest of the database in `dir`, `None` if there is none.
 pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>, OpenError> {
-    let path = dir.join(MANIFEST);
-    if !exists(disk, &path)? {
-        return Ok(None);
+    match read_whole(disk, &dir.join(MANIFEST), |bytes| Manifest::decode(bytes).map_err(kind_of))? {
+        None => Ok(None),
+        Some(Ok(manifest)) => Ok(Some(manifest)),
+        Some(Err(place)) => Err(OpenError::from(place.with_loss(without_manifest(disk, dir)))),
     }
-    let (bytes, unread) = read_what_can_be_read(disk, &path)?;
-    if let Some(CorruptPlace { file, offset, kind }) = unread {
-        return Err(OpenError::corrupt(&file, offset, kind, without_manifest(disk, dir)));
-    }
-    Manifest::decode(&bytes)
-        .map(Some)
-        .map_err(|error| OpenError::corrupt(&path, Some(0), kind_of(error), without_manifest(disk, dir)))
 }
 
 /// Returns what is wrong with a file that cannot be decoded as a manifest.
@@ -61,15 +55,12 @@ pub(super) fn read_copy(disk: &dyn Disk, dir: &Path) -> Option<Manifest> {
 /// [`OpenError`] if the system fails, or a later version wrote it.
 pub(super) fn corruption_of_copy(disk: &dyn Disk, dir: &Path) -> Result<Option<Corruption>, OpenError> {
     let path = dir.join(MANIFEST_COPY);
-    let found = if exists(disk, &path)? {
-        let (bytes, unread) = read_what_can_be_read(disk, &path)?;
-        let corruption = || Manifest::decode(&bytes).err().map(|error| (Some(0), kind_of(error)));
-        unread.map(|place| (place.offset, place.kind)).or_else(corruption)
-    } else {
-        Some((None, CorruptionKind::Missing))
+    let place = match read_whole(disk, &path, |bytes| Manifest::decode(bytes).map_err(kind_of))? {
+        None => CorruptPlace::new(&path, None, CorruptionKind::Missing),
+        Some(Err(place)) => place,
+        Some(Ok(_)) => return Ok(None),
     };
-    let Some((offset, kind)) = found else { return Ok(None) };
-    match OpenError::corrupt(&path, offset, kind, DataLoss::Everything) {
+    match OpenError::from(place.with_loss(DataLoss::Everything)) {
         OpenError::Corrupt(corruption) => Ok(Some(*corruption)),
         error => Err(error),
     }
@@ -130,14 +121,22 @@ pub(super) fn put_manifest_in_place(disk: &dyn Disk, dir: &Path) -> Result<(), O
     sync_dir(disk, dir)
 }
 
-/// Returns a whole file, which is expected to be short, and what of it could not be read, if anything.
-pub(super) fn read_what_can_be_read(
+/// Returns what a whole file, which is expected to be short, is decoded as, or what is wrong with it; `None`
+/// if it is not there.
+pub(super) fn read_whole<T>(
     disk: &dyn Disk,
     path: &Path,
-) -> Result<(Vec<u8>, Option<CorruptPlace>), OpenError> {
+    decode: impl FnOnce(&[u8]) -> Result<T, CorruptionKind>,
+) -> Result<Option<Result<T, CorruptPlace>>, OpenError> {
+    if !exists(disk, path)? {
+        return Ok(None);
+    }
     let disk = ForgivingDisk::new(disk);
     let bytes = read_file(&disk, path)?;
-    Ok((bytes, disk.failures_in(path).into_iter().next()))
+    Ok(Some(match disk.failures_in(path).into_iter().next() {
+        Some(unread) => Err(unread),
+        None => decode(&bytes).map_err(|kind| CorruptPlace::new(path, Some(0), kind)),
+    }))
 }
 
 /// Returns a whole file, which is expected to be short. Of one that is too long there are so many bytes that

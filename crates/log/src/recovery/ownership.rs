@@ -21,12 +21,12 @@ use std::path::{Path, PathBuf};
 
 use ensilo_disk::Disk;
 
-use super::corruption::{CorruptPlace, Corruption, CorruptionKind, DataLoss};
+use super::corruption::{Corruption, CorruptionKind, DataLoss};
 use super::error::OpenError;
 use super::file_access::{exists, remove_if_there, rename, sync_dir, write_new};
 use super::file_names::{OWNER, OWNER_NEW};
 use super::log_file::list_log_files;
-use super::manifest_file::{read_manifest, read_what_can_be_read};
+use super::manifest_file::{read_manifest, read_whole};
 use super::named_files::NamedFiles;
 use crate::format::{Manifest, OpeningId, Owner};
 
@@ -209,16 +209,11 @@ fn is_same(disk: &dyn Disk, one: &Path, other: &Path) -> bool {
 
 /// Returns the `OWNER` of a directory, `None` if there is none.
 fn read_owner(disk: &dyn Disk, directory: &Path) -> Result<Option<Owner>, OpenError> {
-    let path = directory.join(OWNER);
-    if !exists(disk, &path)? {
-        return Ok(None);
-    }
-    let corrupt = |offset, kind| OpenError::corrupt(&path, offset, kind, DataLoss::Everything);
-    match read_what_can_be_read(disk, &path)? {
-        (_, Some(CorruptPlace { offset, kind, .. })) => Err(corrupt(offset, kind)),
-        (bytes, None) => {
-            Owner::decode(&bytes).map(Some).map_err(|error| corrupt(Some(0), CorruptionKind::Header(error)))
-        }
+    let decode = |bytes: &[u8]| Owner::decode(bytes).map_err(CorruptionKind::Header);
+    match read_whole(disk, &directory.join(OWNER), decode)? {
+        None => Ok(None),
+        Some(Ok(owner)) => Ok(Some(owner)),
+        Some(Err(place)) => Err(OpenError::from(place.with_loss(DataLoss::Everything))),
     }
 }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
-use self::part::{Origin, ReadPart, read_part};
+use self::part::{Origin, read_part};
 use self::rows::{Kept, RowCollector};
 use self::write::write_database;
 use super::chain::Depth;
@@ -161,15 +161,17 @@ pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvag
     let owner_corruptions = check_owners(&source, manifest_corruption.is_none())?;
     let claimed = NamedFiles { disk: &**disk, ..*source };
     let target = TargetDirectory::claim(&**disk, &claimed, target)?;
-    let salvaged = source.salvage_into(disk, &target);
-    if salvaged.is_err() {
+    let written = source.read().and_then(|(salvaged, kept)| {
+        write_database(disk, &target, &kept)?;
+        Ok(salvaged)
+    });
+    if written.is_err() {
         // What cannot be removed does no harm.
         let _ = target.give_up(&[write::CHECKPOINT]);
     }
-    salvaged.map(|mut salvaged| {
-        salvaged.corruptions.splice(..0, owner_corruptions);
-        Salvaged { manifest: manifest_corruption, ..salvaged }
-    })
+    let mut salvaged = written?;
+    salvaged.corruptions.splice(..0, owner_corruptions);
+    Ok(Salvaged { manifest: manifest_corruption, ..salvaged })
 }
 
 /// Checks that the log directories hold the log of this manifest. Returns what keeps that from being known of
@@ -188,15 +190,6 @@ fn check_owners(files: &NamedFiles<'_>, is_in_place: bool) -> Result<Vec<Corrupt
     }
 }
 
-/// What can be read of a damaged database.
-struct ReadDatabase {
-    found: Survey,
-    kept: Kept,
-    unreadable: Vec<UnreadableRecords>,
-    other_parts: Vec<PathBuf>,
-    given_up: GivenUp,
-}
-
 /// What was read of the checkpoint, but for its records.
 #[derive(Default)]
 struct ReadCheckpoint {
@@ -206,35 +199,9 @@ struct ReadCheckpoint {
 }
 
 impl SuspectFiles<'_> {
-    fn salvage_into(
-        &self,
-        disk: &Arc<dyn Disk>,
-        target: &TargetDirectory<'_>,
-    ) -> Result<Salvaged, OpenError> {
-        let manifest = self.manifest;
-        let ReadDatabase { found, kept, unreadable, other_parts, given_up } = self.read()?;
-        let stored_to = found.stored_epoch(manifest);
-        let last_epoch = found.largest_epoch.max(stored_to);
-        write_database(disk, target, &kept, last_epoch)?;
-        let is_missing = |end| end > found.reachable_epoch || end > manifest.durable_epoch;
-        Ok(Salvaged {
-            manifest: None,
-            tables: self.tables(&kept),
-            kept_to: manifest.counted_to(found.reachable_epoch),
-            stored_to,
-            mixed_to: manifest.checkpoint_end().filter(|&end| is_missing(end)),
-            given_up,
-            corruptions: found.corruptions,
-            unreadable,
-            other_parts,
-            unread: self.disk.unread(),
-            unopened: self.disk.unopened(),
-        })
-    }
-
     /// Reads everything. What could be read at first, and then not any more, the survey has taken for sound:
     /// then all is done again, without it.
-    fn read(&self) -> Result<ReadDatabase, OpenError> {
+    fn read(&self) -> Result<(Salvaged, Kept), OpenError> {
         loop {
             let failures = self.disk.count_failures();
             match self.read_once() {
@@ -245,7 +212,7 @@ impl SuspectFiles<'_> {
         }
     }
 
-    fn read_once(&self) -> Result<ReadDatabase, OpenError> {
+    fn read_once(&self) -> Result<(Salvaged, Kept), OpenError> {
         let mut found = self.survey(Depth::Full)?;
         let is_fatal = |corruption: &&Corruption| corruption.loss == DataLoss::Everything;
         if let Some(corruption) = found.corruptions.iter().find(is_fatal) {
@@ -263,8 +230,23 @@ impl SuspectFiles<'_> {
             }
         }
         let other_parts = others.into_iter().filter(|(_, loss)| *loss != DataLoss::Copies);
-        let other_parts = other_parts.map(|(file, _)| file).collect();
-        Ok(ReadDatabase { found, kept: collector.finish(), unreadable, other_parts, given_up })
+        let (manifest, stored_to) = (self.manifest, found.stored_epoch(self.manifest));
+        let kept = collector.finish(found.largest_epoch.max(stored_to));
+        let is_missing = |end| end > found.reachable_epoch || end > manifest.durable_epoch;
+        let salvaged = Salvaged {
+            manifest: None,
+            tables: self.tables(&kept),
+            kept_to: manifest.counted_to(found.reachable_epoch),
+            stored_to,
+            mixed_to: manifest.checkpoint_end().filter(|&end| is_missing(end)),
+            given_up,
+            corruptions: found.corruptions,
+            unreadable,
+            other_parts: other_parts.map(|(file, _)| file).collect(),
+            unread: self.disk.unread(),
+            unopened: self.disk.unopened(),
+        };
+        Ok((salvaged, kept))
     }
 
     /// Gathers the records of the checkpoint. Its copies of records count only where not all of the others
@@ -296,7 +278,7 @@ impl SuspectFiles<'_> {
     ) -> Result<Origin, OpenError> {
         let identity = part_identity(self.manifest, checkpoint, part);
         let path = self.dir.join(&part.path);
-        let ReadPart { unreadable, origin } = read_part(self.disk, &path, &identity, part, collector)?;
+        let (unreadable, origin) = read_part(self.disk, &path, &identity, part, collector)?;
         read.unreadable.extend(unreadable);
         if origin == Origin::Other {
             read.others.push((path, loss_of(part)));

@@ -8,7 +8,7 @@ use ensilo_disk::Disk;
 
 use super::chain::Chain;
 use super::error::OpenError;
-use super::file_access::sync_dir;
+use super::file_access::{PIECE_BYTES, pieces, sync_dir};
 use super::file_names::MANIFEST;
 use super::log_file::{LogFile, list_log_files};
 use super::named_files::NamedFiles;
@@ -60,17 +60,15 @@ pub(super) fn write_end_again(disk: &dyn Disk, chain: &Chain) -> Result<(), Open
     let Some((at, end)) = chain.reached else { return Ok(()) };
     let LogFile { path, scan, .. } = &chain.files[at];
     let Some(scan) = scan else { return Ok(()) };
-    let mut from = scan.evidence.synced_to.max(FILE_HEADER_BYTES as u64);
+    let from = scan.evidence.synced_to.max(FILE_HEADER_BYTES as u64);
     if from >= end {
         return Ok(());
     }
     let file = disk.open(path).map_err(OpenError::io("open", path))?;
-    let mut bytes = vec![0; 1 << 20];
-    while from < end {
-        let piece = bytes.len().min(usize::try_from(end - from).unwrap_or(usize::MAX));
-        file.read_at(from, &mut bytes[..piece]).map_err(OpenError::io("read", path))?;
-        file.write_at(from, &bytes[..piece]).map_err(OpenError::io("write", path))?;
-        from += piece as u64;
+    let mut bytes = vec![0; PIECE_BYTES];
+    for (at, piece) in pieces(from..end) {
+        file.read_at(at, &mut bytes[..piece]).map_err(OpenError::io("read", path))?;
+        file.write_at(at, &bytes[..piece]).map_err(OpenError::io("write", path))?;
     }
     file.sync_all().map_err(OpenError::io("sync", path))
 }

@@ -33,13 +33,6 @@ pub struct UnreadableRecords {
     pub before: Option<RecordKey>,
 }
 
-/// What was found where a part of a checkpoint must be.
-pub(super) struct ReadPart {
-    /// The places where there is no valid block.
-    pub(super) unreadable: Vec<UnreadableRecords>,
-    pub(super) origin: Origin,
-}
-
 /// Whether what was read is of the part that the manifest describes. Other parts with the same identity are
 /// in a copy of the database that has gone on by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,15 +45,26 @@ pub(super) enum Origin {
     Other,
 }
 
-/// Gathers the records of all valid blocks.
+/// Gathers the records of all valid blocks. Returns the places where there is none, and of which part they are.
 pub(super) fn read_part(
     disk: &dyn Disk,
     path: &Path,
     identity: &FileIdentity,
     part: &CheckpointPart,
     collector: &RowCollector,
-) -> Result<ReadPart, OpenError> {
-    let mut reading = Reading::new(path, identity.file, collector);
+) -> Result<(Vec<UnreadableRecords>, Origin), OpenError> {
+    let mut reading = Reading {
+        path,
+        role: identity.file,
+        collector,
+        records: 0,
+        last: None,
+        end: FILE_HEADER_BYTES as u64,
+        unreadable: Vec::new(),
+        digest: Digest::new(CrcAlgorithm::Crc32Iscsi),
+        ended: None,
+        is_too_long: false,
+    };
     if exists(disk, path)? {
         let (file, len) = open(disk, path)?;
         reading.is_too_long = len > part.bytes;
@@ -96,22 +100,7 @@ struct Reading<'r> {
     is_too_long: bool,
 }
 
-impl<'r> Reading<'r> {
-    fn new(path: &'r Path, role: FileRole, collector: &'r RowCollector) -> Reading<'r> {
-        Reading {
-            path,
-            role,
-            collector,
-            records: 0,
-            last: None,
-            end: FILE_HEADER_BYTES as u64,
-            unreadable: Vec::new(),
-            digest: Digest::new(CrcAlgorithm::Crc32Iscsi),
-            ended: None,
-            is_too_long: false,
-        }
-    }
-
+impl Reading<'_> {
     /// Takes a valid block. One that makes no sense within is as good as damaged.
     fn take(&mut self, sealed: &SealedHeader, payload: &[u8], raw: &mut Vec<u8>) -> Result<(), ReplayError> {
         let is_end = sealed.header.end != BlockEnd::None;
@@ -152,13 +141,13 @@ impl<'r> Reading<'r> {
         }
     }
 
-    fn finish(mut self, part: &CheckpointPart) -> ReadPart {
+    fn finish(mut self, part: &CheckpointPart) -> (Vec<UnreadableRecords>, Origin) {
         self.note_gap(part.bytes, None);
         let origin = self.origin(part);
         if let [only] = &mut self.unreadable[..] {
             only.records = Some(part.records.saturating_sub(self.records));
         }
-        ReadPart { unreadable: self.unreadable, origin }
+        (self.unreadable, origin)
     }
 
     fn origin(&self, part: &CheckpointPart) -> Origin {

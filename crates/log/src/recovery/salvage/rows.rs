@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Mutex, PoisonError};
 
-use crate::format::{Change, Write};
+use ensilo_epoch::Epoch;
+
+use crate::format::{Change, Write, epoch_of};
 use crate::recovery::{Replay, ReplayError};
 
 /// Which record it is.
@@ -49,6 +51,8 @@ pub(super) struct Kept {
     pub(super) incomplete: Vec<RecordKey>,
     /// How many records of each table could be read in the checkpoint. What is there twice counts once.
     pub(super) records: BTreeMap<u32, u64>,
+    /// No row, and nothing in the damaged database, has a later epoch.
+    pub(super) last_epoch: Epoch,
 }
 
 impl RowCollector {
@@ -81,8 +85,10 @@ impl RowCollector {
         }
     }
 
-    pub(super) fn finish(self) -> Kept {
-        let mut kept = Kept::default();
+    /// Returns what has come of a database in which nothing has an epoch after `last_epoch`, as far as is
+    /// known.
+    pub(super) fn finish(self, last_epoch: Epoch) -> Kept {
+        let mut kept = Kept { last_epoch, ..Kept::default() };
         for (key, collected) in self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
             if collected.is_in_checkpoint {
                 *kept.records.entry(key.table).or_default() += 1;
@@ -96,6 +102,8 @@ impl RowCollector {
                 None => kept.incomplete.push(key),
             }
         }
+        let epochs = kept.rows.values().map(|row| epoch_of(row.tid));
+        kept.last_epoch = epochs.fold(last_epoch, Epoch::max);
         kept
     }
 }

@@ -11,7 +11,7 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::rows::{Kept, KeptRow, RecordKey};
-use crate::format::{CheckpointEntry, LoggerFiles, Manifest, epoch_of};
+use crate::format::{CheckpointEntry, LoggerFiles, Manifest};
 use crate::recovery::checkpoint_writer::{
     CheckpointPlace, CheckpointWriterOptions, DEFINITION_TABLES, WrittenParts,
 };
@@ -26,18 +26,15 @@ use crate::recovery::target::TargetDirectory;
 /// The directory of the checkpoint.
 pub(super) const CHECKPOINT: &str = "checkpoint-1";
 
-/// Makes a database of these rows, in which nothing has an epoch after `last_epoch`.
+/// Makes a database of these rows.
 pub(super) fn write_database(
     disk: &Arc<dyn Disk>,
     target: &TargetDirectory<'_>,
     kept: &Kept,
-    last_epoch: Epoch,
 ) -> Result<(), OpenError> {
     let _locks = DirectoryLocks::of_database(&**disk, target.dir, LockMode::Exclusive)?;
-    let epochs = kept.rows.values().map(|row| epoch_of(row.tid));
-    let last_epoch = epochs.max().unwrap_or_default().max(last_epoch);
-    let new = new_manifest();
-    let checkpoint = write_checkpoint(disk, target, &new, kept, last_epoch)?;
+    let (new, last_epoch) = (new_manifest(), kept.last_epoch);
+    let checkpoint = write_checkpoint(disk, target, &new, kept)?;
     target.begin_generation(&Manifest {
         generation: 1,
         first_epoch: Epoch::new(last_epoch.get() + 1),
@@ -56,7 +53,6 @@ fn write_checkpoint(
     target: &TargetDirectory<'_>,
     new: &Manifest,
     kept: &Kept,
-    last_epoch: Epoch,
 ) -> Result<CheckpointEntry, OpenError> {
     let directory = target.dir.join(CHECKPOINT);
     make_directory(&**disk, &directory)?;
@@ -64,13 +60,13 @@ fn write_checkpoint(
         disk: Arc::clone(disk),
         database: new.database,
         id: 1,
-        begin_epoch: last_epoch,
+        begin_epoch: kept.last_epoch,
         directory: directory.clone(),
         spelled: CHECKPOINT.to_owned(),
     };
     let written = write_parts(&place, kept).map_err(OpenError::io("write", &directory))?;
     target.sync(&directory)?;
-    Ok(FinishedCheckpoint { place: place.clone(), end_epoch: last_epoch, written }.entry())
+    Ok(FinishedCheckpoint { place: place.clone(), end_epoch: kept.last_epoch, written }.entry())
 }
 
 fn write_parts(place: &CheckpointPlace, kept: &Kept) -> io::Result<Vec<WrittenParts>> {
