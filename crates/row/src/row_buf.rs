@@ -46,8 +46,7 @@ impl RowBuf {
 
     /// Makes the row the first `len_bytes` bytes of `row`.
     pub fn set_words(&mut self, row: &impl Words) {
-        self.clear();
-        self.append_range(row, 0, row.len_bytes());
+        self.set_fixed_of(row, row.len_bytes());
     }
 
     /// Returns whether the row may be stored.

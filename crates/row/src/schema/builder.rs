@@ -32,7 +32,8 @@ pub struct SchemaBuilder {
 impl Schema {
     /// Begins a schema for the table of this name.
     pub fn builder(name: impl Into<String>) -> SchemaBuilder {
-        SchemaBuilder::new(name.into())
+        let (columns, key, indexes) = (Vec::new(), Vec::new(), Vec::new());
+        SchemaBuilder { name: name.into(), columns, key, indexes }
     }
 
     /// Returns the schema of a derived row.
@@ -58,16 +59,12 @@ impl IndexSchema {
         parts: impl IntoIterator<Item = (N, Order)>,
         unique: bool,
     ) -> Result<Self, SchemaError> {
-        let parts: Vec<_> = parts.into_iter().map(|(name, order)| (name.into(), order)).collect();
-        Ok(Self::of_parts(name.into(), resolve(schema.name(), schema.columns(), &parts)?, unique))
+        let parts = resolve(schema.name(), schema.columns(), &owned(parts))?;
+        Ok(Self::of_parts(name.into(), parts, unique))
     }
 }
 
 impl SchemaBuilder {
-    const fn new(name: String) -> Self {
-        Self { name, columns: Vec::new(), key: Vec::new(), indexes: Vec::new() }
-    }
-
     /// Adds a column that may not be null.
     #[must_use]
     pub fn column(mut self, name: impl Into<String>, column_type: ColumnType) -> Self {
@@ -117,13 +114,11 @@ impl SchemaBuilder {
     /// Every variant of [`SchemaError`] but `Encoding`.
     pub fn build(self) -> Result<Schema, SchemaError> {
         let key = resolve(&self.name, &self.columns, &self.key)?;
-        let indexes = self
-            .indexes
-            .iter()
-            .map(|(name, unique, parts)| {
-                Ok(IndexSchema::of_parts(name.clone(), resolve(&self.name, &self.columns, parts)?, *unique))
-            })
-            .collect::<Result<Vec<_>, SchemaError>>()?;
+        let mut indexes = Vec::new();
+        for (name, unique, parts) in self.indexes {
+            let parts = resolve(&self.name, &self.columns, &parts)?;
+            indexes.push(IndexSchema::of_parts(name, parts, unique));
+        }
         let primary_key = if key.is_empty() { PrimaryKey::RowId } else { PrimaryKey::Columns(key) };
         Schema::checked(self.name, self.columns, primary_key, indexes)
     }

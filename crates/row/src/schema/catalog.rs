@@ -51,7 +51,7 @@ impl Schema {
     pub fn decode(bytes: &[u8]) -> Result<Self, SchemaError> {
         let mut reader = Reader { rest: bytes };
         if reader.u8()? != VERSION {
-            return Err(SchemaError::Encoding { reason: "unknown version" });
+            return Err(no_schema("unknown version"));
         }
         let name = reader.name()?;
         let columns = (0..reader.u16()?).map(|_| reader.column()).collect::<Result<Vec<_>, _>>()?;
@@ -59,10 +59,10 @@ impl Schema {
             if reader.flag()? { PrimaryKey::RowId } else { PrimaryKey::Columns(reader.parts()?) };
         let indexes = (0..reader.u8()?).map(|_| reader.index()).collect::<Result<Vec<_>, _>>()?;
         if !reader.rest.is_empty() {
-            return Err(SchemaError::Encoding { reason: "bytes after the end" });
+            return Err(no_schema("bytes after the end"));
         }
         if matches!(&primary_key, PrimaryKey::Columns(parts) if parts.is_empty()) {
-            return Err(SchemaError::Encoding { reason: "a primary key without columns" });
+            return Err(no_schema("a primary key without columns"));
         }
         Self::checked(name, columns, primary_key, indexes)
     }
@@ -116,6 +116,10 @@ impl ColumnType {
 }
 
 /// Lengths and counts here are bounded by the checks of a schema.
+const fn no_schema(reason: &'static str) -> SchemaError {
+    SchemaError::Encoding { reason }
+}
+
 fn put_u16(out: &mut Vec<u8>, number: usize) {
     debug_assert!(number <= usize::from(u16::MAX));
     out.extend_from_slice(&(number as u16).to_le_bytes());
@@ -140,10 +144,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], SchemaError> {
-        let (bytes, rest) = self
-            .rest
-            .split_first_chunk::<N>()
-            .ok_or(SchemaError::Encoding { reason: "it ends too early" })?;
+        let (bytes, rest) = self.rest.split_first_chunk::<N>().ok_or(no_schema("it ends too early"))?;
         self.rest = rest;
         Ok(*bytes)
     }
@@ -160,27 +161,21 @@ impl Reader<'_> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(SchemaError::Encoding { reason: "a flag that is neither 0 nor 1" }),
+            _ => Err(no_schema("a flag that is neither 0 nor 1")),
         }
     }
 
     fn name(&mut self) -> Result<String, SchemaError> {
         let len = usize::from(self.u16()?);
-        let (bytes, rest) = self
-            .rest
-            .split_at_checked(len)
-            .ok_or(SchemaError::Encoding { reason: "it ends inside a name" })?;
+        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(no_schema("it ends inside a name"))?;
         self.rest = rest;
-        let name = std::str::from_utf8(bytes)
-            .map_err(|_| SchemaError::Encoding { reason: "a name that is not UTF-8" })?;
-        Ok(name.to_owned())
+        String::from_utf8(bytes.to_vec()).map_err(|_| no_schema("a name that is not UTF-8"))
     }
 
     fn column(&mut self) -> Result<Column, SchemaError> {
         let name = self.name()?;
         let (code, parameter) = (self.u8()?, self.u16()?);
-        let column_type = ColumnType::of_code(code, parameter)
-            .ok_or(SchemaError::Encoding { reason: "an unknown column type" })?;
+        let column_type = ColumnType::of_code(code, parameter).ok_or(no_schema("an unknown column type"))?;
         Ok(Column { name, column_type, nullable: self.flag()? })
     }
 

@@ -12,10 +12,8 @@ impl Schema {
     /// # Errors
     /// `ValueCount`, `WrongType`, `OutOfRange`, `Null`, `WrongLength`, `KeyTooLong`.
     pub fn encode_key(&self, key: &[Value], out: &mut KeyBuf) -> Result<(), RowError> {
-        let expected = match self.primary_key() {
-            PrimaryKey::Columns(parts) => parts.len(),
-            PrimaryKey::RowId => 1,
-        };
+        // A row id is one value.
+        let expected = self.key_parts().len().max(1);
         if key.len() != expected {
             return Err(RowError::ValueCount { expected, found: key.len() });
         }
