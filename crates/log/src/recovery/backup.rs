@@ -17,7 +17,7 @@ use super::database_files::DatabaseFiles;
 use super::directory::missing_manifest;
 use super::directory_locks::{DirectoryLocks, LockMode};
 use super::error::OpenError;
-use super::file_access::make_directory;
+use super::file_access::{make_directory, sync_dir};
 use super::file_names::LOG;
 use super::generation::log_identity;
 use super::inspect::inspect_read_only;
@@ -217,7 +217,7 @@ impl BackupCopy<'_> {
             make_directory(disk, &directory)?;
             let from = self.source.files.dir.join(&part.path);
             self.copy(|watch| copy_file(disk, &from, &to, Some(part.bytes), watch))?;
-            self.target.sync(&directory)?;
+            sync_dir(disk, &directory)?;
         }
         Ok(())
     }
@@ -235,7 +235,7 @@ impl BackupCopy<'_> {
             self.copy(|watch| copy_open_file(disk, &*original, &from, &to, file.valid_bytes, watch))?;
             earlier.push(EarlierFile { directory: LOG.to_owned(), ..file.clone() });
         }
-        self.target.sync(&directory)?;
+        sync_dir(disk, &directory)?;
         Ok(earlier)
     }
 

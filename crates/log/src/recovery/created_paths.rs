@@ -19,9 +19,9 @@ pub(super) struct CreatedPaths {
 }
 
 #[derive(Debug)]
-enum CreatedPath {
-    File(PathBuf),
-    Directory(PathBuf),
+struct CreatedPath {
+    path: PathBuf,
+    is_directory: bool,
 }
 
 impl CreatedPaths {
@@ -31,7 +31,7 @@ impl CreatedPaths {
 
     /// Notes a file that is about to be made, or was just made.
     pub(super) fn file(&mut self, path: PathBuf) {
-        self.paths.push(CreatedPath::File(path));
+        self.paths.push(CreatedPath { path, is_directory: false });
     }
 
     /// Creates a directory and those above it that are missing, and syncs their names.
@@ -41,7 +41,7 @@ impl CreatedPaths {
             if exists(disk, path)? {
                 break;
             }
-            missing.push(CreatedPath::Directory(path.to_path_buf()));
+            missing.push(CreatedPath { path: path.to_path_buf(), is_directory: true });
         }
         self.paths.extend(missing.into_iter().rev());
         make_directory(disk, directory)
@@ -49,7 +49,7 @@ impl CreatedPaths {
 
     /// Lets a directory stay that another opening has locked.
     pub(super) fn leave_directory(&mut self, directory: &Path) {
-        self.paths.retain(|created| !matches!(created, CreatedPath::Directory(path) if path == directory));
+        self.paths.retain(|created| !(created.is_directory && created.path == directory));
     }
 
     /// Lets all stay that was made.
@@ -58,12 +58,12 @@ impl CreatedPaths {
     }
 
     fn take_back(&mut self, disk: &dyn Disk) -> Result<(), OpenError> {
-        while let Some(created) = self.paths.pop() {
-            let (CreatedPath::File(path) | CreatedPath::Directory(path)) = &created;
+        while let Some(CreatedPath { path, is_directory }) = self.paths.pop() {
+            let path = &path;
             if !exists(disk, path)? {
                 continue;
             }
-            if let CreatedPath::Directory(path) = &created {
+            if is_directory {
                 disk.remove_dir(path).map_err(OpenError::io("remove", path))?;
                 continue;
             }

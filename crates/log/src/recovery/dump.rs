@@ -4,7 +4,6 @@ use std::path::Path;
 
 use ensilo_disk::{Disk, File};
 
-use super::block_stream::{BlockStream, Chunk, Next};
 use super::block_writes::BlockWrites;
 use super::corruption::{CorruptPlace, CorruptionKind, DataLoss};
 use super::error::OpenError;
@@ -12,9 +11,10 @@ use super::file_names::{MANIFEST, MANIFEST_COPY};
 use super::forgiving::ForgivingDisk;
 use super::log_file::open_with_head;
 use super::manifest_file::{kind_of, read_file};
+use super::scan::each_block;
 use crate::format::{
-    BlockCodec, BlockEnd, BlockError, FileHeader, FileRole, HeaderError, Manifest, ManifestError,
-    SealedHeader, Write,
+    BlockCodec, BlockEnd, BlockError, FILE_HEADER_BYTES, FileHeader, FileRole, HeaderError, Manifest,
+    ManifestError, SealedHeader, Write,
 };
 
 /// What comes next in a file.
@@ -92,54 +92,43 @@ pub(super) fn dump_blocks(
     out: &mut dyn FnMut(Dumped<'_>),
 ) -> std::io::Result<()> {
     let codec = BlockCodec::new(&header.identity);
-    let mut stream = BlockStream::new(file, len);
-    let mut chunk = Chunk::default();
     let mut reserved_bytes = header.reserved_bytes;
-    let stopped = loop {
-        match stream.next(&mut chunk)? {
-            Next::Blocks => {
-                let mut offset = chunk.offset;
-                for (claimed, block) in chunk.blocks() {
-                    if let Err(kind) = dump_block(&codec, header, offset, block, out) {
-                        out(Dumped::Corruption { offset, kind });
-                        return Ok(());
-                    }
-                    reserved_bytes = reserved_bytes.max(claimed.header.reserved_bytes.unwrap_or_default());
-                    offset += claimed.bytes() as u64;
-                }
-                if chunk.end != BlockEnd::None {
-                    out(Dumped::End { offset: stream.offset() });
-                    return Ok(());
-                }
-            }
-            Next::Stopped(error) => break Some(error),
-            Next::End => break None,
+    let (mut end, mut malformed) = (BlockEnd::None, None);
+    let (offset, stopped) =
+        each_block(file, &codec, FILE_HEADER_BYTES as u64, len, &mut |sealed, payload| {
+            end = sealed.header.end;
+            reserved_bytes = reserved_bytes.max(sealed.header.reserved_bytes.unwrap_or_default());
+            malformed =
+                dump_block(header, sealed, payload, out).err().map(|kind| (sealed.header.offset, kind));
+            malformed.is_none()
+        })?;
+    let corruption = match stopped {
+        _ if malformed.is_some() => malformed,
+        Some(error @ BlockError::Checksum) => Some((offset, CorruptionKind::Block(error))),
+        _ if end == BlockEnd::None && len < reserved_bytes => {
+            Some((len, CorruptionKind::Cut { reserved_bytes }))
         }
+        None | Some(BlockError::Empty) => None,
+        Some(error) => Some((offset, CorruptionKind::Block(error))),
     };
-    let offset = stream.offset();
-    match stopped {
-        _ if len < reserved_bytes => {
-            out(Dumped::Corruption { offset: len, kind: CorruptionKind::Cut { reserved_bytes } });
-        }
-        None | Some(BlockError::Empty) => out(Dumped::End { offset }),
-        Some(error) => out(Dumped::Corruption { offset, kind: CorruptionKind::Block(error) }),
-    }
+    out(match corruption {
+        Some((offset, kind)) => Dumped::Corruption { offset, kind },
+        None => Dumped::End { offset },
+    });
     Ok(())
 }
 
 fn dump_block(
-    codec: &BlockCodec,
     header: &FileHeader,
-    offset: u64,
-    block: &[u8],
+    sealed: &SealedHeader,
+    payload: &[u8],
     out: &mut dyn FnMut(Dumped<'_>),
 ) -> Result<(), CorruptionKind> {
-    let (sealed, payload) = codec.check(block, offset).map_err(CorruptionKind::Block)?;
-    out(Dumped::Block(&sealed));
+    out(Dumped::Block(sealed));
     let mut scratch = Vec::new();
-    let raw = sealed.raw(&block[payload], &mut scratch).map_err(CorruptionKind::Block)?;
+    let raw = sealed.raw(payload, &mut scratch).map_err(CorruptionKind::Block)?;
     let role = header.identity.file;
-    let mut writes = BlockWrites::new(role, &sealed, raw);
+    let mut writes = BlockWrites::new(role, sealed, raw);
     while let Some(write) = writes.next_write().map_err(CorruptionKind::Entry)? {
         out(match role {
             FileRole::Log { .. } => Dumped::Write(&write),

@@ -9,7 +9,6 @@ use std::path::Path;
 use ensilo_disk::{Disk, File};
 use ensilo_epoch::Epoch;
 
-use super::block_stream::{BlockStream, Chunk, Next};
 use super::block_writes::BlockWrites;
 use super::corruption::{CorruptPlace, Corruption, CorruptionKind, DataLoss};
 use super::error::OpenError;
@@ -19,7 +18,7 @@ use super::generation::log_identity;
 use super::log_file::{is_empty_log_file, misnamed, open_with_head};
 use super::named_files::SuspectFiles;
 use super::replay_file::part_identity;
-use super::scan::each_block_beyond;
+use super::scan::{each_block, each_block_beyond};
 use crate::format::{
     BlockCodec, BlockEnd, BlockError, EarlierFile, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole,
     LogFileName, SealedHeader,
@@ -168,24 +167,12 @@ impl BlockWalk<'_> {
 
     /// Takes the blocks from `at` on up to a place without a valid one, which is returned; `None` at the end.
     fn run_to_gap(&mut self, at: u64) -> io::Result<Option<(u64, BlockError)>> {
-        let mut stream = BlockStream::starting_at(self.file, at, self.limit);
-        let mut chunk = Chunk::default();
-        while self.end == BlockEnd::None {
-            match stream.next(&mut chunk)? {
-                Next::Blocks => {
-                    let mut offset = chunk.offset;
-                    for (_, block) in chunk.blocks() {
-                        match self.take(block, offset) {
-                            Ok(end) => offset = end,
-                            Err(error) => return Ok(Some((offset, error))),
-                        }
-                    }
-                }
-                Next::Stopped(error) => return Ok(Some((stream.offset(), error))),
-                Next::End => return Ok(None),
-            }
-        }
-        Ok(None)
+        let (file, codec, limit) = (self.file, self.codec.clone(), self.limit);
+        let (offset, stopped) = each_block(file, &codec, at, limit, &mut |sealed, payload| {
+            self.take(sealed, payload);
+            true
+        })?;
+        Ok(stopped.map(|error| (offset, error)))
     }
 
     /// Returns where the first valid block from `start` on begins.
@@ -198,10 +185,8 @@ impl BlockWalk<'_> {
         Ok(next)
     }
 
-    /// Takes a block, and returns where it ends. What is wrong within a valid block does not keep from the
-    /// next one.
-    fn take(&mut self, block: &[u8], offset: u64) -> Result<u64, BlockError> {
-        let (sealed, payload) = self.codec.check(block, offset)?;
+    /// Takes a valid block. What is wrong within it does not keep from the next one.
+    fn take(&mut self, sealed: &SealedHeader, payload: &[u8]) {
         self.found.blocks += 1;
         self.found.bytes = sealed.end_offset();
         self.end = sealed.header.end;
@@ -209,11 +194,10 @@ impl BlockWalk<'_> {
         self.found.last_entry = self.found.last_entry.max(last_entry);
         self.synced_to = self.synced_to.max(sealed.header.synced_to);
         self.reserved_bytes = self.reserved_bytes.max(sealed.header.reserved_bytes.unwrap_or_default());
-        match count_writes(self.identity, &sealed, &block[payload], &mut self.raw) {
+        match count_writes(self.identity, sealed, payload, &mut self.raw) {
             Ok(writes) => self.found.writes += writes,
-            Err(kind) => self.found.corruptions.push((offset, kind)),
+            Err(kind) => self.found.corruptions.push((sealed.header.offset, kind)),
         }
-        Ok(sealed.end_offset())
     }
 
     /// Puts what could not be read in the place of what follows from it: a stop, if there is no valid block

@@ -73,7 +73,12 @@ pub(super) fn replay<R: Replay>(
     progress: &Progress,
 ) -> Result<Replayed, OpenError> {
     progress.begin(files.iter().map(|file| file.bytes).sum());
-    let outcome = ReplayOutcome::new(files.len(), progress);
+    let outcome = ReplayOutcome {
+        progress,
+        failed: AtomicBool::new(false),
+        failure: Mutex::new(None),
+        applied: files.iter().map(|_| AtomicU64::new(0)).collect(),
+    };
     let threads = threads.max(1);
     let (work_sender, work) = sync_channel(2 * threads);
     let (spare_sender, spare) = channel();
@@ -100,16 +105,7 @@ pub(super) fn replay<R: Replay>(
     Ok(replayed)
 }
 
-impl<'a> ReplayOutcome<'a> {
-    fn new(files: usize, progress: &'a Progress) -> ReplayOutcome<'a> {
-        ReplayOutcome {
-            progress,
-            failed: AtomicBool::new(false),
-            failure: Mutex::new(None),
-            applied: (0..files).map(|_| AtomicU64::new(0)).collect(),
-        }
-    }
-
+impl ReplayOutcome<'_> {
     /// Applies chunks until there are no more. After a failure they are thrown away, so that the reader is
     /// never left waiting.
     fn work<R: Replay>(

@@ -17,7 +17,8 @@ use memchr::memmem;
 
 use super::block_stream::{BlockStream, CHUNK_BYTES, Chunk, Next};
 use crate::format::{
-    BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockCodec, BlockEnd, BlockError, FileHeader, SealedHeader,
+    BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockCodec, BlockEnd, BlockError, FILE_HEADER_BYTES, FileHeader,
+    SealedHeader,
 };
 
 /// What a log file holds.
@@ -78,28 +79,22 @@ impl Evidence {
 /// Scans the blocks of a file.
 pub(super) fn scan(file: &dyn File, codec: &BlockCodec) -> io::Result<LogFileScan> {
     let len = file.len_bytes()?;
-    let mut stream = BlockStream::new(file, len);
     let mut scan = LogFileScan {
         bytes: len,
         reserved_bytes: 0,
-        valid_end: stream.offset(),
+        valid_end: FILE_HEADER_BYTES as u64,
         stopped: None,
         end: BlockEnd::None,
         mark: None,
         last_entry: Epoch::default(),
         evidence: Evidence::default(),
     };
-    let mut chunk = Chunk::default();
-    let mut is_at_end = false;
-    while scan.stopped.is_none() && scan.end == BlockEnd::None && !is_at_end {
-        match stream.next(&mut chunk)? {
-            Next::Blocks => scan.take_chunk(codec, &chunk),
-            Next::Stopped(error) => scan.stopped = Some(error),
-            Next::End => is_at_end = true,
-        }
-    }
+    (_, scan.stopped) = each_block(file, codec, scan.valid_end, len, &mut |sealed, _| {
+        scan.take(sealed);
+        true
+    })?;
     scan.evidence.mark = scan.mark.map_or(Epoch::default(), |(mark, _)| mark);
-    if scan.end == BlockEnd::None && !is_at_end {
+    if scan.stopped.is_some() {
         look_beyond(file, codec, scan.valid_end, len, &mut scan.evidence)?;
     }
     Ok(scan)
@@ -117,25 +112,14 @@ impl LogFileScan {
         (self.end == BlockEnd::None && self.bytes < reserved_bytes).then_some(reserved_bytes)
     }
 
-    fn take_chunk(&mut self, codec: &BlockCodec, chunk: &Chunk) {
-        for (_, block) in chunk.blocks() {
-            match codec.check(block, self.valid_end) {
-                Ok((sealed, _)) => {
-                    self.valid_end = sealed.end_offset();
-                    self.end = sealed.header.end;
-                    self.reserved_bytes =
-                        self.reserved_bytes.max(sealed.header.reserved_bytes.unwrap_or_default());
-                    self.mark = sealed.header.mark.map(|mark| (mark, self.valid_end)).or(self.mark);
-                    let last = sealed.header.epochs.map_or(Epoch::default(), |(_, last)| last);
-                    self.last_entry = self.last_entry.max(last);
-                    self.evidence.take(&sealed);
-                }
-                Err(error) => {
-                    self.stopped = Some(error);
-                    return;
-                }
-            }
-        }
+    fn take(&mut self, sealed: &SealedHeader) {
+        let header = &sealed.header;
+        self.valid_end = sealed.end_offset();
+        self.end = header.end;
+        self.reserved_bytes = self.reserved_bytes.max(header.reserved_bytes.unwrap_or_default());
+        self.mark = header.mark.map(|mark| (mark, self.valid_end)).or(self.mark);
+        self.last_entry = self.last_entry.max(header.epochs.map_or(Epoch::default(), |(_, last)| last));
+        self.evidence.take(sealed);
     }
 }
 
@@ -162,26 +146,17 @@ pub(super) fn needed_up_to(file: &dyn File, codec: &BlockCodec, epoch: Epoch) ->
 }
 
 fn look_for_mark_after(file: &dyn File, codec: &BlockCodec, epoch: Epoch) -> io::Result<(Needed, Epoch)> {
-    let mut stream = BlockStream::new(file, file.len_bytes()?);
-    let mut chunk = Chunk::default();
-    let mut evidence = Evidence::default();
-    while let Next::Blocks = stream.next(&mut chunk)? {
-        let mut offset = chunk.offset;
-        for (_, block) in chunk.blocks() {
-            let Ok((sealed, _)) = codec.check(block, offset) else {
-                return Ok((Needed::TooShort, evidence.largest_epoch));
-            };
-            evidence.take(&sealed);
-            offset = sealed.end_offset();
-            if sealed.header.mark.is_some_and(|mark| mark > epoch) {
-                return Ok((Needed::To(offset), evidence.largest_epoch));
-            }
-            if sealed.header.end == BlockEnd::Seal {
-                return Ok((Needed::Whole(offset), evidence.largest_epoch));
-            }
+    let (mut needed, mut evidence) = (Needed::TooShort, Evidence::default());
+    each_block(file, codec, FILE_HEADER_BYTES as u64, file.len_bytes()?, &mut |sealed, _| {
+        evidence.take(sealed);
+        if sealed.header.mark.is_some_and(|mark| mark > epoch) {
+            needed = Needed::To(sealed.end_offset());
+        } else if sealed.header.end == BlockEnd::Seal {
+            needed = Needed::Whole(sealed.end_offset());
         }
-    }
-    Ok((Needed::TooShort, evidence.largest_epoch))
+        needed == Needed::TooShort
+    })?;
+    Ok((needed, evidence.largest_epoch))
 }
 
 /// Takes the evidence of all valid blocks between `start` and `end`, wherever they begin.
@@ -211,6 +186,38 @@ fn look_beyond(
         evidence.mark = evidence.mark.max(mark);
     }
     Ok(())
+}
+
+/// Shows the blocks from `start` on that follow each other, up to `end`, each with its payload, until one ends
+/// something or `each` wants no more. Returns where that is, and why there is no valid block if that is why.
+pub(super) fn each_block(
+    file: &dyn File,
+    codec: &BlockCodec,
+    start: u64,
+    end: u64,
+    each: &mut dyn FnMut(&SealedHeader, &[u8]) -> bool,
+) -> io::Result<(u64, Option<BlockError>)> {
+    let mut stream = BlockStream::starting_at(file, start, end);
+    let mut chunk = Chunk::default();
+    loop {
+        match stream.next(&mut chunk)? {
+            Next::Blocks => {
+                let mut offset = chunk.offset;
+                for (_, block) in chunk.blocks() {
+                    let (sealed, payload) = match codec.check(block, offset) {
+                        Ok(checked) => checked,
+                        Err(error) => return Ok((offset, Some(error))),
+                    };
+                    offset = sealed.end_offset();
+                    if !each(&sealed, &block[payload]) || sealed.header.end != BlockEnd::None {
+                        return Ok((offset, None));
+                    }
+                }
+            }
+            Next::Stopped(error) => return Ok((stream.offset(), Some(error))),
+            Next::End => return Ok((stream.offset(), None)),
+        }
+    }
 }
 
 /// Shows all valid blocks between `start` and `end`, wherever they begin, each with its payload, until `each`

@@ -53,7 +53,7 @@ impl<'t> TargetDirectory<'t> {
                 return Err(OpenError::Io { doing: "create", path, error });
             }
         };
-        let synced = mark.sync_all().map_err(OpenError::io("sync", &path)).and_then(|()| target.sync(dir));
+        let synced = mark.sync_all().map_err(OpenError::io("sync", &path)).and_then(|()| sync_dir(disk, dir));
         if synced.is_err() {
             let _ = target.remove_mark();
         }
@@ -85,7 +85,7 @@ impl<'t> TargetDirectory<'t> {
     pub(super) fn finish(&self) -> Result<(), OpenError> {
         let mark = self.dir.join(UNFINISHED);
         self.disk.remove(&mark).map_err(OpenError::io("remove", &mark))?;
-        self.sync(self.dir)
+        sync_dir(self.disk, self.dir)
     }
 
     /// Removes everything, the manifest first and the mark last. The manifest goes also where a sync fails;
@@ -93,17 +93,17 @@ impl<'t> TargetDirectory<'t> {
     /// database. If no mark can be made, nothing is removed: without one what is there is a whole database.
     pub(super) fn give_up(&self, checkpoint_directories: &[impl AsRef<Path>]) -> Result<(), OpenError> {
         self.put_mark_back()?;
-        let marked = self.sync(self.dir);
+        let marked = sync_dir(self.disk, self.dir);
         let names = [MANIFEST, MANIFEST_COPY, MANIFEST_NEW];
         let removed = names.map(|name| remove_if_there(self.disk, &self.dir.join(name)));
-        let synced = self.sync(self.dir);
+        let synced = sync_dir(self.disk, self.dir);
         [marked].into_iter().chain(removed).chain([synced]).collect::<Result<(), OpenError>>()?;
         for directory in checkpoint_directories {
             remove_directory(self.disk, &self.dir.join(directory))?;
         }
         remove_directory(self.disk, &self.dir.join(LOG))?;
         remove_if_there(self.disk, &self.dir.join(LOCK))?;
-        self.sync(self.dir)?;
+        sync_dir(self.disk, self.dir)?;
         self.remove_mark()
     }
 
@@ -127,10 +127,6 @@ impl<'t> TargetDirectory<'t> {
             return Ok(());
         }
         self.disk.remove_dir(self.dir).map_err(OpenError::io("remove", self.dir))
-    }
-
-    pub(super) fn sync(&self, directory: &Path) -> Result<(), OpenError> {
-        sync_dir(self.disk, directory)
     }
 }
 

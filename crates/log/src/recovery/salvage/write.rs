@@ -18,7 +18,7 @@ use crate::recovery::checkpoint_writer::{
 use crate::recovery::database_files::FinishedCheckpoint;
 use crate::recovery::directory_locks::{DirectoryLocks, LockMode};
 use crate::recovery::error::OpenError;
-use crate::recovery::file_access::make_directory;
+use crate::recovery::file_access::{make_directory, sync_dir};
 use crate::recovery::file_names::LOG;
 use crate::recovery::inspect::new_manifest;
 use crate::recovery::target::TargetDirectory;
@@ -65,7 +65,7 @@ fn write_checkpoint(
         spelled: CHECKPOINT.to_owned(),
     };
     let written = write_parts(&place, kept).map_err(OpenError::io("write", &directory))?;
-    target.sync(&directory)?;
+    sync_dir(&**disk, &directory)?;
     Ok(FinishedCheckpoint { place: place.clone(), end_epoch: kept.last_epoch, written }.entry())
 }
 
