@@ -31,6 +31,11 @@ pub struct LogFileName {
 }
 
 impl LogFileName {
+    /// Returns the name of a log file that is written.
+    pub(crate) fn open(generation: u64, logger: u32, sequence: u64) -> LogFileName {
+        LogFileName { generation, logger, sequence, largest_epoch: None }
+    }
+
     /// Returns the name that these bytes spell, if they are the name of a log file.
     #[must_use]
     pub fn parse(name: &str) -> Option<LogFileName> {

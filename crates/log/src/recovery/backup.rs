@@ -98,12 +98,7 @@ fn running_log(
     }
     for (number, logger) in (0u32..).zip(&manifest.loggers) {
         for sequence in logger.first_sequence.. {
-            let name = LogFileName {
-                generation: manifest.generation,
-                logger: number,
-                sequence,
-                largest_epoch: None,
-            };
+            let name = LogFileName::open(manifest.generation, number, sequence);
             let (name, file) = open_renamed(disk, &dir.join(&logger.directory), name)?;
             let path = source.log_path(&logger.directory, name);
             let codec = BlockCodec::new(&log_identity(manifest.database, opening, name));

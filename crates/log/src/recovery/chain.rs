@@ -102,7 +102,7 @@ impl ChainSurveyor<'_> {
         }
         let next = first + names.len() as u64;
         if names.is_empty() || others.iter().any(|name| name.sequence >= next) {
-            let name = LogFileName { generation, logger: self.logger, sequence: next, largest_epoch: None };
+            let name = LogFileName::open(generation, self.logger, next);
             corrupt_places.push(missing(&self.path(name), name));
         }
         Ok((names, others))

@@ -108,7 +108,6 @@ pub(super) fn check_blocks(
     let mut walk = BlockWalk {
         file,
         identity,
-        codec: BlockCodec::new(identity),
         limit,
         found: CheckedFile { bytes: FILE_HEADER_BYTES as u64, ..CheckedFile::default() },
         stops: Vec::new(),
@@ -127,7 +126,6 @@ pub(super) fn check_blocks(
 struct BlockWalk<'f> {
     file: &'f dyn File,
     identity: &'f FileIdentity,
-    codec: BlockCodec,
     limit: u64,
     found: CheckedFile,
     /// Where there is no valid block, although one could be there.
@@ -153,36 +151,21 @@ struct InvalidStretch {
 impl BlockWalk<'_> {
     /// Walks to the end, over each gap to the next valid block behind it.
     fn run(&mut self) -> io::Result<()> {
-        let mut at = FILE_HEADER_BYTES as u64;
-        while let Some((offset, error)) = self.run_to_gap(at)? {
-            let next = self.next_block(offset + 1)?;
-            self.stops.push(InvalidStretch { offset, end: next.unwrap_or(u64::MAX), error });
-            match next {
-                Some(next) => at = next,
-                None => return Ok(()),
-            }
+        let (file, codec, limit) = (self.file, BlockCodec::new(self.identity), self.limit);
+        let mut at = Some(FILE_HEADER_BYTES as u64);
+        while let Some(start) = at.take() {
+            let (offset, stopped) = each_block(file, &codec, start, limit, &mut |sealed, payload| {
+                self.take(sealed, payload);
+                true
+            })?;
+            let Some(error) = stopped else { break };
+            each_block_beyond(file, &codec, offset + 1, limit, &mut |sealed, _| {
+                at = Some(sealed.header.offset);
+                false
+            })?;
+            self.stops.push(InvalidStretch { offset, end: at.unwrap_or(u64::MAX), error });
         }
         Ok(())
-    }
-
-    /// Takes the blocks from `at` on up to a place without a valid one, which is returned; `None` at the end.
-    fn run_to_gap(&mut self, at: u64) -> io::Result<Option<(u64, BlockError)>> {
-        let (file, codec, limit) = (self.file, self.codec.clone(), self.limit);
-        let (offset, stopped) = each_block(file, &codec, at, limit, &mut |sealed, payload| {
-            self.take(sealed, payload);
-            true
-        })?;
-        Ok(stopped.map(|error| (offset, error)))
-    }
-
-    /// Returns where the first valid block from `start` on begins.
-    fn next_block(&self, start: u64) -> io::Result<Option<u64>> {
-        let mut next = None;
-        each_block_beyond(self.file, &self.codec, start, self.limit, &mut |sealed, _| {
-            next = Some(sealed.header.offset);
-            false
-        })?;
-        Ok(next)
     }
 
     /// Takes a valid block. What is wrong within it does not keep from the next one.

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use ensilo_disk::{Disk, File, PAGE_BYTES, is_disk_full};
 use ensilo_epoch::Epoch;
 
+use super::error::OpenError;
+use super::named_files::NamedFiles;
 use super::sealed_files::SealedFiles;
 use crate::format::{
     BLOCK_HEADER_BYTES, DatabaseId, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole, LogFileName,
-    OpeningId,
+    Manifest, OpeningId,
 };
 
 /// Where the log of a new generation goes.
@@ -98,7 +100,7 @@ impl NewGeneration {
         for (logger, directory) in (0u32..).zip(directories) {
             let at = |error| (directory.clone(), error);
             create_directory(disk, directory).map_err(at)?;
-            let name = LogFileName { generation, logger, sequence: 1, largest_epoch: None };
+            let name = LogFileName::open(generation, logger, 1);
             let plan = LogFilePlan { disk, directory, database, opening, name, first_epoch, file_bytes };
             let CreatedLogFile { file, reserved_bytes, shortage } = plan.create_within_room().map_err(at)?;
             let directory = directory.clone();
@@ -106,6 +108,20 @@ impl NewGeneration {
         }
         let sealed = SealedFiles::default();
         Ok(NewGeneration { database, opening, generation, first_epoch, loggers, sealed })
+    }
+}
+
+impl NamedFiles<'_> {
+    /// Creates the first log files of the generation that the manifest begins, as [`NewGeneration::create`]
+    /// does.
+    pub(super) fn create_log(
+        &self,
+        directories: &[PathBuf],
+        file_bytes: u64,
+    ) -> Result<NewGeneration, OpenError> {
+        let Manifest { database, opening, generation, first_epoch, .. } = *self.manifest;
+        NewGeneration::create(self.disk, database, opening, generation, first_epoch, directories, file_bytes)
+            .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })
     }
 }
 

@@ -174,27 +174,14 @@ impl<'w> RequestedDirectories<'w> {
         // Before the log files, which may take all the room that is left.
         next.write_new_manifest()?;
         next.write_claim()?;
-        let GenerationOptions { directories, file_bytes, first_epoch } = options;
-        for (logger, directory) in (0u32..).zip(directories) {
-            let generation = manifest.generation;
-            let name = LogFileName { generation, logger, sequence: 1, largest_epoch: None };
-            let path = directory.join(name.to_string());
+        for (logger, directory) in (0u32..).zip(&options.directories) {
+            let path = directory.join(LogFileName::open(manifest.generation, logger, 1).to_string());
             // One that is there is none of this opening, and keeps it from going on.
             if !exists(self.before.disk, &path)? {
                 locks.created().file(path);
             }
         }
-        let Manifest { database, opening, generation, .. } = *manifest;
-        NewGeneration::create(
-            self.before.disk,
-            database,
-            opening,
-            generation,
-            *first_epoch,
-            directories,
-            *file_bytes,
-        )
-        .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })
+        next.create_log(&options.directories, options.file_bytes)
     }
 }
 

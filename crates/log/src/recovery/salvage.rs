@@ -159,8 +159,7 @@ pub fn salvage(disk: &Arc<dyn Disk>, dir: &Path, target: &Path) -> Result<Salvag
     let source = SuspectFiles::new(&corrupt, dir, &manifest);
     locks.add_named(&source)?;
     let owner_corruptions = check_owners(&source, manifest_corruption.is_none())?;
-    let claimed = NamedFiles { disk: &**disk, ..*source };
-    let target = TargetDirectory::claim(&**disk, &claimed, target)?;
+    let target = TargetDirectory::claim(&**disk, &source, target)?;
     let written = source.read().and_then(|(salvaged, kept)| {
         write_database(disk, &target, &kept)?;
         Ok(salvaged)

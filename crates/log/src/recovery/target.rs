@@ -15,7 +15,6 @@ use super::database_files::remove_directory;
 use super::error::OpenError;
 use super::file_access::{exists, list, make_directory, remove_if_there, sync_dir};
 use super::file_names::{LOCK, LOG, MANIFEST, MANIFEST_COPY, MANIFEST_NEW, UNFINISHED};
-use super::generation::NewGeneration;
 use super::location::Location;
 use super::named_files::NamedFiles;
 use super::verify::verify_locked;
@@ -62,11 +61,8 @@ impl<'t> TargetDirectory<'t> {
 
     /// Makes the log file of a generation without anything in it, and installs its manifest.
     pub(super) fn begin_generation(&self, manifest: &Manifest) -> Result<(), OpenError> {
-        let Manifest { database, opening, generation, first_epoch, .. } = *manifest;
-        let directories = [self.dir.join(LOG)];
-        NewGeneration::create(self.disk, database, opening, generation, first_epoch, &directories, 0)
-            .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })?;
         let files = NamedFiles { disk: self.disk, dir: self.dir, manifest };
+        files.create_log(&[self.dir.join(LOG)], 0)?;
         files.install_manifest()?;
         files.keep_copy();
         Ok(())
