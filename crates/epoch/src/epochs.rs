@@ -168,11 +168,16 @@ impl Epochs {
         Epoch::new(self.published.derived_at.load(Ordering::Acquire))
     }
 
-    /// Moves the global epoch on by one, unless it is the last, and derives what is over: one tick. Returns the complete frontier behind
-    /// it, as [`Epochs::complete_frontier`] does.
+    /// Moves the global epoch on by one, unless it is the last, and derives what is over: one tick.
     ///
     /// Participants are never waited for. Two ticks at once come one after the other.
-    pub fn advance(&self) -> Epoch {
+    pub fn advance(&self) {
+        self.advance_to_frontier();
+    }
+
+    /// Does what [`Epochs::advance`] does, and returns the complete frontier behind that, as [`Epochs::complete_frontier`] would: one
+    /// barrier serves both.
+    pub fn advance_to_frontier(&self) -> Epoch {
         self.tick(&mut self.lock_numbers())
     }
 

@@ -41,7 +41,7 @@ impl Clock {
 
     /// Moves the global epoch on. Returns the frontier behind it.
     pub(crate) fn tick(&self) -> Epoch {
-        let frontier = self.epochs.advance();
+        let frontier = self.epochs.advance_to_frontier();
         let nanos = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         // Relaxed, here and below: nothing but the time of the next tick depends on it.
         self.last_tick_nanos.store(nanos, Ordering::Relaxed);
