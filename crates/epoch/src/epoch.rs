@@ -10,8 +10,8 @@ impl Epoch {
     /// Later than every epoch.
     pub const MAX: Epoch = Epoch(u64::MAX);
 
-    /// The last epoch that there is: numbers have 40 bits, in TIDs and on disk. With epochs of a millisecond it comes after 34 years. The
-    /// global epoch stays there, and nothing commits in it.
+    /// The last epoch that there is: numbers have 40 bits, in TIDs and on disk. With a thousand epochs a second it comes after 34
+    /// years, with ten thousand, all the time, after three. The global epoch stays there, and nothing commits in it.
     pub const LAST: Epoch = Epoch((1 << 40) - 1);
 
     /// Returns the epoch with this number.

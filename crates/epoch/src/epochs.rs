@@ -23,8 +23,11 @@ struct EpochNumbers {
     snapshot: u64,
     memory_horizon: u64,
     snapshot_horizon: u64,
-    /// When the last interval between snapshots began.
-    interval_began: Instant,
+    /// How many snapshot epochs there were.
+    snapshots: u64,
+    /// Where snapshots come by the clock: the epoch of the next one, and when it became that.
+    due: u64,
+    due_since: Instant,
 }
 
 /// What all workers read. It is written by ticks alone: the numbers share cache lines.
@@ -32,6 +35,7 @@ struct EpochNumbers {
 struct Published {
     global: AtomicU64,
     snapshot: AtomicU64,
+    snapshots: AtomicU64,
     memory_horizon: AtomicU64,
     snapshot_horizon: AtomicU64,
     /// The global epoch of the last tick that is done: at which the other numbers were derived.
@@ -74,7 +78,9 @@ impl Epochs {
             snapshot: first,
             memory_horizon: first - 1,
             snapshot_horizon: first,
-            interval_began: Instant::now(),
+            snapshots: 0,
+            due: first,
+            due_since: Instant::now(),
         };
         let epochs = Arc::new(Epochs {
             // Relaxed: the ids need only differ.
@@ -119,6 +125,15 @@ impl Epochs {
     pub fn snapshot_epoch(&self) -> Epoch {
         // Acquire: [snapshot] the commits that it covers are visible.
         Epoch::new(self.published.snapshot.load(Ordering::Acquire))
+    }
+
+    /// Returns how many times the snapshot epoch has moved: a snapshot that was begun at an earlier count has fallen behind by the
+    /// difference.
+    #[must_use]
+    #[inline]
+    pub fn snapshots(&self) -> u64 {
+        // Relaxed: only the age of snapshots depends on it.
+        self.published.snapshots.load(Ordering::Relaxed)
     }
 
     /// Returns the first epoch of the snapshot interval that `epoch` (below 2^40) lies in: `k * floor(epoch / k)`.
@@ -202,29 +217,39 @@ impl Epochs {
         barrier::heavy();
         let oldest = self.oldest();
         let memory_horizon = self.epoch_before(Epoch::new(numbers.global.min(oldest.pin)));
-        numbers.derive(&oldest, memory_horizon, self.interval);
+        let complete = numbers.complete(&oldest);
+        numbers.derive(&oldest, memory_horizon, self.newest_snapshot(numbers, complete));
         // Release: [horizon] and [snapshot], with the Acquire loads of the slots that led here.
         self.published.memory_horizon.store(numbers.memory_horizon, Ordering::Release);
         self.published.snapshot_horizon.store(numbers.snapshot_horizon, Ordering::Release);
         self.published.snapshot.store(numbers.snapshot, Ordering::Release);
+        self.published.snapshots.store(numbers.snapshots, Ordering::Relaxed);
         // Release: [horizon] a thread that sees that the tick is done sees its horizons.
         self.published.derived_at.store(numbers.global, Ordering::Release);
-        numbers.complete(&oldest)
+        complete
     }
 
     /// Returns the epoch that follows: the next number, or the next snapshot epoch if it is time for one. The last
     /// epoch follows itself.
     fn next_epoch(&self, numbers: &mut EpochNumbers) -> Epoch {
-        let global = Epoch::new(numbers.global);
         let next = Epoch::new(numbers.global + 1).min(Epoch::LAST);
         let Some(snapshot_interval) = self.snapshot_interval else { return next };
-        let next_start = self.interval.next_start(global);
-        let is_due = numbers.interval_began.elapsed() >= snapshot_interval;
-        if next_start > Epoch::LAST || !is_due && next < next_start {
+        let next_start = self.interval.next_start(Epoch::new(numbers.global));
+        if next_start > Epoch::LAST || numbers.due_since.elapsed() < snapshot_interval {
             return next;
         }
-        numbers.interval_began = Instant::now();
+        numbers.due = next_start.get();
+        numbers.due_since = Instant::now();
         next_start
+    }
+
+    /// Returns the newest epoch that snapshots may be read at, if every commit before `complete` is complete.
+    fn newest_snapshot(&self, numbers: &EpochNumbers, complete: Epoch) -> u64 {
+        match self.snapshot_interval {
+            None => self.interval.start(complete).get(),
+            Some(_) if complete.get() >= numbers.due => numbers.due,
+            Some(_) => numbers.snapshot,
+        }
     }
 
     /// Returns an epoch that is no later than the one that was there before `epoch`: the number before, unless epochs
@@ -318,12 +343,12 @@ struct Oldest {
 impl EpochNumbers {
     /// Derives what is over at the global epoch from what participants published. Nothing falls (I3): a participant that read
     /// an epoch long ago and publishes it now is behind a number that needs no protection from it, see the crate's page.
-    fn derive(&mut self, oldest: &Oldest, memory_horizon: Epoch, interval: SnapshotInterval) {
-        let complete = self.complete(oldest);
+    fn derive(&mut self, oldest: &Oldest, memory_horizon: Epoch, newest_snapshot: u64) {
         self.memory_horizon = self.memory_horizon.max(memory_horizon.get());
         // Before the snapshot epoch: its former value counts.
         self.snapshot_horizon = self.snapshot_horizon.max(self.snapshot.min(oldest.snapshot));
-        self.snapshot = self.snapshot.max(interval.start(complete).get());
+        self.snapshots += u64::from(newest_snapshot > self.snapshot);
+        self.snapshot = self.snapshot.max(newest_snapshot);
     }
 
     /// Every commit with an earlier epoch is complete, if `oldest` was read behind a barrier that came after the global epoch was
@@ -338,6 +363,7 @@ impl Published {
         Published {
             global: AtomicU64::new(numbers.global),
             snapshot: AtomicU64::new(numbers.snapshot),
+            snapshots: AtomicU64::new(numbers.snapshots),
             memory_horizon: AtomicU64::new(numbers.memory_horizon),
             snapshot_horizon: AtomicU64::new(numbers.snapshot_horizon),
             derived_at: AtomicU64::new(numbers.global),

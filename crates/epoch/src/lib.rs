@@ -11,7 +11,8 @@
 //!   while it commits; the global epoch never waits. What the paper derives from its bound is derived here from
 //!   the minima over the slots.
 //! - Where snapshots come by the clock, epochs are left out up to the next multiple of `k`, so that the interval of an epoch stays a
-//!   function of its number however long epochs last.
+//!   function of its number however long epochs last. A multiple that is reached before it is time for a snapshot is none: what is
+//!   superseded across it keeps a version that nobody reads, until the next snapshot.
 //! - A snapshot at epoch `s` shows the versions with epoch `< s`. The paper says `<= s`, which contradicts its own rule that
 //!   a version may be overwritten in place within its snapshot interval `[s, s + k)`.
 //!

@@ -10,10 +10,10 @@ use crate::epoch::SnapshotInterval;
 pub struct EpochOptions {
     /// How long an epoch lasts.
     pub epoch_interval: Duration,
-    /// How many epochs lie between two snapshots at most, from 1 to 2^23 - 1 (other values are clamped).
+    /// Snapshots are read at multiples of so many epochs, from 1 to 2^23 - 1 (other values are clamped).
     pub epochs_per_snapshot: u64,
-    /// How long after a snapshot epoch the next one comes, if it does not come earlier by `epochs_per_snapshot`: then the
-    /// epochs in between are left out. `None` where only epochs count.
+    /// How long after a snapshot epoch the next one comes, however fast epochs go by: the epochs up to the next multiple are then left
+    /// out, and multiples in between are no snapshot epochs. `None` where only epochs count.
     pub snapshot_interval: Option<Duration>,
     /// The global epoch begins at this one or soon after it: later than every epoch of an earlier life of the database.
     pub first_epoch: Epoch,

@@ -348,6 +348,42 @@ fn snapshots_come_by_the_clock_and_leave_epochs_out() {
 }
 
 #[test]
+fn snapshots_do_not_come_before_their_time_however_fast_epochs_go_by() {
+    let options = EpochOptions {
+        epochs_per_snapshot: 4,
+        snapshot_interval: Some(Duration::from_secs(3600)),
+        advance: Advance::Manual,
+        ..EpochOptions::default()
+    };
+    let epochs = Epochs::new(options, Pool::new(None));
+    let (first, first_snapshot) = (epochs.global_epoch(), epochs.snapshot_epoch());
+    for step in 1..=100 {
+        epochs.advance();
+        assert_eq!(epochs.global_epoch(), Epoch::new(first.get() + step));
+        assert_eq!((epochs.snapshot_epoch(), epochs.snapshots()), (first_snapshot, 0));
+    }
+}
+
+#[test]
+fn a_snapshot_comes_when_the_commits_before_it_are_complete() {
+    let options = EpochOptions {
+        epochs_per_snapshot: K,
+        snapshot_interval: Some(Duration::ZERO),
+        advance: Advance::Manual,
+        ..EpochOptions::default()
+    };
+    let epochs = Epochs::new(options, Pool::new(None));
+    let worker = epochs.participant();
+    let before = epochs.snapshot_epoch();
+    worker.begin_commit();
+    advance_by(&epochs, 3);
+    assert_eq!((epochs.snapshot_epoch(), epochs.snapshots()), (before, 0));
+    worker.end_commit();
+    advance_by(&epochs, 1);
+    assert_eq!((epochs.snapshot_epoch(), epochs.snapshots()), (epochs.global_epoch(), 1));
+}
+
+#[test]
 fn the_last_epoch_comes_step_by_step_and_stays() {
     let epochs = Epochs::new(
         EpochOptions {

@@ -37,12 +37,10 @@ impl<V: Variant> Silo<V> {
         let pool = Pool::new(options.memory_limit_bytes);
         // A refusal is no failure yet: a transaction that finds no memory aborts.
         let _ = pool.prefault(options.prefault_bytes);
-        let snapshot_age_epochs_max =
-            options.snapshot_age_max.saturating_mul(options.epochs.epochs_per_snapshot);
         let epochs = Epochs::new(options.epochs, pool);
         let participant = Mutex::new(epochs.participant());
         Silo {
-            shared: SiloShared::new(epochs, snapshot_age_epochs_max),
+            shared: SiloShared::new(epochs, options.snapshot_age_max),
             parked: WorkList::new(),
             dropped: WorkList::new(),
             counters: Mutex::new(Vec::new()),

@@ -20,20 +20,20 @@ pub(crate) struct SiloShared {
     pub(crate) prepared: PreparedRegistry,
     /// Where commits are logged, once that was begun.
     pub(crate) log: OnceLock<Arc<Log>>,
-    /// The age in epochs beyond which a snapshot transaction aborts.
-    pub(crate) snapshot_age_epochs_max: u64,
+    /// How many snapshot epochs a snapshot transaction may fall behind before it aborts.
+    pub(crate) snapshot_age_max: u64,
 }
 
 impl SiloShared {
     /// Without stores and without a log.
-    pub(crate) fn new(epochs: Arc<Epochs>, snapshot_age_epochs_max: u64) -> Self {
+    pub(crate) fn new(epochs: Arc<Epochs>, snapshot_age_max: u64) -> Self {
         SiloShared {
             stores: StoreRegistry::new(),
             global_tid: GlobalTid::new(),
             prepared: PreparedRegistry::new(Arc::clone(epochs.pool())),
             log: OnceLock::new(),
             epochs,
-            snapshot_age_epochs_max,
+            snapshot_age_max,
         }
     }
 

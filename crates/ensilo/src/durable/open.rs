@@ -32,7 +32,7 @@ use crate::options::{EPOCH_INTERVAL_MAX, Options};
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
-/// Epochs are numbered so that this many fit between two snapshots, however short they are.
+/// Where a snapshot comes, epochs go on at the next multiple. Most epochs are longer than a thousandth of the time between two.
 const EPOCHS_PER_SNAPSHOT: u64 = 1024;
 
 /// Opens the database in `directory`, or makes it.

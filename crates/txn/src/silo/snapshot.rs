@@ -32,6 +32,8 @@ pub struct Snapshot<'w, V: Variant> {
     context: &'w mut Context,
     epoch: Epoch,
     /// The largest TID of the versions that were read.
+    /// How many snapshot epochs there had been.
+    begun_at: u64,
     largest_seen: Tid,
     variant: PhantomData<V>,
 }
@@ -45,8 +47,18 @@ impl<'w, V: Variant> Snapshot<'w, V> {
     ) -> Self {
         assert!(V::SNAPSHOTS, "this variant keeps no versions for snapshots");
         let (guard, epoch) = participant.pin_snapshot();
+        let begun_at = guard.epochs().snapshots();
         context.number = context.number.next();
-        Snapshot { shared, participant, guard, context, epoch, largest_seen: Tid::ZERO, variant: PhantomData }
+        Snapshot {
+            shared,
+            participant,
+            guard,
+            context,
+            epoch,
+            begun_at,
+            largest_seen: Tid::ZERO,
+            variant: PhantomData,
+        }
     }
 
     /// Returns the snapshot epoch: the snapshot shows the database before the first commit of it.
@@ -57,8 +69,8 @@ impl<'w, V: Variant> Snapshot<'w, V> {
 
     #[inline]
     fn check(&self, store: &Store) -> Result<(), Abort> {
-        let age = self.guard.epochs().snapshot_epoch().get() - self.epoch.get();
-        if age > self.shared.snapshot_age_epochs_max {
+        let age = self.guard.epochs().snapshots() - self.begun_at;
+        if age > self.shared.snapshot_age_max {
             return Err(Abort::new(AbortReason::SnapshotTooOld, store.id(), &[]));
         }
         store.check()
