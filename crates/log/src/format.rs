@@ -13,6 +13,7 @@ mod framed;
 mod identity;
 mod manifest;
 mod owner;
+mod preamble;
 mod transactions;
 
 pub(crate) use block::BLOCK_MAGIC;
@@ -28,12 +29,13 @@ pub use entry::{
     encode_transaction, patch_bytes, patch_bytes_max, put_bytes, transaction_bytes, write_bytes_max,
 };
 pub(crate) use entry::{encode_left_out, encode_patched};
-pub use file_header::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, HeaderError};
+pub use file_header::{FILE_HEADER_BYTES, FileHeader};
 pub use file_name::LogFileName;
 pub(crate) use file_name::parse_number;
 pub use identity::{DatabaseId, FileIdentity, FileRole, OpeningId};
 pub(crate) use manifest::FIRST_COPY;
 pub use manifest::{CheckpointEntry, CheckpointPart, EarlierFile, LoggerFiles, Manifest, ManifestError};
 pub(crate) use owner::Owner;
+pub use preamble::{FORMAT_VERSION, HeaderError};
 pub(crate) use transactions::EPOCH_END;
 pub use transactions::{Change, PatchWords, Transactions, Write, epoch_of};

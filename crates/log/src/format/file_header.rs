@@ -16,18 +16,13 @@
 //! A log file was made as long as its header says, and that was synced, before the header was written. So a
 //! log file with a valid header was at least that long from then on, until its last block was synced.
 
-use std::fmt;
-
 use ensilo_epoch::Epoch;
 
 use super::cursor::Decoder;
-use super::framed::{check_format, checksum};
 use super::identity::{FileIdentity, FileRole, OpeningId};
+use super::preamble::{HeaderError, check_format, checksum};
 use super::transactions::EPOCH_END;
 
-/// The format of the databases that this version writes, and the newest that it reads: that of the manifest.
-/// A file with bytes that have not changed since an earlier format has the number of that one.
-pub const FORMAT_VERSION: u32 = 3;
 /// The format of checkpoint parts, and of log files of the first two versions: without the number of an
 /// opening.
 const FORMAT_WITHOUT_OPENING: u32 = 1;
@@ -49,36 +44,6 @@ pub struct FileHeader {
     pub first_epoch: Epoch,
     /// So long is a log file at least, as long as it has no last block. 0 in the part of a checkpoint.
     pub reserved_bytes: u64,
-}
-
-/// Why some bytes are no header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HeaderError {
-    /// Fewer bytes than a header has.
-    Short,
-    /// Another kind of file.
-    Magic,
-    /// Written by a later version, in this format.
-    Newer(u32),
-    /// The checksum is wrong.
-    Checksum,
-    /// A field makes no sense.
-    Fields,
-}
-
-impl fmt::Display for HeaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            HeaderError::Short => f.write_str("the file is shorter than its header"),
-            HeaderError::Magic => f.write_str("the file does not begin as a file of this kind does"),
-            HeaderError::Newer(format) => {
-                write!(f, "the file has format {format}; this version knows {FORMAT_VERSION} and older ones")
-            }
-            HeaderError::Checksum => f.write_str("the checksum of the file's header is wrong"),
-            HeaderError::Fields => f.write_str("a field of the file's header makes no sense"),
-        }
-    }
 }
 
 impl FileHeader {
@@ -155,6 +120,7 @@ impl FileHeader {
 #[cfg(test)]
 mod tests {
     use super::super::identity::DatabaseId;
+    use super::super::preamble::FORMAT_VERSION;
     use super::*;
     use proptest::prelude::*;
 

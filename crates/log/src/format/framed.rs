@@ -9,10 +9,8 @@
 //! Numbers of the body without a width are varints; a list is preceded by its length; a text is its length in
 //! bytes and UTF-8.
 
-use crc_fast::{CrcAlgorithm, Digest};
-
 use super::cursor::{Cursor, Decoder, Malformed, varint_bytes};
-use super::file_header::{FORMAT_VERSION, HeaderError};
+use super::preamble::{HeaderError, check_format, checksum};
 
 /// Bytes before the body.
 pub(super) const HEAD_BYTES: usize = 24;
@@ -69,29 +67,6 @@ pub(super) fn check_head(magic: [u8; 8], bytes: &[u8]) -> Result<(u32, &[u8]), H
         return Err(HeaderError::Fields);
     }
     Ok((format, body))
-}
-
-/// Returns the format of a file that begins with `magic`, as this one does, or a log file. Each version keeps
-/// the magic, the format and the checksum where they are.
-pub(super) fn check_format(magic: [u8; 8], bytes: &[u8]) -> Result<u32, HeaderError> {
-    if bytes[..8] != magic {
-        return Err(HeaderError::Magic);
-    }
-    if bytes[12..16] != checksum(bytes).to_le_bytes() {
-        return Err(HeaderError::Checksum);
-    }
-    match u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) {
-        format if format > FORMAT_VERSION => Err(HeaderError::Newer(format)),
-        format => Ok(format),
-    }
-}
-
-/// Over everything but the checksum itself.
-pub(super) fn checksum(bytes: &[u8]) -> u32 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-    digest.update(&bytes[..12]);
-    digest.update(&bytes[16..]);
-    digest.finalize() as u32
 }
 
 /// Returns a text.

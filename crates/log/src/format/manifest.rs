@@ -28,10 +28,10 @@ use std::fmt;
 use ensilo_epoch::Epoch;
 
 use super::cursor::{Decoder, Malformed};
-use super::file_header::HeaderError;
 use super::file_name::LogFileName;
 use super::framed::{Framed, check_head, list, text};
 use super::identity::{DatabaseId, OpeningId};
+use super::preamble::HeaderError;
 use super::transactions::EPOCH_END;
 
 const MAGIC: [u8; 8] = *b"ENSILOMF";
@@ -328,8 +328,8 @@ fn epoch(decoder: &mut Decoder<'_>) -> Result<Epoch, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file_header::FORMAT_VERSION;
-    use super::super::framed::{HEAD_BYTES, checksum};
+    use super::super::framed::HEAD_BYTES;
+    use super::super::preamble::{FORMAT_VERSION, checksum};
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;

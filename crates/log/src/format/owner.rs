@@ -8,9 +8,9 @@
 //! As in the manifest, numbers without a width are varints, and a text is its length in bytes and UTF-8.
 
 use super::cursor::{Decoder, Malformed};
-use super::file_header::HeaderError;
 use super::framed::{Framed, check_head, text};
 use super::identity::{DatabaseId, OpeningId};
+use super::preamble::HeaderError;
 
 const MAGIC: [u8; 8] = *b"ENSILOOW";
 /// Later formats have left the file as it was.
