@@ -7,7 +7,6 @@ use std::path::Path;
 use ensilo_disk::{Disk, File, Listed};
 
 use super::error::OpenError;
-use super::generation::create_directory;
 
 /// So much is read or written at once.
 pub(super) const PIECE_BYTES: usize = 1 << 20;
@@ -37,6 +36,26 @@ pub(super) fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()
     let file = disk.create(path, 0).map_err(OpenError::io("create", path))?;
     file.write_at(0, bytes).map_err(OpenError::io("write", path))?;
     file.sync_all().map_err(OpenError::io("sync", path))
+}
+
+/// Creates a directory, and syncs the one that it is in; also if it is there: the process that made it may
+/// have come no further.
+pub(super) fn create_directory(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+    let parent = match directory.parent() {
+        None => return disk.create_dir_all(directory),
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+    };
+    if disk.exists(directory)? {
+        return match disk.sync_dir(parent) {
+            // Whoever may not even read it has made no directory in it that had to be synced.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            synced => synced,
+        };
+    }
+    create_directory(disk, parent)?;
+    disk.create_dir_all(directory)?;
+    disk.sync_dir(parent)
 }
 
 /// Creates a directory, as [`create_directory`] does.

@@ -7,6 +7,7 @@ use ensilo_disk::{Disk, File, PAGE_BYTES, is_disk_full};
 use ensilo_epoch::Epoch;
 
 use super::error::OpenError;
+use super::file_access::create_directory;
 use super::named_files::NamedFiles;
 use super::sealed_files::SealedFiles;
 use crate::format::{
@@ -123,26 +124,6 @@ impl NamedFiles<'_> {
         NewGeneration::create(self.disk, database, opening, generation, first_epoch, directories, file_bytes)
             .map_err(|(path, error)| OpenError::Io { doing: "create a log file in", path, error })
     }
-}
-
-/// Creates a directory, and syncs the one that it is in; also if it is there: the process that made it may
-/// have come no further.
-pub(crate) fn create_directory(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
-    let parent = match directory.parent() {
-        None => return disk.create_dir_all(directory),
-        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-        Some(parent) => parent,
-    };
-    if disk.exists(directory)? {
-        return match disk.sync_dir(parent) {
-            // Whoever may not even read it has made no directory in it that had to be synced.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-            synced => synced,
-        };
-    }
-    create_directory(disk, parent)?;
-    disk.create_dir_all(directory)?;
-    disk.sync_dir(parent)
 }
 
 /// The shortest log file, where the disk has no room for a whole one: the rest of the disk is left to the
