@@ -25,7 +25,7 @@ use ensilo_sync::Backoff;
 use super::context::Context;
 use super::garbage::{Garbage, Retired, Unhook};
 use super::memory;
-use super::prepared::{Deferred, Obstacle};
+use super::prepared::registry::{Deferred, Obstacle};
 use super::variant::Variant;
 use super::write_set::WriteEntry;
 use crate::record::RecordPtr;

@@ -7,7 +7,7 @@ use ensilo_engine::Abort;
 use ensilo_index::{InsertObserver, NodeId, NodeStamp, NodeVersion};
 
 use super::buffer::{HeldMemory, SetBuffer};
-use super::prepared::PreparedRegistry;
+use super::prepared::registry::PreparedRegistry;
 use crate::pointer_map::PointerMap;
 use ensilo_engine::TableId;
 

@@ -10,9 +10,9 @@
 //!   - a snapshot, and the walk of a checkpoint, read the version in place. It stands until the decision,
 //!     which changes the word before the row;
 //!   - the collection of garbage leaves the record alone.
-//! - What it has *read* stays as it is: its read set and its node set stand in the [`PreparedRegistry`]. A
-//!   commit that would write over such a record, and an insert or a removal that would change such a node, is
-//!   refused ([`AbortReason::PreparedRead`]) or deferred.
+//! - What it has *read* stays as it is: its read set and its node set stand in the
+//!   [`PreparedRegistry`](registry::PreparedRegistry). A commit that would write over such a record, and an
+//!   insert or a removal that would change such a node, is refused ([`AbortReason::PreparedRead`]) or deferred.
 //! - Memory and room in the log for its writes, whatever the epoch of the decision will be.
 //!
 //! It holds nothing else: it is not pinned, since what it will touch cannot go (locked, protected, or in a
@@ -56,9 +56,9 @@
 //! most one is prepared.
 //!
 //! # Memory ordering
-//! `[decision]`: [`PreparedRegistry::release`] subtracts with Release after the epoch was read;
-//! [`PreparedRegistry::is_empty`] loads with Acquire before it is read. Who finds others registered passes
-//! the lock of the address instead.
+//! `[decision]`: [`release`](registry::PreparedRegistry::release) subtracts with Release after the epoch was
+//! read; [`is_empty`](registry::PreparedRegistry::is_empty) loads with Acquire before it is read. Who finds
+//! others registered passes the lock of the address instead.
 //!
 //! # Limits
 //! - It waits in memory: the vote is not logged, and after a crash it is as if it had never been.
@@ -82,7 +82,7 @@
 //! [`Engine::has_prepared_begun_by`](ensilo_engine::Engine::has_prepared_begun_by) after the horizon has passed.
 
 mod addresses;
-mod registry;
+pub(super) mod registry;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -90,9 +90,7 @@ use std::fmt;
 use ensilo_engine::{Abort, AbortReason, Committed, Failpoint, Fault, TableId};
 use ensilo_epoch::{Epoch, Unpinned};
 
-pub(crate) use registry::PreparedRegistry;
-pub(super) use registry::{Deferred, Obstacle, PreparedUse};
-
+use self::registry::PreparedUse;
 use super::buffer::refused;
 use super::collect::carry_out_deferred;
 use super::commit::{Locked, Prepared};
