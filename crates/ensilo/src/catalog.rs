@@ -1,8 +1,9 @@
 //! The catalog: which tables and indexes a database has.
 //!
-//! It stands twice. What handles and statements use is in memory ([`TableCore`], [`IndexCore`]). What is
-//! durable once there is a log, and what tells a reopened database its tables, are rows of two tables of the
-//! engine itself, written by transactions like any other: see [`system`].
+//! It stands twice. What handles and statements use is in memory ([`TableCore`],
+//! [`IndexCore`](index_core::IndexCore)). What is durable once there is a log, and what tells a reopened
+//! database its tables, are rows of two tables of the engine itself, written by transactions like any other:
+//! see [`system`].
 //!
 //! # Invariants
 //! - G1: changes are made one at a time, under the lock of [`Catalog::change`].
@@ -13,28 +14,23 @@
 mod build_index;
 mod change;
 pub(crate) mod dropped;
-mod index_core;
-mod index_set;
+pub(crate) mod index_core;
+pub(crate) mod index_set;
 mod load;
 mod rebuild;
 mod rebuild_broken;
 pub(crate) mod system;
-mod table_core;
+pub(crate) mod table_core;
 mod wait;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use dropped::{DroppedName, DroppedNames};
 use ensilo_engine::{Engine, Store, TableId};
 
-pub use index_core::IndexState;
-pub(crate) use index_core::{EPOCH_SHOWN_MAX, IndexCore, check_key_len};
-pub(crate) use index_set::{IndexSet, Pinned, column_mask};
-use system::SystemTables;
-pub(crate) use table_core::TableCore;
-use table_core::new_store;
-
+use self::dropped::{DroppedName, DroppedNames};
+use self::system::SystemTables;
+use self::table_core::{TableCore, new_store};
 use crate::error::{Error, Name, Result};
 use crate::mutex::lock;
 

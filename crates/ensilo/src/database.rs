@@ -14,7 +14,7 @@ use crate::Silo;
 use ensilo_engine::{Engine, Session as _};
 
 use crate::attempt;
-use crate::catalog::TableCore;
+use crate::catalog::table_core::TableCore;
 use crate::options::Options;
 use crate::pool::{JobHandle, WhenFull};
 use crate::request::{NoHook, Request};

@@ -12,7 +12,7 @@ use ensilo_row::{KeyBuf, Malformed, RowError, Schema, Value};
 
 pub use scan::DynamicScan;
 
-use crate::catalog::TableCore;
+use crate::catalog::table_core::TableCore;
 use crate::error::Name;
 use crate::maintain;
 use crate::row_words::{RowWords, whole};

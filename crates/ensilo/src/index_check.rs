@@ -7,7 +7,8 @@ use ensilo_engine::{Engine, Read};
 use ensilo_row::{Key, KeyBuf, Row, Value};
 
 use crate::Result;
-use crate::catalog::{IndexCore, TableCore};
+use crate::catalog::index_core::IndexCore;
+use crate::catalog::table_core::TableCore;
 use crate::dynamic::DynamicTable;
 use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
 use crate::table::{Bounds, ScanRange, Table};

@@ -179,7 +179,7 @@ pub mod disk {
     pub use ensilo_disk::{Disk, File, Listed, Lock, LockHeld, Place, RealDisk, is_disk_full};
 }
 
-pub use catalog::IndexState;
+pub use catalog::index_core::IndexState;
 pub use durability::{Durability, Ticket};
 pub use durable::{
     Backup, Checkpoint, CheckpointStatistics, Degraded, DegradedReason, DurabilityStatistics, Event,
@@ -200,7 +200,7 @@ pub use index_check::{EncodedEntry, IndexCheck};
 pub use options::Options;
 pub use pool::JobHandle;
 pub use request::NoHook;
-pub use session::CancelToken;
+pub use session::control::CancelToken;
 pub use silo::{
     Database, DynamicScan, DynamicTable, Found, Index, IndexScan, ReadTransaction, Request, Scan, Session,
     Silo, Snapshot, Table, Transaction, WriteTransaction,

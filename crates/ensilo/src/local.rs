@@ -10,7 +10,7 @@ use crate::Result;
 use crate::attempt::backoff::Jitter;
 use crate::records::{RecordCounts, RecordTally};
 use crate::row_ids::{RowIdSource, RowIds};
-use crate::session::SessionControl;
+use crate::session::control::SessionControl;
 use crate::worker::Lendable;
 
 /// One thread's way into the engine, and its scratch memory.

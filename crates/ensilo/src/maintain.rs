@@ -21,7 +21,9 @@ use std::sync::Arc;
 use ensilo_engine::{Fault, Read, Store, Write};
 use ensilo_row::{KeyBuf, ROW_LEN_MAX, RowBuf, Words};
 
-use crate::catalog::{IndexCore, IndexSet, TableCore, check_key_len};
+use crate::catalog::index_core::{IndexCore, check_key_len};
+use crate::catalog::index_set::IndexSet;
+use crate::catalog::table_core::TableCore;
 use crate::local::Local;
 use crate::row_words::{RowWords, primary_key_of, whole};
 use crate::transaction::Inner;

@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code, reason = "a transaction and the worker that it borrows, in one value")]
 
-mod control;
+pub(crate) mod control;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,10 +14,7 @@ use std::time::Instant;
 use crate::Silo;
 use ensilo_engine::{Engine, Session as _, TransactionOf};
 
-pub use control::CancelToken;
-pub(crate) use control::SessionControl;
-use control::UnderWay;
-
+use self::control::{CancelToken, SessionControl, UnderWay};
 use crate::attempt;
 use crate::durability::Ticket;
 use crate::local::ThreadWorker;

@@ -3,7 +3,8 @@
 use ensilo_engine::{AbortReason, Engine, EngineStatistics, Store, TableId};
 use ensilo_slab::AccountId;
 
-use crate::catalog::{IndexState, TableCore};
+use crate::catalog::index_core::IndexState;
+use crate::catalog::table_core::TableCore;
 use crate::durable::{DurabilityStatistics, ReadOnly};
 use crate::shared::DatabaseShared;
 

@@ -31,7 +31,8 @@ pub use index_scan::IndexScan;
 pub use scan::Scan;
 
 use crate::Result;
-use crate::catalog::{TableCore, check_key_len};
+use crate::catalog::index_core::check_key_len;
+use crate::catalog::table_core::TableCore;
 use crate::row_words::{RowWords, whole};
 use crate::transaction::ReadTransaction;
 

@@ -16,7 +16,8 @@ use crate::Silo;
 use ensilo_engine::{AbortReason, Engine, Read, SnapshotOf, Store, TableId, TransactionOf, Write, WriteOf};
 use ensilo_epoch::Epoch;
 
-use crate::catalog::{EPOCH_SHOWN_MAX, Pinned};
+use crate::catalog::index_core::EPOCH_SHOWN_MAX;
+use crate::catalog::index_set::Pinned;
 use crate::local::Local;
 use crate::outcome::{Undone, may_retry};
 use crate::{Error, Result};

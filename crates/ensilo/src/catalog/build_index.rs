@@ -23,7 +23,8 @@ use std::sync::Arc;
 use ensilo_engine::{Direction, Engine, Failpoint, TransactionOf, Write};
 use ensilo_row::{IndexSchema, KeyBuf};
 
-use super::{IndexCore, TableCore, check_key_len};
+use super::index_core::{IndexCore, check_key_len};
+use super::table_core::TableCore;
 use crate::durability::Durability;
 use crate::maintain::{copy_row, stored_index_key};
 use crate::outcome::Visible;

@@ -6,7 +6,9 @@ use ensilo_engine::{Engine, Failpoint, Store, TableId};
 use ensilo_row::{IndexSchema, Schema};
 
 use super::dropped::DroppedName;
-use super::{Changes, IndexCore, IndexState, SYSTEM_PREFIX, StoreKind, TableCore};
+use super::index_core::{IndexCore, IndexState};
+use super::table_core::TableCore;
+use super::{Changes, SYSTEM_PREFIX, StoreKind};
 use crate::durability::Durability;
 use crate::error::Name;
 use crate::shared::DatabaseShared;

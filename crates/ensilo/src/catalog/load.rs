@@ -11,8 +11,9 @@ use ensilo_engine::{Engine, KeyRange, Store, StoredRow, TableId};
 use ensilo_epoch::Epoch;
 use ensilo_row::{PrimaryKey, RowId, Schema, Value, WordSlice};
 
-use super::table_core::new_store;
-use super::{Changes, IndexCore, TableCore};
+use super::Changes;
+use super::index_core::IndexCore;
+use super::table_core::{TableCore, new_store};
 use crate::error::Name;
 use crate::row_words::whole;
 use crate::shared::DatabaseShared;

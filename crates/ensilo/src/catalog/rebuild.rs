@@ -13,7 +13,9 @@ use ensilo_engine::{Engine, KeyRange, Store, StoredRow};
 use ensilo_epoch::{Epoch, Participant};
 use ensilo_row::{KeyBuf, RowBuf, WordSlice};
 
-use super::{IndexCore, SYSTEM_PREFIX, TableCore, check_key_len};
+use super::SYSTEM_PREFIX;
+use super::index_core::{IndexCore, check_key_len};
+use super::table_core::TableCore;
 use crate::error::{Abort, Name};
 use crate::maintain::stored_index_key;
 use crate::row_words::key_of_bytes;

@@ -17,7 +17,9 @@ use std::sync::Arc;
 
 use ensilo_engine::{Direction, Engine, Failpoint, Write};
 
-use super::{IndexCore, IndexState, TableCore, wait};
+use super::index_core::{IndexCore, IndexState};
+use super::table_core::TableCore;
+use super::wait;
 use crate::durability::Durability;
 use crate::error::Name;
 use crate::outcome::Visible;

@@ -15,8 +15,8 @@ use ensilo_engine::{Engine, Store, TableId};
 use ensilo_log::DEFINITION_TABLES;
 use ensilo_row::{ColumnType, Order, Schema, SchemaError, Value};
 
-use super::table_core::new_store;
-use super::{IndexCore, TableCore};
+use super::index_core::IndexCore;
+use super::table_core::{TableCore, new_store};
 use crate::dynamic::DynamicTable;
 use crate::transaction::Transaction;
 use crate::{Error, Result};

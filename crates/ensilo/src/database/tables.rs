@@ -4,7 +4,7 @@ use ensilo_engine::{Engine, Store};
 use ensilo_row::{Row, Schema};
 
 use super::Database;
-use crate::catalog::TableCore;
+use crate::catalog::table_core::TableCore;
 use crate::dynamic::DynamicTable;
 use crate::error::SchemaMismatch;
 use crate::table::Table;

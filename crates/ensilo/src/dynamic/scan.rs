@@ -10,7 +10,7 @@ use ensilo_row::{KeyBuf, Malformed, RowError, Value};
 
 use super::{DynamicTable, decode_columns};
 use crate::Result;
-use crate::catalog::IndexCore;
+use crate::catalog::index_core::IndexCore;
 use crate::row_words::{RowWords, whole};
 use crate::table::{Bounds, ByIndex, ScanFlow, ScanRange};
 use crate::transaction::{Inner, ReadTransaction};

@@ -8,7 +8,7 @@ use ensilo_row::KeyBuf;
 
 use crate::Result;
 use crate::local::Local;
-use crate::session::SessionControl;
+use crate::session::control::SessionControl;
 use crate::transaction::Inner;
 
 /// A range of encoded keys.

@@ -10,7 +10,8 @@ use ensilo_row::{KeyBuf, Malformed};
 
 use super::ScanRange;
 use crate::Result;
-use crate::catalog::{IndexCore, TableCore};
+use crate::catalog::index_core::IndexCore;
+use crate::catalog::table_core::TableCore;
 use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
 use crate::transaction::Inner;
 

@@ -9,7 +9,7 @@ use ensilo_engine::Engine;
 use ensilo_row::{Key, Row};
 
 use super::Table;
-use crate::catalog::IndexCore;
+use crate::catalog::index_core::IndexCore;
 use crate::error::SchemaMismatch;
 use crate::{Error, Result};
 

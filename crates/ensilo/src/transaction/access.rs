@@ -8,7 +8,7 @@ use ensilo_row::KeyBuf;
 
 use super::Inner;
 use crate::Result;
-use crate::catalog::TableCore;
+use crate::catalog::table_core::TableCore;
 
 impl<Raw: Read> Inner<'_, Raw> {
     /// Finds the record under a key.
