@@ -46,7 +46,10 @@ fn a_ticket_keeps_one_waker_and_none_when_it_is_dropped() {
     let waker = Waker::from(Arc::clone(&counter));
     assert!(matches!(Pin::new(&mut other).poll(&mut Context::from_waker(&waker)), Poll::Ready(Ok(()))));
     drop((waker, other));
-    assert_eq!(Arc::strong_count(&counter), 1);
+    // The log's thread drops the one that was woken.
+    while Arc::strong_count(&counter) > 1 {
+        std::thread::yield_now();
+    }
 }
 
 #[test]

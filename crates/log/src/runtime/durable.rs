@@ -210,17 +210,17 @@ impl Durable {
         // A logger may have moved the durable epoch and not yet come to wake these.
         let result = |epoch| if epoch <= self.epoch() { Ok(()) } else { Err(error.clone()) };
         groups.iter().for_each(|(&epoch, group)| group.wake_threads(&result(epoch)));
-        self.call_left();
         groups.into_iter().for_each(|(epoch, group)| group.call(&result(epoch)));
     }
 
-    /// Leaves calls to the log, whose thread makes them by [`Durable::call_left`].
+    /// Leaves calls to the log, whose thread makes them by [`Durable::call_left`]. To be called as the leader:
+    /// the log's thread looks once more when there is none.
     pub(crate) fn leave_calls(&self, calls: ReadyCalls) {
         self.left_calls.lock().0.extend(calls.0);
-        if self.waiting.lock().end.is_some() {
-            // The log's thread may have looked for the last time.
-            self.call_left();
-        }
+    }
+
+    pub(crate) fn has_left_calls(&self) -> bool {
+        !self.left_calls.lock().is_empty()
     }
 
     /// Makes the calls that were left to the log.

@@ -23,6 +23,8 @@
 use std::time::{Duration, Instant};
 
 use ensilo_epoch::Epoch;
+use ensilo_sync::atomic::{AtomicBool, Ordering};
+use ensilo_sync::sync::MutexGuard;
 
 use super::core::Core;
 use super::durable::ReadyCalls;
@@ -68,37 +70,50 @@ struct End {
 
 /// Where the threads find the leader that may lead: none has it for longer than a step.
 #[derive(Debug)]
-pub(crate) struct Leadership(Monitor<Option<Leader>>);
+pub(crate) struct Leadership {
+    leader: Monitor<Option<Leader>>,
+    /// The log's thread waits for the leader: callers leave it alone, who would take it again and again before
+    /// that thread wakes.
+    is_wanted: AtomicBool,
+}
 
 impl Leadership {
     /// Returns the leadership of `leader`; a log that takes nothing has none.
     pub(crate) fn new(leader: Option<Leader>) -> Leadership {
-        Leadership(Monitor::new(leader))
+        Leadership { leader: Monitor::new(leader), is_wanted: AtomicBool::new(false) }
     }
 
     /// Leads until the log is closed, or fails: what the thread of the first logger does.
     pub(crate) fn lead(&self, core: &Core) -> Result<(), LogError> {
-        let led = self.lead_until_over(core);
-        *self.0.lock() = None;
-        led
-    }
-
-    fn lead_until_over(&self, core: &Core) -> Result<(), LogError> {
+        let _retirement = Retirement { leadership: self, core };
+        let mut signals = Signals::default();
         loop {
-            let next_look = self.0.lock().as_ref().and_then(Leader::next_look);
-            let signals = core.partitions[0].notifier.wait(next_look);
-            core.durable.call_left();
-            if core.has_failed() {
-                return Ok(());
-            }
-            let mut leading = self.0.lock();
+            let mut leading = self.take_over(core);
             let Some(leader) = leading.as_mut() else { return Ok(()) };
             let calls = leader.take_step(|leader| leader.look(signals))?;
-            let is_over = leader.is_over();
+            let (is_over, next_look) = (leader.is_over(), leader.next_look());
             drop(leading);
             calls.call();
             if is_over {
                 return Ok(());
+            }
+            signals = core.partitions[0].notifier.wait(next_look);
+            if core.has_failed() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for the leader. Calls that callers leave meanwhile are made before the next round.
+    fn take_over(&self, core: &Core) -> MutexGuard<'_, Option<Leader>> {
+        // Relaxed, here and below: it decides who leads next, and nothing else.
+        self.is_wanted.store(true, Ordering::Relaxed);
+        loop {
+            core.durable.call_left();
+            let leading = self.leader.lock();
+            if !core.durable.has_left_calls() {
+                self.is_wanted.store(false, Ordering::Relaxed);
+                return leading;
             }
         }
     }
@@ -106,21 +121,48 @@ impl Leadership {
     /// Makes a round on the calling thread, which would wait for `epoch`, if nobody else is making one. Returns
     /// whether `epoch` is durable.
     pub(crate) fn lead_for(&self, core: &Core, epoch: Epoch) -> bool {
-        let Some(mut leading) = self.0.try_lock() else { return false };
-        let Some(leader) = leading.as_mut().filter(|leader| leader.may_lead_for(epoch)) else { return false };
-        let made = leader.take_step(Leader::make_round);
-        core.counters[0].caller_rounds.add(1);
-        drop(leading);
-        match made {
-            Ok(calls) if calls.is_empty() => {}
-            Ok(calls) => {
-                core.durable.leave_calls(calls);
-                core.call_leader();
-            }
-            // The leader's state says why.
-            Err(_) => core.call_leader(),
+        if self.is_wanted.load(Ordering::Relaxed) {
+            return false;
         }
+        // Dropped behind the lock.
+        let mut report = Report { core, is_due: false };
+        let Some(mut leading) = self.leader.try_lock() else { return false };
+        let Some(leader) = leading.as_mut().filter(|leader| leader.may_lead_for(epoch)) else { return false };
+        report.is_due = true;
+        let before = leader.requested.number;
+        let made = leader.take_step(Leader::make_round);
+        core.counters[0].caller_rounds.add(leader.requested.number - before);
+        // The leader's state says why a round has failed.
+        report.is_due = made.as_ref().map_or(true, |calls| leader.is_urgent() || !calls.is_empty());
+        core.durable.leave_calls(made.unwrap_or_default());
         core.durable.epoch() >= epoch
+    }
+}
+
+/// Calls the log's thread when a caller's step is over, or has panicked, if there is something for it to do.
+struct Report<'a> {
+    core: &'a Core,
+    is_due: bool,
+}
+
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        if self.is_due {
+            self.core.call_leader();
+        }
+    }
+}
+
+/// The end of the leader: nobody leads any more, and what callers have left is called.
+struct Retirement<'a> {
+    leadership: &'a Leadership,
+    core: &'a Core,
+}
+
+impl Drop for Retirement<'_> {
+    fn drop(&mut self) {
+        *self.leadership.leader.lock() = None;
+        self.core.durable.call_left();
     }
 }
 
@@ -191,6 +233,7 @@ impl Leader {
     fn may_lead_for(&self, epoch: Epoch) -> bool {
         let core = self.core();
         self.is_complete
+            && core.durable.epoch() < epoch
             && !core.has_failed()
             && self.failure.is_none()
             && !self.is_ending()

@@ -123,7 +123,7 @@ impl Log {
     /// Why that will not be. Whether the transactions of `epoch` are stored is then found out by opening the
     /// database again.
     pub fn wait_durable(&self, epoch: Epoch) -> Result<(), LogError> {
-        if self.durable_epoch() >= epoch || self.lead_for(epoch) {
+        if self.durable_epoch() >= epoch || self.leadership.lead_for(&self.core, epoch) {
             return Ok(());
         }
         self.core.durable.wait(epoch, || self.core.hurry_leader())
@@ -235,11 +235,6 @@ impl Log {
         drop(threads);
         self.core.end(&LogError::Closed);
         self.failure().map_or(Ok(()), Err)
-    }
-
-    fn lead_for(&self, epoch: Epoch) -> bool {
-        let _watch = Watch(&self.core);
-        self.leadership.lead_for(&self.core, epoch)
     }
 
     /// Starts a thread. Its failure is the log's.

@@ -153,14 +153,13 @@ impl LogFile {
         let began = Instant::now();
         let flushed = self.file.flush();
         flushed.map_err(|error| LogError::io(Attempt::Write, &self.path, error))?;
-        self.write_zeros_ahead()?;
         counts.add_write(began.elapsed());
         Ok(())
     }
 
-    /// Writes zeros over the pages that the next rounds will write, if these are as small as this one. The sync of
-    /// this round makes them survive.
-    fn write_zeros_ahead(&mut self) -> Result<(), LogError> {
+    /// Writes zeros over the pages that the next rounds will write, if these are as small as this one, which was
+    /// flushed. Its sync makes them survive.
+    pub(crate) fn write_zeros_ahead(&mut self) -> Result<(), LogError> {
         let end = self.offset().next_multiple_of(PAGE_BYTES as u64);
         if end <= self.written_to {
             return Ok(());

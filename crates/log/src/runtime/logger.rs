@@ -87,6 +87,7 @@ impl Logger {
     fn store(&mut self, frontier: Epoch) -> Result<(), LogError> {
         self.tail.begin_round();
         self.write(Which::All, Some((frontier, BlockEnd::None)))?;
+        self.tail.write_zeros_ahead()?;
         self.tail.sync()?;
         self.tail.end_round(frontier);
         Ok(())

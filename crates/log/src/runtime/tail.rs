@@ -87,6 +87,15 @@ impl Tail {
         self.file.flush(&self.core.counters[self.index])
     }
 
+    /// Prepares the file for the next rounds, behind [`Tail::flush`], unless it ends here. On a full disk nothing is
+    /// written that need not be: some file systems take new room for it.
+    pub(crate) fn write_zeros_ahead(&mut self) -> Result<(), LogError> {
+        if self.next.is_some() || self.core.files.shortage().is_some() {
+            return Ok(());
+        }
+        self.file.write_zeros_ahead()
+    }
+
     /// If it is time to go on in the next file, and it lies ready, the round ends with a seal. If it does
     /// not, it stays asked for.
     pub(crate) fn begin_round(&mut self) {

@@ -4,16 +4,17 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 use ensilo_disk::{Disk, File};
+use ensilo_epoch::Epoch;
 use ensilo_log::{EpochClock, LogError, LogOptions};
 use ensilo_test_disk::{Faults, SimulatedDisk, SyncPause, forward_disk, forward_file};
 
-use crate::rig::{Rig, options};
+use crate::rig::{Rig, Worker, options};
 
 #[test]
 fn a_single_client_makes_its_rounds_itself() {
@@ -78,7 +79,7 @@ fn a_sync_that_fails_in_a_callers_round_ends_the_log() {
             let epoch = worker.commit(10).unwrap_or_else(|_| rig.epochs.global_epoch());
             rig.log.wait_durable(epoch).err()
         });
-        assert!(matches!(failure, Some(LogError::Sync { .. })), "{failure:?}");
+        assert!(matches!(failure, Some(LogError::Sync { .. } | LogError::File { .. })), "{failure:?}");
         assert!(rig.log.failure().is_some());
         let durable = rig.log.durable_epoch();
         thread::scope(|scope| {
@@ -110,6 +111,107 @@ fn a_log_is_closed_although_a_callers_round_hangs() {
         closing.join().unwrap().unwrap();
     });
     rig.scan().check(&worker.committed, epoch);
+}
+
+/// Commits when it is dropped, as a destructor of the program may.
+struct Commits<'a>(&'a Rig, &'a mut Worker);
+
+impl Drop for Commits<'_> {
+    fn drop(&mut self) {
+        let epoch = self.1.commit(10).unwrap();
+        self.0.log.wait_durable(epoch).unwrap();
+    }
+}
+
+#[test]
+fn a_wait_in_a_destructor_behind_a_panic_of_the_program_leaves_the_log_alone() {
+    let rig = Rig::somewhere(&["log"], &options());
+    let mut worker = rig.worker(1);
+    for _ in 0..20 {
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            let _commits = Commits(&rig, &mut worker);
+            panic!("of the program");
+        }));
+        assert!(caught.is_err() && rig.log.failure().is_none());
+    }
+    rig.scan().check(&worker.committed, rig.log.durable_epoch());
+}
+
+#[test]
+fn who_waits_for_an_epoch_to_come_is_served_behind_a_callers_round() {
+    let clock = EpochClock::ByLoggers { max: Duration::from_secs(3600) };
+    let rig = Rig::somewhere(&["log"], &LogOptions { clock, ..options() });
+    let (sender, receiver) = channel();
+    for _ in 0..20 {
+        let sender = sender.clone();
+        let next = Epoch::new(rig.epochs.global_epoch().get() + 1);
+        rig.log.on_durable(next, Box::new(move |result| sender.send(result.is_ok()).unwrap()));
+        rig.log.wait_durable(rig.epochs.global_epoch()).unwrap();
+        assert!(receiver.recv().unwrap());
+    }
+}
+
+/// Three threads commit, ask to be called back, and wait, until the log is closed after `open_for`. Each
+/// callback is to come once, and on no thread that waits.
+fn close_under_load(rig: &Rig, open_for: Duration) {
+    let (asked, answered, by_callers) = (AtomicU64::new(0), Arc::default(), Arc::default());
+    thread::scope(|scope| {
+        for number in 0..3 {
+            let (asked, answered, by_callers) = (&asked, Arc::clone(&answered), Arc::clone(&by_callers));
+            scope.spawn(move || {
+                let mut worker = rig.worker(number);
+                while let Ok(epoch) = worker.commit(30) {
+                    asked.fetch_add(1, Ordering::Relaxed);
+                    let is_known = call_back(rig, epoch, &answered, &by_callers);
+                    is_known.store(false, Ordering::Relaxed);
+                    if rig.log.wait_durable(epoch).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        thread::sleep(open_for);
+        // A failure was planned in some.
+        let _ = rig.log.close();
+    });
+    assert_eq!(asked.into_inner(), answered.load(Ordering::Relaxed));
+    assert_eq!(by_callers.load(Ordering::Relaxed), 0, "calls on the thread of a caller that waits");
+}
+
+/// Asks to be called back. As long as the flag that it returns is set, the answer may come on this thread,
+/// because it is known.
+fn call_back(
+    rig: &Rig,
+    epoch: Epoch,
+    answered: &Arc<AtomicU64>,
+    by_callers: &Arc<AtomicU64>,
+) -> Arc<AtomicBool> {
+    let is_known = Arc::new(AtomicBool::new(true));
+    let (known, answered, by_callers) = (Arc::clone(&is_known), Arc::clone(answered), Arc::clone(by_callers));
+    let caller = thread::current().id();
+    rig.log.on_durable(
+        epoch,
+        Box::new(move |_| {
+            answered.fetch_add(1, Ordering::Relaxed);
+            if thread::current().id() == caller && !known.load(Ordering::Relaxed) {
+                by_callers.fetch_add(1, Ordering::Relaxed);
+            }
+        }),
+    );
+    is_known
+}
+
+#[test]
+fn whenever_a_log_is_closed_or_fails_each_callback_comes_once_and_by_no_caller() {
+    for run in 0..400 {
+        let disk = Arc::new(SimulatedDisk::new());
+        let directories = [&["a"][..], &["a", "b"], &["a", "b", "c"]][run % 3];
+        let rig = Rig::new(Arc::clone(&disk) as _, directories, &options());
+        if run % 4 == 0 {
+            disk.set_faults(Faults { sync_error_at: Some(1 + run as u64 % 40), ..Faults::default() });
+        }
+        close_under_load(&rig, Duration::from_micros(run as u64 * 377 % 5000));
+    }
 }
 
 /// A disk whose syncs panic once they are to.
@@ -150,6 +252,9 @@ fn a_panic_in_a_callers_round_ends_the_log() {
     let disk = PanickingDisk { inner: SimulatedDisk::new(), panics: Arc::clone(&panics) };
     let rig = Rig::new(Arc::new(disk), &["log"], &options());
     let mut worker = rig.worker(1);
+    let (sender, receiver) = channel();
+    let (caller, far) = (thread::current().id(), Epoch::new(1 << 30));
+    rig.log.on_durable(far, Box::new(move |_| sender.send(thread::current().id() == caller).unwrap()));
     let epoch = worker.commit(10).unwrap();
     panics.store(true, Ordering::Relaxed);
     // The round is this thread's, or was made by the log's just before.
@@ -158,5 +263,6 @@ fn a_panic_in_a_callers_round_ends_the_log() {
     let later = catch_unwind(AssertUnwindSafe(|| rig.log.wait_durable(rig.epochs.global_epoch())));
     assert!(!matches!(later, Ok(Ok(()))));
     assert!(matches!(rig.log.wait_durable(rig.epochs.global_epoch()), Err(LogError::Panicked)));
+    assert!(!receiver.recv().unwrap(), "called on the thread that panicked");
     assert!(matches!(rig.log.close(), Err(LogError::Panicked)));
 }

@@ -11,6 +11,8 @@
 //! - a key that is missing, or not in a range that was read, if a deletion can have left the tree since: the snapshot horizon has passed
 //!   the beginning of the transaction, or it has written over a record that was deleted before.
 
+use std::hash::{BuildHasher, RandomState};
+
 use ensilo_engine::{Abort, TableId};
 use ensilo_epoch::{Epoch, Guard};
 
@@ -23,6 +25,8 @@ use crate::pointer_map::PointerMap;
 pub(super) struct LostWrites {
     /// Positions of writes by the hash of store and key, kept once they are more than [`WALKED_MAX`] and somebody has asked.
     keys: PointerMap,
+    /// What the hashes begin with: nobody who chooses keys knows which of them collide.
+    seed: u64,
     /// How many writes are in the map.
     mapped: usize,
     /// Positions of writes over records that were deleted before: these may leave the tree at any time.
@@ -34,7 +38,8 @@ pub(super) struct LostWrites {
 impl LostWrites {
     pub(super) fn new() -> Self {
         let (keys, revived) = (PointerMap::default(), SetBuffer::new());
-        LostWrites { keys, mapped: 0, revived, checked_at: Epoch::new(0) }
+        let seed = RandomState::new().hash_one(0);
+        LostWrites { keys, seed, mapped: 0, revived, checked_at: Epoch::new(0) }
     }
 
     #[inline]
@@ -72,14 +77,16 @@ impl LostWrites {
         held.add(self.keys.growth_bytes(writes.len() - self.mapped))?;
         for (at, write) in (self.mapped as u32..).zip(&writes[self.mapped..]) {
             let name = name_of(write);
-            let found = find_position(&self.keys, hash_of(name), |at| name_of(&writes[at as usize]) == name);
+            let found = find_position(&self.keys, hash_of(self.seed, name), |at| {
+                name_of(&writes[at as usize]) == name
+            });
             if let Err(free) = found {
                 self.keys.insert(free, at);
             }
         }
         self.mapped = writes.len();
         let is_wanted = |at: u32| name_of(&writes[at as usize]) == wanted;
-        Ok(find_position(&self.keys, hash_of(wanted), is_wanted).is_ok())
+        Ok(find_position(&self.keys, hash_of(self.seed, wanted), is_wanted).is_ok())
     }
 
     /// Returns a write to a record that does not carry the version any more that was seen, among those that may have left the tree.
@@ -123,9 +130,9 @@ fn find_position(keys: &PointerMap, hash: usize, is_wanted: impl Fn(u32) -> bool
 /// Returns a number for a store and a key, rarely the same for two of them. It is asked for at most reads of a transaction that writes
 /// much, and takes one multiplication for each eight bytes.
 #[inline]
-fn hash_of((store, key): (TableId, &[u8])) -> usize {
+fn hash_of(seed: u64, (store, key): (TableId, &[u8])) -> usize {
     let (words, rest) = key.as_chunks::<8>();
-    let mut hash = fold(u64::from(store.0) << 32 | key.len() as u64);
+    let mut hash = fold(seed ^ (u64::from(store.0) << 32 | key.len() as u64));
     for word in words {
         hash = fold(hash ^ u64::from_le_bytes(*word));
     }
@@ -175,12 +182,12 @@ mod tests {
                 for at in 0..len {
                     for byte in 1..=255 {
                         key[at] = byte;
-                        hashes.insert(hash_of((TableId(store), &key)));
+                        hashes.insert(hash_of(0, (TableId(store), &key)));
                         count += 1;
                     }
                     key[at] = 0;
                 }
-                hashes.insert(hash_of((TableId(store), &key)));
+                hashes.insert(hash_of(0, (TableId(store), &key)));
                 count += 1;
             }
         }
