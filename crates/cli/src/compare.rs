@@ -17,12 +17,15 @@ use crate::interrupt;
 use crate::output::{FAILED, USAGE, complain, say};
 use crate::seconds::seconds_of_run;
 
+/// Numbers of clients whose answers wait for the disk: one waits alone, several share syncs.
+const SYNCED_WORKERS: [usize; 3] = [1, 8, 32];
+
 const EXAMPLES: &str = "\
 Examples:
   ensilo compare
       Every database under every workload, synced and not. How many runs that is, and how long they measure, is said at the start.
-  ensilo compare --peers ensilo,redb --workloads transfer-uniform --sync on --synced-workers 1,32
-      Transfers that are answered when they are on disk, from one client and from 32 at once.
+  ensilo compare --peers ensilo,redb --workloads transfer-uniform --sync on
+      Transfers that are answered when they are on disk, from one client, from 8 and from 32 at once.
   ensilo compare --postgres 'host=/run/postgresql user=postgres dbname=test'
       PostgreSQL as well, over its socket.
   ensilo figures run silo-4 --out results; ensilo compare --out results
@@ -55,7 +58,7 @@ pub(crate) struct Arguments {
     workers: Vec<u16>,
 
     /// Numbers of client threads, with --sync on; the same for all, so that those with group commit can use
-    /// it [default: --workers if given, otherwise 1 and 32]
+    /// it [default: --workers if given, otherwise 1, 8 and 32]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value_parser!(u16).range(1..=4096))]
     synced_workers: Vec<u16>,
 
@@ -165,7 +168,7 @@ impl Arguments {
         let wide = |workers: &[u16]| workers.iter().map(|&workers| usize::from(workers)).collect::<Vec<_>>();
         let workers = or_else(wide(&self.workers), || vec![1, cores]);
         let synced_workers = or_else(wide(&self.synced_workers), || match self.workers[..] {
-            [] => vec![1, 32],
+            [] => SYNCED_WORKERS.to_vec(),
             _ => workers.clone(),
         });
         CompareOptions {
@@ -224,4 +227,26 @@ fn once<T: PartialEq>(list: Vec<T>) -> Vec<T> {
         }
         seen
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn synced_answers_are_measured_alone_and_in_company() {
+        let synced_workers = |words: &[&str]| {
+            Program::parse_from([&["ensilo"], words].concat()).arguments.options().synced_workers
+        };
+        assert_eq!(synced_workers(&[]), [1, 8, 32]);
+        assert_eq!(synced_workers(&["--workers", "2,3"]), [2, 3]);
+        assert_eq!(synced_workers(&["--workers", "2", "--synced-workers", "4,4"]), [4]);
+    }
 }
