@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 use ensilo_bench::driver::{Failure, View};
+use ensilo_bench::peer::Setting;
 use ensilo_bench::report::{Build, Machine};
 use ensilo_bench::tpcc::Scale;
 use ensilo_bench::{remove_temporary_files, temporary_root, warn_if_in_memory};
 use ensilo_figures::compare::{PeerRun, read_runs, text_of, write_runs};
+use ensilo_figures::latency::{LatencyOptions, OtherDatabases};
 use ensilo_figures::{FiguresError, in_words, make_directory, write_results};
-use ensilo_peers::{CompareOptions, PeerName, Setting, WorkloadName, compare};
+use ensilo_peers::{CompareOptions, LatencyPeers, PeerName, WorkloadName, compare};
 
 use crate::interrupt;
 use crate::output::{FAILED, USAGE, complain, say};
@@ -212,6 +214,11 @@ impl Arguments {
         say(format_args!("{text}"));
         Ok(())
     }
+}
+
+/// Returns the databases beside Ensilo for `ensilo figures run latency`.
+pub(crate) fn others(options: &LatencyOptions) -> Option<Box<dyn OtherDatabases>> {
+    Some(Box::new(LatencyPeers::new(options)))
 }
 
 /// Returns the list that was given, or the default.

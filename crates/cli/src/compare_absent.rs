@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Args;
+use ensilo_figures::latency::{LatencyOptions, OtherDatabases};
 
 use crate::output::{USAGE, complain};
 
@@ -25,4 +26,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(_arguments: &Arguments) -> ExitCode {
     complain(format_args!("error: {HOW}"));
     ExitCode::from(USAGE)
+}
+
+/// Returns the databases beside Ensilo for `ensilo figures run latency`: none.
+pub(crate) fn others(_options: &LatencyOptions) -> Option<Box<dyn OtherDatabases>> {
+    None
 }

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use ensilo_bench::report::Machine;
+use ensilo_figures::latency::{self, LatencyOptions};
 use ensilo_figures::model::{Counts, Model, keep_counts};
 use ensilo_figures::{
     Evaluation, FiguresError, Origin, Overrides, Program, Scale, Sizes, command_line, end_runs, in_words,
@@ -29,10 +31,13 @@ Examples:
       The same with another build, which takes the place of what is there.
   ensilo figures run silo-8 --dry-run
       The commands alone.
+  ensilo figures run latency
+      No figure of a paper: how long answers from disk take Ensilo, for 1 to 64 clients or as many as --workers says, beside the
+      disk's own write and sync and, in a program built with --features peers, other databases. By itself, and no part of all.
   ensilo figures model --out results
       What a model predicts for up to 64 cores, beside the paper's points.
 
-Every single run is a process `ensilo bench ... --format json`. Databases lie in TMPDIR if that is set, otherwise in /tmp or,
+Every single run but those of latency is a process `ensilo bench ... --format json`. Databases lie in TMPDIR if that is set, otherwise in /tmp or,
 where that lies in memory, in /var/tmp.
 Runs in other sizes, of another program (any other build) or another machine are not replaced without --replace: the exit code is 2.
 If a run fails, or this program does not know what is asked of it, the others go on, and the exit code is 1. After Ctrl-C it is 130, after SIGTERM 143.";
@@ -70,7 +75,7 @@ pub(crate) struct ModelArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// Names that `ensilo figures list` shows, or `all`
+    /// Names that `ensilo figures list` shows, or `all`; `latency` by itself
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
@@ -102,7 +107,7 @@ pub(crate) struct Sizing {
     scale: ScaleArgument,
 
     /// Numbers of workers, like 1,2,4; the last is used where a figure has one number [default: by the
-    /// machine's cores]
+    /// machine's cores; for latency 1 to 64 in powers of two]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value_parser!(u16).range(1..=4096))]
     workers: Vec<u16>,
 
@@ -139,19 +144,26 @@ pub(crate) fn run(command: &FiguresCommand) -> ExitCode {
 
 fn list(sizing: &Sizing) -> Result<ExitCode, FiguresError> {
     let evaluation = sizing.evaluation(PathBuf::new())?;
-    let size = |selected: &[usize]| {
-        let (runs, time) = evaluation.size_of(selected);
-        format!("{runs:>4} runs {:>11}", in_words(time))
-    };
+    let in_columns = |(runs, time)| format!("{runs:>4} runs {:>11}", in_words(time));
+    let size = |selected: &[usize]| in_columns(evaluation.size_of(selected));
     for (at, experiment) in evaluation.experiments().iter().enumerate() {
         let size = size(&[at]);
         say(format_args!("{:20} {size}  {}: {}", experiment.name, experiment.source, experiment.title));
     }
+    let latency_size = in_columns(crate::latency::size_of(&sizing.latency_options()));
+    say(format_args!("{:20} {latency_size}  by itself: {}", latency::NAME, latency::TITLE));
     say(format_args!("{:20} {}", "all", size(&evaluation.select(&["all".to_owned()])?)));
     Ok(ExitCode::SUCCESS)
 }
 
 fn make(arguments: &RunArguments) -> Result<ExitCode, FiguresError> {
+    let RunArguments { names, out, replace, dry_run, quiet, sizing } = arguments;
+    if names.iter().any(|name| name == latency::NAME) {
+        if names.len() > 1 || *dry_run {
+            crate::refuse_usage("latency is run by itself, within this program and not by commands");
+        }
+        return crate::latency::run(&sizing.latency_options(), out, *replace, *quiet);
+    }
     let evaluation = arguments.sizing.evaluation(arguments.out.clone())?.replacing(arguments.replace);
     let selected = evaluation.select(&arguments.names)?;
     if arguments.dry_run {
@@ -189,19 +201,37 @@ fn predict(arguments: &ModelArguments) -> Result<ExitCode, FiguresError> {
 impl Sizing {
     fn evaluation(&self, out: PathBuf) -> Result<Evaluation, FiguresError> {
         let machine = Machine::this();
-        let mut workers: Vec<usize> = self.workers.iter().map(|&workers| usize::from(workers)).collect();
-        workers.sort_unstable();
-        workers.dedup();
-        let overrides = Overrides {
-            workers: (!workers.is_empty()).then_some(workers),
-            seconds: self.seconds,
-            runs: self.runs.map(usize::from),
-        };
+        let overrides =
+            Overrides { workers: self.workers(), seconds: self.seconds, runs: self.runs.map(usize::from) };
         let scale = match self.scale {
             ScaleArgument::Quick => Scale::Quick,
             ScaleArgument::Full => Scale::Full,
         };
         let sizes = Sizes::new(scale, &machine, &overrides);
         Ok(Evaluation::new(sizes, machine, Origin::of_this_program()?, out))
+    }
+
+    fn latency_options(&self) -> LatencyOptions {
+        let defaults = LatencyOptions::default();
+        let measured = match (self.seconds, self.scale) {
+            (Some(seconds), _) => Duration::from_secs_f64(seconds),
+            (None, ScaleArgument::Quick) => defaults.measured,
+            (None, ScaleArgument::Full) => 10 * defaults.measured,
+        };
+        LatencyOptions {
+            clients: self.workers().unwrap_or(defaults.clients),
+            measured,
+            warmup: measured / 4,
+            runs: self.runs.map_or(defaults.runs, usize::from),
+            ..defaults
+        }
+    }
+
+    /// The numbers that were given, each once, ascending.
+    fn workers(&self) -> Option<Vec<usize>> {
+        let mut workers: Vec<usize> = self.workers.iter().map(|&workers| usize::from(workers)).collect();
+        workers.sort_unstable();
+        workers.dedup();
+        (!workers.is_empty()).then_some(workers)
     }
 }

@@ -14,6 +14,7 @@ mod compare;
 mod figures;
 mod files;
 mod interrupt;
+mod latency;
 mod output;
 mod seconds;
 

@@ -34,6 +34,7 @@ fn the_list_names_every_figure_with_its_time() {
         let line = list.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap_or_default();
         assert!(line.contains(" s ") && line.contains('§') && line.contains(" runs "), "{name}: {list}");
     }
+    assert!(list.lines().any(|line| line.starts_with("latency ") && line.contains(" runs ")), "{list}");
     let all = list.lines().last().unwrap();
     assert!(all.starts_with("all ") && all.contains(" runs ") && all.contains(" min "), "{list}");
 }
@@ -65,6 +66,35 @@ fn a_run_leaves_tables_plots_and_a_page_and_is_not_made_twice() {
         text(&other.stderr)
     );
     assert_eq!(std::fs::read_to_string(out.join("silor-2-3.csv")).unwrap(), table);
+    std::fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
+fn latency_is_measured_beside_the_disk_and_kept() {
+    let out = new_directory("latency");
+    let tiny = ["--workers", "3,1", "--seconds", "0.1", "--runs", "1", "--out", out.to_str().unwrap()];
+    let run = [&["figures", "run", "latency"], &tiny[..]].concat();
+    let output = ensilo(&run);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let told = text(&output.stdout);
+    let rows: Vec<Vec<&str>> = told.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+    for row in [["ensilo", "1", "1"], ["ensilo", "3", "1"], ["disk", "1", "1"]] {
+        assert!(rows.iter().any(|words| words[..] == row), "{row:?}: {told}");
+    }
+    assert_eq!(told.contains("--features peers"), !cfg!(feature = "peers"), "{told}");
+    assert_eq!(rows.iter().any(|words| words[..] == ["redb", "3", "1"]), cfg!(feature = "peers"), "{told}");
+    assert!(text(&output.stderr).contains(" runs, about "), "{}", text(&output.stderr));
+    let page = std::fs::read_to_string(out.join("index.html")).unwrap();
+    assert!(page.contains("id=\"latency\"") && page.contains("ensilo figures run latency"));
+    let table = std::fs::read_to_string(out.join("latency.csv")).unwrap();
+    assert_eq!(table.lines().filter(|line| line.starts_with("transfer-uniform,synced,3,ensilo,")).count(), 1);
+    assert!((1..=3).all(|number| out.join(format!("latency-{number}.svg")).is_file()));
+    let again = ensilo(&run);
+    assert_eq!(again.status.code(), Some(2), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("--replace"), "{}", text(&again.stderr));
+    assert_eq!(std::fs::read_to_string(out.join("latency.csv")).unwrap(), table);
+    let replaced = ensilo(&[&run[..], &["--replace"]].concat());
+    assert_eq!(replaced.status.code(), Some(0), "{}", text(&replaced.stderr));
     std::fs::remove_dir_all(out).unwrap();
 }
 
@@ -123,6 +153,8 @@ fn bad_parameters_are_usage_errors() {
         &["figures", "run", "all", "--seconds", "NaN"],
         &["figures", "run", "all", "--scale", "huge"],
         &["figures", "list", "silo-4"],
+        &["figures", "run", "latency", "silo-4"],
+        &["figures", "run", "latency", "--dry-run"],
     ];
     for arguments in bad {
         let output = ensilo(arguments);

@@ -1,10 +1,10 @@
-//! Workloads that measure Ensilo: TPC-C and YCSB, and the driver that runs them.
+//! Workloads that measure Ensilo: TPC-C, YCSB and transfers, and the driver that runs them.
 //!
 //! The workloads use the public API that every user has and nothing beneath it: what they measure is what a user gets.
 //! Each is checked for consistency after every run.
 //!
 //! - [`driver`]: warm-up, measurement, live view, latencies; knows workloads only by a trait.
-//! - [`tpcc`] and [`ycsb`]: the workloads.
+//! - [`tpcc`] and [`ycsb`]: the workloads of `ensilo bench`; [`transfer`], on any database that is a [`Peer`](peer::Peer).
 //! - [`System`]: what a workload can run on: the product, and what Silo's paper compares it with.
 //! - [`report`]: tables and JSON.
 #![forbid(unsafe_code)]
@@ -17,17 +17,20 @@ mod dispatch;
 pub mod driver;
 pub mod mix;
 mod options;
+pub mod peer;
 mod place;
 pub mod random;
 mod refusal;
 pub mod report;
 mod systems;
 pub mod tpcc;
+pub mod transfer;
 pub mod ycsb;
 
 pub use benchmark::run_benchmark;
 pub use crash::run_and_crash;
 pub use database::{DatabaseOptions, Directories};
+pub use disk::SyncedWrites;
 pub use dispatch::{Visitor, visit_in_memory};
 pub use options::{Benchmark, BenchmarkOptions, CrashOptions};
 pub use place::{

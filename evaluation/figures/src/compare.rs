@@ -7,8 +7,9 @@ mod run;
 
 use std::path::Path;
 
+pub(crate) use rendering::facts_of;
 pub use rendering::{section_of, text_of};
-pub use run::{FILE_NAME, PeerRun};
+pub use run::{FILE_NAME, PeerRun, RunSubject};
 
 use crate::error::FiguresError;
 use crate::files::write_whole;
@@ -19,12 +20,32 @@ use crate::page::Section;
 /// # Errors
 /// [`FiguresError::File`] if there is one that cannot be read.
 pub fn read_runs(directory: &Path) -> Result<Vec<PeerRun>, FiguresError> {
-    let path = directory.join(FILE_NAME);
+    read_table(&directory.join(FILE_NAME))
+}
+
+/// The runs of a table, none if there is no such file.
+///
+/// # Errors
+/// [`FiguresError::File`] if there is one that cannot be read.
+pub(crate) fn read_table(path: &Path) -> Result<Vec<PeerRun>, FiguresError> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let runs = csv::Reader::from_path(&path).and_then(|mut reader| reader.deserialize().collect());
-    runs.map_err(|error| FiguresError::file(&path)(error.into()))
+    let runs = csv::Reader::from_path(path).and_then(|mut reader| reader.deserialize().collect());
+    runs.map_err(|error| FiguresError::file(path)(error.into()))
+}
+
+/// Writes runs as a table.
+///
+/// # Errors
+/// [`FiguresError::File`].
+pub(crate) fn write_table(path: &Path, runs: &[PeerRun]) -> Result<(), FiguresError> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    for run in runs {
+        table.serialize(run).unwrap_or_else(|error| unreachable!("written to memory: {error}"));
+    }
+    let bytes = table.into_inner().unwrap_or_else(|error| unreachable!("written to memory: {error}"));
+    write_whole(path, &bytes)
 }
 
 /// Writes the runs and their plots to a directory of results.
@@ -32,12 +53,7 @@ pub fn read_runs(directory: &Path) -> Result<Vec<PeerRun>, FiguresError> {
 /// # Errors
 /// [`FiguresError::File`] and [`FiguresError::Plot`].
 pub fn write_runs(directory: &Path, runs: &[PeerRun]) -> Result<(), FiguresError> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    for run in runs {
-        table.serialize(run).unwrap_or_else(|error| unreachable!("written to memory: {error}"));
-    }
-    let bytes = table.into_inner().unwrap_or_else(|error| unreachable!("written to memory: {error}"));
-    write_whole(&directory.join(FILE_NAME), &bytes)?;
+    write_table(&directory.join(FILE_NAME), runs)?;
     for (name, svg) in rendering::plots_of(runs)? {
         write_whole(&directory.join(format!("compare-{name}.svg")), svg.as_bytes())?;
     }

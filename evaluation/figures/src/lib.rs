@@ -11,7 +11,8 @@
 //!                           summary -> page
 //! ```
 //!
-//! It knows `ensilo bench` by its arguments and its report only, never the engine. The page also takes in what [`compare`] finds.
+//! The papers' experiments know `ensilo bench` by its arguments and its report only. [`latency`] is no experiment of a paper, and makes its
+//! runs within the program. The page also takes in what [`compare`] finds.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -21,6 +22,7 @@ mod drawing;
 mod error;
 pub mod experiment;
 mod files;
+pub mod latency;
 mod measurement;
 pub mod model;
 mod origin;
@@ -47,8 +49,7 @@ pub use origin::Origin;
 pub use outcome::Outcome;
 pub use output::{make_directory, write_results};
 pub use plan::SingleRun;
-pub use progress::in_words;
-pub use provenance::{machine_in_words, now, program_in_words};
+pub use progress::{Course, in_words};
 pub use runner::{Ending, Evaluation, Workload};
 pub use sizes::{Overrides, Scale, Sizes};
 pub use table::command_line;

@@ -96,6 +96,38 @@ fn terminal_bar(runs: usize) -> ProgressBar {
     bar
 }
 
+/// How far runs are that this program makes itself, one after the other.
+#[derive(Debug)]
+pub struct Course {
+    began: Instant,
+    done: usize,
+    runs: usize,
+}
+
+impl Course {
+    /// At the beginning of so many runs.
+    pub fn new(runs: usize) -> Self {
+        Self { began: Instant::now(), done: 0, runs }
+    }
+
+    /// What a view calls the next run: which it is, and about how much time is left. At first only the `planned` time of a run is known,
+    /// without the load.
+    pub fn phase(&self, name: &str, planned: Duration) -> String {
+        let each = match self.done {
+            0 => planned,
+            done => self.began.elapsed().div_f64(done as f64),
+        };
+        let left = in_words(each.mul_f64((self.runs - self.done) as f64));
+        let and_loads = if self.done == 0 { " and the loads" } else { "" };
+        format!("{}/{} {name}; {left}{and_loads} left", self.done + 1, self.runs)
+    }
+
+    /// The next run has ended.
+    pub fn end_one(&mut self) {
+        self.done += 1;
+    }
+}
+
 /// Minutes and seconds, or hours and minutes.
 pub fn in_words(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;
@@ -118,6 +150,16 @@ mod tests {
         progress.began = Instant::now().checked_sub(Duration::from_secs(20)).unwrap();
         progress.end(Duration::from_secs(10));
         assert_eq!(progress.left().as_secs(), 40);
+    }
+
+    #[test]
+    fn a_phase_says_which_run_it_is_and_how_much_time_is_left() {
+        let mut course = Course::new(12);
+        let phase = |course: &Course| course.phase("redb tpcc", Duration::from_secs(5));
+        assert_eq!(phase(&course), "1/12 redb tpcc; 1 min 00 s and the loads left");
+        course.began = Instant::now().checked_sub(Duration::from_secs(40)).unwrap();
+        (0..4).for_each(|_| course.end_one());
+        assert_eq!(phase(&course), "5/12 redb tpcc; 1 min 20 s left");
     }
 
     #[test]

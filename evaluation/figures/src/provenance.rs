@@ -1,5 +1,7 @@
 //! Where the runs of an experiment come from: kept beside them, so that a reader of a directory of results needs nothing else.
 
+use std::sync::LazyLock;
+
 use ensilo_bench::report::{Build, Machine};
 use serde::{Deserialize, Serialize};
 
@@ -41,20 +43,29 @@ impl Provenance {
 }
 
 /// A machine: processor, number of processors, memory, operating system.
-pub fn machine_in_words(machine: &Machine) -> String {
+pub(crate) fn machine_in_words(machine: &Machine) -> String {
     let Machine { cpu, cores, memory_bytes, os } = machine;
     let gibibytes = *memory_bytes as f64 / f64::from(1 << 30);
     format!("{cpu}, {cores} processors, {gibibytes:.1} GiB, {os}")
 }
 
 /// The program that runs, from the file of `origin`: version, profile, compiler, target, checksum.
-pub fn program_in_words(origin: &Origin) -> String {
+pub(crate) fn program_in_words(origin: &Origin) -> String {
     let Build { version, profile, rustc, target, .. } = Build::this();
     format!("ensilo {version}, {profile}, {rustc}, {target} (checksum {})", origin.program)
 }
 
+/// The program that runs, as [`program_in_words`] has it.
+pub(crate) fn this_program_in_words() -> &'static str {
+    static WORDS: LazyLock<String> = LazyLock::new(|| {
+        let origin = Origin::of_this_program();
+        origin.map_or_else(|_| "a program whose file is gone".to_owned(), |it| program_in_words(&it))
+    });
+    &WORDS
+}
+
 /// The time, to the second, in UTC.
-pub fn now() -> String {
+pub(crate) fn now() -> String {
     humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string()
 }
 

@@ -1,25 +1,24 @@
 //! Every database under every workload, at both settings, taking turns.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ensilo::Database;
 use ensilo_bench::driver::{Check, Failure, Interrupt, RunOptions, RunResult, View, Workload, run};
-use ensilo_bench::report::Machine;
+use ensilo_bench::peer::{Ensilo, Peer, Setting};
 use ensilo_bench::tpcc::{ReadOnly, Scale, Tpcc, TpccOptions};
+use ensilo_bench::transfer::{Skew, Transfers};
 use ensilo_bench::ycsb::YcsbOptions;
 use ensilo_bench::{TemporaryDirectory, temporary_root};
-use ensilo_figures::compare::PeerRun;
-use ensilo_figures::{Origin, command_line, in_words, machine_in_words, now, program_in_words};
+use ensilo_figures::compare::{PeerRun, RunSubject};
+use ensilo_figures::latency::LatencyRun;
+use ensilo_figures::{Course, command_line};
 
 #[cfg(feature = "rocksdb")]
 use crate::engine::RocksDb;
-use crate::engine::{Ensilo, Fjall, KeyValue, Lmdb, OrderedStore, OrderedTable, Postgres, Redb, Sqlite};
+use crate::engine::{Fjall, KeyValue, Lmdb, OrderedStore, OrderedTable, Postgres, Redb, Sqlite};
 use crate::names::{PeerName, WorkloadName};
-use crate::peer::{Peer, Setting};
-use crate::workload::{
-    LoadedRows, OrderedTpcc, OwnTpcc, PeerTpcc, Records, RelationalTpcc, Skew, TpccPeer, Transfers,
-};
+use crate::workload::{LoadedRows, OrderedTpcc, OwnTpcc, PeerTpcc, Records, RelationalTpcc, TpccPeer};
 
 /// What to compare, and for how long.
 #[derive(Debug, Clone)]
@@ -90,10 +89,7 @@ pub fn compare(
     mut keep: impl FnMut(PeerRun) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     options.refuse_what_is_not_there()?;
-    let origin = Origin::of_this_program();
-    let program =
-        origin.map_or_else(|_| "a program whose file is gone".to_owned(), |it| program_in_words(&it));
-    let mut course = Course { began: Instant::now(), done: 0, runs: options.run_count() };
+    let mut course = Course::new(options.run_count());
     let mut tpcc_rows = None;
     for subject in options.subjects() {
         if subject.workload != WorkloadName::Tpcc {
@@ -106,8 +102,8 @@ pub fn compare(
                 let turn = Turn { options, subject, name, phase, view, interrupt, tpcc_rows: &mut tpcc_rows };
                 match turn.take(peer) {
                     Ok(measured) if !interrupt.is_raised() => {
-                        keep(peer_run(subject, peer, number, &measured, &program))?;
-                        course.done += 1;
+                        keep(peer_run(subject, peer, number, &measured))?;
+                        course.end_one();
                     }
                     Ok(_) | Err(Failure::Interrupted) => return Ok(()),
                     Err(failure) => return Err(failure),
@@ -116,6 +112,22 @@ pub fn compare(
         }
     }
     Ok(())
+}
+
+/// Makes a run of synced transfers between accounts that are chosen uniformly, which the view calls `phase`.
+pub(crate) fn measure_transfers(
+    options: &CompareOptions,
+    peer: PeerName,
+    run: LatencyRun,
+    phase: &str,
+    view: &mut View,
+    interrupt: &Interrupt,
+) -> Result<PeerRun, Failure> {
+    let subject =
+        Subject { workload: WorkloadName::TransferUniform, setting: Setting::Synced, workers: run.clients };
+    let (name, phase) = (options.name_of(subject, peer, run.number), phase.to_owned());
+    let turn = Turn { options, subject, name, phase, view, interrupt, tpcc_rows: &mut None };
+    Ok(peer_run(subject, peer, run.number, &turn.take(peer)?))
 }
 
 impl CompareOptions {
@@ -179,27 +191,6 @@ fn refused(why: &str) -> Failure {
     Failure::Refused(why.to_owned())
 }
 
-/// How far a comparison is.
-struct Course {
-    began: Instant,
-    done: usize,
-    runs: usize,
-}
-
-impl Course {
-    /// What the view calls the next run: which it is, and about how much time is left. At first only the `planned` time of a run is known,
-    /// without the load.
-    fn phase(&self, name: &str, planned: Duration) -> String {
-        let each = match self.done {
-            0 => planned,
-            done => self.began.elapsed().div_f64(done as f64),
-        };
-        let left = in_words(each.mul_f64((self.runs - self.done) as f64));
-        let and_loads = if self.done == 0 { " and the loads" } else { "" };
-        format!("{}/{} {name}; {left}{and_loads} left", self.done + 1, self.runs)
-    }
-}
-
 /// The user's command, without what may hold a password.
 fn own_command(arguments: impl Iterator<Item = String>) -> String {
     const SECRET: &str = "--postgres";
@@ -215,32 +206,17 @@ fn own_command(arguments: impl Iterator<Item = String>) -> String {
     command_line(&hidden.collect::<Vec<_>>())
 }
 
-fn peer_run(subject: Subject, peer: PeerName, number: usize, measured: &Measured, program: &str) -> PeerRun {
-    let Measured { result, checks, rows } = measured;
-    let mut latencies = ensilo_bench::driver::Latencies::new();
-    result.measurements.types().iter().for_each(|of_type| latencies.add(&of_type.latencies));
-    let (committed, aborted) = (result.measurements.committed(), result.measurements.aborts().total());
-    PeerRun {
-        workload: subject.workload.name().to_owned(),
-        setting: subject.setting.name().to_owned(),
+fn peer_run(subject: Subject, peer: PeerName, number: usize, measured: &Measured) -> PeerRun {
+    let subject = RunSubject {
+        workload: subject.workload.name(),
+        setting: subject.setting.name(),
         workers: subject.workers,
-        peer: peer.name().to_owned(),
-        isolation: peer.isolation(subject.workload).to_owned(),
-        rows: *rows,
+        peer: peer.name(),
+        isolation: peer.isolation(subject.workload),
+        rows: measured.rows,
         run: number,
-        seconds: result.seconds,
-        committed,
-        aborted,
-        transactions_per_second: committed as f64 / result.seconds,
-        latency_us_p50: latencies.quantile_ns(0.5) as f64 / 1e3,
-        latency_us_p99: latencies.quantile_ns(0.99) as f64 / 1e3,
-        checks: checks.len(),
-        checks_failed: checks.iter().filter(|check| !check.passed()).count(),
-        measured_at: now(),
-        command: own_command(std::env::args().skip(1)),
-        program: program.to_owned(),
-        machine: machine_in_words(&Machine::this()),
-    }
+    };
+    PeerRun::new(subject, &measured.result, &measured.checks, own_command(std::env::args().skip(1)))
 }
 
 /// One database's turn.
@@ -380,16 +356,6 @@ impl Turn<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_phase_says_which_run_it_is_and_how_much_time_is_left() {
-        let mut course = Course { began: Instant::now(), done: 0, runs: 12 };
-        let phase = |course: &Course| course.phase("redb tpcc", Duration::from_secs(5));
-        assert_eq!(phase(&course), "1/12 redb tpcc; 1 min 00 s and the loads left");
-        course.began = Instant::now().checked_sub(Duration::from_secs(40)).unwrap();
-        course.done = 4;
-        assert_eq!(phase(&course), "5/12 redb tpcc; 1 min 20 s left");
-    }
 
     #[test]
     fn a_command_is_noted_without_passwords() {

@@ -1,6 +1,5 @@
-//! The databases that are compared, each used as its documentation recommends.
+//! The databases that Ensilo is compared with, each used as its documentation recommends.
 
-mod ensilo;
 mod fjall;
 mod key_value;
 mod lmdb;
@@ -11,7 +10,6 @@ mod redb;
 mod rocksdb;
 mod sqlite;
 
-pub use ensilo::Ensilo;
 pub use fjall::Fjall;
 pub use key_value::{KeyValue, KeyValueClient};
 pub use lmdb::Lmdb;

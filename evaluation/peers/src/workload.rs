@@ -1,15 +1,10 @@
-//! The workloads: YCSB and transfers on any [`Peer`](crate::Peer), TPC-C on any [`TpccPeer`].
+//! The workloads: YCSB on any [`Peer`](ensilo_bench::peer::Peer), TPC-C on any [`TpccPeer`]. Transfers are those of `ensilo-bench`.
 
-mod accounts;
-mod session;
 mod tpcc;
-mod transfer;
 mod ycsb;
 
-pub use accounts::Skew;
 pub use tpcc::{
     LoadedRows, OrderedTpcc, OrderedTpccClient, OwnTpcc, OwnTpccSession, PeerTpcc, PeerTpccSession,
     RelationalClient, RelationalTpcc, TpccClient, TpccPeer,
 };
-pub use transfer::{TransferSession, Transfers};
 pub use ycsb::{RecordSession, Records};

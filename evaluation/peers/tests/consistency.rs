@@ -8,12 +8,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ensilo_bench::driver::{Failure, Interrupt, RunOptions, View, Workload, run};
+use ensilo_bench::peer::{Peer, Setting};
 use ensilo_bench::tpcc::Scale;
+use ensilo_bench::transfer::{Skew, Transfers};
 use ensilo_bench::ycsb::YcsbOptions;
 use ensilo_figures::compare::PeerRun;
 use ensilo_peers::engine::{KeyValue, OrderedTable, Postgres};
-use ensilo_peers::workload::{Records, Skew, Transfers};
-use ensilo_peers::{CompareOptions, Peer, PeerName, Setting, WorkloadName, compare};
+use ensilo_peers::workload::Records;
+use ensilo_peers::{CompareOptions, PeerName, WorkloadName, compare};
 
 use faulty::{Fault, Faulty};
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use ensilo::Database;
 use ensilo_bench::driver::{AbortKind, Aborts, Interrupt, RunOptions, Session, View, Workload, run};
+use ensilo_bench::peer::Setting;
 use ensilo_bench::tpcc::{Scale, Tpcc, TpccOptions, parse_mix};
-use ensilo_peers::Setting;
 use ensilo_peers::workload::{LoadedRows, PeerTpcc, RelationalTpcc};
 use postgres::{Client, NoTls};
 

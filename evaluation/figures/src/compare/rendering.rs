@@ -137,7 +137,7 @@ pub fn section_of(runs: &[PeerRun]) -> Result<Section, FiguresError> {
 }
 
 /// With what the runs were made; several comparisons may have been.
-fn facts_of(runs: &[PeerRun]) -> Vec<Fact> {
+pub(crate) fn facts_of(runs: &[PeerRun]) -> Vec<Fact> {
     let all = |of: fn(&PeerRun) -> &str| {
         let mut different: Vec<&str> = Vec::new();
         for text in runs.iter().map(of) {

@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use ensilo_bench::driver::{AbortKind, Aborts, Failure};
+use ensilo_bench::peer::Setting;
 use fjall::{
     KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, OptimisticWriteTx, PersistMode,
     Readable, UserKey, UserValue,
@@ -20,7 +21,6 @@ use super::ordered::{
     End, OrderedClient, OrderedRange, OrderedRead, OrderedStore, OrderedTable, OrderedWrite, ReadBody, Visit,
     WriteBody, keep, visit_each,
 };
-use crate::peer::Setting;
 
 /// Rows that one batch of the loader inserts.
 const BATCH_ROWS: usize = 10_000;

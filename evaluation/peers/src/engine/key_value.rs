@@ -4,10 +4,9 @@ use std::hint::black_box;
 use std::path::Path;
 
 use ensilo_bench::driver::{Aborts, Failure};
+use ensilo_bench::peer::{ACCOUNT_BYTES, Account, Client, Peer, Setting, Transfer, VALUE_BYTES, missing};
 
 use super::ordered::{End, OrderedClient, OrderedStore, OrderedTable};
-use crate::account::{ACCOUNT_BYTES, Account};
-use crate::peer::{Client, Peer, Setting, Transfer, VALUE_BYTES, missing};
 
 /// A store as a peer.
 #[derive(Debug)]

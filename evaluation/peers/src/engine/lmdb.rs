@@ -8,6 +8,7 @@ use std::ops::{Bound, ControlFlow, Deref};
 use std::path::Path;
 
 use ensilo_bench::driver::{Aborts, Failure};
+use ensilo_bench::peer::Setting;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, RwTxn};
 
@@ -15,7 +16,6 @@ use super::ordered::{
     End, OrderedClient, OrderedRange, OrderedRead, OrderedStore, OrderedTable, OrderedWrite, ReadBody, Visit,
     WriteBody, keep, visit_each,
 };
-use crate::peer::Setting;
 
 /// Address space for the map, far more than the rows take.
 const MAP_BYTES: usize = 64 << 30;

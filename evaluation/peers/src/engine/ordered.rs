@@ -7,8 +7,7 @@ use std::path::Path;
 
 use ensilo::Row;
 use ensilo_bench::driver::{Aborts, Failure};
-
-use crate::peer::Setting;
+use ensilo_bench::peer::Setting;
 
 /// A function that a scan calls with the key and the bytes of each row; its result says whether the scan goes on.
 pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;

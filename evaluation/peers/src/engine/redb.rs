@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use ensilo_bench::driver::{Aborts, Failure};
+use ensilo_bench::peer::Setting;
 use redb::backends::InMemoryBackend;
 use redb::{
     AccessGuard, Database, ReadTransaction, ReadableDatabase, ReadableTable, Table, TableDefinition,
@@ -16,7 +17,6 @@ use super::ordered::{
     End, ORDERED_TABLES_MAX, OrderedClient, OrderedRange, OrderedRead, OrderedStore, OrderedTable,
     OrderedWrite, ReadBody, Visit, WriteBody, keep, visit_each,
 };
-use crate::peer::Setting;
 
 /// Rows that one transaction of the loader inserts.
 const BATCH_ROWS: usize = 100_000;

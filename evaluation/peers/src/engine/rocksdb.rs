@@ -12,6 +12,7 @@ use std::path::Path;
 
 use ensilo::row::KeyBuf;
 use ensilo_bench::driver::{AbortKind, Aborts, Failure};
+use ensilo_bench::peer::Setting;
 use rocksdb::{
     BlockBasedOptions, Cache, DBAccess, DBRawIteratorWithThreadMode, Error, ErrorKind,
     OptimisticTransactionDB, OptimisticTransactionOptions, Options, ReadOptions, SnapshotWithThreadMode,
@@ -22,7 +23,6 @@ use super::ordered::{
     End, OrderedClient, OrderedRange, OrderedRead, OrderedStore, OrderedTable, OrderedWrite, ReadBody, Visit,
     WriteBody, keep,
 };
-use crate::peer::Setting;
 
 /// Rows that one batch of the loader inserts.
 const BATCH_ROWS: usize = 10_000;

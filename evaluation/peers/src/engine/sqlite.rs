@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ensilo_bench::driver::{Aborts, Failure};
+use ensilo_bench::peer::Setting;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, Error, OptionalExtension, ToSql, params};
 
@@ -20,7 +21,6 @@ use super::ordered::{
     End, ORDERED_TABLES_MAX, OrderedClient, OrderedRange, OrderedRead, OrderedStore, OrderedTable,
     OrderedWrite, ReadBody, Visit, WriteBody,
 };
-use crate::peer::Setting;
 
 /// How long a connection waits for what another holds.
 const PATIENCE: Duration = Duration::from_secs(60);

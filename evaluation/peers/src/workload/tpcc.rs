@@ -15,10 +15,10 @@ mod transactions;
 
 use ensilo::{Database, Silo, Timestamp};
 use ensilo_bench::driver::{AbortKind, Aborts, Check, Failure, Interrupt, Outcome, Session, View, Workload};
+use ensilo_bench::peer::Connected;
 use ensilo_bench::tpcc::{Entered, QueueHeads, TRANSACTION_TYPES, Terminal, Tpcc, TpccOptions};
 
 use self::effects::{Counts, Effects};
-use super::session::Connected;
 use crate::engine::End;
 
 pub use self::client::{TpccClient, TpccPeer};

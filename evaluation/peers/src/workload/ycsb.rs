@@ -4,11 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ensilo::Silo;
 use ensilo_bench::driver::{Aborts, Check, Failure, Interrupt, Outcome, Session, View, Workload};
+use ensilo_bench::peer::{Client, Connected, Peer, VALUE_BYTES};
 use ensilo_bench::random::Random;
 use ensilo_bench::ycsb::{Keys, OPERATIONS, YcsbOptions, value};
-
-use super::session::Connected;
-use crate::peer::{Client, Peer, VALUE_BYTES};
 
 // Places in `OPERATIONS`.
 const READ: usize = 0;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
 use ensilo_bench::driver::{Aborts, Failure};
-use ensilo_peers::Setting;
+use ensilo_bench::peer::Setting;
 use ensilo_peers::engine::{
     End, ORDERED_TABLES_MAX, OrderedClient, OrderedRange, OrderedRead, OrderedStore, OrderedTable,
     OrderedWrite, ReadBody, Visit, WriteBody,

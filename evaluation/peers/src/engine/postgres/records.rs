@@ -8,12 +8,11 @@ use std::fmt;
 use std::hint::black_box;
 
 use ensilo_bench::driver::{AbortKind, Aborts, Failure};
+use ensilo_bench::peer::{Account, Client, Peer, Setting, Transfer, VALUE_BYTES, missing};
 use postgres::types::ToSql;
 use postgres::{Client as Connection, Error, Statement};
 
 use super::schema::{Schema, failed, retry};
-use crate::account::Account;
-use crate::peer::{Client, Peer, Setting, Transfer, VALUE_BYTES, missing};
 
 const DEFINITION: &str = "\
 CREATE TABLE usertable (id bigint PRIMARY KEY, value bytea NOT NULL);

@@ -6,13 +6,12 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use ensilo_bench::driver::{AbortKind, Aborts, Failure};
+use ensilo_bench::peer::Setting;
 use postgres::binary_copy::BinaryCopyInWriter;
 use postgres::error::SqlState;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{ToSql, Type};
 use postgres::{Client as Connection, Error, NoTls, Row};
-
-use crate::peer::Setting;
 
 /// Its name.
 const SCHEMA: &str = "ensilo_compare";

@@ -8,13 +8,13 @@ mod rows;
 mod values;
 
 use ensilo_bench::driver::Failure;
+use ensilo_bench::peer::Setting;
 use ensilo_bench::tpcc::{Tpcc, TpccOptions};
 
 pub use self::client::RelationalClient;
 use super::client::TpccPeer;
 use super::copies::LoadedRows;
 use crate::engine::Schema;
-use crate::peer::Setting;
 
 const DEFINITION: &str =
     concat!(include_str!("relational/tables.sql"), include_str!("relational/functions.sql"));

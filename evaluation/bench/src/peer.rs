@@ -1,11 +1,17 @@
-//! What an open database has to do to be compared: load, four transactions, and show its rows afterwards.
+//! What an open database has to do to be compared: load, four transactions, and show its rows afterwards. [`Ensilo`] is one.
+
+mod account;
+mod connected;
+mod ensilo;
 
 use std::fmt;
 use std::str::FromStr;
 
-use ensilo_bench::driver::{Aborts, Failure};
+use crate::driver::{Aborts, Failure};
 
-use crate::account::Account;
+pub use account::{ACCOUNT_BYTES, Account};
+pub use connected::Connected;
+pub use ensilo::{Ensilo, EnsiloClient};
 
 /// Bytes of the value of a record.
 pub const VALUE_BYTES: usize = 100;
@@ -129,7 +135,7 @@ pub struct Transfer {
     pub amount: i64,
 }
 
-/// That a row is missing that was loaded.
-pub(crate) fn missing(key: u64) -> Failure {
+/// That a row is missing that was loaded, as a failure.
+pub fn missing(key: u64) -> Failure {
     Failure::Broken(format!("row {key} is missing"))
 }

@@ -1,6 +1,6 @@
 //! The choice of two accounts.
 
-use ensilo_bench::random::{Random, Scatter};
+use crate::random::{Random, Scatter};
 
 /// How accounts are chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]

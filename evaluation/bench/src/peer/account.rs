@@ -12,7 +12,7 @@ pub struct Account {
 }
 
 /// Bytes of an account without its key, where rows are bytes.
-pub(crate) const ACCOUNT_BYTES: usize = 16;
+pub const ACCOUNT_BYTES: usize = 16;
 
 impl Account {
     /// What is on every account at first.
@@ -32,14 +32,14 @@ impl Account {
 
     /// Writes balance and updates, eight bytes each.
     #[inline]
-    pub(crate) fn put(&self, bytes: &mut [u8]) {
+    pub fn put(&self, bytes: &mut [u8]) {
         bytes[..8].copy_from_slice(&self.balance.to_le_bytes());
         bytes[8..ACCOUNT_BYTES].copy_from_slice(&self.updates.to_le_bytes());
     }
 
     /// Reads what [`Account::put`] wrote; `None` if it is something else.
     #[inline]
-    pub(crate) fn read(id: u64, bytes: &[u8]) -> Option<Self> {
+    pub fn read(id: u64, bytes: &[u8]) -> Option<Self> {
         let (balance, updates) = bytes.split_first_chunk::<8>()?;
         Some(Self {
             id,

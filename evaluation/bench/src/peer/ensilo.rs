@@ -4,10 +4,9 @@ use std::hint::black_box;
 use std::path::Path;
 
 use ensilo::{Abort, Columns, Database, Error, Row, Table, Transaction};
-use ensilo_bench::driver::{Aborts, Failure};
 
-use crate::account::Account;
-use crate::peer::{Client, Peer, Setting, Transfer, VALUE_BYTES, missing};
+use crate::driver::{Aborts, Failure};
+use crate::peer::{Account, Client, Peer, Setting, Transfer, VALUE_BYTES, missing};
 
 /// Rows that one transaction of the loader inserts.
 const BATCH_ROWS: u64 = 500;

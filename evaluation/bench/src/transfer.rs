@@ -1,15 +1,17 @@
 //! Transfers: two accounts of many are read and changed. Money neither comes nor goes, and every change is counted in its row.
 
+mod accounts;
+
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ensilo::Silo;
-use ensilo_bench::driver::{Aborts, Check, Failure, Interrupt, Outcome, Session, View, Workload};
-use ensilo_bench::random::Random;
 
-use super::accounts::{Accounts, Skew};
-use super::session::Connected;
-use crate::account::Account;
-use crate::peer::{Client, Peer, Transfer};
+use accounts::Accounts;
+pub use accounts::Skew;
+
+use crate::driver::{Aborts, Check, Failure, Interrupt, Outcome, Session, View, Workload};
+use crate::peer::{Account, Client, Connected, Peer, Transfer};
+use crate::random::Random;
 
 /// The most that a transfer moves.
 const AMOUNT_MAX: u64 = 100;
