@@ -161,7 +161,7 @@ pub(super) struct Common {
     #[arg(long, conflicts_with_all = ["memory", "checkpoint_interval"])]
     no_checkpoints: bool,
 
-    /// Milliseconds of an epoch [default: as long as the disk takes, from 1 to 40; with --memory 40]
+    /// Milliseconds of an epoch [default: as long as a round of the log takes, at most 40; with --memory 40]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=10_000))]
     epoch_ms: Option<u64>,
 

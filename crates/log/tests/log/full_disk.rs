@@ -80,8 +80,10 @@ fn where_a_whole_file_has_no_room_a_shorter_one_is_made() {
     let mut worker = rig.worker(1);
     let (stored, error) = fill(&rig, &mut worker, 10_000);
     assert!(matches!(error, LogError::NoSpace { .. }), "{error}");
+    // Up to an eighth of each of the first two is left, if the file after it is ready by then.
     let all = (2 * FILE_BYTES + 100_000) / 10_000;
-    assert!(stored > all - 15, "{stored} of about {all}");
+    assert!(stored > all - 30, "{stored} of about {all}");
+    assert!(rig.log.statistics().rotations >= 2);
     check_after_crash(&disk, &rig, &worker);
 }
 
