@@ -126,14 +126,14 @@ fn checkpoints_keep_the_log_within_a_small_disk() {
     let (db, events) = open_with_events(options(), &disk);
     let accounts = db.create_table::<Account>().unwrap();
     db.transact(|tx| (0..10).try_for_each(|id| accounts.upsert(tx, &large(id, 'a')))).unwrap();
-    set_room(&disk, 8 * MIB);
+    set_room(&disk, 10 * MIB);
     for round in 0..400u32 {
         accounts_change(&db, round % 10, char::from(b'a' + (round % 26) as u8));
         // A writer that does not outrun the checkpoints.
         until(|| used(&disk) < 6 * MIB);
     }
     let statistics = db.statistics().unwrap().durability.unwrap();
-    assert!(statistics.log_bytes > 2 * 8 * MIB, "{statistics:?}");
+    assert!(statistics.log_bytes > 2 * 10 * MIB, "{statistics:?}");
     assert!(statistics.checkpoints.made > 1 && statistics.degraded.is_none(), "{statistics:?}");
     let rows = all_rows(&db);
     db.close().unwrap();

@@ -162,10 +162,12 @@ fn what_will_never_be_stored_is_never_told() {
     let hanging = Hanging::new();
     let Hanging { db, accounts, disk, pause, .. } = &hanging;
     pause.wait_until_hanging(1);
+    // Too late for the round that hangs.
+    db.request().durability(Durability::Visible).transact(|tx| accounts.insert(tx, &account(3))).unwrap();
     disk.set_faults(Faults { sync_error_at: Some(1), write_error_at: Some(1), ..Faults::default() });
     pause.end();
-    // Makes sure that the log has something to fail at, if the sync that hung has gone through.
-    let _ = db.transact(|tx| accounts.insert(tx, &account(3)));
+    // Makes sure that the log has failed, if the sync that hung has gone through.
+    db.transact(|tx| accounts.insert(tx, &account(4))).unwrap_err();
     let insert = |id| db.transact(|tx| accounts.insert(tx, &account(id)));
     let refused = db.request().durability(Durability::Visible).transact(|tx| accounts.delete(tx, 3));
     assert!(matches!(refused, Err(Error::LogFailed(_))), "{refused:?}");
