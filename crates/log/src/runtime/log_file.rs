@@ -157,13 +157,15 @@ impl LogFile {
         Ok(())
     }
 
+    /// Returns whether what was appended goes past the pages that were written before.
+    pub(crate) fn is_past_written(&self) -> bool {
+        self.offset() > self.written_to
+    }
+
     /// Writes zeros over the pages that the next rounds will write, if these are as small as this one, which was
     /// flushed. Its sync makes them survive.
     pub(crate) fn write_zeros_ahead(&mut self) -> Result<(), LogError> {
         let end = self.offset().next_multiple_of(PAGE_BYTES as u64);
-        if end <= self.written_to {
-            return Ok(());
-        }
         self.written_to = end;
         let is_small = self.offset() - self.synced_to <= SMALL_BYTES;
         let len_bytes = ZEROED_BYTES.min(self.length.reserved_bytes.saturating_sub(end));

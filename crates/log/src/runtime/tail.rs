@@ -90,7 +90,7 @@ impl Tail {
     /// Prepares the file for the next rounds, behind [`Tail::flush`], unless it ends here. On a full disk nothing is
     /// written that need not be: some file systems take new room for it.
     pub(crate) fn write_zeros_ahead(&mut self) -> Result<(), LogError> {
-        if self.next.is_some() || self.core.files.shortage().is_some() {
+        if self.next.is_some() || !self.file.is_past_written() || self.core.files.shortage().is_some() {
             return Ok(());
         }
         self.file.write_zeros_ahead()
