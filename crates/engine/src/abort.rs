@@ -35,7 +35,8 @@ pub enum AbortReason {
     EpochsExhausted,
     /// A prepared transaction holds the record's lock until its decision.
     PreparedLock,
-    /// A prepared transaction has read the record or the range of keys that would change, and it stays as it is until the decision.
+    /// A transaction that is prepared, or was tried so often that others give way to it, has read the record or the range of keys that would
+    /// change: it stays as it is until that one has ended.
     PreparedRead,
 }
 

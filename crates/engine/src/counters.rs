@@ -15,6 +15,8 @@ pub struct WorkerCounters {
     version_bytes: Counter,
     /// Deleted records that still stand in the tree for snapshots.
     unhooks: Counter,
+    /// The most attempts that one request took.
+    attempts_max: Counter,
 }
 
 impl WorkerCounters {
@@ -55,6 +57,11 @@ impl WorkerCounters {
         self.unhooks.subtract(1);
     }
 
+    /// Notes a request that took more than one attempt.
+    pub fn note_attempts(&self, attempts: u32) {
+        self.attempts_max.raise_to(u64::from(attempts));
+    }
+
     /// Transactions that have ended. It stays as long as the worker is idle.
     #[must_use]
     pub fn ended(&self) -> u64 {
@@ -78,6 +85,7 @@ impl WorkerCounters {
         sum.versions += self.versions.get();
         sum.version_bytes += self.version_bytes.get();
         sum.deleted_records += self.unhooks.get();
+        sum.attempts_max = sum.attempts_max.max(self.attempts_max.get());
     }
 }
 
@@ -96,6 +104,8 @@ pub struct TransactionStatistics {
     pub version_bytes: u64,
     /// Deleted records that snapshots may still need.
     pub deleted_records: u64,
+    /// The most attempts that one request took; 0 when each has committed at its first.
+    pub attempts_max: u64,
 }
 
 impl TransactionStatistics {
@@ -119,6 +129,10 @@ impl Counter {
 
     fn subtract(&self, amount: u64) {
         self.add(amount.wrapping_neg());
+    }
+
+    fn raise_to(&self, value: u64) {
+        self.add(value.saturating_sub(self.get()));
     }
 
     fn get(&self) -> u64 {

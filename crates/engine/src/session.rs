@@ -39,6 +39,13 @@ pub unsafe trait Session: Send {
     /// When the engine has no [snapshots](crate::Engine::SNAPSHOTS).
     fn begin_snapshot(&mut self) -> Self::Snapshot<'_>;
 
+    /// Asks that others leave alone what the next read-write transaction of this session reads, until that has ended: what would change it
+    /// is refused, with [`AbortReason::PreparedRead`](crate::AbortReason::PreparedRead). For one that was tried in vain many times. Returns
+    /// `false`, and does nothing, while another session has asked, or where the engine knows no such thing.
+    fn protect_next(&mut self) -> bool {
+        false
+    }
+
     /// Returns what the session counts. Anyone may read it at any time. The engine keeps the sums of a session that has ended, not its
     /// counters.
     fn counters(&mut self) -> Arc<WorkerCounters>;

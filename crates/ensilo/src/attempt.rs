@@ -1,10 +1,13 @@
 //! Attempts of a request: its closure runs as one transaction, again when that has met a conflict.
 
 pub(crate) mod backoff;
+pub(crate) mod panics;
 
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use ensilo_engine::{Engine, Session as _};
+use ensilo_engine::{Engine, Session};
 
 use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Undone, Visible};
@@ -12,6 +15,14 @@ use crate::pool::{JobHandle, WhenFull, promise};
 use crate::shared::DatabaseShared;
 use crate::transaction::{Snapshot, Transaction};
 use crate::{Abort, Error, Result};
+
+/// After so many attempts in vain a request gets ahead of others: what an attempt has read stays as it is until its end.
+const UNPROTECTED_ATTEMPTS: u32 = 6;
+
+/// One request at a time gets ahead. The others wait for their turn in steps of this, and no longer than that: it may take as long as
+/// its closure does.
+const PROTECTION_WAIT: Duration = Duration::from_micros(50);
+const PROTECTION_WAIT_MAX: Duration = Duration::from_millis(20);
 
 /// Runs `body` as a transaction on the calling thread's worker until it commits, fails for good or has used
 /// up `retries`.
@@ -37,7 +48,12 @@ pub(crate) fn run_on<E: Engine, R>(
     let (mut attempt, mut has_freed_memory) = (0, false);
     loop {
         let undone = match attempt_once(worker, &mut body) {
-            Ok(visible) => return Ok(visible),
+            Ok(visible) => {
+                if attempt > 0 {
+                    worker.raw.counters().note_attempts(attempt + 1);
+                }
+                return Ok(visible);
+            }
             Err(undone) => undone,
         };
         if let (Error::Aborted(abort), true) = (&undone.error, undone.is_own_abort) {
@@ -54,17 +70,18 @@ pub(crate) fn run_on<E: Engine, R>(
     }
 }
 
-/// One attempt. A panic of `body` drops the transaction, which undoes it, and leaves the worker as good as
-/// before.
+/// One attempt. A panic of `body` undoes the transaction, and leaves the worker as good as before.
 #[inline]
 fn attempt_once<E: Engine, R>(
     worker: &mut ThreadWorker<E>,
     body: &mut impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
 ) -> Result<Visible<R>, Undone> {
     let mut transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
-    let result =
-        body(&mut transaction).and_then(|value| transaction.inner.local.check_control().map(|()| value));
-    match result {
+    let result = match panics::catch(|| body(&mut transaction)) {
+        Ok(result) => result,
+        Err(panic) => return Err(transaction.give_up(panic)),
+    };
+    match result.and_then(|value| transaction.inner.local.check_control().map(|()| value)) {
         Ok(value) => transaction.commit().map(|epoch| Visible { value, epoch }).map_err(Undone::by_abort),
         Err(error) => Err(transaction.roll_back(error)),
     }
@@ -80,6 +97,7 @@ fn await_next_attempt<E: Engine>(
     undone: Undone,
 ) -> Result<(), Box<Undone>> {
     if !undone.is_conflict() || attempt > retries {
+        worker.raw.counters().note_attempts(attempt);
         let Undone { error, is_own_abort, .. } = undone;
         let error = if is_own_abort { shared.explain(error) } else { error };
         return Err(Box::new(Undone { error, ..undone }));
@@ -88,7 +106,19 @@ fn await_next_attempt<E: Engine>(
         return Err(Error::Closed.into());
     }
     backoff::wait_before_attempt(attempt, &mut worker.local.jitter);
+    if attempt >= UNPROTECTED_ATTEMPTS {
+        protect_next_attempt(&mut worker.raw);
+    }
     Ok(())
+}
+
+/// Waits for a while until the next attempt can be protected. If it cannot, it goes without.
+#[cold]
+fn protect_next_attempt(session: &mut impl Session) {
+    let begin = Instant::now();
+    while !session.protect_next() && begin.elapsed() < PROTECTION_WAIT_MAX {
+        thread::sleep(PROTECTION_WAIT);
+    }
 }
 
 /// Hands `job` to the pool and returns the handle to its result.

@@ -73,7 +73,12 @@ impl<E: Engine> Database<E> {
     /// at most [`Options::retries`] times. It also runs again once when the memory limit has ended it and
     /// memory may have been freed since. So `body` must have no effects but those of the transaction. When
     /// `body` returns an error or panics, the transaction is undone; an error of its own is returned as it
-    /// is.
+    /// is, and its panic goes on, unless they come from reads that do not belong together, which is a
+    /// conflict: see [`Transaction`].
+    ///
+    /// A request that has met many conflicts gets ahead of others: what its attempt has read nobody changes until it ends. One
+    /// request at a time does, so that none is tried for ever. Its conflicts count for those that make way
+    /// ([`AbortReason::PreparedRead`](crate::AbortReason::PreparedRead)). So `body` should not wait for anything but the database.
     ///
     /// Isolation: serializable. After `Ok` the writes are visible to every transaction that commits later.
     /// They are also on disk, with everything that the transaction has read, unless the database is in memory

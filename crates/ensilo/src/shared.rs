@@ -9,6 +9,7 @@ use ensilo_sync::barrier;
 use ensilo_sync::sync::{Mutex, MutexGuard};
 use ensilo_sync::unchecked::AtomicBool;
 
+use crate::attempt::panics::install_hook;
 use crate::catalog::Catalog;
 use crate::catalog::dropped::DroppedName;
 use crate::closing::{Closer, Closing, FirstPanic};
@@ -61,6 +62,7 @@ struct RegisteredSlots<E: Engine> {
 
 impl<E: Engine> DatabaseShared<E> {
     pub(crate) fn new(options: Options, engine_options: EngineOptions) -> Result<Self> {
+        install_hook();
         let key = DatabaseKey::mint();
         const { assert!(ensilo_row::KEY_LEN_MAX <= E::KEY_LEN_MAX, "the engine takes the keys of tables") };
         let engine = E::start(engine_options);

@@ -19,6 +19,8 @@ pub struct Statistics {
     pub snapshots: u64,
     /// Aborted transactions by reason; a request that is retried counts at each attempt.
     pub aborts: Vec<(AbortReason, u64)>,
+    /// The most attempts that a request took; 0 while each has ended with its first.
+    pub attempts_max: u64,
     /// Every table, by name.
     pub tables: Vec<TableStatistics>,
     /// Memory in total.
@@ -111,6 +113,7 @@ impl Statistics {
             commits: transactions.commits,
             snapshots: transactions.snapshots,
             aborts: aborts.collect(),
+            attempts_max: transactions.attempts_max,
             tables,
             memory: MemoryStatistics {
                 mapped_bytes: engine.memory.mapped_bytes,

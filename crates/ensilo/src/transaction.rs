@@ -13,6 +13,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::Silo;
+use crate::attempt::panics::CaughtPanic;
 use ensilo_engine::{AbortReason, Engine, Read, SnapshotOf, Store, TableId, TransactionOf, Write, WriteOf};
 use ensilo_epoch::Epoch;
 
@@ -28,9 +29,17 @@ type Brand<'t> = PhantomData<fn(&'t ()) -> &'t ()>;
 /// A serializable read-write transaction, inside [`Database::transact`](crate::Database::transact).
 ///
 /// Pass it to the methods of [`Table`](crate::Table), [`Index`](crate::Index) and
-/// [`DynamicTable`](crate::DynamicTable). Its reads are validated when it commits. Until then two reads may
-/// not belong together, so a closure must not have effects outside the database, and should return an error
-/// for what looks impossible rather than panic.
+/// [`DynamicTable`](crate::DynamicTable).
+///
+/// # What a closure may see
+/// Each row is whole, and one that some transaction has committed. But two rows may be of different moments, so that they do not belong
+/// together: a sum may be wrong, and a row that another one names may be missing. Such reads never count. They are validated when
+/// the closure ends, and what it has concluded from them is given up with them: its writes, its value and its error, and also its panic,
+/// so that `assert_eq!(sum, expected)` in a closure fails only where it fails at one moment of the database. A panic's message is held
+/// back until that is known. A closure that goes round in circles because of such reads ends with [`Error::Aborted`] at one of its next
+/// statements. Then the closure runs again. So a closure must not have effects outside the database.
+///
+/// For reading alone, [`Database::snapshot`](crate::Database::snapshot) shows all rows at one moment.
 ///
 /// The transaction sees its own writes: rows that it has inserted or changed it reads as it has written them,
 /// and rows that it has deleted are gone. If another transaction has meanwhile replaced or deleted such a
@@ -59,9 +68,15 @@ pub(crate) struct Inner<'t, Raw: Read> {
     pub(crate) epoch_shown: u64,
     /// One bit for each of 64 groups of stores: whether this transaction has deleted in one of them.
     deleted_in: u64,
+    /// So many statements come before the next look at what was read, and so many will have come by then.
+    statements_left: u64,
+    statements_made: u64,
     pub(crate) pinned: Pinned<'t>,
     brand: Brand<'t>,
 }
+
+/// After so many statements a read-write transaction looks for the first time whether what it has read is still current.
+const UNCHECKED_STATEMENTS: u64 = 1024;
 
 /// The point in time that a read-write transaction shows: after all epochs that have a number.
 const EPOCH_NOW: u64 = EPOCH_SHOWN_MAX;
@@ -112,6 +127,7 @@ pub(crate) mod sealed {
             &mut self,
             statement: impl FnOnce(&mut Inner<'_, Self::Raw>) -> Result<R>,
         ) -> Result<R> {
+            self.inner.count_statement()?;
             statement(&mut self.inner)
         }
     }
@@ -137,7 +153,17 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
         local.records.discard();
         // SAFETY: kept beside `raw`, which is a transaction of the engine; X2 of the index set.
         let pinned = unsafe { Pinned::new() };
-        Inner { raw, local, doomed: None, epoch_shown, deleted_in: 0, pinned, brand: PhantomData }
+        Inner {
+            raw,
+            local,
+            doomed: None,
+            epoch_shown,
+            deleted_in: 0,
+            statements_left: UNCHECKED_STATEMENTS,
+            statements_made: UNCHECKED_STATEMENTS,
+            pinned,
+            brand: PhantomData,
+        }
     }
 
     /// Returns whether this transaction may have deleted records of the store.
@@ -217,6 +243,42 @@ impl<'t, E: Engine> Transaction<'t, E> {
             }
             Err(abort) => Undone::by_abort(abort),
         }
+    }
+}
+
+impl<E: Engine> Transaction<'_, E> {
+    /// Ends a transaction whose closure was left by a panic. The closure may have come to it by reads that do not belong together: then
+    /// the request has met a conflict. Otherwise the panic goes on.
+    #[cold]
+    pub(crate) fn give_up(mut self, panic: CaughtPanic) -> Undone {
+        let doomed = self.inner.doomed.take().filter(|abort| may_retry(abort.reason()));
+        let conflict = doomed.or_else(|| self.inner.raw.check().err());
+        drop(self);
+        match conflict {
+            Some(abort) => {
+                panic.discard();
+                Undone::by_abort(abort)
+            }
+            None => panic.resume(),
+        }
+    }
+}
+
+impl<Raw: Write> Inner<'_, Raw> {
+    /// Counts a statement, and looks now and then whether what was read before is still current. So a closure that goes round in circles
+    /// because of reads that do not belong together comes to an end. It looks after twice as many statements each time: all looks
+    /// together cost about what one at the commit does.
+    #[inline(always)]
+    fn count_statement(&mut self) -> Result<()> {
+        self.statements_left -= 1;
+        if self.statements_left > 0 { Ok(()) } else { self.look_again() }
+    }
+
+    #[cold]
+    fn look_again(&mut self) -> Result<()> {
+        self.statements_left = self.statements_made;
+        self.statements_made = self.statements_made.saturating_mul(2);
+        self.raw.check().map(drop).map_err(|abort| self.lost(abort))
     }
 }
 

@@ -19,6 +19,7 @@ mod node_set;
 mod own_write;
 mod paper_variants;
 mod prepared;
+mod protection;
 mod read;
 mod record_history;
 mod scan;

@@ -61,6 +61,11 @@ unsafe impl<V: Variant> Session for Worker<V> {
         Snapshot::begin(&engine.shared, &state.participant, &mut state.context)
     }
 
+    fn protect_next(&mut self) -> bool {
+        let (engine, state) = self.parts();
+        state.context.protect_next(&engine.shared)
+    }
+
     fn counters(&mut self) -> Arc<WorkerCounters> {
         Arc::clone(&self.parts().1.context.counters)
     }
@@ -91,7 +96,8 @@ unsafe impl<V: Variant> Session for Worker<V> {
 
 impl<V: Variant> Drop for Worker<V> {
     fn drop(&mut self) {
-        if let Some(state) = self.state.take() {
+        if let Some(mut state) = self.state.take() {
+            state.context.give_up_turn(&self.engine.shared);
             self.engine.give_back(state);
         }
     }

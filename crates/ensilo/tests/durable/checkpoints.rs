@@ -21,9 +21,12 @@ fn a_checkpoint_shortens_the_log_and_loses_nothing() {
         })
         .unwrap();
     }
-    let checkpoint = db.checkpoint().unwrap();
-    assert!(checkpoint.rows >= 200 && checkpoint.bytes > 0);
-    assert!(checkpoint.files_removed > 0, "{checkpoint:?}");
+    until(|| {
+        let checkpoint = db.checkpoint().unwrap();
+        assert!(checkpoint.rows >= 200 && checkpoint.bytes > 0);
+        // Nothing, while the thread that makes the next file has not had its turn yet: all is in one.
+        checkpoint.files_removed > 0
+    });
     db.transact(|tx| accounts.update(tx, 3, |row: &mut Balance| row.balance = -3)).unwrap();
     db.transact(|tx| accounts.delete(tx, 4)).unwrap();
     let rows = all_rows(&db);

@@ -24,11 +24,20 @@ mod two_disks;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ensilo::disk::Disk;
 use ensilo::{Columns, Database, Options, Result, Row, Table};
 use ensilo_test_disk::SimulatedDisk;
+
+/// Waits until this holds, as it will soon.
+fn until(holds: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(30), "waited in vain");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
 
 /// A row with an index, fixed and variable columns.
 #[derive(Clone, Debug, PartialEq, Row)]

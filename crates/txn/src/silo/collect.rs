@@ -220,7 +220,7 @@ fn remove_locked<V: Variant>(
     if shared.prepared.protects_record(record) {
         return Err(Obstacle::Record);
     }
-    let may_change = |node| !shared.prepared.protects_node(node);
+    let may_change = |node| !shared.prepared.protects_node(node, || 0);
     match store.index().remove_if(key, record.index_value(), guard, may_change) {
         Removal::Done => {}
         Removal::KeptLayer(node) => leave_layer(shared, store, key, node, guard),
@@ -245,7 +245,7 @@ fn leave_layer(shared: &SiloShared, store: &Store, key: &[u8], mut node: NodeId,
 }
 
 fn drop_layer(shared: &SiloShared, store: &Store, key: &[u8], guard: &Guard<'_>) -> Result<(), NodeId> {
-    store.index().drop_empty_layer(key, guard, |node| !shared.prepared.protects_node(node))
+    store.index().drop_empty_layer(key, guard, |node| !shared.prepared.protects_node(node, || 0))
 }
 
 /// Carries out what was left to the caller, a prepared transaction that ends.

@@ -14,10 +14,12 @@ use super::buffer::{HeldMemory, SetBuffer};
 use super::garbage::Garbage;
 use super::lost_write::LostWrites;
 use super::node_set::NodeSet;
+use super::protection::Protection;
 use super::write_set::{InstallPlan, KeySpan, RecordChange, RowSpan, WALKED_MAX, WriteEntry};
 use crate::handle::RecordHandle;
 use crate::pointer_map::{PointerMap, spread};
 use crate::record::RecordPtr;
+use crate::shared::SiloShared;
 use crate::store::Store;
 use crate::tid::TidWord;
 
@@ -37,6 +39,8 @@ pub(super) struct ReadEntry {
 pub(super) enum Phase {
     /// Nothing. The beginning of one makes it `Open`.
     Idle,
+    /// Nothing, and the next one will be [protected](super::protection).
+    IdleWithTurn,
     /// One is under way. Its end makes it `Idle`, its vote to commit `Prepared`.
     Open,
     /// One waits for its decision, which makes it `Open` again.
@@ -80,6 +84,8 @@ pub(crate) struct Context {
     pub(super) logged_count: usize,
     /// While prepared: how many of the records and nodes that were read are registered.
     pub(super) registered: usize,
+    /// What the transaction has registered, if it is protected.
+    pub(super) protection: Option<Box<Protection>>,
 }
 
 /// Returns one bit of 64 for a record: most transactions write so few that most of what they read has none of their bits.
@@ -115,6 +121,7 @@ impl Context {
             full_rows_before: Epoch::new(0),
             logged_count: 0,
             registered: 0,
+            protection: None,
         }
     }
 
@@ -159,7 +166,11 @@ impl Context {
     /// Returns whether the transaction has written nothing and relies on one record at most.
     #[inline]
     pub(super) fn has_single_read(&self) -> bool {
-        self.doomed.is_none() && self.reads.len() <= 1 && self.writes.is_empty() && self.nodes.is_empty()
+        self.doomed.is_none()
+            && self.reads.len() <= 1
+            && self.writes.is_empty()
+            && self.nodes.is_empty()
+            && self.protection.is_none()
     }
 
     /// Empties the sets of a transaction that [has looked once](Self::has_single_read).
@@ -361,8 +372,13 @@ impl Context {
 
     /// Adds a node to the node set; false when it was there with another version, so that the transaction cannot commit.
     #[inline]
-    pub(super) fn rely_on_node(&mut self, stamp: NodeStamp) -> Result<bool, Abort> {
-        self.nodes.add(stamp, &mut self.held)
+    pub(super) fn rely_on_node(
+        &mut self,
+        shared: &SiloShared,
+        guard: &Guard<'_>,
+        stamp: NodeStamp,
+    ) -> Result<bool, Abort> {
+        Ok(self.nodes.add(stamp, &mut self.held)? && self.protect_node(shared, guard, stamp)?)
     }
 
     /// Room for so many look-ups, to be given back.

@@ -8,6 +8,7 @@ use ensilo_index::{InsertObserver, NodeId, NodeStamp, NodeVersion};
 
 use super::buffer::{HeldMemory, SetBuffer};
 use super::prepared::registry::PreparedRegistry;
+use super::protection::{Protection, own_count};
 use crate::pointer_map::PointerMap;
 use ensilo_engine::TableId;
 
@@ -87,6 +88,8 @@ impl NodeSet {
 pub(super) struct OwnInsert<'a> {
     nodes: &'a mut NodeSet,
     held: &'a mut HeldMemory,
+    /// What the transaction has registered, if it is protected.
+    protection: Option<&'a mut Protection>,
     prepared: &'a PreparedRegistry,
     /// Whether a stamped node had changed before this insert did.
     pub(super) is_overtaken: bool,
@@ -98,16 +101,26 @@ impl<'a> OwnInsert<'a> {
     pub(super) fn new(
         nodes: &'a mut NodeSet,
         held: &'a mut HeldMemory,
+        protection: Option<&'a mut Protection>,
         prepared: &'a PreparedRegistry,
     ) -> Self {
-        OwnInsert { nodes, held, prepared, is_overtaken: false, failed: None }
+        OwnInsert { nodes, held, protection, prepared, is_overtaken: false, failed: None }
+    }
+
+    /// Adds a node that this insert has made and still holds locked.
+    fn add(&mut self, new: NodeStamp) -> Result<bool, Abort> {
+        let is_current = self.nodes.add(new, self.held)?;
+        if let Some(protection) = &mut self.protection {
+            protection.adopt_node(self.prepared, self.held, new.node)?;
+        }
+        Ok(is_current)
     }
 }
 
 impl InsertObserver for OwnInsert<'_> {
     #[inline]
     fn may_change(&mut self, node: NodeId) -> bool {
-        !self.prepared.protects_node(node)
+        !self.prepared.protects_node(node, || own_count(self.protection.as_deref(), node.address()))
     }
 
     #[inline]
@@ -121,7 +134,7 @@ impl InsertObserver for OwnInsert<'_> {
 
     fn split(&mut self, from: NodeId, new: NodeStamp) {
         if self.nodes.position(from).is_some() {
-            match self.nodes.add(new, self.held) {
+            match self.add(new) {
                 Ok(is_current) => self.is_overtaken |= !is_current,
                 Err(abort) => self.failed = Some(abort),
             }

@@ -16,6 +16,7 @@ use super::variant::{Variant, has_fault};
 use super::write_set::KeySpan;
 use crate::handle::RecordHandle;
 use crate::record::RecordPtr;
+use crate::shared::SiloShared;
 use crate::store::Store;
 use crate::tid::TidWord;
 
@@ -33,6 +34,7 @@ pub(super) enum ReadOutcome<R> {
 /// it sees to the read set, with the key if something may be written there. The transaction began in epoch `began`.
 #[inline]
 pub(super) fn read_record<V: Variant, const MAY_WRITE: bool, R>(
+    shared: &SiloShared,
     context: &mut Context,
     record: RecordPtr,
     key: &[u8],
@@ -60,11 +62,14 @@ pub(super) fn read_record<V: Variant, const MAY_WRITE: bool, R>(
             return Err(Abort::new(AbortReason::ReadValidation, record.store(), key));
         }
         if word.is_absent() && !(has_fault::<V>(Fault::IgnoreAbsent) && word != TidWord::PLACEHOLDER) {
+            if !context.protect_record(shared, record, word)? {
+                continue;
+            }
             context.push_read(record, word, span)?;
             return Ok(ReadOutcome::Absent);
         }
         let value = decode(record.row());
-        if record.is_still(word) {
+        if record.is_still(word) && context.protect_record(shared, record, word)? {
             let entry = context.push_read(record, word, span)?;
             return Ok(ReadOutcome::Present(context.handle(record, entry), value));
         }
@@ -199,7 +204,7 @@ impl<V: Variant> Transaction<'_, V> {
             let Some(record) = value else { return Ok(None) };
             // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
             let record = unsafe { RecordPtr::from_index_value(record) };
-            match read_record::<V, true, R>(self.context, record, key, began, &mut decode) {
+            match read_record::<V, true, R>(self.shared, self.context, record, key, began, &mut decode) {
                 Ok(ReadOutcome::Present(found, value)) => return Ok(Some((found, value))),
                 Ok(ReadOutcome::Absent) => return Ok(None),
                 Ok(ReadOutcome::Superseded) => {

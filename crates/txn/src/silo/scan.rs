@@ -17,6 +17,7 @@ use super::transaction::Transaction;
 use super::variant::Variant;
 use crate::handle::RecordHandle;
 use crate::record::RecordPtr;
+use crate::shared::SiloShared;
 use crate::store::Store;
 
 impl<V: Variant> Transaction<'_, V> {
@@ -30,6 +31,7 @@ impl<V: Variant> Transaction<'_, V> {
     ) -> Result<(), Abort> {
         self.context.rely_on_nodes_of(store).map_err(|abort| self.doom(abort))?;
         let mut scan = TransactionScan::<'_, '_, V, _, _, MAY_WRITE> {
+            shared: self.shared,
             context: &mut *self.context,
             guard: &self.guard,
             store,
@@ -52,6 +54,7 @@ impl<V: Variant> Transaction<'_, V> {
 
 /// Visits nodes and entries on behalf of a transaction.
 struct TransactionScan<'a, 'g, V, D, E, const MAY_WRITE: bool> {
+    shared: &'a SiloShared,
     context: &'a mut Context,
     guard: &'a Guard<'g>,
     store: &'a Store,
@@ -100,7 +103,7 @@ where
     D: FnMut(&[u8], RowRef<'_>) -> R,
 {
     fn rely_on(&mut self, stamp: NodeStamp) {
-        let failed = match self.context.rely_on_node(stamp) {
+        let failed = match self.context.rely_on_node(self.shared, self.guard, stamp) {
             Ok(true) => return,
             Ok(false) => Abort::new(AbortReason::NodeValidation, self.store.id(), &[]),
             Err(abort) => abort,
@@ -113,7 +116,11 @@ where
             // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
             let record = unsafe { RecordPtr::from_index_value(value) };
             let (began, decode) = (self.guard.epoch(), &mut self.decode);
-            match read_record::<V, MAY_WRITE, R>(self.context, record, key, began, |row| decode(key, row))? {
+            let outcome =
+                read_record::<V, MAY_WRITE, R>(self.shared, self.context, record, key, began, |row| {
+                    decode(key, row)
+                });
+            match outcome? {
                 ReadOutcome::Present(found, value) => return Ok(Some((found, value))),
                 ReadOutcome::Absent => return Ok(None),
                 ReadOutcome::Superseded => cpu_relax(),

@@ -31,9 +31,9 @@ pub struct Snapshot<'w, V: Variant> {
     guard: Guard<'w>,
     context: &'w mut Context,
     epoch: Epoch,
-    /// The largest TID of the versions that were read.
     /// How many snapshot epochs there had been.
     begun_at: u64,
+    /// The largest TID of the versions that were read.
     largest_seen: Tid,
     variant: PhantomData<V>,
 }

@@ -34,14 +34,19 @@ impl<'w, V: Variant> Transaction<'w, V> {
         participant: &'w mut Participant,
         context: &'w mut Context,
     ) -> Self {
-        if context.phase != Phase::Idle {
+        let is_protected = context.phase == Phase::IdleWithTurn;
+        if context.phase != Phase::Idle && !is_protected {
             Transaction::<V>::end_forgotten(shared, participant, context);
         }
         debug_assert!(context.reads.is_empty() && context.writes.is_empty() && context.doomed.is_none());
         let guard = participant.pin_exclusively();
         context.number = context.number.next();
         context.phase = Phase::Open;
-        Transaction { shared, guard, context, variant: PhantomData }
+        let mut transaction = Transaction { shared, guard, context, variant: PhantomData };
+        if is_protected {
+            transaction.begin_protection();
+        }
+        transaction
     }
 
     /// Ends a transaction that was leaked: it is undone. One that was prepared stays locked and registered, since there is no decision; the
@@ -120,12 +125,8 @@ impl<'w, V: Variant> Transaction<'w, V> {
         if V::RECORDS_HISTORY {
             self.context.recording.missing.push((store.id(), key.into()));
         }
-        let noted = self.context.rely_on_nodes_of(store);
-        match noted.and_then(|()| self.context.rely_on_node(stamp)) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(self.doom_at(AbortReason::NodeValidation, store.id(), key)),
-            Err(abort) => Err(self.doom(abort)),
-        }
+        self.context.rely_on_nodes_of(store).map_err(|abort| self.doom(abort))?;
+        self.rely_on_node(store.id(), key, stamp)
     }
 
     /// Ends the transaction without a commit.
@@ -150,6 +151,9 @@ impl<'w, V: Variant> Transaction<'w, V> {
 
     #[inline]
     pub(super) fn clear(&mut self) {
+        if self.context.protection.is_some() {
+            self.end_protection();
+        }
         self.context.clear();
         if V::RECORDS_HISTORY {
             self.context.recording = Default::default();

@@ -165,8 +165,8 @@ impl<V: Variant> Transaction<'_, V> {
             unsafe { memory::free::<V>(placeholder, &self.guard) };
             return Err(self.doom(abort));
         }
-        let Context { nodes, held, .. } = &mut *self.context;
-        let mut observer = OwnInsert::new(nodes, held, &self.shared.prepared);
+        let Context { nodes, held, protection, .. } = &mut *self.context;
+        let mut observer = OwnInsert::new(nodes, held, protection.as_deref_mut(), &self.shared.prepared);
         let outcome =
             store.index().insert_if_absent(key, placeholder.index_value(), &self.guard, &mut observer);
         let OwnInsert { is_overtaken, failed, .. } = observer;
@@ -219,7 +219,7 @@ impl<V: Variant> Transaction<'_, V> {
         }
         let entry = self.context.reads.end();
         let began = self.begin_epoch();
-        let outcome = read_record::<V, true, ()>(self.context, existing, key, began, |_| ());
+        let outcome = read_record::<V, true, ()>(self.shared, self.context, existing, key, began, |_| ());
         match outcome.map_err(|abort| self.doom(abort))? {
             ReadOutcome::Present(..) => Ok(Some(false)),
             ReadOutcome::Superseded => Ok(None),

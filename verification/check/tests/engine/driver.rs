@@ -119,6 +119,10 @@ impl<'p> Driver<'p> {
 
     fn transact<V: Variant>(&mut self, engine: &Silo<V>, worker: &mut Worker<V>, number: u32) {
         let stamp = self.next_attempt();
+        if self.random.one_in(16) {
+            // One at a time: others go on without.
+            let _ = worker.protect_next();
+        }
         let mut attempt = Attempt::new(worker.begin(), stamp, self.stores, &self.plan.keys, &mut self.random);
         let operations = attempt.random.within(1..self.plan.operations_max + 1);
         let tide =

@@ -4,6 +4,7 @@ use ensilo_engine::{Abort, AbortReason, Fault};
 use ensilo_sync::barrier;
 
 use crate::silo::context::Context;
+use crate::silo::protection::own_count;
 use crate::silo::transaction::Transaction;
 use crate::silo::variant::{Variant, has_fault};
 use crate::silo::write_set::WriteEntry;
@@ -52,7 +53,8 @@ impl<V: Variant> Transaction<'_, V> {
     #[cold]
     fn refuse_protected_writes(&mut self) -> Result<(), Abort> {
         let records = self.context.writes.iter().map(|write| write.record);
-        let Some(at) = self.shared.prepared.first_protected(records) else { return Ok(()) };
+        let own = |address| own_count(self.context.protection.as_deref(), address);
+        let Some(at) = self.shared.prepared.first_protected(records, own) else { return Ok(()) };
         let write = &self.context.writes[at];
         let abort = self.context.abort_at(AbortReason::PreparedRead, write.record, write.key);
         self.unlock_write_set();

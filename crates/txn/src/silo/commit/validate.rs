@@ -5,6 +5,7 @@ use ensilo_epoch::Epoch;
 use ensilo_index::{Masstree, NodeStamp};
 
 use super::lock::Locked;
+use crate::record::RecordPtr;
 use crate::silo::transaction::Transaction;
 use crate::silo::variant::{Variant, has_fault};
 
@@ -59,8 +60,8 @@ impl<V: Variant> Transaction<'_, V> {
         }
         for read in &*self.context.reads {
             let now = read.record.tid();
-            let is_valid = now == read.word
-                || (now == read.word.locked() && self.context.own_write(read.record).is_some());
+            let is_valid =
+                now == read.word || (now == read.word.locked() && self.is_lock_harmless(read.record));
             if !is_valid {
                 let reason = if now.is_prepared() && now.unlocked() == read.word {
                     AbortReason::PreparedLock
@@ -71,6 +72,13 @@ impl<V: Variant> Transaction<'_, V> {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether a record that was read stays as it is though it is locked: this transaction holds the lock, or it is protected, so
+    /// that who holds the lock has to give it back.
+    #[inline]
+    fn is_lock_harmless(&self, record: RecordPtr) -> bool {
+        self.context.own_write(record).is_some() || self.context.protection.is_some()
     }
 
     /// After a store was dropped: it is none of those that were used. An index that was only written may be: its entries just go with it.
@@ -91,7 +99,10 @@ impl<V: Variant> Transaction<'_, V> {
     fn validate_node_set(&self) -> Result<(), Abort> {
         self.validate_nodes(|stamp| {
             // SAFETY: the stamp was taken by this transaction, under the guard that it still holds.
-            unsafe { Masstree::is_current(stamp, &self.guard) }
+            unsafe {
+                Masstree::is_current(stamp, &self.guard)
+                    || self.context.protection.is_some() && Masstree::is_current_at_rest(stamp, &self.guard)
+            }
         })
     }
 

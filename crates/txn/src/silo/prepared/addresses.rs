@@ -62,7 +62,13 @@ impl Addresses {
     }
 
     pub(super) fn contains(&self, address: usize) -> bool {
-        lock(self.stripe(address)).counts.contains_key(&address)
+        self.count(address) > 0
+    }
+
+    /// Returns how often an address was added.
+    #[cold]
+    pub(super) fn count(&self, address: usize) -> u32 {
+        lock(self.stripe(address)).counts.get(&address).copied().unwrap_or(0)
     }
 
     fn stripe(&self, address: usize) -> &Mutex<Stripe> {

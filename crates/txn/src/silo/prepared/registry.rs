@@ -20,7 +20,7 @@ use ensilo_epoch::Epoch;
 use ensilo_index::NodeId;
 use ensilo_slab::Pool;
 use ensilo_sync::CachePadded;
-use ensilo_sync::atomic::{AtomicU64, Ordering};
+use ensilo_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use ensilo_sync::barrier;
 use ensilo_sync::sync::{Mutex, MutexGuard};
 
@@ -37,6 +37,8 @@ pub(crate) struct PreparedRegistry {
     /// Records that were read, or wait here for their withdrawal, and border nodes of keys that were read.
     addresses: Addresses,
     uses: Mutex<PreparedUses>,
+    /// Whether there is a protected transaction, or about to be.
+    is_turn_taken: AtomicBool,
 }
 
 /// What prepared transactions use beside what they have read, each with their number.
@@ -95,6 +97,7 @@ impl PreparedRegistry {
             count: CachePadded::new(AtomicU64::new(0)),
             addresses: Addresses::new(pool),
             uses: Mutex::default(),
+            is_turn_taken: AtomicBool::new(false),
         }
     }
 
@@ -190,27 +193,37 @@ impl PreparedRegistry {
     #[inline]
     pub(in crate::silo) fn protects_record(&self, record: RecordPtr) -> bool {
         barrier::after_rmw();
-        !self.is_empty() && self.has(record.address())
+        !self.is_empty() && self.addresses.contains(record.address())
     }
 
-    /// Returns the first of these records, which the caller has locked, that a prepared transaction has read.
+    /// Returns the first of these records, which the caller has locked, that a transaction other than its own has registered; `own` returns
+    /// how often its own has.
     pub(in crate::silo) fn first_protected(
         &self,
         mut records: impl Iterator<Item = RecordPtr>,
+        own: impl Fn(usize) -> u32,
     ) -> Option<usize> {
-        records.position(|record| self.addresses.contains(record.address()))
+        records.position(|record| self.addresses.count(record.address()) > own(record.address()))
     }
 
-    /// Returns whether a prepared transaction relies on the keys of this node, which the caller has locked.
+    /// Returns whether a transaction other than the caller's, which has locked this node, relies on its keys; `own` returns how often the
+    /// caller's does.
     #[inline]
-    pub(in crate::silo) fn protects_node(&self, node: NodeId) -> bool {
+    pub(in crate::silo) fn protects_node(&self, node: NodeId, own: impl FnOnce() -> u32) -> bool {
         barrier::after_rmw();
-        !self.is_empty() && self.has(node.address())
+        !self.is_empty() && self.addresses.count(node.address()) > own()
     }
 
-    #[cold]
-    fn has(&self, address: usize) -> bool {
-        self.addresses.contains(address)
+    /// Takes the turn of the one [protected](super::super::protection) transaction. Returns `false` while another one has it.
+    pub(in crate::silo) fn take_turn(&self) -> bool {
+        // Acquire: with the Release in `end_turn`. What the one before has registered is gone.
+        !self.is_turn_taken.swap(true, Ordering::Acquire)
+    }
+
+    /// Gives the turn back.
+    pub(in crate::silo) fn end_turn(&self) {
+        // Release: with the Acquire in `take_turn`.
+        self.is_turn_taken.store(false, Ordering::Release);
     }
 
     /// Returns whether a prepared transaction uses the store, or something that is deferred lies in it.
