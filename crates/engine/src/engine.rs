@@ -66,6 +66,12 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     /// Returns the engine's epochs.
     fn epochs(&self) -> &Arc<Epochs>;
 
+    /// Makes a snapshot of the present: what [`Session::begin_snapshot`] begins from now on shows all that was committed before this
+    /// was called. May wait for a few milliseconds.
+    fn take_snapshot(&self) {
+        self.epochs().take_snapshot();
+    }
+
     /// Returns a session. It may go on with what another one has left behind: its memory, its garbage and its last TID.
     fn session(self: &Arc<Self>) -> Self::Session;
 

@@ -9,15 +9,19 @@ use std::time::{Duration, Instant};
 
 use ensilo_engine::{Engine, Session};
 
+use self::panics::CaughtPanic;
 use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Undone, Visible};
 use crate::pool::{JobHandle, WhenFull, promise};
 use crate::shared::DatabaseShared;
-use crate::transaction::{Snapshot, Transaction};
+use crate::transaction::{EndedReader, Reader, Snapshot, Transaction};
 use crate::{Abort, Error, Result};
 
 /// After so many attempts in vain a request gets ahead of others: what an attempt has read stays as it is until its end.
 const UNPROTECTED_ATTEMPTS: u32 = 6;
+
+/// After so many attempts in vain a reader gets a snapshot of its own.
+const VALIDATED_READERS: u32 = 2;
 
 /// One request at a time gets ahead. The others wait for their turn in steps of this, and no longer than that: it may take as long as
 /// its closure does.
@@ -77,7 +81,17 @@ fn attempt_once<E: Engine, R>(
     body: &mut impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
 ) -> Result<Visible<R>, Undone> {
     let mut transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
-    let result = match panics::catch(|| body(&mut transaction)) {
+    let outcome = panics::catch(|| body(&mut transaction));
+    end_attempt(transaction, outcome)
+}
+
+/// Ends an attempt whose closure has ended so.
+#[inline(always)]
+fn end_attempt<E: Engine, R>(
+    transaction: Transaction<'_, E>,
+    outcome: Result<Result<R>, CaughtPanic>,
+) -> Result<Visible<R>, Undone> {
+    let result = match outcome {
         Ok(result) => result,
         Err(panic) => return Err(transaction.give_up(panic)),
     };
@@ -160,7 +174,17 @@ pub(crate) fn run_snapshot_on<E: Engine, R>(
     let ThreadWorker { raw, local } = worker;
     let snapshot_taken = raw.begin_snapshot();
     let mut snapshot = Snapshot::new(snapshot_taken, local, epoch_shown);
-    let outcome = body(&mut snapshot).and_then(|value| snapshot.inner.local.check_control().map(|()| value));
+    let outcome = body(&mut snapshot);
+    end_snapshot(shared, &snapshot, outcome)
+}
+
+/// Ends a snapshot whose closure has ended so.
+fn end_snapshot<E: Engine, R>(
+    shared: &DatabaseShared<E>,
+    snapshot: &Snapshot<'_, E>,
+    outcome: Result<R>,
+) -> Outcome<R> {
+    let outcome = outcome.and_then(|value| snapshot.inner.local.check_control().map(|()| value));
     let epoch = snapshot.largest_epoch_seen();
     match outcome {
         Ok(value) => Ok(Visible { value, epoch }),
@@ -169,5 +193,54 @@ pub(crate) fn run_snapshot_on<E: Engine, R>(
             let error = own.map_or(error, |abort| shared.explain_read(Error::from_raw(abort)));
             Err(Box::new(Undone { epoch, ..error.into() }))
         }
+    }
+}
+
+/// Runs `body` as a read-only transaction on the present, on the calling thread's worker.
+pub(crate) fn run_reader<E: Engine, R>(
+    shared: &DatabaseShared<E>,
+    body: impl FnMut(&mut Reader<'_, E>) -> Result<R>,
+) -> Outcome<R> {
+    run_reader_on(shared, &mut *shared.enter()?, body)
+}
+
+/// Like [`run_reader`], on this worker.
+pub(crate) fn run_reader_on<E: Engine, R>(
+    shared: &DatabaseShared<E>,
+    worker: &mut ThreadWorker<E>,
+    mut body: impl FnMut(&mut Reader<'_, E>) -> Result<R>,
+) -> Outcome<R> {
+    let retries = if E::SNAPSHOTS { VALIDATED_READERS } else { shared.retries };
+    let mut attempt = 0;
+    while !E::SNAPSHOTS || attempt < VALIDATED_READERS {
+        match attempt_reader(worker, &mut body) {
+            Ok(visible) => return Ok(visible),
+            Err(undone) => {
+                attempt += 1;
+                await_next_attempt(shared, worker, attempt, retries, undone)?;
+            }
+        }
+    }
+    shared.engine.take_snapshot();
+    let epoch_shown = shared.engine.epochs().snapshot_epoch().get();
+    let ThreadWorker { raw, local } = worker;
+    let mut reader = Reader::snapshot(raw.begin_snapshot(), local, epoch_shown);
+    let outcome = body(&mut reader);
+    match reader.end() {
+        EndedReader::Snapshot(snapshot) => end_snapshot(shared, &snapshot, outcome),
+        EndedReader::Validated(_) => unreachable!("it was begun as a snapshot"),
+    }
+}
+
+/// One attempt whose reads are validated.
+fn attempt_reader<E: Engine, R>(
+    worker: &mut ThreadWorker<E>,
+    body: &mut impl FnMut(&mut Reader<'_, E>) -> Result<R>,
+) -> Result<Visible<R>, Undone> {
+    let mut reader = Reader::validated(worker.raw.begin(), &mut worker.local);
+    let outcome = panics::catch(|| body(&mut reader));
+    match reader.end() {
+        EndedReader::Validated(transaction) => end_attempt(transaction, outcome),
+        EndedReader::Snapshot(_) => unreachable!("it was begun to be validated"),
     }
 }

@@ -21,7 +21,7 @@ use crate::request::{NoHook, Request};
 use crate::session::Session;
 use crate::shared::DatabaseShared;
 use crate::statistics::Statistics;
-use crate::transaction::{Snapshot, Transaction};
+use crate::transaction::{Reader, Snapshot, Transaction};
 use crate::{Error, Result};
 
 /// A database. Cloning gives another handle to the same one; dropping the last handle closes it.
@@ -100,10 +100,44 @@ impl<E: Engine> Database<E> {
         self.shared.answer(outcome, level)
     }
 
+    /// Runs `body` as a read-only transaction on the present, on the calling thread: all that it has read was
+    /// there at one moment, which is no earlier than the call.
+    ///
+    /// It is not tried again and again, however much it reads and whoever writes. A short one is validated like
+    /// a transaction, and so a first and a second attempt may meet a conflict. The third one reads a snapshot
+    /// that is taken for it, which may wait for up to 10 ms: it meets none, and shows other transactions
+    /// no reason to wait. So `body` runs three times at most, and what it concludes from reads that do
+    /// not belong together is given up as [`Transaction`] says. Like [`Database::transact`] it returns when
+    /// everything that `body` has read is on disk.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Row, Table};
+    /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # let accounts: Table<Account> = db.create_table()?;
+    /// let total = db.read(|tx| {
+    ///     let mut total = 0;
+    ///     accounts.scan().for_each(tx, |_id, account| total += account.balance)?;
+    ///     Ok(total)
+    /// })?;
+    /// # assert_eq!(total, 0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::snapshot`], but for [`Error::NoSnapshots`]: over an engine without snapshots it is
+    /// validated and tried again as [`Database::transact`] is.
+    pub fn read<R>(&self, body: impl FnMut(&mut Reader<'_, E>) -> Result<R>) -> Result<R> {
+        let level = self.shared.level_here(None)?;
+        self.shared.answer(attempt::run_reader(&self.shared, body), level)
+    }
+
     /// Runs `body` as a read-only transaction on a recent consistent point of the serial order, on the
     /// calling thread.
     ///
-    /// It never conflicts with other transactions and never makes them wait. The point is one to two snapshot
+    /// It never conflicts with other transactions, never makes them wait, and waits for nothing itself; what has to be
+    /// current is better read by [`Database::read`]. The point is one to two snapshot
     /// intervals old, which is one to two seconds by default: rows, tables and indexes that are younger are
     /// not visible. As with [`Database::transact`], everything that `body` has read is on disk when this
     /// returns; it nearly always has been for a while.

@@ -25,4 +25,4 @@ pub use crate::dynamic::{DynamicScan, DynamicTable};
 pub use crate::request::Request;
 pub use crate::session::Session;
 pub use crate::table::{Found, Index, IndexScan, Scan, Table};
-pub use crate::transaction::{ReadTransaction, Snapshot, Transaction, WriteTransaction};
+pub use crate::transaction::{ReadTransaction, Reader, Snapshot, Transaction, WriteTransaction};

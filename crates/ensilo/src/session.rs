@@ -21,7 +21,7 @@ use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Visible};
 use crate::shared::DatabaseShared;
 use crate::transaction::sealed::Sealed;
-use crate::transaction::{Inner, ReadTransaction, Snapshot, Transaction, WriteTransaction};
+use crate::transaction::{Inner, ReadTransaction, Reader, Snapshot, Transaction, WriteTransaction};
 use crate::worker::Lease;
 use crate::{Abort, Error, Result};
 
@@ -226,6 +226,20 @@ impl<E: Engine> Session<E> {
         let outcome = {
             let (mut lease, _under_way) = self.lend_for_request()?;
             attempt::run_snapshot_on(&self.shared, &mut lease, body)
+        };
+        self.shared.answer(outcome, level)
+    }
+
+    /// Runs `body` like [`Database::read`](crate::Database::read), under the conditions of
+    /// [`Session::transact`].
+    ///
+    /// # Errors
+    /// As [`Database::read`](crate::Database::read), and the others of [`Session::transact`].
+    pub fn read<R>(&mut self, body: impl FnMut(&mut Reader<'_, E>) -> Result<R>) -> Result<R> {
+        let level = self.shared.level_here(None)?;
+        let outcome = {
+            let (mut lease, _under_way) = self.lend_for_request()?;
+            attempt::run_reader_on(&self.shared, &mut lease, body)
         };
         self.shared.answer(outcome, level)
     }

@@ -64,6 +64,11 @@ pub type Transaction<'t> = generic::Transaction<'t, Silo>;
 /// The point is one to two snapshot intervals old. The transaction never conflicts with others.
 pub type Snapshot<'t> = generic::Snapshot<'t, Silo>;
 
+/// A read-only transaction on the present, inside [`Database::read`].
+///
+/// All that it has read, once its closure has ended, was there at one moment.
+pub type Reader<'t> = generic::Reader<'t, Silo>;
+
 /// A request with settings that can be changed: retries, durability, a hook for aborts.
 ///
 /// [`Database::request`] and [`Session::request`] make one.

@@ -8,6 +8,7 @@
 #![allow(unsafe_code, reason = "marks that a transaction of the engine is under way")]
 
 mod access;
+mod reader;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,6 +23,9 @@ use crate::catalog::index_set::Pinned;
 use crate::local::Local;
 use crate::outcome::{Undone, may_retry};
 use crate::{Error, Result};
+
+pub(crate) use self::reader::EndedReader;
+pub use self::reader::Reader;
 
 /// Marks `'t` as invariant: neither longer nor shorter lifetimes fit.
 type Brand<'t> = PhantomData<fn(&'t ()) -> &'t ()>;
@@ -101,7 +105,7 @@ impl<'t, E: Engine> WriteTransaction<'t, E> for Transaction<'t, E> {}
 impl<'t, E: Engine> ReadTransaction<'t, E> for Snapshot<'t, E> {}
 
 pub(crate) mod sealed {
-    use ensilo_engine::{Engine, ReadOf, SnapshotOf, TransactionOf};
+    use ensilo_engine::{Engine, ReadOf, SnapshotOf, TransactionOf, Write as _};
 
     use super::{Inner, Snapshot, Transaction};
     use crate::Result;
@@ -127,7 +131,7 @@ pub(crate) mod sealed {
             &mut self,
             statement: impl FnOnce(&mut Inner<'_, Self::Raw>) -> Result<R>,
         ) -> Result<R> {
-            self.inner.count_statement()?;
+            self.inner.count_statement(|raw| raw.check())?;
             statement(&mut self.inner)
         }
     }
@@ -264,21 +268,35 @@ impl<E: Engine> Transaction<'_, E> {
     }
 }
 
-impl<Raw: Write> Inner<'_, Raw> {
+impl<'t, Raw: Read> Inner<'t, Raw> {
+    /// Makes another kind of transaction of this one.
+    fn map<T: Read<Found = Raw::Found>>(self, map: impl FnOnce(Raw) -> T) -> Inner<'t, T> {
+        let Inner { raw, local, doomed, epoch_shown, deleted_in, .. } = self;
+        let Inner { statements_left, statements_made, pinned, brand, .. } = self;
+        let raw = map(raw);
+        Inner { raw, local, doomed, epoch_shown, deleted_in, statements_left, statements_made, pinned, brand }
+    }
+
     /// Counts a statement, and looks now and then whether what was read before is still current. So a closure that goes round in circles
     /// because of reads that do not belong together comes to an end. It looks after twice as many statements each time: all looks
     /// together cost about what one at the commit does.
     #[inline(always)]
-    fn count_statement(&mut self) -> Result<()> {
+    fn count_statement(
+        &mut self,
+        check: impl FnOnce(&mut Raw) -> Result<Epoch, ensilo_engine::Abort>,
+    ) -> Result<()> {
         self.statements_left -= 1;
-        if self.statements_left > 0 { Ok(()) } else { self.look_again() }
+        if self.statements_left > 0 { Ok(()) } else { self.look_again(check) }
     }
 
     #[cold]
-    fn look_again(&mut self) -> Result<()> {
+    fn look_again(
+        &mut self,
+        check: impl FnOnce(&mut Raw) -> Result<Epoch, ensilo_engine::Abort>,
+    ) -> Result<()> {
         self.statements_left = self.statements_made;
         self.statements_made = self.statements_made.saturating_mul(2);
-        self.raw.check().map(drop).map_err(|abort| self.lost(abort))
+        check(&mut self.raw).map(drop).map_err(|abort| self.lost(abort))
     }
 }
 

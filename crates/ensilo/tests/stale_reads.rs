@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, Once};
 use std::thread;
 
@@ -226,4 +226,103 @@ fn a_report_that_writes_its_sum_gets_through_beside_a_writer() {
     let attempts = db.statistics().unwrap().attempts_max;
     assert!(attempts <= 10, "{attempts} attempts");
     assert_eq!(messages(), [""; 0]);
+}
+
+/// The sum over all rows, in a read-only transaction on the present, and how often its closure ran.
+fn read_sum(db: &Database, halves: &Table<Half>, meanwhile: impl Fn()) -> (i64, u32) {
+    let attempts = Cell::new(0);
+    let sum = db
+        .read(|tx| {
+            attempts.set(attempts.get() + 1);
+            let first = value(halves, tx, 0)?;
+            meanwhile();
+            let mut sum = first;
+            halves.range(1..).for_each(tx, |_, half| sum += half.value)?;
+            Ok(sum)
+        })
+        .unwrap();
+    (sum, attempts.get())
+}
+
+#[test]
+fn a_reader_sees_one_moment_of_the_present_and_is_tried_three_times_at_most() {
+    let (db, halves) = halves(10);
+    assert_eq!(read_sum(&db, &halves, || ()), (500, 1));
+    assert_eq!(read_sum(&db, &halves, || transfer(&db, &halves)), (500, 3));
+    for round in 1..=20 {
+        db.transact(|tx| halves.update(tx, 5, |half: &mut Value| half.value = 50 + round)).unwrap();
+        let (sum, attempts) = read_sum(&db, &halves, || transfer(&db, &halves));
+        assert_eq!((sum, attempts), (500 + round, 3), "what was committed before is there");
+    }
+    assert_eq!(messages(), [""; 0]);
+}
+
+#[test]
+fn readers_of_everything_get_through_beside_writers() {
+    const ROWS: u32 = 20_000;
+    let (db, halves) = halves(ROWS);
+    let (is_over, rounds) = (AtomicBool::new(false), AtomicU32::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let round = rounds.load(Ordering::Relaxed) + 1;
+                db.transact(|tx| {
+                    halves.update(tx, 1 + round % 7919, |half: &mut Value| half.value -= 1)?;
+                    halves.update(tx, ROWS - 1, |half: &mut Value| half.value += 1)
+                })
+                .unwrap();
+                rounds.store(round, Ordering::Relaxed);
+            }
+        });
+        let readers = [(); 2].map(|()| {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    let before = rounds.load(Ordering::Relaxed);
+                    let (sum, last) = db
+                        .read(|tx| {
+                            let mut sum = 0;
+                            halves.scan().for_each(tx, |_, half| sum += half.value)?;
+                            assert_eq!(sum, i64::from(ROWS) * 50);
+                            Ok((sum, value(&halves, tx, ROWS - 1)?))
+                        })
+                        .unwrap();
+                    assert_eq!(sum, i64::from(ROWS) * 50);
+                    assert!(last >= 50 + i64::from(before), "no earlier than the call");
+                }
+            })
+        });
+        let outcomes = readers.map(thread::ScopedJoinHandle::join);
+        is_over.store(true, Ordering::Relaxed);
+        outcomes.into_iter().for_each(Result::unwrap);
+    });
+    assert!(messages().is_empty());
+}
+
+#[test]
+fn a_reader_ends_as_its_closure_says() {
+    let (db, halves) = halves(2);
+    let answer: Result<()> = db.read(|tx| {
+        value(&halves, tx, 0)?;
+        Err(ensilo::Error::rollback("no"))
+    });
+    assert!(matches!(answer, Err(ensilo::Error::User(_))), "{answer:?}");
+    // A conclusion from stale reads is none, in a session as well.
+    let mut session = db.session().unwrap();
+    let attempts = Cell::new(0);
+    let sum = session
+        .read(|tx| {
+            let first = value(&halves, tx, 0)?;
+            if attempts.replace(attempts.get() + 1) == 0 {
+                transfer(&db, &halves);
+            }
+            match first + value(&halves, tx, 1)? {
+                100 => Ok(100),
+                wrong => Err(ensilo::Error::rollback(format!("the sum is {wrong}"))),
+            }
+        })
+        .unwrap();
+    assert_eq!((sum, attempts.get()), (100, 2));
+    assert!(catch_unwind(AssertUnwindSafe(|| db.read(|_| -> Result<()> { panic!("planted") }))).is_err());
+    assert_eq!(messages().len(), 1);
+    assert!(db.read(|tx| value(&halves, tx, 1)).is_ok());
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ensilo_slab::Pool;
@@ -28,7 +29,25 @@ struct EpochNumbers {
     /// Where snapshots come by the clock: the epoch of the next one, and when it became that.
     due: u64,
     due_since: Instant,
+    /// What [`Epochs::take_snapshot`] has asked for.
+    taken: TakenSnapshot,
 }
+
+/// The last snapshot that was taken out of turn.
+#[derive(Debug)]
+struct TakenSnapshot {
+    /// How many there were.
+    count: u64,
+    /// Its epoch.
+    epoch: u64,
+    /// When it was taken.
+    at: Option<Instant>,
+    /// Whether the snapshot epoch has not come there yet.
+    is_awaited: bool,
+}
+
+/// Snapshots are taken out of turn no more often than this: each uses up an interval of epochs, and a version of each row that changes.
+const TAKEN_APART: Duration = Duration::from_millis(10);
 
 /// What all workers read. It is written by ticks alone: the numbers share cache lines.
 #[derive(Debug)]
@@ -81,6 +100,7 @@ impl Epochs {
             snapshots: 0,
             due: first,
             due_since: Instant::now(),
+            taken: TakenSnapshot { count: 0, epoch: first, at: None, is_awaited: false },
         };
         let epochs = Arc::new(Epochs {
             // Relaxed: the ids need only differ.
@@ -205,18 +225,57 @@ impl Epochs {
         numbers.global > epoch.get()
     }
 
+    /// Makes a snapshot of the present: returns once the snapshot epoch is one that began after the call. Callers at the same time share
+    /// one, and may wait for it for 10 ms. There is none any more close to [`Epoch::LAST`].
+    pub fn take_snapshot(&self) {
+        let wanted = self.lock_numbers().taken.count + 1;
+        while let Some(wait) = self.try_to_take_snapshot(wanted) {
+            // Commits that are under way end in a moment.
+            thread::sleep(wait);
+        }
+    }
+
+    /// Returns how long to wait until another try, unless the snapshot with this number is there.
+    fn try_to_take_snapshot(&self, wanted: u64) -> Option<Duration> {
+        let mut numbers = self.lock_numbers();
+        if numbers.taken.count < wanted {
+            let since = numbers.taken.at.map_or(TAKEN_APART, |at| at.elapsed());
+            if let Some(wait) = TAKEN_APART.checked_sub(since).filter(|wait| !wait.is_zero()) {
+                return Some(wait);
+            }
+            let epoch = self.interval.next_start(Epoch::new(numbers.global));
+            if epoch > Epoch::LAST {
+                return None;
+            }
+            let count = numbers.taken.count + 1;
+            numbers.taken =
+                TakenSnapshot { count, epoch: epoch.get(), at: Some(Instant::now()), is_awaited: true };
+            numbers.due = epoch.get();
+            self.tick_to(&mut numbers, epoch);
+        } else if numbers.snapshot < numbers.taken.epoch {
+            self.tick(&mut numbers);
+        }
+        (numbers.snapshot < numbers.taken.epoch).then_some(Duration::from_micros(50))
+    }
+
     fn lock_numbers(&self) -> MutexGuard<'_, EpochNumbers> {
         self.ticking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the complete frontier.
     fn tick(&self, numbers: &mut EpochNumbers) -> Epoch {
-        numbers.global = self.next_epoch(numbers).get();
+        let next = self.next_epoch(numbers);
+        self.tick_to(numbers, next)
+    }
+
+    /// Moves the global epoch on to this one. Returns the complete frontier.
+    fn tick_to(&self, numbers: &mut EpochNumbers, next: Epoch) -> Epoch {
+        numbers.global = next.get();
         // Release: [epoch] a thread that reads this epoch sees what was visible at the barriers of earlier ticks.
         self.published.global.store(numbers.global, Ordering::Release);
         barrier::heavy();
         let oldest = self.oldest();
-        let memory_horizon = self.epoch_before(Epoch::new(numbers.global.min(oldest.pin)));
+        let memory_horizon = self.epoch_before(numbers, Epoch::new(numbers.global.min(oldest.pin)));
         let complete = numbers.complete(&oldest);
         numbers.derive(&oldest, memory_horizon, self.newest_snapshot(numbers, complete));
         // Release: [horizon] and [snapshot], with the Acquire loads of the slots that led here.
@@ -254,8 +313,9 @@ impl Epochs {
 
     /// Returns an epoch that is no later than the one that was there before `epoch`: the number before, unless epochs
     /// were left out to begin an interval.
-    fn epoch_before(&self, epoch: Epoch) -> Epoch {
-        let is_after_a_gap = self.snapshot_interval.is_some() && self.interval.start(epoch) == epoch;
+    fn epoch_before(&self, numbers: &EpochNumbers, epoch: Epoch) -> Epoch {
+        let may_be_after_a_gap = self.snapshot_interval.is_some() || numbers.taken.count > 0;
+        let is_after_a_gap = may_be_after_a_gap && self.interval.start(epoch) == epoch;
         Epoch::new(epoch.get() - if is_after_a_gap { self.interval.epochs() } else { 1 })
     }
 
@@ -347,8 +407,11 @@ impl EpochNumbers {
         self.memory_horizon = self.memory_horizon.max(memory_horizon.get());
         // Before the snapshot epoch: its former value counts.
         self.snapshot_horizon = self.snapshot_horizon.max(self.snapshot.min(oldest.snapshot));
-        self.snapshots += u64::from(newest_snapshot > self.snapshot);
-        self.snapshot = self.snapshot.max(newest_snapshot);
+        if newest_snapshot > self.snapshot {
+            // Those that are taken out of turn make no other one old.
+            self.snapshots += u64::from(!std::mem::take(&mut self.taken.is_awaited));
+            self.snapshot = newest_snapshot;
+        }
     }
 
     /// Every commit with an earlier epoch is complete, if `oldest` was read behind a barrier that came after the global epoch was

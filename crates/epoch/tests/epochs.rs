@@ -407,3 +407,61 @@ fn the_last_epoch_comes_step_by_step_and_stays() {
     // Who asks for an epoch that is past gets no tick.
     assert!(epochs.advance_past(Epoch::new(5)));
 }
+
+/// Epochs whose snapshots come by the clock, every hour.
+fn epochs_by_the_clock() -> Arc<Epochs> {
+    let options = EpochOptions {
+        epochs_per_snapshot: K,
+        snapshot_interval: Some(Duration::from_secs(3600)),
+        advance: Advance::Manual,
+        ..EpochOptions::default()
+    };
+    Epochs::new(options, Pool::new(None))
+}
+
+#[test]
+fn a_snapshot_that_is_taken_begins_after_the_call_and_makes_no_other_one_old() {
+    for (epochs, is_by_the_clock) in [(epochs(), false), (epochs_by_the_clock(), true)] {
+        for _ in 0..3 {
+            advance_by(&epochs, 2);
+            let (before, count) = (epochs.global_epoch(), epochs.snapshots());
+            epochs.take_snapshot();
+            let taken = epochs.snapshot_epoch();
+            assert!(taken > before && taken <= epochs.global_epoch());
+            assert_eq!(taken, epochs.snapshot_of(taken), "an interval begins there");
+            assert_eq!(epochs.snapshots(), count);
+            advance_by(&epochs, 3 * K);
+            assert_eq!(epochs.snapshot_epoch() == taken, is_by_the_clock);
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_that_is_taken_waits_for_commits_that_are_under_way() {
+    let epochs = epochs_by_the_clock();
+    let committer = epochs.participant();
+    committer.begin_commit();
+    let before = epochs.snapshot_epoch();
+    thread::scope(|scope| {
+        let taking = scope.spawn(|| epochs.take_snapshot());
+        thread::sleep(Duration::from_millis(50));
+        assert!(!taking.is_finished());
+        assert_eq!(epochs.snapshot_epoch(), before);
+        committer.end_commit();
+        taking.join().unwrap();
+    });
+    assert!(epochs.snapshot_epoch() > before);
+}
+
+#[test]
+fn snapshots_that_are_taken_at_once_are_shared() {
+    let epochs = epochs_by_the_clock();
+    let before = epochs.global_epoch();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..3).for_each(|_| epochs.take_snapshot()));
+        }
+    });
+    let intervals = (epochs.snapshot_epoch().get() - before.get()) / K;
+    assert!((3..=12).contains(&intervals), "{intervals}");
+}

@@ -55,6 +55,8 @@ pub fn statements_change_tables_and_their_indexes<E: Engine>() {
         .unwrap();
     }
     assert_eq!(matches!(db.snapshot(|_| Ok(())), Err(Error::NoSnapshots)), !E::SNAPSHOTS);
+    let read = db.read(|tx| Ok((accounts.get(tx, 3)?, by_owner.scan().count(tx)?)));
+    assert_eq!(read.unwrap(), (Some(Account { visits: 7, ..annas(3) }), 19));
     db.close().unwrap();
 }
 
