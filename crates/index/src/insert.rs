@@ -90,7 +90,7 @@ pub trait InsertObserver {
     fn changed(&mut self, node: NodeId, before: NodeVersion, after: NodeVersion);
 
     /// `new` holds part of the keys that were reachable through `from`: it is the right half of a split, or belongs to
-    /// a layer made below a slot of `from`. Comes after `changed` for `from`.
+    /// a layer made below a slot of `from`. Comes after `changed` for `from`, and before anybody else can change `new`.
     fn split(&mut self, from: NodeId, new: NodeStamp);
 }
 

@@ -162,9 +162,10 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
             Some(_) => left.unlock_below_a_new_root(),
             None => left.unlock_after_shrink(),
         };
-        right.unlock_unchanged();
         self.observer.changed(from, before, after);
+        // Before anybody else can change it.
         self.observer.split(from, new);
+        right.unlock_unchanged();
     }
 }
 
@@ -373,4 +374,41 @@ fn set_first_child(node: &Interior, child: NodeRef<'_>) {
 fn insert_behind(node: &Interior, place: usize, child: NewSibling<'_>) {
     node.insert_behind(place, child.low, child.new);
     child.new.set_parent(node);
+}
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests {
+    use ensilo_epoch::{Advance, EpochOptions, Epochs};
+    use ensilo_slab::Pool;
+
+    use super::*;
+    use crate::Masstree;
+
+    /// Notes how many new nodes were reported, and that others could change none of them yet.
+    struct LockedNodes(usize);
+
+    impl InsertObserver for LockedNodes {
+        fn changed(&mut self, _: NodeId, _: NodeVersion, _: NodeVersion) {}
+
+        fn split(&mut self, _: NodeId, new: NodeStamp) {
+            assert!(!new.node.is_at_rest(), "others may have changed it");
+            self.0 += 1;
+        }
+    }
+
+    #[test]
+    fn a_right_half_is_reported_before_others_can_change_it() {
+        let options = EpochOptions { advance: Advance::Manual, ..EpochOptions::default() };
+        let epochs = Epochs::new(options, Pool::new(None));
+        let participant = epochs.participant();
+        let guard = participant.pin();
+        let tree = Masstree::new(&guard, AccountId(7)).unwrap();
+        let mut observer = LockedNodes(0);
+        for number in 0..1000_u32 {
+            let key = number.reverse_bits().to_be_bytes();
+            tree.insert_if_absent(&key, 1, &guard, &mut observer).unwrap();
+        }
+        assert!(observer.0 > 10, "{} splits", observer.0);
+    }
 }

@@ -28,6 +28,13 @@ impl NodeId {
     pub fn address(self) -> usize {
         self.0.as_ptr().addr()
     }
+
+    /// Returns whether nobody holds the node locked. It is one of a tree that nothing has left yet.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) fn is_at_rest(self) -> bool {
+        // SAFETY: a node of a tree is allocated until it leaves it.
+        unsafe { self.0.as_ref() }.version().is_at_rest()
+    }
 }
 
 /// A border node at one version: as long as it is current, the same keys are reachable through the node's range.
