@@ -30,6 +30,9 @@ pub unsafe trait Session: Send {
     where
         Self: 's;
 
+    /// Whether [`protect_next`](Session::protect_next) may return `true`.
+    const PROTECTS: bool = false;
+
     /// Begins a read-write transaction. Between transactions, so here, a session may free a bounded amount of its garbage.
     fn begin(&mut self) -> Self::Transaction<'_>;
 

@@ -120,7 +120,7 @@ fn await_next_attempt<E: Engine>(
         return Err(Error::Closed.into());
     }
     backoff::wait_before_attempt(attempt, &mut worker.local.jitter);
-    if attempt >= UNPROTECTED_ATTEMPTS {
+    if E::Session::PROTECTS && attempt >= UNPROTECTED_ATTEMPTS {
         protect_next_attempt(&mut worker.raw);
     }
     Ok(())

@@ -47,6 +47,8 @@ unsafe impl<V: Variant> Session for Worker<V> {
     type Transaction<'s> = Transaction<'s, V>;
     type Snapshot<'s> = Snapshot<'s, V>;
 
+    const PROTECTS: bool = true;
+
     #[inline]
     fn begin(&mut self) -> Transaction<'_, V> {
         let (engine, state) = self.parts();
