@@ -20,6 +20,8 @@ pub enum Fault {
     ReplayPastDurableEpoch,
     /// What a prepared transaction has read is not protected until its decision.
     UnprotectedPreparedReads,
+    /// A protected transaction does not look at a record again once it has registered it.
+    RegisteredWithoutLook,
     /// A row that leaves a unique index takes out the entry under its key, also that of another row.
     RemoveEntriesOfOthers,
 }

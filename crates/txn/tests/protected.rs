@@ -96,6 +96,52 @@ fn a_protected_transaction_writes_what_it_has_read_and_splits_nodes_that_it_has_
 }
 
 #[test]
+fn nobody_commits_into_the_placeholder_of_a_protected_transaction() {
+    let (engine, store, mut one, mut other) = loaded();
+    assert!(one.protect_next());
+    let mut tx = one.begin();
+    assert!(insert(&mut tx, &store, "new", &[1]));
+    is_refused(try_insert(&mut other, &store, "new"));
+    tx.check().unwrap();
+    tx.commit().unwrap();
+    assert_eq!(commit(&mut other, |tx| read(tx, &store, "new")), Some(vec![1]));
+    assert!(one.protect_next());
+    let mut given_up = one.begin();
+    assert!(insert(&mut given_up, &store, "newer", &[1]));
+    is_refused(try_insert(&mut other, &store, "newer"));
+    drop(given_up);
+    assert!(!engine.has_prepared_begun_by(engine.epochs().global_epoch()));
+    try_insert(&mut other, &store, "newer").unwrap();
+}
+
+/// The placeholder of another one that has given up while it was read.
+#[test]
+fn a_protected_transaction_inserts_where_it_has_found_a_placeholder() {
+    let (engine, store, mut one, mut other) = loaded();
+    for (number, row) in [vec![2], vec![2; 40]].iter().enumerate() {
+        for is_committed in [false, true] {
+            let key = format!("new {number}");
+            let mut maker = other.begin();
+            insert(&mut maker, &store, &key, &[1]);
+            assert!(one.protect_next());
+            let mut tx = one.begin();
+            assert_eq!(read(&mut tx, &store, &key), None);
+            drop(maker);
+            assert!(insert(&mut tx, &store, &key, row));
+            if is_committed {
+                tx.commit().unwrap();
+            } else {
+                tx.prepare().unwrap();
+            }
+            let expected = is_committed.then(|| row.clone());
+            assert_eq!(commit(&mut other, |tx| read(tx, &store, &key)), expected);
+            pass_snapshot(&engine);
+        }
+    }
+    assert!(!engine.has_prepared_begun_by(engine.epochs().global_epoch()));
+}
+
+#[test]
 fn there_is_one_protected_transaction_at_a_time() {
     let (engine, store, mut one, mut other) = loaded();
     assert!(one.protect_next() && !other.protect_next() && !one.protect_next());

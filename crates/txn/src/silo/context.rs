@@ -146,6 +146,7 @@ impl Context {
     /// Empties the sets. Their memory stays, unless it is out of the ordinary.
     #[inline]
     pub(super) fn clear(&mut self) {
+        debug_assert!(self.protection.is_none(), "what is registered is released before");
         self.reads.clear();
         self.keys.clear();
         self.rows.clear();

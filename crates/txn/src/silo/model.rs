@@ -41,9 +41,11 @@ fn committed_record(shared: &SiloShared, participant: &Participant, word: u64) -
 
 /// Reads both words of a record within a transaction, unless a prepared one holds it locked.
 fn look<V: Variant>(tx: &mut Transaction<'_, V>, record: RecordPtr) -> Option<(RecordHandle, [u64; 2])> {
-    match read_record::<V, true, _>(tx.context, record, b"", tx.guard.epoch(), |row| {
+    let began = tx.guard.epoch();
+    let outcome = read_record::<V, true, _>(tx.shared, tx.context, record, b"", began, |row| {
         [row.word(0), row.word(1)]
-    }) {
+    });
+    match outcome {
         Ok(ReadOutcome::Present(found, words)) => Some((found, words)),
         Err(abort) if abort.reason() == AbortReason::PreparedLock => None,
         _ => panic!("the record exists, and nobody holds its lock for long"),
@@ -157,6 +159,58 @@ fn the_model_finds_prepared_reads_that_are_not_protected() {
             assert!(decided <= overwritten, "overwritten in an earlier epoch");
         }
     });
+}
+
+/// Write skew, where one transaction is protected: the other one may have locked what it reads before it has registered that, and may ask
+/// for it when it has ended. Returns whether the protected one has committed, and whether both have though neither has seen the other.
+fn protected_write_skew<V: Variant>() -> (bool, bool) {
+    let shared = shared();
+    let mut participant = shared.epochs.participant();
+    let pair = Pair(committed_record(&shared, &participant, 0), committed_record(&shared, &participant, 0));
+    let other = thread::spawn({
+        let shared = Arc::clone(&shared);
+        move || {
+            let mut participant = shared.epochs.participant();
+            let mut context = Context::new(Pool::new(None));
+            let mut tx = Transaction::<V>::begin(&shared, &mut participant, &mut context);
+            let (_, seen) = look(&mut tx, pair.1).unwrap();
+            let (found, _) = look(&mut tx, pair.0).unwrap();
+            tx.patch(found, &[(0, 1), (1, 1)]).unwrap();
+            tx.commit().is_ok() && seen[0] == 0
+        }
+    });
+    let mut context = Context::new(Pool::new(None));
+    assert!(context.protect_next(&shared));
+    let mut tx = Transaction::<V>::begin(&shared, &mut participant, &mut context);
+    let (_, seen) = look(&mut tx, pair.0).unwrap();
+    let (found, _) = look(&mut tx, pair.1).unwrap();
+    tx.patch(found, &[(0, 1), (1, 1)]).unwrap();
+    let has_committed = tx.commit().is_ok();
+    let has_other_committed = other.join().unwrap();
+    assert!(shared.prepared.is_empty(), "what was registered is released");
+    (has_committed, has_committed && has_other_committed && seen[0] == 0)
+}
+
+#[test]
+fn a_protected_transaction_commits_and_the_other_one_is_refused_or_comes_before_or_after_it() {
+    model(|| {
+        let (has_committed, is_skewed) = protected_write_skew::<Standard>();
+        assert!(has_committed, "what a protected transaction has read has changed");
+        assert!(!is_skewed, "write skew");
+    });
+}
+
+#[derive(Debug)]
+struct WithoutSecondLook;
+
+impl Variant for WithoutSecondLook {
+    const FAULT: Option<Fault> = Some(Fault::RegisteredWithoutLook);
+}
+
+#[test]
+#[should_panic(expected = "write skew")]
+fn the_model_finds_a_record_that_is_registered_and_not_looked_at_again() {
+    model(|| assert!(!protected_write_skew::<WithoutSecondLook>().1, "write skew"));
 }
 
 /// A row of a record that a prepared transaction holds locked is read in place while the decision comes, as a snapshot and a checkpoint do.

@@ -10,6 +10,7 @@ use super::buffer::{HeldMemory, SetBuffer};
 use super::prepared::registry::PreparedRegistry;
 use super::protection::{Protection, own_count};
 use crate::pointer_map::PointerMap;
+use crate::record::RecordPtr;
 use ensilo_engine::TableId;
 
 /// Up to this many stamps a walk over them is cheaper than a map.
@@ -91,9 +92,11 @@ pub(super) struct OwnInsert<'a> {
     /// What the transaction has registered, if it is protected.
     protection: Option<&'a mut Protection>,
     prepared: &'a PreparedRegistry,
+    /// What is inserted.
+    placeholder: RecordPtr,
     /// Whether a stamped node had changed before this insert did.
     pub(super) is_overtaken: bool,
-    /// Why a node that the insert made could not be added.
+    /// Why the placeholder, or a node that the insert made, could not be added.
     pub(super) failed: Option<Abort>,
 }
 
@@ -103,15 +106,16 @@ impl<'a> OwnInsert<'a> {
         held: &'a mut HeldMemory,
         protection: Option<&'a mut Protection>,
         prepared: &'a PreparedRegistry,
+        placeholder: RecordPtr,
     ) -> Self {
-        OwnInsert { nodes, held, protection, prepared, is_overtaken: false, failed: None }
+        OwnInsert { nodes, held, protection, prepared, placeholder, is_overtaken: false, failed: None }
     }
 
     /// Adds a node that this insert has made and still holds locked.
     fn add(&mut self, new: NodeStamp) -> Result<bool, Abort> {
         let is_current = self.nodes.add(new, self.held)?;
         if let Some(protection) = &mut self.protection {
-            protection.adopt_node(self.prepared, self.held, new.node)?;
+            protection.register_new(self.prepared, self.held, new.node.address())?;
         }
         Ok(is_current)
     }
@@ -120,7 +124,14 @@ impl<'a> OwnInsert<'a> {
 impl InsertObserver for OwnInsert<'_> {
     #[inline]
     fn may_change(&mut self, node: NodeId) -> bool {
-        !self.prepared.protects_node(node, || own_count(self.protection.as_deref(), node.address()))
+        let may_change =
+            !self.prepared.protects_node(node, || own_count(self.protection.as_deref(), node.address()));
+        if may_change && let Some(protection) = &mut self.protection {
+            // Before anybody finds the placeholder and commits into it.
+            let address = self.placeholder.address();
+            self.failed = protection.register_new(self.prepared, self.held, address).err();
+        }
+        may_change
     }
 
     #[inline]

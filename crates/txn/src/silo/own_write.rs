@@ -44,7 +44,7 @@ impl Context {
         let committed = write.record.row();
         let words = (0..committed.len_words()).map(|index| committed.word(index));
         let row = self.push_row(words, committed.len_bytes())?;
-        if !write.record.is_still(write.observed) {
+        if !self.is_unchanged(write.record, write.observed) {
             let reason = if write.is_created { AbortReason::KeyExists } else { AbortReason::ReadValidation };
             return Err(self.abort_at(reason, write.record, write.key));
         }

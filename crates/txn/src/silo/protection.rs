@@ -3,10 +3,10 @@
 //! An optimistic transaction that reads much may be overtaken at every attempt. Whoever has seen that happen asks that the next one is
 //! protected ([`Session::protect_next`](ensilo_engine::Session::protect_next)): what it reads is registered where the reads of
 //! [prepared](super::prepared) transactions stand, as it is read, so that a commit, an insert or a removal that would change it is
-//! refused or deferred from then on. There is one at a time, since two that write what the other has read would refuse each other for ever.
+//! refused or deferred from then on. So are its own placeholders, before anybody can commit into them. There is one at a time, since two that write what the other has read would refuse each other for ever.
 //!
 //! It commits like any other and is serializable by its validation. Protection only takes away what would make that fail. One thing is
-//! different: a record that it has read may be locked by another one, and a node held, since these ask only then. They give back
+//! different: a record that it has read or made may be locked by another one, and a node held, since these ask only then. They give back
 //! what they hold, as they found it.
 //!
 //! # Memory ordering
@@ -16,16 +16,16 @@
 //! the address, then under the lock of the address: either it finds it, or the second look comes after it. The same holds for nodes. So
 //! who is seen to hold a record later has found it registered.
 
-use ensilo_engine::{Abort, AbortReason, TableId};
+use ensilo_engine::{Abort, AbortReason, Fault, TableId};
 use ensilo_epoch::{Epoch, Guard};
-use ensilo_index::{Masstree, NodeId, NodeStamp};
+use ensilo_index::{Masstree, NodeStamp};
 
 use super::buffer::{HeldMemory, SetBuffer, refused};
 use super::collect::carry_out_deferred;
 use super::context::{Context, Phase};
 use super::prepared::registry::{PreparedRegistry, PreparedUse};
 use super::transaction::Transaction;
-use super::variant::Variant;
+use super::variant::{Variant, has_fault};
 use crate::pointer_map::PointerMap;
 use crate::record::RecordPtr;
 use crate::shared::SiloShared;
@@ -77,14 +77,15 @@ impl Protection {
         Ok(())
     }
 
-    /// Registers a node that an insert of the transaction itself has made and still holds locked.
-    pub(super) fn adopt_node(
+    /// Registers the placeholder of an insert of the transaction itself, which nobody else can find yet, or a node that the insert has made
+    /// and still holds locked: nobody can have begun to change it.
+    pub(super) fn register_new(
         &mut self,
         registry: &PreparedRegistry,
         held: &mut HeldMemory,
-        node: NodeId,
+        address: usize,
     ) -> Result<(), Abort> {
-        self.register(registry, held, node.address())
+        self.register(registry, held, address)
     }
 }
 
@@ -98,7 +99,7 @@ impl Context {
     /// If the transaction is protected, keeps others from changing a record in which it has just seen this version. Returns whether the
     /// record still has it; if not, it is read again.
     #[inline(always)]
-    pub(super) fn protect_record(
+    pub(super) fn protect_record<V: Variant>(
         &mut self,
         shared: &SiloShared,
         record: RecordPtr,
@@ -107,7 +108,7 @@ impl Context {
         let Context { protection, held, .. } = self;
         let Some(protection) = protection else { return Ok(true) };
         protection.register(&shared.prepared, held, record.address())?;
-        Ok(record.is_still(word))
+        Ok(has_fault::<V>(Fault::RegisteredWithoutLook) || record.is_still(word))
     }
 
     /// The same for a node; false when it has changed, so that the transaction cannot commit.
@@ -123,6 +124,13 @@ impl Context {
         protection.register(&shared.prepared, held, stamp.node.address())?;
         // SAFETY: the stamp was taken by this transaction, under the guard that it still holds.
         Ok(unsafe { Masstree::is_current_at_rest(stamp, guard) })
+    }
+
+    /// Returns whether a record that the transaction has read or made still has this version. If the transaction is protected, whoever holds
+    /// the lock gives it back without a change.
+    #[inline]
+    pub(super) fn is_unchanged(&self, record: RecordPtr, word: TidWord) -> bool {
+        record.is_still(word) || self.protection.is_some() && record.is_still(word.locked())
     }
 
     /// Asks that the next transaction of this worker is protected. Returns `false` while another one is.

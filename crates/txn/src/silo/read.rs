@@ -62,14 +62,14 @@ pub(super) fn read_record<V: Variant, const MAY_WRITE: bool, R>(
             return Err(Abort::new(AbortReason::ReadValidation, record.store(), key));
         }
         if word.is_absent() && !(has_fault::<V>(Fault::IgnoreAbsent) && word != TidWord::PLACEHOLDER) {
-            if !context.protect_record(shared, record, word)? {
+            if !context.protect_record::<V>(shared, record, word)? {
                 continue;
             }
             context.push_read(record, word, span)?;
             return Ok(ReadOutcome::Absent);
         }
         let value = decode(record.row());
-        if record.is_still(word) && context.protect_record(shared, record, word)? {
+        if record.is_still(word) && context.protect_record::<V>(shared, record, word)? {
             let entry = context.push_read(record, word, span)?;
             return Ok(ReadOutcome::Present(context.handle(record, entry), value));
         }

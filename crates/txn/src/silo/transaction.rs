@@ -59,6 +59,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
         if is_open {
             forgotten.roll_back();
         } else {
+            forgotten.end_protection();
             forgotten.clear();
             forgotten.context.phase = Phase::Idle;
         }
@@ -138,9 +139,13 @@ impl<'w, V: Variant> Transaction<'w, V> {
         self.context.phase = Phase::Idle;
     }
 
-    /// Takes the placeholders that this transaction made for changes of the given kind out of the tree.
+    /// Takes the placeholders that this transaction made for changes of the given kind out of the tree. Nobody has to keep away from what
+    /// it has read any more; otherwise it would stand in its own way.
     #[inline]
     pub(super) fn withdraw(&mut self, concerns: impl Fn(RecordChange) -> bool) {
+        if self.context.protection.is_some() {
+            self.end_protection();
+        }
         for at in 0..self.context.writes.len() {
             let write = &self.context.writes[at];
             if write.is_created && concerns(write.change) {
@@ -151,9 +156,6 @@ impl<'w, V: Variant> Transaction<'w, V> {
 
     #[inline]
     pub(super) fn clear(&mut self) {
-        if self.context.protection.is_some() {
-            self.end_protection();
-        }
         self.context.clear();
         if V::RECORDS_HISTORY {
             self.context.recording = Default::default();

@@ -166,7 +166,8 @@ impl<V: Variant> Transaction<'_, V> {
             return Err(self.doom(abort));
         }
         let Context { nodes, held, protection, .. } = &mut *self.context;
-        let mut observer = OwnInsert::new(nodes, held, protection.as_deref_mut(), &self.shared.prepared);
+        let protection = protection.as_deref_mut();
+        let mut observer = OwnInsert::new(nodes, held, protection, &self.shared.prepared, placeholder);
         let outcome =
             store.index().insert_if_absent(key, placeholder.index_value(), &self.guard, &mut observer);
         let OwnInsert { is_overtaken, failed, .. } = observer;

@@ -8,6 +8,7 @@ use crate::silo::protection::own_count;
 use crate::silo::transaction::Transaction;
 use crate::silo::variant::{Variant, has_fault};
 use crate::silo::write_set::WriteEntry;
+use crate::tid::TidWord;
 
 /// The write set is locked, and everybody that looks from now on sees the locks. Next: the validation.
 #[derive(Debug)]
@@ -52,6 +53,9 @@ impl<V: Variant> Transaction<'_, V> {
     /// Refuses to write over what a prepared transaction has read. On an error no lock is held.
     #[cold]
     fn refuse_protected_writes(&mut self) -> Result<(), Abort> {
+        if self.context.protection.is_some() {
+            self.take_over_placeholders();
+        }
         let records = self.context.writes.iter().map(|write| write.record);
         let own = |address| own_count(self.context.protection.as_deref(), address);
         let Some(at) = self.shared.prepared.first_protected(records, own) else { return Ok(()) };
@@ -59,6 +63,16 @@ impl<V: Variant> Transaction<'_, V> {
         let abort = self.context.abort_at(AbortReason::PreparedRead, write.record, write.key);
         self.unlock_write_set();
         Err(abort)
+    }
+
+    /// Takes over placeholders in the write set, all locked, that their makers have left to the registry because this transaction has read
+    /// them: it may commit into them, or withdraws them.
+    fn take_over_placeholders(&mut self) {
+        for write in &mut *self.context.writes {
+            if write.observed == TidWord::PLACEHOLDER && !write.is_created {
+                write.is_created = self.shared.prepared.take_over(write.record);
+            }
+        }
     }
 
     /// Frees all locks without having changed anything: the commit is given up.

@@ -123,7 +123,7 @@ impl<V: Variant> Transaction<'_, V> {
     /// which changes no node.
     fn validate_placeholders(&self) -> Result<(), Abort> {
         for write in self.context.writes.iter().filter(|write| write.is_created) {
-            if !write.record.is_still(write.observed) {
+            if !self.context.is_unchanged(write.record, write.observed) {
                 return Err(self.context.abort_at(AbortReason::KeyExists, write.record, write.key));
             }
         }

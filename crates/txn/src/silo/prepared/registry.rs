@@ -9,7 +9,9 @@
 //! prepared transaction that ends withdraws it. In the same way it takes out of the tree a layer that became empty while the
 //! layer's node, or the one above it, had to stay as it was. An item is put here only under the one lock, and only while a
 //! registered transaction stands in its way: that one comes for the items under the same lock, after it has let go of all that it
-//! has read. Until then nobody commits into such a placeholder, and the item's store is not taken apart.
+//! has read. Until then nobody commits into such a placeholder, and the item's store is not taken apart. Only a
+//! [protected](super::super::protection) transaction does that has read the placeholder: it takes the item over first, and is the
+//! placeholder's maker from then on.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -175,6 +177,20 @@ impl PreparedRegistry {
             uses.deferred.push(Deferred::Placeholder { record, key: key.into() });
         }
         is_there
+    }
+
+    /// Makes the caller, which holds the record's lock and has registered the record, the owner of a placeholder that was left here. Returns
+    /// `false` when it was not, or somebody is about to withdraw it, who waits for the lock.
+    #[must_use]
+    pub(in crate::silo) fn take_over(&self, placeholder: RecordPtr) -> bool {
+        let mut uses = self.lock();
+        let is_it =
+            |item: &Deferred| matches!(item, Deferred::Placeholder { record, .. } if *record == placeholder);
+        let Some(at) = uses.deferred.iter().position(is_it) else { return false };
+        let item = uses.deferred.swap_remove(at);
+        uses.stores.remove(item.store());
+        self.addresses.remove(placeholder.address());
+        true
     }
 
     /// The same for an empty layer on the way to `key`, which `node` keeps.
