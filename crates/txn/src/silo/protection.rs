@@ -17,7 +17,7 @@
 //! who is seen to hold a record later has found it registered.
 
 use ensilo_engine::{Abort, AbortReason, Fault, TableId};
-use ensilo_epoch::{Epoch, Guard};
+use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_index::{Masstree, NodeStamp};
 
 use super::buffer::{HeldMemory, SetBuffer, refused};
@@ -151,11 +151,17 @@ impl Context {
     }
 }
 
-impl<V: Variant> Transaction<'_, V> {
-    /// Protects this transaction, which has just begun and has the turn.
-    #[cold]
-    pub(super) fn begin_protection(&mut self) {
-        self.context.protection = Some(Protection::new(&self.shared.prepared, self.begin_epoch()));
+impl<'w, V: Variant> Transaction<'w, V> {
+    /// Begins a transaction whose worker has the turn.
+    pub(super) fn begin_protected(
+        shared: &'w SiloShared,
+        participant: &'w mut Participant,
+        context: &'w mut Context,
+    ) -> Self {
+        let transaction = Transaction::open(shared, participant, context);
+        let protection = Protection::new(&shared.prepared, transaction.begin_epoch());
+        transaction.context.protection = Some(protection);
+        transaction
     }
 
     /// Ends the protection, and carries out what others have deferred. No lock is held.

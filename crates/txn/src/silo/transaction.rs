@@ -34,19 +34,38 @@ impl<'w, V: Variant> Transaction<'w, V> {
         participant: &'w mut Participant,
         context: &'w mut Context,
     ) -> Self {
-        let is_protected = context.phase == Phase::IdleWithTurn;
-        if context.phase != Phase::Idle && !is_protected {
-            Transaction::<V>::end_forgotten(shared, participant, context);
+        if context.phase == Phase::Idle {
+            Transaction::open(shared, participant, context)
+        } else {
+            Transaction::begin_otherwise(shared, participant, context)
         }
+    }
+
+    /// Begins a transaction that is to be protected, or after one that was leaked.
+    #[cold]
+    fn begin_otherwise(
+        shared: &'w SiloShared,
+        participant: &'w mut Participant,
+        context: &'w mut Context,
+    ) -> Self {
+        if context.phase == Phase::IdleWithTurn {
+            return Transaction::begin_protected(shared, participant, context);
+        }
+        Transaction::<V>::end_forgotten(shared, participant, context);
+        Transaction::open(shared, participant, context)
+    }
+
+    #[inline(always)]
+    pub(super) fn open(
+        shared: &'w SiloShared,
+        participant: &'w mut Participant,
+        context: &'w mut Context,
+    ) -> Self {
         debug_assert!(context.reads.is_empty() && context.writes.is_empty() && context.doomed.is_none());
         let guard = participant.pin_exclusively();
         context.number = context.number.next();
         context.phase = Phase::Open;
-        let mut transaction = Transaction { shared, guard, context, variant: PhantomData };
-        if is_protected {
-            transaction.begin_protection();
-        }
-        transaction
+        Transaction { shared, guard, context, variant: PhantomData }
     }
 
     /// Ends a transaction that was leaked: it is undone. One that was prepared stays locked and registered, since there is no decision; the
