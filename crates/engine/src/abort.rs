@@ -31,7 +31,7 @@ pub enum AbortReason {
     LogFailed,
     /// The transaction holds more keys, rows, reads, writes or bytes to log than one transaction can.
     TransactionTooLarge,
-    /// The last epoch has come, in which nothing commits: numbers of epochs have 40 bits.
+    /// The last epoch has come, in which nothing commits: numbers of epochs have 44 bits.
     EpochsExhausted,
     /// A prepared transaction holds the record's lock until its decision.
     PreparedLock,

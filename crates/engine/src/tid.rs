@@ -1,14 +1,15 @@
 //! Transaction ids: they name the versions of a row and order them.
 //!
 //! # Source
-//! Silo (SOSP 2013) §4.2. The widths are ours: epochs may be as short as a millisecond, and a 31-bit counter of those
-//! would wrap within a month.
+//! Silo (SOSP 2013) §4.2. The widths are ours: up to ten thousand epochs go by in a second, and a 31-bit counter of those would wrap
+//! within three days. One of 44 bits lasts 55 years. A worker has 131,071 TIDs in an epoch; where that is not enough, it begins the
+//! next epoch early.
 //!
 //! # Layout
 //! ```text
-//!  63                      24 23                 3 2                     0
+//!  63                      20 19                 3 2                     0
 //! +--------------------------+--------------------+-----------------------+
-//! |      epoch (40 bits)     | sequence (21 bits) |  0 (an engine's own)  |
+//! |      epoch (44 bits)     | sequence (17 bits) |  0 (an engine's own)  |
 //! +--------------------------+--------------------+-----------------------+
 //! ```
 //! A larger TID on the same row is a later version, and TIDs of different epochs are in serial order. The log and checkpoints name
@@ -19,11 +20,10 @@ use ensilo_epoch::Epoch;
 /// The bits that no TID has.
 const STATUS: u64 = (1 << SEQUENCE_SHIFT) - 1;
 const SEQUENCE_SHIFT: u32 = 3;
-const SEQUENCE_BITS: u32 = 21;
+const SEQUENCE_BITS: u32 = 17;
 const SEQUENCE_MAX: u64 = (1 << SEQUENCE_BITS) - 1;
 const EPOCH_SHIFT: u32 = SEQUENCE_SHIFT + SEQUENCE_BITS;
-const EPOCH_BITS: u32 = 40;
-const _: () = assert!(Epoch::LAST.get() == (1 << EPOCH_BITS) - 1 && EPOCH_SHIFT + EPOCH_BITS == u64::BITS);
+const _: () = assert!(EPOCH_SHIFT + Epoch::BITS == u64::BITS);
 
 /// A transaction id: epoch and sequence, without status bits.
 ///
@@ -35,6 +35,9 @@ pub struct Tid(u64);
 impl Tid {
     /// The TID of a placeholder: before every transaction.
     pub const ZERO: Tid = Tid(0);
+
+    /// How many TIDs a worker has in an epoch.
+    pub const PER_EPOCH: u64 = SEQUENCE_MAX;
 
     /// What lies between the integers of two neighbouring TIDs.
     pub const STEP: u64 = 1 << SEQUENCE_SHIFT;

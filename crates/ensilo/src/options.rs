@@ -70,7 +70,10 @@ impl Options {
     /// is stored; while nobody waits, after 5 ms; and after 40 ms at most.
     ///
     /// Short epochs are stored sooner and free memory sooner, and cost a little more. A thread that commits
-    /// more than two million transactions within one epoch begins the next one early.
+    /// more than 131,071 writing transactions within one epoch waits for nothing: it begins the next one
+    /// early, for all threads, also where this option fixes the interval. What counts epochs then comes sooner
+    /// in the same measure: snapshots, and with them the end of those that are older than
+    /// [`Options::snapshot_age_limit`].
     pub fn epoch_interval(mut self, interval: Duration) -> Self {
         self.epoch_interval = Some(interval);
         self

@@ -10,9 +10,12 @@ impl Epoch {
     /// Later than every epoch.
     pub const MAX: Epoch = Epoch(u64::MAX);
 
-    /// The last epoch that there is: numbers have 40 bits, in TIDs and on disk. With a thousand epochs a second it comes after 34
-    /// years, with ten thousand, all the time, after three. The global epoch stays there, and nothing commits in it.
-    pub const LAST: Epoch = Epoch((1 << 40) - 1);
+    /// The bits of a number, in TIDs and on disk.
+    pub const BITS: u32 = 44;
+
+    /// The last epoch that there is. With ten thousand epochs a second, all the time, it comes after 55 years. The global epoch stays
+    /// there, and nothing commits in it.
+    pub const LAST: Epoch = Epoch((1 << Self::BITS) - 1);
 
     /// Returns the epoch with this number.
     #[must_use]
@@ -39,7 +42,7 @@ impl fmt::Display for Epoch {
 ///
 /// `floor(e / k)` is taken as `(e * ceil(2^63 / k)) >> 63`. With `ceil(2^63 / k) = (2^63 + d) / k`, `0 <= d < k`, the product exceeds
 /// `e / k * 2^63` by `e * d / k < e`; the floor is right as long as that is less than `2^63 / k`, the distance to the next
-/// multiple. `e * k < 2^63` holds for every epoch below 2^40 and every `k` below 2^23.
+/// multiple. `e * k < 2^63` holds for every epoch, which has 44 bits, and every `k` below 2^19.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SnapshotInterval {
     epochs: u64,
@@ -49,10 +52,11 @@ pub(crate) struct SnapshotInterval {
 impl SnapshotInterval {
     /// Shift of the fixed-point reciprocal.
     const SHIFT: u32 = 63;
+    const EPOCHS_MAX: u64 = (1 << (Self::SHIFT - Epoch::BITS)) - 1;
 
-    /// Intervals of `epochs` epochs, of at least one and less than 2^23.
+    /// Intervals of `epochs` epochs, of at least one and less than 2^19.
     pub(crate) fn new(epochs: u64) -> Self {
-        let epochs = epochs.clamp(1, (1 << 23) - 1);
+        let epochs = epochs.clamp(1, Self::EPOCHS_MAX);
         SnapshotInterval { epochs, reciprocal: (1u64 << Self::SHIFT).div_ceil(epochs) }
     }
 
@@ -86,10 +90,12 @@ mod tests {
 
     #[test]
     fn an_interval_starts_at_the_multiple_below() {
-        for epochs in (1..200).chain([1 << 10, 12_345, (1 << 23) - 1]) {
+        let largest = SnapshotInterval::EPOCHS_MAX;
+        for epochs in (1..200).chain([1 << 10, 12_345, 1 << 18, largest - 1, largest]) {
             let interval = SnapshotInterval::new(epochs);
-            let far = ((1 << 40) / epochs - 1) * epochs;
-            for near in (0..5).map(|i| i * epochs).chain([far - epochs, far]) {
+            let end = Epoch::LAST.get() + 1;
+            let far = (end / epochs - 1) * epochs;
+            for near in (0..5).map(|i| i * epochs).chain([end / 16 / epochs * epochs, far - epochs, far]) {
                 for epoch in [near, near + epochs / 2, near + epochs - 1] {
                     assert_eq!(
                         interval.start(Epoch(epoch)),

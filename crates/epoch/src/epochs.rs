@@ -156,7 +156,7 @@ impl Epochs {
         self.published.snapshots.load(Ordering::Relaxed)
     }
 
-    /// Returns the first epoch of the snapshot interval that `epoch` (below 2^40) lies in: `k * floor(epoch / k)`.
+    /// Returns the first epoch of the snapshot interval that `epoch` (not after [`Epoch::LAST`]) lies in: `k * floor(epoch / k)`.
     #[must_use]
     #[inline]
     pub fn snapshot_of(&self, epoch: Epoch) -> Epoch {

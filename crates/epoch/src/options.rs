@@ -10,7 +10,7 @@ use crate::epoch::SnapshotInterval;
 pub struct EpochOptions {
     /// How long an epoch lasts.
     pub epoch_interval: Duration,
-    /// Snapshots are read at multiples of so many epochs, from 1 to 2^23 - 1 (other values are clamped).
+    /// Snapshots are read at multiples of so many epochs, from 1 to 2^19 - 1 (other values are clamped).
     pub epochs_per_snapshot: u64,
     /// How long after a snapshot epoch the next one comes, however fast epochs go by: the epochs up to the next multiple are then left
     /// out, and multiples in between are no snapshot epochs. `None` where only epochs count.

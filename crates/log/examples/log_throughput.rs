@@ -205,7 +205,7 @@ impl Worker {
             let epoch = self.participant.global_epoch();
             let reserved = writer.reserve(bytes);
             if reserved.is_ok() {
-                writer.begin(epoch.get() << 24 | (sequence % (1 << 21)) << 3, 1);
+                writer.begin(epoch.get() << 20 | (sequence % (1 << 17)) << 3, 1);
                 let words = (0..self.row_bytes.div_ceil(8) as u64).map(|word| sequence ^ word);
                 writer.put(1, &sequence.to_be_bytes(), self.row_bytes, words);
                 writer.publish();

@@ -7,6 +7,7 @@ mod block_error;
 mod compression;
 mod cursor;
 mod entry;
+mod epoch_width;
 mod file_header;
 mod file_name;
 mod framed;
@@ -16,10 +17,10 @@ mod owner;
 mod preamble;
 mod transactions;
 
-pub(crate) use block::BLOCK_MAGIC;
 pub use block::{
     BLOCK_HEADER_BYTES, BlockCodec, BlockEnd, BlockHeader, PAYLOAD_BYTES_MAX, SealedHeader, block_bytes,
 };
+pub(crate) use block::{BLOCK_MAGIC, BlockClaim};
 pub use block_error::BlockError;
 pub use compression::Compression;
 pub(crate) use cursor::Decoder;
@@ -29,6 +30,8 @@ pub use entry::{
     encode_transaction, patch_bytes, patch_bytes_max, put_bytes, transaction_bytes, write_bytes_max,
 };
 pub(crate) use entry::{encode_left_out, encode_patched};
+pub(crate) use epoch_width::EPOCH_END;
+pub use epoch_width::EpochWidth;
 pub use file_header::{FILE_HEADER_BYTES, FileHeader};
 pub use file_name::LogFileName;
 pub(crate) use file_name::parse_number;
@@ -37,5 +40,4 @@ pub(crate) use manifest::FIRST_COPY;
 pub use manifest::{CheckpointEntry, CheckpointPart, EarlierFile, LoggerFiles, Manifest, ManifestError};
 pub(crate) use owner::Owner;
 pub use preamble::{FORMAT_VERSION, HeaderError};
-pub(crate) use transactions::EPOCH_END;
-pub use transactions::{Change, PatchWords, Transactions, Write, epoch_of};
+pub use transactions::{Change, PatchWords, Transactions, Write, epoch_of, sequence_of};

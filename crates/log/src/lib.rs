@@ -6,12 +6,12 @@ mod runtime;
 
 pub use format::{
     BLOCK_HEADER_BYTES, BlockCodec, BlockEnd, BlockError, BlockHeader, Change, CheckpointEntry,
-    CheckpointPart, Compression, Cursor, DatabaseId, EarlierFile, FILE_HEADER_BYTES, FORMAT_VERSION,
-    FileHeader, FileIdentity, FileRole, HeaderError, LEFT_OUT_BYTES, LogFileName, LoggerFiles, Malformed,
-    Manifest, ManifestError, OpeningId, PATCH_PAIR_BYTES_MAX, PAYLOAD_BYTES_MAX, PatchWords, SealedHeader,
-    Transactions, Write, block_bytes, delete_bytes, encode_delete, encode_patch, encode_put,
-    encode_transaction, epoch_of, patch_bytes, patch_bytes_max, put_bytes, transaction_bytes, varint_bytes,
-    write_bytes_max,
+    CheckpointPart, Compression, Cursor, DatabaseId, EarlierFile, EpochWidth, FILE_HEADER_BYTES,
+    FORMAT_VERSION, FileHeader, FileIdentity, FileRole, HeaderError, LEFT_OUT_BYTES, LogFileName,
+    LoggerFiles, Malformed, Manifest, ManifestError, OpeningId, PATCH_PAIR_BYTES_MAX, PAYLOAD_BYTES_MAX,
+    PatchWords, SealedHeader, Transactions, Write, block_bytes, delete_bytes, encode_delete, encode_patch,
+    encode_put, encode_transaction, epoch_of, patch_bytes, patch_bytes_max, put_bytes, sequence_of,
+    transaction_bytes, varint_bytes, write_bytes_max,
 };
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

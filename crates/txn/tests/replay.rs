@@ -26,7 +26,7 @@ type Rows = BTreeMap<(u32, Vec<u8>), (u64, Vec<u64>)>;
 
 fn tid(number: usize) -> u64 {
     // Three transactions an epoch.
-    (number as u64 / 3 + 1) << 24 | (number as u64 % 3 + 1) << 3
+    (number as u64 / 3 + 1) << 20 | (number as u64 % 3 + 1) << 3
 }
 
 fn steps() -> impl Strategy<Value = Vec<(u32, u8, Step)>> {

@@ -27,11 +27,20 @@ pub enum Kind {
     /// The power failed in its second life, in the middle of a round: a checkpoint, a log of an earlier generation, two loggers with
     /// directories of their own, and an end that is torn.
     Crashed,
+    /// The power failed in its second life, and each life has left several log files that are sealed and named after their last
+    /// epochs: a checkpoint, and log of two generations after it, compressed. There is none of the first two formats.
+    Rotated,
 }
 
 impl Kind {
-    /// Both.
-    pub const ALL: [Kind; 2] = [Kind::Closed, Kind::Crashed];
+    /// All of them.
+    pub const ALL: [Kind; 3] = [Kind::Closed, Kind::Crashed, Kind::Rotated];
+
+    /// Returns whether there is a fixture of this kind in this format.
+    #[must_use]
+    pub fn is_in(self, format: u32) -> bool {
+        self != Kind::Rotated || format >= 3
+    }
 
     /// Returns the name of the fixture's directory.
     #[must_use]
@@ -39,6 +48,7 @@ impl Kind {
         match self {
             Kind::Closed => "closed",
             Kind::Crashed => "crashed",
+            Kind::Rotated => "rotated",
         }
     }
 
@@ -51,7 +61,7 @@ impl Kind {
             .recovery_threads(2)
             .pool_threads(1);
         match self {
-            Kind::Closed => {
+            Kind::Closed | Kind::Rotated => {
                 options.log_compression(Compression::Lz4).checkpoint_compression(Compression::Lz4)
             }
             Kind::Crashed => options.log_directories([directory.join("log"), directory.join("log-too")]),

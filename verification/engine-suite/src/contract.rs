@@ -5,6 +5,7 @@ use std::mem::ManuallyDrop;
 use std::ops::{Bound, ControlFlow};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ensilo_engine::{
     Abort, AbortReason, Committed, Direction, Engine, EngineOptions, NewStoreError, Read, Session, Store,
@@ -94,6 +95,31 @@ pub fn a_transaction_that_only_reads_commits_with_the_largest_tid_that_it_read<E
     assert!(scanned.tid == largest.tid && scanned.epoch >= largest.epoch, "{scanned:?}, not {largest:?}");
     let nothing = reading(&|tx| assert!(tx.find(&store, b"c").unwrap().is_none()));
     assert_eq!(nothing.tid, Tid::ZERO);
+}
+
+/// A session that has committed as many transactions as an epoch has TIDs goes on at once: the epoch moves on, however long it
+/// would last. (An engine may do without TIDs: all of its transactions have [`Tid::ZERO`].)
+pub fn transactions_for_which_an_epoch_has_no_tids_left_wait_for_nothing<E: Engine>() {
+    let mut options = EngineOptions::default();
+    options.epochs.epoch_interval = Duration::from_secs(86_400);
+    let engine = E::start(options);
+    let store = engine.new_store(TableId(1)).unwrap();
+    let mut session = engine.session();
+    let mut last = Tid::ZERO;
+    for word in 0..=Tid::PER_EPOCH {
+        let mut tx = session.begin();
+        match tx.find(&store, b"key").unwrap() {
+            Some(found) => tx.put(found, &[word], 8).unwrap(),
+            None => assert!(tx.insert(&store, b"key", &[word], 8).unwrap()),
+        }
+        let Committed { tid, epoch } = tx.commit().unwrap();
+        let is_next = tid > last && tid.epoch() == epoch;
+        assert!(is_next || tid == Tid::ZERO, "{tid:?} after {last:?}");
+        last = tid;
+    }
+    let mut tx = session.begin();
+    assert_eq!(tx.get(&store, b"key", |row| row.word(0)).unwrap(), Some(Tid::PER_EPOCH));
+    assert_eq!(tx.commit().unwrap().tid, last);
 }
 
 /// A record that the transaction has deleted takes no write, and its key another row. To an engine that is not

@@ -14,6 +14,7 @@ macro_rules! engine_tests {
         $crate::engine_tests!(@tests contract, $engine: [
             a_handle_is_good_in_the_transaction_that_has_found_it_alone,
             a_transaction_that_only_reads_commits_with_the_largest_tid_that_it_read,
+            transactions_for_which_an_epoch_has_no_tids_left_wait_for_nothing,
             a_record_that_the_transaction_has_deleted_is_written_no_more,
             a_row_of_other_words_than_it_needs_is_refused,
             ids_of_stores_are_used_once_and_dropped_stores_abort,

@@ -8,7 +8,7 @@ use ensilo_engine::{
     Abort, AbortReason, Committed, Direction, KeyBounds, NeverPrepared, Read, RowRef, Store, TableId, Tid,
     TransactionNumber, WorkerCounters, Write,
 };
-use ensilo_epoch::{Epoch, ExclusiveGuard};
+use ensilo_epoch::{Epoch, Epochs, ExclusiveGuard};
 use ensilo_sync::atomic::Ordering;
 
 use crate::state::{MapState, MapStore, Row, lock};
@@ -110,9 +110,7 @@ impl<'s> MapTransaction<'s> {
             return Ok(Committed { tid: self.seen, epoch: self.seen.epoch() });
         }
         let mut state = self.state()?;
-        let epoch = self.guard.epochs().global_epoch();
-        let exhausted = || Abort::new(AbortReason::EpochsExhausted, TableId::NONE, &[]);
-        let tid = state.last_tid.next_in(epoch).ok_or_else(exhausted)?;
+        let (tid, epoch) = next_tid(state.last_tid, self.guard.epochs())?;
         for ((store, key), row) in std::mem::take(&mut self.own) {
             // A store that is dropped would have changed the version.
             let Some(Some(rows)) = state.stores.get_mut(&store) else { continue };
@@ -124,6 +122,19 @@ impl<'s> MapTransaction<'s> {
         state.last_tid = tid;
         state.version += 1;
         Ok(Committed { tid, epoch })
+    }
+}
+
+/// Returns the TID after this one, and its epoch: where an epoch has none left, the next one begins.
+fn next_tid(last: Tid, epochs: &Epochs) -> Result<(Tid, Epoch), Abort> {
+    loop {
+        let epoch = epochs.global_epoch();
+        if let Some(tid) = last.next_in(epoch) {
+            return Ok((tid, epoch));
+        }
+        if !epochs.advance_past(epoch) {
+            return Err(Abort::new(AbortReason::EpochsExhausted, TableId::NONE, &[]));
+        }
     }
 }
 

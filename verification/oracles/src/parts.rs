@@ -5,8 +5,8 @@
 //! plainly as can be ([`plain`]); whatever is accepted must be written again as the same bytes.
 
 use ensilo_log::{
-    BlockCodec, Compression, Cursor, DatabaseId, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole,
-    Manifest, OpeningId, Transactions, delete_bytes, encode_delete, encode_patch, encode_put,
+    BlockCodec, Compression, Cursor, DatabaseId, EpochWidth, FILE_HEADER_BYTES, FileHeader, FileIdentity,
+    FileRole, Manifest, OpeningId, Transactions, delete_bytes, encode_delete, encode_patch, encode_put,
     encode_transaction, patch_bytes, put_bytes, transaction_bytes,
 };
 
@@ -17,7 +17,11 @@ const LOG_FILE: FileIdentity = FileIdentity {
     database: DatabaseId(0x0123_4567_89ab_cdef),
     file: FileRole::Log { generation: 1, logger: 0, sequence: 1 },
     opening: OpeningId(0xfedc_ba98_7654_3210),
+    epochs: EpochWidth::Bits44,
 };
+
+/// The same file as an earlier version would have written it.
+const OLD_LOG_FILE: FileIdentity = FileIdentity { epochs: EpochWidth::Bits40, ..LOG_FILE };
 
 /// The header at the beginning of these bytes.
 pub fn file_header(bytes: &[u8]) {
@@ -29,11 +33,12 @@ pub fn file_header(bytes: &[u8]) {
 
 /// A block of a log file at the beginning of these bytes, and the entries in it.
 pub fn block(bytes: &[u8]) {
-    let codec = BlockCodec::new(&LOG_FILE);
-    check_block(&codec, bytes);
-    let mut mended = bytes.to_vec();
-    mend_block(&LOG_FILE, &mut mended);
-    check_block(&codec, &mended);
+    for file in [&LOG_FILE, &OLD_LOG_FILE] {
+        check_block(file, bytes);
+        let mut mended = bytes.to_vec();
+        mend_block(file, &mut mended);
+        check_block(file, &mended);
+    }
 }
 
 /// The payload of a block of a log file.
@@ -71,9 +76,10 @@ fn check_header(bytes: &[u8]) {
     }
 }
 
-fn check_block(codec: &BlockCodec, bytes: &[u8]) {
+fn check_block(file: &FileIdentity, bytes: &[u8]) {
+    let codec = BlockCodec::new(file);
     let offset = bytes.get(24..32).map_or(0, |field| plain::u64_at(field, 0));
-    let plain = plain_block(&LOG_FILE, bytes, offset);
+    let plain = plain_block(file, bytes, offset);
     let found = codec.check(bytes, offset);
     assert_eq!(found.is_ok(), plain.is_some(), "{found:?}");
     let (Ok((sealed, payload)), Some(plain)) = (found, plain) else { return };
@@ -145,7 +151,7 @@ mod tests {
         let header = FileHeader { identity: LOG_FILE, first_epoch: Epoch::new(6), reserved_bytes: 1 << 20 };
         let mut bytes = header.encode().to_vec();
         bytes[..16].fill(0);
-        bytes[8] = 3;
+        bytes[8] = 4;
         assert!(FileHeader::decode(&bytes).is_err());
         mend_header(&mut bytes);
         assert_eq!(FileHeader::decode(&bytes), Ok(header));
@@ -165,6 +171,7 @@ mod tests {
             checkpoint: None,
             opening: OpeningId(3),
             previous_opening: OpeningId(2),
+            last_generation_of_40_bits: 0,
         };
         let bytes = manifest.encode();
         assert_eq!(plain::manifest_with_body(&bytes[MANIFEST_HEAD_BYTES..]), bytes);

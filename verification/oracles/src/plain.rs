@@ -4,9 +4,7 @@
 use std::ops::Range;
 
 use crc_fast::{CrcAlgorithm, checksum};
-use ensilo_log::{Change, FILE_HEADER_BYTES, FORMAT_VERSION, FileIdentity, Write};
-
-const EPOCHS: u64 = 1 << 40;
+use ensilo_log::{Change, EpochWidth, FILE_HEADER_BYTES, FORMAT_VERSION, FileIdentity, Write};
 
 /// Section 5: bytes of a manifest before its body.
 pub(crate) const MANIFEST_HEAD_BYTES: usize = 24;
@@ -124,7 +122,8 @@ pub(crate) fn is_header(bytes: &[u8]) -> bool {
     let (first_epoch, reserved_bytes) = (u64_at(bytes, 56), u64_at(bytes, 64));
     let is_zero = |range: Range<usize>| bytes[range].iter().all(|&byte| byte == 0);
     let are_fields_right = match (format, role) {
-        (1 | 3, 1) => first_epoch < EPOCHS && reserved_bytes >= 4096,
+        (1 | 3, 1) => first_epoch < 1 << 40 && reserved_bytes >= 4096,
+        (4, 1) => first_epoch < 1 << 44 && reserved_bytes >= 4096,
         (1, 2) => (sequence, first_epoch, reserved_bytes) == (0, 0, 0),
         _ => false,
     };
@@ -133,6 +132,15 @@ pub(crate) fn is_header(bytes: &[u8]) -> bool {
         && are_fields_right
         && is_zero(72..88) == (format == 1)
         && is_zero(88..4096)
+}
+
+/// Section 1: the first and the last epoch that a number in this file stands for. 0 is none.
+fn epochs_of(file: &FileIdentity, number: u64) -> Option<(u64, u64)> {
+    match file.epochs {
+        EpochWidth::Bits40 if number == 0 => Some((0, 0)),
+        EpochWidth::Bits40 => (number < 1 << 40).then(|| (16 * number, 16 * number + 15)),
+        EpochWidth::Bits44 => (number < 1 << 44).then_some((number, number)),
+    }
 }
 
 /// Section 3: the block at the beginning of `bytes`, which lie at `offset` of this file.
@@ -151,20 +159,21 @@ pub(crate) fn plain_block(file: &FileIdentity, bytes: &[u8], offset: u64) -> Opt
     };
     let are_epochs_right = match is_reservation {
         true => (payload_bytes, raw_bytes, end, last, mark) == (0, 0, 0, 0, 0),
-        false => first <= last && last < EPOCHS,
+        false => first <= last,
     };
-    let is_right = flags < 16
-        && raw_bytes <= 1 << 30
-        && are_lengths_right
-        && are_epochs_right
-        && mark < EPOCHS
-        && durable < EPOCHS
-        && unsynced <= offset;
+    let ((first_entry, _), (_, last_entry)) = match is_reservation {
+        true => ((0, 0), (0, 0)),
+        false => (epochs_of(file, first)?, epochs_of(file, last)?),
+    };
+    let (mark, _) = epochs_of(file, mark)?;
+    epochs_of(file, durable)?;
+    let is_right =
+        flags < 16 && raw_bytes <= 1 << 30 && are_lengths_right && are_epochs_right && unsynced <= offset;
     let block = bytes.get(..64 + payload_bytes as usize)?;
     let is_whole = u32_at(block, 4) == crc_of_block(file, block);
     (is_right && is_whole).then(|| PlainBlock {
         bytes: block.len(),
-        epochs: (last > 0 && !is_reservation).then_some((first, last)),
+        epochs: (last_entry > 0).then_some((first_entry, last_entry)),
         mark,
         end,
         reserved_bytes: if is_reservation { first } else { 0 },

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use ensilo_log::{
-    BlockEnd, Change, Corruption, CorruptionKind, Dumped, FileHeader, FileRole, HeaderError, LogFileName,
-    Manifest, OpenError, OpeningId, SealedHeader, Write,
+    BlockEnd, Change, Corruption, CorruptionKind, Dumped, EpochWidth, FileHeader, FileRole, HeaderError,
+    LogFileName, Manifest, OpenError, OpeningId, SealedHeader, Write,
 };
 
 use super::checkpoint::checkpoint_lines;
@@ -27,6 +27,8 @@ pub(crate) enum LogCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A line for each block and each write: kind, transaction (epoch.number), table, key and row in hexadecimal digits.
+Epochs are shown as this version numbers them: one that an earlier version wrote, in a file of format 3 or earlier, is
+shown as the first or the last of the sixteen that it has become. Names of files stay as they are.
 Ends at the first place where there is no valid block.
 
 Exit codes: 0 all that was written could be read; 1 there is damage, or it could not be read; 2 bad parameters.")]
@@ -122,6 +124,12 @@ fn show_manifest(manifest: &Manifest, output: &mut Output) {
         manifest.durable_epoch,
         manifest.next_checkpoint
     ));
+    if manifest.last_generation_of_40_bits > 0 {
+        output.line(format_args!(
+            "  generations up to {} are of an earlier version, each epoch of which is sixteen here",
+            manifest.last_generation_of_40_bits
+        ));
+    }
     for (number, logger) in manifest.loggers.iter().enumerate() {
         let (directory, first) = (&logger.directory, logger.first_sequence);
         output.line(format_args!("  logger {number}: the log files from number {first} on in {directory}"));
@@ -160,6 +168,9 @@ fn header_text(header: &FileHeader) -> String {
     let mut text = format!("{role} of database {}{}", identity.database, by_opening(identity.opening));
     if matches!(identity.file, FileRole::Log { .. }) {
         let _ = write!(text, ", from epoch {first_epoch} on, made {reserved_bytes} bytes long");
+        if identity.epochs == EpochWidth::Bits40 {
+            text.push_str(", of an earlier version, each epoch of which is sixteen here");
+        }
     }
     text
 }
@@ -192,12 +203,10 @@ fn block_text(block: &SealedHeader, is_log: bool) -> String {
 }
 
 fn write_text(write: &Write<'_>) -> String {
-    /// Below the epoch a TID has 21 bits of sequence and 3 of status.
-    const SEQUENCE: std::ops::Range<u32> = 3..24;
-    let sequence = write.tid >> SEQUENCE.start & ((1 << SEQUENCE.len()) - 1);
     let place = format!(
-        "{}.{sequence} table {} key {}",
+        "{}.{} table {} key {}",
         ensilo_log::epoch_of(write.tid),
+        ensilo_log::sequence_of(write.tid),
         write.table,
         hexadecimal(write.key)
     );

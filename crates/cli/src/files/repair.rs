@@ -17,7 +17,8 @@ use crate::output::{Output, failed};
 #[command(after_help = "\
 What `ensilo verify` names as lost stays lost: a repair makes the rest usable again. It gives up every transaction
 after the epoch that is accepted, also those that could still be read, so that what remains is one consistent point.
-That epoch is not before the end of the checkpoint, which is of no use without the log up to there.
+That epoch is not before the end of the checkpoint, which is of no use without the log up to there. It is counted as this
+version counts: an epoch that a version with files of format 3 or earlier has named is sixteen now.
 Without --accept-loss-after-epoch it gives up nothing that was stored: it mends a damaged copies.ckpt, which the
 checkpoint goes on without, and refuses anything else. All files are first copied to before-repair-<n> in the
 database's directory; where the system cannot read a sector of 4096 bytes, the copy says so in its place, and a file that
@@ -37,7 +38,7 @@ pub(crate) struct RepairArguments {
 
     /// Keep every transaction up to this epoch, and give up all after it; `ensilo verify` says which epoch
     /// can be had
-    #[arg(long, value_name = "E", value_parser = value_parser!(u64).range(..1 << 40))]
+    #[arg(long, value_name = "E", value_parser = value_parser!(u64).range(..=Epoch::LAST.get()))]
     accept_loss_after_epoch: Option<u64>,
 }
 

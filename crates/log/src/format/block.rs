@@ -18,7 +18,8 @@
 //! | 56 | 8 | the durable epoch of the database, as known when the block was written |
 //!
 //! A block is valid if and only if the magic, the offset and the CRC are right, the payload lies within the
-//! file, and the flags and lengths make sense.
+//! file, and the flags and lengths make sense. The numbers of epochs are as wide as the file's format says
+//! ([`EpochWidth`]).
 //!
 //! # Terms
 //! - **mark** `C`: every transaction of this logger's workers with an epoch below `C` lies in this logger's
@@ -43,8 +44,8 @@ use super::block_error::BlockError;
 #[cfg(feature = "lz4")]
 use super::compression::append_lz4;
 use super::compression::{Compression, decompress};
+use super::epoch_width::EpochWidth;
 use super::identity::FileIdentity;
-use super::transactions::EPOCH_END;
 
 /// The first four bytes of a block.
 pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"ENSB";
@@ -119,6 +120,20 @@ pub struct SealedHeader {
 pub struct BlockCodec {
     /// The checksum of the file's identity, with which that of each block begins.
     identity: Digest,
+    epochs: EpochWidth,
+}
+
+/// What the header of a block claims, its checksum not yet compared.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BlockClaim {
+    /// Where in the file the block begins.
+    pub(crate) offset: u64,
+    /// How many bytes it takes in the file: within bounds that make it safe to act on them.
+    pub(crate) bytes: usize,
+    /// What ends with it.
+    pub(crate) end: BlockEnd,
+    /// The number of the last epoch of its entries; 0 without any.
+    last_number: u64,
 }
 
 impl BlockCodec {
@@ -128,7 +143,7 @@ impl BlockCodec {
         let mut identity = Digest::new(CrcAlgorithm::Crc32Iscsi);
         identity.update(&file.encode());
         file.encode_opening().into_iter().for_each(|opening| identity.update(&opening));
-        BlockCodec { identity }
+        BlockCodec { identity, epochs: file.epochs }
     }
 
     /// Appends a block with the concatenated `payload` to `out`.
@@ -169,7 +184,7 @@ impl BlockCodec {
     /// [`BlockError`] when there is no valid block.
     pub fn check(&self, bytes: &[u8], offset: u64) -> Result<(SealedHeader, Range<usize>), BlockError> {
         let head = bytes.first_chunk::<BLOCK_HEADER_BYTES>().ok_or(BlockError::Length)?;
-        let sealed = SealedHeader::decode(head)?;
+        let sealed = SealedHeader::decode(head, self.epochs)?;
         if sealed.header.offset != offset {
             return Err(BlockError::Offset);
         }
@@ -183,7 +198,7 @@ impl BlockCodec {
     fn write_header(&self, block: &mut [u8], header: &BlockHeader, raw_bytes: usize, compressed: bool) {
         let payload_bytes = block.len() - BLOCK_HEADER_BYTES;
         let sealed = SealedHeader { header: *header, payload_bytes, raw_bytes, compressed, checksum: 0 };
-        block[..BLOCK_HEADER_BYTES].copy_from_slice(&sealed.encode());
+        block[..BLOCK_HEADER_BYTES].copy_from_slice(&sealed.encode(self.epochs));
         self.mend(block);
     }
 
@@ -228,6 +243,27 @@ impl BlockHeader {
     }
 }
 
+impl BlockClaim {
+    /// Returns what a header of any file claims. Whether the numbers of its epochs are as wide as those of the
+    /// file, [`BlockCodec::check`] finds out.
+    pub(crate) fn read(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<BlockClaim, BlockError> {
+        let sealed = SealedHeader::decode(bytes, EpochWidth::Bits44)?;
+        let BlockHeader { offset, epochs, end, .. } = sealed.header;
+        let last_number = epochs.map_or(0, |(_, last)| EpochWidth::Bits44.number(last));
+        Ok(BlockClaim { offset, bytes: sealed.bytes(), end, last_number })
+    }
+
+    /// Returns the last epoch of its entries, if epochs in the file are so wide; 0 without entries.
+    pub(crate) fn last_entry(&self, epochs: EpochWidth) -> Epoch {
+        epochs.last(self.last_number).unwrap_or(Epoch::MAX)
+    }
+
+    /// Returns the offset at which the next block begins.
+    pub(crate) fn end_offset(&self) -> u64 {
+        self.offset + self.bytes as u64
+    }
+}
+
 impl SealedHeader {
     /// Returns the checksum of the block.
     pub(crate) fn checksum(&self) -> u32 {
@@ -261,10 +297,11 @@ impl SealedHeader {
         Ok(scratch)
     }
 
-    fn encode(&self) -> [u8; BLOCK_HEADER_BYTES] {
+    fn encode(&self, epochs: EpochWidth) -> [u8; BLOCK_HEADER_BYTES] {
         let header = &self.header;
+        let number = |epoch| epochs.number(epoch);
         let unsynced = header.offset.saturating_sub(header.synced_to).min(u64::from(MANY));
-        let (first, last) = header.epochs.map_or((0, 0), |(first, last)| (first.get(), last.get()));
+        let (first, last) = header.epochs.map_or((0, 0), |(first, last)| (number(first), number(last)));
         let reservation = if header.reserved_bytes.is_some() { RESERVATION } else { 0 };
         let flags = u32::from(self.compressed) | (header.end as u32) << END_SHIFT | reservation;
         let words = [
@@ -273,8 +310,8 @@ impl SealedHeader {
             header.offset,
             header.reserved_bytes.unwrap_or(first),
             last,
-            header.mark.map_or(0, Epoch::get),
-            header.durable_epoch.get(),
+            header.mark.map_or(0, number),
+            number(header.durable_epoch),
         ];
         let mut bytes = [0; BLOCK_HEADER_BYTES];
         bytes[..4].copy_from_slice(&BLOCK_MAGIC);
@@ -286,7 +323,7 @@ impl SealedHeader {
 
     /// Returns what the header claims, its checksum not yet compared. Lengths are within bounds that make it
     /// safe to act on them.
-    pub(crate) fn decode(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<SealedHeader, BlockError> {
+    fn decode(bytes: &[u8; BLOCK_HEADER_BYTES], epochs: EpochWidth) -> Result<SealedHeader, BlockError> {
         if bytes[..4] != BLOCK_MAGIC {
             let empty = bytes.iter().all(|&byte| byte == 0);
             return Err(if empty { BlockError::Empty } else { BlockError::Magic });
@@ -295,10 +332,12 @@ impl SealedHeader {
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
         let (payload_bytes, raw_bytes) = (u32_at(8) as usize, u32_at(12) as usize);
         let (flags, offset) = (u32_at(16), u64_at(24));
-        let (epochs, reserved_bytes) = match (u64_at(32), u64_at(40)) {
+        let first_of = |number| epochs.first(number).ok_or(BlockError::Header);
+        let last_of = |number| epochs.last(number).ok_or(BlockError::Header);
+        let (entries, reserved_bytes) = match (u64_at(32), u64_at(40)) {
             (reserved, 0) if flags & RESERVATION != 0 => (None, Some(reserved)),
             (0, 0) => (None, None),
-            (first, last) => (Some((Epoch::new(first), Epoch::new(last))), None),
+            (first, last) => (Some((first_of(first)?, last_of(last)?)), None),
         };
         let header = BlockHeader {
             offset,
@@ -306,9 +345,9 @@ impl SealedHeader {
                 MANY => 0,
                 unsynced => offset.saturating_sub(u64::from(unsynced)),
             },
-            epochs,
-            mark: Some(Epoch::new(u64_at(48))).filter(|mark| mark.get() != 0),
-            durable_epoch: Epoch::new(u64_at(56)),
+            epochs: entries,
+            mark: Some(first_of(u64_at(48))?).filter(|mark| mark.get() != 0),
+            durable_epoch: last_of(u64_at(56))?,
             end: BlockEnd::from_code(flags >> END_SHIFT & END_MASK).ok_or(BlockError::Header)?,
             reserved_bytes,
         };
@@ -316,7 +355,7 @@ impl SealedHeader {
         let sealed = SealedHeader { header, payload_bytes, raw_bytes, compressed, checksum: u32_at(4) };
         // A header has one form: unknown flags, or more unsynced bytes than there are, would not be written
         // again.
-        let is_one_form = sealed.encode()[8..] == bytes[8..];
+        let is_one_form = sealed.encode(epochs)[8..] == bytes[8..];
         if is_one_form && sealed.makes_sense() { Ok(sealed) } else { Err(BlockError::Header) }
     }
 
@@ -331,7 +370,6 @@ impl SealedHeader {
         lengths_fit
             && raw_bytes <= PAYLOAD_BYTES_MAX
             && header.epochs.is_none_or(|(first, last)| first <= last)
-            && header.largest_epoch() < EPOCH_END
             && (header.reserved_bytes.is_none() || is_bare)
     }
 }

@@ -4,8 +4,8 @@
 //! - `log-<generation>-<logger>-<sequence>-e<largest epoch>.log` once it is sealed and synced;
 //! - `checkpoint-<id>/part-<n>.ckpt`, and `checkpoint-<id>/copies.ckpt`.
 //!
-//! Numbers are decimal, without leading zeros. Generations and sequences begin with 1, and no number is 2^40
-//! or more.
+//! Numbers are decimal, without leading zeros. Generations and sequences begin with 1, and no number is 2^44
+//! or more. The epoch is a number as wide as those in the file ([`EpochWidth`]).
 //!
 //! A name is a hint. What a file is says its header, and which epochs it has its blocks say; both are
 //! compared with the name.
@@ -15,7 +15,8 @@ use std::path::Path;
 
 use ensilo_epoch::Epoch;
 
-use super::transactions::EPOCH_END;
+use super::epoch_width::{EPOCH_END, EpochWidth};
+use super::identity::FileRole;
 
 /// The name of a log file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,32 +27,32 @@ pub struct LogFileName {
     pub logger: u32,
     /// The place in the order of the logger's files, from 1.
     pub sequence: u64,
-    /// The largest epoch in the file; `None` while it is written.
-    pub largest_epoch: Option<Epoch>,
+    /// The number of the largest epoch in the file, as it is spelled; `None` while it is written.
+    pub epoch_number: Option<u64>,
 }
 
 impl LogFileName {
     /// Returns the name of a log file that is written.
     pub(crate) fn open(generation: u64, logger: u32, sequence: u64) -> LogFileName {
-        LogFileName { generation, logger, sequence, largest_epoch: None }
+        LogFileName { generation, logger, sequence, epoch_number: None }
     }
 
     /// Returns the name that these bytes spell, if they are the name of a log file.
     #[must_use]
     pub fn parse(name: &str) -> Option<LogFileName> {
         let numbers = name.strip_prefix("log-")?;
-        let (numbers, largest_epoch) = match numbers.strip_suffix(".open") {
+        let (numbers, epoch_number) = match numbers.strip_suffix(".open") {
             Some(numbers) => (numbers, None),
             None => {
                 let (numbers, epoch) = numbers.strip_suffix(".log")?.rsplit_once("-e")?;
-                (numbers, Some(Epoch::new(parse_small(epoch)?)))
+                (numbers, Some(parse_small(epoch)?))
             }
         };
         let mut numbers = numbers.split('-');
         let generation = parse_small(numbers.next()?)?;
         let logger = u32::try_from(parse_number(numbers.next()?)?).ok()?;
         let sequence = parse_small(numbers.next()?)?;
-        let name = LogFileName { generation, logger, sequence, largest_epoch };
+        let name = LogFileName { generation, logger, sequence, epoch_number };
         (numbers.next().is_none() && generation > 0 && sequence > 0).then_some(name)
     }
 
@@ -60,10 +61,29 @@ impl LogFileName {
         LogFileName::parse(path.file_name()?.to_str()?)
     }
 
-    /// Returns the same file's name once it is sealed.
+    /// Returns the same file's name once it is sealed, if the epochs in it are so wide.
     #[must_use]
-    pub fn sealed(self, largest_epoch: Epoch) -> LogFileName {
-        LogFileName { largest_epoch: Some(largest_epoch), ..self }
+    pub fn sealed(self, largest_epoch: Epoch, epochs: EpochWidth) -> LogFileName {
+        LogFileName { epoch_number: Some(epochs.number(largest_epoch)), ..self }
+    }
+
+    /// Returns whether the name is that of a file that is sealed.
+    #[must_use]
+    pub fn is_sealed(self) -> bool {
+        self.epoch_number.is_some()
+    }
+
+    /// Returns the largest epoch in the file, as the name says, if the epochs in it are so wide; `None` while
+    /// it is written. A number that is wider is later than every epoch.
+    #[must_use]
+    pub fn largest_epoch(self, epochs: EpochWidth) -> Option<Epoch> {
+        Some(epochs.last(self.epoch_number?).unwrap_or(Epoch::MAX))
+    }
+
+    /// Returns what the file is within its database.
+    pub(crate) fn role(self) -> FileRole {
+        let LogFileName { generation, logger, sequence, .. } = self;
+        FileRole::Log { generation, logger, sequence }
     }
 
     /// Returns a pattern by which a shell finds the file under either of its names.
@@ -75,8 +95,8 @@ impl LogFileName {
 
 impl fmt::Display for LogFileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LogFileName { generation, logger, sequence, largest_epoch } = self;
-        match largest_epoch {
+        let LogFileName { generation, logger, sequence, epoch_number } = self;
+        match epoch_number {
             None => write!(f, "log-{generation}-{logger}-{sequence}.open"),
             Some(epoch) => write!(f, "log-{generation}-{logger}-{sequence}-e{epoch}.log"),
         }
@@ -105,10 +125,9 @@ mod tests {
             generation in 1..EPOCH_END.get(),
             logger: u32,
             sequence in 1..EPOCH_END.get(),
-            epoch in prop::option::of(0..EPOCH_END.get()),
+            epoch_number in prop::option::of(0..EPOCH_END.get()),
         ) {
-            let largest_epoch = epoch.map(Epoch::new);
-            let name = LogFileName { generation, logger, sequence, largest_epoch };
+            let name = LogFileName { generation, logger, sequence, epoch_number };
             prop_assert_eq!(LogFileName::parse(&name.to_string()), Some(name));
         }
 
@@ -118,6 +137,19 @@ mod tests {
                 prop_assert_eq!(name.to_string(), text);
             }
         }
+    }
+
+    #[test]
+    fn the_epoch_of_a_name_is_as_wide_as_those_in_the_file() {
+        let name = LogFileName::parse("log-1-0-13-e4332.log").unwrap();
+        let largest_epoch = |name: LogFileName, epochs| name.largest_epoch(epochs).map(Epoch::get);
+        assert_eq!(largest_epoch(name, EpochWidth::Bits44), Some(4332));
+        assert_eq!(largest_epoch(name, EpochWidth::Bits40), Some(16 * 4332 + 15));
+        assert_eq!(name.sealed(Epoch::new(16 * 4332 + 15), EpochWidth::Bits40), name);
+        let wide = LogFileName::parse("log-1-0-13-e1099511627776.log").unwrap();
+        assert_eq!(largest_epoch(wide, EpochWidth::Bits44), Some(1 << 40));
+        assert_eq!(largest_epoch(wide, EpochWidth::Bits40), Some(u64::MAX));
+        assert_eq!(largest_epoch(LogFileName::open(1, 0, 13), EpochWidth::Bits40), None);
     }
 
     #[test]
@@ -132,10 +164,10 @@ mod tests {
             "log-01-2-3.open",
             "log-0-2-3.open",
             "log-1-2-0.open",
-            "log-1-2-3-e1099511627776.log",
+            "log-1-2-3-e17592186044416.log",
             "log-1-2-3-e18446744073709551615.log",
-            "log-1099511627776-2-3.open",
-            "log-1-2-1099511627776.open",
+            "log-17592186044416-2-3.open",
+            "log-1-2-17592186044416.open",
             "LOCK",
         ] {
             assert_eq!(LogFileName::parse(text), None, "{text}");

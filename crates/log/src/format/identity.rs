@@ -4,6 +4,8 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::epoch_width::EpochWidth;
+
 /// The number that tells one database from every other, drawn when it is created and written in each of its
 /// files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,6 +69,9 @@ pub struct FileIdentity {
     /// files of the same role. 0 of a log file in the first format, and of a part of a checkpoint, which the
     /// manifest knows by its digest.
     pub opening: OpeningId,
+    /// How wide the numbers of epochs in a log file are, by the format in which that opening wrote it. A part
+    /// of a checkpoint has none.
+    pub epochs: EpochWidth,
 }
 
 /// What a file is within its database.
@@ -90,11 +95,18 @@ pub enum FileRole {
     },
 }
 
+impl FileRole {
+    /// Returns whether it is a log file.
+    pub(crate) fn is_log(self) -> bool {
+        matches!(self, FileRole::Log { .. })
+    }
+}
+
 impl FileIdentity {
     /// Bytes of an encoded identity, without the opening.
     pub const BYTES: usize = 40;
 
-    /// Returns the identity without the opening, as it stands in file headers and goes into checksums:
+    /// Returns the identity without the opening and the width of epochs, as it stands in file headers and goes into checksums:
     ///
     /// | offset | bytes | log file | checkpoint part |
     /// |---|---|---|---|
@@ -118,9 +130,9 @@ impl FileIdentity {
         bytes
     }
 
-    /// Returns the identity in these bytes, of a file of this opening, unless they hold none.
+    /// Returns the identity in these bytes, of a file of this opening with such epochs, unless they hold none.
     #[must_use]
-    pub fn decode(bytes: &[u8; Self::BYTES], opening: OpeningId) -> Option<FileIdentity> {
+    pub fn decode(bytes: &[u8; Self::BYTES], opening: OpeningId, epochs: EpochWidth) -> Option<FileIdentity> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
         let database = DatabaseId(u128::from(u64_at(0)) | u128::from(u64_at(8)) << 64);
@@ -129,7 +141,7 @@ impl FileIdentity {
             (2, 0) => FileRole::Checkpoint { checkpoint: u64_at(24), part: u32_at(20) },
             _ => return None,
         };
-        Some(FileIdentity { database, file, opening })
+        Some(FileIdentity { database, file, opening, epochs })
     }
 
     /// Returns the number of the opening as it stands in file headers and goes into checksums, unless there
@@ -153,8 +165,9 @@ mod tests {
                 FileRole::Checkpoint { checkpoint: a, part: b }
             };
             let opening = OpeningId(opening);
-            let identity = FileIdentity { database: DatabaseId(database), file, opening };
-            prop_assert_eq!(FileIdentity::decode(&identity.encode(), opening), Some(identity));
+            let epochs = EpochWidth::Bits44;
+            let identity = FileIdentity { database: DatabaseId(database), file, opening, epochs };
+            prop_assert_eq!(FileIdentity::decode(&identity.encode(), opening, epochs), Some(identity));
         }
     }
 

@@ -9,6 +9,7 @@
 //! body       := database 16 bytes | generation | first epoch | durable epoch | next checkpoint
 //!               | list of logger | list of earlier file | checkpoints: 0 or 1 | [checkpoint]
 //!               | opening 16 bytes | previous opening 16 bytes        -- from format 2 on
+//!               | last generation of 40 bits                          -- from format 4 on
 //! logger     := text directory | first sequence
 //! earlier    := text directory | text name | valid bytes, 0 for "up to the seal" | durable epoch
 //!               | opening 16 bytes                                    -- from format 3 on
@@ -16,7 +17,8 @@
 //! part       := text path | number | bytes | records | digest u32
 //! table      := table | records
 //! ```
-//! Numbers without a width are varints; a list is preceded by its length; a text is its length in bytes and
+//! The numbers of epochs are as wide as the format says ([`EpochWidth`]), also where they speak of earlier
+//! files. Numbers without a width are varints; a list is preceded by its length; a text is its length in bytes and
 //! UTF-8. Paths are relative to the directory of the database, or absolute.
 //!
 //! # Crash
@@ -28,11 +30,11 @@ use std::fmt;
 use ensilo_epoch::Epoch;
 
 use super::cursor::{Decoder, Malformed};
+use super::epoch_width::EpochWidth;
 use super::file_name::LogFileName;
 use super::framed::{Framed, check_head, list, text};
-use super::identity::{DatabaseId, OpeningId};
+use super::identity::{DatabaseId, FileIdentity, OpeningId};
 use super::preamble::HeaderError;
-use super::transactions::EPOCH_END;
 
 const MAGIC: [u8; 8] = *b"ENSILOMF";
 
@@ -40,6 +42,8 @@ const MAGIC: [u8; 8] = *b"ENSILOMF";
 const FORMAT_OF_OPENINGS: u32 = 2;
 /// The first format that goes with log files in the headers of which they stand.
 const FORMAT_OF_LOG_OPENINGS: u32 = 3;
+/// The first format that may go with log files the epochs of which are of another width.
+const FORMAT_OF_WIDTHS: u32 = 4;
 
 /// Parts of a checkpoint with this number or a later one have only records that other parts have too.
 pub(crate) const FIRST_COPY: u32 = 1 << 31;
@@ -70,6 +74,9 @@ pub struct Manifest {
     pub opening: OpeningId,
     /// The opening of the manifest before.
     pub previous_opening: OpeningId,
+    /// The last generation that an earlier version wrote whose epochs have 40 bits, in its log files and their
+    /// names; 0 if there is none.
+    pub last_generation_of_40_bits: u64,
 }
 
 /// The files of one logger.
@@ -167,11 +174,12 @@ impl Manifest {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Framed::new();
+        let number = |epoch| EpochWidth::of_format(self.format).number(epoch);
         body.raw(&self.database.0.to_le_bytes());
         body.numbers(&[
             self.generation,
-            self.first_epoch.get(),
-            self.durable_epoch.get(),
+            number(self.first_epoch),
+            number(self.durable_epoch),
             self.next_checkpoint,
         ]);
         body.list(&self.loggers, |body, logger| {
@@ -181,15 +189,21 @@ impl Manifest {
         body.list(&self.earlier, |body, file| {
             body.text(&file.directory);
             body.text(&file.name.to_string());
-            body.numbers(&[file.valid_bytes.unwrap_or(0), file.durable_epoch.get()]);
+            body.numbers(&[file.valid_bytes.unwrap_or(0), number(file.durable_epoch)]);
             if self.format >= FORMAT_OF_LOG_OPENINGS {
                 body.raw(&file.opening.0.to_le_bytes());
             }
         });
-        body.list(self.checkpoint.as_slice(), put_checkpoint);
+        body.list(self.checkpoint.as_slice(), |body, checkpoint| {
+            let epochs = [checkpoint.begin_epoch, checkpoint.end_epoch].map(number);
+            put_checkpoint(body, checkpoint, epochs);
+        });
         if self.format >= FORMAT_OF_OPENINGS {
             body.raw(&self.opening.0.to_le_bytes());
             body.raw(&self.previous_opening.0.to_le_bytes());
+        }
+        if self.format >= FORMAT_OF_WIDTHS {
+            body.numbers(&[self.last_generation_of_40_bits]);
         }
         body.finish(MAGIC, self.format)
     }
@@ -201,14 +215,33 @@ impl Manifest {
         if self.format >= FORMAT_OF_LOG_OPENINGS { self.opening } else { OpeningId::default() }
     }
 
-    /// Returns the opening that the header of the log file of this name has to name; `None` of a file that
-    /// the manifest does not know.
+    /// Returns what the header of the log file of this name has to say; `None` of a file that the manifest does
+    /// not know.
     #[must_use]
-    pub fn opening_of(&self, name: &LogFileName) -> Option<OpeningId> {
-        if name.generation == self.generation {
-            return Some(self.log_opening());
-        }
-        self.earlier.iter().find(|file| file.name == *name).map(|file| file.opening)
+    pub fn identity_of(&self, name: LogFileName) -> Option<FileIdentity> {
+        let opening = match self.earlier.iter().find(|file| file.name == name) {
+            _ if name.generation == self.generation => self.log_opening(),
+            earlier => earlier?.opening,
+        };
+        let epochs = self.epochs_of(name.generation);
+        Some(FileIdentity { database: self.database, file: name.role(), opening, epochs })
+    }
+
+    /// Returns how wide the numbers of epochs are in the log files of a generation, and in their names.
+    #[must_use]
+    pub(crate) fn epochs_of(&self, generation: u64) -> EpochWidth {
+        if generation > self.last_generation_of_40_bits { EpochWidth::Bits44 } else { EpochWidth::Bits40 }
+    }
+
+    /// Returns the epochs, the first and the last one, that count together with this one, all or none of them:
+    /// those of one epoch of 40 bits, if log files may have entries of that; otherwise this one alone.
+    pub(crate) fn all_with(&self, epoch: Epoch) -> (Epoch, Epoch) {
+        let earlier = self.earlier.iter().map(|file| (file.name.generation, file.durable_epoch));
+        let mut ends = earlier.chain([(self.generation, Epoch::MAX)]);
+        let has_40_bits =
+            ends.any(|(generation, end)| epoch <= end && self.epochs_of(generation) == EpochWidth::Bits40);
+        let width = if has_40_bits { EpochWidth::Bits40 } else { EpochWidth::Bits44 };
+        width.all_with(epoch)
     }
 
     /// Returns the directories that log files may lie in, as the manifest spells them, each once.
@@ -255,8 +288,8 @@ impl Manifest {
     }
 }
 
-fn put_checkpoint(body: &mut Framed, checkpoint: &CheckpointEntry) {
-    body.numbers(&[checkpoint.id, checkpoint.begin_epoch.get(), checkpoint.end_epoch.get()]);
+fn put_checkpoint(body: &mut Framed, checkpoint: &CheckpointEntry, [begin, end]: [u64; 2]) {
+    body.numbers(&[checkpoint.id, begin, end]);
     body.list(&checkpoint.parts, |body, part| {
         body.text(&part.path);
         body.numbers(&[u64::from(part.number), part.bytes, part.records]);
@@ -270,12 +303,13 @@ fn decode_body(format: u32, mut decoder: Decoder<'_>) -> Result<Manifest, Malfor
         true => Ok(OpeningId::default()),
         false => Ok(OpeningId(u128::from_le_bytes(decoder.array()?))),
     };
-    let manifest = Manifest {
+    let epochs = EpochWidth::of_format(format);
+    let mut manifest = Manifest {
         format,
         database: DatabaseId(u128::from_le_bytes(decoder.array()?)),
         generation: decoder.varint()?,
-        first_epoch: epoch(&mut decoder)?,
-        durable_epoch: epoch(&mut decoder)?,
+        first_epoch: first_epoch(&mut decoder, epochs)?,
+        durable_epoch: last_epoch(&mut decoder, epochs)?,
         next_checkpoint: decoder.varint()?,
         loggers: list(&mut decoder, |decoder| {
             Ok(LoggerFiles { directory: text(decoder)?, first_sequence: decoder.varint()? })
@@ -285,17 +319,22 @@ fn decode_body(format: u32, mut decoder: Decoder<'_>) -> Result<Manifest, Malfor
                 directory: text(decoder)?,
                 name: LogFileName::parse(&text(decoder)?).ok_or(Malformed::Text)?,
                 valid_bytes: Some(decoder.varint()?).filter(|&bytes| bytes != 0),
-                durable_epoch: epoch(decoder)?,
+                durable_epoch: last_epoch(decoder, epochs)?,
                 opening: opening(decoder, FORMAT_OF_LOG_OPENINGS)?,
             })
         })?,
         checkpoint: match decoder.varint()? {
             0 => None,
-            1 => Some(checkpoint(&mut decoder)?),
+            1 => Some(checkpoint(&mut decoder, epochs)?),
             _ => return Err(Malformed::Number),
         },
         opening: opening(&mut decoder, FORMAT_OF_OPENINGS)?,
         previous_opening: opening(&mut decoder, FORMAT_OF_OPENINGS)?,
+        last_generation_of_40_bits: 0,
+    };
+    manifest.last_generation_of_40_bits = match epochs {
+        EpochWidth::Bits40 => manifest.generation,
+        EpochWidth::Bits44 => decoder.varint()?,
     };
     if !decoder.is_empty() {
         return Err(Malformed::Surplus);
@@ -303,11 +342,11 @@ fn decode_body(format: u32, mut decoder: Decoder<'_>) -> Result<Manifest, Malfor
     Ok(manifest)
 }
 
-fn checkpoint(decoder: &mut Decoder<'_>) -> Result<CheckpointEntry, Malformed> {
+fn checkpoint(decoder: &mut Decoder<'_>, epochs: EpochWidth) -> Result<CheckpointEntry, Malformed> {
     Ok(CheckpointEntry {
         id: decoder.varint()?,
-        begin_epoch: epoch(decoder)?,
-        end_epoch: epoch(decoder)?,
+        begin_epoch: first_epoch(decoder, epochs)?,
+        end_epoch: last_epoch(decoder, epochs)?,
         parts: list(decoder, |decoder| {
             Ok(CheckpointPart {
                 path: text(decoder)?,
@@ -321,13 +360,19 @@ fn checkpoint(decoder: &mut Decoder<'_>) -> Result<CheckpointEntry, Malformed> {
     })
 }
 
-fn epoch(decoder: &mut Decoder<'_>) -> Result<Epoch, Malformed> {
-    let epoch = Epoch::new(decoder.varint()?);
-    if epoch < EPOCH_END { Ok(epoch) } else { Err(Malformed::Number) }
+/// Returns an epoch with which something begins.
+fn first_epoch(decoder: &mut Decoder<'_>, epochs: EpochWidth) -> Result<Epoch, Malformed> {
+    epochs.first(decoder.varint()?).ok_or(Malformed::Number)
+}
+
+/// Returns an epoch up to which something reaches.
+fn last_epoch(decoder: &mut Decoder<'_>, epochs: EpochWidth) -> Result<Epoch, Malformed> {
+    epochs.last(decoder.varint()?).ok_or(Malformed::Number)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::epoch_width::EPOCH_END;
     use super::super::framed::HEAD_BYTES;
     use super::super::preamble::{FORMAT_VERSION, checksum};
     use super::*;
@@ -335,7 +380,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn epochs() -> impl Strategy<Value = Epoch> {
-        (0u64..1 << 40).prop_map(Epoch::new)
+        (0..EPOCH_END.get()).prop_map(Epoch::new)
     }
 
     fn checkpoints() -> impl Strategy<Value = CheckpointEntry> {
@@ -356,8 +401,9 @@ mod tests {
     fn manifests() -> impl Strategy<Value = Manifest> {
         let logger = (any::<String>(), any::<u64>())
             .prop_map(|(directory, first_sequence)| LoggerFiles { directory, first_sequence });
-        let name = (1u64..1 << 40, any::<u32>(), 1u64..1 << 40, prop::option::of(epochs()))
-            .prop_map(|(g, l, s, e)| LogFileName { generation: g, logger: l, sequence: s, largest_epoch: e });
+        let number = || 1..EPOCH_END.get();
+        let name = (number(), any::<u32>(), number(), prop::option::of(number()))
+            .prop_map(|(g, l, s, e)| LogFileName { generation: g, logger: l, sequence: s, epoch_number: e });
         let opening = any::<u128>().prop_map(OpeningId);
         let earlier = (any::<String>(), name, prop::option::of(1u64..), epochs(), opening).prop_map(
             |(directory, name, valid_bytes, durable_epoch, opening)| EarlierFile {
@@ -369,9 +415,14 @@ mod tests {
             },
         );
         let ids = (any::<u128>(), any::<u128>(), any::<u128>());
-        let numbers = (ids, any::<u64>(), epochs(), epochs(), any::<u64>());
+        let numbers = (ids, any::<u64>(), epochs(), epochs(), any::<u64>(), any::<u64>());
         (numbers, vec(logger, 0..4), vec(earlier, 0..4), prop::option::of(checkpoints())).prop_map(
-            |((ids, generation, first_epoch, durable_epoch, next), loggers, earlier, checkpoint)| Manifest {
+            |(
+                (ids, generation, first_epoch, durable_epoch, next, last_of_40),
+                loggers,
+                earlier,
+                checkpoint,
+            )| Manifest {
                 format: FORMAT_VERSION,
                 database: DatabaseId(ids.0),
                 opening: OpeningId(ids.1),
@@ -383,6 +434,7 @@ mod tests {
                 loggers,
                 earlier,
                 checkpoint,
+                last_generation_of_40_bits: last_of_40,
             },
         )
     }
@@ -398,11 +450,25 @@ mod tests {
             let bytes = Manifest { format, ..manifest.clone() }.encode();
             let found = Manifest::decode(&bytes).unwrap();
             prop_assert_eq!(found.encode(), bytes);
-            prop_assert_eq!(found.log_opening(), OpeningId::default());
-            let mut expected = Manifest { format, ..manifest };
-            expected.earlier.iter_mut().for_each(|file| file.opening = OpeningId::default());
+            let mut expected = Manifest { format, last_generation_of_40_bits: manifest.generation, ..manifest };
+            if format < FORMAT_OF_LOG_OPENINGS {
+                prop_assert_eq!(found.log_opening(), OpeningId::default());
+                expected.earlier.iter_mut().for_each(|file| file.opening = OpeningId::default());
+            }
             if format == 1 {
                 (expected.opening, expected.previous_opening) = Default::default();
+            }
+            // What had no place in 40 bits: the first or the last epoch of those that a number stands for.
+            let first = |epoch: &mut Epoch| *epoch = Epoch::new(epoch.get() & !15);
+            let last = |epoch: &mut Epoch| {
+                *epoch = Epoch::new(if epoch.get() < 16 { 0 } else { epoch.get() | 15 });
+            };
+            first(&mut expected.first_epoch);
+            last(&mut expected.durable_epoch);
+            expected.earlier.iter_mut().for_each(|file| last(&mut file.durable_epoch));
+            if let Some(checkpoint) = &mut expected.checkpoint {
+                first(&mut checkpoint.begin_epoch);
+                last(&mut checkpoint.end_epoch);
             }
             prop_assert_eq!(found, expected);
         }

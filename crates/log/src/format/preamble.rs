@@ -14,7 +14,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 
 /// The format of the databases that this version writes, and the newest that it reads: that of the manifest.
 /// A file with bytes that have not changed since an earlier format has the number of that one.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 
 /// Why some bytes are no header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,14 +5,23 @@ use ensilo_epoch::Epoch;
 use super::cursor::{Decoder, Malformed};
 use super::entry::{DELETE, LEFT_OUT, LONG_KEY, PATCH, PUT};
 
-/// Every epoch is before this one: a TID has no room for more.
-pub(crate) const EPOCH_END: Epoch = Epoch::new(1 << 40);
+/// The bits of a TID below its sequence, which are 0 in files.
+const STATUS_BITS: u32 = 3;
+/// The bits of a TID below its epoch: 17 of the sequence and 3 of the status.
+const BITS_BELOW_EPOCH: u32 = u64::BITS - Epoch::BITS;
 
-/// Returns the epoch of a TID: the bits above the sequence (21 bits) and the status (3 bits).
+/// Returns the epoch of a TID: the bits above the sequence and the status.
 #[inline]
 #[must_use]
 pub const fn epoch_of(tid: u64) -> Epoch {
-    Epoch::new(tid >> 24)
+    Epoch::new(tid >> BITS_BELOW_EPOCH)
+}
+
+/// Returns the sequence of a TID: its number within the epoch.
+#[inline]
+#[must_use]
+pub const fn sequence_of(tid: u64) -> u64 {
+    (tid & ((1 << BITS_BELOW_EPOCH) - 1)) >> STATUS_BITS
 }
 
 /// The transactions in the payload of a block, in the order in which they were logged. After an error there
@@ -276,7 +285,7 @@ mod tests {
     fn writes_that_were_left_out_are_an_error() {
         let mut bytes = [0; LEFT_OUT_BYTES];
         let mut cursor = Cursor::new(&mut bytes);
-        encode_transaction(&mut cursor, 7 << 24, 1);
+        encode_transaction(&mut cursor, 7 << 20, 1);
         encode_left_out(&mut cursor);
         assert_eq!(cursor.filled(), LEFT_OUT_BYTES);
         assert_eq!(Transactions::new(&bytes).next_write().unwrap_err(), Malformed::LeftOut);
@@ -284,8 +293,8 @@ mod tests {
 
     #[test]
     fn a_cut_entry_is_an_error() {
-        let bytes = encode(&[(7 << 24, vec![(1, b"key".to_vec(), Plan::Put(vec![1, 2, 3]))])]);
-        assert_eq!(epoch_of(7 << 24), Epoch::new(7));
+        let bytes = encode(&[(7 << 20, vec![(1, b"key".to_vec(), Plan::Put(vec![1, 2, 3]))])]);
+        assert_eq!((epoch_of(7 << 20 | 5 << 3), sequence_of(7 << 20 | 5 << 3)), (Epoch::new(7), 5));
         for len in 1..bytes.len() {
             assert_eq!(Transactions::new(&bytes[..len]).next_write().unwrap_err(), Malformed::Short);
         }

@@ -101,10 +101,12 @@ fn running_log(
             let name = LogFileName::open(manifest.generation, number, sequence);
             let (name, file) = open_renamed(disk, &dir.join(&logger.directory), name)?;
             let path = source.log_path(&logger.directory, name);
-            let codec = BlockCodec::new(&log_identity(manifest.database, opening, name));
+            let identity = log_identity(manifest.database, opening, name);
+            let codec = BlockCodec::new(&identity);
             let (needed, largest) =
                 needed_up_to(&*file, &codec, durable_epoch).map_err(OpenError::io("read", &path))?;
-            largest_epoch = largest_epoch.max(largest).max(name.largest_epoch.unwrap_or_default());
+            largest_epoch =
+                largest_epoch.max(largest).max(name.largest_epoch(identity.epochs).unwrap_or_default());
             let (Needed::To(end) | Needed::Whole(end)) = needed else {
                 let why = format!("{} does not reach epoch {durable_epoch}", path.display());
                 return Err(OpenError::Refused(why));

@@ -4,7 +4,7 @@ use std::io;
 
 use ensilo_disk::{File, PAGE_BYTES, PageBuffer};
 
-use crate::format::{BLOCK_HEADER_BYTES, BlockEnd, BlockError, FILE_HEADER_BYTES, SealedHeader};
+use crate::format::{BLOCK_HEADER_BYTES, BlockClaim, BlockEnd, BlockError, FILE_HEADER_BYTES};
 
 /// So much is read at once, unless a single block is longer.
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
@@ -36,13 +36,13 @@ pub(super) struct Chunk {
 
 impl Chunk {
     /// Returns the blocks, by what their headers claim.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = (SealedHeader, &[u8])> {
+    pub(super) fn blocks(&self) -> impl Iterator<Item = (BlockClaim, &[u8])> {
         let mut rest = &self.bytes[self.start..self.start + self.len];
         std::iter::from_fn(move || {
-            let sealed = SealedHeader::decode(rest.first_chunk()?).ok()?;
-            let (block, after) = rest.split_at_checked(sealed.bytes())?;
+            let claim = BlockClaim::read(rest.first_chunk()?).ok()?;
+            let (block, after) = rest.split_at_checked(claim.bytes)?;
             rest = after;
-            Some((sealed, block))
+            Some((claim, block))
         })
     }
 }
@@ -122,16 +122,16 @@ fn whole_blocks(bytes: &[u8], offset: u64) -> (usize, WalkEnd) {
         let Some(head) = bytes[at..].first_chunk::<BLOCK_HEADER_BYTES>() else {
             return (at, WalkEnd::Cut(BLOCK_HEADER_BYTES));
         };
-        match SealedHeader::decode(head) {
+        match BlockClaim::read(head) {
             Err(error) => return (at, WalkEnd::Invalid(error)),
-            Ok(sealed) if sealed.header.offset != offset + at as u64 => {
+            Ok(block) if block.offset != offset + at as u64 => {
                 return (at, WalkEnd::Invalid(BlockError::Offset));
             }
-            Ok(sealed) if sealed.bytes() > bytes.len() - at => return (at, WalkEnd::Cut(sealed.bytes())),
-            Ok(sealed) => {
-                at += sealed.bytes();
-                if sealed.header.end != BlockEnd::None {
-                    return (at, WalkEnd::Ended(sealed.header.end));
+            Ok(block) if block.bytes > bytes.len() - at => return (at, WalkEnd::Cut(block.bytes)),
+            Ok(block) => {
+                at += block.bytes;
+                if block.end != BlockEnd::None {
+                    return (at, WalkEnd::Ended(block.end));
                 }
             }
         }

@@ -142,7 +142,7 @@ impl ChainSurveyor<'_> {
     fn open(&self, names: Vec<LogFileName>, depth: Depth) -> Result<Vec<LogFile>, OpenError> {
         let open = |name: LogFileName| {
             let mut file = LogFile::open(self.files, &self.logger_files().directory, name)?;
-            if depth == Depth::Full || name.largest_epoch.is_none() {
+            if depth == Depth::Full || !name.is_sealed() {
                 file.scan(self.files.disk)?;
             }
             Ok(file)
@@ -196,7 +196,7 @@ impl Chain {
     /// Returns whether a file ends with a seal, as far as is known.
     fn is_sealed(&self, at: usize) -> bool {
         let file = &self.files[at];
-        file.scan.as_ref().map_or(file.name.largest_epoch.is_some(), |scan| scan.end == BlockEnd::Seal)
+        file.scan.as_ref().map_or(file.name.is_sealed(), |scan| scan.end == BlockEnd::Seal)
     }
 
     /// Finds the last mark.
@@ -237,7 +237,7 @@ impl Chain {
         let known = self.evidence.largest_epoch;
         for at in 0..self.files.len() {
             let file = &mut self.files[at];
-            if file.scan.is_none() && file.name.largest_epoch > Some(known) {
+            if file.scan.is_none() && file.named_epoch() > Some(known) {
                 file.scan(surveyor.files.disk)?;
                 self.evidence.merge(file.evidence());
                 self.check_sealed(at);
@@ -285,14 +285,11 @@ fn corrupt_end(
         None => CorruptionKind::NoEnd,
     };
     match scan.end {
-        BlockEnd::Seal if has_next => {
-            misnamed(file.name, scan.last_entry).map(|kind| CorruptPlace { offset: None, ..at_end(kind) })
-        }
+        BlockEnd::Seal if has_next => misnamed(file.name, file.identity.epochs, scan.last_entry)
+            .map(|kind| CorruptPlace { offset: None, ..at_end(kind) }),
         BlockEnd::Seal => Some(missing_after(file)),
         BlockEnd::Part => Some(at_end(CorruptionKind::Block(BlockError::Header))),
-        _ if must_be_sealed || file.name.largest_epoch.is_some() || scan.is_damaged() => {
-            Some(at_end(stopped()))
-        }
+        _ if must_be_sealed || file.name.is_sealed() || scan.is_damaged() => Some(at_end(stopped())),
         BlockEnd::None | BlockEnd::Closed => None,
     }
 }

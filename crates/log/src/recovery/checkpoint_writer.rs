@@ -25,8 +25,8 @@ use ensilo_disk::{Appender, Disk};
 use ensilo_epoch::Epoch;
 
 use crate::format::{
-    BlockCodec, BlockEnd, BlockHeader, CheckpointPart, Compression, Cursor, DatabaseId, FILE_HEADER_BYTES,
-    FIRST_COPY, FileHeader, FileIdentity, FileRole, OpeningId, varint_bytes,
+    BlockCodec, BlockEnd, BlockHeader, CheckpointPart, Compression, Cursor, DatabaseId, EpochWidth,
+    FILE_HEADER_BYTES, FIRST_COPY, FileHeader, FileIdentity, FileRole, OpeningId, varint_bytes,
 };
 
 /// Payload bytes of a block, unless a single record has more.
@@ -154,7 +154,12 @@ impl CheckpointPlace {
 
     fn part(&self, part: u32, name: &str) -> io::Result<PartWriter> {
         let role = FileRole::Checkpoint { checkpoint: self.id, part };
-        let identity = FileIdentity { database: self.database, file: role, opening: OpeningId::default() };
+        let identity = FileIdentity {
+            database: self.database,
+            file: role,
+            opening: OpeningId::default(),
+            epochs: EpochWidth::default(),
+        };
         let file = self.disk.create(&self.directory.join(name), 0)?;
         let header = FileHeader { identity, first_epoch: Epoch::default(), reserved_bytes: 0 };
         file.write_at(0, &header.encode())?;

@@ -44,6 +44,8 @@ pub enum CorruptionKind {
         named: Epoch,
         /// What the blocks say.
         found: Epoch,
+        /// The name that says the same.
+        right: LogFileName,
     },
     /// By its name it is a log file of an opening that the manifest does not know, but it has nothing that
     /// any opening wrote.
@@ -227,13 +229,10 @@ impl CorruptionKind {
     /// Returns what mends it without any loss, if something does.
     fn remedy(&self, file: &Path) -> Option<String> {
         match self {
-            Self::Misnamed { found, .. } => {
-                let name = LogFileName::of(file)?.sealed(*found);
-                Some(format!(
-                    "give the file its name back: {}",
-                    file.with_file_name(name.to_string()).display()
-                ))
-            }
+            Self::Misnamed { right, .. } => Some(format!(
+                "give the file its name back: {}",
+                file.with_file_name(right.to_string()).display()
+            )),
             Self::NotALogFile => Some("move the file out of the directory".to_owned()),
             Self::OlderDirectory => Some("put the directory back that belongs to the manifest".to_owned()),
             Self::WithoutRow { .. } => Some(
@@ -308,7 +307,7 @@ impl fmt::Display for CorruptionKind {
             Self::OtherCopy => {
                 f.write_str("the file belongs to another copy of this database, which has gone on by itself")
             }
-            Self::Misnamed { named, found } => {
+            Self::Misnamed { named, found, .. } => {
                 write!(f, "the file's name says that its last epoch is {named}, but its blocks say {found}")
             }
             Self::OlderDirectory => f.write_str("the log directory is an older copy than the manifest"),

@@ -14,7 +14,6 @@ use super::corruption::{CorruptPlace, Corruption, CorruptionKind, DataLoss};
 use super::error::OpenError;
 use super::file_access::exists;
 use super::forgiving::ForgivingDisk;
-use super::generation::log_identity;
 use super::log_file::{is_empty_log_file, misnamed, open_with_head};
 use super::named_files::SuspectFiles;
 use super::replay_file::part_identity;
@@ -65,7 +64,7 @@ pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Res
     let disk = &ForgivingDisk::new(disk);
     let ((file, _), head) = open_with_head(disk, path)?;
     let name = LogFileName::of(path);
-    let is_open = name.is_some_and(|name| name.largest_epoch.is_none());
+    let is_open = name.is_some_and(|name| !name.is_sealed());
     let header = match FileHeader::decode(&head) {
         Ok(header) => header,
         // It was made ahead, and a crash came before its header.
@@ -74,8 +73,7 @@ pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Res
         }
         Err(error) => return Err(wrong(CorruptionKind::Header(error))),
     };
-    let FileIdentity { database, opening, .. } = header.identity;
-    if name.is_some_and(|name| log_identity(database, opening, name) != header.identity) {
+    if name.is_some_and(|name| name.role() != header.identity.file) {
         return Err(wrong(CorruptionKind::OtherFile));
     }
     let expected = match (header.identity.file, valid_bytes) {
@@ -89,7 +87,8 @@ pub fn check_file(disk: &dyn Disk, path: &Path, valid_bytes: Option<u64>) -> Res
         .map_err(OpenError::io("read", path))?;
     // What a damaged block held may be what the name says.
     let is_whole = checked.corruptions.is_empty() && valid_bytes.is_none();
-    let wrong_name = name.filter(|_| is_whole).and_then(|name| misnamed(name, checked.last_entry));
+    let wrong_name =
+        name.filter(|_| is_whole).and_then(|name| misnamed(name, header.identity.epochs, checked.last_entry));
     checked.corruptions.extend(wrong_name.map(|kind| (0, kind)));
     Ok(checked)
 }
@@ -281,9 +280,9 @@ impl SuspectFiles<'_> {
         let expected = match manifest.earlier.iter().find(is_this) {
             Some(file) => file.valid_bytes.map_or(Expected::End(BlockEnd::Seal), Expected::Bytes),
             None if name.generation != manifest.generation => return None,
-            None if name.largest_epoch.is_some() => Expected::End(BlockEnd::Seal),
+            None if name.is_sealed() => Expected::End(BlockEnd::Seal),
             None => Expected::Written,
         };
-        Some((log_identity(manifest.database, manifest.opening_of(&name)?, name), expected))
+        Some((manifest.identity_of(name)?, expected))
     }
 }

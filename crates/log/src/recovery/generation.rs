@@ -11,7 +11,7 @@ use super::file_access::create_directory;
 use super::named_files::NamedFiles;
 use super::sealed_files::SealedFiles;
 use crate::format::{
-    BLOCK_HEADER_BYTES, DatabaseId, FILE_HEADER_BYTES, FileHeader, FileIdentity, FileRole, LogFileName,
+    BLOCK_HEADER_BYTES, DatabaseId, EpochWidth, FILE_HEADER_BYTES, FileHeader, FileIdentity, LogFileName,
     Manifest, OpeningId,
 };
 
@@ -195,9 +195,9 @@ impl LogFilePlan<'_> {
     }
 }
 
-/// Returns what the header of the log file of this name says, if this opening wrote it.
+/// Returns what the header of the log file of this name says, if this opening writes it, in the format of this
+/// version.
 #[must_use]
 pub fn log_identity(database: DatabaseId, opening: OpeningId, name: LogFileName) -> FileIdentity {
-    let LogFileName { generation, logger, sequence, .. } = name;
-    FileIdentity { database, file: FileRole::Log { generation, logger, sequence }, opening }
+    FileIdentity { database, file: name.role(), opening, epochs: EpochWidth::default() }
 }

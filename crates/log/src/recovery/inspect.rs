@@ -350,6 +350,7 @@ pub(super) fn without_copies(manifest: &Manifest, lost_copies: &[u32]) -> Manife
 pub(super) fn new_manifest() -> Manifest {
     Manifest {
         format: FORMAT_VERSION,
+        last_generation_of_40_bits: 0,
         database: DatabaseId::random(),
         generation: 0,
         first_epoch: Epoch::default(),

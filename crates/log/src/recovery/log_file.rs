@@ -10,10 +10,11 @@ use super::corruption::{CorruptPlace, CorruptionKind, DataLoss};
 use super::error::OpenError;
 use super::file_access::{OpenFile, PIECE_BYTES, list, open, pieces};
 use super::forgiving::ForgivingDisk;
-use super::generation::log_identity;
 use super::named_files::NamedFiles;
 use super::scan::{Evidence, LogFileScan, scan};
-use crate::format::{BlockCodec, FILE_HEADER_BYTES, FileHeader, FileIdentity, HeaderError, LogFileName};
+use crate::format::{
+    BlockCodec, EpochWidth, FILE_HEADER_BYTES, FileHeader, FileIdentity, HeaderError, LogFileName,
+};
 
 /// A log file of the database.
 #[derive(Debug, Clone)]
@@ -59,7 +60,12 @@ impl LogFile {
 
     /// Returns whether it has blocks, as far as is known: one that is sealed by its name must have.
     pub(super) fn has_blocks(&self) -> bool {
-        self.name.largest_epoch.is_some() || self.scan.as_ref().is_some_and(|scan| scan.evidence.has_blocks)
+        self.name.is_sealed() || self.scan.as_ref().is_some_and(|scan| scan.evidence.has_blocks)
+    }
+
+    /// Returns the largest epoch that its name says, if it is sealed by its name.
+    pub(super) fn named_epoch(&self) -> Option<Epoch> {
+        self.name.largest_epoch(self.identity.epochs)
     }
 
     /// Returns whether its header is that of another file.
@@ -84,7 +90,7 @@ pub(super) fn open_renamed(
     directory: &Path,
     name: LogFileName,
 ) -> Result<(LogFileName, Box<dyn File>), OpenError> {
-    let under_open_name = |name: &LogFileName| LogFileName { largest_epoch: None, ..*name };
+    let under_open_name = |name: &LogFileName| LogFileName { epoch_number: None, ..*name };
     let mut error = io::Error::from(io::ErrorKind::NotFound);
     // A list that is made at that moment may have neither name, and the opening after it may come too late.
     for _ in 0..3 {
@@ -103,10 +109,10 @@ pub(super) fn open_renamed(
 
 /// Returns whether the name of a sealed file contradicts its blocks, the last entry of which is of epoch
 /// `found`, 0 if there is none: a file without entries is named after an epoch of the time when it was
-/// sealed, which no block says.
-pub(super) fn misnamed(name: LogFileName, found: Epoch) -> Option<CorruptionKind> {
-    let named = name.largest_epoch.filter(|&named| named != found && found != Epoch::default())?;
-    Some(CorruptionKind::Misnamed { named, found })
+/// sealed, which no block says. Its epochs are so wide.
+pub(super) fn misnamed(name: LogFileName, epochs: EpochWidth, found: Epoch) -> Option<CorruptionKind> {
+    let named = name.largest_epoch(epochs).filter(|&named| named != found && found != Epoch::default())?;
+    Some(CorruptionKind::Misnamed { named, found, right: name.sealed(found, epochs) })
 }
 
 /// Returns whether nothing was ever written to the file of this identity but its header, and perhaps not even
@@ -181,9 +187,13 @@ impl NamedFiles<'_> {
         name: LogFileName,
     ) -> Result<(u64, FileIdentity, Result<FileHeader, CorruptionKind>), OpenError> {
         let (bytes, header) = read_any_header(self.disk, path)?;
-        let found = || header.as_ref().map(|header| header.identity.opening).unwrap_or_default();
-        let opening = self.manifest.opening_of(&name).unwrap_or_else(found);
-        let identity = log_identity(self.manifest.database, opening, name);
+        let database = self.manifest.database;
+        let found = || {
+            let header = header.as_ref().map(|header| (header.identity.opening, header.identity.epochs));
+            let (opening, epochs) = header.unwrap_or_default();
+            FileIdentity { database, file: name.role(), opening, epochs }
+        };
+        let identity = self.manifest.identity_of(name).unwrap_or_else(found);
         Ok((bytes, identity, header.and_then(|header| check_identity(header, &identity))))
     }
 }
@@ -236,7 +246,7 @@ fn check_identity(header: FileHeader, wanted: &FileIdentity) -> Result<FileHeade
         Err(CorruptionKind::OtherDatabase(found.database))
     } else if found.file != wanted.file {
         Err(CorruptionKind::OtherFile)
-    } else if found.opening != wanted.opening {
+    } else if (found.opening, found.epochs) != (wanted.opening, wanted.epochs) {
         Err(CorruptionKind::OtherCopy)
     } else {
         Ok(header)

@@ -109,7 +109,7 @@ impl Survey {
 impl LogFile {
     /// No entry of the file has a later epoch. A name alone proves nothing.
     fn last_entry(&self, names: SealedNames) -> Epoch {
-        match (&self.scan, self.name.largest_epoch) {
+        match (&self.scan, self.named_epoch()) {
             (Some(scan), _) => scan.last_entry,
             (None, Some(named)) if names == SealedNames::Proved => named,
             _ => Epoch::new(u64::MAX),

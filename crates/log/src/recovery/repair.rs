@@ -31,7 +31,7 @@ use super::named_files::SuspectFiles;
 use super::progress::Progress;
 use super::replay::replay;
 use super::replay_file::ReplayFile;
-use super::survey::Survey;
+use super::survey::{Survey, before};
 use super::unread_list::UnreadList;
 use super::unsynced::sync_kept;
 use super::verify::{Nowhere, verify_locked};
@@ -200,6 +200,16 @@ fn check_request(
         return Err(nothing_is_damaged());
     };
     let refused = |why| Err(OpenError::Refused(why));
+    if let Some(epoch) = accept_loss_after
+        && let (first, last) = manifest.all_with(epoch)
+        && epoch < last
+    {
+        return refused(format!(
+            "epochs {first} to {last} were one in the version that wrote the log, and are kept or given up as one: accept the loss of \
+             everything after epoch {}, or after epoch {last}",
+            before(first)
+        ));
+    }
     match (worst.loss, accept_loss_after) {
         (DataLoss::Copies, Some(epoch)) if epoch < found.durable_epoch => refused(format!(
             "nothing of the log is lost, and all up to epoch {} is there: accept no loss",

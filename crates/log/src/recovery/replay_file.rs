@@ -6,7 +6,9 @@ use ensilo_epoch::Epoch;
 
 use super::corruption::{CorruptionKind, DataLoss};
 use super::error::OpenError;
-use crate::format::{CheckpointPart, FIRST_COPY, FileIdentity, FileRole, LogFileName, Manifest, OpeningId};
+use crate::format::{
+    CheckpointPart, EpochWidth, FIRST_COPY, FileIdentity, FileRole, LogFileName, Manifest, OpeningId,
+};
 
 /// A file to be read.
 #[derive(Debug, Clone)]
@@ -59,7 +61,12 @@ impl ReplayFile {
 /// Returns what the header of a part must say.
 pub(super) fn part_identity(manifest: &Manifest, checkpoint: u64, part: &CheckpointPart) -> FileIdentity {
     let file = FileRole::Checkpoint { checkpoint, part: part.number };
-    FileIdentity { database: manifest.database, file, opening: OpeningId::default() }
+    FileIdentity {
+        database: manifest.database,
+        file,
+        opening: OpeningId::default(),
+        epochs: EpochWidth::default(),
+    }
 }
 
 /// Returns what is lost if a part of the checkpoint is damaged.

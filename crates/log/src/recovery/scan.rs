@@ -17,8 +17,8 @@ use memchr::memmem;
 
 use super::block_stream::{BlockStream, CHUNK_BYTES, Chunk, Next};
 use crate::format::{
-    BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockCodec, BlockEnd, BlockError, FILE_HEADER_BYTES, FileHeader,
-    SealedHeader,
+    BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockClaim, BlockCodec, BlockEnd, BlockError, FILE_HEADER_BYTES,
+    FileHeader, SealedHeader,
 };
 
 /// What a log file holds.
@@ -239,11 +239,11 @@ pub(super) fn each_block_beyond(
         for place in memmem::find_iter(bytes, &BLOCK_MAGIC) {
             let offset = at + place as u64;
             let Some(head) = bytes[place..].first_chunk::<BLOCK_HEADER_BYTES>() else { continue };
-            let Ok(claimed) = SealedHeader::decode(head) else { continue };
-            if claimed.header.offset != offset || claimed.end_offset() > end {
+            let Ok(claimed) = BlockClaim::read(head) else { continue };
+            if claimed.offset != offset || claimed.end_offset() > end {
                 continue;
             }
-            block.resize(claimed.bytes(), 0);
+            block.resize(claimed.bytes, 0);
             file.read_at(offset, &mut block)?;
             if let Ok((sealed, payload)) = codec.check(&block, offset)
                 && !each(&sealed, &block[payload])

@@ -172,7 +172,7 @@ impl Surveyor<'_> {
             _ if is_extra => CorruptionKind::OtherFile,
             _ if file.evidence().has_blocks || is_unread && !is_empty => later,
             _ if is_unread => return Ok(UnlistedFile::Unread),
-            _ if file.name.largest_epoch.is_some() => CorruptionKind::NotALogFile,
+            _ if file.name.is_sealed() => CorruptionKind::NotALogFile,
             _ if is_unused(self.files.disk, &file.path, &file.identity)? => {
                 return Ok(UnlistedFile::Unfinished);
             }

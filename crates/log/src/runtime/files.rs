@@ -21,7 +21,7 @@ use ensilo_epoch::Epoch;
 use super::error::{Attempt, LogError};
 use super::log_file::{Length, LogFile};
 use super::monitor::Monitor;
-use crate::format::{BlockCodec, DatabaseId, LogFileName, OpeningId};
+use crate::format::{BlockCodec, DatabaseId, EpochWidth, LogFileName, OpeningId};
 use crate::recovery::{CreatedLogFile, LogFilePlan, NewGeneration, SealedFiles, log_identity};
 
 /// How long to wait before a file is tried again that the disk has no room for, at first. Twice as long each
@@ -77,7 +77,7 @@ impl Files {
         let (mut directories, mut first, mut tasks) = (Vec::new(), Vec::new(), VecDeque::new());
         let mut shortages = Vec::new();
         for (logger, new) in (0u32..).zip(loggers) {
-            let name = LogFileName { generation, logger, sequence: new.sequence, largest_epoch: None };
+            let name = LogFileName { generation, logger, sequence: new.sequence, epoch_number: None };
             let path = new.directory.join(name.to_string());
             let codec = BlockCodec::new(&log_identity(database, opening, name));
             shortages.push(new.shortage.map(|error| LogError::io(Attempt::Name, &path, error)));
@@ -261,7 +261,7 @@ impl Files {
     fn try_to_name(&self, file: &mut LogFile, largest_epoch: Epoch) -> Result<(), LogError> {
         file.trim()?;
         let directory = &self.directories[file.name.logger as usize];
-        let path = directory.join(file.name.sealed(largest_epoch).to_string());
+        let path = directory.join(file.name.sealed(largest_epoch, EpochWidth::default()).to_string());
         let failed = |error| LogError::io(Attempt::Name, &path, error);
         if file.path != path {
             self.disk.rename(&file.path, &path).map_err(failed)?;

@@ -115,7 +115,7 @@ fn a_commit_under_way_is_waited_for_and_stored() {
             assert!(!closing.is_finished(), "closed over a commit that is under way");
             thread::yield_now();
         }
-        slow.writer.begin(epoch.get() << 24 | 1 << 3, 1);
+        slow.writer.begin(epoch.get() << 20 | 1 << 3, 1);
         slow.writer.put(1, &1_u64.to_be_bytes(), 8, [1]);
         slow.writer.publish();
         slow.participant.end_commit();

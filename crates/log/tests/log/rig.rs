@@ -94,7 +94,7 @@ impl Worker {
             let epoch = self.participant.global_epoch();
             let reserved = self.writer.reserve(transaction_bytes(1) + put_bytes(1, 8, row_bytes));
             if reserved.is_ok() {
-                self.writer.begin(epoch.get() << 24 | self.sequence << 3, 1);
+                self.writer.begin(epoch.get() << 20 | self.sequence << 3, 1);
                 let words = std::iter::repeat_n(key, row_bytes.div_ceil(8));
                 self.writer.put(1, &key.to_be_bytes(), row_bytes, words);
                 self.writer.publish();

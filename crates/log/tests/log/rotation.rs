@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use ensilo_disk::RealDisk;
-use ensilo_log::{Compression, EpochClock, LogOptions};
+use ensilo_log::{Compression, EpochClock, EpochWidth, LogOptions};
 
 use crate::rig::{Rig, TemporaryDirectory, options};
 
@@ -95,7 +95,8 @@ fn a_finished_file_is_named_after_its_largest_epoch() {
     rig.log.close().unwrap();
     let scan = rig.scan();
     scan.check(&worker.committed, worker.committed.last().unwrap().1);
-    let named: Vec<_> = scan.files.iter().map_while(|name| name.largest_epoch).collect();
+    let named: Vec<_> =
+        scan.files.iter().map_while(|name| name.largest_epoch(EpochWidth::default())).collect();
     assert_eq!(named.len() as u64, rig.log.statistics().rotations);
     assert!(named.is_sorted());
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 use ensilo_log::{
-    BlockCodec, BlockEnd, Change, FILE_HEADER_BYTES, FileHeader, LogFileName, Transactions, epoch_of,
-    log_identity,
+    BlockCodec, BlockEnd, Change, EpochWidth, FILE_HEADER_BYTES, FileHeader, LogFileName, Transactions,
+    epoch_of, log_identity,
 };
 
 use crate::rig::{DATABASE, OPENING};
@@ -115,7 +115,10 @@ impl Scan {
             let raw = block.raw(&bytes[offset..][payload], &mut scratch).unwrap();
             let (first, last) = block.header.epochs.unwrap_or_default();
             assert!(first >= header.first_epoch || block.header.epochs.is_none());
-            assert!(name.largest_epoch.is_none_or(|largest| last <= largest), "{name} has {last}");
+            assert!(
+                name.largest_epoch(EpochWidth::default()).is_none_or(|largest| last <= largest),
+                "{name} has {last}"
+            );
             self.block(raw, first, last);
             *mark = block.header.mark.max(*mark);
             self.claimed_epoch = self.claimed_epoch.max(block.header.durable_epoch);
@@ -130,10 +133,7 @@ impl Scan {
             "{name} is shorter than it says"
         );
         self.closed += usize::from(end == BlockEnd::Closed);
-        assert!(
-            name.largest_epoch.is_none() || end == BlockEnd::Seal,
-            "{name} was renamed before it was sealed"
-        );
+        assert!(!name.is_sealed() || end == BlockEnd::Seal, "{name} was renamed before it was sealed");
         end == BlockEnd::Seal
     }
 

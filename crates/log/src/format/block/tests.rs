@@ -5,12 +5,12 @@ use proptest::prelude::*;
 
 fn file(sequence: u64) -> FileIdentity {
     let file = FileRole::Log { generation: 3, logger: 1, sequence };
-    FileIdentity { database: DatabaseId(77), file, opening: OpeningId(4) }
+    FileIdentity { database: DatabaseId(77), file, opening: OpeningId(4), epochs: EpochWidth::Bits44 }
 }
 
 fn headers() -> impl Strategy<Value = BlockHeader> {
     let end = prop_oneof![Just(BlockEnd::None), Just(BlockEnd::Seal), Just(BlockEnd::Closed)];
-    let epoch = 1u64..(1 << 40) - 3;
+    let epoch = 1u64..(1 << 44) - 3;
     (0u64..1 << 20, 0u64..1 << 20, any::<bool>(), epoch.clone(), epoch.clone(), any::<bool>(), epoch, end)
         .prop_map(|(offset, unsynced, entries, first, mark, marked, durable, end)| BlockHeader {
             epochs: entries.then_some((Epoch::new(first), Epoch::new(first + 3))),
@@ -35,6 +35,33 @@ fn seal(header: &BlockHeader, payload: &[Vec<u8>], compression: Compression) -> 
 }
 
 proptest! {
+    #[test]
+    fn blocks_of_earlier_formats_have_numbers_of_40_bits(header in headers(), payload in payloads()) {
+        let file = FileIdentity { epochs: EpochWidth::Bits40, ..file(1) };
+        let codec = BlockCodec::new(&file);
+        let pieces: Vec<&[u8]> = payload.iter().map(Vec::as_slice).collect();
+        let mut bytes = Vec::new();
+        codec.seal(&mut bytes, &header, &pieces, Compression::None);
+        let (sealed, _) = codec.check(&bytes, header.offset).unwrap();
+        let [first, last] = [|(first, _)| first, |(_, last)| last];
+        let number_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        let numbers = [32, 40, 48, 56].map(number_at);
+        let epochs = |header: &BlockHeader| {
+            let entries = header.epochs.unwrap_or_default();
+            [first(entries), last(entries), header.mark.unwrap_or_default(), header.durable_epoch]
+        };
+        prop_assert_eq!(epochs(&header).map(|epoch| epoch.get() >> 4), numbers);
+        let [first, last, mark, durable] = epochs(&sealed.header).map(Epoch::get);
+        let end_of = |number: u64| if number == 0 { 0 } else { number << 4 | 15 };
+        prop_assert_eq!([first, mark], [numbers[0] << 4, numbers[2] << 4]);
+        prop_assert_eq!([last, durable], [end_of(numbers[1]), end_of(numbers[3])]);
+        let claim = BlockClaim::read(bytes.first_chunk().unwrap()).unwrap();
+        prop_assert_eq!(claim.last_entry(EpochWidth::Bits40).get(), last);
+        bytes[62] = 1;
+        codec.mend(&mut bytes);
+        prop_assert_eq!(codec.check(&bytes, header.offset), Err(BlockError::Header));
+    }
+
     #[test]
     fn blocks_come_back(header in headers(), payload in payloads(), compress: bool) {
         let compression = if compress { Compression::Lz4 } else { Compression::None };

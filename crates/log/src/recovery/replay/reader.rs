@@ -8,7 +8,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
-use crate::format::BlockEnd;
+use crate::format::{BlockEnd, EpochWidth};
 use crate::recovery::block_stream::{BlockStream, Chunk, Next};
 use crate::recovery::corruption::CorruptionKind;
 use crate::recovery::error::OpenError;
@@ -90,7 +90,7 @@ impl<'d> Reader<'d> {
                         chunk.blocks().for_each(|(_, block)| digest.update(&block[4..8]));
                     }
                     end = chunk.end;
-                    last_entry = last_entry.max(last_entry_of(&chunk));
+                    last_entry = last_entry.max(last_entry_of(&chunk, replayed.identity.epochs));
                     if work.send(ReadChunk { file: number, chunk }).is_err() {
                         // All workers are gone: they have panicked, which the scope of the threads passes on.
                         return Ok(());
@@ -106,7 +106,7 @@ impl<'d> Reader<'d> {
             return Ok(());
         }
         check_end(replayed, end, stream.offset(), digest.finalize() as u32)?;
-        match replayed.unproved_name.and_then(|name| misnamed(name, last_entry)) {
+        match replayed.unproved_name.and_then(|name| misnamed(name, replayed.identity.epochs, last_entry)) {
             Some(kind) => Err(replayed.corruption(None, kind)),
             None => Ok(()),
         }
@@ -114,9 +114,8 @@ impl<'d> Reader<'d> {
 }
 
 /// Returns the last epoch of an entry in these blocks, as their headers say.
-fn last_entry_of(chunk: &Chunk) -> Epoch {
-    let last = chunk.blocks().filter_map(|(sealed, _)| sealed.header.epochs);
-    last.map(|(_, last)| last).max().unwrap_or_default()
+fn last_entry_of(chunk: &Chunk, epochs: EpochWidth) -> Epoch {
+    chunk.blocks().map(|(claim, _)| claim.last_entry(epochs)).max().unwrap_or_default()
 }
 
 /// Checks whether the blocks of a file ended where and how they have to.

@@ -27,7 +27,7 @@ fn store(log: &mut TestLog, value: u8) {
     let rounds = (0..LOGGERS).map(|logger| {
         let key = vec![epoch as u8, logger as u8];
         let writes = vec![OneWrite { table: 5, key, op: Op::Put(vec![value; 8]) }];
-        vec![Transaction { tid: epoch << 24 | (logger as u64 + 1) << 3, writes }]
+        vec![Transaction { tid: epoch << 20 | (logger as u64 + 1) << 3, writes }]
     });
     log.round(&rounds.collect::<Vec<_>>(), Epoch::new(epoch + 1));
 }

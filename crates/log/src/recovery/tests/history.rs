@@ -82,7 +82,7 @@ impl Run {
 
     fn transaction(&mut self) -> Transaction {
         self.sequence += 1;
-        let tid = self.epoch << 24 | self.sequence << 3;
+        let tid = self.epoch << 20 | self.sequence << 3;
         let mut writes: Vec<OneWrite> = Vec::new();
         for _ in 0..=self.random.below(3) {
             let key = (

@@ -94,7 +94,7 @@ fn misnamed(disk: &SimulatedDisk, epoch: impl FnOnce(u64) -> u64) -> (PathBuf, P
     let is_sealed = |path: &&PathBuf| path.display().to_string().contains("-0-2-e");
     let path = log_files(disk).iter().find(is_sealed).unwrap().clone();
     let name = LogFileName::parse(path.file_name().unwrap().to_str().unwrap()).unwrap();
-    let changed = name.sealed(Epoch::new(epoch(name.largest_epoch.unwrap().get())));
+    let changed = LogFileName { epoch_number: name.epoch_number.map(epoch), ..name };
     let to = path.with_file_name(changed.to_string());
     disk.rename(&path, &to).unwrap();
     (path, to)
@@ -102,7 +102,7 @@ fn misnamed(disk: &SimulatedDisk, epoch: impl FnOnce(u64) -> u64) -> (PathBuf, P
 
 #[test]
 fn opening_verify_and_repair_see_a_name_that_says_another_epoch() {
-    let changes: [fn(u64) -> u64; 4] = [|_| 0, |epoch| epoch - 1, |epoch| epoch + 1, |_| (1 << 40) - 1];
+    let changes: [fn(u64) -> u64; 4] = [|_| 0, |epoch| epoch - 1, |epoch| epoch + 1, |_| (1 << 44) - 1];
     for change in changes {
         let (disk, rows) = sample();
         let (path, to) = misnamed(&disk, change);
@@ -129,13 +129,13 @@ fn a_file_that_nobody_asked_for_does_not_move_the_epochs() {
     let (disk, rows) = sample();
     let before = find(&Arc::new(disk.fork())).unwrap().largest_epoch();
     for name in [
-        "log-0-0-1-e1099511627775.log",
+        "log-0-0-1-e17592186044415.log",
         "log-0-0-1-e18446744073709551615.log",
-        "log-1-0-1-e1099511627775.log",
+        "log-1-0-1-e17592186044415.log",
         "log-1-0-1-e18446744073709551615.log",
-        "log-1-0-1099511627775-e1099511627775.log",
+        "log-1-0-17592186044415-e17592186044415.log",
         "log-18446744073709551615-0-1.open",
-        "log-1099511627775-0-1.open",
+        "log-17592186044415-0-1.open",
         "log-9-0-1-e7.log",
         "log-1-9-1.open",
     ] {
@@ -181,7 +181,7 @@ fn an_opening_without_an_epoch_left_changes_nothing() {
     };
     let before = contents(&disk);
     let found = find(&disk).unwrap();
-    let options = GenerationOptions { first_epoch: Epoch::new(1 << 40), ..options(&found, 2) };
+    let options = GenerationOptions { first_epoch: Epoch::new(1 << 44), ..options(&found, 2) };
     assert!(matches!(found.next_generation(&options), Err(OpenError::Refused(_))));
     assert_eq!(contents(&disk), before);
 }

@@ -43,7 +43,7 @@ fn store(log: &mut TestLog, key: u8) {
     let epoch = log.durable_epoch.get() + 1;
     let write = OneWrite { table: 1, key: vec![key], op: Op::Put(vec![key; 8]) };
     let mut rounds = vec![Vec::new(); log.loggers.len()];
-    rounds[0].push(Transaction { tid: epoch << 24 | 8, writes: vec![write] });
+    rounds[0].push(Transaction { tid: epoch << 20 | 8, writes: vec![write] });
     log.round(&rounds, Epoch::new(epoch + 1));
 }
 

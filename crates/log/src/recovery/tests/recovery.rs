@@ -344,7 +344,7 @@ fn an_entry_that_the_checkpoint_covers_does_not_come_back() {
     let first = run.log.first_epoch.get();
     let epoch = |after: u64| Epoch::new(first + after);
     let write = |epoch: Epoch, op: Op| Transaction {
-        tid: epoch.get() << 24 | 8,
+        tid: epoch.get() << 20 | 8,
         writes: vec![OneWrite { table: 1, key: b"key".to_vec(), op }],
     };
     let (put, delete) = (write(epoch(0), Op::Put(vec![1; 8])), write(epoch(1), Op::Delete));

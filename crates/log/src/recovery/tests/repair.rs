@@ -355,7 +355,7 @@ pub(super) fn with_copies() -> (Arc<SimulatedDisk>, Rows) {
     let mut log = TestLog::open(&disk, 1);
     let tables = DEFINITION_TABLES;
     let put = |epoch: Epoch, sequence: u64, table: u32, key: u8| Transaction {
-        tid: epoch.get() << 24 | sequence << 3,
+        tid: epoch.get() << 20 | sequence << 3,
         writes: vec![OneWrite { table, key: vec![key], op: Op::Put(vec![key; 40]) }],
     };
     let first = log.first_epoch;
@@ -478,7 +478,7 @@ fn a_directory_within_a_checkpoint_is_no_part_of_it_and_goes_with_it() {
     let mark = Epoch::new(log.first_epoch.get() + 1);
     log.round(&[vec![]], mark);
     disk.create_dir_all(Path::new("db/checkpoint-2/more")).unwrap();
-    let versions = rows.iter().map(|(key, row)| (key.clone(), (log.first_epoch.get() << 24, row.clone())));
+    let versions = rows.iter().map(|(key, row)| (key.clone(), (log.first_epoch.get() << 20, row.clone())));
     log.checkpoint(mark, &versions.collect(), 1);
     drop(log);
     assert!(!disk.exists(Path::new("db/checkpoint-1")).unwrap());

@@ -17,7 +17,7 @@ const TABLE: u32 = 5;
 
 fn put(epoch: u64, key: u8) -> Transaction {
     let write = OneWrite { table: TABLE, key: vec![key], op: Op::Put(vec![key; 40]) };
-    Transaction { tid: epoch << 24 | 8, writes: vec![write] }
+    Transaction { tid: epoch << 20 | 8, writes: vec![write] }
 }
 
 /// Returns a database of which a copy of definitions is lost, and the end of the log was written and not

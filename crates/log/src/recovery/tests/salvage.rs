@@ -63,7 +63,7 @@ fn row(number: u8) -> Vec<u8> {
 }
 
 fn tid(epoch: u64, sequence: u64) -> u64 {
-    epoch << 24 | sequence << 3
+    epoch << 20 | sequence << 3
 }
 
 fn write(tid: u64, number: u8, op: Op) -> Transaction {

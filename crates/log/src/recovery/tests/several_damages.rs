@@ -22,7 +22,7 @@ fn with_blocks(lengths: &[usize]) -> (Arc<SimulatedDisk>, Vec<u64>) {
     let mut starts = Vec::new();
     for (sequence, &bytes) in (1u8..).zip(lengths) {
         let write = OneWrite { table: 5, key: vec![sequence], op: Op::Put(vec![7; bytes]) };
-        let transaction = Transaction { tid: epoch << 24 | u64::from(sequence) << 3, writes: vec![write] };
+        let transaction = Transaction { tid: epoch << 20 | u64::from(sequence) << 3, writes: vec![write] };
         starts.push(log.loggers[0].offset);
         log.append(0, &[transaction], Some(Epoch::new(epoch)), BlockEnd::None);
     }

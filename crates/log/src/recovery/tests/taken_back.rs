@@ -97,7 +97,7 @@ pub(super) fn open_and_put(disk: &Arc<SimulatedDisk>, dir: &str, logs: [&str; 2]
     let mut log = TestLog::new(Arc::clone(disk), generation, files);
     let epoch = log.durable_epoch.get() + 1;
     let write = OneWrite { table: 1, key: vec![key], op: Op::Put(vec![key; 8]) };
-    let rows = vec![Transaction { tid: epoch << 24 | 8, writes: vec![write] }];
+    let rows = vec![Transaction { tid: epoch << 20 | 8, writes: vec![write] }];
     log.round(&[rows, Vec::new()], Epoch::new(epoch + 1));
     log.close();
 }

@@ -129,7 +129,7 @@ fn verify_reports_what_is_damaged_behind_damage_too() {
         run.rotate(0);
     }
     // A block for each table.
-    let row = |table| ((table, vec![1]), (1 << 24, vec![2; 40]));
+    let row = |table| ((table, vec![1]), (1 << 20, vec![2; 40]));
     run.log.checkpoint(Epoch::new(1), &(1..20).map(row).collect(), 2);
     run.round();
     drop(run);
@@ -513,7 +513,7 @@ impl File for CutMeanwhile {
 fn a_log_file_that_is_cut_off_while_a_backup_looks_at_it_is_looked_at_again() {
     let (disk, run) = two_generations(1);
     let Manifest { database, opening, .. } = *run.log.files.manifest();
-    let name = LogFileName { generation: 2, logger: 0, sequence: 1, largest_epoch: None };
+    let name = LogFileName { generation: 2, logger: 0, sequence: 1, epoch_number: None };
     let file = || disk.open(&Path::new(DIR).join("log").join(name.to_string())).unwrap();
     let codec = BlockCodec::new(&log_identity(database, opening, name));
     let stored = run.log.durable_epoch;

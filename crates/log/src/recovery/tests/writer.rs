@@ -9,9 +9,9 @@ use ensilo_test_disk::SimulatedDisk;
 
 use super::model::{AnyOrder, Op, Rows, Transaction, Versions, in_order};
 use crate::format::{
-    BLOCK_HEADER_BYTES, BlockCodec, BlockEnd, BlockHeader, Compression, Cursor, FILE_HEADER_BYTES,
-    LogFileName, Manifest, delete_bytes, encode_delete, encode_patch, encode_put, encode_transaction,
-    epoch_of, patch_bytes, put_bytes, transaction_bytes,
+    BLOCK_HEADER_BYTES, BlockCodec, BlockEnd, BlockHeader, Compression, Cursor, EpochWidth,
+    FILE_HEADER_BYTES, LogFileName, Manifest, delete_bytes, encode_delete, encode_patch, encode_put,
+    encode_transaction, epoch_of, patch_bytes, put_bytes, transaction_bytes,
 };
 use crate::recovery::{
     CheckpointPlace, CheckpointWriterOptions, CreatedLogFile, DatabaseFiles, FinishedCheckpoint, Found,
@@ -82,7 +82,7 @@ impl TestLog {
         let loggers = (0u32..)
             .zip(loggers)
             .map(|(logger, new)| {
-                let name = LogFileName { generation, logger, sequence: new.sequence, largest_epoch: None };
+                let name = LogFileName { generation, logger, sequence: new.sequence, epoch_number: None };
                 TestLogger {
                     directory: new.directory,
                     name,
@@ -147,7 +147,7 @@ impl TestLog {
         self.append(logger, &[], Some(mark), BlockEnd::Seal);
         self.sync(logger);
         let logger = &mut self.loggers[logger];
-        let sealed = logger.name.sealed(logger.largest_epoch);
+        let sealed = logger.name.sealed(logger.largest_epoch, EpochWidth::default());
         self.disk
             .rename(
                 &logger.directory.join(logger.name.to_string()),
