@@ -53,6 +53,52 @@ fn a_sound_database_is_verified_shown_and_copied() {
     );
 }
 
+/// Writes the database that lies in `verification/crash/fixtures/format-3/rotated` as it was: with the zeros that its files end with.
+fn database_of_format_3(directory: &TestDirectory) -> PathBuf {
+    let stored =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../verification/crash/fixtures/format-3/rotated");
+    let database = directory.join("database");
+    for line in fs::read_to_string(stored.join("LENGTHS")).unwrap().lines() {
+        let (len, path) = line.split_once(' ').unwrap();
+        let to = database.join(path);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(stored.join(path), &to).unwrap();
+        fs::File::options().write(true).open(&to).unwrap().set_len(len.parse().unwrap()).unwrap();
+    }
+    database
+}
+
+#[test]
+fn a_database_of_an_earlier_version_is_shown_with_its_names_and_the_epochs_of_this_one() {
+    let directory = TestDirectory::new("earlier");
+    let database = database_of_format_3(&directory);
+    let names: Vec<String> = log_files(&database)
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .filter(|name| name.ends_with(".log"))
+        .collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+    for is_opened in [false, true] {
+        if is_opened {
+            assert!(expect_exit(0, &["checkpoint", "create"], &[&database]).contains("checkpoint"));
+        } else {
+            let manifest = expect_exit(0, &["log", "dump"], &[&database.join("MANIFEST")]);
+            let told = "generations up to 2 are of an earlier version, each epoch of which is sixteen here";
+            assert!(manifest.contains(told), "{manifest}");
+            let earlier = names.iter().filter(|name| name.starts_with("log-1-"));
+            assert!({ earlier }.all(|name| manifest.contains(name.as_str())), "{manifest}");
+            for name in &names {
+                let shown = expect_exit(0, &["log", "dump"], &[&database.join("log").join(name)]);
+                let number: u64 = name.trim_end_matches(".log").rsplit_once("-e").unwrap().1.parse().unwrap();
+                assert!(shown.contains(&format!(" to {}, ", 16 * number + 15)), "{name}: {shown}");
+                assert!(shown.contains("of an earlier version"), "{name}: {shown}");
+            }
+        }
+        assert!(expect_exit(0, &["verify"], &[&database]).contains("everything up to epoch"));
+        assert!(expect_exit(0, &["log", "verify"], &[&database]).contains("in order"));
+    }
+}
+
 #[test]
 fn a_log_is_shown_write_by_write() {
     let directory = TestDirectory::new("shown");
