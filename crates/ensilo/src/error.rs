@@ -81,8 +81,9 @@ pub enum Error {
     IndexBroken(BrokenIndex),
     /// A schema or an index definition contradicts itself. Remedy: the text says what to change.
     InvalidSchema(Name),
-    /// The static row type and the stored table differ. Remedy: use the row type that the table was created
-    /// with.
+    /// The static row type and the stored table differ; the text says in what. Remedy: for an index that the
+    /// table does not have, [`Database::create_index`](crate::Database::create_index). The columns of a table
+    /// stay as they were created: use the row type of then, or copy the rows into a new table.
     SchemaMismatch(SchemaMismatch),
     /// A dynamic value does not fit its column. Remedy: pass the type that the schema names.
     WrongType(WrongType),
@@ -258,7 +259,9 @@ impl fmt::Display for Error {
                 f.write_str("no transaction is open in this session, or not the one that has found the row")
             }
             Error::Cancelled => f.write_str("the transaction was cancelled"),
-            Error::DeadlineExceeded => f.write_str("the transaction was undone at its deadline"),
+            Error::DeadlineExceeded => {
+                f.write_str("the session's deadline has passed; a transaction that was open is undone")
+            }
             Error::NestedRequest => {
                 f.write_str(
                     "the calling thread or session has a transaction of the database open, or runs a waker for it; \

@@ -95,6 +95,10 @@ pub trait ReadTransaction<'t, E: Engine = Silo>: sealed::Sealed<'t, E> {}
 /// one.
 ///
 /// Sealed: implemented by the transactions of this crate only.
+#[diagnostic::on_unimplemented(
+    message = "rows cannot be written in `{Self}`",
+    note = "rows are written in a `Transaction`, or in a `Session` with an open one"
+)]
 pub trait WriteTransaction<'t, E: Engine = Silo>:
     ReadTransaction<'t, E> + sealed::Sealed<'t, E, Raw: WriteOf<E>>
 {

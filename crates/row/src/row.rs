@@ -41,6 +41,10 @@ pub trait Row: Columns<Self> + Sized + 'static {
 }
 
 /// A [`Row`] with key columns: the struct knows its own key.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no row with key columns",
+    note = "without a field that is `#[row(key)]`, the table makes the key, and the struct does not hold it"
+)]
 pub trait KeyedRow: Row {
     /// Returns the primary key.
     fn key(&self) -> Self::Key;

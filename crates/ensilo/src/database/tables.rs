@@ -13,6 +13,23 @@ use crate::{Error, Result};
 impl<E: Engine> Database<E> {
     /// Creates the table that the row type `T` describes, with its indexes.
     ///
+    /// A program that finds the table there when it starts again opens it instead:
+    ///
+    /// ```
+    /// # use ensilo::{Database, Error, Row, Table};
+    /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # for _ in 0..2 {
+    /// let accounts: Table<Account> = match db.open_table() {
+    ///     Err(Error::UnknownTable(_)) => db.create_table()?,
+    ///     opened => opened?,
+    /// };
+    /// # assert_eq!(accounts.name(), "account");
+    /// # }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::TableExists`]; [`Error::NestedRequest`] inside a request or while this thread was the last to
     /// use an open transaction of a session; [`Error::OutOfMemory`], [`Error::Closed`]. Nothing has changed

@@ -3,6 +3,10 @@
 use super::{Key, KeyBuf, KeyColumn};
 
 /// The first columns of a key `K`, as a tuple: `()`, `(A,)` or `(A, B)` for `K = (A, B)`; `()` or `(K,)` for one column.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no prefix of the key `{K}`",
+    note = "a prefix is a tuple of the key's first columns; that of one column is written `(a,)`"
+)]
 pub trait KeyPrefix<K: Key> {
     /// Appends the encoded columns.
     fn append_prefix(&self, key: &mut KeyBuf);
