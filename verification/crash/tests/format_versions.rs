@@ -195,9 +195,9 @@ fn a_repair_keeps_or_gives_up_epochs_of_40_bits_as_a_whole() {
     let disk = Arc::new(disk);
     let mut contents = Contents::of(kind);
     go_on(kind, &disk, 2_000, &mut contents).close().unwrap();
-    let sealed = disk.files().into_iter().map(|(path, _)| Path::new("/").join(path));
+    let mut paths = disk.files().into_iter().map(|(path, _)| Path::new("/").join(path));
     // The last file that is sealed of the last life of the earlier version.
-    let damaged = sealed.filter(|path| path.display().to_string().contains("log-2-0-2-e")).last().unwrap();
+    let damaged = paths.find(|path| path.display().to_string().contains("log-2-0-2-e")).unwrap();
     let bytes = disk.contents(&damaged).unwrap();
     let end = bytes.iter().rposition(|&byte| byte != 0).unwrap();
     disk.overwrite(&damaged, end as u64 / 2, &[0xaa; 64]).unwrap();
