@@ -1,10 +1,11 @@
 //! What closures conclude from reads that do not belong together never leaves them, and in the end they get through.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, Once};
+use std::sync::{Mutex, Once, mpsc};
 use std::thread;
 
 use ensilo::{Columns, Database, ReadTransaction, Result, Row, Table};
@@ -325,4 +326,121 @@ fn a_reader_ends_as_its_closure_says() {
     assert!(catch_unwind(AssertUnwindSafe(|| db.read(|_| -> Result<()> { panic!("planted") }))).is_err());
     assert_eq!(messages().len(), 1);
     assert!(db.read(|tx| value(&halves, tx, 1)).is_ok());
+}
+
+/// Calls a function when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+#[test]
+fn a_conflict_of_a_request_in_a_destructor_leaves_the_panic_around_it_its_message() {
+    let ((outer, _), (inner, halves)) = (halves(2), halves(2));
+    let attempts = Cell::new(0);
+    let ask_inner = || {
+        inner.transact(|tx| {
+            let first = value(&halves, tx, 0)?;
+            if attempts.replace(attempts.get() + 1) == 0 {
+                transfer(&inner, &halves);
+            }
+            assert_eq!(first + value(&halves, tx, 1)?, 100);
+            Ok(())
+        })
+    };
+    let ask = || {
+        outer.transact(|_| -> Result<()> {
+            let _asks = OnDrop(|| ask_inner().unwrap());
+            panic!("the outer one")
+        })
+    };
+    assert!(catch_unwind(AssertUnwindSafe(ask)).is_err());
+    assert_eq!((attempts.get(), messages().len()), (2, 1), "{:?}", messages());
+    assert!(messages()[0].contains("the outer one"));
+}
+
+#[test]
+fn a_panic_of_a_request_in_a_destructor_is_told_with_the_panic_around_it() {
+    let ((outer, _), (inner, _)) = (halves(2), halves(2));
+    let ask_inner = || inner.transact(|_| -> Result<()> { panic!("the inner one") });
+    let ask = || {
+        outer.transact(|_| -> Result<()> {
+            let _asks = OnDrop(|| assert!(catch_unwind(AssertUnwindSafe(ask_inner)).is_err()));
+            panic!("the outer one")
+        })
+    };
+    assert!(catch_unwind(AssertUnwindSafe(ask)).is_err());
+    let told = messages().concat();
+    let count = |of: &str| told.matches(of).count();
+    assert_eq!((count("the outer one"), count("the inner one")), (1, 1), "{told}");
+}
+
+type AnyOnDrop = OnDrop<Box<dyn FnMut()>>;
+
+thread_local! {
+    /// What is to be done when the thread's variables are destroyed.
+    static AT_THE_END: RefCell<Option<AnyOnDrop>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn requests_of_a_thread_whose_variables_are_destroyed_have_conflicts_and_panics_too() {
+    let (db, halves) = halves(2);
+    let (say, said) = mpsc::channel();
+    let at_the_end = move || {
+        let mut session = db.session().unwrap();
+        let attempts = Cell::new(0);
+        let silent = session.transact(|tx| {
+            let first = value(&halves, tx, 0)?;
+            if attempts.replace(attempts.get() + 1) == 0 {
+                transfer(&db, &halves);
+            }
+            assert_eq!(first + value(&halves, tx, 1)?, 100);
+            Ok(())
+        });
+        let own = || session.transact(|_| -> Result<()> { panic!("at the end") });
+        let payload = catch_unwind(AssertUnwindSafe(own)).unwrap_err();
+        say.send((silent.is_ok(), payload.downcast_ref::<&str>().copied())).unwrap();
+    };
+    let thread = thread::spawn(move || {
+        // First, so that it is destroyed last.
+        AT_THE_END.with_borrow(|_| ());
+        let early = Database::in_memory().unwrap();
+        let ask = || early.transact(|_| -> Result<()> { panic!("early") });
+        assert!(catch_unwind(AssertUnwindSafe(ask)).is_err());
+        AT_THE_END.set(Some(OnDrop(Box::new(at_the_end))));
+    });
+    thread.join().unwrap();
+    assert_eq!(said.recv().unwrap(), (true, Some("at the end")));
+}
+
+#[test]
+fn a_panic_that_ends_the_process_says_why() {
+    const IN_CHILD: &str = "ENSILO_TEST_ENDS_THE_PROCESS";
+    if std::env::var_os(IN_CHILD).is_some() {
+        let db = Database::in_memory().unwrap();
+        db.transact(|_| {
+            ends_the_process();
+            Ok(())
+        })
+        .unwrap();
+        return;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "a_panic_that_ends_the_process_says_why", "--nocapture"]).env(IN_CHILD, "1");
+    let output = child.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    // Without the checks of a debug build it does not come to a panic.
+    assert!(output.status.success() || told.contains("unsafe precondition"), "{told}");
+}
+
+/// Ends the process by a panic that cannot unwind, where the standard library has its checks.
+#[allow(unsafe_code, reason = "the check of its precondition is what panics")]
+fn ends_the_process() {
+    if cfg!(debug_assertions) {
+        // SAFETY: none: it is violated on purpose, and only where that is checked.
+        unsafe { std::hint::assert_unchecked(std::hint::black_box(false)) }
+    }
 }

@@ -34,48 +34,74 @@ thread_local! {
 
 /// A panic that a closure was left by.
 #[must_use = "it is passed on or discarded"]
-pub(crate) struct CaughtPanic(Box<dyn Any + Send>);
+pub(crate) struct CaughtPanic {
+    payload: Box<dyn Any + Send>,
+    /// What was kept back.
+    message: Option<String>,
+}
 
 /// Runs `body`, the closure of a request.
 #[inline(always)]
 pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, CaughtPanic> {
     let before = PLACE.replace(Place::InClosure);
+    // The request may be made by a destructor, while a panic leaves the closure around it.
+    let outer = if before == Place::InClosureWithMessage { take_message() } else { None };
     // What the closure shares with others is the program's; what it shares with us is a transaction, which ends.
     let result = catch_unwind(AssertUnwindSafe(body));
     let after = PLACE.replace(before);
-    if after == Place::InClosureWithMessage && result.is_ok() {
-        // The closure has caught it itself.
-        pass_on_message();
+    let message = if after == Place::InClosureWithMessage { take_message() } else { None };
+    if outer.is_some() {
+        keep(outer);
     }
-    result.map_err(CaughtPanic)
+    match result {
+        Ok(value) => {
+            // The closure has caught it itself.
+            message.into_iter().for_each(pass_on);
+            Ok(value)
+        }
+        Err(payload) => Err(CaughtPanic { payload, message }),
+    }
 }
 
 impl CaughtPanic {
     /// Goes on with the panic, whose message is due now.
     pub(crate) fn resume(self) -> ! {
-        pass_on_message();
-        resume_unwind(self.0)
+        self.message.into_iter().for_each(pass_on);
+        resume_unwind(self.payload)
     }
 
     /// Forgets the panic and what it has said.
     pub(crate) fn discard(self) {
-        MESSAGE.take();
         // A payload may panic when it is dropped.
-        if let Err(panic) = catch(|| drop(self.0)) {
-            MESSAGE.take();
-            let _kept = ManuallyDrop::new(panic);
+        if let Err(panic) = catch(|| drop(self.payload)) {
+            let _kept = ManuallyDrop::new(panic.payload);
         }
     }
 }
 
-/// Hands the message that was kept back to the program's hook, or to the request that this one was made in.
-fn pass_on_message() {
-    if PLACE.get() != Place::OutsideClosures {
-        PLACE.set(Place::InClosureWithMessage);
-    } else if let Some(message) = MESSAGE.take() {
-        // A hook is called by a panic alone.
-        let _ = catch_unwind(|| panic_any(message));
+/// Hands a message that was kept back to the program's hook, or to the request that this one was made in, which may have one already.
+#[cold]
+fn pass_on(message: String) {
+    let place = PLACE.get();
+    if place != Place::OutsideClosures {
+        let first = if place == Place::InClosureWithMessage { take_message() } else { None };
+        let all = first.map_or_else(|| message.clone(), |first| format!("{first}\n{message}"));
+        if keep(Some(all)) {
+            return PLACE.set(Place::InClosureWithMessage);
+        }
     }
+    // A hook is called by a panic alone.
+    let _ = catch_unwind(|| panic_any(message));
+}
+
+/// Returns the message that is kept back. A thread whose variables are being destroyed has none.
+fn take_message() -> Option<String> {
+    MESSAGE.try_with(RefCell::take).ok().flatten()
+}
+
+/// Keeps a message back, unless the thread's variables are being destroyed.
+fn keep(message: Option<String>) -> bool {
+    MESSAGE.try_with(|kept| kept.replace(message)).is_ok()
 }
 
 /// Puts the hook of this module in front of the program's, once in a process.
@@ -95,24 +121,30 @@ pub(crate) fn install_hook() {
 
 /// Keeps back what a panic says, if it is the first one in a closure.
 fn keep_back(info: &PanicHookInfo<'_>) -> bool {
-    match PLACE.try_with(Cell::get) {
-        Err(_) | Ok(Place::OutsideClosures) => false,
-        Ok(Place::InClosure) => {
-            let is_kept = MESSAGE.try_with(|message| message.replace(Some(message_of(info)))).is_ok();
+    match PLACE.get() {
+        Place::OutsideClosures => false,
+        Place::InClosure => {
+            let is_kept = !ends_process(info) && keep(Some(message_of(info)));
             if is_kept {
                 PLACE.set(Place::InClosureWithMessage);
             }
             is_kept
         }
-        Ok(Place::InClosureWithMessage) => {
+        Place::InClosureWithMessage => {
             // Perhaps the first one is being unwound, and the process ends now.
-            if let Some(first) = MESSAGE.take() {
+            if let Some(first) = take_message() {
                 eprintln!("{first}");
             }
             PLACE.set(Place::InClosure);
             false
         }
     }
+}
+
+/// Returns whether the panic cannot unwind, like that of a violated precondition of unsafe code: it has to say now why the process ends.
+/// The standard library shows that in the text for debugging alone; the place in the program, which stands there too, is not that text.
+fn ends_process(info: &PanicHookInfo<'_>) -> bool {
+    format!("{info:?}").contains("can_unwind: false")
 }
 
 fn message_of(info: &PanicHookInfo<'_>) -> String {
