@@ -3,6 +3,7 @@
 pub(crate) mod backoff;
 pub(crate) mod panics;
 
+use std::mem;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,8 +24,8 @@ const UNPROTECTED_ATTEMPTS: u32 = 6;
 /// After so many attempts in vain a reader gets a snapshot of its own.
 const VALIDATED_READERS: u32 = 2;
 
-/// One request at a time gets ahead. The others wait for their turn in steps of this, and no longer than that: it may take as long as
-/// its closure does.
+/// One request at a time gets ahead. Another one waits for its turn in steps of this, and no longer than that: it may take as long as
+/// the closure of the first does.
 const PROTECTION_WAIT: Duration = Duration::from_micros(50);
 const PROTECTION_WAIT_MAX: Duration = Duration::from_millis(20);
 
@@ -49,28 +50,77 @@ pub(crate) fn run_on<E: Engine, R>(
     on_abort: &mut impl FnMut(&Abort),
     mut body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
-    let (mut attempt, mut has_freed_memory) = (0, false);
+    match attempt_once(worker, &mut body) {
+        Ok(visible) => Ok(visible),
+        Err(undone) => try_again(shared, worker, retries, on_abort, &mut body, undone),
+    }
+}
+
+/// Goes on after a first attempt that has ended so.
+#[cold]
+fn try_again<E: Engine, R>(
+    shared: &DatabaseShared<E>,
+    worker: &mut ThreadWorker<E>,
+    retries: u32,
+    on_abort: &mut impl FnMut(&Abort),
+    body: &mut impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
+    mut undone: Undone,
+) -> Outcome<R> {
+    let mut attempts = Attempts::default();
     loop {
-        let undone = match attempt_once(worker, &mut body) {
-            Ok(visible) => {
-                if attempt > 0 {
-                    worker.raw.counters().note_attempts(attempt + 1);
-                }
-                return Ok(visible);
-            }
-            Err(undone) => undone,
-        };
         if let (Error::Aborted(abort), true) = (&undone.error, undone.is_own_abort) {
             on_abort(abort);
         }
-        attempt += 1;
-        if undone.is_out_of_memory() && attempt <= retries && !has_freed_memory {
-            has_freed_memory = true;
-            if shared.free_memory(worker) {
-                continue;
+        attempts.await_next(shared, worker, retries, undone)?;
+        match attempt_once(worker, body) {
+            Ok(visible) => {
+                worker.raw.counters().note_attempts(attempts.made + 1);
+                return Ok(visible);
+            }
+            Err(next) => undone = next,
+        }
+    }
+}
+
+/// The attempts of a request that were in vain.
+#[derive(Debug, Default)]
+struct Attempts {
+    made: u32,
+    has_freed_memory: bool,
+    /// Whether the last one was protected.
+    was_protected: bool,
+    /// Whether there was no memory for what protection takes.
+    is_protection_too_large: bool,
+}
+
+impl Attempts {
+    /// Waits for the next attempt after one that has ended so, or says with which error there is none.
+    fn await_next<E: Engine>(
+        &mut self,
+        shared: &DatabaseShared<E>,
+        worker: &mut ThreadWorker<E>,
+        retries: u32,
+        undone: Undone,
+    ) -> Result<(), Box<Undone>> {
+        self.made += 1;
+        let was_protected = mem::take(&mut self.was_protected);
+        if undone.is_out_of_memory() && self.made <= retries {
+            if !mem::replace(&mut self.has_freed_memory, true) && shared.free_memory(worker) {
+                return Ok(());
+            }
+            if was_protected {
+                self.is_protection_too_large = true;
+                return Ok(());
             }
         }
-        await_next_attempt(shared, worker, attempt, retries, undone)?;
+        await_next_attempt(shared, worker, self.made, retries, undone)?;
+        if E::Session::PROTECTS && self.made >= UNPROTECTED_ATTEMPTS && !self.is_protection_too_large {
+            // It waits for its turn once: where a request can never commit, that comes out soon.
+            let wait_max =
+                if self.made == UNPROTECTED_ATTEMPTS { PROTECTION_WAIT_MAX } else { Duration::ZERO };
+            self.was_protected = protect_next_attempt(&mut worker.raw, wait_max);
+        }
+        Ok(())
     }
 }
 
@@ -120,17 +170,20 @@ fn await_next_attempt<E: Engine>(
         return Err(Error::Closed.into());
     }
     backoff::wait_before_attempt(attempt, &mut worker.local.jitter);
-    if E::Session::PROTECTS && attempt >= UNPROTECTED_ATTEMPTS {
-        protect_next_attempt(&mut worker.raw);
-    }
     Ok(())
 }
 
-/// Waits for a while until the next attempt can be protected. If it cannot, it goes without.
+/// Waits for a while until the next attempt can be protected. Returns `false` if it cannot: it goes without.
 #[cold]
-fn protect_next_attempt(session: &mut impl Session) {
+fn protect_next_attempt(session: &mut impl Session, wait_max: Duration) -> bool {
     let begin = Instant::now();
-    while !session.protect_next() && begin.elapsed() < PROTECTION_WAIT_MAX {
+    loop {
+        if session.protect_next() {
+            return true;
+        }
+        if begin.elapsed() >= wait_max {
+            return false;
+        }
         thread::sleep(PROTECTION_WAIT);
     }
 }

@@ -444,3 +444,30 @@ fn ends_the_process() {
         unsafe { std::hint::assert_unchecked(std::hint::black_box(false)) }
     }
 }
+
+#[test]
+fn a_report_that_has_no_memory_to_be_protected_goes_on_without() {
+    const ROWS: u32 = 100_000;
+    let db = Database::options().memory_limit_bytes(15 << 20).in_memory().unwrap();
+    let halves = db.create_table::<Half>().unwrap();
+    for first in (0..ROWS).step_by(1000) {
+        let rows: Vec<_> = (first..first + 1000).map(|id| Half { id, value: 50 }).collect();
+        db.transact(|tx| halves.insert_many(tx, &rows)).unwrap();
+    }
+    let attempts = Cell::new(0);
+    db.transact(|tx| {
+        attempts.set(attempts.get() + 1);
+        let mut sum = 0;
+        halves.range(1..).for_each(tx, |_, half| sum += half.value)?;
+        if attempts.get() <= 12 {
+            let change = || {
+                db.request()
+                    .retries(0)
+                    .transact(|tx| halves.update(tx, 5, |half: &mut Value| half.value += 1))
+            };
+            let _ = thread::scope(|scope| scope.spawn(change).join().unwrap());
+        }
+        halves.update(tx, 0, |half: &mut Value| half.value = sum)
+    })
+    .unwrap();
+}
