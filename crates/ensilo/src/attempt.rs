@@ -18,14 +18,15 @@ use crate::shared::DatabaseShared;
 use crate::transaction::{EndedReader, Reader, Snapshot, Transaction};
 use crate::{Abort, Error, Result};
 
-/// After so many attempts in vain a request gets ahead of others: what an attempt has read stays as it is until its end.
+/// After so many attempts in vain a request gets ahead of others: what an attempt has read stays as it is
+/// until its end.
 const UNPROTECTED_ATTEMPTS: u32 = 6;
 
 /// After so many attempts in vain a reader gets a snapshot of its own.
 const VALIDATED_READERS: u32 = 2;
 
-/// One request at a time gets ahead. Another one waits for its turn in steps of this, and no longer than that: it may take as long as
-/// the closure of the first does.
+/// One request at a time gets ahead. Another one waits for its turn in steps of this, and no longer than
+/// that: it may take as long as the closure of the first does.
 const PROTECTION_WAIT: Duration = Duration::from_micros(50);
 const PROTECTION_WAIT_MAX: Duration = Duration::from_millis(20);
 

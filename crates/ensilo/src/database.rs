@@ -76,9 +76,12 @@ impl<E: Engine> Database<E> {
     /// is, and its panic goes on, unless they come from reads that do not belong together, which is a
     /// conflict: see [`Transaction`].
     ///
-    /// A request that has met many conflicts gets ahead of others: what its attempt has read nobody changes until it ends. One
-    /// request at a time does, so that none is tried for ever. Its conflicts count for those that make way
-    /// ([`AbortReason::PreparedRead`](crate::AbortReason::PreparedRead)). So `body` should not wait for anything but the database.
+    /// A request that has met many conflicts gets ahead of others: what its attempt has read nobody changes
+    /// until it ends. One request at a time does, so that none is tried for ever. Its conflicts count for
+    /// those that make way ([`AbortReason::PreparedRead`](crate::AbortReason::PreparedRead)). So `body`
+    /// should not wait for anything but the database, and least of all for another request, of this
+    /// database or another one: where that would change what `body` has read, it is refused for as long as
+    /// `body` waits for it.
     ///
     /// Isolation: serializable. After `Ok` the writes are visible to every transaction that commits later.
     /// They are also on disk, with everything that the transaction has read, unless the database is in memory
@@ -103,12 +106,12 @@ impl<E: Engine> Database<E> {
     /// Runs `body` as a read-only transaction on the present, on the calling thread: all that it has read was
     /// there at one moment, which is no earlier than the call.
     ///
-    /// It is not tried again and again, however much it reads and whoever writes. A short one is validated like
-    /// a transaction, and so a first and a second attempt may meet a conflict. The third one reads a snapshot
-    /// that is taken for it, which may wait for up to 10 ms: it meets none, and shows other transactions
-    /// no reason to wait. So `body` runs three times at most, and what it concludes from reads that do
-    /// not belong together is given up as [`Transaction`] says. Like [`Database::transact`] it returns when
-    /// everything that `body` has read is on disk.
+    /// It is not tried again and again, however much it reads and whoever writes. A short one is validated
+    /// like a transaction, and so a first and a second attempt may meet a conflict. The third one reads a
+    /// snapshot that is taken for it, which may wait for up to 10 ms: it meets none, and nobody waits for
+    /// it. So `body` runs three times at most, and what it concludes from reads that do not belong together
+    /// is given up as [`Transaction`] says. Like [`Database::transact`] it returns when everything that
+    /// `body` has read is on disk.
     ///
     /// ```
     /// # use ensilo::{Database, Row, Table};
@@ -136,8 +139,8 @@ impl<E: Engine> Database<E> {
     /// Runs `body` as a read-only transaction on a recent consistent point of the serial order, on the
     /// calling thread.
     ///
-    /// It never conflicts with other transactions, never makes them wait, and waits for nothing itself; what has to be
-    /// current is better read by [`Database::read`]. The point is one to two snapshot
+    /// It never conflicts with other transactions, never makes them wait, and waits for nothing itself;
+    /// what has to be current is better read by [`Database::read`]. The point is one to two snapshot
     /// intervals old, which is one to two seconds by default: rows, tables and indexes that are younger are
     /// not visible. As with [`Database::transact`], everything that `body` has read is on disk when this
     /// returns; it nearly always has been for a while.

@@ -7,7 +7,8 @@
 //! use ensilo::generic::{ReadTransaction, Table};
 //! use ensilo::{Engine, Result, Row};
 //!
-//! fn count<'t, T: Row, E: Engine>(table: &Table<T, E>, tx: &mut impl ReadTransaction<'t, E>) -> Result<u64> {
+//! fn count<'t, T: Row, E: Engine>(table: &Table<T, E>, tx: &mut impl ReadTransaction<'t, E>) ->
+//! Result<u64> {
 //!     let mut rows = 0;
 //!     table.scan().for_each(tx, |_key, _row| rows += 1)?;
 //!     Ok(rows)

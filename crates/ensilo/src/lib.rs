@@ -65,7 +65,8 @@
 //! Multicore Parallelism*, OSDI 2014).
 //!
 //! # Where to look
-//! - [`Database`]: opening, requests on the calling thread ([`Database::transact`], [`Database::read`], [`Database::snapshot`])
+//! - [`Database`]: opening, requests on the calling thread ([`Database::transact`], [`Database::read`],
+//!   [`Database::snapshot`])
 //!   and on a pool of pinned threads ([`Database::submit`]), tables and indexes that come and go, statistics.
 //! - [`Table`]: statements on rows that are Rust structs; [`Scan`], [`Index`] and [`Found`] go with it.
 //! - [`DynamicTable`]: the same tables with rows of [`Value`]s.
@@ -78,17 +79,17 @@
 //! other. Conflicts are found at commit, so inside a closure two reads need not belong together; a request
 //! returns neither a value nor an error nor a panic that follows from such reads. An effect outside the
 //! database could still follow from them, so a closure should have none. [`Database::read`] is for reading
-//! alone: it shows one moment, the present, and gets through whoever writes. A snapshot shows one past point of
-//! that order, one to two snapshot intervals ago.
+//! alone: it shows one moment, the present, and gets through whoever writes. A snapshot shows one past
+//! point of that order, one to two snapshot intervals ago.
 //!
 //! # Durability
 //! A database in a directory ([`Database::open`]) logs what its transactions change, makes checkpoints by
 //! itself, and is there again after any crash. [`Durability`] says what a request waits for: by default its
-//! answer comes when the transaction is on disk, and with it everything that it has read; an error comes when
-//! what the transaction has read is on disk. Transactions are stored by *epochs*, each as long as the disk takes
-//! for the one before: a crash leaves everything up to some point of the serial order, and nothing after it. One disk sync
-//! serves all transactions of an epoch, so throughput comes from many requests at once: from threads, by
-//! [`Database::submit`], or with [`Ticket`]s.
+//! answer comes when the transaction is on disk, and with it everything that it has read; an error comes
+//! when what the transaction has read is on disk. Transactions are stored by *epochs*, each as long as the
+//! disk takes for the one before: a crash leaves everything up to some point of the serial order, and
+//! nothing after it. One disk sync serves all transactions of an epoch, so throughput comes from many
+//! requests at once: from threads, by [`Database::submit`], or with [`Ticket`]s.
 //!
 //! # Features
 //! None is on by default.

@@ -65,14 +65,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Sets how long an epoch lasts, from 1 ms to 10 s. By default it is 40 ms for a database in memory. In a
-    /// directory, the next epoch begins by default as soon as somebody waits for the disk and the epoch before
-    /// is stored; while nobody waits, after 5 ms; and after 40 ms at most.
+    /// Sets how long an epoch lasts, from 1 ms to 10 s. By default it is 40 ms for a database in memory. In
+    /// a directory, the next epoch begins by default as soon as somebody waits for the disk and the epoch
+    /// before is stored; while nobody waits, after 5 ms; and after 40 ms at most.
     ///
     /// Short epochs are stored sooner and free memory sooner, and cost a little more. A thread that commits
     /// more than 131,071 writing transactions within one epoch waits for nothing: it begins the next one
-    /// early, for all threads, also where this option fixes the interval. What counts epochs then comes sooner
-    /// in the same measure: snapshots, and with them the end of those that are older than
+    /// early, for all threads, also where this option fixes the interval. What counts epochs then comes
+    /// sooner in the same measure: snapshots, and with them the end of those that are older than
     /// [`Options::snapshot_age_limit`].
     pub fn epoch_interval(mut self, interval: Duration) -> Self {
         self.epoch_interval = Some(interval);

@@ -11,6 +11,8 @@ pub type Silo = ensilo_txn::Silo;
 /// All methods may be called from any number of threads at once. [`Database::open`] and
 /// [`Database::in_memory`] open one with the default [`Options`](crate::Options); these have methods to open
 /// one with others.
+///
+/// Methods: [`generic::Database`].
 pub type Database = generic::Database<Silo>;
 
 /// A table with rows of the Rust type `T`.
@@ -18,12 +20,16 @@ pub type Database = generic::Database<Silo>;
 /// This is a handle: it is cheap to clone, can be used from any thread, and is not tied to a transaction.
 /// [`Database::create_table`] and [`Database::open_table`] make one. Every method takes the transaction that
 /// it is a statement of. [`generic::Table`] says which errors every statement may return.
+///
+/// Methods: [`generic::Table`].
 pub type Table<T> = generic::Table<T, Silo>;
 
 /// A secondary index of a table over columns of the Rust types `K`: one type, or a tuple in the order of the
 /// index's columns, with [`Reverse`](std::cmp::Reverse) around those in descending order.
 ///
 /// Every write to the table maintains the index. [`Table::index`] makes a handle to one.
+///
+/// Methods: [`generic::Index`].
 pub type Index<T, K> = generic::Index<T, K, Silo>;
 
 /// A scan of a table in the order of its primary key, to be narrowed and then run in a transaction.
@@ -31,18 +37,24 @@ pub type Index<T, K> = generic::Index<T, K, Silo>;
 /// [`Table::scan`], [`Table::range`] and [`Table::prefix`] make one. It gives the columns `C` of the rows:
 /// all of them, unless [`Scan::columns`] has chosen some. [`generic::Scan`] says what it protects against
 /// phantoms.
+///
+/// Methods: [`generic::Scan`].
 pub type Scan<'h, T, C = T> = generic::Scan<'h, T, C, Silo>;
 
 /// A scan of a table in the order of a secondary index, to be narrowed and then run in a transaction.
 ///
 /// [`Index::scan`], [`Index::range`], [`Index::prefix`] and [`Index::equal`] make one. As to isolation it is
 /// like [`Scan`].
+///
+/// Methods: [`generic::IndexScan`].
 pub type IndexScan<'h, T, K, C = T> = generic::IndexScan<'h, T, K, C, Silo>;
 
 /// A row of the table `'h`, as the transaction `'t` has found it.
 ///
 /// It is read and changed without another look-up, and good for that transaction only, which the compiler
 /// checks. [`Table::find`] returns one.
+///
+/// Methods: [`generic::Found`].
 pub type Found<'h, 't, T> = generic::Found<'h, 't, T, Silo>;
 
 /// Transactions that stay open between calls, one at a time, for one user of the database.
@@ -51,39 +63,53 @@ pub type Found<'h, 't, T> = generic::Found<'h, 't, T, Silo>;
 /// to another thread at any time, also with a transaction open, and be held across an `.await`. The
 /// statements of tables take it like any transaction. [`generic::Session`] says what an open transaction
 /// holds back, and when it ends.
+///
+/// Methods: [`generic::Session`].
 pub type Session = generic::Session<Silo>;
 
 /// A serializable read-write transaction, inside [`Database::transact`].
 ///
 /// Pass it to the methods of [`Table`], [`Index`] and [`DynamicTable`]. It sees its own writes. Its reads are
 /// validated when it commits; until then two of them may not belong together, see [`generic::Transaction`].
+///
+/// Methods: [`generic::Transaction`].
 pub type Transaction<'t> = generic::Transaction<'t, Silo>;
 
 /// A read-only transaction on a recent consistent point of the serial order, inside [`Database::snapshot`].
 ///
 /// The point is one to two snapshot intervals old. The transaction never conflicts with others.
+///
+/// Methods: [`generic::Snapshot`].
 pub type Snapshot<'t> = generic::Snapshot<'t, Silo>;
 
 /// A read-only transaction on the present, inside [`Database::read`].
 ///
 /// All that it has read, once its closure has ended, was there at one moment.
+///
+/// Methods: [`generic::Reader`].
 pub type Reader<'t> = generic::Reader<'t, Silo>;
 
 /// A request with settings that can be changed: retries, durability, a hook for aborts.
 ///
 /// [`Database::request`] and [`Session::request`] make one.
+///
+/// Methods: [`generic::Request`].
 pub type Request<'d, H = NoHook> = generic::Request<'d, H, Silo>;
 
 /// A table as rows of [`Value`](crate::Value)s: the same tables that [`Table`] shows as Rust structs.
 ///
 /// [`Database::create_dynamic_table`] and [`Database::open_dynamic_table`] make a handle to one.
 /// [`generic::DynamicTable`] says which errors every statement may return.
+///
+/// Methods: [`generic::DynamicTable`].
 pub type DynamicTable = generic::DynamicTable<Silo>;
 
 /// A scan of a [`DynamicTable`], to be narrowed and then run in a transaction.
 ///
 /// [`DynamicTable::scan`] makes one. As to isolation it is like [`Scan`]. [`generic::DynamicScan`] says what
 /// its bounds are.
+///
+/// Methods: [`generic::DynamicScan`].
 pub type DynamicScan<'h> = generic::DynamicScan<'h, Silo>;
 
 /// A transaction that rows can be read in: [`Transaction`], [`Snapshot`], or a [`Session`] with an open one.

@@ -36,14 +36,20 @@ type Brand<'t> = PhantomData<fn(&'t ()) -> &'t ()>;
 /// [`DynamicTable`](crate::DynamicTable).
 ///
 /// # What a closure may see
-/// Each row is whole, and one that some transaction has committed. But two rows may be of different moments, so that they do not belong
-/// together: a sum may be wrong, and a row that another one names may be missing. Such reads never count. They are validated when
-/// the closure ends, and what it has concluded from them is given up with them: its writes, its value and its error, and also its panic,
-/// so that `assert_eq!(sum, expected)` in a closure fails only where it fails at one moment of the database. A panic's message is held
-/// back until that is known. A closure that goes round in circles because of such reads ends with [`Error::Aborted`] at one of its next
-/// statements. Then the closure runs again. So a closure must not have effects outside the database.
+/// Each row is whole, and one that some transaction has committed. But two rows may be of different
+/// moments, so that they do not belong together: a sum may be wrong, and a row that another one names may
+/// be missing. Such reads never count. They are validated when the closure ends, and what it has concluded
+/// from them is given up with them: its writes, its value and its error, and also its panic, so that
+/// `assert_eq!(sum, expected)` in a closure fails only where it fails at one moment of the database. A
+/// panic's message is held back until that is known, and then goes to the program's panic hook, which finds
+/// the panic's place in the text; those of panics that the closure catches itself, or of threads that it
+/// starts, come in any case. A closure that goes round in circles because of such reads ends with
+/// [`Error::Aborted`] at one of its next statements. Then the closure runs again. So a closure must not
+/// have effects outside the database.
 ///
-/// For reading alone, [`Database::snapshot`](crate::Database::snapshot) shows all rows at one moment.
+/// For reading alone, [`Database::read`](crate::Database::read) shows all rows at one moment, the present.
+///
+/// # Own writes
 ///
 /// The transaction sees its own writes: rows that it has inserted or changed it reads as it has written them,
 /// and rows that it has deleted are gone. If another transaction has meanwhile replaced or deleted such a
@@ -79,7 +85,8 @@ pub(crate) struct Inner<'t, Raw: Read> {
     brand: Brand<'t>,
 }
 
-/// After so many statements a read-write transaction looks for the first time whether what it has read is still current.
+/// After so many statements a read-write transaction looks for the first time whether what it has read is
+/// still current.
 const UNCHECKED_STATEMENTS: u64 = 1024;
 
 /// The point in time that a read-write transaction shows: after all epochs that have a number.
@@ -255,8 +262,8 @@ impl<'t, E: Engine> Transaction<'t, E> {
 }
 
 impl<E: Engine> Transaction<'_, E> {
-    /// Ends a transaction whose closure was left by a panic. The closure may have come to it by reads that do not belong together: then
-    /// the request has met a conflict. Otherwise the panic goes on.
+    /// Ends a transaction whose closure was left by a panic. The closure may have come to it by reads that
+    /// do not belong together: then the request has met a conflict. Otherwise the panic goes on.
     #[cold]
     pub(crate) fn give_up(mut self, panic: CaughtPanic) -> Undone {
         let doomed = self.inner.doomed.take().filter(|abort| may_retry(abort.reason()));
@@ -281,9 +288,10 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
         Inner { raw, local, doomed, epoch_shown, deleted_in, statements_left, statements_made, pinned, brand }
     }
 
-    /// Counts a statement, and looks now and then whether what was read before is still current. So a closure that goes round in circles
-    /// because of reads that do not belong together comes to an end. It looks after twice as many statements each time: all looks
-    /// together cost about what one at the commit does.
+    /// Counts a statement, and looks now and then whether what was read before is still current. So a
+    /// closure that goes round in circles because of reads that do not belong together comes to an end. It
+    /// looks after twice as many statements each time: all looks together cost about what one at the commit
+    /// does.
     #[inline(always)]
     fn count_statement(
         &mut self,

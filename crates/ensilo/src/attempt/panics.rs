@@ -1,11 +1,13 @@
 //! Panics in the closures of requests.
 //!
-//! A closure may have computed with reads that do not belong together. A panic that comes of it is a conflict like any other: the closure
-//! runs again, and nobody hears of it. Whether it is one is known only after the stack was unwound, but the program's panic hook, which
-//! prints the message, is called before. So a hook of this module stands in front of it: it keeps back what a panic in a closure says, and
-//! the program's hook gets it once the reads have turned out to be current.
+//! A closure may have computed with reads that do not belong together. A panic that comes of it is a
+//! conflict like any other: the closure runs again, and nobody hears of it. Whether it is one is known only
+//! after the stack was unwound, but the program's panic hook, which prints the message, is called before.
+//! So a hook of this module stands in front of it: it keeps back what a panic in a closure says, and the
+//! program's hook gets it once the reads have turned out to be current.
 //!
-//! A program that sets a hook of its own later replaces this one. Then messages come at once, also those of conflicts.
+//! A program that sets a hook of its own later replaces this one. Then messages come at once, also those of
+//! conflicts.
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -46,7 +48,8 @@ pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, CaughtPanic> {
     let before = PLACE.replace(Place::InClosure);
     // The request may be made by a destructor, while a panic leaves the closure around it.
     let outer = if before == Place::InClosureWithMessage { take_message() } else { None };
-    // What the closure shares with others is the program's; what it shares with us is a transaction, which ends.
+    // What the closure shares with others is the program's; what it shares with us is a transaction, which
+    // ends.
     let result = catch_unwind(AssertUnwindSafe(body));
     let after = PLACE.replace(before);
     let message = if after == Place::InClosureWithMessage { take_message() } else { None };
@@ -79,7 +82,8 @@ impl CaughtPanic {
     }
 }
 
-/// Hands a message that was kept back to the program's hook, or to the request that this one was made in, which may have one already.
+/// Hands a message that was kept back to the program's hook, or to the request that this one was made in,
+/// which may have one already.
 #[cold]
 fn pass_on(message: String) {
     let place = PLACE.get();
@@ -107,7 +111,8 @@ fn keep(message: Option<String>) -> bool {
 /// Puts the hook of this module in front of the program's, once in a process.
 pub(crate) fn install_hook() {
     static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
-    // A process that ends at a panic has to say why. A thread that panics may set no hook: the next opening does.
+    // A process that ends at a panic has to say why. A thread that panics may set no hook: the next opening
+    // does.
     if cfg!(panic = "abort") || thread::panicking() || IS_INSTALLED.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -141,8 +146,9 @@ fn keep_back(info: &PanicHookInfo<'_>) -> bool {
     }
 }
 
-/// Returns whether the panic cannot unwind, like that of a violated precondition of unsafe code: it has to say now why the process ends.
-/// The standard library shows that in the text for debugging alone; the place in the program, which stands there too, is not that text.
+/// Returns whether the panic cannot unwind, like that of a violated precondition of unsafe code: it has to
+/// say now why the process ends. The standard library shows that in the text for debugging alone; the place
+/// in the program, which stands there too, is not that text.
 fn ends_process(info: &PanicHookInfo<'_>) -> bool {
     format!("{info:?}").contains("can_unwind: false")
 }

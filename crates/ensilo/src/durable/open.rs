@@ -32,7 +32,8 @@ use crate::options::{EPOCH_INTERVAL_MAX, Options};
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
-/// Where a snapshot comes, epochs go on at the next multiple. Epochs last for 20 years also if a hundred snapshots are taken in each second.
+/// Where a snapshot comes, epochs go on at the next multiple. Epochs last for 20 years also if a hundred
+/// snapshots are taken in each second.
 const EPOCHS_PER_SNAPSHOT: u64 = 256;
 
 /// Opens the database in `directory`, or makes it.

@@ -233,3 +233,39 @@ fn row_ids_of_rows_that_are_gone_are_not_invented_again() {
         }
     }
 }
+
+#[test]
+fn readers_show_one_moment_of_the_present_also_after_an_opening() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_accounts(&disk, 10);
+    let move_one = |db: &Database, accounts: &Table<Account>| {
+        let change = || {
+            db.transact(|tx| {
+                accounts.update(tx, 0, |row: &mut Balance| row.balance -= 1)?;
+                accounts.update(tx, 9, |row: &mut Balance| row.balance += 1)
+            })
+        };
+        std::thread::scope(|scope| scope.spawn(change).join().unwrap()).unwrap();
+    };
+    let read = |db: &Database, accounts: &Table<Account>| {
+        let mut attempts = 0;
+        db.read(|tx| {
+            attempts += 1;
+            let first = accounts.get_columns::<Balance>(tx, 0)?.expect("exists").balance;
+            move_one(db, accounts);
+            let mut sum = first;
+            accounts.range(1..).for_each(tx, |_, row| sum += row.balance)?;
+            Ok((sum, attempts, first))
+        })
+        .unwrap()
+    };
+    // Each attempt moves one, and the last one shows what the two before have moved.
+    for round in 0..5 {
+        assert_eq!(read(&db, &accounts), (1000, 3, 100 - 3 * round - 2));
+    }
+    db.close().unwrap();
+    let db = open(&Arc::new(disk.kill()));
+    let accounts = db.open_table().unwrap();
+    assert_eq!(read(&db, &accounts), (1000, 3, 100 - 15 - 2));
+    assert_eq!(db.statistics().unwrap().aborts_total(), 2);
+}
