@@ -32,9 +32,9 @@ use crate::options::{EPOCH_INTERVAL_MAX, Options};
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
-/// Where a snapshot comes, epochs go on at the next multiple. Epochs last for 20 years also if a hundred
-/// snapshots are taken in each second.
-const EPOCHS_PER_SNAPSHOT: u64 = 256;
+/// Where a snapshot comes, epochs go on at the next multiple. Epochs last for 24 years also if in each second
+/// ten thousand go by and a hundred snapshots are taken.
+const EPOCHS_PER_SNAPSHOT: u64 = 128;
 
 /// Opens the database in `directory`, or makes it.
 pub(crate) fn to_write<E: Engine>(
