@@ -24,6 +24,7 @@ pub struct Reader<'t, E: Engine = Silo> {
 /// What a [`Reader`] reads in.
 #[derive(Debug)]
 #[allow(unreachable_pub, reason = "an associated type of a sealed trait: callers cannot name it")]
+#[non_exhaustive]
 pub enum Reading<T, S> {
     /// A transaction whose reads are validated at its end.
     Validated(T),
