@@ -111,11 +111,11 @@ impl<'a> OwnInsert<'a> {
         OwnInsert { nodes, held, protection, prepared, placeholder, is_overtaken: false, failed: None }
     }
 
-    /// Adds a node that this insert has made and still holds locked.
+    /// Adds a node that this insert has made and still holds locked: nobody can have begun to change it.
     fn add(&mut self, new: NodeStamp) -> Result<bool, Abort> {
         let is_current = self.nodes.add(new, self.held)?;
         if let Some(protection) = &mut self.protection {
-            protection.register_new(self.prepared, self.held, new.node.address())?;
+            protection.register(self.prepared, self.held, new.node.address())?;
         }
         Ok(is_current)
     }
@@ -129,7 +129,7 @@ impl InsertObserver for OwnInsert<'_> {
         if may_change && let Some(protection) = &mut self.protection {
             // Before anybody finds the placeholder and commits into it.
             let address = self.placeholder.address();
-            self.failed = protection.register_new(self.prepared, self.held, address).err();
+            self.failed = protection.register(self.prepared, self.held, address).err();
         }
         may_change
     }

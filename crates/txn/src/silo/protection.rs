@@ -3,7 +3,8 @@
 //! An optimistic transaction that reads much may be overtaken at every attempt. Whoever has seen that happen asks that the next one is
 //! protected ([`Session::protect_next`](ensilo_engine::Session::protect_next)): what it reads is registered where the reads of
 //! [prepared](super::prepared) transactions stand, as it is read, so that a commit, an insert or a removal that would change it is
-//! refused or deferred from then on. So are its own placeholders, before anybody can commit into them. There is one at a time, since two that write what the other has read would refuse each other for ever.
+//! refused or deferred from then on. So are its own placeholders, before anybody can commit into them. There is one at a time, since two
+//! that write what the other has read would refuse each other for ever.
 //!
 //! It commits like any other and is serializable by its validation. Protection only takes away what would make that fail. One thing is
 //! different: a record that it has read or made may be locked by another one, and a node held, since these ask only then. They give back
@@ -16,7 +17,7 @@
 //! the address, then under the lock of the address: either it finds it, or the second look comes after it. The same holds for nodes. So
 //! who is seen to hold a record later has found it registered.
 
-use ensilo_engine::{Abort, AbortReason, Fault, TableId};
+use ensilo_engine::{Abort, AbortReason, Fault};
 use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_index::{Masstree, NodeStamp};
 
@@ -54,9 +55,9 @@ impl Protection {
         self.positions.get(address).is_some()
     }
 
-    /// Registers the address of a record or a node, unless it is.
+    /// Registers the address of a record or a node, unless it is. What others can find already is looked at again afterwards.
     #[cold]
-    fn register(
+    pub(super) fn register(
         &mut self,
         registry: &PreparedRegistry,
         held: &mut HeldMemory,
@@ -75,17 +76,6 @@ impl Protection {
         let at = self.addresses.push_reserved(address);
         self.positions.insert(address, at);
         Ok(())
-    }
-
-    /// Registers the placeholder of an insert of the transaction itself, which nobody else can find yet, or a node that the insert has made
-    /// and still holds locked: nobody can have begun to change it.
-    pub(super) fn register_new(
-        &mut self,
-        registry: &PreparedRegistry,
-        held: &mut HeldMemory,
-        address: usize,
-    ) -> Result<(), Abort> {
-        self.register(registry, held, address)
     }
 }
 
@@ -174,14 +164,5 @@ impl<'w, V: Variant> Transaction<'w, V> {
         }
         registry.end(&protection.used);
         registry.end_turn();
-    }
-
-    /// Adds a node to the node set, and protects it; the transaction cannot commit when it was there with another version.
-    pub(super) fn rely_on_node(&mut self, table: TableId, key: &[u8], stamp: NodeStamp) -> Result<(), Abort> {
-        match self.context.rely_on_node(self.shared, &self.guard, stamp) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(self.doom_at(AbortReason::NodeValidation, table, key)),
-            Err(abort) => Err(self.doom(abort)),
-        }
     }
 }

@@ -146,7 +146,11 @@ impl<'w, V: Variant> Transaction<'w, V> {
             self.context.recording.missing.push((store.id(), key.into()));
         }
         self.context.rely_on_nodes_of(store).map_err(|abort| self.doom(abort))?;
-        self.rely_on_node(store.id(), key, stamp)
+        match self.context.rely_on_node(self.shared, &self.guard, stamp) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.doom_at(AbortReason::NodeValidation, store.id(), key)),
+            Err(abort) => Err(self.doom(abort)),
+        }
     }
 
     /// Ends the transaction without a commit.

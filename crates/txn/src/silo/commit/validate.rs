@@ -99,10 +99,7 @@ impl<V: Variant> Transaction<'_, V> {
     fn validate_node_set(&self) -> Result<(), Abort> {
         self.validate_nodes(|stamp| {
             // SAFETY: the stamp was taken by this transaction, under the guard that it still holds.
-            unsafe {
-                Masstree::is_current(stamp, &self.guard)
-                    || self.context.protection.is_some() && Masstree::is_current_at_rest(stamp, &self.guard)
-            }
+            unsafe { Masstree::is_current(stamp, &self.guard) }
         })
     }
 
