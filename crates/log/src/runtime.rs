@@ -33,6 +33,9 @@ mod error;
 mod files;
 mod foreign;
 mod leader;
+mod leadership;
+#[cfg(all(loom, test))]
+mod leadership_model;
 mod log;
 mod log_file;
 mod logger;
@@ -46,6 +49,7 @@ mod pool;
 mod statistics;
 mod stored;
 mod tail;
+mod waiter;
 mod writer;
 mod writer_state;
 

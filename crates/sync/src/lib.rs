@@ -63,14 +63,14 @@ pub mod unchecked {
     pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 }
 
-/// Locks and shared ownership.
+/// Locks, conditions to wait for, and shared ownership.
 pub mod sync {
     #[cfg(loom)]
-    pub use loom::sync::{Arc, Mutex, MutexGuard};
+    pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
     #[cfg(shuttle)]
-    pub use shuttle::sync::{Arc, Mutex, MutexGuard};
+    pub use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
     #[cfg(not(any(loom, shuttle)))]
-    pub use std::sync::{Arc, Mutex, MutexGuard};
+    pub use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 }
 
 /// Threads: `spawn`, `yield_now`, `JoinHandle`.

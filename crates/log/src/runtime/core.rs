@@ -1,6 +1,6 @@
 //! What all threads of a log share.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ensilo_epoch::{Epoch, Epochs};
 
@@ -8,8 +8,8 @@ use super::clock::Clock;
 use super::durable::Durable;
 use super::error::LogError;
 use super::files::Files;
-use super::monitor::Monitor;
-use super::notifier::Sleep;
+use super::leadership::Led;
+use super::notifier::{Notifier, Sleep};
 use super::partition::LogPartition;
 use super::statistics::{Counters, LogStatistics};
 use super::writer_state::WriterState;
@@ -26,7 +26,7 @@ pub(crate) struct Core {
     pub(crate) durable: Durable,
     pub(crate) clock: Clock,
     pub(crate) files: Files,
-    failure: Monitor<Option<LogError>>,
+    failure: OnceLock<LogError>,
 }
 
 impl Core {
@@ -39,27 +39,15 @@ impl Core {
     ) -> Core {
         let counters = partitions.iter().map(|_| Counters::default()).collect();
         let writer_state = Arc::new(WriterState::new());
-        Core {
-            epochs,
-            writer_state,
-            partitions,
-            counters,
-            durable,
-            clock,
-            files,
-            failure: Monitor::new(None),
-        }
+        Core { epochs, writer_state, partitions, counters, durable, clock, files, failure: OnceLock::new() }
     }
 
     /// Ends the log for good: nothing is acknowledged any more, and every wait ends with the error. The first
     /// failure counts. The clock goes on: readers need it.
     pub(crate) fn fail(&self, error: LogError) {
-        let mut failure = self.failure.lock();
-        if failure.is_some() {
+        if self.failure.set(error.clone()).is_err() {
             return;
         }
-        *failure = Some(error.clone());
-        drop(failure);
         // Only now: a writer that is refused finds the reason.
         self.writer_state.stop();
         self.end(&error);
@@ -71,11 +59,7 @@ impl Core {
     }
 
     pub(crate) fn failure(&self) -> Option<LogError> {
-        self.failure.lock().clone()
-    }
-
-    pub(crate) fn has_failed(&self) -> bool {
-        self.failure.lock().is_some()
+        self.failure.get().cloned()
     }
 
     /// Ends all waits.
@@ -87,16 +71,6 @@ impl Core {
     /// There may be a reason for a round, of which the leader knows if it is about to make one.
     pub(crate) fn wake_leader(&self) {
         self.partitions[0].notifier.notify(Sleep::Sound, |signals| signals.look = true);
-    }
-
-    /// There is something for the leader's thread to do at once.
-    pub(crate) fn call_leader(&self) {
-        self.partitions[0].notifier.notify(Sleep::Short, |signals| signals.look = true);
-    }
-
-    /// Notes that a wait has begun: the leader makes a round as soon as it can.
-    pub(crate) fn hurry_leader(&self) {
-        self.partitions[0].notifier.notify(Sleep::Long, |signals| signals.look = true);
     }
 
     /// Returns whether something was logged that no round has stored that ended with `frontier`, or somebody
@@ -131,5 +105,19 @@ impl Core {
             statistics.buffer_wait_time += pressure.waited;
         }
         statistics
+    }
+}
+
+impl Led for Core {
+    fn durable(&self) -> &Durable {
+        &self.durable
+    }
+
+    fn notifier(&self) -> &Notifier {
+        &self.partitions[0].notifier
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failure.get().is_some()
     }
 }

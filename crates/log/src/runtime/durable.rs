@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use ensilo_epoch::Epoch;
@@ -20,6 +20,7 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 use super::error::LogError;
 use super::foreign::call_foreign;
 use super::monitor::Monitor;
+use super::waiter::Waiter;
 
 /// What is called when an epoch is durable, or when it never will be.
 pub type Callback = Box<dyn FnOnce(Result<(), LogError>) + Send>;
@@ -72,9 +73,6 @@ struct Group {
     /// By the number of its future: one for each.
     wakers: BTreeMap<u64, Waker>,
 }
-
-/// Where threads wait for one epoch: one system call wakes all of them, and none takes a lock after that.
-type Waiter = OnceLock<Result<(), LogError>>;
 
 impl Durable {
     /// Returns the state in which everything before `first_epoch` is stored, or was never there.
@@ -129,7 +127,7 @@ impl Durable {
         let waiter = Arc::clone(group.waiter.get_or_insert_default());
         drop(waiting);
         wake();
-        waiter.wait().clone()
+        waiter.wait()
     }
 
     /// Calls `callback` when `epoch` is durable: at once, on this thread, if it is, or else on a logger's
@@ -284,7 +282,7 @@ impl Group {
     fn wake_threads(&self, result: &Result<(), LogError>) {
         if let Some(waiter) = &self.waiter {
             // Only who has taken the group out of the waiting ones wakes it.
-            let _ = waiter.set(result.clone());
+            waiter.set(result.clone());
         }
     }
 

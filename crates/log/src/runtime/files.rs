@@ -51,6 +51,8 @@ struct FilesState {
     /// By logger: the file that comes next, if it is made already.
     next: Vec<Option<LogFile>>,
     tasks: VecDeque<Task>,
+    /// By logger: whether its next file is asked for and was not tried yet.
+    coming: Vec<bool>,
     /// Files that the disk has no room for, and when they are tried again.
     postponed: Vec<Task>,
     retry_at: Instant,
@@ -89,6 +91,7 @@ impl Files {
         let state = Monitor::new(FilesState {
             next: first.iter().map(|_| None).collect(),
             tasks,
+            coming: vec![true; directories.len()],
             postponed: Vec::new(),
             retry_at: Instant::now(),
             pause: PAUSE_MIN,
@@ -104,11 +107,22 @@ impl Files {
         self.state.lock().next[logger].take()
     }
 
+    /// The same, once it was tried to make it: a logger that finds no room in its file need not go without the
+    /// next one because the thread that makes it was late.
+    pub(crate) fn wait_next(&self, logger: usize) -> Option<LogFile> {
+        let mut state = self.state.lock();
+        while state.coming[logger] && !state.is_ended {
+            state = self.state.wait(state);
+        }
+        state.next[logger].take()
+    }
+
     /// A logger is done with `file`, has sealed and synced it, and goes on in the one that it took. No entry
     /// after that one will have an epoch before `first_epoch`.
     pub(crate) fn finish(&self, file: LogFile, largest_epoch: Epoch, first_epoch: Epoch) {
         let name = following(following(file.name));
         let mut state = self.state.lock();
+        state.coming[name.logger as usize] = true;
         state.tasks.push_back(Task::Make { name, first_epoch });
         let finish = Task::Finish { file: Box::new(file), largest_epoch };
         // It gives back what the file has not used, which on a full disk is needed before.
@@ -223,7 +237,9 @@ impl Files {
         }
         state.next[logger] = next;
         state.shortages[logger] = shortage;
+        state.coming[logger] = false;
         drop(state);
+        self.state.notify_all();
         self.notify_watcher();
         Ok(())
     }
@@ -306,4 +322,50 @@ impl std::fmt::Debug for Files {
 /// Returns the name of the file after this one.
 fn following(name: LogFileName) -> LogFileName {
     LogFileName { sequence: name.sequence + 1, ..name }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::path::Path;
+    use std::thread;
+
+    use ensilo_test_disk::SimulatedDisk;
+
+    use super::*;
+
+    /// Files of one logger, the next of which is to be made.
+    fn files() -> Files {
+        let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new());
+        let directories = [Path::new("/ensilo-test/log").to_path_buf()];
+        let (database, opening, first) = (DatabaseId(1), OpeningId(1), Epoch::new(1));
+        let new = NewGeneration::create(&*disk, database, opening, 1, first, &directories, 1 << 16).unwrap();
+        Files::new(disk, new, 1 << 16).0
+    }
+
+    #[test]
+    fn who_has_no_room_gets_the_next_file_although_the_thread_that_makes_it_is_late() {
+        let files = files();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| files.wait_next(0));
+            thread::sleep(Duration::from_millis(20));
+            let maker = scope.spawn(|| files.run());
+            assert!(waiting.join().unwrap().is_some());
+            // There is none to come until that one is done with.
+            assert!(files.wait_next(0).is_none());
+            files.end();
+            maker.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn who_waits_for_the_next_file_is_let_go_at_the_end() {
+        let files = files();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| files.wait_next(0));
+            files.end();
+            assert!(waiting.join().unwrap().is_none());
+        });
+    }
 }

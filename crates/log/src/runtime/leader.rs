@@ -10,27 +10,17 @@
 //! nobody waits, rounds are [unhurried](super::options::EpochClock::unhurried).
 //!
 //! # Who leads
-//! The leader's state stands behind a lock. Whoever holds it makes rounds: the thread of the first logger, or
-//! a thread of the program that would wait for a round and finds that nobody is making one. The second saves
-//! two changes of threads, which cost about as much as a fast disk's sync; with a single client it is always
-//! so. Who cannot lead, or is not served by the round that it made, leaves its wait with the log and notifies
-//! the logger's thread after that: so every wait is seen by a thread that goes on making rounds.
-//!
-//! A thread of the program reports a failed round to the logger's thread, which ends the log, and leaves to it
-//! the callbacks and wakers that the round has made ready: these are the program's code, and might need a
-//! lock that the thread holds.
+//! One of several threads: see [`Leadership`](super::leadership::Leadership).
 
 use std::time::{Duration, Instant};
 
 use ensilo_epoch::Epoch;
-use ensilo_sync::atomic::{AtomicBool, Ordering};
-use ensilo_sync::sync::MutexGuard;
 
 use super::core::Core;
 use super::durable::ReadyCalls;
 use super::error::LogError;
+use super::leadership::{Lead, Led};
 use super::logger::Logger;
-use super::monitor::Monitor;
 use super::notifier::{RoundRequest, Signals, Sleep};
 
 /// How long a log that is closed waits for commits that are under way.
@@ -54,9 +44,6 @@ pub(crate) struct Leader {
     stalled: u32,
     /// Set once the log is to be closed.
     end: Option<End>,
-    /// Why there are no more rounds. In the midst of a step it says that the step panicked: the lock is taken
-    /// again behind a panic.
-    failure: Option<LogError>,
 }
 
 /// The end of a log that is closed.
@@ -68,101 +55,54 @@ struct End {
     last_epoch: Epoch,
 }
 
-/// Where the threads find the leader that may lead: none has it for longer than a step.
-#[derive(Debug)]
-pub(crate) struct Leadership {
-    leader: Monitor<Option<Leader>>,
-    /// The log's thread waits for the leader: callers leave it alone, who would take it again and again before
-    /// that thread wakes.
-    is_wanted: AtomicBool,
-}
-
-impl Leadership {
-    /// Returns the leadership of `leader`; a log that takes nothing has none.
-    pub(crate) fn new(leader: Option<Leader>) -> Leadership {
-        Leadership { leader: Monitor::new(leader), is_wanted: AtomicBool::new(false) }
-    }
-
-    /// Leads until the log is closed, or fails: what the thread of the first logger does.
-    pub(crate) fn lead(&self, core: &Core) -> Result<(), LogError> {
-        let _retirement = Retirement { leadership: self, core };
-        let mut signals = Signals::default();
-        loop {
-            let mut leading = self.take_over(core);
-            let Some(leader) = leading.as_mut() else { return Ok(()) };
-            let calls = leader.take_step(|leader| leader.look(signals))?;
-            let (is_over, next_look) = (leader.is_over(), leader.next_look());
-            drop(leading);
-            calls.call();
-            if is_over {
-                return Ok(());
+impl Lead for Leader {
+    fn look(&mut self, signals: Signals) -> Result<ReadyCalls, LogError> {
+        self.receive(signals)?;
+        if self.is_complete && !self.is_over() {
+            if let Some(frontier) = self.last_frontier()? {
+                return self.request_round(frontier, true);
             }
-            signals = core.partitions[0].notifier.wait(next_look);
-            if core.has_failed() {
-                return Ok(());
+            if self.is_due() {
+                return self.make_round();
             }
         }
+        Ok(ReadyCalls::default())
     }
 
-    /// Waits for the leader. Calls that callers leave meanwhile are made before the next round.
-    fn take_over(&self, core: &Core) -> MutexGuard<'_, Option<Leader>> {
-        // Relaxed, here and below: it decides who leads next, and nothing else.
-        self.is_wanted.store(true, Ordering::Relaxed);
-        loop {
-            core.durable.call_left();
-            let leading = self.leader.lock();
-            if !core.durable.has_left_calls() {
-                self.is_wanted.store(false, Ordering::Relaxed);
-                return leading;
-            }
+    fn make_caller_round(&mut self) -> Result<ReadyCalls, LogError> {
+        let before = self.requested.number;
+        let made = self.make_round();
+        self.core().counters[0].caller_rounds.add(self.requested.number - before);
+        made
+    }
+
+    fn may_lead_for(&self, epoch: Epoch) -> bool {
+        let core = self.core();
+        self.is_complete
+            && core.durable.epoch() < epoch
+            && !core.has_failed()
+            && !self.is_ending()
+            && core.clock.is_by_loggers()
+            && epoch <= core.epochs.global_epoch()
+            && Instant::now() >= self.not_before
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_complete && self.requested.is_last
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.is_ending() || self.core().is_waited_for()
+    }
+
+    fn next_look(&self) -> Option<(Instant, Sleep)> {
+        if !self.is_complete || !(self.is_ending() || self.is_worthwhile()) {
+            return None;
         }
-    }
-
-    /// Makes a round on the calling thread, which would wait for `epoch`, if nobody else is making one. Returns
-    /// whether `epoch` is durable.
-    pub(crate) fn lead_for(&self, core: &Core, epoch: Epoch) -> bool {
-        if self.is_wanted.load(Ordering::Relaxed) {
-            return false;
-        }
-        // Dropped behind the lock.
-        let mut report = Report { core, is_due: false };
-        let Some(mut leading) = self.leader.try_lock() else { return false };
-        let Some(leader) = leading.as_mut().filter(|leader| leader.may_lead_for(epoch)) else { return false };
-        report.is_due = true;
-        let before = leader.requested.number;
-        let made = leader.take_step(Leader::make_round);
-        core.counters[0].caller_rounds.add(leader.requested.number - before);
-        // The leader's state says why a round has failed.
-        report.is_due = made.as_ref().map_or(true, |calls| leader.is_urgent() || !calls.is_empty());
-        core.durable.leave_calls(made.unwrap_or_default());
-        core.durable.epoch() >= epoch
-    }
-}
-
-/// Calls the log's thread when a caller's step is over, or has panicked, if there is something for it to do.
-struct Report<'a> {
-    core: &'a Core,
-    is_due: bool,
-}
-
-impl Drop for Report<'_> {
-    fn drop(&mut self) {
-        if self.is_due {
-            self.core.call_leader();
-        }
-    }
-}
-
-/// The end of the leader: nobody leads any more, and what callers have left is called.
-struct Retirement<'a> {
-    leadership: &'a Leadership,
-    core: &'a Core,
-}
-
-impl Drop for Retirement<'_> {
-    fn drop(&mut self) {
-        *self.leadership.leader.lock() = None;
-        self.core.durable.call_left();
+        Some(match self.is_urgent() {
+            true => (self.not_before, Sleep::Short),
+            false => (self.unhurried, Sleep::Long),
+        })
     }
 }
 
@@ -178,40 +118,11 @@ impl Leader {
             unhurried: now,
             stalled: 0,
             end: None,
-            failure: None,
         }
     }
 
     fn core(&self) -> &Core {
         &self.logger.core
-    }
-
-    /// Takes a step, unless one has failed or panicked.
-    fn take_step(
-        &mut self,
-        step: impl FnOnce(&mut Leader) -> Result<ReadyCalls, LogError>,
-    ) -> Result<ReadyCalls, LogError> {
-        if let Some(error) = &self.failure {
-            return Err(error.clone());
-        }
-        self.failure = Some(LogError::Panicked);
-        let taken = step(self);
-        self.failure = taken.as_ref().err().cloned();
-        taken
-    }
-
-    /// Looks at what there is to do, and does it.
-    fn look(&mut self, signals: Signals) -> Result<ReadyCalls, LogError> {
-        self.receive(signals)?;
-        if self.is_complete && !self.is_over() {
-            if let Some(frontier) = self.last_frontier()? {
-                return self.request_round(frontier, true);
-            }
-            if self.is_due() {
-                return self.make_round();
-            }
-        }
-        Ok(ReadyCalls::default())
     }
 
     fn receive(&mut self, signals: Signals) -> Result<(), LogError> {
@@ -224,43 +135,10 @@ impl Leader {
         if signals.write { self.logger.write_sealed() } else { Ok(()) }
     }
 
-    /// Returns whether the last round was made.
-    fn is_over(&self) -> bool {
-        self.is_complete && self.requested.is_last
-    }
-
-    /// Returns whether a thread that waits for `epoch` may make a round now.
-    fn may_lead_for(&self, epoch: Epoch) -> bool {
-        let core = self.core();
-        self.is_complete
-            && core.durable.epoch() < epoch
-            && !core.has_failed()
-            && self.failure.is_none()
-            && !self.is_ending()
-            && core.clock.is_by_loggers()
-            && epoch <= core.epochs.global_epoch()
-            && Instant::now() >= self.not_before
-    }
-
-    /// When to look without a notification.
-    fn next_look(&self) -> Option<(Instant, Sleep)> {
-        if !self.is_complete || !(self.is_ending() || self.is_worthwhile()) {
-            return None;
-        }
-        Some(match self.is_urgent() {
-            true => (self.not_before, Sleep::Short),
-            false => (self.unhurried, Sleep::Long),
-        })
-    }
-
     /// Returns whether a round is to be made now.
     fn is_due(&self) -> bool {
         let begins = if self.is_urgent() { self.not_before } else { self.unhurried };
         Instant::now() >= begins && self.is_worthwhile()
-    }
-
-    fn is_urgent(&self) -> bool {
-        self.is_ending() || self.core().is_waited_for()
     }
 
     fn is_ending(&self) -> bool {

@@ -16,7 +16,8 @@ use super::durable::{Callback, Durable};
 use super::error::LogError;
 use super::files::{Files, Watcher};
 use super::foreign::ForeignAfter;
-use super::leader::{Leader, Leadership};
+use super::leader::Leader;
+use super::leadership::{Leadership, Led};
 use super::logger::Logger;
 use super::monitor::Monitor;
 use super::notifier::Sleep;
@@ -35,7 +36,7 @@ use crate::recovery::NewGeneration;
 /// sync that fails ends the log: see [`Log::failure`].
 pub struct Log {
     core: Arc<Core>,
-    leadership: Arc<Leadership>,
+    leadership: Arc<Leadership<Leader>>,
     threads: Monitor<Vec<JoinHandle<()>>>,
     /// Those of `threads`, also while these are waited for.
     thread_ids: Monitor<Vec<ThreadId>>,
@@ -96,7 +97,7 @@ impl Log {
         Arc::new(Log::new(core, Leadership::new(None)))
     }
 
-    fn new(core: Arc<Core>, leadership: Leadership) -> Log {
+    fn new(core: Arc<Core>, leadership: Leadership<Leader>) -> Log {
         let leadership = Arc::new(leadership);
         Log { core, leadership, threads: Monitor::new(Vec::new()), thread_ids: Monitor::new(Vec::new()) }
     }
@@ -123,10 +124,7 @@ impl Log {
     /// Why that will not be. Whether the transactions of `epoch` are stored is then found out by opening the
     /// database again.
     pub fn wait_durable(&self, epoch: Epoch) -> Result<(), LogError> {
-        if self.durable_epoch() >= epoch || self.leadership.lead_for(&self.core, epoch) {
-            return Ok(());
-        }
-        self.core.durable.wait(epoch, || self.core.hurry_leader())
+        self.leadership.wait_durable(&*self.core, epoch)
     }
 
     /// Calls `callback` once, when all transactions of `epoch` and of earlier ones are stored, or with the

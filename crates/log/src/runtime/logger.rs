@@ -13,6 +13,7 @@ use super::batch::{Batcher, BlockMetadata};
 use super::core::Core;
 use super::durable::StoredRound;
 use super::error::LogError;
+use super::leadership::Led;
 use super::log_file::LogFile;
 use super::notifier::{RoundRequest, Sleep};
 use super::partition::{LogPartition, Which};

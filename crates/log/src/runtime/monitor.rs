@@ -1,27 +1,22 @@
 //! A value behind a lock, and a place to wait until it changes.
 //!
-//! Model checkers have no clock: under them, a waiting thread looks again and again.
+//! Model checkers have no clock: under them time stands still, and a thread waits until it is notified.
 
 use std::sync::TryLockError;
 use std::time::Duration;
 
-use ensilo_sync::sync::{Mutex, MutexGuard};
+use ensilo_sync::sync::{Condvar, Mutex, MutexGuard};
 
 /// A value that several threads change and wait for.
 #[derive(Debug)]
 pub(crate) struct Monitor<T> {
     value: Mutex<T>,
-    #[cfg(not(any(loom, shuttle)))]
-    changed: std::sync::Condvar,
+    changed: Condvar,
 }
 
 impl<T> Monitor<T> {
     pub(crate) fn new(value: T) -> Self {
-        Monitor {
-            value: Mutex::new(value),
-            #[cfg(not(any(loom, shuttle)))]
-            changed: std::sync::Condvar::new(),
-        }
+        Monitor { value: Mutex::new(value), changed: Condvar::new() }
     }
 
     /// Takes the lock. What a panicking thread left is used as it is: every change of a monitor's value is a
@@ -41,10 +36,7 @@ impl<T> Monitor<T> {
             Err(TryLockError::WouldBlock) => None,
         }
     }
-}
 
-#[cfg(not(any(loom, shuttle)))]
-impl<T> Monitor<T> {
     /// Gives the lock away until somebody notifies, or for no reason.
     pub(crate) fn wait<'a>(&'a self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         match self.changed.wait(guard) {
@@ -54,11 +46,18 @@ impl<T> Monitor<T> {
     }
 
     /// As [`Monitor::wait`], for no longer than `timeout`.
+    #[cfg(not(any(loom, shuttle)))]
     pub(crate) fn wait_for<'a>(&'a self, guard: MutexGuard<'a, T>, timeout: Duration) -> MutexGuard<'a, T> {
         match self.changed.wait_timeout(guard, timeout) {
             Ok((guard, _)) => guard,
             Err(poisoned) => poisoned.into_inner().0,
         }
+    }
+
+    /// The same, for model checkers.
+    #[cfg(any(loom, shuttle))]
+    pub(crate) fn wait_for<'a>(&'a self, guard: MutexGuard<'a, T>, _timeout: Duration) -> MutexGuard<'a, T> {
+        self.wait(guard)
     }
 
     pub(crate) fn notify_one(&self) {
@@ -68,21 +67,4 @@ impl<T> Monitor<T> {
     pub(crate) fn notify_all(&self) {
         self.changed.notify_all();
     }
-}
-
-#[cfg(any(loom, shuttle))]
-impl<T> Monitor<T> {
-    pub(crate) fn wait<'a>(&'a self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        drop(guard);
-        ensilo_sync::thread::yield_now();
-        self.lock()
-    }
-
-    pub(crate) fn wait_for<'a>(&'a self, guard: MutexGuard<'a, T>, _timeout: Duration) -> MutexGuard<'a, T> {
-        self.wait(guard)
-    }
-
-    pub(crate) fn notify_one(&self) {}
-
-    pub(crate) fn notify_all(&self) {}
 }

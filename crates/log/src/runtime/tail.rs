@@ -60,7 +60,7 @@ impl Tail {
         let counts = &self.core.counters[self.index];
         match self.file.make_room(block_bytes, durable_epoch, counts) {
             Err(error @ LogError::NoSpace { .. }) if !self.file.is_empty() => {
-                let next = self.next.take().or_else(|| self.core.files.take_next(self.index));
+                let next = self.next.take().or_else(|| self.core.files.wait_next(self.index));
                 let next = next.ok_or(error)?;
                 self.seal(durable_epoch)?;
                 self.go_on_in(next);
