@@ -117,8 +117,10 @@ fn models() -> Vec<Step> {
         Step::cargo("loom: epochs", "test --profile quick -p ensilo-epoch --test loom").model("loom"),
         Step::cargo("loom: records and commit", "test --profile quick -p ensilo-txn --lib").model("loom"),
         Step::cargo("loom: single keys", "test --profile quick -p ensilo-baselines --lib").model("loom"),
-        Step::cargo("loom: log buffers", "test --profile quick -p ensilo-log --lib model").model("loom"),
+        Step::cargo("loom: log buffers and who leads", "test --profile quick -p ensilo-log --lib model")
+            .model("loom"),
         Step::cargo("loom: workers and closing", "test --profile quick -p ensilo --lib slot").model("loom"),
+        Step::cargo("loom: waiting for rows", "test --profile quick -p ensilo --lib watch::").model("loom"),
         Step::cargo("shuttle: index", "test --profile quick -p ensilo-index --test shuttle").model("shuttle"),
         Step::cargo("counting of accesses", "test --profile quick -p ensilo-counting --lib")
             .model("ensilo_count"),

@@ -23,7 +23,7 @@ pub enum AbortReason {
     SnapshotTooOld,
     /// The memory limit is reached.
     OutOfMemory,
-    /// The caller asked for it.
+    /// The closure returned an error, or the transaction was given up.
     User,
     /// The table or index was dropped.
     StoreDropped,

@@ -13,7 +13,7 @@ pub struct WorkerCounters {
     /// Versions kept for snapshots, in records and bytes: grows and shrinks.
     versions: Counter,
     version_bytes: Counter,
-    /// Deleted records that still stand in the tree for snapshots.
+    /// Deleted records that still stand in their store, or are kept for snapshots.
     unhooks: Counter,
     /// The most attempts that one request took.
     attempts_max: Counter,
@@ -47,12 +47,12 @@ impl WorkerCounters {
         self.version_bytes.subtract(bytes as u64);
     }
 
-    /// Counts a deleted record that stays in its store for snapshots.
+    /// Counts a deleted record, which stays in its store for a while, or for snapshots.
     pub fn unhook_waits(&self) {
         self.unhooks.add(1);
     }
 
-    /// Counts a deleted record that has left its store.
+    /// Counts a deleted record that is retired.
     pub fn unhook_ended(&self) {
         self.unhooks.subtract(1);
     }
@@ -67,12 +67,6 @@ impl WorkerCounters {
     pub fn ended(&self) -> u64 {
         let aborts: u64 = self.aborts.iter().map(Counter::get).sum();
         self.commits.get() + self.snapshots.get() + aborts
-    }
-
-    /// Returns whether deleted records wait until no snapshot needs them.
-    #[must_use]
-    pub fn has_deleted_records(&self) -> bool {
-        self.unhooks.get() > 0
     }
 
     /// Adds this worker's counters to `sum`.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ensilo_epoch::{Epoch, EpochCounters, Epochs, Participant};
 use ensilo_log::Log;
@@ -66,10 +66,16 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     /// Returns the engine's epochs.
     fn epochs(&self) -> &Arc<Epochs>;
 
-    /// Makes a snapshot of the present: what [`Session::begin_snapshot`] begins from now on shows all that was committed before this
-    /// was called. May wait for a few milliseconds.
-    fn take_snapshot(&self) {
-        self.epochs().take_snapshot();
+    /// Returns an instant: what [`Session::begin_snapshot`] begins from now on shows all that was committed before it.
+    fn snapshot_instant(&self) -> Instant {
+        self.epochs().snapshot_instant()
+    }
+
+    /// Returns once what [`Session::begin_snapshot`] begins from then on shows all that was committed before `since`, which is not in the
+    /// future: at once where [`Engine::snapshot_instant`] is later. Otherwise a snapshot is taken, which may wait for a few
+    /// milliseconds.
+    fn take_snapshot(&self, since: Instant) {
+        self.epochs().take_snapshot(since);
     }
 
     /// Returns a session. It may go on with what another one has left behind: its memory, its garbage and its last TID.
@@ -164,12 +170,6 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     /// again by one thread.
     fn collect_orphaned(&self) -> Remains {
         Remains::Nothing
-    }
-
-    /// Returns the epoch that has to be durable before deleted rows can leave their stores that no snapshot needs any more; `None`
-    /// where none waits for that.
-    fn wanted_durable_epoch(&self) -> Option<Epoch> {
-        None
     }
 
     /// Returns whether so much of the memory that was taken from the system is free that trimming sessions may bring something.

@@ -22,6 +22,10 @@ pub enum Fault {
     UnprotectedPreparedReads,
     /// A protected transaction does not look at a record again once it has registered it.
     RegisteredWithoutLook,
+    /// A snapshot does not look for deleted records that have left their tree.
+    ForgetDeleted,
+    /// A commit does not know of deletions that have left the nodes that it relies on.
+    ForgetRemovals,
     /// A row that leaves a unique index takes out the entry under its key, also that of another row.
     RemoveEntriesOfOthers,
 }

@@ -167,6 +167,26 @@ pub trait Write: Read + Sized {
         len_bytes: usize,
     ) -> Result<bool, Abort>;
 
+    /// Walks the keys within `bounds` in `direction`, like [`Read::scan_to_read`], to look for a record that the transaction will then
+    /// [find](Read::find): nothing that is passed on to `each` counts as read. It sees the transaction's own writes. Of the rows of others
+    /// it passes on those that are committed when it comes to them, and may leave out those that a prepared transaction keeps locked.
+    ///
+    /// An engine that validates what was read gets a method of its own, which relies on nothing that it passes. By default the range
+    /// counts as read, and others that change it are in conflict with the transaction.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    fn peek<R>(
+        &mut self,
+        store: &Self::Store,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        mut each: impl FnMut(R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.scan_to_read(store, bounds, direction, decode, |_, value| each(value))
+    }
+
     /// Deletes a record.
     ///
     /// # Errors

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ensilo_engine::{Engine, Session};
+use ensilo_engine::{Engine, Read as _, Session, SnapshotOf};
 
 use self::panics::CaughtPanic;
 use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Undone, Visible};
 use crate::pool::{JobHandle, WhenFull, promise};
 use crate::shared::DatabaseShared;
-use crate::transaction::{EndedReader, Reader, Snapshot, Transaction};
+use crate::transaction::{EndedReader, Inner, Reader, Snapshot, Transaction};
 use crate::{Abort, Error, Result};
 
 /// After so many attempts in vain a request gets ahead of others: what an attempt has read stays as it is
@@ -204,46 +204,54 @@ pub(crate) fn submit<E: Engine, R: Send + 'static>(
     Ok(handle)
 }
 
-/// Runs `body` on a snapshot on the calling thread's worker.
+/// Runs `body` on a snapshot on the calling thread's worker. With `since`, it shows all that was committed
+/// before that.
 #[inline]
-pub(crate) fn run_snapshot<E: Engine, R>(
+pub(crate) fn run_stale<E: Engine, R>(
     shared: &DatabaseShared<E>,
+    since: Option<Instant>,
     body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
-    run_snapshot_on(shared, &mut *shared.enter()?, body)
+    run_stale_on(shared, &mut *shared.enter()?, since, body)
 }
 
-/// Like [`run_snapshot`], on this worker.
+/// Like [`run_stale`], on this worker.
 #[inline]
-pub(crate) fn run_snapshot_on<E: Engine, R>(
+pub(crate) fn run_stale_on<E: Engine, R>(
     shared: &DatabaseShared<E>,
     worker: &mut ThreadWorker<E>,
+    since: Option<Instant>,
     body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
     if !E::SNAPSHOTS {
         return Err(Error::NoSnapshots.into());
     }
-    // Read before the snapshot begins: what it shows is this point in time or a later one.
+    if let Some(since) = since {
+        shared.engine.take_snapshot(since);
+    }
+    // Both are read before the snapshot begins: what it shows is this point in time or a later one.
+    let shown_since = shared.engine.snapshot_instant();
     let epoch_shown = shared.engine.epochs().snapshot_epoch().get();
     let ThreadWorker { raw, local } = worker;
     let snapshot_taken = raw.begin_snapshot();
-    let mut snapshot = Snapshot::new(snapshot_taken, local, epoch_shown);
+    let mut snapshot = Snapshot::new(snapshot_taken, local, epoch_shown, shown_since);
     let outcome = body(&mut snapshot);
-    end_snapshot(shared, &snapshot, outcome)
+    end_snapshot(shared, &snapshot.inner, outcome)
 }
 
 /// Ends a snapshot whose closure has ended so.
 fn end_snapshot<E: Engine, R>(
     shared: &DatabaseShared<E>,
-    snapshot: &Snapshot<'_, E>,
+    snapshot: &Inner<'_, SnapshotOf<'_, E>>,
     outcome: Result<R>,
 ) -> Outcome<R> {
-    let outcome = outcome.and_then(|value| snapshot.inner.local.check_control().map(|()| value));
-    let epoch = snapshot.largest_epoch_seen();
+    let outcome = outcome.and_then(|value| snapshot.local.check_control().map(|()| value));
+    // It has to be durable before what was read is.
+    let epoch = snapshot.raw.largest_epoch_seen();
     match outcome {
         Ok(value) => Ok(Visible { value, epoch }),
         Err(error) => {
-            let own = snapshot.inner.own_abort(&error);
+            let own = snapshot.own_abort(&error);
             let error = own.map_or(error, |abort| shared.explain_read(Error::from_raw(abort)));
             Err(Box::new(Undone { epoch, ..error.into() }))
         }
@@ -269,13 +277,15 @@ pub(crate) fn run_reader_on<E: Engine, R>(
     while !E::SNAPSHOTS || attempt < VALIDATED_READERS {
         match attempt_reader(worker, &mut body) {
             Ok(visible) => return Ok(visible),
+            // A snapshot remembers nothing of what it has read.
+            Err(undone) if E::SNAPSHOTS && undone.is_too_large() => break,
             Err(undone) => {
                 attempt += 1;
                 await_next_attempt(shared, worker, attempt, retries, undone)?;
             }
         }
     }
-    shared.engine.take_snapshot();
+    shared.engine.take_snapshot(Instant::now());
     let epoch_shown = shared.engine.epochs().snapshot_epoch().get();
     let ThreadWorker { raw, local } = worker;
     let mut reader = Reader::snapshot(raw.begin_snapshot(), local, epoch_shown);

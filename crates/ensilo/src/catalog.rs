@@ -33,6 +33,7 @@ use self::system::SystemTables;
 use self::table_core::{TableCore, new_store};
 use crate::error::{Error, Name, Result};
 use crate::mutex::lock;
+use crate::queue::Queues;
 
 /// The first number of a store that does not belong to the system. Number `n` stands for two ids: `2n` of an
 /// index and `2n + 1` of a table, because stores of odd ids are logged and those of even ids are built anew
@@ -49,6 +50,7 @@ pub(crate) struct Catalog<E: Engine> {
     pub(crate) system: SystemTables<E>,
     tables: RwLock<TablesByName<E::Store>>,
     pub(crate) dropped: DroppedNames,
+    pub(crate) queues: Arc<Queues>,
     changes: Mutex<Changes>,
 }
 
@@ -68,9 +70,11 @@ pub(crate) enum StoreKind {
 
 impl<E: Engine> Catalog<E> {
     pub(crate) fn new(engine: &E, database: u64) -> Result<Self> {
-        let system = SystemTables::new(engine, database)?;
+        let queues = Queues::new();
+        let system = SystemTables::new(engine, database, &queues)?;
         let changes = Mutex::new(Changes { next_number: FIRST_STORE_NUMBER });
-        Ok(Catalog { system, tables: RwLock::default(), dropped: DroppedNames::default(), changes })
+        let (tables, dropped) = (RwLock::default(), DroppedNames::default());
+        Ok(Catalog { system, tables, dropped, queues, changes })
     }
 
     /// Returns the table of this name.

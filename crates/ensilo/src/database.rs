@@ -81,7 +81,12 @@ impl<E: Engine> Database<E> {
     /// those that make way ([`AbortReason::PreparedRead`](crate::AbortReason::PreparedRead)). So `body`
     /// should not wait for anything but the database, and least of all for another request, of this
     /// database or another one: where that would change what `body` has read, it is refused for as long as
-    /// `body` waits for it.
+    /// `body` waits for it. Long work, and what waits for something else, goes between the statements of a
+    /// [`Session`], which is not tried again and never gets ahead of others.
+    ///
+    /// An error of another type goes through [`Error::user`]: `file.read(&mut bytes).map_err(Error::user)?`
+    /// for an [`io::Error`](std::io::Error), which [`Error::user_error`] returns again. It undoes the
+    /// transaction.
     ///
     /// Isolation: serializable. After `Ok` the writes are visible to every transaction that commits later.
     /// They are also on disk, with everything that the transaction has read, unless the database is in memory
@@ -113,6 +118,10 @@ impl<E: Engine> Database<E> {
     /// is given up as [`Transaction`] says. Like [`Database::transact`] it returns when everything that
     /// `body` has read is on disk.
     ///
+    /// This is the way to read where the answer has to be current: the caller finds what it, or anybody else,
+    /// has committed before the call. Where a state of a moment ago will do, [`Database::read_stale`] costs
+    /// less, runs `body` once, and never meets a conflict.
+    ///
     /// ```
     /// # use ensilo::{Database, Row, Table};
     /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
@@ -129,21 +138,47 @@ impl<E: Engine> Database<E> {
     /// ```
     ///
     /// # Errors
-    /// As [`Database::snapshot`], but for [`Error::NoSnapshots`]: over an engine without snapshots it is
+    /// As [`Database::read_stale`], but for [`Error::NoSnapshots`]: over an engine without snapshots it is
     /// validated and tried again as [`Database::transact`] is.
     pub fn read<R>(&self, body: impl FnMut(&mut Reader<'_, E>) -> Result<R>) -> Result<R> {
-        let level = self.shared.level_here(None)?;
-        self.shared.answer(attempt::run_reader(&self.shared, body), level)
+        self.request().read(body)
     }
 
     /// Runs `body` as a read-only transaction on a recent consistent point of the serial order, on the
     /// calling thread.
     ///
-    /// It never conflicts with other transactions, never makes them wait, and waits for nothing itself;
-    /// what has to be current is better read by [`Database::read`]. The point is one to two snapshot
-    /// intervals old, which is one to two seconds by default: rows, tables and indexes that are younger are
-    /// not visible. As with [`Database::transact`], everything that `body` has read is on disk when this
-    /// returns; it nearly always has been for a while.
+    /// `body` runs once. It never conflicts with other transactions, never makes them wait, and waits for
+    /// nothing itself. This is the way to read much, and for reports; what has to be current is read by
+    /// [`Database::read`].
+    ///
+    /// The point is that of the newest snapshot that there is: at most about one snapshot interval old, which
+    /// is a second by default, or a little more where commits take long. Rows that are younger are not
+    /// visible, not even those that the caller has committed itself. A table that is younger is empty, and so
+    /// are the indexes that it was created with. Reads of an index that is younger than its table, and than
+    /// the snapshot, end with [`Error::IndexNotReady`].
+    ///
+    /// The point is younger where a snapshot was taken meanwhile, by a [`Database::read`] that has met
+    /// conflicts or for another request's [`Request::max_staleness`]: these serve everybody.
+    /// [`Request::max_staleness`] bounds how old the point may be, and [`Snapshot::staleness`] says how old it
+    /// is.
+    ///
+    /// As with [`Database::transact`], everything that `body` has read is on disk when this returns; it nearly
+    /// always has been for a while.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Row, Table};
+    /// # use std::time::Duration;
+    /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # let accounts: Table<Account> = db.create_table()?;
+    /// db.transact(|tx| accounts.insert(tx, &Account { id: 1, balance: 10 }))?;
+    /// let bounded = db.request().max_staleness(Duration::ZERO);
+    /// assert_eq!(bounded.read_stale(|tx| accounts.scan().count(tx))?, 1);
+    /// // That snapshot is there now, and so it is what this shows.
+    /// assert_eq!(db.read_stale(|tx| accounts.scan().count(tx))?, 1);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// What `body` returns; [`Error::Aborted`] with `AbortReason::SnapshotTooOld` when it runs for longer
@@ -151,12 +186,12 @@ impl<E: Engine> Database<E> {
     /// [`Error::LogFailed`] once a write to the disk has failed, if `body` has read what was never stored;
     /// [`Error::NoSnapshots`], only by engines other than [`Silo`].
     #[inline]
-    pub fn snapshot<R>(&self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
-        let level = self.shared.level_here(None)?;
-        self.shared.answer(attempt::run_snapshot(&self.shared, body), level)
+    pub fn read_stale<R>(&self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
+        self.request().read_stale(body)
     }
 
-    /// Returns a request with settings that can be changed: retries, durability, a hook for aborts.
+    /// Returns a request with settings that can be changed: retries, durability, a hook for aborts, how stale
+    /// its reads may be.
     #[inline]
     pub fn request(&self) -> Request<'_, NoHook, E> {
         Request::new(&self.shared)
@@ -194,16 +229,16 @@ impl<E: Engine> Database<E> {
         self.submit_transaction(WhenFull::Refuse, body)
     }
 
-    /// Runs `body` like [`Database::snapshot`] on a thread of the database's pool, and returns a handle to
+    /// Runs `body` like [`Database::read_stale`] on a thread of the database's pool, and returns a handle to
     /// its result.
     ///
     /// # Errors
-    /// As [`Database::submit`]; the handle has what [`Database::snapshot`] returns.
-    pub fn submit_snapshot<R: Send + 'static>(
+    /// As [`Database::submit`]; the handle has what [`Database::read_stale`] returns.
+    pub fn submit_read_stale<R: Send + 'static>(
         &self,
         body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
-        attempt::submit(&self.shared, WhenFull::Wait, |shared| attempt::run_snapshot(shared, body))
+        attempt::submit(&self.shared, WhenFull::Wait, |shared| attempt::run_stale(shared, None, body))
     }
 
     fn submit_transaction<R: Send + 'static>(

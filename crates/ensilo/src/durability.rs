@@ -25,7 +25,8 @@ pub enum Durability {
     Visible,
     /// The transaction is on disk, and so is every transaction that it has read from. This is the default of
     /// a database in a directory. A request that ends with an error waits, too, until what it has read is on
-    /// disk: no crash takes back what the error follows from.
+    /// disk: no crash takes back what the error follows from. A transaction that misses a row, or reads a range,
+    /// waits for the deletions of up to about fifteen neighbouring keys as well.
     Stored,
 }
 

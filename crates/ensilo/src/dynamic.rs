@@ -17,7 +17,7 @@ use crate::error::Name;
 use crate::maintain;
 use crate::row_words::{RowWords, whole};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
-use crate::{Error, Result};
+use crate::{Arrivals, Error, Result};
 
 /// A table as rows of [`Value`]s: the same tables that [`Table`](crate::Table) shows as Rust structs.
 ///
@@ -68,6 +68,14 @@ impl<E: Engine> DynamicTable<E> {
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.core.schema
+    }
+
+    /// Watches the table, to wait for rows to come: see [`Arrivals`].
+    ///
+    /// # Errors
+    /// As [`Table::watch`](crate::generic::Table::watch).
+    pub fn watch(&self) -> Result<Arrivals> {
+        Arrivals::of(&self.core)
     }
 
     /// Returns the row with this primary key, or `None`.

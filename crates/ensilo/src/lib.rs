@@ -66,11 +66,13 @@
 //!
 //! # Where to look
 //! - [`Database`]: opening, requests on the calling thread ([`Database::transact`], [`Database::read`],
-//!   [`Database::snapshot`])
+//!   [`Database::read_stale`])
 //!   and on a pool of pinned threads ([`Database::submit`]), tables and indexes that come and go, statistics.
 //! - [`Table`]: statements on rows that are Rust structs; [`Scan`], [`Index`] and [`Found`] go with it.
 //! - [`DynamicTable`]: the same tables with rows of [`Value`]s.
 //! - [`Session`]: transactions that stay open between calls, on any thread.
+//! - [`Scan::take_first`](generic::Scan::take_first), [`Arrivals`]: tables as queues, with many consumers
+//!   that do not conflict with each other, and that wait for rows instead of asking again and again.
 //! - [`Ticket`], [`JobHandle`]: answers that come before their transaction is stored.
 //! - [`Error`]: what can fail, what that leaves behind, and the remedy.
 //!
@@ -79,8 +81,9 @@
 //! other. Conflicts are found at commit, so inside a closure two reads need not belong together; a request
 //! returns neither a value nor an error nor a panic that follows from such reads. An effect outside the
 //! database could still follow from them, so a closure should have none. [`Database::read`] is for reading
-//! alone: it shows one moment, the present, and gets through whoever writes. A snapshot shows one past
-//! point of that order, one to two snapshot intervals ago.
+//! alone: it shows one moment, the present, and gets through whoever writes. [`Database::read_stale`] shows one
+//! past point of that order, at most about a second ago by default, and [`Request::max_staleness`] bounds how
+//! long ago.
 //!
 //! # Durability
 //! A database in a directory ([`Database::open`]) logs what its transactions change, makes checkpoints by
@@ -90,6 +93,23 @@
 //! disk takes for the one before: a crash leaves everything up to some point of the serial order, and
 //! nothing after it. One disk sync serves all transactions of an epoch, so throughput comes from many
 //! requests at once: from threads, by [`Database::submit`], or with [`Ticket`]s.
+//!
+//! # Async code
+//! A future of this crate needs no runtime, and can be awaited in any.
+//! - [`Ticket`]: ready when its transaction is stored. [`Request::transact_with_ticket`] makes one.
+//! - [`JobHandle`]: ready with the result of a closure that a thread of the pool runs
+//!   ([`Database::submit`], [`Database::submit_read_stale`]). This is the way to run closures: the methods
+//!   that run one on the calling thread, such as [`Database::transact`], block it while they run, while they
+//!   are tried again, and until the answer is stored. Where the pool's queue is full, `submit` waits and
+//!   [`Database::try_submit`] does not.
+//! - [`Arrivals`]: ready when rows may have come, `(&mut arrivals).await`. A wait may be given up at any
+//!   time, by `select!` for example, and nothing is lost: what has come meanwhile ends the next one.
+//! - [`Session`]: a transaction that may be held across an `.await`. Its statements are no futures, and run
+//!   on the calling thread. [`Session::commit`] blocks the thread until the transaction is stored;
+//!   `session.commit_with_ticket()?.await?` does not.
+//!
+//! No timer is built in: for a wait with a limit, take that of the runtime. Threads have
+//! [`Arrivals::wait_timeout`].
 //!
 //! # Features
 //! None is on by default.
@@ -132,6 +152,7 @@ mod mutex;
 mod options;
 mod outcome;
 mod pool;
+mod queue;
 mod records;
 mod request;
 mod row_ids;
@@ -201,6 +222,7 @@ pub use error::{
 pub use index_check::{EncodedEntry, IndexCheck};
 pub use options::Options;
 pub use pool::JobHandle;
+pub use queue::Arrivals;
 pub use request::NoHook;
 pub use session::control::CancelToken;
 pub use silo::{

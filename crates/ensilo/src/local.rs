@@ -8,6 +8,7 @@ use ensilo_row::{KeyBuf, RowBuf};
 
 use crate::Result;
 use crate::attempt::backoff::Jitter;
+use crate::queue::{Queues, WrittenTable};
 use crate::records::{RecordCounts, RecordTally};
 use crate::row_ids::{RowIdSource, RowIds};
 use crate::session::control::SessionControl;
@@ -33,6 +34,11 @@ pub(crate) struct Local<F> {
     pub(crate) database: u64,
     /// What may stop the transaction from outside, if it is a session's.
     pub(crate) control: Option<Arc<SessionControl>>,
+    /// Tells the worker from all others of its database.
+    pub(crate) number: u64,
+    pub(crate) queues: Arc<Queues>,
+    /// What the transaction has written in observed tables.
+    pub(crate) written: Vec<WrittenTable>,
     pub(crate) row_ids: RowIds,
     pub(crate) records: RecordTally,
     pub(crate) jitter: Jitter,
@@ -49,16 +55,20 @@ pub(crate) struct Local<F> {
 impl<F> Local<F> {
     pub(crate) fn new(
         database: u64,
-        seed: u64,
+        number: u64,
         row_ids: &Arc<RowIdSource>,
         records: &Arc<RecordCounts>,
+        queues: &Arc<Queues>,
     ) -> Self {
         Local {
             database,
             control: None,
+            number,
+            queues: Arc::clone(queues),
+            written: Vec::new(),
             row_ids: RowIds::new(Arc::clone(row_ids)),
             records: records.tally(),
-            jitter: Jitter::new(seed),
+            jitter: Jitter::new(database << 32 | number),
             row: RowBuf::new(),
             before: RowBuf::new(),
             entry: RowBuf::new(),

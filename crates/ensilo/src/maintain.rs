@@ -44,6 +44,7 @@ pub(crate) fn insert_row<Raw: Write>(
     if !inner.insert_row(&table.store, key)? {
         return Err(table.duplicate(None, key.as_bytes()));
     }
+    inner.note_change(table);
     if table.indexes.load(inner.pinned).indexes.is_empty() {
         return Ok(());
     }
@@ -136,6 +137,7 @@ pub(crate) fn replace_row<Raw: Write>(
     if !indexes.indexes.is_empty() {
         move_entries(inner, table, &indexes.indexes, key)?;
     }
+    inner.note_change(table);
     let row = &inner.local.row;
     inner.raw.put(found, row.words(), row.len_bytes()).map_err(|abort| inner.lost(abort))
 }

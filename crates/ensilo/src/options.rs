@@ -80,13 +80,14 @@ impl Options {
     }
 
     /// Sets how many epochs of [`Options::epoch_interval`], or of 40 ms, lie between two snapshots: 1 to
-    /// 10,000, by default 25. What a snapshot shows is at most about two of these intervals old.
+    /// 10,000, by default 25. What [`Database::read_stale`](crate::Database::read_stale) shows is at most
+    /// about one such interval old.
     pub fn epochs_per_snapshot(mut self, epochs: u64) -> Self {
         self.epochs_per_snapshot = epochs;
         self
     }
 
-    /// Sets how long a snapshot request may run before it ends with
+    /// Sets how long a [`Database::read_stale`](crate::Database::read_stale) may run before it ends with
     /// [`AbortReason::SnapshotTooOld`](crate::AbortReason::SnapshotTooOld): by default 60 s, at least one
     /// snapshot interval. This bounds the old versions that a long reader makes the database keep.
     pub fn snapshot_age_limit(mut self, limit: Duration) -> Self {

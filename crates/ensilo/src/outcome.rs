@@ -37,6 +37,11 @@ impl Undone {
         self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if may_retry(abort.reason()))
     }
 
+    /// Returns whether the attempt has ended because there was no room for what it has to remember.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.is_own_abort && matches!(self.error, Error::OutOfMemory(_) | Error::TransactionTooLarge(_))
+    }
+
     /// Returns whether the memory limit has ended this attempt.
     pub(crate) fn is_out_of_memory(&self) -> bool {
         self.is_own_abort && matches!(self.error, Error::OutOfMemory(_))

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::Silo;
 use ensilo_engine::Engine;
@@ -11,7 +12,7 @@ use crate::durability::{Durability, Ticket};
 use crate::outcome::{Outcome, Visible};
 use crate::session::Session;
 use crate::shared::DatabaseShared;
-use crate::transaction::Transaction;
+use crate::transaction::{Reader, Snapshot, Transaction};
 use crate::{Abort, Error, Result};
 
 /// The type of a hook that does nothing: that of a [`Request`] without [`Request::on_abort`].
@@ -33,6 +34,7 @@ pub struct Request<'d, H = NoHook, E: Engine = Silo> {
     place: RequestPlace<'d, E>,
     retries: u32,
     durability: Option<Durability>,
+    max_staleness: Option<Duration>,
     on_abort: H,
 }
 
@@ -52,7 +54,7 @@ impl<'d, E: Engine> Request<'d, NoHook, E> {
     #[inline]
     fn at(place: RequestPlace<'d, E>) -> Self {
         let retries = place.shared().retries;
-        Request { place, retries, durability: None, on_abort: |_| () }
+        Request { place, retries, durability: None, max_staleness: None, on_abort: |_| () }
     }
 }
 
@@ -105,8 +107,90 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     /// table there.
     #[inline]
     pub fn on_abort<G: FnMut(&Abort)>(self, hook: G) -> Request<'d, G, E> {
-        let Request { place, retries, durability, .. } = self;
-        Request { place, retries, durability, on_abort: hook }
+        let Request { place, retries, durability, max_staleness, .. } = self;
+        Request { place, retries, durability, max_staleness, on_abort: hook }
+    }
+
+    /// Bounds how old the state may be that [`Request::read_stale`] shows: it has everything that was
+    /// committed, and visible to others, longer before that call than `bound`. By default there is no bound,
+    /// and the state is at most about one snapshot interval old. Transactions show the present in any case.
+    ///
+    /// Where the newest snapshot that there is fits, this costs nothing. Otherwise one is taken, which then
+    /// serves everybody. With [`Duration::ZERO`] it shows the present. One is taken in 10 ms at most, so that
+    /// with a bound below that the call may wait for up to 10 ms, and for commits that are under way. Each
+    /// snapshot that is taken keeps a version of each row that changes afterwards, until no snapshot needs
+    /// it.
+    #[inline]
+    pub fn max_staleness(mut self, bound: Duration) -> Self {
+        self.max_staleness = Some(bound);
+        self
+    }
+
+    /// Like [`Database::read_stale`](crate::Database::read_stale), with this request's settings. It is never
+    /// tried again: those of retries and aborts have no effect.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Row, Table};
+    /// # use std::time::Duration;
+    /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # let accounts: Table<Account> = db.create_table()?;
+    /// # db.transact(|tx| accounts.insert(tx, &Account { id: 1, balance: 10 }))?;
+    /// let (count, age) = db.request().max_staleness(Duration::from_millis(100)).read_stale(|tx| {
+    ///     Ok((accounts.scan().count(tx)?, tx.staleness()))
+    /// })?;
+    /// println!("{count} accounts, {age:?} ago");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::read_stale`](crate::Database::read_stale); [`Error::NotDurable`] when it is to be stored
+    /// and the database is in memory only.
+    #[inline]
+    pub fn read_stale<R>(self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
+        let Request { place, durability, max_staleness, .. } = self;
+        // A bound that reaches behind the begin of all clocks is none.
+        let since = max_staleness.and_then(|bound| Instant::now().checked_sub(bound));
+        let level = place.shared().level_here(durability)?;
+        match place {
+            RequestPlace::Thread(shared) => shared.answer(attempt::run_stale(shared, since, body), level),
+            RequestPlace::Session(session) => {
+                let outcome = session.run_stale(since, body);
+                session.shared().answer(outcome, level)
+            }
+        }
+    }
+
+    /// Like [`Database::read`](crate::Database::read), with this request's durability: with
+    /// [`Durability::Visible`] it does not wait until what `body` has read is on disk. The settings of
+    /// retries, aborts and staleness have no effect.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Durability, Row, Table};
+    /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # let accounts: Table<Account> = db.create_table()?;
+    /// # db.transact(|tx| accounts.insert(tx, &Account { id: 1, balance: 10 }))?;
+    /// let count = db.request().durability(Durability::Visible).read(|tx| accounts.scan().count(tx))?;
+    /// assert_eq!(count, 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::read`](crate::Database::read); [`Error::NotDurable`] when it is to be stored and the
+    /// database is in memory only.
+    pub fn read<R>(self, body: impl FnMut(&mut Reader<'_, E>) -> Result<R>) -> Result<R> {
+        let Request { place, durability, .. } = self;
+        let level = place.shared().level_here(durability)?;
+        match place {
+            RequestPlace::Thread(shared) => shared.answer(attempt::run_reader(shared, body), level),
+            RequestPlace::Session(session) => {
+                let outcome = session.run_reader(body);
+                session.shared().answer(outcome, level)
+            }
+        }
     }
 
     /// Like [`Database::transact`](crate::Database::transact), with this request's settings.

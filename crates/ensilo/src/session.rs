@@ -216,18 +216,13 @@ impl<E: Engine> Session<E> {
         self.open.is_some()
     }
 
-    /// Runs `body` like [`Database::snapshot`](crate::Database::snapshot), under the conditions of
+    /// Runs `body` like [`Database::read_stale`](crate::Database::read_stale), under the conditions of
     /// [`Session::transact`].
     ///
     /// # Errors
-    /// As [`Database::snapshot`](crate::Database::snapshot), and the others of [`Session::transact`].
-    pub fn snapshot<R>(&mut self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
-        let level = self.shared.level_here(None)?;
-        let outcome = {
-            let (mut lease, _under_way) = self.lend_for_request()?;
-            attempt::run_snapshot_on(&self.shared, &mut lease, body)
-        };
-        self.shared.answer(outcome, level)
+    /// As [`Database::read_stale`](crate::Database::read_stale), and the others of [`Session::transact`].
+    pub fn read_stale<R>(&mut self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
+        self.request().read_stale(body)
     }
 
     /// Runs `body` like [`Database::read`](crate::Database::read), under the conditions of
@@ -236,12 +231,7 @@ impl<E: Engine> Session<E> {
     /// # Errors
     /// As [`Database::read`](crate::Database::read), and the others of [`Session::transact`].
     pub fn read<R>(&mut self, body: impl FnMut(&mut Reader<'_, E>) -> Result<R>) -> Result<R> {
-        let level = self.shared.level_here(None)?;
-        let outcome = {
-            let (mut lease, _under_way) = self.lend_for_request()?;
-            attempt::run_reader_on(&self.shared, &mut lease, body)
-        };
-        self.shared.answer(outcome, level)
+        self.request().read(body)
     }
 
     pub(crate) fn run<R>(
@@ -252,6 +242,20 @@ impl<E: Engine> Session<E> {
     ) -> Outcome<R> {
         let (mut lease, _under_way) = self.lend_for_request()?;
         attempt::run_on(&self.shared, &mut lease, retries, on_abort, body)
+    }
+
+    pub(crate) fn run_reader<R>(&mut self, body: impl FnMut(&mut Reader<'_, E>) -> Result<R>) -> Outcome<R> {
+        let (mut lease, _under_way) = self.lend_for_request()?;
+        attempt::run_reader_on(&self.shared, &mut lease, body)
+    }
+
+    pub(crate) fn run_stale<R>(
+        &mut self,
+        since: Option<Instant>,
+        body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
+    ) -> Outcome<R> {
+        let (mut lease, _under_way) = self.lend_for_request()?;
+        attempt::run_stale_on(&self.shared, &mut lease, since, body)
     }
 
     pub(crate) fn shared(&self) -> &Arc<DatabaseShared<E>> {

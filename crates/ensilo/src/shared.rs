@@ -136,7 +136,8 @@ impl<E: Engine> DatabaseShared<E> {
             return Err(Error::Closed);
         }
         slots.workers_made += 1;
-        let local = Local::new(self.id(), self.id() << 32 | slots.workers_made, &self.row_ids, &self.records);
+        let (number, queues) = (slots.workers_made, &self.catalog.queues);
+        let local = Local::new(self.id(), number, &self.row_ids, &self.records, queues);
         Ok(ThreadWorker { raw: self.engine.session(), local })
     }
 
@@ -224,10 +225,11 @@ impl<E: Engine> DatabaseShared<E> {
         self.durable().map_or(Ok(()), Durable::failure)
     }
 
-    /// Registers no slot any more, and starts no pool.
+    /// Registers no slot any more, starts no pool, and lets nobody wait for rows.
     fn refuse_requests(&self) {
         self.lock_slots().is_closed = true;
         self.is_closed.store(true, Ordering::Relaxed);
+        self.catalog.queues.close();
     }
 
     /// Returns the pool, started by the first job.

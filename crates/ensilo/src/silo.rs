@@ -75,9 +75,10 @@ pub type Session = generic::Session<Silo>;
 /// Methods: [`generic::Transaction`].
 pub type Transaction<'t> = generic::Transaction<'t, Silo>;
 
-/// A read-only transaction on a recent consistent point of the serial order, inside [`Database::snapshot`].
+/// A read-only transaction on a recent consistent point of the serial order, inside [`Database::read_stale`].
 ///
-/// The point is one to two snapshot intervals old. The transaction never conflicts with others.
+/// The point is at most about one snapshot interval old, or as old as [`Request::max_staleness`] allows. The
+/// transaction never conflicts with others.
 ///
 /// Methods: [`generic::Snapshot`].
 pub type Snapshot<'t> = generic::Snapshot<'t, Silo>;
@@ -89,7 +90,8 @@ pub type Snapshot<'t> = generic::Snapshot<'t, Silo>;
 /// Methods: [`generic::Reader`].
 pub type Reader<'t> = generic::Reader<'t, Silo>;
 
-/// A request with settings that can be changed: retries, durability, a hook for aborts.
+/// A request with settings that can be changed: retries, durability, a hook for aborts, how stale its reads may
+/// be.
 ///
 /// [`Database::request`] and [`Session::request`] make one.
 ///
@@ -131,7 +133,7 @@ pub type DynamicScan<'h> = generic::DynamicScan<'h, Silo>;
 /// # db.transact(|tx| accounts.insert(tx, &Account { id: 1, balance: 10 }))?;
 /// assert_eq!(db.transact(|tx| balance(&accounts, tx, 1))?, 10);
 /// assert_eq!(balance(&accounts, &mut db.begin()?, 1)?, 10);
-/// db.snapshot(|tx| balance(&accounts, tx, 1)).ok();
+/// db.read_stale(|tx| balance(&accounts, tx, 1)).ok();
 /// # Ok(()) }
 /// ```
 pub trait ReadTransaction<'t>: generic::ReadTransaction<'t, Silo> {}
@@ -170,7 +172,7 @@ pub trait ReadTransaction<'t>: generic::ReadTransaction<'t, Silo> {}
 /// #    Ok(())
 /// }
 /// # let db = Database::in_memory().unwrap();
-/// db.snapshot(|tx| write(tx));
+/// db.read_stale(|tx| write(tx));
 /// ```
 pub trait WriteTransaction<'t>: ReadTransaction<'t> + generic::WriteTransaction<'t, Silo> {}
 

@@ -19,7 +19,8 @@ pub struct Statistics {
     pub snapshots: u64,
     /// Aborted transactions by reason; a request that is retried counts at each attempt.
     pub aborts: Vec<(AbortReason, u64)>,
-    /// The most attempts that a request took; 0 while each has ended with its first.
+    /// The most attempts that a request took; 0 or 1 while each has ended with its first. Reads by
+    /// [`Database::read`](crate::Database::read) do not count in it, unless they end with an error.
     pub attempts_max: u64,
     /// Every table, by name.
     pub tables: Vec<TableStatistics>,
@@ -79,7 +80,8 @@ pub struct MemoryStatistics {
     pub versions: u64,
     /// Bytes of those versions.
     pub version_bytes: u64,
-    /// Deleted rows that snapshots may still need.
+    /// Deleted rows that still take memory: they leave their table with the next transaction of the thread that
+    /// deleted them, and are kept beside it as long as a snapshot may need them.
     pub deleted_records: u64,
     /// Bytes given up that wait until no transaction can reach them.
     pub retired_bytes: u64,

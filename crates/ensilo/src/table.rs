@@ -23,22 +23,23 @@ use ensilo_engine::Engine;
 use ensilo_row::{Columns, Key, KeyBuf, Row};
 
 pub use bounds::ScanFlow;
-pub(crate) use bounds::{Bounds, ROWS_PER_LOOK, ScanRange};
+pub(crate) use bounds::{Bounds, Flow, ROWS_PER_LOOK, ScanRange};
 pub(crate) use by_index::ByIndex;
 pub use found::Found;
 pub use index::Index;
 pub use index_scan::IndexScan;
 pub use scan::Scan;
 
-use crate::Result;
 use crate::catalog::index_core::check_key_len;
 use crate::catalog::table_core::TableCore;
 use crate::row_words::{RowWords, whole};
 use crate::transaction::ReadTransaction;
+use crate::{Arrivals, Result};
 
 /// A table with rows of the Rust type `T`.
 ///
-/// This is a handle: it is cheap to clone, can be used from any thread, and is not tied to a transaction.
+/// This is a handle: it is cheap to clone, can be used from any thread, and is not tied to a transaction. It
+/// does not keep the database open: when the last [`Database`](crate::Database) is dropped, that is closed.
 /// [`Database::create_table`](crate::Database::create_table) and
 /// [`Database::open_table`](crate::Database::open_table) make one.
 ///
@@ -72,6 +73,15 @@ impl<T: Row, E: Engine> Table<T, E> {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core.name
+    }
+
+    /// Watches the table, to wait for rows to come: see [`Arrivals`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`](crate::Error::UnknownTable) when the table was dropped,
+    /// [`Error::Closed`](crate::Error::Closed).
+    pub fn watch(&self) -> Result<Arrivals> {
+        Arrivals::of(&self.core)
     }
 
     /// Returns the row with this primary key, or `None`.

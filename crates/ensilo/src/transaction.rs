@@ -12,6 +12,7 @@ mod reader;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::time::{Duration, Instant};
 
 use crate::Silo;
 use crate::attempt::panics::CaughtPanic;
@@ -20,8 +21,10 @@ use ensilo_epoch::Epoch;
 
 use crate::catalog::index_core::EPOCH_SHOWN_MAX;
 use crate::catalog::index_set::Pinned;
+use crate::catalog::table_core::TableCore;
 use crate::local::Local;
 use crate::outcome::{Undone, may_retry};
+use crate::queue::{Generation, HeldClaims, WrittenTable};
 use crate::{Error, Result};
 
 pub(crate) use self::reader::EndedReader;
@@ -61,17 +64,25 @@ pub struct Transaction<'t, E: Engine = Silo> {
 }
 
 /// A read-only transaction on a recent consistent point of the serial order, inside
-/// [`Database::snapshot`](crate::Database::snapshot).
+/// [`Database::read_stale`](crate::Database::read_stale).
 ///
-/// The point is one to two snapshot intervals old. The transaction never conflicts with others.
+/// The point is at most about one snapshot interval old, or as old as
+/// [`Request::max_staleness`](crate::Request::max_staleness) allows. The transaction never conflicts with others.
 pub struct Snapshot<'t, E: Engine = Silo> {
     pub(crate) inner: Inner<'t, SnapshotOf<'t, E>>,
+    /// Shows all that was committed before this.
+    shown_since: Instant,
 }
 
 /// What both kinds of transactions are made of.
 pub(crate) struct Inner<'t, Raw: Read> {
+    // Dropped before the claims: Q1 of queues.
     pub(crate) raw: Raw,
+    /// The rows that it is about to take, once it has taken one.
+    pub(crate) claims: Option<Box<HeldClaims>>,
     pub(crate) local: &'t mut Local<Raw::Found>,
+    /// When it began.
+    generation: Generation,
     /// The abort after which this transaction cannot commit, whatever its closure makes of it.
     doomed: Option<ensilo_engine::Abort>,
     /// Shows commits of earlier epochs only; [`EPOCH_NOW`] for a read-write transaction.
@@ -166,11 +177,15 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
     pub(crate) fn new(raw: Raw, local: &'t mut Local<Raw::Found>, epoch_shown: u64) -> Self {
         // The one before may not have committed.
         local.records.discard();
+        local.written.clear();
+        let generation = local.queues.generation();
         // SAFETY: kept beside `raw`, which is a transaction of the engine; X2 of the index set.
         let pinned = unsafe { Pinned::new() };
         Inner {
             raw,
+            claims: None,
             local,
+            generation,
             doomed: None,
             epoch_shown,
             deleted_in: 0,
@@ -185,6 +200,14 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
     #[inline(always)]
     pub(crate) fn may_have_deleted_in(&self, store: &Raw::Store) -> bool {
         self.deleted_in & 1 << (store.id().0 % 64) != 0
+    }
+
+    /// Notes that this transaction has inserted or changed a row of the table, if anybody observes that.
+    #[inline(always)]
+    pub(crate) fn note_change(&mut self, table: &TableCore<Raw::Store>) {
+        if self.generation.observes() && table.queue.is_noted() {
+            WrittenTable::note(&mut self.local.written, &table.queue);
+        }
     }
 
     /// Turns the engine's abort into an error, and remembers that this transaction is lost.
@@ -229,7 +252,13 @@ impl<'t, E: Engine> Transaction<'t, E> {
             return Err(abort);
         }
         let committed = self.inner.raw.commit()?;
-        self.inner.local.records.commit();
+        let Inner { claims, local, generation, .. } = self.inner;
+        local.records.commit();
+        if let Some(claims) = claims {
+            claims.end_committed();
+        }
+        // After the claims: Q2 of queues.
+        local.queues.report_commit(generation, &mut local.written);
         Ok(committed.epoch)
     }
 
@@ -282,10 +311,21 @@ impl<E: Engine> Transaction<'_, E> {
 impl<'t, Raw: Read> Inner<'t, Raw> {
     /// Makes another kind of transaction of this one.
     fn map<T: Read<Found = Raw::Found>>(self, map: impl FnOnce(Raw) -> T) -> Inner<'t, T> {
-        let Inner { raw, local, doomed, epoch_shown, deleted_in, .. } = self;
+        let Inner { raw, claims, local, generation, doomed, epoch_shown, deleted_in, .. } = self;
         let Inner { statements_left, statements_made, pinned, brand, .. } = self;
-        let raw = map(raw);
-        Inner { raw, local, doomed, epoch_shown, deleted_in, statements_left, statements_made, pinned, brand }
+        Inner {
+            raw: map(raw),
+            claims,
+            local,
+            generation,
+            doomed,
+            epoch_shown,
+            deleted_in,
+            statements_left,
+            statements_made,
+            pinned,
+            brand,
+        }
     }
 
     /// Counts a statement, and looks now and then whether what was read before is still current. So a
@@ -327,14 +367,20 @@ fn is_abort(error: &Error) -> bool {
 
 impl<'t, E: Engine> Snapshot<'t, E> {
     #[inline]
-    pub(crate) fn new(raw: SnapshotOf<'t, E>, local: &'t mut Local<E::Found>, epoch_shown: u64) -> Self {
-        Snapshot { inner: Inner::new(raw, local, epoch_shown) }
+    pub(crate) fn new(
+        raw: SnapshotOf<'t, E>,
+        local: &'t mut Local<E::Found>,
+        epoch_shown: u64,
+        shown_since: Instant,
+    ) -> Self {
+        Snapshot { inner: Inner::new(raw, local, epoch_shown), shown_since }
     }
 
-    /// Returns the epoch that has to be durable before what was read is.
-    #[inline]
-    pub(crate) fn largest_epoch_seen(&self) -> Epoch {
-        self.inner.raw.largest_epoch_seen()
+    /// Returns how old the state that the transaction shows is by now, at most: it has everything that was
+    /// committed longer ago than this. It grows while the transaction goes on.
+    #[must_use]
+    pub fn staleness(&self) -> Duration {
+        self.shown_since.elapsed()
     }
 }
 

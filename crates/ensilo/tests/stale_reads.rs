@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, Once, mpsc};
 use std::thread;
 
-use ensilo::{Columns, Database, ReadTransaction, Result, Row, Table};
+use ensilo::{Columns, Database, Error, ReadTransaction, Result, Row, Table};
 
 /// Two halves of one sum.
 #[derive(Clone, Debug, PartialEq, Row)]
@@ -326,6 +326,8 @@ fn a_reader_ends_as_its_closure_says() {
     assert!(catch_unwind(AssertUnwindSafe(|| db.read(|_| -> Result<()> { panic!("planted") }))).is_err());
     assert_eq!(messages().len(), 1);
     assert!(db.read(|tx| value(&halves, tx, 1)).is_ok());
+    let stored = db.request().durability(ensilo::Durability::Stored).read(|tx| value(&halves, tx, 1));
+    assert!(matches!(stored, Err(ensilo::Error::NotDurable)), "{stored:?}");
 }
 
 /// Calls a function when it is dropped.
@@ -470,4 +472,20 @@ fn a_report_that_has_no_memory_to_be_protected_goes_on_without() {
         halves.update(tx, 0, |half: &mut Value| half.value = sum)
     })
     .unwrap();
+}
+
+/// What it has to remember to be validated has no room; a snapshot remembers nothing.
+#[test]
+fn a_reader_at_the_memory_limit_reads_everything() {
+    let db = Database::options().memory_limit_bytes(24 << 20).in_memory().unwrap();
+    let halves = db.create_table::<Half>().unwrap();
+    let insert = |first| {
+        db.transact(|tx| {
+            (first..first + 1000).try_for_each(|id| halves.insert(tx, &Half { id, value: 1 }).map(|_| ()))
+        })
+    };
+    let rows = (0..).step_by(1000).find(|&first| insert(first).is_err()).unwrap() as usize;
+    let unvalidated = db.transact(|tx| halves.scan().count(tx));
+    assert!(matches!(unvalidated, Err(Error::OutOfMemory(_))), "{rows} rows: {unvalidated:?}");
+    assert_eq!(db.read(|tx| halves.scan().count(tx)).unwrap(), rows);
 }

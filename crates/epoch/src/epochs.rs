@@ -1,8 +1,10 @@
 //! The epochs of one database: the published numbers, and the tick that derives them.
 
+mod awaited;
+mod take_snapshot;
+
 use std::fmt;
 use std::sync::{Arc, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use ensilo_slab::Pool;
@@ -11,6 +13,8 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::barrier;
 use ensilo_sync::sync::{Mutex, MutexGuard};
 
+use self::awaited::AwaitedSnapshots;
+use self::take_snapshot::TakenSnapshots;
 use crate::advancer::Advancer;
 use crate::epoch::SnapshotInterval;
 use crate::retired::Orphans;
@@ -24,36 +28,30 @@ struct EpochNumbers {
     snapshot: u64,
     memory_horizon: u64,
     snapshot_horizon: u64,
+    /// All that was committed before this has an epoch before `snapshot`.
+    snapshot_instant: Instant,
+    /// Epochs on the way to be the snapshot epoch.
+    awaited: AwaitedSnapshots,
     /// How many snapshot epochs there were.
     snapshots: u64,
+    /// How many ticks there were since then, but for those that nobody but a taken snapshot needed; and after how many the next one counts
+    /// in any case. By the clock each one counts that is due.
+    regular_ticks: u64,
+    ticks_per_snapshot: u64,
     /// Where snapshots come by the clock: the epoch of the next one, and when it became that.
     due: u64,
     due_since: Instant,
-    /// What [`Epochs::take_snapshot`] has asked for.
-    taken: TakenSnapshot,
+    /// What [`Epochs::take_snapshot`] has taken.
+    taken: TakenSnapshots,
 }
-
-/// The last snapshot that was taken out of turn.
-#[derive(Debug)]
-struct TakenSnapshot {
-    /// How many there were.
-    count: u64,
-    /// Its epoch.
-    epoch: u64,
-    /// When it was taken.
-    at: Option<Instant>,
-    /// Whether the snapshot epoch has not come there yet.
-    is_awaited: bool,
-}
-
-/// Snapshots are taken out of turn no more often than this: each uses up an interval of epochs, and a version of each row that changes.
-const TAKEN_APART: Duration = Duration::from_millis(10);
 
 /// What all workers read. It is written by ticks alone: the numbers share cache lines.
 #[derive(Debug)]
 struct Published {
     global: AtomicU64,
     snapshot: AtomicU64,
+    /// In nanoseconds since the epochs were created.
+    snapshot_instant: AtomicU64,
     snapshots: AtomicU64,
     memory_horizon: AtomicU64,
     snapshot_horizon: AtomicU64,
@@ -64,6 +62,7 @@ struct Published {
 /// The epochs of one database.
 pub struct Epochs {
     id: u64,
+    created: Instant,
     published: CachePadded<Published>,
     interval: SnapshotInterval,
     snapshot_interval: Option<Duration>,
@@ -92,19 +91,30 @@ impl Epochs {
         let interval = SnapshotInterval::new(options.epochs_per_snapshot);
         let first = options.start().get();
         assert!(first <= Epoch::LAST.get(), "no epoch is left to begin in");
+        let created = Instant::now();
         let numbers = EpochNumbers {
             global: first,
             snapshot: first,
+            // Nothing has been committed yet.
+            snapshot_instant: created,
+            awaited: AwaitedSnapshots::default(),
             memory_horizon: first - 1,
             snapshot_horizon: first,
             snapshots: 0,
+            regular_ticks: 0,
+            ticks_per_snapshot: if options.snapshot_interval.is_none() {
+                interval.epochs()
+            } else {
+                u64::MAX
+            },
             due: first,
-            due_since: Instant::now(),
-            taken: TakenSnapshot { count: 0, epoch: first, at: None, is_awaited: false },
+            due_since: created,
+            taken: TakenSnapshots::default(),
         };
         let epochs = Arc::new(Epochs {
             // Relaxed: the ids need only differ.
             id: NEXT_ID.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
+            created,
             published: CachePadded::new(Published::new(&numbers)),
             interval,
             snapshot_interval: options.snapshot_interval,
@@ -145,6 +155,14 @@ impl Epochs {
     pub fn snapshot_epoch(&self) -> Epoch {
         // Acquire: [snapshot] the commits that it covers are visible.
         Epoch::new(self.published.snapshot.load(Ordering::Acquire))
+    }
+
+    /// Returns when the snapshot epoch became the global epoch, or earlier: a snapshot that begins from now on shows all that was
+    /// committed before that. It never falls.
+    #[must_use]
+    pub fn snapshot_instant(&self) -> Instant {
+        // Acquire: [snapshot-instant] a snapshot that begins after this is of that snapshot epoch or a later one.
+        self.created + Duration::from_nanos(self.published.snapshot_instant.load(Ordering::Acquire))
     }
 
     /// Returns how many times the snapshot epoch has moved: a snapshot that was begun at an earlier count has fallen behind by the
@@ -213,7 +231,9 @@ impl Epochs {
     /// Does what [`Epochs::advance`] does, and returns the complete frontier behind that, as [`Epochs::complete_frontier`] would: one
     /// barrier serves both.
     pub fn advance_to_frontier(&self) -> Epoch {
-        self.tick(&mut self.lock_numbers())
+        let mut numbers = self.lock_numbers();
+        numbers.regular_ticks += 1;
+        self.tick(&mut numbers)
     }
 
     /// Moves the global epoch on if it is `epoch` or an earlier one. Returns whether it is later now: there is none after [`Epoch::LAST`].
@@ -223,39 +243,6 @@ impl Epochs {
             self.tick(&mut numbers);
         }
         numbers.global > epoch.get()
-    }
-
-    /// Makes a snapshot of the present: returns once the snapshot epoch is one that began after the call. Callers at the same time share
-    /// one, and may wait for it for 10 ms. There is none any more close to [`Epoch::LAST`].
-    pub fn take_snapshot(&self) {
-        let wanted = self.lock_numbers().taken.count + 1;
-        while let Some(wait) = self.try_to_take_snapshot(wanted) {
-            // Commits that are under way end in a moment.
-            thread::sleep(wait);
-        }
-    }
-
-    /// Returns how long to wait until another try, unless the snapshot with this number is there.
-    fn try_to_take_snapshot(&self, wanted: u64) -> Option<Duration> {
-        let mut numbers = self.lock_numbers();
-        if numbers.taken.count < wanted {
-            let since = numbers.taken.at.map_or(TAKEN_APART, |at| at.elapsed());
-            if let Some(wait) = TAKEN_APART.checked_sub(since).filter(|wait| !wait.is_zero()) {
-                return Some(wait);
-            }
-            let epoch = self.interval.next_start(Epoch::new(numbers.global));
-            if epoch > Epoch::LAST {
-                return None;
-            }
-            let count = numbers.taken.count + 1;
-            numbers.taken =
-                TakenSnapshot { count, epoch: epoch.get(), at: Some(Instant::now()), is_awaited: true };
-            numbers.due = epoch.get();
-            self.tick_to(&mut numbers, epoch);
-        } else if numbers.snapshot < numbers.taken.epoch {
-            self.tick(&mut numbers);
-        }
-        (numbers.snapshot < numbers.taken.epoch).then_some(Duration::from_micros(50))
     }
 
     fn lock_numbers(&self) -> MutexGuard<'_, EpochNumbers> {
@@ -270,6 +257,9 @@ impl Epochs {
 
     /// Moves the global epoch on to this one. Returns the complete frontier.
     fn tick_to(&self, numbers: &mut EpochNumbers, next: Epoch) -> Epoch {
+        if next.get() > numbers.global && self.may_become_snapshot(numbers, next) {
+            numbers.awaited.begin(next);
+        }
         numbers.global = next.get();
         // Release: [epoch] a thread that reads this epoch sees what was visible at the barriers of earlier ticks.
         self.published.global.store(numbers.global, Ordering::Release);
@@ -282,6 +272,8 @@ impl Epochs {
         self.published.memory_horizon.store(numbers.memory_horizon, Ordering::Release);
         self.published.snapshot_horizon.store(numbers.snapshot_horizon, Ordering::Release);
         self.published.snapshot.store(numbers.snapshot, Ordering::Release);
+        // Release: [snapshot-instant] the snapshot epoch above comes first.
+        self.published.snapshot_instant.store(self.nanos(numbers.snapshot_instant), Ordering::Release);
         self.published.snapshots.store(numbers.snapshots, Ordering::Relaxed);
         // Release: [horizon] a thread that sees that the tick is done sees its horizons.
         self.published.derived_at.store(numbers.global, Ordering::Release);
@@ -311,10 +303,23 @@ impl Epochs {
         }
     }
 
+    /// Returns whether [`Epochs::newest_snapshot`] may return this one, when it has become the global epoch.
+    fn may_become_snapshot(&self, numbers: &EpochNumbers, epoch: Epoch) -> bool {
+        match self.snapshot_interval {
+            None => self.interval.start(epoch) == epoch,
+            Some(_) => epoch.get() == numbers.due,
+        }
+    }
+
+    /// Returns when this was, in whole nanoseconds since the epochs were created.
+    fn nanos(&self, instant: Instant) -> u64 {
+        u64::try_from(instant.saturating_duration_since(self.created).as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// Returns an epoch that is no later than the one that was there before `epoch`: the number before, unless epochs
     /// were left out to begin an interval.
     fn epoch_before(&self, numbers: &EpochNumbers, epoch: Epoch) -> Epoch {
-        let may_be_after_a_gap = self.snapshot_interval.is_some() || numbers.taken.count > 0;
+        let may_be_after_a_gap = self.snapshot_interval.is_some() || numbers.taken.has_any();
         let is_after_a_gap = may_be_after_a_gap && self.interval.start(epoch) == epoch;
         Epoch::new(epoch.get() - if is_after_a_gap { self.interval.epochs() } else { 1 })
     }
@@ -408,9 +413,13 @@ impl EpochNumbers {
         // Before the snapshot epoch: its former value counts.
         self.snapshot_horizon = self.snapshot_horizon.max(self.snapshot.min(oldest.snapshot));
         if newest_snapshot > self.snapshot {
-            // Those that are taken out of turn make no other one old.
-            self.snapshots += u64::from(!std::mem::take(&mut self.taken.is_awaited));
+            // Those that are taken out of turn make no other one old, unless they leave no room for others.
+            if !self.taken.reach() || self.regular_ticks >= self.ticks_per_snapshot {
+                self.snapshots += 1;
+                self.regular_ticks = 0;
+            }
             self.snapshot = newest_snapshot;
+            self.snapshot_instant = self.awaited.reach(newest_snapshot).unwrap_or(self.snapshot_instant);
         }
     }
 
@@ -426,6 +435,7 @@ impl Published {
         Published {
             global: AtomicU64::new(numbers.global),
             snapshot: AtomicU64::new(numbers.snapshot),
+            snapshot_instant: AtomicU64::new(0),
             snapshots: AtomicU64::new(numbers.snapshots),
             memory_horizon: AtomicU64::new(numbers.memory_horizon),
             snapshot_horizon: AtomicU64::new(numbers.snapshot_horizon),

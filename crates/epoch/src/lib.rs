@@ -40,6 +40,7 @@
 //! | `[epoch]` | tick stores E, Release | pin and begin_commit load E, Acquire | a thread that reads E = e sees all that was visible at the heavy barrier of e - 1 |
 //! | `[unpin]` | unpin, end_commit and the next publication, Release | tick reads the slot, Acquire | the reads of the reader, the writes of the committer are over |
 //! | `[horizon]` | tick stores the horizon, Release | collect loads it, Acquire | with `[unpin]`: the reads come before the reuse of the memory |
+//! | `[snapshot-instant]` | tick stores when SE became E, Release, behind SE | snapshot_instant loads it, Acquire, before pin_snapshot | that SE or a later one: no snapshot counts as younger than it is |
 //! | `[snapshot]` | tick stores SE, Release | pin_snapshot loads it, Acquire | with `[unpin]`: the complete commits are visible |
 //!
 //! **Why the horizon lags by one.** Something is unlinked, then tagged `r`, the global epoch read after a light barrier. The
@@ -54,6 +55,10 @@
 //! **Why the snapshot epoch does not.** A committer publishes `e`, passes its barrier and then reads its real commit epoch
 //! `c >= e`. If tick `t` does not see it, the read comes behind the barrier of `t`, hence `c >= t >= SE`. If it does,
 //! `SE <= e <= c`. Either way no incomplete commit has an epoch below `SE`.
+//!
+//! **How old a snapshot is.** The tick that makes `s` the global epoch reads the clock before it stores `s`. A commit that had ended by
+//! then has read an earlier epoch, and is in the snapshot at `s`. That the snapshot can be read only later, once the commits of earlier
+//! epochs are complete, makes it no younger.
 //!
 //! **Why the snapshot horizon lags by one tick.** A reader publishes `s`, passes its barrier and reads `SE` again until it is still
 //! `s`. If tick `t` did not see that `s`, the second read came behind the barrier of `t` and so returned at least the

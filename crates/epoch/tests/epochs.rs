@@ -5,7 +5,7 @@
 use std::alloc::Layout;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ensilo_epoch::{Advance, Epoch, EpochOptions, Epochs, Guard, Participant};
 use ensilo_slab::{AccountId, Pool};
@@ -425,7 +425,7 @@ fn a_snapshot_that_is_taken_begins_after_the_call_and_makes_no_other_one_old() {
         for _ in 0..3 {
             advance_by(&epochs, 2);
             let (before, count) = (epochs.global_epoch(), epochs.snapshots());
-            epochs.take_snapshot();
+            epochs.take_snapshot(Instant::now());
             let taken = epochs.snapshot_epoch();
             assert!(taken > before && taken <= epochs.global_epoch());
             assert_eq!(taken, epochs.snapshot_of(taken), "an interval begins there");
@@ -443,7 +443,7 @@ fn a_snapshot_that_is_taken_waits_for_commits_that_are_under_way() {
     committer.begin_commit();
     let before = epochs.snapshot_epoch();
     thread::scope(|scope| {
-        let taking = scope.spawn(|| epochs.take_snapshot());
+        let taking = scope.spawn(|| epochs.take_snapshot(Instant::now()));
         thread::sleep(Duration::from_millis(50));
         assert!(!taking.is_finished());
         assert_eq!(epochs.snapshot_epoch(), before);
@@ -459,7 +459,7 @@ fn snapshots_that_are_taken_at_once_are_shared() {
     let before = epochs.global_epoch();
     thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| (0..3).for_each(|_| epochs.take_snapshot()));
+            scope.spawn(|| (0..3).for_each(|_| epochs.take_snapshot(Instant::now())));
         }
     });
     let intervals = (epochs.snapshot_epoch().get() - before.get()) / K;

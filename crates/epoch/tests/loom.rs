@@ -10,6 +10,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use ensilo_epoch::{Advance, Epoch, EpochOptions, Epochs, Participant};
 use ensilo_slab::{AccountId, Pool};
@@ -163,6 +164,29 @@ fn a_version_outlives_every_snapshot_that_shows_it() {
         }
         drop(reading.join().unwrap());
         ticking.join().unwrap();
+    });
+}
+
+#[test]
+fn a_snapshot_is_no_older_than_the_instant_that_was_read_before_it() {
+    explore_with(Barriers::Kept, |_| {
+        let epochs = epochs();
+        let (committer, reader) = (epochs.participant(), epochs.participant());
+        let committing = thread::spawn(move || {
+            committer.begin_commit();
+            let epoch = committer.global_epoch();
+            committer.end_commit();
+            (epoch, Instant::now(), committer)
+        });
+        let ticking = two_ticks(&epochs);
+        let instant = epochs.snapshot_instant();
+        let (_guard, snapshot) = reader.pin_snapshot();
+        let (epoch, committed, _committer) = committing.join().unwrap();
+        ticking.join().unwrap();
+        assert!(
+            committed >= instant || epoch < snapshot,
+            "the snapshot of {snapshot} lacks a commit of {epoch}"
+        );
     });
 }
 

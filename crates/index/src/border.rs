@@ -4,7 +4,7 @@
 //! ```text
 //! line 0         version, permutation, 15 kinds, run, slices 0 to 3
 //! line 1, 2      slices 4 to 14, values 0 to 4
-//! line 3, 4      values 5 to 14, suffix bag, next, previous, parent, low
+//! line 3, 4      values 5 to 14, suffix bag, next, previous, parent, low, latest removal
 //! ```
 //! A slot is a slice, a kind and a value; for kind `LAYER` the value is the address of the layer's node.
 //!
@@ -18,10 +18,15 @@
 //!   version has changed since.
 //! - **B5** The slice of a slot that is not in use is [`NO_SLICE`]: so the slots before a key are counted without asking which
 //!   ones are in use.
+//! - **B6** A node's latest removal is at least the number of every key that was removed from its range, by whatever node had this range
+//!   then: it rises before the key is missing, and goes with the range where that moves (to the right half of a split, to a new layer and
+//!   back, to the node before one that leaves).
 //!
 //! # Memory ordering
 //! `[slot]` a new permutation is stored with Release after the slot's words, and loaded with Acquire before them. `[value]` a
-//! value is stored with Release and loaded with Acquire: what its owner wrote behind it is visible.
+//! value is stored with Release and loaded with Acquire: what its owner wrote behind it is visible. `[removal]` a latest removal is stored
+//! before the lock is released, or before the first link by which the node becomes responsible for a range; both are stores with Release.
+//! It is loaded after the version or the link that made the node responsible, which is a load with Acquire.
 
 mod suffixes;
 
@@ -59,6 +64,7 @@ pub(crate) struct Border {
     pub(crate) previous: Link<Border>,
     pub(crate) parent: Link<Interior>,
     low: u64,
+    latest_removal: AtomicU64,
 }
 
 #[cfg(not(any(loom, shuttle)))]
@@ -149,6 +155,7 @@ impl Border {
             previous: Link::new(None),
             parent: Link::new(None),
             low,
+            latest_removal: AtomicU64::new(0),
         }
     }
 
@@ -156,6 +163,21 @@ impl Border {
     #[inline]
     pub(crate) fn low(&self) -> u64 {
         self.low
+    }
+
+    /// Returns the largest number of a removal from the node's range (B6).
+    #[inline]
+    pub(crate) fn latest_removal(&self) -> u64 {
+        // Relaxed: [removal].
+        self.latest_removal.load(Ordering::Relaxed)
+    }
+
+    /// Notes a removal from the node's range, or those of a range that it takes over. The caller holds the lock or owns the node.
+    pub(crate) fn note_removal(&self, number: u64) {
+        if number > self.latest_removal() {
+            // Relaxed: [removal].
+            self.latest_removal.store(number, Ordering::Relaxed);
+        }
     }
 
     /// Returns the order of the slots.

@@ -260,10 +260,12 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
         let (guard, account) = (self.guard, self.tree.account);
         let mut new = self.key.below();
         let top = Border::empty_root().allocate(guard, account)?;
+        top.note_removal(self.border.latest_removal());
         let mut lowest = top;
         while old.slice() == new.slice() && old.goes_on() && new.goes_on() {
             let made = Border::empty_root().allocate(guard, account);
             let next = made.inspect_err(|_| free_chain(top, guard, account))?;
+            next.note_removal(top.latest_removal());
             lowest.set_slot(0, BorderSlot { slice: old.slice(), kind: LAYER, value: next.node().to_word() });
             lowest.set_permuter(lowest.permuter().insert(0));
             (lowest, old, new) = (next, old.below(), new.below());

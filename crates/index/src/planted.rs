@@ -18,6 +18,8 @@ pub enum Fault {
     BoundNotRaised,
     /// The nodes of an empty layer are retired before the slot that leads to them is taken out.
     RetiredBeforeUnlinked,
+    /// What takes over the range of a node that leaves does not take over its latest removal.
+    RemovalForgotten,
 }
 
 #[cfg(shuttle)]

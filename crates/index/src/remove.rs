@@ -38,16 +38,19 @@ pub(crate) enum LayerState {
 impl Masstree {
     /// Removes `key`, if it is mapped to `expected`; says whether it did. Nodes and layers that become empty leave the tree.
     pub fn remove(&self, key: &[u8], expected: u64, guard: &Guard<'_>) -> bool {
-        self.remove_if(key, expected, guard, |_| true) == Removal::Done
+        self.remove_if(key, expected, 0, guard, |_| true) == Removal::Done
     }
 
     /// Like [`Masstree::remove`], where only those border nodes change for which `may_change` returns true. It is asked when the node is
     /// locked and has not changed yet. A layer that becomes empty stays, empty, where it or the slot that leads to it lies in a node
     /// that must not change; the caller learns of it ([`Removal::KeptLayer`]).
+    ///
+    /// Whatever finds the key missing afterwards finds a [latest removal](Masstree::latest_removal) of at least `number`.
     pub fn remove_if(
         &self,
         key: &[u8],
         expected: u64,
+        number: u64,
         guard: &Guard<'_>,
         mut may_change: impl FnMut(NodeId) -> bool,
     ) -> Removal {
@@ -71,7 +74,7 @@ impl Masstree {
                 border.unlock_unchanged();
                 return Removal::Refused(node);
             }
-            let layer = self.take_out(border, place.position, None, guard);
+            let layer = self.take_out(border, place.position, number, None, guard);
             let dropped = self.drop_empty_layers(key, position.depth, layer, guard, &mut may_change);
             return dropped.map_or_else(Removal::KeptLayer, |()| Removal::Done);
         }
@@ -94,15 +97,18 @@ impl Masstree {
         self.drop_empty_layers(key, lowest.depth, layer, guard, &mut may_change)
     }
 
-    /// Takes the slot at `position`, and the layer that it leads to if it does, out of a locked node.
+    /// Takes the slot at `position`, and the layer that it leads to if it does, out of a locked node. It is the removal of this number,
+    /// or the end of a layer with removals up to it.
     fn take_out(
         &self,
         border: Locked<'_, Border>,
         position: usize,
+        number: u64,
         below: Option<DeletedLayer<'_>>,
         guard: &Guard<'_>,
     ) -> LayerState {
         border.mark_changing();
+        border.note_removal(number);
         let cut = border.take_out(position);
         if let Some(below) = below {
             below.retire(&cut, self, guard);
@@ -169,7 +175,9 @@ impl Masstree {
             let deleted = nodes.delete();
             deleted.retire_early_if_planted(self, guard);
             planted::reach(Step::LayerDeleted);
-            return Ok(self.take_out(border, place.position, Some(deleted), guard));
+            let latest =
+                if is_planted(Fault::RemovalForgotten) { 0 } else { deleted.border.latest_removal() };
+            return Ok(self.take_out(border, place.position, latest, Some(deleted), guard));
         }
     }
 }

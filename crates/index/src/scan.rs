@@ -6,7 +6,8 @@
 //! is there from beginning to end.
 //!
 //! Keys that come and go while the scan is under way may be seen or not. The stamps tell: if all of them are current,
-//! nothing came or went.
+//! nothing came or went. A layer may be gone when the scan comes to it, or in the middle of it: then the node above is reported once
+//! more, with the version that it has by then.
 //!
 //! # Waiting for memory
 //! A scan that follows links waits for one node after the other. So it asks for memory ahead: for what lies behind the next
@@ -27,6 +28,7 @@ use crate::key::{LAYER, SUFFIX};
 use crate::key_buffer::KeyBuffer;
 use crate::leaf_copy::{Entry, LeafCopy};
 use crate::node::{Node, NodeRef};
+use crate::remove::first_border;
 use crate::stamp::NodeStamp;
 
 /// The two ends of a range of keys.
@@ -44,7 +46,7 @@ pub enum Direction {
 /// Receives what a scan finds.
 pub trait ScanVisitor {
     /// The scan relies on this node: what it hands out next, or does not hand out, is what the node held at this version. Comes
-    /// before the node's entries.
+    /// before the node's entries. A node is reported again, with a later version, when a layer below it is found gone.
     fn node(&mut self, stamp: NodeStamp);
 
     /// Takes a key within the bounds and its value; `Break` ends the scan.
@@ -85,16 +87,22 @@ impl Masstree {
         let key = KeyBuffer::new();
         // The visitor knows whether it broke off.
         let _ = match direction {
-            Direction::Forward => TreeScan::<_, false> { visitor, key }.layer(root, 0, range),
-            Direction::Reverse => TreeScan::<_, true> { visitor, key }.layer(root, 0, range),
+            Direction::Forward => TreeScan::<_, false> { visitor, key }.layer(root, 0, None, range),
+            Direction::Reverse => TreeScan::<_, true> { visitor, key }.layer(root, 0, None, range),
         };
     }
 }
 
 impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
-    /// Hands out what lies in the range in the layer of `root`. Its keys begin with `8 * depth` bytes that the key
-    /// buffer holds already.
-    fn layer(&mut self, root: NodeRef<'_>, depth: usize, range: LayerRange<'_>) -> ControlFlow<()> {
+    /// Hands out what lies in the range in the layer of `root`, to which a slot of `above` led. Its keys begin with `8 * depth` bytes that
+    /// the key buffer holds already.
+    fn layer(
+        &mut self,
+        root: NodeRef<'_>,
+        depth: usize,
+        above: Option<&Border>,
+        range: LayerRange<'_>,
+    ) -> ControlFlow<()> {
         let (first, last) = (range.low.slice_or(0), range.high.slice_or(u64::MAX));
         if first > last {
             return ControlFlow::Continue(());
@@ -103,8 +111,12 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
         let mut place = settle(root, cursor);
         let mut copy = LeafCopy::new();
         let mut is_first = true;
-        while let Some(responsible) = place {
-            let Some((border, version)) = copy_stable(&mut copy, responsible, root, cursor) else { break };
+        loop {
+            let Some((border, version)) = place.and_then(|place| copy_stable(&mut copy, place, root, cursor))
+            else {
+                self.report_end(root, above);
+                break;
+            };
             self.visitor.node(NodeStamp::new(border, version));
             let next = if REVERSE { border.previous.load() } else { copy.next() };
             if let Some(next) = next {
@@ -114,7 +126,7 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
                 prefetch_ahead::<REVERSE>(border);
             }
             is_first = false;
-            self.entries(&copy, depth, cursor, range)?;
+            self.entries(&copy, border, depth, cursor, range)?;
             if REVERSE {
                 if border.low() <= first {
                     break;
@@ -131,11 +143,23 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
         ControlFlow::Continue(())
     }
 
+    /// Reports what says that a layer is gone: its first node, which knows of all removals from the layer, and the node above, as that is
+    /// now. Without a layer above nothing is gone.
+    #[cold]
+    fn report_end(&mut self, root: NodeRef<'_>, above: Option<&Border>) {
+        if let Some(above) = above {
+            for border in [first_border(root), above] {
+                self.visitor.node(NodeStamp::new(border, border.version().stable()));
+            }
+        }
+    }
+
     /// Hands out the entries of one node that are in the range and not before the cursor.
     #[inline]
     fn entries(
         &mut self,
         copy: &LeafCopy<'_>,
+        border: &Border,
         depth: usize,
         cursor: u64,
         range: LayerRange<'_>,
@@ -158,7 +182,7 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
             if step + VALUES_AHEAD < len {
                 at(step + VALUES_AHEAD).prefetch();
             }
-            self.entry(copy, at(step), depth, range)?;
+            self.entry(copy, border, at(step), depth, range)?;
         }
         ControlFlow::Continue(())
     }
@@ -168,6 +192,7 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
     fn entry(
         &mut self,
         copy: &LeafCopy<'_>,
+        border: &Border,
         entry: Entry,
         depth: usize,
         range: LayerRange<'_>,
@@ -180,7 +205,7 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
         if entry.kind == LAYER {
             // SAFETY: the slot was of kind LAYER at the version at which the node was copied, while pinned.
             let layer = unsafe { NodeRef::from_word(entry.value) };
-            return self.layer(layer, depth + 1, range);
+            return self.layer(layer, depth + 1, Some(border), range);
         }
         let suffix = self.key.set_suffix(depth, copy.suffix(entry));
         if !range.low.admits_as_low(suffix) || !range.high.admits_as_high(suffix) {

@@ -53,6 +53,25 @@ impl NodeStamp {
 }
 
 impl Masstree {
+    /// Returns the largest number that was given to a removal from the node's range, 0 if there was none: at least that of every key that
+    /// was removed before the node was found to miss it.
+    ///
+    /// # Safety
+    /// The node was reported under `guard`, or under another guard of the same participant while this pin lasted.
+    #[must_use]
+    #[inline]
+    pub unsafe fn latest_removal(node: NodeId, guard: &Guard<'_>) -> u64 {
+        let _ = guard;
+        // SAFETY: the node was reachable when it was reported, under a pin that has not ended: it is not freed.
+        unsafe { node.0.as_ref() }.latest_removal()
+    }
+
+    /// Returns the same for the node that is responsible for `key`: at least the number of every removal of this key that is over.
+    #[must_use]
+    pub fn latest_removal_near(&self, key: &[u8], guard: &Guard<'_>) -> u64 {
+        self.descend_to_read(key, guard).border.latest_removal()
+    }
+
     /// Returns whether the node still has that version: no key has come or gone in what was read of it. A deleted
     /// node has changed.
     ///

@@ -58,6 +58,10 @@ impl Masstree {
         let path = AncestorPath::lock(&border);
         border.mark_changing();
         path.mark_changing();
+        if !is_planted(Fault::RemovalForgotten) {
+            // Before any way leads there with the range.
+            previous.note_removal(border.latest_removal());
+        }
         let next = border.next.load();
         previous.next.store(next);
         if let Some(next) = next {

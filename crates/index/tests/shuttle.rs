@@ -8,9 +8,9 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use common::{NodeSet, epochs, insert, scan};
 use ensilo_epoch::{Epochs, Guard};
@@ -31,6 +31,8 @@ struct Shared {
     epochs: Arc<Epochs>,
     tree: Masstree,
     stable: BTreeSet<Key>,
+    /// The number of the last removal of each key that is over. No thread loses its turn while it holds the lock.
+    removals: Mutex<BTreeMap<Key, u64>>,
 }
 
 fn number(number: u8) -> Key {
@@ -55,7 +57,8 @@ impl Shared {
             assert_eq!(insert(&tree, key, value_of(key), &participant.pin()), Inserted::New);
         }
         drop(participant);
-        Arc::new(Shared { epochs, tree, stable: stable.iter().cloned().collect() })
+        let (stable, removals) = (stable.iter().cloned().collect(), Mutex::default());
+        Arc::new(Shared { epochs, tree, stable, removals })
     }
 
     fn insert(&self, key: &[u8], guard: &Guard<'_>) -> bool {
@@ -63,7 +66,31 @@ impl Shared {
     }
 
     fn remove(&self, key: &[u8], guard: &Guard<'_>) -> bool {
-        self.tree.remove(key, value_of(key), guard)
+        let number = self.removals.lock().unwrap().values().max().unwrap_or(&0) + 1;
+        let removal = self.tree.remove_if(key, value_of(key), number, guard, |_| true);
+        if removal == Removal::Done {
+            self.removals.lock().unwrap().insert(key.to_vec(), number);
+        }
+        removal == Removal::Done
+    }
+
+    /// What misses a key that was removed knows a number of a removal that is no smaller.
+    fn check_removals(&self, guard: &Guard<'_>) {
+        let removals = self.removals.lock().unwrap().clone();
+        for (key, number) in &removals {
+            assert!(
+                self.tree.latest_removal_near(key, guard) >= *number,
+                "the removal of {key:?} is forgotten"
+            );
+            if let Lookup::Missing(stamp) = self.tree.get(key, guard) {
+                // SAFETY: it was reported under this guard.
+                let latest = unsafe { Masstree::latest_removal(stamp.node, guard) };
+                assert!(latest >= *number, "the removal of {key:?} is forgotten");
+            }
+        }
+        let mut watch = WatchRemovals { removals: &removals, guard, latest: 0, cursor: Bound::Unbounded };
+        self.tree.scan(ALL, Direction::Forward, guard, &mut watch);
+        watch.check(Bound::Unbounded);
     }
 
     fn has(&self, key: &[u8], guard: &Guard<'_>) -> bool {
@@ -78,6 +105,7 @@ impl Shared {
 
     /// Every stable key is found by look-ups and scans, and scans are in order.
     fn watch(&self, guard: &Guard<'_>) {
+        self.check_removals(guard);
         for key in &self.stable {
             assert!(self.has(key, guard), "{key:?} is missed");
         }
@@ -97,6 +125,7 @@ impl Shared {
         let participant = self.epochs.participant();
         let guard = participant.pin();
         assert_eq!(self.tree.verify(&guard).keys, keys.len() as u64);
+        self.check_removals(&guard);
         for key in keys {
             assert!(self.has(key, &guard), "{key:?} is lost");
         }
@@ -120,6 +149,36 @@ impl ScanVisitor for Watch<'_> {
         assert!(if self.direction == Direction::Forward { rises } else { falls }, "a scan is in order");
         self.previous = Some(key.to_vec());
         self.seen += usize::from(self.stable.contains(key));
+        ControlFlow::Continue(())
+    }
+}
+
+/// Looks at the nodes that a forward scan relies on: where it misses a key that was removed, it has met a node that knows of this.
+struct WatchRemovals<'a> {
+    removals: &'a BTreeMap<Key, u64>,
+    guard: &'a Guard<'a>,
+    /// Of the nodes so far.
+    latest: u64,
+    cursor: Bound<Key>,
+}
+
+impl WatchRemovals<'_> {
+    fn check(&self, until: Bound<Key>) {
+        for (key, number) in self.removals.range((self.cursor.clone(), until)) {
+            assert!(self.latest >= *number, "a scan over {key:?} does not learn of its removal");
+        }
+    }
+}
+
+impl ScanVisitor for WatchRemovals<'_> {
+    fn node(&mut self, stamp: NodeStamp) {
+        // SAFETY: it is reported under this guard.
+        self.latest = self.latest.max(unsafe { Masstree::latest_removal(stamp.node, self.guard) });
+    }
+
+    fn entry(&mut self, key: &[u8], _: u64) -> ControlFlow<()> {
+        self.check(Bound::Excluded(key.to_vec()));
+        self.cursor = Bound::Excluded(key.to_vec());
         ControlFlow::Continue(())
     }
 }
@@ -363,7 +422,7 @@ fn ranges_stay_while_protected(stamps_are_current: fn(NodeStamp, &Guard<'_>) -> 
                         assert!(matches!(inserted, Ok(_) | Err(InsertError::Refused)));
                     } else {
                         let may_change = |node| protected.may_change(node);
-                        let removal = shared.tree.remove_if(&key, value, &guard, may_change);
+                        let removal = shared.tree.remove_if(&key, value, 0, &guard, may_change);
                         if let Removal::KeptLayer(node) = removal {
                             protected.keep_layer(node, &key, &shared.tree, &guard);
                         }
@@ -538,6 +597,12 @@ fn a_shrink_counted_as_an_insert_is_caught() {
 #[should_panic]
 fn a_bound_that_is_not_raised_is_caught() {
     is_caught(Fault::BoundNotRaised, nodes_leave_under_readers);
+}
+
+#[test]
+#[should_panic]
+fn a_forgotten_removal_is_caught() {
+    is_caught(Fault::RemovalForgotten, nodes_leave_under_readers);
 }
 
 #[test]

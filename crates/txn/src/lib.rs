@@ -13,7 +13,7 @@
 //! - *TID word*: a record's version, lock and status in one word;
 //! - *read set*, *write set*, *node set*: what a transaction has read, will write, and relies on not to have changed its keys;
 //! - *placeholder*: the absent record that an insert puts into the tree before it commits;
-//! - *unhooking*: taking a deleted record out of the tree, once no snapshot needs it.
+//! - *unhooking*: taking a deleted record out of the tree. One that a snapshot may need goes into a second tree, which snapshots alone read.
 
 mod checkpoint;
 mod end_key;

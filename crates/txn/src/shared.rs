@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ensilo_epoch::{Epoch, Epochs};
+use ensilo_epoch::Epochs;
 use ensilo_log::Log;
 
 use crate::global_tid::GlobalTid;
 use crate::registry::StoreRegistry;
-use crate::silo::PreparedRegistry;
+use crate::silo::{PreparedRegistry, RecordedRemovals};
 
 /// What all workers of an engine share.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct SiloShared {
     pub(crate) prepared: PreparedRegistry,
     /// Where commits are logged, once that was begun.
     pub(crate) log: OnceLock<Arc<Log>>,
+    /// What variants that record histories note of deletions.
+    pub(crate) recorded_removals: RecordedRemovals,
     /// How many snapshot epochs a snapshot transaction may fall behind before it aborts.
     pub(crate) snapshot_age_max: u64,
 }
@@ -32,18 +34,9 @@ impl SiloShared {
             global_tid: GlobalTid::new(),
             prepared: PreparedRegistry::new(Arc::clone(epochs.pool())),
             log: OnceLock::new(),
+            recorded_removals: RecordedRemovals::default(),
             epochs,
             snapshot_age_max,
-        }
-    }
-
-    /// Deletions of snapshot intervals before this one may leave the tree: no snapshot sees past them, and they are durable. So a
-    /// key that is missing from the tree is missing for good, whatever is lost in a crash.
-    pub(crate) fn unhook_horizon(&self) -> Epoch {
-        let horizon = self.epochs.snapshot_horizon();
-        match self.log.get() {
-            Some(log) => horizon.min(self.epochs.snapshot_of(log.durable_epoch())),
-            None => horizon,
         }
     }
 }

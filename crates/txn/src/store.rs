@@ -1,5 +1,8 @@
 //! A store: one tree of records, which is a table's primary tree or one of its secondary indexes.
 //!
+//! A second tree has the deleted records that snapshots still need. So a deleted key leaves the first at once, and nothing but a snapshot
+//! walks over it.
+//!
 //! # Source
 //! Silo (SOSP 2013) §3 and §4.7: to the commit protocol a secondary index is simply another table.
 
@@ -9,24 +12,43 @@ use std::fmt;
 use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, TableId};
 use ensilo_epoch::Guard;
 use ensilo_index::{Drain, Masstree, ScanVisitor};
+use ensilo_slab::{AccountId, OutOfMemory};
 use ensilo_sync::atomic::{AtomicBool, Ordering};
 
-const _: () = assert!(!std::mem::needs_drop::<Masstree>());
+const _: () = assert!(!std::mem::needs_drop::<Trees>());
 
-/// One tree of records.
+/// One tree of records, and those that were deleted from it.
 pub struct Store {
     id: TableId,
     is_dropped: AtomicBool,
-    /// Shared by all transactions, until it is taken out: see [`Store::take_apart`].
-    index: UnsafeCell<Masstree>,
+    /// Shared by all transactions, until they are taken out: see [`Store::take_apart`].
+    trees: UnsafeCell<Trees>,
 }
 
-// SAFETY: the tree is Sync, and it is taken out only in `take_apart`, whose caller vouches that nobody shares it.
+struct Trees {
+    records: Masstree,
+    /// Deleted records that have left the first tree and that snapshots still need.
+    deleted: Masstree,
+}
+
+// SAFETY: the trees are Sync, and they are taken out only in `take_apart`, whose caller vouches that nobody shares them.
 unsafe impl Sync for Store {}
 
 impl Store {
-    pub(crate) fn new(id: TableId, index: Masstree) -> Self {
-        Store { id, is_dropped: AtomicBool::new(false), index: UnsafeCell::new(index) }
+    /// Returns a store without records.
+    pub(crate) fn new(id: TableId, guard: &Guard<'_>) -> Result<Self, OutOfMemory> {
+        let account = AccountId(id.0);
+        let records = Masstree::new(guard, account)?;
+        match Masstree::new(guard, account) {
+            Ok(deleted) => {
+                let trees = UnsafeCell::new(Trees { records, deleted });
+                Ok(Store { id, is_dropped: AtomicBool::new(false), trees })
+            }
+            Err(error) => {
+                records.into_drain().step(guard, usize::MAX, |_| ());
+                Err(error)
+            }
+        }
     }
 
     /// Returns the store's id.
@@ -60,8 +82,19 @@ impl Store {
     /// Returns the tree, for a transaction that has found the store not dropped after it pinned, or through the registry.
     #[inline]
     pub(crate) fn index(&self) -> &Masstree {
-        // SAFETY: it is taken out only in `take_apart`, when no such transaction is left.
-        unsafe { &*self.index.get() }
+        &self.trees().records
+    }
+
+    /// Returns the tree of deleted records for snapshots, under the same condition.
+    #[inline]
+    pub(crate) fn deleted(&self) -> &Masstree {
+        &self.trees().deleted
+    }
+
+    #[inline]
+    fn trees(&self) -> &Trees {
+        // SAFETY: they are taken out only in `take_apart`, when no transaction is left that has found the store.
+        unsafe { &*self.trees.get() }
     }
 
     /// Shows the visitor the keys within the bounds, in the order that `direction` says.
@@ -73,27 +106,40 @@ impl Store {
         guard: &Guard<'_>,
         visitor: &mut impl ScanVisitor,
     ) {
-        let direction = match direction {
-            Direction::Forward => ensilo_index::Direction::Forward,
-            Direction::Reverse => ensilo_index::Direction::Reverse,
-        };
-        self.index().scan(bounds, direction, guard, visitor);
+        scan_tree(self.index(), bounds, direction, guard, visitor);
     }
 
-    /// Begins to take the tree apart.
+    /// Begins to take the trees apart. A record in the second is owned by the worker that deleted it.
     ///
     /// # Safety
-    /// Nobody else uses the tree, now or later: the store was dropped and every transaction of that time has ended, or nobody has seen
+    /// Nobody else uses the trees, now or later: the store was dropped and every transaction of that time has ended, or nobody has seen
     /// the store. This is called once.
-    pub(crate) unsafe fn take_apart(&self) -> Drain {
+    pub(crate) unsafe fn take_apart(&self) -> [Drain; 2] {
         // SAFETY: the caller's promise makes this the last use of the field, which has nothing to drop.
-        unsafe { self.index.get().read() }.into_drain()
+        let Trees { records, deleted } = unsafe { self.trees.get().read() };
+        [records, deleted].map(Masstree::into_drain)
     }
 
     pub(crate) fn mark_dropped(&self) {
         // Release: [drop].
         self.is_dropped.store(true, Ordering::Release);
     }
+}
+
+/// Shows the visitor the keys of a tree within the bounds, in the order that `direction` says.
+#[inline]
+pub(crate) fn scan_tree(
+    tree: &Masstree,
+    bounds: KeyBounds<'_>,
+    direction: Direction,
+    guard: &Guard<'_>,
+    visitor: &mut impl ScanVisitor,
+) {
+    let direction = match direction {
+        Direction::Forward => ensilo_index::Direction::Forward,
+        Direction::Reverse => ensilo_index::Direction::Reverse,
+    };
+    tree.scan(bounds, direction, guard, visitor);
 }
 
 impl ensilo_engine::Store for Store {

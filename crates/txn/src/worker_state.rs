@@ -8,7 +8,7 @@ use ensilo_engine::Remains;
 use ensilo_epoch::{Epoch, Participant};
 
 use crate::shared::SiloShared;
-use crate::silo::{Context, Variant, collect_garbage};
+use crate::silo::{Context, Variant, collect_garbage, take_out_deleted};
 
 /// How often [`Heap::lend`](ensilo_slab::Heap::lend) asks whether it goes on, before a worker that lends between two transactions says no.
 const LEND_STEPS: u32 = 4;
@@ -34,7 +34,7 @@ impl<V: Variant> WorkerState<V> {
     pub(crate) fn remains(&self, tick: Epoch) -> Remains {
         if !self.participant.has_retired() && !self.has_garbage() {
             Remains::Nothing
-        } else if self.collected_at == tick {
+        } else if self.collected_at == tick && !self.context.garbage.has_unhooks() {
             Remains::Later
         } else {
             Remains::Now
@@ -52,6 +52,8 @@ impl<V: Variant> WorkerState<V> {
         let tick = shared.epochs.last_tick();
         if self.collected_at != tick {
             self.collect_ripe(shared, tick);
+        } else if self.context.garbage.has_unhooks() {
+            take_out_deleted::<V>(shared, &self.participant, &mut self.context);
         }
     }
 

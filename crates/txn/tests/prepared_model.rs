@@ -260,7 +260,7 @@ impl Run {
         }
     }
 
-    /// Once all is deleted, all memory but that of one node for each store has come back.
+    /// Once all is deleted, all memory but that of one node for each tree has come back.
     fn empty(&mut self, workers: &mut [Worker<Standard>; 4]) {
         commit(&mut workers[0], |tx| {
             for (store, key) in self.model.keys() {
@@ -283,8 +283,8 @@ impl Run {
     }
 }
 
-/// A border node takes less, with the bag of suffixes that it keeps; some layers that have stayed take more.
-const NODE_BYTES_MAX: u64 = 1 << 10;
+/// The border nodes of two trees take less, with the bags of suffixes that they keep; some layers that have stayed take more.
+const NODE_BYTES_MAX: u64 = 3 << 9;
 
 #[test]
 fn what_prepared_transactions_have_read_stays_and_everything_goes_in_the_end() {

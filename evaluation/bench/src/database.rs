@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use ensilo::disk::RealDisk;
@@ -160,14 +159,10 @@ pub(crate) fn memory<E: Engine>(database: &Database<E>) -> Memory {
     }
 }
 
-/// Waits until snapshots show all that has been committed before the call, if there are any: one to two snapshot intervals.
-pub(crate) fn wait_for_fresh_snapshot<E: Engine>(database: &Database<E>) -> Result<()> {
+/// Sees to it that snapshots show all that has been committed before the call, if there are any.
+pub(crate) fn make_fresh_snapshot<E: Engine>(database: &Database<E>) -> Result<()> {
     if !E::SNAPSHOTS {
         return Ok(());
     }
-    let committed = database.statistics()?.epochs.global_epoch;
-    while database.statistics()?.epochs.snapshot_epoch <= committed {
-        thread::sleep(Duration::from_millis(1));
-    }
-    Ok(())
+    database.request().max_staleness(Duration::ZERO).read_stale(|_| Ok(()))
 }

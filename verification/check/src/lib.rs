@@ -24,17 +24,15 @@
 //!   epochs before `s` and the others.
 //!
 //! # What a missing record says
-//! A reader that finds no record under a key names no version, but its epoch tells which state it saw:
+//! A reader that finds no record under a key names the deletion that it saw, if one has left the tree by then: the engine notes these
+//! while it records. Of the keys that no deletion has left, its epoch tells which state it saw:
 //!
-//! **An ordinary transaction of epoch `e` that found no record, or a placeholder that was never written, saw the state
-//! left by the newest version of an epoch before `e`, and this version is a delete; if there is none, it saw the
-//! initial state.**
+//! **An ordinary transaction of epoch `e` that found no record, or a placeholder that was never written, and names no deletion, saw the
+//! state left by the newest version of an epoch before `e`, and this version is a delete; if there is none, it saw the initial state.**
 //!
-//! Why: let `d` be the last version that was unhooked before the reader looked. A deleted record stays in the tree until
-//! no snapshot needs what it hides, so at the time of the unhooking the global epoch was past the epoch of `d`. The
-//! reader reads its epoch after it looked, hence `epoch(d) < e`. The version `n` that follows `d` was locked after the
-//! reader validated (otherwise the validation of the node, or of the placeholder, would have failed), and its writer
-//! read its epoch after locking, hence `epoch(n) >= e`. So `d` is the newest version before `e`. The same with no `d`.
+//! Why: the key had no version when the reader looked. The first one, `n`, was locked after the reader validated (otherwise the validation
+//! of the node, or of the placeholder, would have failed), and its writer read its epoch after locking, hence `epoch(n) >= e`. So there
+//! is no version before `e`, or, in a history that says nothing of removals, those before `e` had left the tree.
 //! For a snapshot transaction at epoch `s` the rule holds with `s` in the place of `e` by definition: it sees the newest
 //! version of an epoch before `s`.
 //!

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use engine::plan::Plan;
 use engine::stress::run;
 use engine::{
-    EarlyEpoch, IgnoreAbsent, NoNodeValidation, NoReadValidation, Recording, UnorderedLocks, UnprotectedReads,
+    EarlyEpoch, ForgetDeleted, ForgetRemovals, IgnoreAbsent, NoNodeValidation, NoReadValidation, Recording,
+    UnorderedLocks, UnprotectedReads,
 };
 use ensilo_check::Anomaly;
 use ensilo_txn::{AbortReason, Engine, EngineOptions, Session, Silo, Store, TableId, Variant, Write};
@@ -39,6 +40,8 @@ fn planted_run() {
         "no node validation" => run::<NoNodeValidation>(&plan),
         "unprotected prepared reads" => run::<UnprotectedReads>(&plan),
         "early epoch" => run::<EarlyEpoch>(&plan),
+        "forgotten deleted records" => run::<ForgetDeleted>(&plan),
+        "forgotten removals" => run::<ForgetRemovals>(&plan),
         // Short, because records are soon freed that are in use.
         "ignored absent bit" => run::<IgnoreAbsent>(&Plan { transactions_per_thread: 100, ..plan }),
         _ => panic!("no such fault: {fault}"),
@@ -109,6 +112,17 @@ fn an_epoch_read_too_early_is_caught() {
     let texts = [found(Anomaly::EpochOrder), found(Anomaly::SnapshotRead)];
     let assertion = if cfg!(debug_assertions) { "a TID of a future epoch was observed" } else { &texts[0] };
     notice("early epoch", &[&texts[0], &texts[1], assertion]);
+}
+
+#[test]
+fn deleted_records_that_a_snapshot_forgets_are_caught() {
+    notice("forgotten deleted records", &[&found(Anomaly::SnapshotRead)]);
+}
+
+/// A row that is inserted again gets a TID before that of its deletion.
+#[test]
+fn removals_that_a_commit_forgets_are_caught() {
+    notice("forgotten removals", &[&found(Anomaly::G2Item)]);
 }
 
 #[test]

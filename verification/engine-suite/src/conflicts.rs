@@ -1,9 +1,12 @@
 //! Sessions and requests that meet.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use ensilo::generic::{Database, Session, Table, Transaction};
-use ensilo::{Engine, Error, Result, Value};
+use ensilo::{Engine, Error, Options, Result, Value};
 
 use crate::rows::{Account, Visits, account, with_accounts_on};
 
@@ -116,4 +119,97 @@ pub fn a_session_goes_on_in_another_thread<E: Engine>() {
     }
     session.commit().unwrap();
     assert_eq!(db.transact(|tx| accounts.scan().count(tx)).unwrap(), 20);
+}
+
+/// A stale read shows all that was committed earlier than its bound before the call, and than it says itself.
+pub fn stale_reads_show_all_that_is_older_than_their_bound<E: Engine>() {
+    const READS: u32 = 50;
+    if !E::SNAPSHOTS {
+        return;
+    }
+    // Snapshots come by themselves once in a second.
+    let db = Options::default().in_memory_with::<E>().unwrap();
+    let accounts = db.create_table::<Account>().unwrap();
+    let (returned, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+    // What has to be shown of what had returned at this moment, so long ago.
+    let older_than = |moment: Instant, age: Duration| {
+        let until = moment.checked_sub(age).unwrap_or(moment);
+        returned.lock().unwrap().partition_point(|at| *at < until) as u32
+    };
+    let read = |bound: Duration| {
+        let called = Instant::now();
+        let request = db.request().max_staleness(bound);
+        let (shown, asked, age) = request
+            .read_stale(|tx| {
+                let row = accounts.get_columns::<Visits>(tx, 0)?;
+                Ok((row.map_or(0, |row| row.visits), Instant::now(), tx.staleness()))
+            })
+            .unwrap();
+        assert!(shown >= older_than(called, bound), "{shown} of {}", older_than(called, bound));
+        assert!(shown >= older_than(asked, age), "{shown} of {}, {age:?} old", older_than(asked, age));
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            db.transact(|tx| accounts.insert(tx, &Account { visits: 1, ..account(0) })).unwrap();
+            returned.lock().unwrap().push(Instant::now());
+            while !is_over.load(Ordering::Relaxed) {
+                db.transact(|tx| visit(tx, &accounts, 0)).unwrap();
+                returned.lock().unwrap().push(Instant::now());
+            }
+        });
+        for bound in [Duration::from_millis(20), Duration::from_secs(5)] {
+            let (read, is_over) = (&read, &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    read(bound);
+                }
+            });
+        }
+        let present = scope.spawn(|| (0..READS).for_each(|_| read(Duration::ZERO)));
+        let outcome = present.join();
+        is_over.store(true, Ordering::Relaxed);
+        outcome.unwrap();
+    });
+}
+
+/// Consumers on several threads take each row once, in rising order, while another one inserts them.
+pub fn consumers_of_several_threads_take_each_row_once<E: Engine>() {
+    const ROWS: u32 = 200;
+    const CONSUMERS: u32 = 3;
+    let (db, accounts) = with_accounts_on::<E>(0);
+    let consume = || {
+        let mut arrivals = accounts.watch().unwrap();
+        let mut taken = Vec::new();
+        loop {
+            match db.transact(|tx| accounts.scan().take_first(tx)).unwrap() {
+                Some((id, _)) if id >= ROWS => return taken,
+                Some((id, _)) => taken.push(id),
+                None => assert!(arrivals.wait_timeout(Duration::from_secs(30)).unwrap(), "a lost wake-up"),
+            }
+        }
+    };
+    let mut taken = thread::scope(|scope| {
+        let consumers: Vec<_> = (0..CONSUMERS).map(|_| scope.spawn(consume)).collect();
+        for id in 0..ROWS + CONSUMERS {
+            db.transact(|tx| accounts.insert(tx, &account(id))).unwrap();
+        }
+        let taken: Vec<Vec<u32>> = consumers.into_iter().map(|consumer| consumer.join().unwrap()).collect();
+        taken.concat()
+    });
+    taken.sort_unstable();
+    assert!(taken.into_iter().eq(0..ROWS));
+}
+
+/// A row that a session has taken is passed over by others, and there again when the session has given it up.
+pub fn a_row_that_a_session_takes_is_passed_over_until_that_ends<E: Engine>() {
+    let (db, accounts) = with_accounts_on::<E>(1);
+    let mut session = db.begin().unwrap();
+    assert!(accounts.scan().take_first(&mut session).unwrap().is_some());
+    let mut arrivals = accounts.watch().unwrap();
+    let taken = db.request().retries(3).transact(|tx| accounts.scan().take_first(tx));
+    assert!(matches!(taken, Ok(None) | Err(Error::Aborted(_))), "{taken:?}");
+    session.rollback().unwrap();
+    assert!(arrivals.wait_timeout(Duration::from_secs(30)).unwrap());
+    let taken = db.transact(|tx| accounts.scan().take_first(tx)).unwrap();
+    assert_eq!(taken.map(|(id, _)| id), Some(0));
 }

@@ -209,3 +209,40 @@ pub fn what_ended_sessions_have_counted_stays<E: Engine>() {
     drop(session);
     assert_eq!(engine.statistics().transactions, counted);
 }
+
+/// A peek passes on committed rows and the transaction's own, in order, and leaves out what the transaction has
+/// deleted.
+pub fn a_peek_sees_what_is_committed_and_own_writes<E: Engine>() {
+    let mut started = Started::<E>::new();
+    [&b"a"[..], b"b", b"c", b"e"].iter().for_each(|key| _ = started.insert(key));
+    let Started { engine, store, mut session } = started;
+    let mut tx = session.begin();
+    assert!(tx.insert(&store, b"d", &[8], 8).unwrap());
+    let found = tx.find(&store, b"b").unwrap().unwrap();
+    tx.delete(found).unwrap();
+    let found = tx.find(&store, b"c").unwrap().unwrap();
+    tx.put(found, &[9], 8).unwrap();
+    let mut peek = |bounds, direction, limit| {
+        let mut seen = Vec::new();
+        let walk = tx.peek(
+            &store,
+            bounds,
+            direction,
+            |key, row| (key[0], row.word(0)),
+            |row| {
+                seen.push(row);
+                if seen.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            },
+        );
+        walk.unwrap();
+        seen
+    };
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let rows = [(b'a', 7), (b'c', 9), (b'd', 8), (b'e', 7)];
+    assert_eq!(peek(all, Direction::Forward, 9), rows);
+    assert_eq!(peek(all, Direction::Reverse, 2), [rows[3], rows[2]]);
+    assert_eq!(peek((Bound::Excluded(b"a"), Bound::Included(b"d")), Direction::Forward, 9), rows[1..3]);
+    tx.commit().unwrap();
+    drop(session);
+    drop(engine);
+}

@@ -19,6 +19,7 @@ macro_rules! engine_tests {
             a_row_of_other_words_than_it_needs_is_refused,
             ids_of_stores_are_used_once_and_dropped_stores_abort,
             what_ended_sessions_have_counted_stays,
+            a_peek_sees_what_is_committed_and_own_writes,
         ]);
     };
     (@tables $engine:ty) => {
@@ -26,6 +27,7 @@ macro_rules! engine_tests {
             statements_change_tables_and_their_indexes,
             tables_and_indexes_are_made_refused_and_dropped,
             dynamic_tables_have_rows_without_a_rust_type,
+            rows_are_taken_in_order_and_their_commits_end_waits,
         ]);
     };
     (@model $engine:ty) => {
@@ -42,6 +44,9 @@ macro_rules! engine_tests {
             nobody_sees_a_row_before_its_session_commits,
             write_skew_is_rejected,
             a_session_goes_on_in_another_thread,
+            stale_reads_show_all_that_is_older_than_their_bound,
+            consumers_of_several_threads_take_each_row_once,
+            a_row_that_a_session_takes_is_passed_over_until_that_ends,
         ]);
     };
     (@tests $group:ident, $engine:ty: [$($test:ident,)+]) => {

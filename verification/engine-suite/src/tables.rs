@@ -1,8 +1,9 @@
 //! Statements of one client, through tables and their indexes.
 
 use std::cmp::Reverse;
+use std::time::Duration;
 
-use ensilo::generic::Database;
+use ensilo::generic::{Database, Table};
 use ensilo::{ColumnType, Engine, Error, IndexState, Order, Schema, Text, Value};
 
 use crate::rows::{Account, Balance, Email, Visits, account, quick_on, with_accounts_on};
@@ -54,7 +55,7 @@ pub fn statements_change_tables_and_their_indexes<E: Engine>() {
         })
         .unwrap();
     }
-    assert_eq!(matches!(db.snapshot(|_| Ok(())), Err(Error::NoSnapshots)), !E::SNAPSHOTS);
+    assert_eq!(matches!(db.read_stale(|_| Ok(())), Err(Error::NoSnapshots)), !E::SNAPSHOTS);
     let read = db.read(|tx| Ok((accounts.get(tx, 3)?, by_owner.scan().count(tx)?)));
     assert_eq!(read.unwrap(), (Some(Account { visits: 7, ..annas(3) }), 19));
     db.close().unwrap();
@@ -96,4 +97,44 @@ pub fn dynamic_tables_have_rows_without_a_rust_type<E: Engine>() {
     let found = db.transact(|tx| items.scan().by_index("by_name")?.limit(4).collect(tx)).unwrap();
     let ids: Vec<_> = found.iter().map(|row| row[0].clone()).collect();
     assert_eq!(ids, [7u32, 9, 19, 29].map(Value::from));
+}
+
+/// Rows are taken in the order of a key or an index, from either end, and what inserts or changes rows of a table
+/// ends a wait for them.
+pub fn rows_are_taken_in_order_and_their_commits_end_waits<E: Engine>() {
+    let (db, accounts) = with_accounts_on::<E>(8);
+    let by_owner = accounts.index::<(Text<16>, Reverse<i64>)>("by_owner").unwrap();
+    let mut arrivals = accounts.watch().unwrap();
+    let ids = db.transact(|tx| {
+        let first = accounts.scan().take_first(tx)?.map(|(id, _)| id);
+        let last = accounts.scan().reverse().take_first(tx)?.map(|(id, _)| id);
+        // Of anna, the richest.
+        let anna = by_owner.prefix((Text::truncated("anna"),)).take_first(tx)?.map(|row| row.id);
+        let none = accounts.range(100..).take_first(tx)?;
+        assert_eq!(none, None);
+        Ok([first, last, anna])
+    });
+    assert_eq!(ids.unwrap(), [Some(0), Some(7), Some(6)]);
+    assert_eq!(by_ids(&db, &accounts), [1, 2, 3, 4, 5]);
+    let mut has_come = || arrivals.wait_timeout(Duration::ZERO).unwrap();
+    // The commit that has taken first may be among those that everybody is told of.
+    has_come();
+    db.transact(|tx| accounts.scan().take_first(tx)).unwrap();
+    assert!(!has_come());
+    db.transact(|tx| accounts.insert(tx, &account(0))).unwrap();
+    assert!(has_come() && !has_come());
+    db.transact(|tx| accounts.update(tx, 4, |row: &mut Visits| row.visits = 7)).unwrap();
+    assert!(has_come());
+    let taken: Vec<_> =
+        std::iter::from_fn(|| db.transact(|tx| accounts.scan().take_first(tx)).unwrap()).collect();
+    assert!(taken.iter().map(|(id, _)| *id).eq([0, 2, 3, 4, 5]));
+    assert_eq!(db.transact(|tx| by_owner.scan().count(tx)).unwrap(), 0);
+    db.drop_table("account").unwrap();
+    assert!(matches!(arrivals.wait(), Err(Error::UnknownTable(_))));
+}
+
+/// Returns the keys of all rows.
+fn by_ids<E: Engine>(db: &Database<E>, accounts: &Table<Account, E>) -> Vec<u32> {
+    let rows = db.transact(|tx| accounts.scan().collect(tx)).unwrap();
+    rows.into_iter().map(|(id, _)| id).collect()
 }

@@ -47,7 +47,7 @@ impl<E: Engine> DatabaseShared<E> {
     ) -> Result<Arc<TableCore<E::Store>>> {
         let store = self.new_store(changes, StoreKind::Table)?;
         stores.push(store.id());
-        let table = TableCore::new(self.id(), schema.name().into(), schema, store);
+        let table = TableCore::new(self.id(), schema.name().into(), schema, store, &self.catalog.queues);
         let mut indexes = Vec::new();
         for (number, schema) in table.schema.indexes().iter().enumerate() {
             let store = self.new_store(changes, StoreKind::Index)?;
@@ -79,6 +79,7 @@ impl<E: Engine> DatabaseShared<E> {
         E::reached(Failpoint::TableRowsDeleted);
         self.catalog.remove(&table);
         table.mark_dropped();
+        self.catalog.queues.end_table(&table.queue);
         E::reached(Failpoint::TableForgotten);
         for index in table.indexes.snapshot() {
             index.mark_dropped();

@@ -52,7 +52,7 @@ impl<E: Engine> DatabaseShared<E> {
             let store = existing_or_new(&*self.engine, &stores, row.store)?;
             known.insert(row.store);
             let name: Arc<str> = row.schema.name().into();
-            let table = TableCore::new(self.id(), Arc::clone(&name), row.schema, store);
+            let table = TableCore::new(self.id(), Arc::clone(&name), row.schema, store, &self.catalog.queues);
             let own = indexes.remove(&row.store).unwrap_or_default();
             let cores = own.iter().map(|index| self.load_index(&table, &stores, index));
             let cores = cores.collect::<Result<Vec<_>>>()?;

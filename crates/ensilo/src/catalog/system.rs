@@ -18,6 +18,7 @@ use ensilo_row::{ColumnType, Order, Schema, SchemaError, Value};
 use super::index_core::IndexCore;
 use super::table_core::{TableCore, new_store};
 use crate::dynamic::DynamicTable;
+use crate::queue::Queues;
 use crate::transaction::Transaction;
 use crate::{Error, Result};
 
@@ -29,7 +30,7 @@ pub(crate) struct SystemTables<E: Engine> {
 }
 
 impl<E: Engine> SystemTables<E> {
-    pub(super) fn new(engine: &E, database: u64) -> Result<Self> {
+    pub(super) fn new(engine: &E, database: u64, queues: &Arc<Queues>) -> Result<Self> {
         let tables_schema = Schema::builder("ensilo.tables")
             .column("store", ColumnType::U32)
             .column("name", ColumnType::Text)
@@ -45,7 +46,7 @@ impl<E: Engine> SystemTables<E> {
             .key([("table", Order::Ascending), ("store", Order::Ascending)])
             .build();
         let [tables_id, indexes_id] = DEFINITION_TABLES.map(TableId);
-        let tables = system_table(engine, database, tables_id, tables_schema)?;
+        let tables = system_table(engine, (database, queues), tables_id, tables_schema)?;
         let by_name = tables.schema.indexes().iter().enumerate().map(|(number, schema)| {
             let store = new_store(engine, TableId(2))?;
             let index = IndexCore::new(database, schema.clone(), store, Some(number));
@@ -53,7 +54,7 @@ impl<E: Engine> SystemTables<E> {
             Ok(Arc::new(index))
         });
         tables.indexes.publish(by_name.collect::<Result<_>>()?, engine.epochs());
-        let indexes = system_table(engine, database, indexes_id, indexes_schema)?;
+        let indexes = system_table(engine, (database, queues), indexes_id, indexes_schema)?;
         Ok(SystemTables { tables, indexes })
     }
 
@@ -133,11 +134,11 @@ fn alone<S: Store>(table: &TableCore<S>, index: &IndexCore<S>) -> Result<Schema,
 
 fn system_table<E: Engine>(
     engine: &E,
-    database: u64,
+    (database, queues): (u64, &Arc<Queues>),
     id: TableId,
     schema: Result<Schema, SchemaError>,
 ) -> Result<Arc<TableCore<E::Store>>> {
     let schema = schema.map_err(Error::from_schema)?;
     let name: Arc<str> = schema.name().into();
-    Ok(Arc::new(TableCore::new(database, name, schema, new_store(engine, id)?)))
+    Ok(Arc::new(TableCore::new(database, name, schema, new_store(engine, id)?, queues)))
 }

@@ -12,6 +12,7 @@ use super::index_core::{DROPPED, IndexCore, IndexState};
 use super::index_set::IndexSetCell;
 use crate::error::{Abort, DuplicateKey, MissingRow, Name, TooLong};
 use crate::local::Local;
+use crate::queue::{Queues, TableQueue};
 use crate::{Error, Result};
 
 /// A table.
@@ -25,16 +26,26 @@ pub(crate) struct TableCore<S> {
     /// As it was created: indexes that were made later are not in it, and some that are may have been
     /// dropped.
     pub(crate) schema: Arc<Schema>,
+    pub(crate) queue: Arc<TableQueue>,
+    pub(crate) queues: Arc<Queues>,
 }
 
 impl<S: Store> TableCore<S> {
-    pub(crate) fn new(database: u64, name: Arc<str>, schema: Schema, store: Arc<S>) -> Self {
+    pub(crate) fn new(
+        database: u64,
+        name: Arc<str>,
+        schema: Schema,
+        store: Arc<S>,
+        queues: &Arc<Queues>,
+    ) -> Self {
         TableCore {
             accepts: AtomicU64::new(database),
             store,
             indexes: IndexSetCell::default(),
             name,
             schema: Arc::new(schema),
+            queue: Arc::default(),
+            queues: Arc::clone(queues),
         }
     }
 

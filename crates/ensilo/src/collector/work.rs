@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ensilo_engine::{Engine, Remains, Session, WorkerCounters};
-use ensilo_epoch::Epoch;
 
 use super::LOOK_INTERVAL;
 use super::control::CollectorControl;
@@ -66,12 +65,10 @@ impl<E: Engine> DatabaseShared<E> {
 
 fn run<E: Engine>(shared: &DatabaseShared<E>, control: &CollectorControl) {
     let mut pause = LOOK_INTERVAL;
-    let mut wanted_epoch = Epoch::new(0);
     let mut trims = TrimSchedule { not_before: Instant::now(), interval: TRIM_INTERVAL_MIN, lent_at: None };
     while !control.sleep(pause) {
         let (asked, tick) = (control.asked(), shared.engine.epochs().last_tick());
         let Collected { remains, has_missed } = collect_for_a_slice(shared, control, asked.is_some());
-        ask_for_durable_epoch(shared, &mut wanted_epoch);
         if let Some(asked) = asked {
             trims.lend_in_shortage(shared);
             control.answer(asked, (remains != Remains::Now && !has_missed).then_some(tick));
@@ -106,20 +103,6 @@ fn collect_for_a_slice<E: Engine>(
         if collected.remains != Remains::Now || began.elapsed() >= SLICE || control.is_stopped() {
             return collected;
         }
-    }
-}
-
-/// Deleted records wait until their deletion is durable. Where nothing is logged any more nobody else moves
-/// the durable epoch on.
-fn ask_for_durable_epoch<E: Engine>(shared: &DatabaseShared<E>, asked: &mut Epoch) {
-    let Some(durable) = shared.durable() else { return };
-    // One at a time, however long the disk takes.
-    if durable.log.durable_epoch() < *asked || durable.log.failure().is_some() {
-        return;
-    }
-    if let Some(wanted) = shared.engine.wanted_durable_epoch() {
-        *asked = wanted;
-        durable.log.on_durable(wanted, Box::new(|_| ()));
     }
 }
 

@@ -11,9 +11,10 @@ use ensilo_row::{KeyBuf, Malformed, RowError, Value};
 use super::{DynamicTable, decode_columns};
 use crate::Result;
 use crate::catalog::index_core::IndexCore;
+use crate::queue;
 use crate::row_words::{RowWords, whole};
 use crate::table::{Bounds, ByIndex, ScanFlow, ScanRange};
-use crate::transaction::{Inner, ReadTransaction};
+use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 
 /// A scan of a [`DynamicTable`], to be narrowed and then run in a transaction. As to isolation it is like
 /// [`Scan`](crate::Scan).
@@ -132,6 +133,28 @@ impl<E: Engine> DynamicScan<'_, E> {
         let mut rows = Vec::new();
         self.for_each(tx, |_, columns| rows.push(columns.to_vec()))?;
         Ok(rows)
+    }
+
+    /// Deletes the first row that no other open transaction has taken, and returns its primary key and its
+    /// columns; `None` if there is none. All else is as with
+    /// [`Scan::take_first`](crate::generic::Scan::take_first), which also says how a row is given back for
+    /// later and where long work belongs.
+    ///
+    /// # Errors
+    /// As [`DynamicScan::for_each`].
+    pub fn take_first<'t>(
+        self,
+        tx: &mut impl WriteTransaction<'t, E>,
+    ) -> Result<Option<(Vec<Value>, Vec<Value>)>> {
+        let (table, range) = (&*self.table.core, self.range.clone());
+        let decode = |key: &KeyBuf, row: &RowWords<'_>| self.decode(key.as_bytes(), row);
+        tx.statement(|inner| match self.index.as_deref() {
+            None => queue::take_first(inner, table, range, decode),
+            Some(index) => {
+                let is_wanted = |entry_key: &KeyBuf, key: &KeyBuf| self.is_within(index, entry_key, key);
+                queue::take_first_by_index(inner, (table, index), range, is_wanted, decode)
+            }
+        })
     }
 
     fn run_primary(

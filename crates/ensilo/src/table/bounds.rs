@@ -33,6 +33,11 @@ impl Bounds {
         Bounds { low: Bound::Included(prefix), high }
     }
 
+    /// Returns this key alone.
+    pub(crate) fn only(key: KeyBuf) -> Self {
+        Bounds { low: Bound::Included(key.clone()), high: Bound::Included(key) }
+    }
+
     /// Returns whether the key lies in the range.
     pub(crate) fn contains(&self, key: &KeyBuf) -> bool {
         self.as_slices().is_some_and(|range| range.contains(key.as_bytes()))
@@ -158,7 +163,7 @@ impl ScanFlow for ControlFlow<()> {
 }
 
 /// Ends a scan after a number of rows, or when its session is to stop.
-struct Flow {
+pub(crate) struct Flow {
     left: usize,
     control: Option<Arc<SessionControl>>,
     /// Why the scan was stopped, if it was.
@@ -171,13 +176,13 @@ pub(crate) const ROWS_PER_LOOK: usize = 256;
 impl Flow {
     /// Lets `limit` rows through; at least one.
     #[inline(always)]
-    fn new<F>(limit: usize, local: &Local<F>) -> Self {
+    pub(crate) fn new<F>(limit: usize, local: &Local<F>) -> Self {
         Flow { left: limit, control: local.control.clone(), stopped: Ok(()) }
     }
 
     /// Counts a row.
     #[inline(always)]
-    fn after(&mut self, flow: ControlFlow<()>) -> ControlFlow<()> {
+    pub(crate) fn after(&mut self, flow: ControlFlow<()>) -> ControlFlow<()> {
         self.left -= 1;
         if let Some(control) = &self.control
             && self.left.is_multiple_of(ROWS_PER_LOOK)
@@ -191,7 +196,7 @@ impl Flow {
     /// [`Error::Cancelled`](crate::Error::Cancelled) or
     /// [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded) when that has ended the scan.
     #[inline(always)]
-    fn end(self) -> Result<()> {
+    pub(crate) fn end(self) -> Result<()> {
         self.stopped
     }
 }

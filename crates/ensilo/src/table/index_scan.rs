@@ -11,8 +11,9 @@ use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Row};
 use super::by_index::ByIndex;
 use super::{Bounds, Found, Index, ScanFlow, ScanRange};
 use crate::Result;
+use crate::queue;
 use crate::row_words::{RowWords, primary_key_of, whole};
-use crate::transaction::ReadTransaction;
+use crate::transaction::{ReadTransaction, WriteTransaction};
 
 /// A scan of a table in the order of a secondary index, to be narrowed and then run in a transaction. As to
 /// isolation it is like [`Scan`](super::Scan).
@@ -193,6 +194,23 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         let mut first = None;
         self.limit(1).for_each_found(tx, |found, columns| first = Some((found, columns)))?;
         Ok(first)
+    }
+
+    /// Deletes the first row that no other open transaction has taken, and returns its columns, without the
+    /// primary key; `None` if there is none. The first is that of the first entry. All else is as with
+    /// [`Scan::take_first`](super::Scan::take_first), which also says how a row is given back for later and
+    /// where long work belongs. A row that was taken by its primary key is passed over here, too, and the
+    /// other way round.
+    ///
+    /// # Errors
+    /// See [`IndexScan`].
+    pub fn take_first<'t>(self, tx: &mut impl WriteTransaction<'t, E>) -> Result<Option<C>> {
+        let IndexScan { index, range, .. } = self;
+        let (table, index) = (&*index.table.core, &*index.core);
+        tx.statement(|inner| {
+            let decode = |key: &KeyBuf, row: &RowWords<'_>| C::decode(&T::Key::decode(key.as_bytes())?, row);
+            queue::take_first_by_index(inner, (table, index), range, |_, _| true, decode)
+        })
     }
 
     /// Returns the number of rows. Only the index is read, not the rows.

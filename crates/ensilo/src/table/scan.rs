@@ -10,8 +10,9 @@ use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Malformed, Row};
 
 use super::{Bounds, Found, ScanFlow, ScanRange, Table};
 use crate::Result;
+use crate::queue;
 use crate::row_words::{RowWords, whole};
-use crate::transaction::ReadTransaction;
+use crate::transaction::{ReadTransaction, WriteTransaction};
 
 /// A scan of a table in the order of its primary key, to be narrowed and then run in a transaction.
 ///
@@ -151,6 +152,83 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
             ControlFlow::Break(())
         })?;
         Ok(first)
+    }
+
+    /// Deletes the first row that no other open transaction has taken, and returns its primary key and its
+    /// columns; `None` if there is none. With [`Scan::reverse`] it is the last such row.
+    ///
+    /// So a table is a queue: any number of consumers take rows beside each other, and beside producers that
+    /// insert, without conflicts between them. It is what
+    /// `DELETE ... ORDER BY ... LIMIT 1 RETURNING ... FOR UPDATE SKIP LOCKED` is in SQL.
+    /// [`Table::watch`] waits for rows to come.
+    ///
+    /// A row is *taken* from this call until its transaction has ended. If that commits, the row is gone.
+    /// If it does not, because of an error, a panic or a conflict, because its session was dropped or because
+    /// the process ended, the row is there again for the next consumer. Nobody waits for a row that is taken,
+    /// so consumers cannot block each other; a consumer that works on a row inside of its transaction for
+    /// minutes keeps it from the others for minutes. Only this method heeds it: other statements read, change
+    /// and delete such a row as any other, and one of two transactions that change it aborts at its commit.
+    ///
+    /// With [`Scan::limit`] it looks at so many rows at most, those that are passed over among them. The cost
+    /// grows with the rows that are passed over: all that stand before the one that is taken and that other
+    /// transactions have taken. This method returns the primary key and the columns,
+    /// [`IndexScan::take_first`](super::IndexScan::take_first) the columns alone.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Error, Row, Table};
+    /// # #[derive(Row)] #[row(table = "job")] struct Job { #[row(key)] id: u64, text: String }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # let jobs: Table<Job> = db.create_table()?;
+    /// # db.transact(|tx| { for id in 1..=2 { jobs.insert(tx, &Job { id, text: String::new() })?; } Ok(()) })?;
+    /// let mut session = db.begin()?;
+    /// let first = jobs.scan().take_first(&mut session)?;
+    /// assert_eq!(first.map(|(id, _)| id), Some(1));
+    /// // Another consumer passes it over, and finds nothing after the second one.
+    /// let others = db.transact(|tx| Ok([jobs.scan().take_first(tx)?, jobs.scan().take_first(tx)?]))?;
+    /// assert_eq!(others.map(|taken| taken.map(|(id, _)| id)), [Some(2), None]);
+    /// // Unless the first one gives its row up.
+    /// session.rollback()?;
+    /// assert!(db.transact(|tx| jobs.scan().take_first(tx))?.is_some());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Giving a row back
+    /// A consumer that undoes its own take, by an error, ends its own wait as well and finds the same row
+    /// again. To give a row back for later it does not return an error: it inserts the row again in the same
+    /// transaction, with a later time and a counter, and commits. The example `job_queue` does so. A table
+    /// without a key of its own gives a row that is inserted again a new [`RowId`](crate::RowId), so a queue
+    /// should have a key.
+    ///
+    /// # Long work
+    /// In a closure of [`Database::transact`](crate::Database::transact) the work may run more than once: it
+    /// should be short there, and rows that others write are best read last. For long work, a consumer takes
+    /// the row with a [`Session`](crate::Session), works between the statements, and records the result
+    /// shortly before the commit. If that ends with a conflict, the row is there again.
+    ///
+    /// # Durability
+    /// With [`Durability::Visible`](crate::Durability::Visible), or before its [`Ticket`](crate::Ticket) is
+    /// stored, a crash gives a row back though its transaction has committed: its work is then done again.
+    /// Effects outside the database belong behind an answer with
+    /// [`Durability::Stored`](crate::Durability::Stored). A crash between that answer and such an effect
+    /// leaves the effect out, so what has to happen is better recorded in a table by the same transaction.
+    ///
+    /// # Isolation
+    /// The row that is returned is read and deleted serializably, like by [`Table::get`] and
+    /// [`Table::delete`]. That it is the first is not protected, nor is `None`: the transaction does not
+    /// depend on the rows that it has passed over, and commits also if one of them is there again, or if a
+    /// row has come before this one meanwhile. It sees its own writes.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    pub fn take_first<'t>(self, tx: &mut impl WriteTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
+        tx.statement(|inner| {
+            queue::take_first(inner, &self.table.core, self.range, |key, row| {
+                let key = T::Key::decode(key.as_bytes())?;
+                let columns = C::decode(&key, row)?;
+                Ok((key, columns))
+            })
+        })
     }
 
     /// Returns the primary keys and columns of all rows.

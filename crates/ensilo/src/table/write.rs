@@ -248,6 +248,7 @@ impl<T: Row, E: Engine> Table<T, E> {
     ) -> Result<()> {
         refuse_other_key::<T, C>(columns, key)?;
         columns.patch(&mut words);
+        inner.note_change(&self.core);
         inner.raw.patch(found, words.as_ref()).map_err(|abort| inner.lost(abort))
     }
 

@@ -10,7 +10,7 @@ use ensilo_engine::{
 use ensilo_epoch::Epoch;
 
 use super::sealed::Sealed;
-use super::{EPOCH_NOW, Inner, ReadTransaction, Snapshot, Transaction};
+use super::{EPOCH_NOW, Inner, ReadTransaction, Transaction};
 use crate::Result;
 use crate::local::Local;
 
@@ -35,7 +35,7 @@ pub enum Reading<T, S> {
 /// What a [`Reader`] was, at its end.
 pub(crate) enum EndedReader<'t, E: Engine> {
     Validated(Transaction<'t, E>),
-    Snapshot(Snapshot<'t, E>),
+    Snapshot(Inner<'t, SnapshotOf<'t, E>>),
 }
 
 impl<'t, E: Engine> Reader<'t, E> {
@@ -55,12 +55,10 @@ impl<'t, E: Engine> Reader<'t, E> {
                     Reading::Snapshot(_) => unreachable!("it is validated"),
                 }),
             }),
-            Reading::Snapshot(_) => EndedReader::Snapshot(Snapshot {
-                inner: self.inner.map(|raw| match raw {
-                    Reading::Snapshot(raw) => raw,
-                    Reading::Validated(_) => unreachable!("it is a snapshot"),
-                }),
-            }),
+            Reading::Snapshot(_) => EndedReader::Snapshot(self.inner.map(|raw| match raw {
+                Reading::Snapshot(raw) => raw,
+                Reading::Validated(_) => unreachable!("it is a snapshot"),
+            })),
         }
     }
 }

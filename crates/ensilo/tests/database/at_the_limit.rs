@@ -95,7 +95,7 @@ impl Full {
     /// From now on an overwrite of any row has to keep the old version.
     fn wait_until_snapshots_show_all(&self) {
         let began = Instant::now();
-        let shown = || self.db.snapshot(|snapshot| self.items.scan().rows(snapshot)).unwrap();
+        let shown = || self.db.read_stale(|snapshot| self.items.scan().rows(snapshot)).unwrap();
         while !shown().iter().eq(self.model.values()) {
             assert!(began.elapsed() < PATIENCE, "snapshots do not show the rows");
             thread::yield_now();

@@ -164,7 +164,7 @@ fn scan_while<'t>(
 fn every_kind_of_request_reports_a_table_dropped_meanwhile() {
     let told = [
         |db: &Database, accounts: &Table<Account>| {
-            db.snapshot(|tx| scan_while(accounts, tx, || db.drop_table("account").unwrap()))
+            db.read_stale(|tx| scan_while(accounts, tx, || db.drop_table("account").unwrap()))
         },
         |db: &Database, accounts: &Table<Account>| {
             db.transact(|tx| scan_while(accounts, tx, || db.drop_table("account").unwrap()))
@@ -192,7 +192,7 @@ fn a_snapshot_whose_index_is_dropped_meanwhile_is_told_which() {
     let (db, accounts) = with_accounts(500);
     wait_for_snapshot(&db);
     let error = db
-        .snapshot(|tx| scan_while(&accounts, tx, || db.drop_index("account", "by_owner").unwrap()))
+        .read_stale(|tx| scan_while(&accounts, tx, || db.drop_index("account", "by_owner").unwrap()))
         .unwrap_err();
     assert!(matches!(&error, Error::UnknownIndex(name) if &**name == "by_owner"), "{error}");
 }

@@ -220,7 +220,7 @@ fn a_closed_database_answers_closed() {
     db.close().unwrap();
     let closed = |result: ensilo::Result<()>| assert!(matches!(result, Err(Error::Closed)), "{result:?}");
     closed(other_handle.transact(|tx| accounts.get(tx, 0).map(|_| ())));
-    closed(db.snapshot(|tx| accounts.get(tx, 0).map(|_| ())));
+    closed(db.read_stale(|tx| accounts.get(tx, 0).map(|_| ())));
     closed(db.submit(|_| Ok(())).map(|_| ()));
     closed(db.begin().map(|_| ()));
     closed(db.create_table::<Event>().map(|_| ()));
@@ -238,7 +238,7 @@ fn requests_and_changes_of_the_catalog_inside_a_request_are_errors() {
     let (db, accounts) = with_accounts(1);
     db.transact(|tx| {
         assert!(matches!(db.transact(|_| Ok(())), Err(Error::NestedRequest)));
-        assert!(matches!(db.snapshot(|_| Ok(())), Err(Error::NestedRequest)));
+        assert!(matches!(db.read_stale(|_| Ok(())), Err(Error::NestedRequest)));
         assert!(matches!(db.create_table::<Event>(), Err(Error::NestedRequest)));
         assert!(matches!(db.drop_table("account"), Err(Error::NestedRequest)));
         let index = db.create_index("account", "x", [("visits", Order::Ascending)]);

@@ -11,6 +11,7 @@ mod failpoints;
 mod live_changes;
 mod memory;
 mod names;
+mod queues;
 mod requests;
 mod sessions;
 mod snapshots;

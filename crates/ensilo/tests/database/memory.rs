@@ -86,7 +86,7 @@ fn full(options: Options) -> (Database, Table<Event>, Vec<RowId>) {
         }
     };
     assert!(matches!(error, Error::OutOfMemory(_)), "{error}");
-    while db.snapshot(|snapshot| events.scan().count(snapshot)).unwrap() < ids.len() {
+    while db.read_stale(|snapshot| events.scan().count(snapshot)).unwrap() < ids.len() {
         thread::yield_now();
     }
     (db, events, ids)
@@ -142,7 +142,7 @@ fn at_the_limit_rows_are_deleted_under_a_snapshot_that_still_shows_them() {
         let (db, events) = (&db, &events);
         let count = ids.len();
         scope.spawn(move || {
-            db.snapshot(|snapshot| {
+            db.read_stale(|snapshot| {
                 opened.send(()).unwrap();
                 // Until the sender is dropped.
                 let _ = ended.recv();

@@ -78,7 +78,7 @@ fn no_program_names_the_engine() {
         Ok((sum(tx, &bank)?, of_owner.contains(&Balance { balance: account(1).balance })))
     });
     assert_eq!(seen.unwrap(), (expected, true));
-    assert_eq!(bank.db.snapshot(|tx| count(tx, &bank)).unwrap(), 0, "the snapshot is older");
+    assert_eq!(bank.db.read_stale(|tx| count(tx, &bank)).unwrap(), 0, "the snapshot is older");
     bank.session.begin().unwrap();
     bank.session.commit().unwrap();
 }

@@ -206,7 +206,7 @@ fn a_panic_undoes_its_transaction_only() {
         }));
         assert_eq!(panicked.unwrap_err().downcast_ref::<&str>(), Some(&"planted"));
         let snapshot_panicked = catch_unwind(AssertUnwindSafe(|| {
-            db.snapshot(|_| -> ensilo::Result<()> { panic!("planted too") })
+            db.read_stale(|_| -> ensilo::Result<()> { panic!("planted too") })
         }));
         assert!(snapshot_panicked.is_err());
         // A statement's own closure may panic as well, in the middle of its work.

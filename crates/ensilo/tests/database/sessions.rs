@@ -26,7 +26,7 @@ fn without_an_open_transaction_everything_but_a_beginning_is_an_error() {
         session.begin().unwrap();
         assert!(matches!(session.begin(), Err(Error::NestedRequest)));
         assert!(matches!(session.transact(|_| Ok(())), Err(Error::NestedRequest)));
-        assert!(matches!(session.snapshot(|_| Ok(())), Err(Error::NestedRequest)));
+        assert!(matches!(session.read_stale(|_| Ok(())), Err(Error::NestedRequest)));
         accounts.get(&mut session, 0).unwrap();
         end(&mut session).unwrap();
     }
@@ -403,6 +403,6 @@ fn looking_through_an_index_is_stopped_like_a_scan() {
     }
     session.set_deadline(None);
     session.rollback().unwrap();
-    let snapshot = session.snapshot(|_| Ok(token.cancel()));
+    let snapshot = session.read_stale(|_| Ok(token.cancel()));
     assert!(matches!(snapshot, Err(Error::Cancelled)));
 }

@@ -1,10 +1,10 @@
 //! Snapshot requests.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ensilo::{AbortReason, Database, Error, Order};
+use ensilo::{AbortReason, Database, Error, Order, Table};
 
-use crate::{Account, Visits, account, with_accounts};
+use crate::{Account, Visits, account, quick, with_accounts};
 
 /// Waits until a new snapshot shows everything that is committed now.
 pub(crate) fn wait_for_snapshot(db: &Database) {
@@ -18,7 +18,7 @@ pub(crate) fn wait_for_snapshot(db: &Database) {
 fn a_snapshot_shows_the_past_while_others_write() {
     let (db, accounts) = with_accounts(3);
     wait_for_snapshot(&db);
-    db.snapshot(|snapshot| {
+    db.read_stale(|snapshot| {
         std::thread::scope(|scope| {
             let change = || {
                 db.transact(|tx| {
@@ -41,7 +41,7 @@ fn a_snapshot_shows_the_past_while_others_write() {
     })
     .unwrap();
     wait_for_snapshot(&db);
-    let keys = db.snapshot(|snapshot| accounts.scan().collect(snapshot)).unwrap();
+    let keys = db.read_stale(|snapshot| accounts.scan().collect(snapshot)).unwrap();
     assert_eq!(keys.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), [0, 2, 7]);
     assert!(db.statistics().unwrap().snapshots >= 2);
 }
@@ -57,11 +57,27 @@ fn an_index_younger_than_the_snapshot_is_not_ready() {
     wait_for_snapshot(&db);
     db.create_index("account", "by_visits", [("visits", Order::Ascending)]).unwrap();
     let by_visits = accounts.index::<u32>("by_visits").unwrap();
-    let too_early = db.snapshot(|snapshot| by_visits.scan().count(snapshot));
+    let too_early = db.read_stale(|snapshot| by_visits.scan().count(snapshot));
     assert!(matches!(too_early, Err(Error::IndexNotReady(_))));
     assert_eq!(db.transact(|tx| by_visits.scan().count(tx)).unwrap(), 3);
     wait_for_snapshot(&db);
-    assert_eq!(db.snapshot(|snapshot| by_visits.scan().count(snapshot)).unwrap(), 3);
+    assert_eq!(db.read_stale(|snapshot| by_visits.scan().count(snapshot)).unwrap(), 3);
+}
+
+#[test]
+fn a_table_younger_than_the_snapshot_is_empty_and_so_are_its_indexes() {
+    let db = quick();
+    let create = || {
+        let accounts = db.create_table::<Account>().unwrap();
+        db.transact(|tx| accounts.insert(tx, &account(1))).unwrap();
+        accounts
+    };
+    let counts = db.read_stale(|snapshot| {
+        let accounts = std::thread::scope(|scope| scope.spawn(create).join().unwrap());
+        let by_email = accounts.index::<Option<String>>("by_email")?;
+        Ok((accounts.scan().count(snapshot)?, by_email.scan().count(snapshot)?))
+    });
+    assert_eq!(counts.unwrap(), (0, 0));
 }
 
 #[test]
@@ -76,7 +92,7 @@ fn a_snapshot_that_grows_too_old_is_told_so() {
     let accounts = db.create_table::<Account>().unwrap();
     db.transact(|tx| accounts.insert(tx, &account(0))).unwrap();
     wait_for_snapshot(&db);
-    let result = db.snapshot(|snapshot| {
+    let result = db.read_stale(|snapshot| {
         loop {
             accounts.get(snapshot, 0)?;
         }
@@ -88,5 +104,71 @@ fn a_snapshot_that_grows_too_old_is_told_so() {
         matches!(&error, Error::Aborted(abort) if abort.reason() == AbortReason::SnapshotTooOld),
         "{error}"
     );
-    db.snapshot(|snapshot| accounts.get(snapshot, 0)).unwrap();
+    db.read_stale(|snapshot| accounts.get(snapshot, 0)).unwrap();
+}
+
+/// A database with one account, whose snapshots come by themselves only after a day.
+fn without_snapshots_of_its_own() -> (Database, Table<Account>) {
+    let db = Database::options()
+        .epoch_interval(Duration::from_secs(10))
+        .epochs_per_snapshot(10_000)
+        .snapshot_age_limit(Duration::from_secs(86_400 * 7))
+        .in_memory()
+        .unwrap();
+    let accounts = db.create_table::<Account>().unwrap();
+    db.transact(|tx| accounts.insert(tx, &account(0))).unwrap();
+    (db, accounts)
+}
+
+fn visit(db: &Database, accounts: &Table<Account>) {
+    db.transact(|tx| accounts.update(tx, 0, |row: &mut Visits| row.visits += 1)).unwrap();
+}
+
+#[test]
+fn a_stale_read_shows_the_newest_snapshot_that_others_took() {
+    let (db, accounts) = without_snapshots_of_its_own();
+    let visits = || db.read_stale(|tx| accounts.get_columns::<Visits>(tx, 0)).unwrap().map(|row| row.visits);
+    let bounded = |bound: Duration| {
+        let request = db.request().max_staleness(bound);
+        request.read_stale(|tx| accounts.get_columns::<Visits>(tx, 0)).unwrap().map(|row| row.visits)
+    };
+    assert_eq!(visits(), None);
+    assert_eq!((bounded(Duration::ZERO), visits()), (Some(0), Some(0)));
+    visit(&db, &accounts);
+    assert_eq!(visits(), Some(0));
+    // It is young enough for these, and none is taken.
+    for bound in [Duration::from_secs(3600), Duration::MAX] {
+        assert_eq!(bounded(bound), Some(0));
+    }
+    // A read that has met two conflicts takes one.
+    let mut attempts = 0;
+    let read = db.read(|tx| {
+        attempts += 1;
+        let row = accounts.get_columns::<Visits>(tx, 0)?;
+        if attempts < 3 {
+            std::thread::scope(|scope| scope.spawn(|| visit(&db, &accounts)).join().unwrap());
+        }
+        assert_eq!(accounts.get(tx, 1)?, None);
+        Ok(row)
+    });
+    assert_eq!((read.unwrap().map(|row| row.visits), attempts), (Some(3), 3));
+    assert_eq!(visits(), Some(3));
+    visit(&db, &accounts);
+    let mut session = db.session().unwrap();
+    let count = |row: Option<Visits>| row.map(|row| row.visits);
+    let stale = session.read_stale(|tx| accounts.get_columns::<Visits>(tx, 0)).unwrap();
+    let request = session.request().max_staleness(Duration::from_nanos(1));
+    let fresh = request.read_stale(|tx| accounts.get_columns::<Visits>(tx, 0)).unwrap();
+    assert_eq!((count(stale), count(fresh)), (Some(3), Some(4)));
+}
+
+#[test]
+fn a_stale_read_says_how_old_it_is_at_most() {
+    let (db, _accounts) = without_snapshots_of_its_own();
+    let opened = Instant::now();
+    assert!(db.read_stale(|tx| Ok(opened.elapsed() < tx.staleness())).unwrap());
+    let called = Instant::now();
+    let age = db.request().max_staleness(Duration::ZERO).read_stale(|tx| Ok(tx.staleness())).unwrap();
+    assert!(age <= called.elapsed());
+    assert!(db.read_stale(|tx| Ok(opened.elapsed() > tx.staleness())).unwrap());
 }

@@ -62,7 +62,7 @@ fn handles_can_be_awaited() {
         db.submit(move |tx| accounts.scan().count(tx))?.await
     });
     assert_eq!(counted.unwrap(), 4);
-    let snapshot = db.submit_snapshot(|_| Ok(5)).unwrap();
+    let snapshot = db.submit_read_stale(|_| Ok(5)).unwrap();
     assert_eq!(block_on(snapshot).unwrap(), 5);
 }
 

@@ -51,9 +51,9 @@ fn the_sum_of_balances_stays_the_same() {
                 // What was read counts once the transaction has committed, and is not looked at before.
                 for balances in [
                     db.transact(|tx| accounts.scan().columns::<Balance>().rows(tx)),
-                    db.snapshot(|tx| accounts.scan().columns::<Balance>().rows(tx)),
+                    db.read_stale(|tx| accounts.scan().columns::<Balance>().rows(tx)),
                     db.transact(|tx| by_owner.scan().columns::<Balance>().collect(tx)),
-                    db.snapshot(|tx| by_owner.scan().columns::<Balance>().collect(tx)),
+                    db.read_stale(|tx| by_owner.scan().columns::<Balance>().collect(tx)),
                 ] {
                     let balances = balances.unwrap();
                     assert_eq!(balances.len(), ACCOUNTS as usize);

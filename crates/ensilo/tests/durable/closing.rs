@@ -56,7 +56,7 @@ const REQUESTS: [(&str, Request); 7] = [
 /// Requests that leave no row.
 const OTHERS: [(&str, Request); 3] = [
     ("snapshot", |db, accounts, _| {
-        match db.snapshot(|snapshot| accounts.scan().count(snapshot)) {
+        match db.read_stale(|snapshot| accounts.scan().count(snapshot)) {
             // Younger than the snapshot.
             Err(Error::UnknownTable(_) | Error::IndexNotReady(_)) => Ok(()),
             other => other.map(drop),

@@ -114,21 +114,21 @@ fn what_is_stored_is_read_for_ever_after_a_failure() {
         // Requests answer for what they have read, and a snapshot of a later point does not read more.
         let shown = db.statistics().unwrap().epochs.snapshot_epoch;
         for id in [1, 99] {
-            assert_eq!(db.snapshot(|tx| accounts.get(tx, id)).unwrap(), Some(account(id)));
+            assert_eq!(db.read_stale(|tx| accounts.get(tx, id)).unwrap(), Some(account(id)));
             assert_eq!(db.transact(|tx| accounts.get(tx, id)).unwrap(), Some(account(id)));
-            let submitted = db.submit_snapshot({
+            let submitted = db.submit_read_stale({
                 let accounts = accounts.clone();
                 move |tx| accounts.get(tx, id)
             });
             assert_eq!(submitted.unwrap().wait().unwrap(), Some(account(id)));
         }
-        assert_eq!(db.snapshot(|tx| accounts.get(tx, 101)).unwrap(), None);
+        assert_eq!(db.read_stale(|tx| accounts.get(tx, 101)).unwrap(), None);
         for id in [100, 5, 6] {
-            lost(db.snapshot(|tx| accounts.get(tx, id)));
+            lost(db.read_stale(|tx| accounts.get(tx, id)));
             lost(db.transact(|tx| accounts.get(tx, id)));
         }
-        lost(db.snapshot(|tx| Ok(accounts.scan().rows(tx)?.pop())));
-        lost(db.snapshot(|tx| match accounts.get(tx, 5)? {
+        lost(db.read_stale(|tx| Ok(accounts.scan().rows(tx)?.pop())));
+        lost(db.read_stale(|tx| match accounts.get(tx, 5)? {
             None => Err(Error::rollback("there is no such account")),
             found => Ok(found),
         }));

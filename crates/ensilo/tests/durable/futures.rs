@@ -53,6 +53,23 @@ fn a_ticket_keeps_one_waker_and_none_when_it_is_dropped() {
 }
 
 #[test]
+fn a_read_that_need_not_be_stored_does_not_wait_for_the_disk() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_accounts(&disk, 1);
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&pause)), ..Faults::default() });
+    let insert = db.request().durability(Durability::Visible);
+    insert.transact(|tx| accounts.insert(tx, &account(7))).unwrap();
+    let read = db.request().durability(Durability::Visible);
+    assert!(read.read(|tx| accounts.get(tx, 7)).unwrap().is_some());
+    let mut session = db.session().unwrap();
+    let read = session.request().durability(Durability::Visible);
+    assert!(read.read(|tx| accounts.get(tx, 7)).unwrap().is_some());
+    pause.end();
+    assert!(db.request().durability(Durability::Stored).read(|tx| accounts.get(tx, 7)).unwrap().is_some());
+}
+
+#[test]
 fn a_jobs_handle_keeps_one_waker_and_none_when_it_is_dropped() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = with_accounts(&disk, 1);

@@ -30,7 +30,7 @@ fn at_the_limit_rows_with_entries_are_replaced_and_recovered() {
     };
     assert!(matches!(refused, Error::OutOfMemory(_)), "{refused}");
     // From now on an overwrite would have to keep the row for snapshots.
-    while db.snapshot(|snapshot| accounts.scan().count(snapshot)).unwrap() < count as usize {
+    while db.read_stale(|snapshot| accounts.scan().count(snapshot)).unwrap() < count as usize {
         thread::yield_now();
     }
     db.checkpoint().unwrap();
@@ -71,7 +71,7 @@ fn at_the_limit_a_durable_database_is_changed_stored_and_copied_as_ever() {
         db.request().durability(Durability::Visible).transact(|tx| accounts.insert(tx, &long(id)).map(|_| ()))
     };
     let count = (0..).take_while(|&id| insert(id).is_ok()).count() as u32;
-    while db.snapshot(|snapshot| accounts.scan().count(snapshot)).unwrap() < count as usize {
+    while db.read_stale(|snapshot| accounts.scan().count(snapshot)).unwrap() < count as usize {
         thread::yield_now();
     }
     let mut expected: Vec<_> = (0..count).map(long).collect();

@@ -23,6 +23,7 @@ impl Hanging {
     fn new() -> Self {
         let disk = Arc::new(SimulatedDisk::new());
         let (db, accounts) = with_accounts(&disk, 2);
+        db.create_table::<Event>().unwrap();
         let pause = SyncPause::new();
         disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&pause)), ..Faults::default() });
         let changed = db.request().transact_with_epoch(|tx| {
@@ -142,9 +143,10 @@ fn an_error_that_tells_nothing_of_undurable_rows_waits_for_nothing() {
     let undone = |result: Result<()>| assert!(matches!(result.unwrap_err(), Error::User(_)));
     let rollback = || Error::rollback("planned");
     undone(db.transact(|_| Err(rollback())));
-    undone(db.transact(|tx| accounts.insert(tx, &account(7)).and(Err(rollback()))));
+    let events = db.open_table().unwrap();
+    undone(db.transact(|tx| events.insert(tx, &Event { what: "any".into() }).and(Err(rollback()))));
     undone(db.transact(|tx| accounts.get(tx, 1).and(Err(rollback()))));
-    undone(db.snapshot(|_| Err(rollback())));
+    undone(db.read_stale(|_| Err(rollback())));
     // One that is content with what is visible does not wait either.
     for (number, refused) in REFUSED.into_iter().enumerate() {
         let visible = db.request().durability(Durability::Visible);

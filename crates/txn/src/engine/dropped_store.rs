@@ -15,14 +15,14 @@ use crate::store::Store;
 pub(super) struct DroppedStore {
     pub(super) store: Arc<Store>,
     pub(super) epoch: Epoch,
-    /// What is left of the tree, once that is being taken apart.
-    drain: Option<Drain>,
+    /// What is left of its trees, once they are being taken apart.
+    drains: Option<[Drain; 2]>,
 }
 
 impl DroppedStore {
     /// Returns a store that was dropped in `epoch`.
     pub(super) fn new(store: Arc<Store>, epoch: Epoch) -> Self {
-        DroppedStore { store, epoch, drain: None }
+        DroppedStore { store, epoch, drains: None }
     }
 
     /// Frees some nodes, and the records in them, of a store that no transaction can reach; true when nothing is left.
@@ -32,11 +32,11 @@ impl DroppedStore {
         guard: &Guard<'_>,
         nodes_max: usize,
     ) -> bool {
-        let DroppedStore { store, drain, .. } = self;
+        let DroppedStore { store, drains, .. } = self;
         // SAFETY: the store was dropped in an epoch before the memory horizon: whoever pinned before has ended, and whoever
-        // pinned after saw the flag and left the tree alone. `drain` remembers that it was done.
-        let drain = drain.get_or_insert_with(|| unsafe { store.take_apart() });
-        let is_empty = drain.step(guard, nodes_max, |value| {
+        // pinned after saw the flag and left the tree alone. `drains` remembers that it was done.
+        let [records, deleted] = drains.get_or_insert_with(|| unsafe { store.take_apart() });
+        let is_empty = records.step(guard, nodes_max, |value| {
             // SAFETY: the values of a store's tree are its records, which nobody else can reach; a deleted record belongs
             // to the unhook list of the worker that deleted it, which retires it when it finds the store gone.
             unsafe {
@@ -49,6 +49,8 @@ impl DroppedStore {
                 }
             }
         });
+        // Its records stand on the lists of the workers that deleted them.
+        let is_empty = is_empty && deleted.step(guard, nodes_max, |_| ());
         if is_empty {
             stores.set_drained(store.id());
         }

@@ -9,9 +9,8 @@ use ensilo_engine::{
     StoredRow, TableId, TransactionStatistics,
 };
 use ensilo_epoch::{Epoch, Epochs, Participant};
-use ensilo_index::Masstree;
 use ensilo_log::Log;
-use ensilo_slab::{AccountId, OutOfMemory};
+use ensilo_slab::OutOfMemory;
 use ensilo_sync::barrier;
 
 use super::Silo;
@@ -66,18 +65,19 @@ unsafe impl<V: Variant> Engine for Silo<V> {
         if id == TableId::NONE || id > TableId::MAX {
             return Err(NewStoreError::IdTaken(id));
         }
-        let index = {
+        let store = {
             let participant = lock(&self.participant);
-            let guard = participant.pin();
-            Masstree::new(&guard, AccountId(id.0)).map_err(NewStoreError::OutOfMemory)?
+            let store = Store::new(id, &participant.pin()).map_err(NewStoreError::OutOfMemory)?;
+            Arc::new(store)
         };
-        let store = Arc::new(Store::new(id, index));
         if self.shared.stores.insert(&store) {
             return Ok(store);
         }
         let participant = lock(&self.participant);
         // SAFETY: nobody else has seen this store.
-        unsafe { store.take_apart() }.step(&participant.pin(), usize::MAX, |_| ());
+        for mut tree in unsafe { store.take_apart() } {
+            tree.step(&participant.pin(), usize::MAX, |_| ());
+        }
         Err(NewStoreError::IdTaken(id))
     }
 
@@ -148,14 +148,6 @@ unsafe impl<V: Variant> Engine for Silo<V> {
         let parked = self.collect_parked();
         let dropped = self.collect_dropped();
         parked.max(dropped).max(self.collect_retired())
-    }
-
-    fn wanted_durable_epoch(&self) -> Option<Epoch> {
-        let durable = self.shared.log.get()?.durable_epoch();
-        let horizon = self.shared.epochs.snapshot_horizon();
-        let is_held_back = self.shared.epochs.snapshot_of(durable) < horizon;
-        let has_deleted = || lock(&self.counters).iter().any(|counters| counters.has_deleted_records());
-        (is_held_back && has_deleted()).then_some(horizon)
     }
 
     fn is_sparse(&self) -> bool {

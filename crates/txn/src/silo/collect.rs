@@ -5,28 +5,31 @@
 //! - copies of old versions, and marks of those that were deleted: only snapshot transactions reach them, they go when no snapshot can;
 //! - records replaced in the tree: snapshots reach them, and so does any transaction that found them before; they
 //!   go in two steps, first by the snapshot horizon, then by the memory horizon;
-//! - deleted records: they stay in the tree for snapshots, then are unhooked from it, then go by the memory horizon.
+//! - deleted records: they are unhooked from the tree by the worker's next transaction, so that others walk over few of them. Those that a
+//!   snapshot may still need stand in a second tree meanwhile; they leave it by the snapshot horizon, and go by the memory horizon. The
+//!   node that has lost the key keeps the TID of the deletion: it takes the place of the record for a commit that misses the key (a
+//!   larger TID, and an answer that waits until the deletion is durable).
 //!
 //! # Invariants
 //! O1. Every record has one owner, which frees it: a latest live record the tree; a copy or a replaced record the list of the
-//!     worker that superseded it; a deleted record the unhook list of the worker that deleted it, also when it has been
-//!     superseded since; a placeholder the transaction that made it, or the registry of prepared transactions that it was left to, until
+//!     worker that superseded it; a deleted record a list of the worker that deleted it, also when it has been
+//!     superseded or unhooked since; a placeholder the transaction that made it, or the registry of prepared transactions that it was left to, until
 //!     somebody commits into it.
 //!
 //! A worker frees some garbage before each of its transactions: a little, so that none takes noticeably longer, and more of a
 //! *backlog*, which is what it could have freed one snapshot interval ago, so that it is rid of any amount within a bounded number
 //! of transactions.
 
-use ensilo_engine::{Failpoint, Tid};
-use ensilo_epoch::{Guard, Participant};
-use ensilo_index::{NodeId, Removal};
+use ensilo_engine::{Failpoint, Fault, Tid};
+use ensilo_epoch::{Epoch, Guard, Participant, RetireList};
+use ensilo_index::{Inserted, NodeId, Removal};
 use ensilo_sync::Backoff;
 
 use super::context::Context;
 use super::garbage::{Garbage, Retired, Unhook};
 use super::memory;
 use super::prepared::registry::{Deferred, Obstacle};
-use super::variant::Variant;
+use super::variant::{Variant, has_fault};
 use super::write_set::WriteEntry;
 use crate::record::RecordPtr;
 use crate::registry::Registered;
@@ -44,6 +47,18 @@ const BUDGET_MAX: usize = 512;
 /// A call frees one in so many objects of a backlog, such as a transaction leaves that has deleted a million rows.
 const BACKLOG_PER_OBJECT: usize = 64;
 
+/// What has passed, for a kind of garbage: what is ripe, and what was one snapshot interval ago.
+#[derive(Copy, Clone)]
+struct Horizons {
+    ripe: Epoch,
+    backlog: Epoch,
+}
+
+impl Horizons {
+    /// Everything has passed.
+    const ALL: Horizons = Horizons { ripe: Epoch::new(u64::MAX), backlog: Epoch::new(u64::MAX) };
+}
+
 /// Frees a bounded amount of what is ripe; true when nothing ripe is left.
 pub(crate) fn collect_garbage<V: Variant>(
     shared: &SiloShared,
@@ -55,29 +70,72 @@ pub(crate) fn collect_garbage<V: Variant>(
     }
     let epochs = &shared.epochs;
     let memory_budget = budget(participant.retired_before(epochs.backlog_horizon(epochs.memory_horizon())));
-    let is_memory_done = participant.collect(memory_budget) < memory_budget;
-    let (horizon, unhook_horizon) = (epochs.snapshot_horizon(), shared.unhook_horizon());
+    let mut is_done = participant.collect(memory_budget) < memory_budget;
+    let ripe = epochs.snapshot_horizon();
+    let horizons = Horizons { ripe, backlog: epochs.backlog_horizon(ripe) };
     let guard = participant.pin();
-    let mut version_budget = budget(context.garbage.versions.len_before(epochs.backlog_horizon(horizon)));
-    version_budget -= memory::collect::<V>(&guard, &mut context.garbage, version_budget);
-    while version_budget > 0
-        && let Some(retired) = context.garbage.versions.pop_ripe(horizon)
+    is_done &= memory::collect::<V>(&guard, &mut context.garbage, BUDGET_MAX) < BUDGET_MAX;
+    is_done &= for_ripe(
+        context,
+        horizons,
+        |garbage| &mut garbage.versions,
+        |context, retired| {
+            free_version::<V>(&guard, context, retired);
+        },
+    );
+    is_done &= for_ripe(
+        context,
+        horizons,
+        |garbage| &mut garbage.deleted,
+        |context, deleted| {
+            end_deleted::<V>(shared, &guard, context, deleted);
+        },
+    );
+    is_done &= for_ripe(
+        context,
+        horizons,
+        |garbage| &mut garbage.late_unhooks,
+        |context, unhook| {
+            take_out_or_wait::<V>(shared, &guard, context, unhook);
+        },
+    );
+    drop(guard);
+    take_out_deleted::<V>(shared, participant, context);
+    is_done
+}
+
+/// Takes a bounded number of the records that this worker has deleted out of their trees.
+pub(crate) fn take_out_deleted<V: Variant>(
+    shared: &SiloShared,
+    participant: &Participant,
+    context: &mut Context,
+) {
+    let guard = participant.pin();
+    for_ripe(
+        context,
+        Horizons::ALL,
+        |garbage| &mut garbage.unhooks,
+        |context, unhook| {
+            take_out_or_wait::<V>(shared, &guard, context, unhook);
+        },
+    );
+}
+
+/// Frees a bounded number of the ripe objects of a list; true when none is left.
+fn for_ripe<T>(
+    context: &mut Context,
+    horizons: Horizons,
+    list: impl Fn(&mut Garbage) -> &mut RetireList<T>,
+    mut free: impl FnMut(&mut Context, T),
+) -> bool {
+    let mut left = budget(list(&mut context.garbage).len_before(horizons.backlog));
+    while left > 0
+        && let Some(object) = list(&mut context.garbage).pop_ripe(horizons.ripe)
     {
-        version_budget -= 1;
-        free_version::<V>(&guard, context, retired);
+        left -= 1;
+        free(context, object);
     }
-    let mut unhook_budget =
-        budget(context.garbage.unhooks.len_before(epochs.backlog_horizon(unhook_horizon)));
-    while unhook_budget > 0
-        && let Some(unhook) = context.garbage.unhooks.pop_ripe(unhook_horizon)
-    {
-        unhook_budget -= 1;
-        if let Some(unfinished) = take_out::<V>(shared, &guard, context, unhook) {
-            let epoch = epochs.snapshot_of(epochs.global_epoch());
-            context.garbage.unhooks.push(epoch, unfinished);
-        }
-    }
-    is_memory_done && version_budget > 0 && unhook_budget > 0
+    left > 0
 }
 
 /// Returns how many objects a call frees of a kind that has this backlog.
@@ -100,35 +158,29 @@ fn free_version<V: Variant>(guard: &Guard<'_>, context: &mut Context, retired: R
     }
 }
 
-/// Takes a deleted record out of the tree if it still is what its deleter left there, and retires it. Returns it when
-/// somebody is using it right now: it stays ours, whatever becomes of it.
+/// Takes a deleted record out of the tree, or else lets it wait until no snapshot needs it.
+fn take_out_or_wait<V: Variant>(
+    shared: &SiloShared,
+    guard: &Guard<'_>,
+    context: &mut Context,
+    unhook: Unhook,
+) {
+    if let Some(unfinished) = take_out::<V>(shared, guard, context, unhook) {
+        let epoch = shared.epochs.snapshot_of(shared.epochs.global_epoch());
+        context.garbage.late_unhooks.push(epoch, unfinished);
+    }
+}
+
+/// Takes a deleted record out of the tree if it still is what its deleter left there. Returns it when somebody is using it right now: it
+/// stays ours, whatever becomes of it.
 fn take_out<V: Variant>(
     shared: &SiloShared,
     guard: &Guard<'_>,
     context: &mut Context,
     unhook: Unhook,
 ) -> Option<Unhook> {
-    let garbage = &mut context.garbage;
     let Unhook { record, word, .. } = unhook;
-    if record.try_lock(word) {
-        match shared.stores.get(record.store()) {
-            Registered::Store(store) => {
-                V::reached(Failpoint::UnhookBegun);
-                let key = unhook.key.as_slice();
-                if remove_locked::<V>(shared, store, record, word, key, guard, garbage).is_err() {
-                    // A prepared transaction relies on the record or its node.
-                    record.publish(word);
-                    return Some(unhook);
-                }
-            }
-            Registered::Draining => {
-                record.publish(word);
-                return Some(unhook);
-            }
-            // SAFETY: the tree is gone. O1: this list is its owner.
-            Registered::Gone => unsafe { retire_locked::<V>(record, word, guard, garbage) },
-        }
-    } else {
+    if !record.try_lock(word) {
         let now = record.tid();
         if now.is_locked() {
             return Some(unhook);
@@ -138,9 +190,85 @@ fn take_out<V: Variant>(
         if !now.is_latest() {
             retire_superseded::<V>(shared, context, record);
         }
+        context.counters.unhook_ended();
+        return None;
     }
-    context.counters.unhook_ended();
+    match shared.stores.get(record.store()) {
+        Registered::Store(store) => {
+            V::reached(Failpoint::UnhookBegun);
+            take_out_locked::<V>(shared, store, guard, context, unhook)
+        }
+        Registered::Draining => {
+            record.publish(word);
+            Some(unhook)
+        }
+        Registered::Gone => {
+            // SAFETY: the tree is gone. O1: this list is its owner.
+            unsafe { retire_locked::<V>(record, word, guard, &mut context.garbage) };
+            context.counters.unhook_ended();
+            None
+        }
+    }
+}
+
+/// Takes a deleted record that is locked out of its tree. One that a snapshot may need goes into the tree of those first: a snapshot that
+/// misses the key in the first tree finds it in the second. Returns it, unlocked, if it has to stay where it is.
+fn take_out_locked<V: Variant>(
+    shared: &SiloShared,
+    store: &Store,
+    guard: &Guard<'_>,
+    context: &mut Context,
+    unhook: Unhook,
+) -> Option<Unhook> {
+    let Unhook { record, word, ref key } = unhook;
+    let (key, value) = (key.as_slice(), record.index_value());
+    let epoch = shared.epochs.snapshot_of(word.tid().epoch());
+    // A row that was made and deleted within one snapshot interval has no version that any snapshot shows.
+    let is_needed = V::SNAPSHOTS && record.previous().is_some() && shared.epochs.snapshot_horizon() <= epoch;
+    if is_needed {
+        // The second tree has one record a key, and may find no memory.
+        let inserted = store.deleted().insert_if_absent(key, value, guard, &mut ());
+        if inserted != Ok(Inserted::New) {
+            record.publish(word);
+            return Some(unhook);
+        }
+    }
+    if remove_from_tree::<V>(shared, store, record, word, key, guard).is_err() {
+        // A prepared transaction relies on the record or its node.
+        if is_needed {
+            store.deleted().remove(key, value, guard);
+        }
+        record.publish(word);
+        return Some(unhook);
+    }
+    if is_needed {
+        record.publish(word.superseded());
+        context.garbage.deleted.push(epoch, unhook);
+    } else {
+        // SAFETY: it has left the tree, and no snapshot needs it. O1: the caller is its owner.
+        unsafe { retire_locked::<V>(record, word, guard, &mut context.garbage) };
+        context.counters.unhook_ended();
+    }
     None
+}
+
+/// Frees a deleted record that no snapshot needs any more, and that has left its first tree long ago.
+fn end_deleted<V: Variant>(shared: &SiloShared, guard: &Guard<'_>, context: &mut Context, deleted: Unhook) {
+    let record = deleted.record;
+    match shared.stores.get(record.store()) {
+        Registered::Store(store) => {
+            let is_removed = store.deleted().remove(deleted.key.as_slice(), record.index_value(), guard);
+            assert!(is_removed, "a deleted record stands in the tree of those");
+        }
+        Registered::Draining => {
+            let epoch = shared.epochs.snapshot_of(shared.epochs.global_epoch());
+            return context.garbage.deleted.push(epoch, deleted);
+        }
+        Registered::Gone => {}
+    }
+    // SAFETY: it has left both trees, and snapshots that need it have ended. O1: the list owned it, once.
+    unsafe { memory::retire::<V>(record, guard, &mut context.garbage) };
+    context.counters.unhook_ended();
 }
 
 /// Takes back the placeholder at position `at` of the write set, since its insert did not commit, unless somebody has committed
@@ -180,10 +308,12 @@ fn withdraw<V: Variant>(
                 // The tree goes as a whole, with the placeholders in it.
                 return record.publish(TidWord::PLACEHOLDER);
             };
-            let garbage = &mut context.garbage;
-            let removed =
-                remove_locked::<V>(shared, store, record, TidWord::PLACEHOLDER, key, guard, garbage);
-            let Err(obstacle) = removed else { return };
+            let removed = remove_from_tree::<V>(shared, store, record, TidWord::PLACEHOLDER, key, guard);
+            let Err(obstacle) = removed else {
+                let garbage = &mut context.garbage;
+                // SAFETY: it has left the tree. O1: this transaction owned it.
+                return unsafe { retire_locked::<V>(record, TidWord::PLACEHOLDER, guard, garbage) };
+            };
             let is_deferred = shared.prepared.defer(record, key, obstacle);
             record.publish(TidWord::PLACEHOLDER);
             if is_deferred {
@@ -207,28 +337,33 @@ fn withdraw<V: Variant>(
     }
 }
 
-/// Removes a locked, latest, absent record from its tree and retires it. On an error it is still there, and locked.
-fn remove_locked<V: Variant>(
+/// Removes a locked, latest, absent record from its tree. On an error it is still there; it is locked in either case.
+fn remove_from_tree<V: Variant>(
     shared: &SiloShared,
     store: &Store,
     record: RecordPtr,
     word: TidWord,
     key: &[u8],
     guard: &Guard<'_>,
-    garbage: &mut Garbage,
 ) -> Result<(), Obstacle> {
     if shared.prepared.protects_record(record) {
         return Err(Obstacle::Record);
     }
     let may_change = |node| !shared.prepared.protects_node(node, || 0);
-    match store.index().remove_if(key, record.index_value(), guard, may_change) {
+    let (value, tid) = (record.index_value(), word.tid());
+    let number = if has_fault::<V>(Fault::ForgetRemovals) { 0 } else { tid.get() };
+    let remove = || store.index().remove_if(key, value, number, guard, may_change);
+    let removal = if V::RECORDS_HISTORY {
+        shared.recorded_removals.note((store.id(), key.into()), tid, remove)
+    } else {
+        remove()
+    };
+    match removal {
         Removal::Done => {}
         Removal::KeptLayer(node) => leave_layer(shared, store, key, node, guard),
         Removal::Refused(node) => return Err(Obstacle::Node(node)),
         Removal::NotThere => panic!("a latest record stands in the tree"),
     }
-    // SAFETY: it has left the tree. O1: the caller is its owner.
-    unsafe { retire_locked::<V>(record, word, guard, garbage) };
     Ok(())
 }
 

@@ -63,6 +63,8 @@ pub(crate) struct Context {
     pub(super) written: PointerMap,
     pub(super) lost: LostWrites,
     pub(super) nodes: NodeSet,
+    /// The largest TID of a deletion that may have left a node on which the transaction relies, or into which it inserts.
+    removed: Tid,
     pub(super) keys: SetBuffer<u8>,
     pub(super) rows: SetBuffer<AtomicU64>,
     /// The write set's lock order: address and position.
@@ -107,6 +109,7 @@ impl Context {
             written: PointerMap::default(),
             lost: LostWrites::new(),
             nodes: NodeSet::default(),
+            removed: Tid::ZERO,
             keys: SetBuffer::new(),
             rows: SetBuffer::new(),
             lock_order: SetBuffer::new(),
@@ -160,6 +163,7 @@ impl Context {
         if !self.nodes.is_empty() {
             self.nodes.clear();
         }
+        self.removed = Tid::ZERO;
         self.lookups.clear();
         self.held.release();
     }
@@ -178,15 +182,24 @@ impl Context {
     #[inline]
     pub(super) fn clear_single_read(&mut self) {
         self.reads.clear();
+        self.removed = Tid::ZERO;
         self.keys.clear();
         self.rows.clear();
         self.lookups.clear();
         self.held.release();
     }
 
+    /// Returns the largest TID among the versions that were read, deletions that have left the tree included.
     #[inline]
     pub(super) fn largest_tid_seen(&self) -> Tid {
-        self.reads.iter().map(|read| read.word.tid()).max().unwrap_or(Tid::ZERO)
+        let read = self.reads.iter().map(|read| read.word.tid()).max();
+        read.map_or(self.removed, |read| read.max(self.removed))
+    }
+
+    /// Notes that what the transaction misses may have been deleted by commits with TIDs up to this one.
+    #[inline]
+    pub(super) fn note_removed(&mut self, latest: Tid) {
+        self.removed = self.removed.max(latest);
     }
 
     /// Returns where `record` stands in the write set.
@@ -335,10 +348,11 @@ impl Context {
         !self.writes.is_empty() && (word.tid().epoch() >= began || word.tid() == Tid::ZERO)
     }
 
-    /// Returns whether a key that is missing from the tree may be one that this transaction has written.
+    /// Returns whether a key that is missing from a node with this latest removal may be one that this transaction has written. It began
+    /// in epoch `began`.
     #[inline]
-    pub(super) fn may_miss_write(&self, guard: &Guard<'_>) -> bool {
-        !self.writes.is_empty() && self.lost.may_miss_key(guard)
+    pub(super) fn may_miss_write(&self, latest: Tid, began: Epoch) -> bool {
+        !self.writes.is_empty() && (latest.epoch() >= began || self.lost.has_revived())
     }
 
     /// Returns whether this transaction has written the key.
@@ -352,16 +366,20 @@ impl Context {
         self.lost.note_revived(self.writes.end() - 1, &mut self.held)
     }
 
-    /// After a range was read: whether the records of own writes are still where they were. A deletion that is seen here and has not
-    /// left the tree ends the attempt as well; it could not commit.
+    /// After a range was read, in nodes with this latest removal: whether the records of own writes are still where they were. A deletion
+    /// that is seen here and has not left the tree ends the attempt as well; it could not commit. The transaction began in epoch `began`.
     #[inline]
-    pub(super) fn check_writes_in_place(&mut self, guard: &Guard<'_>) -> Result<(), Abort> {
-        if self.may_miss_write(guard) { self.find_lost_write(guard) } else { Ok(()) }
+    pub(super) fn check_writes_in_place(&self, latest: Tid, began: Epoch) -> Result<(), Abort> {
+        if self.may_miss_write(latest, began) {
+            self.find_lost_write(latest.epoch() >= began)
+        } else {
+            Ok(())
+        }
     }
 
     #[cold]
-    fn find_lost_write(&mut self, guard: &Guard<'_>) -> Result<(), Abort> {
-        let lost = self.lost.find(&self.writes, guard);
+    fn find_lost_write(&self, is_any_lost: bool) -> Result<(), Abort> {
+        let lost = self.lost.find(&self.writes, is_any_lost);
         lost.map_or(Ok(()), |write| Err(self.abort_at(AbortReason::ReadValidation, write.record, write.key)))
     }
 

@@ -15,14 +15,29 @@ use crate::tid::TidWord;
 #[derive(Debug, Default)]
 pub(crate) struct Garbage {
     pub(super) versions: RetireList<Retired>,
+    /// Deleted records that are to leave their trees.
     pub(super) unhooks: RetireList<Unhook>,
+    /// Those that could not: they leave when no snapshot needs them.
+    pub(super) late_unhooks: RetireList<Unhook>,
+    /// Deleted records that have left their trees, and stand in the index of those for snapshots.
+    pub(super) deleted: RetireList<Unhook>,
     /// Records outside of slabs that are to be freed by the memory horizon.
     pub(super) retired: RetireList<RecordPtr>,
 }
 
 impl Garbage {
     pub(crate) fn is_empty(&self) -> bool {
-        self.versions.is_empty() && self.unhooks.is_empty() && self.retired.is_empty()
+        self.versions.is_empty()
+            && !self.has_unhooks()
+            && self.late_unhooks.is_empty()
+            && self.deleted.is_empty()
+            && self.retired.is_empty()
+    }
+
+    /// Returns whether something can be taken out of a tree now.
+    #[inline]
+    pub(crate) fn has_unhooks(&self) -> bool {
+        !self.unhooks.is_empty()
     }
 
     /// Takes over a record that was replaced in the tree by a commit of the snapshot interval of `epoch`.
@@ -49,7 +64,7 @@ pub(super) enum Retired {
     Replaced(RecordPtr),
 }
 
-/// A deleted record that is to leave the tree if it still carries `word`.
+/// A deleted record that is to leave the tree if it still carries `word`, or has left it.
 #[derive(Debug)]
 pub(super) struct Unhook {
     pub(super) record: RecordPtr,

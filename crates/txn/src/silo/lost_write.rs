@@ -8,17 +8,16 @@
 //! What may be such a key:
 //! - a record that is not the transaction's own, with a version of the epoch in which the transaction began, or of a later one, or with
 //!   none yet: others have come into the tree before;
-//! - a key that is missing, or not in a range that was read, if a deletion can have left the tree since: the snapshot horizon has passed
-//!   the beginning of the transaction, or it has written over a record that was deleted before.
+//! - a key that is missing, or not in a range that was read, if a deletion may have left the tree since: the latest removal from a node
+//!   on the way is of the epoch in which the transaction began, or of a later one; or the transaction has written over a record that was
+//!   deleted before.
 
 use std::hash::{BuildHasher, RandomState};
-
-use ensilo_engine::{Abort, TableId};
-use ensilo_epoch::{Epoch, Guard};
 
 use super::buffer::{HeldMemory, SetBuffer};
 use super::write_set::{WALKED_MAX, WriteEntry};
 use crate::pointer_map::PointerMap;
+use ensilo_engine::{Abort, TableId};
 
 /// What a transaction keeps to find lost writes.
 #[derive(Debug)]
@@ -31,15 +30,13 @@ pub(super) struct LostWrites {
     mapped: usize,
     /// Positions of writes over records that were deleted before: these may leave the tree at any time.
     revived: SetBuffer<u32>,
-    /// At this snapshot horizon the records of all writes were as they were seen.
-    checked_at: Epoch,
 }
 
 impl LostWrites {
     pub(super) fn new() -> Self {
         let (keys, revived) = (PointerMap::default(), SetBuffer::new());
         let seed = RandomState::new().hash_one(0);
-        LostWrites { keys, seed, mapped: 0, revived, checked_at: Epoch::new(0) }
+        LostWrites { keys, seed, mapped: 0, revived }
     }
 
     #[inline]
@@ -47,7 +44,6 @@ impl LostWrites {
         self.keys.clear();
         self.mapped = 0;
         self.revived.clear();
-        self.checked_at = Epoch::new(0);
     }
 
     /// Notes that the write at this position is an insert over a deleted record.
@@ -55,10 +51,10 @@ impl LostWrites {
         self.revived.push(at, held).map(|_| ())
     }
 
-    /// Returns whether a key that is missing from the tree may be one that was written.
+    /// Returns whether one of the writes is an insert over a deleted record.
     #[inline]
-    pub(super) fn may_miss_key(&self, guard: &Guard<'_>) -> bool {
-        !self.revived.is_empty() || has_horizon_passed(guard)
+    pub(super) fn has_revived(&self) -> bool {
+        !self.revived.is_empty()
     }
 
     /// Returns whether one of `writes`, with keys that are spans of `keys`, has this store and key.
@@ -89,28 +85,15 @@ impl LostWrites {
         Ok(find_position(&self.keys, hash_of(self.seed, wanted), is_wanted).is_ok())
     }
 
-    /// Returns a write to a record that does not carry the version any more that was seen, among those that may have left the tree.
-    pub(super) fn find(&mut self, writes: &[WriteEntry], guard: &Guard<'_>) -> Option<WriteEntry> {
+    /// Returns a write to a record that does not carry the version any more that was seen: one of all, or else one of those over deleted
+    /// records.
+    pub(super) fn find(&self, writes: &[WriteEntry], is_any_lost: bool) -> Option<WriteEntry> {
         let has_moved = |write: &&WriteEntry| write.record.tid().unlocked() != write.observed;
-        let horizon = guard.epochs().snapshot_horizon();
-        // What changes after such a look leaves the tree only when the horizon has moved on.
-        let is_checked = horizon <= self.checked_at || !has_horizon_passed(guard);
-        if is_checked {
-            return self.revived.iter().map(|&at| &writes[at as usize]).find(has_moved).copied();
+        if is_any_lost {
+            return writes.iter().find(has_moved).copied();
         }
-        let lost = writes.iter().find(has_moved).copied();
-        if lost.is_none() {
-            self.checked_at = horizon;
-        }
-        lost
+        self.revived.iter().map(|&at| &writes[at as usize]).find(has_moved).copied()
     }
-}
-
-/// Returns whether records that were deleted since the transaction began can have left the tree.
-#[inline]
-fn has_horizon_passed(guard: &Guard<'_>) -> bool {
-    let epochs = guard.epochs();
-    epochs.snapshot_horizon() > epochs.snapshot_of(guard.epoch())
 }
 
 /// Returns the position of the write that is looked for, with a name of this hash, or else under which number it is to be put into the

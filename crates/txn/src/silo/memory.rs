@@ -92,7 +92,7 @@ pub(super) fn collect<V: Variant>(guard: &Guard<'_>, garbage: &mut Garbage, budg
 /// Frees all records that the worker owns (O1) outside of slabs, when no transaction will run any more. Slabs go as a whole.
 pub(crate) fn free_garbage<V: Variant>(participant: &Participant, garbage: Garbage) {
     let guard = participant.pin();
-    let Garbage { versions, unhooks, retired } = garbage;
+    let Garbage { versions, unhooks, late_unhooks, deleted, retired } = garbage;
     let mut records = Vec::new();
     for version in versions.into_items() {
         match version {
@@ -106,7 +106,10 @@ pub(crate) fn free_garbage<V: Variant>(participant: &Participant, garbage: Garba
     if V::SLABS {
         return;
     }
-    records.extend(unhooks.into_items().map(|unhook| unhook.record).chain(retired.into_items()));
+    for list in [unhooks, late_unhooks, deleted] {
+        records.extend(list.into_items().map(|unhook| unhook.record));
+    }
+    records.extend(retired.into_items());
     for record in records {
         // SAFETY: O1: the lists own these records, each once, and nobody is left who could reach them.
         unsafe { free::<V>(record, &guard) };

@@ -41,8 +41,7 @@ fn committed_record(shared: &SiloShared, participant: &Participant, word: u64) -
 
 /// Reads both words of a record within a transaction, unless a prepared one holds it locked.
 fn look<V: Variant>(tx: &mut Transaction<'_, V>, record: RecordPtr) -> Option<(RecordHandle, [u64; 2])> {
-    let began = tx.guard.epoch();
-    let outcome = read_record::<V, true, _>(tx.shared, tx.context, record, b"", began, |row| {
+    let outcome = read_record::<V, true, _>(tx.shared, tx.context, record, b"", &tx.guard, |row| {
         [row.word(0), row.word(1)]
     });
     match outcome {

@@ -3,15 +3,15 @@
 //! # Source
 //! Silo (SOSP 2013) §4.6.
 
-use ensilo_engine::Abort;
-use ensilo_index::{InsertObserver, NodeId, NodeStamp, NodeVersion};
+use ensilo_engine::{Abort, TableId, Tid};
+use ensilo_epoch::Guard;
+use ensilo_index::{InsertObserver, Masstree, NodeId, NodeStamp, NodeVersion};
 
 use super::buffer::{HeldMemory, SetBuffer};
 use super::prepared::registry::PreparedRegistry;
 use super::protection::{Protection, own_count};
 use crate::pointer_map::PointerMap;
 use crate::record::RecordPtr;
-use ensilo_engine::TableId;
 
 /// Up to this many stamps a walk over them is cheaper than a map.
 const WALKED_MAX: usize = 8;
@@ -84,6 +84,16 @@ impl NodeSet {
     }
 }
 
+/// Returns a TID that is no smaller than that of any deletion which had left the node's range when the node was reported.
+///
+/// # Safety
+/// The node was reported under `guard`.
+#[inline]
+pub(super) unsafe fn latest_removal(node: NodeId, guard: &Guard<'_>) -> Tid {
+    // SAFETY: the caller's promise.
+    Tid::from_raw(unsafe { Masstree::latest_removal(node, guard) })
+}
+
 /// Carries a node set over an insert of its own transaction: what that insert changed stays valid, what anybody else changed does not.
 #[derive(Debug)]
 pub(super) struct OwnInsert<'a> {
@@ -94,6 +104,9 @@ pub(super) struct OwnInsert<'a> {
     prepared: &'a PreparedRegistry,
     /// What is inserted.
     placeholder: RecordPtr,
+    guard: &'a Guard<'a>,
+    /// Of the node that the placeholder goes into.
+    pub(super) latest_removal: Tid,
     /// Whether a stamped node had changed before this insert did.
     pub(super) is_overtaken: bool,
     /// Why the placeholder, or a node that the insert made, could not be added.
@@ -107,8 +120,19 @@ impl<'a> OwnInsert<'a> {
         protection: Option<&'a mut Protection>,
         prepared: &'a PreparedRegistry,
         placeholder: RecordPtr,
+        guard: &'a Guard<'a>,
     ) -> Self {
-        OwnInsert { nodes, held, protection, prepared, placeholder, is_overtaken: false, failed: None }
+        OwnInsert {
+            nodes,
+            held,
+            protection,
+            prepared,
+            placeholder,
+            guard,
+            latest_removal: Tid::ZERO,
+            is_overtaken: false,
+            failed: None,
+        }
     }
 
     /// Adds a node that this insert has made and still holds locked: nobody can have begun to change it.
@@ -124,6 +148,8 @@ impl<'a> OwnInsert<'a> {
 impl InsertObserver for OwnInsert<'_> {
     #[inline]
     fn may_change(&mut self, node: NodeId) -> bool {
+        // SAFETY: the insert reports the node, and goes on under this guard.
+        self.latest_removal = unsafe { latest_removal(node, self.guard) };
         let may_change =
             !self.prepared.protects_node(node, || own_count(self.protection.as_deref(), node.address()));
         if may_change && let Some(protection) = &mut self.protection {

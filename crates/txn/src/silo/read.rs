@@ -5,12 +5,13 @@
 
 use std::ops::ControlFlow;
 
-use ensilo_engine::{Abort, AbortReason, Direction, Fault, KeyBounds, Read, RowRef};
-use ensilo_epoch::Epoch;
+use ensilo_engine::{Abort, AbortReason, Direction, Fault, KeyBounds, Read, RowRef, Tid};
+use ensilo_epoch::{Epoch, Guard};
 use ensilo_index::{Lookup, NodeStamp};
 use ensilo_sync::cpu_relax;
 
 use super::context::Context;
+use super::node_set::latest_removal;
 use super::transaction::Transaction;
 use super::variant::{Variant, has_fault};
 use super::write_set::KeySpan;
@@ -31,14 +32,14 @@ pub(super) enum ReadOutcome<R> {
 }
 
 /// Reads a record that the tree returned for `key`: own write or committed version, existing or not. Adds what
-/// it sees to the read set, with the key if something may be written there. The transaction began in epoch `began`.
+/// it sees to the read set, with the key if something may be written there.
 #[inline]
 pub(super) fn read_record<V: Variant, const MAY_WRITE: bool, R>(
     shared: &SiloShared,
     context: &mut Context,
     record: RecordPtr,
     key: &[u8],
-    began: Epoch,
+    guard: &Guard<'_>,
     mut decode: impl FnMut(RowRef<'_>) -> R,
 ) -> Result<ReadOutcome<R>, Abort> {
     if let Some(at) = context.own_write(record) {
@@ -58,12 +59,15 @@ pub(super) fn read_record<V: Variant, const MAY_WRITE: bool, R>(
         if !word.is_latest() {
             return Ok(ReadOutcome::Superseded);
         }
-        if context.may_hide_write(word, began) && context.has_written(record.store(), key)? {
+        if context.may_hide_write(word, guard.epoch()) && context.has_written(record.store(), key)? {
             return Err(Abort::new(AbortReason::ReadValidation, record.store(), key));
         }
         if word.is_absent() && !(has_fault::<V>(Fault::IgnoreAbsent) && word != TidWord::PLACEHOLDER) {
             if !context.protect_record::<V>(shared, record, word)? {
                 continue;
+            }
+            if word == TidWord::PLACEHOLDER {
+                note_removed_before::<V>(shared, context, record, key, guard);
             }
             context.push_read(record, word, span)?;
             return Ok(ReadOutcome::Absent);
@@ -73,6 +77,24 @@ pub(super) fn read_record<V: Variant, const MAY_WRITE: bool, R>(
             let entry = context.push_read(record, word, span)?;
             return Ok(ReadOutcome::Present(context.handle(record, entry), value));
         }
+    }
+}
+
+/// Notes the deletion that may have left the tree before this placeholder came into it: it is what the transaction reads.
+#[cold]
+fn note_removed_before<V: Variant>(
+    shared: &SiloShared,
+    context: &mut Context,
+    placeholder: RecordPtr,
+    key: &[u8],
+    guard: &Guard<'_>,
+) {
+    let id = placeholder.store();
+    // A transaction that has read of a dropped store does not commit.
+    let Some(store) = shared.stores.store(id) else { return };
+    context.note_removed(Tid::from_raw(store.index().latest_removal_near(key, guard)));
+    if V::RECORDS_HISTORY {
+        context.record_removed(&shared.recorded_removals, id, key);
     }
 }
 
@@ -198,13 +220,13 @@ impl<V: Variant> Transaction<'_, V> {
         lookup: Lookup,
         mut decode: impl FnMut(RowRef<'_>) -> R,
     ) -> Result<Option<(RecordHandle, R)>, Abort> {
-        let began = self.begin_epoch();
         let mut value = self.value_of(store, key, lookup)?;
         loop {
             let Some(record) = value else { return Ok(None) };
             // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
             let record = unsafe { RecordPtr::from_index_value(record) };
-            match read_record::<V, true, R>(self.shared, self.context, record, key, began, &mut decode) {
+            match read_record::<V, true, R>(self.shared, self.context, record, key, &self.guard, &mut decode)
+            {
                 Ok(ReadOutcome::Present(found, value)) => return Ok(Some((found, value))),
                 Ok(ReadOutcome::Absent) => return Ok(None),
                 Ok(ReadOutcome::Superseded) => {
@@ -216,10 +238,11 @@ impl<V: Variant> Transaction<'_, V> {
         }
     }
 
-    /// Returns whether this transaction has written a key that is missing from the tree.
+    /// Returns whether this transaction has written a key that is missing from a node with this latest removal.
     #[inline]
-    pub(super) fn has_lost_write(&mut self, store: &Store, key: &[u8]) -> Result<bool, Abort> {
-        Ok(self.context.may_miss_write(&self.guard) && self.context.has_written(store.id(), key)?)
+    pub(super) fn has_lost_write(&mut self, store: &Store, key: &[u8], latest: Tid) -> Result<bool, Abort> {
+        let may_miss = self.context.may_miss_write(latest, self.begin_epoch());
+        Ok(may_miss && self.context.has_written(store.id(), key)?)
     }
 
     /// Returns the word that the tree has under `key`; if none, the transaction relies on that.
@@ -235,7 +258,10 @@ impl<V: Variant> Transaction<'_, V> {
     /// its key does not pay for it.
     #[inline(never)]
     fn note_missing(&mut self, store: &Store, key: &[u8], stamp: NodeStamp) -> Result<(), Abort> {
-        if self.has_lost_write(store, key).map_err(|abort| self.doom(abort))? {
+        // SAFETY: the stamp was reported under this guard just now.
+        let latest = unsafe { latest_removal(stamp.node, &self.guard) };
+        self.context.note_removed(latest);
+        if self.has_lost_write(store, key, latest).map_err(|abort| self.doom(abort))? {
             return Err(self.doom_at(AbortReason::ReadValidation, store.id(), key));
         }
         self.rely_on_missing(store, key, stamp)

@@ -5,12 +5,13 @@
 
 use std::ops::ControlFlow;
 
-use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, RowRef};
+use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, RowRef, Tid};
 use ensilo_epoch::Guard;
 use ensilo_index::{Lookup, NodeStamp, ScanVisitor};
 use ensilo_sync::cpu_relax;
 
 use super::context::Context;
+use super::node_set::latest_removal;
 use super::read::{ReadOutcome, read_record};
 use super::record_history::recorded_range;
 use super::transaction::Transaction;
@@ -37,16 +38,20 @@ impl<V: Variant> Transaction<'_, V> {
             store,
             decode,
             each,
+            latest_removal: Tid::ZERO,
             failed: None,
             stopped_at: None,
+            met: Vec::new(),
             variant: std::marker::PhantomData,
         };
         store.scan(bounds, direction, &self.guard, &mut scan);
+        let (latest, met) = (scan.latest_removal, std::mem::take(&mut scan.met));
         let (failed, stopped_at) = (scan.failed.take(), scan.stopped_at.take());
-        let failed = failed.or_else(|| self.context.check_writes_in_place(&self.guard).err());
+        let began = self.begin_epoch();
+        let failed = failed.or_else(|| self.context.check_writes_in_place(latest, began).err());
         if V::RECORDS_HISTORY {
             let range = recorded_range(store.id(), bounds, direction, stopped_at.as_deref());
-            self.context.recording.ranges.push(range);
+            self.context.record_range(&self.shared.recorded_removals, range, &met);
         }
         failed.map_or(Ok(()), |abort| Err(self.doom(abort)))
     }
@@ -60,9 +65,13 @@ struct TransactionScan<'a, 'g, V, D, E, const MAY_WRITE: bool> {
     store: &'a Store,
     decode: D,
     each: E,
+    /// Of the nodes so far.
+    latest_removal: Tid,
     failed: Option<Abort>,
     /// The key at which `each` had enough, when histories are recorded.
     stopped_at: Option<Vec<u8>>,
+    /// The keys that were in the tree, when histories are recorded.
+    met: Vec<Box<[u8]>>,
     variant: std::marker::PhantomData<V>,
 }
 
@@ -79,6 +88,9 @@ where
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
         if self.failed.is_some() {
             return ControlFlow::Break(());
+        }
+        if V::RECORDS_HISTORY {
+            self.met.push(key.into());
         }
         match self.read_key(key, value) {
             Ok(None) => ControlFlow::Continue(()),
@@ -103,6 +115,10 @@ where
     D: FnMut(&[u8], RowRef<'_>) -> R,
 {
     fn rely_on(&mut self, stamp: NodeStamp) {
+        // SAFETY: the stamp was reported under this guard just now.
+        let latest = unsafe { latest_removal(stamp.node, self.guard) };
+        self.context.note_removed(latest);
+        self.latest_removal = self.latest_removal.max(latest);
         let failed = match self.context.rely_on_node(self.shared, self.guard, stamp) {
             Ok(true) => return,
             Ok(false) => Abort::new(AbortReason::NodeValidation, self.store.id(), &[]),
@@ -115,9 +131,9 @@ where
         loop {
             // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
             let record = unsafe { RecordPtr::from_index_value(value) };
-            let (began, decode) = (self.guard.epoch(), &mut self.decode);
+            let (guard, decode) = (self.guard, &mut self.decode);
             let outcome =
-                read_record::<V, MAY_WRITE, R>(self.shared, self.context, record, key, began, |row| {
+                read_record::<V, MAY_WRITE, R>(self.shared, self.context, record, key, guard, |row| {
                     decode(key, row)
                 });
             match outcome? {

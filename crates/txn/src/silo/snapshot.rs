@@ -4,19 +4,27 @@
 //! Silo (SOSP 2013) §4.9. A snapshot at epoch `s` shows, for every key, the newest version with an epoch *before* `s`: with
 //! the paper's "at most `s`", its rule that a version may be overwritten by one of the same snapshot interval
 //! would destroy what the snapshot shows.
+//!
+//! A record that was deleted since is no longer in the tree of its store: it stands in the second tree, where a snapshot looks for what it
+//! has missed in the first. A record goes into the second before it leaves the first, so a snapshot that looks into the first first
+//! finds it in one of them.
+
+mod scan;
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
-use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, Read, RowRef, Tid};
+use ensilo_engine::{Abort, AbortReason, Direction, Fault, KeyBounds, Read, RowRef, Tid};
 use ensilo_epoch::{Epoch, Guard, Participant};
-use ensilo_index::{Lookup, NodeStamp, ScanVisitor};
+use ensilo_index::{Lookup, NodeStamp};
 use ensilo_sync::Backoff;
 
+use self::scan::{NextDeleted, SnapshotScan};
 use super::context::Context;
+use super::node_set::latest_removal;
 use super::record_history::recorded_range;
-use super::variant::Variant;
+use super::variant::{Variant, has_fault};
 use crate::handle::RecordHandle;
 use crate::record::RecordPtr;
 use crate::shared::SiloShared;
@@ -33,8 +41,8 @@ pub struct Snapshot<'w, V: Variant> {
     epoch: Epoch,
     /// How many snapshot epochs there had been.
     begun_at: u64,
-    /// The largest TID of the versions that were read.
-    largest_seen: Tid,
+    /// The latest epoch of the versions that were read, deletions that have left the tree included.
+    latest_seen: Epoch,
     variant: PhantomData<V>,
 }
 
@@ -56,7 +64,7 @@ impl<'w, V: Variant> Snapshot<'w, V> {
             context,
             epoch,
             begun_at,
-            largest_seen: Tid::ZERO,
+            latest_seen: Epoch::new(0),
             variant: PhantomData,
         }
     }
@@ -76,32 +84,87 @@ impl<'w, V: Variant> Snapshot<'w, V> {
         store.check()
     }
 
+    /// Turns what the tree says about `key` into what this snapshot shows.
     #[inline]
     fn resolve<R>(
         &mut self,
         store: &Store,
         key: &[u8],
         lookup: Lookup,
-        decode: impl FnMut(RowRef<'_>) -> R,
+        mut decode: impl FnMut(RowRef<'_>) -> R,
     ) -> Option<(RecordHandle, R)> {
         match lookup {
             Lookup::Found(value) => {
                 // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
                 let record = unsafe { RecordPtr::from_index_value(value) };
-                let (word, value) = version_at(record, self.epoch, decode);
-                self.largest_seen = self.largest_seen.max(word.tid());
+                let (word, value) = version_at(record, self.epoch, &mut decode);
+                if word.tid() == Tid::ZERO {
+                    // It came into the tree later. What was there before may have been deleted.
+                    self.note_latest(Tid::from_raw(store.index().latest_removal_near(key, &self.guard)));
+                    return self.find_deleted(store, key, decode);
+                }
+                self.latest_seen = self.latest_seen.max(word.tid().epoch());
                 if V::RECORDS_HISTORY {
                     self.context.record_read(record, key, word);
                 }
                 value.map(|value| (self.context.handle(record, 0), value))
             }
-            Lookup::Missing(_) => {
-                if V::RECORDS_HISTORY {
-                    self.context.recording.missing.push((store.id(), key.into()));
-                }
-                None
+            Lookup::Missing(stamp) => {
+                self.note_removal(stamp);
+                self.find_deleted(store, key, decode)
             }
         }
+    }
+
+    /// Looks for a key among the deleted records.
+    fn find_deleted<R>(
+        &mut self,
+        store: &Store,
+        key: &[u8],
+        decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Option<(RecordHandle, R)> {
+        let shown = match store.deleted().get(key, &self.guard) {
+            Lookup::Found(value) => self.resolve_deleted(key, value, decode),
+            Lookup::Missing(_) => None,
+        };
+        if V::RECORDS_HISTORY && shown.is_none() {
+            self.context.recording.missing.push((store.id(), key.into()));
+        }
+        shown
+    }
+
+    /// Turns a value of the tree of deleted records into what this snapshot shows: the row, if it was deleted later. If not, this deletion
+    /// need not be the last one that the snapshot covers: of a row that came and went since, nothing is kept.
+    fn resolve_deleted<R>(
+        &mut self,
+        key: &[u8],
+        value: u64,
+        decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Option<(RecordHandle, R)> {
+        if has_fault::<V>(Fault::ForgetDeleted) {
+            return None;
+        }
+        // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
+        let record = unsafe { RecordPtr::from_index_value(value) };
+        let (word, value) = version_at(record, self.epoch, decode);
+        self.latest_seen = self.latest_seen.max(word.tid().epoch());
+        let value = value?;
+        if V::RECORDS_HISTORY {
+            self.context.record_read(record, key, word);
+        }
+        Some((self.context.handle(record, 0), value))
+    }
+
+    /// Notes that deletions have left the node's range. Those of this snapshot's time are part of what it shows.
+    #[inline]
+    fn note_removal(&mut self, stamp: NodeStamp) {
+        // SAFETY: the stamp was reported under a guard of this participant, which is pinned as long as this snapshot lasts.
+        self.note_latest(unsafe { latest_removal(stamp.node, &self.guard) });
+    }
+
+    fn note_latest(&mut self, latest: Tid) {
+        let last = Epoch::new(self.epoch.get() - 1);
+        self.latest_seen = self.latest_seen.max(latest.epoch().min(last));
     }
 }
 
@@ -207,8 +270,18 @@ impl<V: Variant> Read for Snapshot<'_, V> {
         each: impl FnMut(RecordHandle, R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         self.check(store)?;
-        let mut scan = SnapshotScan { snapshot: self, store, decode, each, stopped_at: None, failed: None };
-        store.scan(bounds, direction, &scan.snapshot.participant.pin(), &mut scan);
+        let deleted = NextDeleted::new(bounds, direction);
+        let mut scan = SnapshotScan {
+            snapshot: self,
+            store,
+            decode,
+            each,
+            deleted,
+            stopped_at: None,
+            is_over: false,
+            failed: None,
+        };
+        scan.run(bounds, direction);
         let (stopped_at, failed) = (scan.stopped_at.take(), scan.failed.take());
         if let Some(abort) = failed {
             return Err(abort);
@@ -222,46 +295,7 @@ impl<V: Variant> Read for Snapshot<'_, V> {
 
     #[inline]
     fn largest_epoch_seen(&self) -> Epoch {
-        self.largest_seen.epoch()
-    }
-}
-
-/// Visits entries on behalf of a snapshot.
-struct SnapshotScan<'a, 'w, V: Variant, D, E> {
-    snapshot: &'a mut Snapshot<'w, V>,
-    store: &'a Store,
-    decode: D,
-    each: E,
-    /// The key at which `each` had enough, when histories are recorded.
-    stopped_at: Option<Vec<u8>>,
-    failed: Option<Abort>,
-}
-
-impl<V, R, D, E> ScanVisitor for SnapshotScan<'_, '_, V, D, E>
-where
-    V: Variant,
-    D: FnMut(&[u8], RowRef<'_>) -> R,
-    E: FnMut(RecordHandle, R) -> ControlFlow<()>,
-{
-    fn node(&mut self, _: NodeStamp) {
-        // A long scan notices here that its snapshot has grown too old.
-        if self.failed.is_none() {
-            self.failed = self.snapshot.check(self.store).err();
-        }
-    }
-
-    fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
-        if self.failed.is_some() {
-            return ControlFlow::Break(());
-        }
-        let decode = &mut self.decode;
-        let seen = self.snapshot.resolve(self.store, key, Lookup::Found(value), |row| decode(key, row));
-        let Some((found, value)) = seen else { return ControlFlow::Continue(()) };
-        let flow = (self.each)(found, value);
-        if V::RECORDS_HISTORY && flow.is_break() {
-            self.stopped_at = Some(key.to_vec());
-        }
-        flow
+        self.latest_seen
     }
 }
 

@@ -143,7 +143,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
         stamp: NodeStamp,
     ) -> Result<(), Abort> {
         if V::RECORDS_HISTORY {
-            self.context.recording.missing.push((store.id(), key.into()));
+            self.context.record_missing(&self.shared.recorded_removals, store.id(), key);
         }
         self.context.rely_on_nodes_of(store).map_err(|abort| self.doom(abort))?;
         match self.context.rely_on_node(self.shared, &self.guard, stamp) {

@@ -9,7 +9,11 @@
 //! inserted:  Placed | Put -> Cancelled -> Put
 //! ```
 
-use ensilo_engine::{Abort, AbortReason, Committed, Fault, Write, assert_is_row};
+use std::ops::ControlFlow;
+
+use ensilo_engine::{
+    Abort, AbortReason, Committed, Direction, Fault, KeyBounds, RowRef, Write, assert_is_row,
+};
 use ensilo_epoch::Epoch;
 use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX};
 use ensilo_sync::cpu_relax;
@@ -98,6 +102,17 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
         }
     }
 
+    fn peek<R>(
+        &mut self,
+        store: &Store,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.peek_range(store, bounds, direction, decode, each)
+    }
+
     #[inline]
     fn commit(self) -> Result<Committed, Abort> {
         self.end()
@@ -167,16 +182,18 @@ impl<V: Variant> Transaction<'_, V> {
         }
         let Context { nodes, held, protection, .. } = &mut *self.context;
         let protection = protection.as_deref_mut();
-        let mut observer = OwnInsert::new(nodes, held, protection, &self.shared.prepared, placeholder);
+        let mut observer =
+            OwnInsert::new(nodes, held, protection, &self.shared.prepared, placeholder, &self.guard);
         let outcome =
             store.index().insert_if_absent(key, placeholder.index_value(), &self.guard, &mut observer);
-        let OwnInsert { is_overtaken, failed, .. } = observer;
+        let OwnInsert { is_overtaken, failed, latest_removal, .. } = observer;
         match outcome {
             Ok(Inserted::New) => {
-                let has_lost_write = self.has_lost_write(store, key);
+                let has_lost_write = self.has_lost_write(store, key, latest_removal);
+                self.context.note_removed(latest_removal);
                 self.context.push_insert_reserved(placeholder, key);
                 if V::RECORDS_HISTORY {
-                    self.context.recording.missing.push((store.id(), key.into()));
+                    self.context.record_missing(&self.shared.recorded_removals, store.id(), key);
                 }
                 if let Some(abort) = failed {
                     return Err(self.doom(abort));
@@ -219,8 +236,8 @@ impl<V: Variant> Transaction<'_, V> {
             return Ok(Some(true));
         }
         let entry = self.context.reads.end();
-        let began = self.begin_epoch();
-        let outcome = read_record::<V, true, ()>(self.shared, self.context, existing, key, began, |_| ());
+        let (shared, guard) = (self.shared, &self.guard);
+        let outcome = read_record::<V, true, ()>(shared, self.context, existing, key, guard, |_| ());
         match outcome.map_err(|abort| self.doom(abort))? {
             ReadOutcome::Present(..) => Ok(Some(false)),
             ReadOutcome::Superseded => Ok(None),

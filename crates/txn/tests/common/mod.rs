@@ -75,6 +75,14 @@ pub(crate) fn scan_all<T: Read<Store = Store>>(
     store: &Store,
     direction: Direction,
 ) -> Vec<(String, u64)> {
+    try_scan_all(tx, store, direction).unwrap()
+}
+
+pub(crate) fn try_scan_all<T: Read<Store = Store>>(
+    tx: &mut T,
+    store: &Store,
+    direction: Direction,
+) -> Result<Vec<(String, u64)>, Abort> {
     let mut seen = Vec::new();
     tx.scan(
         store,
@@ -85,9 +93,8 @@ pub(crate) fn scan_all<T: Read<Store = Store>>(
             seen.push(entry);
             ControlFlow::Continue(())
         },
-    )
-    .unwrap();
-    seen
+    )?;
+    Ok(seen)
 }
 
 /// Runs `body` in a transaction that must commit.

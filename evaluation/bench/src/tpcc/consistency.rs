@@ -36,9 +36,9 @@ pub(super) fn check<A: Arrangement>(
     interrupt: &Interrupt,
 ) -> Result<Vec<Check>, Failure> {
     let database = &tpcc.database;
-    database::wait_for_fresh_snapshot(database)?;
+    database::make_fresh_snapshot(database)?;
     let sums = if A::Engine::SNAPSHOTS {
-        database.snapshot(|tx| HistorySums::collect(tpcc, tx))
+        database.read_stale(|tx| HistorySums::collect(tpcc, tx))
     } else {
         database.transact(|tx| HistorySums::collect(tpcc, tx))
     }?;
@@ -53,7 +53,7 @@ pub(super) fn check<A: Arrangement>(
     let parts = parallel(division, view, interrupt, |task, reporter| {
         let warehouse = task as u16 + 1;
         let conditions = if A::Engine::SNAPSHOTS {
-            database.snapshot(|tx| warehouse::check(tpcc, tx, warehouse, &sums))
+            database.read_stale(|tx| warehouse::check(tpcc, tx, warehouse, &sums))
         } else {
             database.transact(|tx| warehouse::check(tpcc, tx, warehouse, &sums))
         }?;

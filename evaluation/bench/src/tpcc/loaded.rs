@@ -37,7 +37,7 @@ impl<A: Arrangement> TpccOf<A> {
         load(&database, &tables, &options, for_load, view, interrupt)?;
         database::wait_until_stored(&database)?;
         // Read-only transactions are to find the rows from the beginning.
-        database::wait_for_fresh_snapshot(&database)?;
+        database::make_fresh_snapshot(&database)?;
         Ok(Self { options, database, tables })
     }
 }

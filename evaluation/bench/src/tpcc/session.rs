@@ -73,7 +73,7 @@ impl<'a, A: Arrangement> TpccSession<'a, A> {
         let mut count = |abort: &Abort| aborts.count(abort.reason().into());
         match options.read_only {
             ReadOnly::Snapshot => {
-                let answer = database.snapshot(|tx| input.run(tables, tx, numbers));
+                let answer = database.read_stale(|tx| input.run(tables, tx, numbers));
                 black_box(answer.inspect_err(|error| error.as_abort().into_iter().for_each(count))?);
                 Ok(PAST_READ)
             }
@@ -103,7 +103,7 @@ impl<'a, A: Arrangement> TpccSession<'a, A> {
         let mut count = |abort: &Abort| aborts.count(abort.reason().into());
         match options.read_only {
             ReadOnly::Snapshot => {
-                let answer = database.snapshot(|tx| input.run(tables, tx, scratch));
+                let answer = database.read_stale(|tx| input.run(tables, tx, scratch));
                 black_box(answer.inspect_err(|error| error.as_abort().into_iter().for_each(count))?);
                 Ok(PAST_READ)
             }

@@ -67,7 +67,7 @@ fn read_all<R: Record, E: Engine>(
     view: &mut View,
     interrupt: &Interrupt,
 ) -> Result<CheckedRecords, Failure> {
-    database::wait_for_fresh_snapshot(&table.database)?;
+    database::make_fresh_snapshot(&table.database)?;
     let rows: u64 = table.database.statistics()?.tables.iter().map(|table| table.records).sum();
     let ranges = rows.div_ceil(TASK_RECORDS);
     let division = Division {
@@ -96,7 +96,7 @@ fn read_all<R: Record, E: Engine>(
 
 fn check_range<R: Record, E: Engine>(table: &YcsbTable<R, E>, keys: Range<u64>) -> Result<CheckedRecords> {
     if E::SNAPSHOTS {
-        table.database.snapshot(|tx| check_range_in(table, keys, tx))
+        table.database.read_stale(|tx| check_range_in(table, keys, tx))
     } else {
         table.database.transact(|tx| check_range_in(table, keys.clone(), tx))
     }

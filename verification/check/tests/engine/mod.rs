@@ -52,6 +52,8 @@ recording!(
     Some(Fault::UnprotectedPreparedReads),
     "Prepares without protecting what was read."
 );
+recording!(ForgetDeleted, Some(Fault::ForgetDeleted), "Snapshots miss what was deleted since.");
+recording!(ForgetRemovals, Some(Fault::ForgetRemovals), "Chooses TIDs before those of deletions.");
 recording!(IgnoreAbsent, Some(Fault::IgnoreAbsent), "Takes deleted records for rows.");
 
 /// The engine's record of a transaction as the checker wants it.

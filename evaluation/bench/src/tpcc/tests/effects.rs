@@ -196,8 +196,8 @@ fn read_only_transactions_run_on_both_kinds() {
         with_inputs(&tpcc, |inputs| (OrderStatusInput::draw(inputs, 1), StockLevelInput::draw(inputs, 1)));
     let (mut numbers, mut scratch) = (Vec::new(), StockLevelScratch::new(200));
     tpcc.database.transact(|tx| status.run(arrangement, tx, &mut numbers).map(|_| ())).unwrap();
-    tpcc.database.snapshot(|tx| status.run(arrangement, tx, &mut numbers).map(|_| ())).unwrap();
+    tpcc.database.read_stale(|tx| status.run(arrangement, tx, &mut numbers).map(|_| ())).unwrap();
     let ordinary = tpcc.database.transact(|tx| level.run(arrangement, tx, &mut scratch)).unwrap();
-    let snapshot = tpcc.database.snapshot(|tx| level.run(arrangement, tx, &mut scratch)).unwrap();
+    let snapshot = tpcc.database.read_stale(|tx| level.run(arrangement, tx, &mut scratch)).unwrap();
     assert_eq!(ordinary, snapshot);
 }

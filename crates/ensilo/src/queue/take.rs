@@ -1,0 +1,187 @@
+//! Takes the first row that no other transaction is about to take.
+//!
+//! The walk to it is a look that nothing depends on. The row that it ends at is claimed, looked at once more,
+//! since the consumer before may have committed meanwhile, and others may have moved it in an index. Then it is
+//! read and deleted by the statements that everybody uses. So the transaction depends on the row that it has
+//! taken and on no other.
+
+use std::ops::ControlFlow;
+
+use ensilo_engine::{Direction, RowRef, Store, Write};
+use ensilo_row::{KeyBuf, Malformed};
+
+use super::HeldClaims;
+use super::claims::ClaimOutcome;
+use crate::Result;
+use crate::catalog::index_core::IndexCore;
+use crate::catalog::table_core::TableCore;
+use crate::maintain;
+use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
+use crate::table::{Bounds, Flow, ScanRange};
+use crate::transaction::Inner;
+
+/// A row that this transaction has claimed.
+struct Claimed {
+    /// Where it was found: its primary key, or the key of its entry in an index.
+    at: KeyBuf,
+    /// The primary key in the entry; `None` for a row that was found by it.
+    key_in_entry: Option<KeyBuf>,
+    /// Whether the transaction has claimed it before.
+    was_own: bool,
+}
+
+impl Claimed {
+    /// Returns the row's primary key.
+    fn key(&self) -> &KeyBuf {
+        self.key_in_entry.as_ref().unwrap_or(&self.at)
+    }
+}
+
+/// Takes the first row with a primary key in the range, and returns what `decode` makes of it.
+///
+/// # Errors
+/// Those of every statement.
+pub(crate) fn take_first<Raw: Write, R>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    mut range: ScanRange,
+    decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
+) -> Result<Option<R>> {
+    table.check(inner.local)?;
+    let row_at = |key: &[u8], _: RowRef<'_>| (key_of_bytes(key), None);
+    while let Some(claimed) = claim_next(inner, table, &table.store, &mut range, row_at, |_, _| true)? {
+        if is_still_there(inner, &table.store, &claimed)?
+            && let Some(found) = inner.find(&table.store, claimed.key())?
+        {
+            return take(inner, table, &claimed, found, &decode).map(Some);
+        }
+        pass_over(inner, &mut range, claimed);
+    }
+    Ok(None)
+}
+
+/// Takes the row of the first entry in the range that `is_wanted`, given its key and the primary key in it,
+/// says yes to.
+///
+/// The transaction depends on a row that it has not taken only where that was moved to another entry between
+/// the last look at it and the read.
+///
+/// # Errors
+/// Those of every statement on an index.
+pub(crate) fn take_first_by_index<Raw: Write, R>(
+    inner: &mut Inner<'_, Raw>,
+    (table, index): (&TableCore<Raw::Store>, &IndexCore<Raw::Store>),
+    mut range: ScanRange,
+    is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
+    decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
+) -> Result<Option<R>> {
+    table.check(inner.local)?;
+    index.check(&table.name, inner.local, inner.epoch_shown)?;
+    let entry_at = |key: &[u8], entry: RowRef<'_>| (key_of_bytes(key), Some(primary_key_of(entry)));
+    while let Some(claimed) = claim_next(inner, table, &index.store, &mut range, entry_at, &is_wanted)? {
+        if is_still_there(inner, &table.store, &claimed)?
+            && has_its_entry(inner, (table, index), &claimed)
+            && let Some(found) = inner.find(&table.store, claimed.key())?
+        {
+            // The row has joined the read set. It may have been moved to another entry since that look.
+            maintain::copy_row(inner, found)?;
+            if has_its_entry(inner, (table, index), &claimed) {
+                return take(inner, table, &claimed, found, &decode).map(Some);
+            }
+        }
+        pass_over(inner, &mut range, claimed);
+    }
+    Ok(None)
+}
+
+/// Claims the first row in the range that others have not claimed.
+fn claim_next<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    walked: &Raw::Store,
+    range: &mut ScanRange,
+    row_at: impl Fn(&[u8], RowRef<'_>) -> (KeyBuf, Option<KeyBuf>),
+    is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
+) -> Result<Option<Claimed>> {
+    let Some(bounds) = range.bounds.as_slices().filter(|_| range.limit > 0) else { return Ok(None) };
+    let mut flow = Flow::new(range.limit, inner.local);
+    let mut claims = inner.claims.take().unwrap_or_else(|| {
+        let local = &*inner.local;
+        Box::new(HeldClaims::new(&local.queues, local.number))
+    });
+    let (mut claimed, mut looked_at) = (None, 0);
+    let walk = inner.raw.peek(walked, bounds, range.direction, row_at, |(at, key_in_entry)| {
+        looked_at += 1;
+        let key = key_in_entry.as_ref().unwrap_or(&at);
+        if is_wanted(&at, key) {
+            let outcome = claims.try_claim((table.store.id(), &table.queue), key.as_bytes());
+            if outcome != ClaimOutcome::Taken {
+                claimed = Some(Claimed { at, key_in_entry, was_own: outcome == ClaimOutcome::Own });
+                return ControlFlow::Break(());
+            }
+        }
+        flow.after(ControlFlow::Continue(()))
+    });
+    inner.claims = Some(claims);
+    walk.map_err(|abort| inner.lost(abort))?;
+    range.limit -= looked_at;
+    flow.end()?;
+    Ok(claimed)
+}
+
+/// Returns whether the row is there after it was claimed. As Q1 says, it is gone if the transaction that had
+/// claimed it before has committed. One that was found by an entry is copied to the scratch `local.before`.
+fn is_still_there<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    rows: &Raw::Store,
+    claimed: &Claimed,
+) -> Result<bool> {
+    let only = Bounds::only(claimed.key().clone());
+    let Some(bounds) = only.as_slices() else { unreachable!("a single key is a range") };
+    let mut is_there = false;
+    let before = &mut inner.local.before;
+    let copy = |_: &[u8], row: RowRef<'_>| {
+        if claimed.key_in_entry.is_some() {
+            before.set_words(&RowWords(row));
+        }
+    };
+    let look = inner.raw.peek(rows, bounds, Direction::Forward, copy, |()| {
+        is_there = true;
+        ControlFlow::Break(())
+    });
+    look.map_err(|abort| inner.lost(abort))?;
+    Ok(is_there)
+}
+
+/// Returns whether the row in the scratch `local.before` belongs to the entry that it was found by.
+fn has_its_entry<Raw: Write>(
+    inner: &Inner<'_, Raw>,
+    (table, index): (&TableCore<Raw::Store>, &IndexCore<Raw::Store>),
+    claimed: &Claimed,
+) -> bool {
+    let mut entry_key = KeyBuf::new();
+    maintain::stored_index_key(table, index, claimed.key(), &inner.local.before, &mut entry_key);
+    entry_key == claimed.at
+}
+
+/// Goes on after a row that turned out not to be there any more.
+fn pass_over<Raw: Write>(inner: &mut Inner<'_, Raw>, range: &mut ScanRange, claimed: Claimed) {
+    if let Some(claims) = inner.claims.as_mut().filter(|_| !claimed.was_own) {
+        claims.give_up_last();
+    }
+    range.bounds.continue_after(claimed.at, range.direction == Direction::Reverse);
+}
+
+/// Reads and deletes a row that this transaction has claimed and found.
+fn take<Raw: Write, R>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    claimed: &Claimed,
+    found: Raw::Found,
+    decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
+) -> Result<R> {
+    let key = claimed.key();
+    let row = inner.read(found, |row| decode(key, &RowWords(row)))?;
+    maintain::delete_row(inner, table, key, found)?;
+    Ok(whole(row))
+}
