@@ -79,6 +79,7 @@ fn one_file_of_a_diverged_copy_is_refused_or_means_nothing() {
             *outcomes.entry(outcome).or_default() += 1;
         }
         println!("{:?}, {} loggers: {outcomes:?}, {log_files} log files", own.end, own.setup.loggers);
-        assert!(log_files >= own.setup.loggers as u64 * openings, "{outcomes:?}");
+        // Those of an earlier generation have names of one's own, if their copy had other epochs.
+        assert!(log_files >= own.setup.loggers as u64, "{outcomes:?}");
     }
 }
