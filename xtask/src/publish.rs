@@ -7,7 +7,7 @@
 use crate::step::{Need, Step};
 
 /// The crates that are published, dependencies first.
-pub(crate) const PUBLISHED: [&str; 11] = [
+pub(crate) const PUBLISHED: [&str; 12] = [
     "ensilo-sync",
     "ensilo-slab",
     "ensilo-disk",
@@ -16,6 +16,7 @@ pub(crate) const PUBLISHED: [&str; 11] = [
     "ensilo-log",
     "ensilo-engine",
     "ensilo-txn",
+    "ensilo-ermia",
     "ensilo-row",
     "ensilo-derive",
     "ensilo",

@@ -85,6 +85,7 @@ mod fault;
 pub mod history;
 mod key_range;
 mod options;
+pub mod parts;
 mod prepared;
 mod raw_record;
 mod remains;

@@ -143,6 +143,7 @@ mod database;
 mod durability;
 mod durable;
 mod dynamic;
+pub mod ermia;
 mod error;
 pub mod generic;
 mod index_check;

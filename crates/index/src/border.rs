@@ -32,7 +32,7 @@ mod suffixes;
 
 use std::ptr;
 
-use ensilo_sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use ensilo_sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering, fence};
 use ensilo_sync::prefetch;
 
 use crate::WIDTH;
@@ -172,12 +172,20 @@ impl Border {
         self.latest_removal.load(Ordering::Relaxed)
     }
 
-    /// Notes a removal from the node's range, or those of a range that it takes over. The caller holds the lock or owns the node.
+    /// Notes a removal from the node's range, or those of a range that it takes over, or somebody who has missed a key there.
     pub(crate) fn note_removal(&self, number: u64) {
         if number > self.latest_removal() {
-            // Relaxed: [removal].
-            self.latest_removal.store(number, Ordering::Relaxed);
+            // Relaxed: [removal]. A read-modify-write: who has missed a key notes it without the lock.
+            self.latest_removal.fetch_max(number, Ordering::Relaxed);
         }
+    }
+
+    /// Returns the largest number that the node has been given, for a node that takes part of its range over. The caller holds the lock.
+    pub(crate) fn number_to_inherit(&self) -> u64 {
+        // [absence] Who notes a number without the lock and finds the node at rest behind it has its fence before this one, and the
+        // number is seen here; or it finds the node locked, or changed, and does not rely on it.
+        fence(Ordering::SeqCst);
+        self.latest_removal()
     }
 
     /// Returns the order of the slots.

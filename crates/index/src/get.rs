@@ -36,6 +36,15 @@ impl Masstree {
     }
 }
 
+impl Masstree {
+    /// Looks a key up, and stamps the node that is responsible for it also where the key is there.
+    #[must_use]
+    pub fn get_with_node(&self, key: &[u8], guard: &Guard<'_>) -> (Lookup, NodeStamp) {
+        let position = self.descend_to_read(key, guard);
+        (position.lookup(), NodeStamp::new(position.border, position.version))
+    }
+}
+
 impl Position<'_, '_> {
     #[inline]
     pub(crate) fn lookup(&self) -> Lookup {

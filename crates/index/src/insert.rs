@@ -260,7 +260,7 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
         let (guard, account) = (self.guard, self.tree.account);
         let mut new = self.key.below();
         let top = Border::empty_root().allocate(guard, account)?;
-        top.note_removal(self.border.latest_removal());
+        top.note_removal(self.border.number_to_inherit());
         let mut lowest = top;
         while old.slice() == new.slice() && old.goes_on() && new.goes_on() {
             let made = Border::empty_root().allocate(guard, account);

@@ -176,7 +176,7 @@ impl Masstree {
             deleted.retire_early_if_planted(self, guard);
             planted::reach(Step::LayerDeleted);
             let latest =
-                if is_planted(Fault::RemovalForgotten) { 0 } else { deleted.border.latest_removal() };
+                if is_planted(Fault::RemovalForgotten) { 0 } else { deleted.border.number_to_inherit() };
             return Ok(self.take_out(border, place.position, latest, Some(deleted), guard));
         }
     }

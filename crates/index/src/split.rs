@@ -105,7 +105,7 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
         let (guard, account) = (self.guard, self.tree.account);
         let low = self.slice_at(division.new, division.middle);
         let right = Border::empty_locked(low).allocate(guard, account)?;
-        right.note_removal(self.border.latest_removal());
+        right.note_removal(self.border.number_to_inherit());
         if let Err(error) = self.fill_right(right, division) {
             // SAFETY: it was made just now with this account, and nobody else knows it.
             unsafe { right.free_with_suffixes(guard, account) };

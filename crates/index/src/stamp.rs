@@ -3,6 +3,7 @@
 use std::ptr::NonNull;
 
 use ensilo_epoch::Guard;
+use ensilo_sync::atomic::{Ordering, fence};
 
 use crate::Masstree;
 use crate::border::Border;
@@ -70,6 +71,23 @@ impl Masstree {
     #[must_use]
     pub fn latest_removal_near(&self, key: &[u8], guard: &Guard<'_>) -> u64 {
         self.descend_to_read(key, guard).border.latest_removal()
+    }
+
+    /// Notes `number` as one of a removal from the node's range, for somebody who has found keys missing there, and returns whether the
+    /// node still has that version: then whatever comes into the range from now on finds a [latest
+    /// removal](Masstree::latest_removal_near) of at least this number, also when the node was split since.
+    ///
+    /// # Safety
+    /// As for [`Masstree::is_current`].
+    #[must_use]
+    pub unsafe fn note_absence(stamp: NodeStamp, number: u64, guard: &Guard<'_>) -> bool {
+        let _ = guard;
+        // SAFETY: as in `is_current`.
+        let border = unsafe { stamp.node.0.as_ref() };
+        border.note_removal(number);
+        // [absence] Partner of the fence in `Border::number_to_inherit`.
+        fence(Ordering::SeqCst);
+        border.version().rests_at(stamp.version)
     }
 
     /// Returns whether the node still has that version: no key has come or gone in what was read of it. A deleted

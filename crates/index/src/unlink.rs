@@ -60,7 +60,7 @@ impl Masstree {
         path.mark_changing();
         if !is_planted(Fault::RemovalForgotten) {
             // Before any way leads there with the range.
-            previous.note_removal(border.latest_removal());
+            previous.note_removal(border.number_to_inherit());
         }
         let next = border.next.load();
         previous.next.store(next);

@@ -343,8 +343,9 @@ impl Pool {
         self.unreserve(aligned_size(layout));
     }
 
-    /// The error for `bytes` more than there are.
-    pub(crate) fn out_of_memory(&self, bytes: usize) -> OutOfMemory {
+    /// Returns the error of an allocation of so many bytes that was refused.
+    #[must_use]
+    pub fn out_of_memory(&self, bytes: usize) -> OutOfMemory {
         OutOfMemory {
             asked_bytes: bytes as u64,
             limit_bytes: self.limit_bytes(),

@@ -20,7 +20,6 @@ mod end_key;
 mod engine;
 mod global_tid;
 mod handle;
-mod pointer_map;
 mod record;
 mod registry;
 mod replay;

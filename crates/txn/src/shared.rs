@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
+use ensilo_engine::history::RecordedRemovals;
 use ensilo_epoch::Epochs;
 use ensilo_log::Log;
 
 use crate::global_tid::GlobalTid;
 use crate::registry::StoreRegistry;
-use crate::silo::{PreparedRegistry, RecordedRemovals};
+use crate::silo::PreparedRegistry;
 
 /// What all workers of an engine share.
 #[derive(Debug)]

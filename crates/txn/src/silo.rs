@@ -4,7 +4,6 @@
 //! Silo (SOSP 2013) §4.4 to §4.9, figure 2. One file a verb: `read`, `scan`, `write`, `commit`, `snapshot`, `collect`; what waits for the
 //! decision of a two-phase commit stands in `prepared`, what a worker keeps between transactions stands in `context`.
 
-mod buffer;
 mod collect;
 mod commit;
 mod context;
@@ -39,7 +38,6 @@ pub(crate) use memory::free_garbage;
 pub use paper_variants::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
 pub use prepared::PreparedTransaction;
 pub(crate) use prepared::registry::PreparedRegistry;
-pub(crate) use record_history::RecordedRemovals;
 pub use snapshot::Snapshot;
 pub use transaction::Transaction;
 pub use variant::{LogRecords, Standard, Variant};

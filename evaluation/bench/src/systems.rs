@@ -1,7 +1,7 @@
-//! The systems that a workload can run on: the product, and what Silo's paper compares it with.
+//! The systems that a workload can run on: the product, its other engine, and what Silo's paper compares it with.
 //!
 //! # Source
-//! Silo (SOSP 2013) §5: which figure measures what stands at each.
+//! Silo (SOSP 2013) §5: which figure measures what stands at each. ERMIA (SIGMOD 2016).
 
 /// A system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,6 +29,10 @@ pub enum System {
     Split,
     /// MemSilo+FastIds.
     FastIds,
+    /// ERMIA's engine, serializable.
+    Ermia,
+    /// ERMIA's engine under snapshot isolation.
+    ErmiaSnapshot,
 }
 
 /// What of a transaction goes to the log of the product.
@@ -56,7 +60,7 @@ impl LogRecords {
 
 impl System {
     /// Every system.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Ensilo,
         Self::GlobalTid,
         Self::NoSnapshots,
@@ -68,6 +72,8 @@ impl System {
         Self::PartitionedStore,
         Self::Split,
         Self::FastIds,
+        Self::Ermia,
+        Self::ErmiaSnapshot,
     ];
 
     /// The name by which it is asked for.
@@ -84,6 +90,8 @@ impl System {
             Self::PartitionedStore => "partitioned-store",
             Self::Split => "split",
             Self::FastIds => "fast-ids",
+            Self::Ermia => "ermia",
+            Self::ErmiaSnapshot => "ermia-snapshot",
         }
     }
 
@@ -110,6 +118,10 @@ impl System {
             Self::Split => "MemSilo+Split: tables for each warehouse; TPC-C only (§5.4)",
             Self::FastIds => {
                 "MemSilo+FastIds: order ids from counters outside transactions; TPC-C only (§5.4)"
+            }
+            Self::Ermia => "ERMIA's engine: snapshot isolation made serializable (ERMIA-SSN)",
+            Self::ErmiaSnapshot => {
+                "ERMIA's engine under snapshot isolation: write skew is possible (ERMIA-SI)"
             }
         }
     }

@@ -36,14 +36,14 @@ fn planted_run() {
     let (fault, seed) = request.split_once(':').unwrap();
     let plan = Plan::of_seed(seed.parse().unwrap());
     let outcome = match fault {
-        "no read validation" => run::<NoReadValidation>(&plan),
-        "no node validation" => run::<NoNodeValidation>(&plan),
-        "unprotected prepared reads" => run::<UnprotectedReads>(&plan),
-        "early epoch" => run::<EarlyEpoch>(&plan),
-        "forgotten deleted records" => run::<ForgetDeleted>(&plan),
-        "forgotten removals" => run::<ForgetRemovals>(&plan),
+        "no read validation" => run::<Silo<NoReadValidation>>(&plan),
+        "no node validation" => run::<Silo<NoNodeValidation>>(&plan),
+        "unprotected prepared reads" => run::<Silo<UnprotectedReads>>(&plan),
+        "early epoch" => run::<Silo<EarlyEpoch>>(&plan),
+        "forgotten deleted records" => run::<Silo<ForgetDeleted>>(&plan),
+        "forgotten removals" => run::<Silo<ForgetRemovals>>(&plan),
         // Short, because records are soon freed that are in use.
-        "ignored absent bit" => run::<IgnoreAbsent>(&Plan { transactions_per_thread: 100, ..plan }),
+        "ignored absent bit" => run::<Silo<IgnoreAbsent>>(&Plan { transactions_per_thread: 100, ..plan }),
         _ => panic!("no such fault: {fault}"),
     };
     println!("{outcome}");

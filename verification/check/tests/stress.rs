@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use engine::Recording;
 use engine::plan::Plan;
 use engine::stress::run;
-use ensilo_txn::AbortReason;
+use ensilo_txn::{AbortReason, Silo};
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().expect("a whole number"))
@@ -25,7 +25,7 @@ fn histories_of_random_transactions_are_serializable() {
     let mut runs = 0;
     let mut sums = [0; 8];
     while runs < 5 || Instant::now() < deadline {
-        let outcome = run::<Recording>(&Plan::of_seed(first + runs));
+        let outcome = run::<Silo<Recording>>(&Plan::of_seed(first + runs));
         assert!(
             outcome.is_clean(),
             "{outcome}\nreplay: ENSILO_STRESS_SEED={} cargo test --profile quick -p ensilo-check --test stress",

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use engine::Recorded;
 use engine::plan::Plan;
 use engine::stress::run;
-use ensilo_txn::{Allocator, GlobalTid, NoGc, NoSnapshots, Simple, Variant};
+use ensilo_txn::{Allocator, GlobalTid, NoGc, NoSnapshots, Silo, Simple, Variant};
 
 /// Runs random transactions on the variant for a while and checks every history.
 fn check<V: Variant>() {
@@ -19,7 +19,7 @@ fn check<V: Variant>() {
     let (mut seed, mut commits) = (0, 0);
     while seed < 3 || Instant::now() < deadline {
         seed += 1;
-        let outcome = run::<Recorded<V>>(&Plan::of_seed(seed));
+        let outcome = run::<Silo<Recorded<V>>>(&Plan::of_seed(seed));
         assert!(outcome.is_clean(), "{outcome}");
         commits += outcome.statistics.transactions.commits;
     }

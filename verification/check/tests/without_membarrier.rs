@@ -10,6 +10,7 @@ mod seccomp;
 use engine::Recording;
 use engine::plan::Plan;
 use engine::stress::run;
+use ensilo_txn::Silo;
 
 #[test]
 fn histories_are_serializable_by_fences() {
@@ -17,7 +18,7 @@ fn histories_are_serializable_by_fences() {
     assert!(!ensilo_sync::barrier::light_is_free(), "the filter has no effect");
     let mut commits = 0;
     for seed in 1..=5 {
-        let outcome = run::<Recording>(&Plan::of_seed(seed));
+        let outcome = run::<Silo<Recording>>(&Plan::of_seed(seed));
         assert!(outcome.is_clean(), "seed {seed}: {outcome}");
         commits += outcome.statistics.transactions.commits;
     }

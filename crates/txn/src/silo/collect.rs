@@ -354,7 +354,10 @@ fn remove_from_tree<V: Variant>(
     let number = if has_fault::<V>(Fault::ForgetRemovals) { 0 } else { tid.get() };
     let remove = || store.index().remove_if(key, value, number, guard, may_change);
     let removal = if V::RECORDS_HISTORY {
-        shared.recorded_removals.note((store.id(), key.into()), tid, remove)
+        shared.recorded_removals.note((store.id(), key.into()), tid, || {
+            let removal = remove();
+            (matches!(removal, Removal::Done | Removal::KeptLayer(_)), removal)
+        })
     } else {
         remove()
     };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ensilo_engine::history::TransactionRecord;
+use ensilo_engine::parts::{HeldMemory, NodeSet, PointerMap, SetBuffer, spread};
 use ensilo_engine::{Abort, AbortReason, RowRef, TableId, Tid, TransactionNumber, WorkerCounters};
 use ensilo_epoch::{Epoch, Guard};
 use ensilo_index::{Lookup, NodeStamp};
@@ -10,14 +11,11 @@ use ensilo_log::LogWriter;
 use ensilo_slab::Pool;
 use ensilo_sync::atomic::AtomicU64;
 
-use super::buffer::{HeldMemory, SetBuffer};
 use super::garbage::Garbage;
 use super::lost_write::LostWrites;
-use super::node_set::NodeSet;
 use super::protection::Protection;
 use super::write_set::{InstallPlan, KeySpan, RecordChange, RowSpan, WALKED_MAX, WriteEntry};
 use crate::handle::RecordHandle;
-use crate::pointer_map::{PointerMap, spread};
 use crate::record::RecordPtr;
 use crate::shared::SiloShared;
 use crate::store::Store;

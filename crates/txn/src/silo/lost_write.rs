@@ -14,9 +14,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use super::buffer::{HeldMemory, SetBuffer};
 use super::write_set::{WALKED_MAX, WriteEntry};
-use crate::pointer_map::PointerMap;
+use ensilo_engine::parts::{HeldMemory, PointerMap, SetBuffer};
 use ensilo_engine::{Abort, TableId};
 
 /// What a transaction keeps to find lost writes.

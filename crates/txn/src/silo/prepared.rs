@@ -87,11 +87,11 @@ pub(super) mod registry;
 use std::collections::BTreeSet;
 use std::fmt;
 
+use ensilo_engine::parts::refused;
 use ensilo_engine::{Abort, AbortReason, Committed, Failpoint, Fault, TableId};
 use ensilo_epoch::{Epoch, Unpinned};
 
 use self::registry::PreparedUse;
-use super::buffer::refused;
 use super::collect::carry_out_deferred;
 use super::commit::{Locked, Prepared};
 use super::context::Context;

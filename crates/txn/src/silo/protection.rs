@@ -17,17 +17,16 @@
 //! the address, then under the lock of the address: either it finds it, or the second look comes after it. The same holds for nodes. So
 //! who is seen to hold a record later has found it registered.
 
+use ensilo_engine::parts::{HeldMemory, PointerMap, SetBuffer, refused};
 use ensilo_engine::{Abort, AbortReason, Fault};
 use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_index::{Masstree, NodeStamp};
 
-use super::buffer::{HeldMemory, SetBuffer, refused};
 use super::collect::carry_out_deferred;
 use super::context::{Context, Phase};
 use super::prepared::registry::{PreparedRegistry, PreparedUse};
 use super::transaction::Transaction;
 use super::variant::{Variant, has_fault};
-use crate::pointer_map::PointerMap;
 use crate::record::RecordPtr;
 use crate::shared::SiloShared;
 use crate::tid::TidWord;

@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 
+use ensilo_engine::history::recorded_range;
 use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, RowRef, Tid};
 use ensilo_epoch::Guard;
 use ensilo_index::{Lookup, NodeStamp, ScanVisitor};
@@ -13,7 +14,6 @@ use ensilo_sync::cpu_relax;
 use super::context::Context;
 use super::node_set::latest_removal;
 use super::read::{ReadOutcome, read_record};
-use super::record_history::recorded_range;
 use super::transaction::Transaction;
 use super::variant::Variant;
 use crate::handle::RecordHandle;

@@ -120,7 +120,7 @@ fn what_a_transaction_holds_for_itself_counts_against_the_limit_and_goes_back() 
     let mut rig = rig(Some(4 << 20));
     rig.commit(|tx, store| assert!(tx.insert(store, b"row", &[1], 8).unwrap()));
     let before = rig.mapped_bytes();
-    let refused = rig.refused(super::buffer::LEN_MAX, |tx, store| tx.find(store, b"row").map(|_| ()));
+    let refused = rig.refused(ensilo_engine::parts::LEN_MAX, |tx, store| tx.find(store, b"row").map(|_| ()));
     assert_eq!(refused.reason(), AbortReason::OutOfMemory);
     rig.works_and_holds_no_more_than(before);
 }

@@ -15,6 +15,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
+use ensilo_engine::history::recorded_range;
 use ensilo_engine::{Abort, AbortReason, Direction, Fault, KeyBounds, Read, RowRef, Tid};
 use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_index::{Lookup, NodeStamp};
@@ -23,7 +24,6 @@ use ensilo_sync::Backoff;
 use self::scan::{NextDeleted, SnapshotScan};
 use super::context::Context;
 use super::node_set::latest_removal;
-use super::record_history::recorded_range;
 use super::variant::{Variant, has_fault};
 use crate::handle::RecordHandle;
 use crate::record::RecordPtr;

@@ -8,7 +8,7 @@ use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 
 use ensilo_check::{Key, TableId, Transaction};
-use ensilo_txn::{Abort, Direction, Read, RowRef, Store, Write};
+use ensilo_txn::{Abort, Direction, Read, RowRef, Write};
 
 use super::driver::{Claim, Log};
 use super::plan::Mix;
@@ -78,10 +78,10 @@ impl Seen {
 }
 
 /// A transaction at work.
-pub(crate) struct Attempt<'r, T> {
+pub(crate) struct Attempt<'r, T: Read> {
     transaction: T,
     stamp: u64,
-    stores: &'r [Arc<Store>],
+    stores: &'r [Arc<T::Store>],
     keys: &'r [Box<[u8]>],
     pub(crate) random: &'r mut Random,
     /// What it has written: whether there is a row.
@@ -89,11 +89,11 @@ pub(crate) struct Attempt<'r, T> {
     seen: Seen,
 }
 
-impl<'r, T: Read<Store = Store>> Attempt<'r, T> {
+impl<'r, T: Read> Attempt<'r, T> {
     pub(crate) fn new(
         transaction: T,
         stamp: u64,
-        stores: &'r [Arc<Store>],
+        stores: &'r [Arc<T::Store>],
         keys: &'r [Box<[u8]>],
         random: &'r mut Random,
     ) -> Attempt<'r, T> {
@@ -240,7 +240,7 @@ impl<'r, T: Read<Store = Store>> Attempt<'r, T> {
     }
 }
 
-impl<T: Write<Store = Store>> Attempt<'_, T> {
+impl<T: Write> Attempt<'_, T> {
     /// One random operation. Where stores grow, more is inserted than deleted, and the other way around.
     pub(crate) fn step(&mut self, is_growing: bool, mix: Mix) -> Result<(), Abort> {
         self.maybe_yield();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ensilo_check::{Tid, Transaction, TransactionId};
-use ensilo_txn::{Engine, Prepared, Session, Silo, Store, TableId, Variant, Worker, Write};
+use ensilo_txn::{Engine, Prepared, Session, TableId, Write};
 
 use super::attempt::{Attempt, Seen};
 use super::plan::Plan;
@@ -54,10 +54,10 @@ const TRANSACTIONS_MIN: usize = 100;
 const DECISION_MAX: Duration = Duration::from_millis(50);
 
 /// One thread at work.
-pub(crate) struct Driver<'p> {
+pub(crate) struct Driver<'p, E: Engine> {
     plan: &'p Plan,
     thread: usize,
-    stores: &'p [Arc<Store>],
+    stores: &'p [Arc<E::Store>],
     random: Random,
     attempts: u64,
     /// No transaction is prepared before then: others have to come through between those that wait for decisions.
@@ -65,8 +65,8 @@ pub(crate) struct Driver<'p> {
     pub(crate) log: Log,
 }
 
-impl<'p> Driver<'p> {
-    pub(crate) fn new(plan: &'p Plan, thread: usize, stores: &'p [Arc<Store>]) -> Driver<'p> {
+impl<'p, E: Engine> Driver<'p, E> {
+    pub(crate) fn new(plan: &'p Plan, thread: usize, stores: &'p [Arc<E::Store>]) -> Self {
         let random = Random::new(plan.seed ^ (thread as u64 + 1) << 32);
         Driver {
             plan,
@@ -80,14 +80,14 @@ impl<'p> Driver<'p> {
     }
 
     /// Runs transactions; a panic ends that, but what was done until then counts.
-    pub(crate) fn drive_to_the_end<V: Variant>(&mut self, engine: &Arc<Silo<V>>) {
+    pub(crate) fn drive_to_the_end(&mut self, engine: &Arc<E>) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.drive(engine))) {
             self.log.panics.push(text_of(&*panic));
         }
     }
 
     /// Runs transactions until there are enough of them. The worker is changed now and then: workers come and go.
-    fn drive<V: Variant>(&mut self, engine: &Arc<Silo<V>>) {
+    fn drive(&mut self, engine: &Arc<E>) {
         let deadline = Instant::now() + self.plan.duration_max;
         let mut worker = engine.session();
         let mut workers = 1;
@@ -103,8 +103,12 @@ impl<'p> Driver<'p> {
                 worker = engine.session();
                 workers += 1;
             }
-            let number = (self.thread * 10_000 + workers) as u32;
-            if self.random.one_in(8) && V::SNAPSHOTS {
+            let number = match self.plan.has_program_order {
+                true => (self.thread * 10_000 + workers) as u32,
+                // A worker for each transaction, since two of one worker have no order.
+                false => (self.thread << 24) as u32 + self.attempts as u32,
+            };
+            if self.random.one_in(8) && E::SNAPSHOTS {
                 self.read_snapshot(engine, &mut worker, number)
             } else {
                 self.transact(engine, &mut worker, number)
@@ -117,7 +121,7 @@ impl<'p> Driver<'p> {
         (self.thread as u64 + 1) << 40 | self.attempts
     }
 
-    fn transact<V: Variant>(&mut self, engine: &Silo<V>, worker: &mut Worker<V>, number: u32) {
+    fn transact(&mut self, engine: &E, worker: &mut E::Session, number: u32) {
         let stamp = self.next_attempt();
         if self.random.one_in(16) {
             // One at a time: others go on without.
@@ -143,6 +147,7 @@ impl<'p> Driver<'p> {
             return;
         }
         let is_prepared = self.plan.prepared_one_in.is_some_and(|times| self.random.one_in(times))
+            && E::TWO_PHASE_COMMIT
             && Instant::now() >= self.prepares_from;
         let is_committed = if is_prepared {
             transaction.prepare().is_ok_and(|prepared| self.decide(engine, prepared))
@@ -155,7 +160,7 @@ impl<'p> Driver<'p> {
     }
 
     /// Lets others go on, and epochs go by, before the decision. Returns whether the transaction is committed.
-    fn decide<V: Variant>(&mut self, engine: &Silo<V>, prepared: impl Prepared) -> bool {
+    fn decide(&mut self, engine: &E, prepared: impl Prepared) -> bool {
         self.log.prepared += 1;
         let epochs = self.random.within(0..2 * self.plan.epochs_per_snapshot as usize + 2) as u64;
         let until = engine.epochs().global_epoch().get() + epochs;
@@ -172,7 +177,7 @@ impl<'p> Driver<'p> {
         prepared.commit().is_ok()
     }
 
-    fn read_snapshot<V: Variant>(&mut self, engine: &Silo<V>, worker: &mut Worker<V>, number: u32) {
+    fn read_snapshot(&mut self, engine: &E, worker: &mut E::Session, number: u32) {
         let stamp = self.next_attempt();
         let snapshot = worker.begin_snapshot();
         let mut attempt = Attempt::new(snapshot, stamp, self.stores, &self.plan.keys, &mut self.random);
@@ -189,13 +194,7 @@ impl<'p> Driver<'p> {
     }
 
     /// Takes the record of the transaction that just committed and compares it with what the transaction saw.
-    fn take_record<V: Variant>(
-        &mut self,
-        worker: &mut Worker<V>,
-        number: u32,
-        seen: Seen,
-        stamp: Option<u64>,
-    ) {
+    fn take_record(&mut self, worker: &mut E::Session, number: u32, seen: Seen, stamp: Option<u64>) {
         let mut records = worker.take_history();
         let Some(record) = records.pop().filter(|_| records.is_empty()) else {
             self.log.mismatches.push(format!("{} records of one commit", records.len()));
@@ -212,7 +211,7 @@ impl<'p> Driver<'p> {
 }
 
 /// Once in a while, lets some epochs go by in the middle of a transaction.
-fn maybe_linger<V: Variant>(engine: &Silo<V>, random: &mut Random) {
+fn maybe_linger(engine: &impl Engine, random: &mut Random) {
     if random.one_in(2000) {
         let until = engine.epochs().global_epoch().get() + random.within(1..12) as u64;
         let deadline = Instant::now() + Duration::from_millis(50);

@@ -33,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) duration_max: Duration,
     /// One transaction in so many is prepared and decided later.
     pub(crate) prepared_one_in: Option<usize>,
+    /// Whether transactions of one worker are in the order in which it ran them.
+    pub(crate) has_program_order: bool,
 }
 
 impl Plan {
@@ -61,6 +63,7 @@ impl Plan {
             transactions_per_thread: 4000,
             duration_max: Duration::from_millis(250),
             prepared_one_in: [None, Some(10), Some(50)][random.within(0..3)],
+            has_program_order: true,
         }
     }
 }

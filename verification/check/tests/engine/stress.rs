@@ -9,9 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Barrier};
 
 use ensilo_check::{Anomaly, History, Options, Tid, Verdict, check};
-use ensilo_txn::{
-    Advance, Engine, EngineOptions, EngineStatistics, EpochOptions, Silo, Store, TableId, Variant,
-};
+use ensilo_txn::{Advance, Engine, EngineOptions, EngineStatistics, EpochOptions, TableId};
 
 use super::driver::{Claim, Driver, Log};
 use super::plan::Plan;
@@ -57,7 +55,7 @@ impl fmt::Display for Outcome {
 }
 
 /// Runs a plan on a fresh engine and checks what it left.
-pub(crate) fn run<V: Variant>(plan: &Plan) -> Outcome {
+pub(crate) fn run<E: Engine>(plan: &Plan) -> Outcome {
     let mut options = EngineOptions::default();
     options.epochs = EpochOptions {
         epoch_interval: plan.epoch_interval,
@@ -66,8 +64,8 @@ pub(crate) fn run<V: Variant>(plan: &Plan) -> Outcome {
         ..EpochOptions::default()
     };
     options.memory_limit_bytes = plan.memory_limit_bytes;
-    let engine = Silo::<V>::start(options);
-    let stores: Vec<Arc<Store>> =
+    let engine = E::start(options);
+    let stores: Vec<Arc<E::Store>> =
         (1..=plan.stores).map(|id| engine.new_store(TableId(id as u32)).unwrap()).collect();
     let start = Barrier::new(plan.threads);
     let mut log = Log::default();

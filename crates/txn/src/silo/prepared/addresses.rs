@@ -16,8 +16,8 @@ use ensilo_slab::Pool;
 use ensilo_sync::CachePadded;
 use ensilo_sync::sync::Mutex;
 
-use crate::pointer_map::spread;
 use crate::registry::lock;
+use ensilo_engine::parts::spread;
 
 /// A model checker explores every lock: it gets one.
 const STRIPE_BITS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 6 };

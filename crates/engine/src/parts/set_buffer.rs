@@ -7,31 +7,39 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use ensilo_engine::{Abort, AbortReason, TableId};
 use ensilo_slab::Pool;
 
+use crate::abort::{Abort, AbortReason};
+use crate::store::TableId;
+
 /// What a set may take without asking, and keeps.
-pub(super) const KEPT_BYTES: usize = 256 << 10;
+pub const KEPT_BYTES: usize = 256 << 10;
 
 /// The largest number of things in a set: positions have 32 bits, and the last one stands for none.
-pub(super) const LEN_MAX: usize = u32::MAX as usize;
+pub const LEN_MAX: usize = u32::MAX as usize;
 
 /// Memory that the sets of one worker hold beyond what they keep, counted against the limit of the database.
 #[derive(Debug)]
-pub(super) struct HeldMemory {
+pub struct HeldMemory {
     pool: Arc<Pool>,
     bytes: u64,
     /// The most things in a set: [`LEN_MAX`], or fewer in tests.
-    pub(super) len_max: usize,
+    #[doc(hidden)]
+    pub len_max: usize,
 }
 
 impl HeldMemory {
-    pub(super) fn new(pool: Arc<Pool>) -> Self {
+    /// Holds nothing yet.
+    #[must_use]
+    pub fn new(pool: Arc<Pool>) -> Self {
         HeldMemory { pool, bytes: 0, len_max: LEN_MAX }
     }
 
     /// Counts so many bytes more.
-    pub(super) fn add(&mut self, bytes: usize) -> Result<(), Abort> {
+    ///
+    /// # Errors
+    /// [`AbortReason::OutOfMemory`]; nothing is counted.
+    pub fn add(&mut self, bytes: usize) -> Result<(), Abort> {
         self.pool.count_outside(bytes).map_err(|_| refused(AbortReason::OutOfMemory))?;
         self.bytes += bytes as u64;
         Ok(())
@@ -39,7 +47,7 @@ impl HeldMemory {
 
     /// Gives everything back: the sets are small again.
     #[inline]
-    pub(super) fn release(&mut self) {
+    pub fn release(&mut self) {
         if self.bytes > 0 {
             self.release_all();
         }
@@ -51,8 +59,8 @@ impl HeldMemory {
     }
 
     /// Returns what is counted.
-    #[cfg(test)]
-    pub(super) fn bytes(&self) -> u64 {
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
         self.bytes
     }
 }
@@ -65,13 +73,14 @@ impl Drop for HeldMemory {
 
 /// Returns an abort that concerns the transaction as a whole.
 #[cold]
-pub(super) fn refused(reason: AbortReason) -> Abort {
+#[must_use]
+pub fn refused(reason: AbortReason) -> Abort {
     Abort::new(reason, TableId::NONE, &[])
 }
 
 /// A set: a vector with positions of 32 bits.
 #[derive(Debug)]
-pub(super) struct SetBuffer<T> {
+pub struct SetBuffer<T> {
     items: Vec<T>,
     /// How many things it may have without asking.
     room: usize,
@@ -80,7 +89,9 @@ pub(super) struct SetBuffer<T> {
 impl<T> SetBuffer<T> {
     const KEPT: usize = KEPT_BYTES / size_of::<T>();
 
-    pub(super) const fn new() -> Self {
+    /// Returns an empty set.
+    #[must_use]
+    pub const fn new() -> Self {
         SetBuffer { items: Vec::new(), room: Self::KEPT }
     }
 
@@ -89,7 +100,7 @@ impl<T> SetBuffer<T> {
     /// # Errors
     /// [`AbortReason::TransactionTooLarge`] and [`AbortReason::OutOfMemory`]; nothing has changed.
     #[inline]
-    pub(super) fn reserve(&mut self, more: usize, held: &mut HeldMemory) -> Result<(), Abort> {
+    pub fn reserve(&mut self, more: usize, held: &mut HeldMemory) -> Result<(), Abort> {
         if more <= self.room - self.items.len() { Ok(()) } else { self.grow(more, held) }
     }
 
@@ -108,7 +119,7 @@ impl<T> SetBuffer<T> {
 
     /// Adds one, for which there is room, and returns its position.
     #[inline]
-    pub(super) fn push_reserved(&mut self, item: T) -> u32 {
+    pub fn push_reserved(&mut self, item: T) -> u32 {
         let at = self.end();
         self.items.push(item);
         at
@@ -119,32 +130,33 @@ impl<T> SetBuffer<T> {
     /// # Errors
     /// As for [`SetBuffer::reserve`].
     #[inline]
-    pub(super) fn push(&mut self, item: T, held: &mut HeldMemory) -> Result<u32, Abort> {
+    pub fn push(&mut self, item: T, held: &mut HeldMemory) -> Result<u32, Abort> {
         self.reserve(1, held)?;
         Ok(self.push_reserved(item))
     }
 
     /// Adds some, for which there is room.
     #[inline]
-    pub(super) fn extend_reserved(&mut self, items: impl IntoIterator<Item = T>) {
+    pub fn extend_reserved(&mut self, items: impl IntoIterator<Item = T>) {
         self.items.extend(items);
         debug_assert!(self.items.len() <= self.room, "there was room");
     }
 
     /// Returns the position of the next one, and how many there are.
     #[inline]
+    #[must_use]
     #[allow(
         clippy::cast_possible_truncation,
         reason = "the room, and with it the length, is at most LEN_MAX"
     )]
-    pub(super) fn end(&self) -> u32 {
+    pub fn end(&self) -> u32 {
         debug_assert!(self.items.len() <= LEN_MAX);
         self.items.len() as u32
     }
 
     /// Empties it. What it took beyond what it keeps goes back to the system; the caller releases what was counted.
     #[inline]
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.items.clear();
         if self.room > Self::KEPT {
             self.shrink();
@@ -159,8 +171,9 @@ impl<T> SetBuffer<T> {
 }
 
 impl SetBuffer<u8> {
+    /// Adds bytes, for which there is room.
     #[inline]
-    pub(super) fn extend_from_slice_reserved(&mut self, bytes: &[u8]) {
+    pub fn extend_from_slice_reserved(&mut self, bytes: &[u8]) {
         self.items.extend_from_slice(bytes);
     }
 }

@@ -13,7 +13,7 @@ struct MapSlot {
 
 /// Maps addresses to positions in a vector.
 #[derive(Debug)]
-pub(crate) struct PointerMap {
+pub struct PointerMap {
     slots: Vec<MapSlot>,
     generation: u32,
     len: usize,
@@ -45,7 +45,8 @@ impl PointerMap {
 
     /// Returns the position under `address`.
     #[inline]
-    pub(crate) fn get(&self, address: usize) -> Option<u32> {
+    #[must_use]
+    pub fn get(&self, address: usize) -> Option<u32> {
         let mask = self.slots.len() - 1;
         let mut at = self.place_of(address);
         loop {
@@ -61,7 +62,8 @@ impl PointerMap {
     }
 
     /// Returns how many bytes more the map takes, of those beyond what it keeps, once `more` addresses are added.
-    pub(crate) fn growth_bytes(&self, more: usize) -> usize {
+    #[must_use]
+    pub fn growth_bytes(&self, more: usize) -> usize {
         let needed = ((self.len + more) * 2).next_power_of_two().max(self.slots.len());
         let beyond = |slots: usize| slots.saturating_sub(KEPT_SLOTS) * size_of::<MapSlot>();
         beyond(needed) - beyond(self.slots.len())
@@ -69,13 +71,14 @@ impl PointerMap {
 
     /// Returns whether one more address makes the map grow.
     #[inline]
-    pub(crate) fn is_full(&self) -> bool {
+    #[must_use]
+    pub fn is_full(&self) -> bool {
         (self.len + 1) * 2 > self.slots.len()
     }
 
     /// Puts `position` under `address`, which must not be in the map.
     #[inline]
-    pub(crate) fn insert(&mut self, address: usize, position: u32) {
+    pub fn insert(&mut self, address: usize, position: u32) {
         debug_assert!(self.get(address).is_none());
         if self.is_full() {
             self.grow();
@@ -86,7 +89,7 @@ impl PointerMap {
 
     /// Forgets every address.
     #[inline]
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         if self.len == 0 {
             return;
         }
@@ -129,7 +132,8 @@ impl PointerMap {
 /// Returns a number with upper bits that depend on all bits of the address. Addresses are multiples of 16 and often of 64; the
 /// multiplication carries all of their bits up.
 #[inline]
-pub(crate) fn spread(address: usize) -> u64 {
+#[must_use]
+pub fn spread(address: usize) -> u64 {
     (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 

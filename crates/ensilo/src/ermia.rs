@@ -1,0 +1,31 @@
+//! ERMIA's engine, for databases with long transactions that read much and write a little.
+//!
+//! A transaction over this engine reads what was committed when it began, however long it takes, and waits for nobody: beside others that
+//! change what it reads it commits, where one over [`Silo`](crate::Silo) would have to run again. Of two that overlap and write the same row
+//! the first one wins, and the other is run again. Databases over it are in memory for now:
+//! [`Options::open_with`](crate::Options::open_with) returns [`Error::NotDurable`](crate::Error::NotDurable). A closure may see a state that no
+//! serial order has; then its transaction aborts, and it is run again.
+//!
+//! ```
+//! use ensilo::ermia::Ermia;
+//! use ensilo::{Database, Result, Row, generic};
+//!
+//! #[derive(Row)]
+//! struct Account {
+//!     #[key]
+//!     id: u32,
+//!     balance: i64,
+//! }
+//!
+//! fn main() -> Result<()> {
+//!     let db: generic::Database<Ermia> = Database::options().in_memory_with()?;
+//!     let accounts = db.create_table::<Account>()?;
+//!     db.transact(|tx| accounts.insert(tx, &Account { id: 1, balance: 100 }))?;
+//!     let balance = db.transact(|tx| Ok(accounts.get(tx, 1)?.map(|row| row.balance)))?;
+//!     assert_eq!(balance, Some(100));
+//!     Ok(())
+//! }
+//! ```
+
+#[doc(inline)]
+pub use ensilo_ermia::{Ermia, Isolation, Serializable, SnapshotIsolation};

@@ -1,0 +1,144 @@
+//! The serial safety net: whether a transaction may commit without closing a cycle.
+//!
+//! # Source
+//! ERMIA (SIGMOD 2016) §3.6.2 and algorithm 1; Wang, Johnson, Fekete, Pandis, "Efficiently making (almost) any concurrency control mechanism
+//! serializable" (VLDB Journal 2017), for commits side by side. Where we deviate:
+//! - Readers do not register with what they read. A transaction that nobody before it in the order of commits must follow can close no cycle,
+//!   whatever has been read of what it overwrites: this is nearly every one. Any other waits until all that have smaller stamps have ended,
+//!   and finds the stamps of readers where they leave them.
+//! - Ranges and missing keys are guarded by nodes of the index, as in Silo; and who has missed a key leaves its stamp at the node, for those
+//!   that insert there and have a predecessor to find. The paper looks at nodes in one direction alone: a transaction that scans, and one that
+//!   inserts later but must come before, would close a cycle.
+//!
+//! # Terms
+//! - **successor stamp** (sstamp, pi): the smallest stamp of a transaction that has committed before and must come later in the serial order,
+//!   directly or by way of others; one's own without one.
+//! - **predecessor stamp** (pstamp, eta): the largest stamp of a transaction that has committed before and must come earlier, directly.
+
+use ensilo_engine::{Abort, AbortReason, TableId};
+use ensilo_index::Masstree;
+use ensilo_sync::Backoff;
+use ensilo_sync::atomic::Ordering;
+
+use crate::context::ReadEntry;
+use crate::isolation::{Certificates, Fault, Isolation, has_fault};
+use crate::stamp::{Author, Stamp};
+use crate::transaction::Transaction;
+use crate::transaction_table::Outcome;
+
+impl<I: Isolation> Transaction<'_, I> {
+    /// Returns the successor stamp of this transaction, which has taken `stamp`, if it may commit.
+    pub(crate) fn certify(&self, stamp: Stamp, has_written: bool) -> Result<Stamp, Abort> {
+        self.check_nodes(stamp)?;
+        let successor = self.successor(stamp)?;
+        if successor < stamp && !has_fault::<I>(Fault::SkipWindow) {
+            self.check_exclusion_window(successor, stamp, has_written)?;
+        }
+        Ok(successor)
+    }
+
+    /// Checks that no key came or went in the nodes that the transaction relies on, and leaves its stamp there.
+    fn check_nodes(&self, stamp: Stamp) -> Result<(), Abort> {
+        for &node in self.context.nodes.stamps() {
+            if has_fault::<I>(Fault::SkipNodes) {
+                continue;
+            }
+            let stamp = if has_fault::<I>(Fault::ForgetMisses) { Stamp::ZERO } else { stamp };
+            // SAFETY: it was reported under the guard of this transaction.
+            if !unsafe { Masstree::note_absence(node, stamp.get(), &self.guard) } {
+                return Err(Abort::new(AbortReason::NodeValidation, TableId::NONE, &[]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the successor stamp.
+    fn successor(&self, stamp: Stamp) -> Result<Stamp, Abort> {
+        let mut successor = stamp;
+        for read in self.context.reads.iter() {
+            if read.is_passed_over {
+                if has_fault::<I>(Fault::ForgetPassedOver) {
+                    continue;
+                }
+                self.check_passed_over(read, stamp)?;
+            } else if let Some(certificates) = read.version.certificates()
+                && let Some(of_version) = self.successor_of(certificates, stamp)
+            {
+                successor = successor.min(of_version);
+            }
+        }
+        Ok(successor)
+    }
+
+    /// An insert that was not seen may not have committed before this transaction.
+    fn check_passed_over(&self, read: &ReadEntry<I>, stamp: Stamp) -> Result<(), Abort> {
+        match read.version.fate(&self.shared.table, stamp) {
+            None => Ok(()),
+            Some(_) => Err(Abort::new(AbortReason::NodeValidation, read.version.record().store(), &[])),
+        }
+    }
+
+    /// Returns the successor stamp of a transaction that has overwritten a version and committed before `stamp`.
+    fn successor_of(&self, certificates: &Certificates, stamp: Stamp) -> Option<Stamp> {
+        let mut backoff = Backoff::new();
+        loop {
+            // Acquire: [successor].
+            let word = certificates.successor.load(Ordering::Acquire);
+            if word == 0 || word == self.id.to_word() {
+                return None;
+            }
+            let id = match Author::from_word(word) {
+                Author::At(successor) => return Some(successor),
+                Author::By(id) => id,
+            };
+            match self.shared.table.ask(id) {
+                Outcome::Active | Outcome::Aborted => return None,
+                Outcome::Committing(Some(of_other)) if of_other > stamp => return None,
+                Outcome::Committed { stamp: of_other, successor } => {
+                    return (of_other < stamp).then_some(successor);
+                }
+                Outcome::Committing(_) => backoff.wait(),
+                Outcome::Gone => {}
+            }
+        }
+    }
+
+    /// Checks that nobody who must come before this transaction has committed after one who must come later.
+    #[cold]
+    fn check_exclusion_window(&self, successor: Stamp, stamp: Stamp, has_written: bool) -> Result<(), Abort> {
+        let predecessor = if has_written { self.predecessor(stamp) } else { self.context.latest_read };
+        if successor <= predecessor || self.shared.snapshot.is_crossed(successor, stamp) {
+            return Err(Abort::new(AbortReason::ReadValidation, TableId::NONE, &[]));
+        }
+        Ok(())
+    }
+
+    /// Returns the predecessor stamp of a transaction that has written.
+    fn predecessor(&self, stamp: Stamp) -> Stamp {
+        self.shared.table.wait_for_commits_before(stamp, self.slot);
+        let mut predecessor = self.context.latest_read;
+        for write in self.context.writes.iter().filter(|write| !write.is_cancelled()) {
+            for version in write.own_versions().chain(write.before) {
+                if let Some(certificates) = version.certificates() {
+                    predecessor = predecessor.max(certificates.predecessor());
+                }
+            }
+            if write.before.is_none() {
+                let index = Self::store_of(write.store).index();
+                let missed = index.latest_removal_near(self.context.key(write.key), &self.guard);
+                predecessor = predecessor.max(Stamp::new(missed));
+            }
+        }
+        predecessor
+    }
+
+    /// Leaves the stamp with all versions that were read, for those that overwrite them.
+    pub(crate) fn note_reads(&self, stamp: Stamp) {
+        let is_forgotten = has_fault::<I>(Fault::ForgetReaders);
+        for read in self.context.reads.iter().filter(|_| !is_forgotten) {
+            if let Some(certificates) = read.version.certificates() {
+                certificates.note_reader(stamp);
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The commit: a stamp, the check, and the stamp in every version.
+//!
+//! # Source
+//! ERMIA (SIGMOD 2016) §3.1, pre-commit and post-commit.
+//!
+//! # Memory ordering
+//! `[commit-order]` A transaction announces its commit before it takes its stamp. Who takes a later stamp, or begins later, finds it
+//! announced: it waits for the stamp or the decision where these matter, and never takes one that may have committed before for one that
+//! has not.
+
+use ensilo_engine::{Abort, AbortReason, Committed, TableId, Tid};
+use ensilo_epoch::Epoch;
+use ensilo_sync::atomic::Ordering;
+
+use crate::context::WriteEntry;
+use crate::isolation::{Fault, Isolation, has_fault};
+use crate::stamp::Stamp;
+use crate::transaction::Transaction;
+
+impl<I: Isolation> Transaction<'_, I> {
+    /// Commits, or aborts.
+    pub(crate) fn end_by_commit(mut self) -> Result<Committed, Abort> {
+        match self.try_commit() {
+            Ok(epoch) => {
+                self.context.counters.count_commit();
+                self.end();
+                Ok(Committed { tid: Tid::ZERO, epoch })
+            }
+            Err(abort) => {
+                self.doom(abort.clone());
+                self.roll_back();
+                Err(abort)
+            }
+        }
+    }
+
+    fn try_commit(&mut self) -> Result<Epoch, Abort> {
+        if let Some(abort) = &self.context.doomed {
+            return Err(abort.clone());
+        }
+        self.check_stores()?;
+        if self.context.writes.iter().all(WriteEntry::is_cancelled) {
+            self.commit_reads()?;
+            self.stamp_versions(Stamp::ZERO, Stamp::ZERO);
+            return Ok(self.epoch);
+        }
+        self.guard.participant().begin_commit();
+        let committed = self.commit_writes();
+        self.guard.participant().end_commit();
+        committed
+    }
+
+    /// Checks that no store that was used has been dropped since.
+    fn check_stores(&self) -> Result<(), Abort> {
+        self.context.stores().try_for_each(|store| store.check(&self.shared.epochs))
+    }
+
+    /// Certifies what was read, at a place in the order of commits that no other transaction's writes have.
+    pub(crate) fn commit_reads(&mut self) -> Result<(), Abort> {
+        let has_read = !self.context.reads.is_empty() || !self.context.nodes.stamps().is_empty();
+        if !I::SERIALIZABLE || !has_read {
+            if I::RECORDS_HISTORY {
+                self.context.record_commit(Stamp::ZERO);
+            }
+            return Ok(());
+        }
+        self.entry.announce();
+        let stamp = self.shared.clock.reader_stamp();
+        self.entry.set_stamp(stamp);
+        let successor = self.certify(stamp, false)?;
+        self.entry.set_committed(stamp, successor);
+        self.note_reads(stamp);
+        if I::RECORDS_HISTORY {
+            self.context.record_commit(stamp);
+        }
+        Ok(())
+    }
+
+    fn commit_writes(&mut self) -> Result<Epoch, Abort> {
+        let epoch = self.guard.participant().global_epoch();
+        if epoch >= Epoch::LAST {
+            return Err(Abort::new(AbortReason::EpochsExhausted, TableId::NONE, &[]));
+        }
+        self.entry.announce();
+        let stamp = self.shared.clock.take();
+        self.entry.set_stamp(stamp);
+        if has_fault::<I>(Fault::SkipCommitting) {
+            // On few cores nobody would come by.
+            std::thread::yield_now();
+        }
+        let successor = if I::SERIALIZABLE { self.certify(stamp, true)? } else { stamp };
+        self.entry.set_committed(stamp, successor);
+        if I::SERIALIZABLE {
+            self.note_reads(stamp);
+        }
+        if I::RECORDS_HISTORY {
+            self.context.record_commit(stamp);
+        }
+        self.stamp_versions(stamp, successor);
+        Ok(epoch)
+    }
+
+    /// Puts the stamp into every version that was written, in the place of the id, and takes out what is cancelled.
+    fn stamp_versions(&mut self, stamp: Stamp, successor: Stamp) {
+        for at in 0..self.context.writes.len() {
+            let write = self.context.writes[at];
+            if write.is_cancelled() {
+                self.withdraw_insert(&write);
+                continue;
+            }
+            if let Some(before) = write.before {
+                if let Some(certificates) = before.certificates() {
+                    // Release: [successor].
+                    certificates.successor.store(successor.get(), Ordering::Release);
+                }
+                self.garbage.add_overwritten(stamp, before, &self.context.counters);
+            }
+            if let Some(certificates) = write.version.certificates() {
+                certificates.note_reader(stamp);
+            }
+            for version in write.own_versions() {
+                version.set_created(stamp);
+                if version != write.version {
+                    self.garbage.add_overwritten(stamp, version, &self.context.counters);
+                }
+            }
+            if write.version.is_deletion() {
+                let key = self.context.key(write.key);
+                let record = (write.store, write.oid);
+                self.garbage.add_deletion(stamp, record, key, write.version, &self.context.counters);
+            }
+        }
+    }
+
+    /// Certifies what was read so far, for a caller that concludes something from it, and goes on.
+    pub(crate) fn check_reads(&mut self) -> Result<Epoch, Abort> {
+        if let Some(abort) = &self.context.doomed {
+            return Err(abort.clone());
+        }
+        self.check_stores().map_err(|abort| self.doom(abort))?;
+        if I::SERIALIZABLE {
+            self.entry.announce();
+            let stamp = self.shared.clock.reader_stamp();
+            self.entry.set_stamp(stamp);
+            let certified = self.certify(stamp, false);
+            if certified.is_ok() {
+                self.note_reads(stamp);
+            }
+            self.entry.set_active();
+            certified.map_err(|abort| self.doom(abort))?;
+        }
+        Ok(self.epoch)
+    }
+}

@@ -1,0 +1,182 @@
+//! What a session holds for its transactions: their sets, empty between them.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use ensilo_engine::history::TransactionRecord;
+use ensilo_engine::parts::{HeldMemory, NodeSet, PointerMap, SetBuffer};
+use ensilo_engine::{Abort, TransactionNumber, WorkerCounters};
+use ensilo_slab::Pool;
+
+use crate::isolation::Isolation;
+use crate::oid_array::Oid;
+use crate::stamp::Stamp;
+use crate::store::ErmiaStore;
+use crate::version::Version;
+
+/// A key among those that a transaction keeps.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct KeyAt {
+    at: u32,
+    len: u32,
+}
+
+/// A version that was read, or one that was passed over where there was none to be seen.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct ReadEntry<I: Isolation> {
+    pub(crate) version: Version<I>,
+    /// The version is an insert that was not committed when the transaction began: what was read is that the key was missing.
+    pub(crate) is_passed_over: bool,
+}
+
+/// A record that was found, for a handle.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct FoundEntry<I: Isolation> {
+    pub(crate) store: NonNull<ErmiaStore>,
+    pub(crate) oid: Oid,
+    /// What the transaction sees; `None` for its own.
+    pub(crate) version: Option<Version<I>>,
+    pub(crate) key: KeyAt,
+}
+
+/// A record that the transaction has written.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct WriteEntry<I: Isolation> {
+    pub(crate) store: NonNull<ErmiaStore>,
+    pub(crate) oid: Oid,
+    /// The transaction's own version: the newest one of the record. Behind it may be others of its own, which were too small.
+    pub(crate) version: Version<I>,
+    /// What was the newest version before; `None` for a record that is new.
+    pub(crate) before: Option<Version<I>>,
+    pub(crate) key: KeyAt,
+}
+
+impl<I: Isolation> WriteEntry<I> {
+    /// Returns the transaction's own versions, the newest first.
+    pub(crate) fn own_versions(&self) -> impl Iterator<Item = Version<I>> + use<I> {
+        let before = self.before;
+        std::iter::successors(Some(self.version), move |version| {
+            version.older().filter(|older| Some(*older) != before)
+        })
+    }
+
+    /// Returns whether the transaction has made the record and deleted it: nothing is left of that.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.before.is_none() && self.version.is_deletion()
+    }
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Context<I: Isolation> {
+    pub(crate) number: TransactionNumber,
+    /// Whether a read-write transaction is under way, or was leaked.
+    pub(crate) is_open: bool,
+    /// Why the transaction cannot commit.
+    pub(crate) doomed: Option<Abort>,
+    /// Kept where the level is serializable, as are the nodes.
+    pub(crate) reads: SetBuffer<ReadEntry<I>>,
+    pub(crate) nodes: NodeSet,
+    pub(crate) found: SetBuffer<FoundEntry<I>>,
+    pub(crate) writes: SetBuffer<WriteEntry<I>>,
+    /// Positions in `writes` by the address of the record's slot.
+    pub(crate) written: PointerMap,
+    keys: SetBuffer<u8>,
+    /// The stores that were used; one that is used again may be there again.
+    stores: SetBuffer<NonNull<ErmiaStore>>,
+    pub(crate) held: HeldMemory,
+    /// The largest stamp of what was read: the transaction comes after it.
+    pub(crate) latest_read: Stamp,
+    pub(crate) counters: Arc<WorkerCounters>,
+    /// Of the transaction under way, and of those that have ended, where histories are recorded.
+    pub(crate) recording: TransactionRecord,
+    pub(crate) history: Vec<TransactionRecord>,
+}
+
+// SAFETY: the addresses of stores are used under a pin, on whatever thread the session is by then.
+unsafe impl<I: Isolation> Send for Context<I> {}
+
+impl<I: Isolation> Context<I> {
+    pub(crate) fn new(pool: Arc<Pool>) -> Self {
+        Context {
+            number: TransactionNumber::fresh(),
+            is_open: false,
+            doomed: None,
+            reads: SetBuffer::new(),
+            nodes: NodeSet::default(),
+            found: SetBuffer::new(),
+            writes: SetBuffer::new(),
+            written: PointerMap::default(),
+            keys: SetBuffer::new(),
+            stores: SetBuffer::new(),
+            held: HeldMemory::new(pool),
+            latest_read: Stamp::ZERO,
+            counters: Arc::default(),
+            recording: TransactionRecord::default(),
+            history: Vec::new(),
+        }
+    }
+
+    /// Keeps a key.
+    #[inline]
+    pub(crate) fn keep_key(&mut self, key: &[u8]) -> Result<KeyAt, Abort> {
+        self.keys.reserve(key.len(), &mut self.held)?;
+        let at = self.keys.end();
+        self.keys.extend_from_slice_reserved(key);
+        Ok(KeyAt { at, len: self.keys.end() - at })
+    }
+
+    #[inline]
+    pub(crate) fn key(&self, key: KeyAt) -> &[u8] {
+        &self.keys[key.at as usize..][..key.len as usize]
+    }
+
+    /// Notes that the store is used.
+    #[inline]
+    pub(crate) fn note_store(&mut self, store: &ErmiaStore) -> Result<(), Abort> {
+        let store = NonNull::from(store);
+        if self.stores.last() == Some(&store) {
+            return Ok(());
+        }
+        self.stores.push(store, &mut self.held).map(|_| ())
+    }
+
+    /// Returns the stores that were used. Each stays where it is as long as the engine.
+    pub(crate) fn stores(&self) -> impl Iterator<Item = &ErmiaStore> {
+        // SAFETY: the engine keeps all of its stores, and a session its engine.
+        self.stores.iter().map(|store| unsafe { store.as_ref() })
+    }
+
+    /// Makes room for a write and its place in the map.
+    pub(crate) fn reserve_write(&mut self) -> Result<(), Abort> {
+        if self.written.is_full() {
+            self.held.add(self.written.growth_bytes(1))?;
+        }
+        self.writes.reserve(1, &mut self.held)
+    }
+
+    /// Adds a write, for which there is room.
+    pub(crate) fn push_write(&mut self, write: WriteEntry<I>, slot: usize) {
+        let at = self.writes.push_reserved(write);
+        self.written.insert(slot, at);
+    }
+
+    /// Empties everything.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.doomed = None;
+        self.reads.clear();
+        self.nodes.clear();
+        self.found.clear();
+        self.writes.clear();
+        self.written.clear();
+        self.keys.clear();
+        self.stores.clear();
+        self.held.release();
+        self.latest_read = Stamp::ZERO;
+        self.is_open = false;
+        if I::RECORDS_HISTORY {
+            self.recording = TransactionRecord::default();
+        }
+    }
+}

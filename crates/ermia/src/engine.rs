@@ -1,0 +1,204 @@
+//! The engine: what the sessions of one database share.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ensilo_engine::{
+    Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Remains, TableId,
+    TransactionStatistics, WorkerCounters,
+};
+use ensilo_epoch::{Epochs, Participant};
+use ensilo_slab::Pool;
+use ensilo_sync::barrier;
+use ensilo_sync::sync::Mutex;
+
+use crate::dropped_store::DroppedStore;
+use crate::handle::ErmiaHandle;
+use crate::isolation::{Isolation, Serializable};
+use crate::session::{ErmiaSession, SessionState};
+use crate::shared::ErmiaShared;
+use crate::store::{ErmiaStore, lock};
+
+/// How many nodes of dropped stores a step takes apart, with all records in them.
+const NODES_MAX: usize = 16;
+
+/// How many blocks of retired memory a step frees.
+const BLOCKS_MAX: usize = 64;
+
+/// ERMIA's engine: one database's epochs, memory, stores and sessions; `I` chooses the isolation level at compile time.
+pub struct Ermia<I: Isolation = Serializable> {
+    pub(crate) shared: ErmiaShared,
+    /// States of sessions that have ended: the next session goes on with one. Their garbage is collected meanwhile.
+    #[allow(clippy::vec_box, reason = "a state is moved between here and its sessions")]
+    parked: Mutex<Vec<Box<SessionState<I>>>>,
+    dropped: Mutex<Vec<DroppedStore>>,
+    counters: Mutex<Vec<Arc<WorkerCounters>>>,
+    /// For what is done outside transactions.
+    participant: Mutex<Participant>,
+}
+
+impl<I: Isolation> Ermia<I> {
+    /// Takes the state of a session that ends.
+    pub(crate) fn give_back(&self, state: Box<SessionState<I>>) {
+        lock(&self.parked).push(state);
+    }
+
+    /// Frees some of the garbage of one session that has ended.
+    fn collect_parked(&self) -> Remains {
+        let mut parked = lock(&self.parked);
+        self.shared.keep_up();
+        let remains = |state: &SessionState<I>| state.remains(&self.shared);
+        if let Some(state) = parked.iter_mut().find(|state| remains(state) == Remains::Now) {
+            state.collect(&self.shared);
+            state.release_slot(&self.shared);
+        }
+        parked.iter().map(|state| remains(state)).max().unwrap_or(Remains::Nothing)
+    }
+
+    /// Frees some of a dropped store.
+    fn collect_dropped(&self) -> Remains {
+        let mut dropped = lock(&self.dropped);
+        let horizon = self.shared.epochs.memory_horizon();
+        let Some(at) = dropped.iter().position(|dropped| dropped.epoch < horizon) else {
+            return if dropped.is_empty() { Remains::Nothing } else { Remains::Later };
+        };
+        let participant = lock(&self.participant);
+        if dropped[at].free_some::<I>(&participant.pin(), NODES_MAX) {
+            dropped.swap_remove(at);
+        }
+        Remains::Now
+    }
+
+    /// Frees some of what the indexes of dropped stores consisted of, and of what participants left when they went.
+    fn collect_retired(&self) -> Remains {
+        let participant = lock(&self.participant);
+        if participant.collect(BLOCKS_MAX) == BLOCKS_MAX {
+            Remains::Now
+        } else if participant.has_retired() || self.shared.epochs.has_orphans() {
+            Remains::Later
+        } else {
+            Remains::Nothing
+        }
+    }
+}
+
+// SAFETY: an engine keeps its epochs, and a session's participant is one of these.
+unsafe impl<I: Isolation> Engine for Ermia<I> {
+    const LOGS: bool = false;
+    const KEY_LEN_MAX: usize = ensilo_index::KEY_LEN_MAX;
+
+    type Store = ErmiaStore;
+    type Found = ErmiaHandle;
+    type Session = ErmiaSession<I>;
+    type Replayer<'e> = NoReplay;
+
+    fn start(options: EngineOptions) -> Arc<Self> {
+        let pool = Pool::new(options.memory_limit_bytes);
+        // A refusal is no failure yet: a transaction that finds no memory aborts.
+        let _ = pool.prefault(options.prefault_bytes);
+        let epochs = Epochs::new(options.epochs, pool);
+        let participant = Mutex::new(epochs.participant());
+        Arc::new(Ermia {
+            shared: ErmiaShared::new(epochs, options.snapshot_age_max),
+            parked: Mutex::new(Vec::new()),
+            dropped: Mutex::new(Vec::new()),
+            counters: Mutex::new(Vec::new()),
+            participant,
+        })
+    }
+
+    fn epochs(&self) -> &Arc<Epochs> {
+        &self.shared.epochs
+    }
+
+    fn session(self: &Arc<Self>) -> ErmiaSession<I> {
+        let parked = lock(&self.parked).pop();
+        let state = parked.unwrap_or_else(|| {
+            let state = SessionState::new(self.shared.epochs.participant());
+            lock(&self.counters).push(Arc::clone(&state.context.counters));
+            Box::new(state)
+        });
+        ErmiaSession::new(Arc::clone(self), state)
+    }
+
+    fn new_store(&self, id: TableId) -> Result<Arc<ErmiaStore>, NewStoreError> {
+        let mut stores = lock(&self.shared.stores);
+        if id == TableId::NONE || id > TableId::MAX || stores.contains_key(&id) {
+            return Err(NewStoreError::IdTaken(id));
+        }
+        let participant = lock(&self.participant);
+        let store = ErmiaStore::new(id, &self.shared.epochs, &participant.pin());
+        let store = Arc::new(store.map_err(NewStoreError::OutOfMemory)?);
+        stores.insert(id, Arc::clone(&store));
+        Ok(store)
+    }
+
+    fn drop_store(&self, id: TableId) -> bool {
+        let stores = lock(&self.shared.stores);
+        let Some(store) = stores.get(&id).filter(|store| !store.is_dropped()) else { return false };
+        store.mark_dropped();
+        // A commit that looks for dropped stores from now on sees the flag.
+        barrier::heavy();
+        let epoch = lock(&self.participant).retire_epoch();
+        lock(&self.dropped).push(DroppedStore::new(Arc::clone(store), epoch));
+        true
+    }
+
+    fn stores(&self) -> Vec<Arc<ErmiaStore>> {
+        lock(&self.shared.stores).values().filter(|store| !store.is_dropped()).cloned().collect()
+    }
+
+    fn replayer(&self) -> NoReplay {
+        NoReplay
+    }
+
+    fn statistics(&self) -> EngineStatistics {
+        let mut transactions = TransactionStatistics::default();
+        for counters in lock(&self.counters).iter() {
+            counters.add_to(&mut transactions);
+        }
+        EngineStatistics {
+            transactions,
+            memory: self.shared.epochs.pool().usage(),
+            epochs: self.shared.epochs.counters(),
+        }
+    }
+
+    fn collect_orphaned(&self) -> Remains {
+        self.collect_parked().max(self.collect_dropped()).max(self.collect_retired())
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.shared.epochs.pool().is_sparse()
+    }
+
+    fn trim_orphaned(&self) -> u64 {
+        let own = lock(&self.participant).heap().trim(&|| false);
+        let parked = lock(&self.parked);
+        let of_parked: u64 = parked.iter().map(|state| state.participant.heap().trim(&|| false)).sum();
+        self.shared.epochs.pool().trim_parked() + own + of_parked
+    }
+
+    fn take_shortage(&self) -> bool {
+        self.shared.epochs.pool().take_shortage()
+    }
+
+    fn lend_orphaned(&self) {
+        lock(&self.parked).iter().for_each(|state| state.participant.heap().lend(&|| false));
+    }
+
+    fn return_lent_memory(&self) {
+        self.shared.epochs.pool().return_lent();
+    }
+
+    fn return_unused_memory(&self, unused_for: Duration) -> u64 {
+        self.shared.epochs.pool().return_unused(unused_for)
+    }
+}
+
+impl<I: Isolation> fmt::Debug for Ermia<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ermia").field("shared", &self.shared).finish_non_exhaustive()
+    }
+}

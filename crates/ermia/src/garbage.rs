@@ -1,0 +1,188 @@
+//! What a session has to free: versions that were overwritten, deleted records, and their identifiers.
+//!
+//! A version that was overwritten belongs to the session that has overwritten it, which frees it once every transaction sees the newer one.
+//! Nobody walks over chains: who sees a version does not ask for the one behind it, so that the link to it may be left as it is.
+
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+
+use ensilo_engine::{Store as _, WorkerCounters};
+use ensilo_epoch::{Epoch, Guard};
+use ensilo_slab::OutOfMemory;
+use ensilo_sync::atomic::Ordering;
+
+use crate::isolation::Isolation;
+use crate::oid_array::{DEAD, Oid};
+use crate::record_history::tid_of;
+use crate::shared::ErmiaShared;
+use crate::stamp::{Author, Stamp};
+use crate::store::ErmiaStore;
+use crate::version::Version;
+
+/// What a transaction frees at most when it begins.
+const BUDGET: usize = 64;
+
+/// A record that was deleted.
+#[derive(Debug)]
+struct Deletion<I: Isolation> {
+    store: NonNull<ErmiaStore>,
+    oid: Oid,
+    key: Box<[u8]>,
+    version: Version<I>,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Garbage<I: Isolation> {
+    /// Versions, each with the stamp of the one that has overwritten it.
+    overwritten: VecDeque<(Stamp, Version<I>)>,
+    deletions: VecDeque<(Stamp, Deletion<I>)>,
+    /// Identifiers of records that are gone, each with the epoch in which it was.
+    dead: VecDeque<(Epoch, NonNull<ErmiaStore>, Oid)>,
+    /// Identifiers that may be used, by store.
+    free: Vec<(NonNull<ErmiaStore>, Vec<Oid>)>,
+}
+
+// SAFETY: the addresses of stores are used under a pin, on whatever thread the session is by then.
+unsafe impl<I: Isolation> Send for Garbage<I> {}
+
+impl<I: Isolation> Garbage<I> {
+    pub(crate) fn new() -> Self {
+        Garbage {
+            overwritten: VecDeque::new(),
+            deletions: VecDeque::new(),
+            dead: VecDeque::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Takes over a version that a commit at `stamp` has overwritten.
+    pub(crate) fn add_overwritten(&mut self, stamp: Stamp, version: Version<I>, counters: &WorkerCounters) {
+        counters.version_kept(version.record().block().1.size());
+        self.overwritten.push_back((stamp, version));
+    }
+
+    /// Takes over a record that a commit at `stamp` has deleted by `version`.
+    pub(crate) fn add_deletion(
+        &mut self,
+        stamp: Stamp,
+        (store, oid): (NonNull<ErmiaStore>, Oid),
+        key: &[u8],
+        version: Version<I>,
+        counters: &WorkerCounters,
+    ) {
+        counters.unhook_waits();
+        self.deletions.push_back((stamp, Deletion { store, oid, key: key.into(), version }));
+    }
+
+    /// Returns whether there is nothing to free, now or later.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.overwritten.is_empty() && self.deletions.is_empty() && self.dead.is_empty()
+    }
+
+    /// Returns whether something can be freed.
+    #[inline]
+    pub(crate) fn is_ripe(&self, shared: &ErmiaShared) -> bool {
+        let is_before = |stamp: Option<Stamp>| stamp.is_some_and(|stamp| stamp < shared.horizon.get());
+        is_before(self.overwritten.front().map(|(stamp, _)| *stamp))
+            || is_before(self.deletions.front().map(|(stamp, _)| *stamp))
+            || self.dead.front().is_some_and(|(epoch, ..)| *epoch < shared.epochs.memory_horizon())
+    }
+
+    /// Frees a bounded amount. The caller is pinned, and has published a horizon.
+    #[cold]
+    pub(crate) fn collect(&mut self, shared: &ErmiaShared, guard: &Guard<'_>, counters: &WorkerCounters) {
+        let horizon = shared.horizon.get();
+        for _ in 0..BUDGET {
+            let Some((_, version)) = self.overwritten.pop_front_if(|(stamp, _)| *stamp < horizon) else {
+                break;
+            };
+            counters.version_freed(version.record().block().1.size());
+            // SAFETY: every transaction sees the version that has overwritten it, and none looks behind that (V3).
+            unsafe { version.free(guard) }
+        }
+        for _ in 0..BUDGET {
+            let Some((stamp, deletion)) = self.deletions.pop_front_if(|(stamp, _)| *stamp < horizon) else {
+                break;
+            };
+            counters.unhook_ended();
+            self.take_out(shared, guard, stamp, &deletion);
+        }
+        let memory_horizon = shared.epochs.memory_horizon();
+        for _ in 0..BUDGET {
+            let dead = self.dead.pop_front_if(|(epoch, ..)| *epoch < memory_horizon);
+            let Some((_, store, oid)) = dead else { break };
+            self.free_list(store).push(oid);
+        }
+    }
+
+    /// Takes a deleted record out of its index, unless it has a newer version by now.
+    fn take_out(&mut self, shared: &ErmiaShared, guard: &Guard<'_>, stamp: Stamp, deletion: &Deletion<I>) {
+        // SAFETY: the engine keeps all of its stores.
+        let store = unsafe { deletion.store.as_ref() };
+        if store.is_dropped() {
+            return;
+        }
+        let (slot, word) = (store.slot(deletion.oid), deletion.version.to_word());
+        // Acquire: [head]. Another version may lie where the deletion did: it has another stamp.
+        if slot.load(Ordering::Acquire) != word || deletion.version.author() != Author::At(stamp) {
+            return;
+        }
+        let remove = || {
+            // AcqRel: [head] who finds the slot dead finds the key missing, or waits for that.
+            let is_dead = slot.compare_exchange(word, DEAD, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+            if is_dead {
+                store.index().remove_if(
+                    &deletion.key,
+                    deletion.oid.index_value(),
+                    stamp.get(),
+                    guard,
+                    |_| true,
+                );
+            }
+            (is_dead, is_dead)
+        };
+        let is_dead = if I::RECORDS_HISTORY {
+            // Who has found the slot dead, and asks for the deletion, waits until it is noted.
+            shared.recorded_removals.note((store.id(), deletion.key.clone()), tid_of(stamp), remove)
+        } else {
+            remove().0
+        };
+        if is_dead {
+            // SAFETY: nothing leads to the version any more.
+            unsafe { deletion.version.retire(guard) };
+            self.bury(guard, deletion.store, deletion.oid);
+        }
+    }
+
+    /// A record is dead and has left its index: its identifier can be used again, once nobody is left who may have found it.
+    pub(crate) fn bury(&mut self, guard: &Guard<'_>, store: NonNull<ErmiaStore>, oid: Oid) {
+        self.dead.push_back((guard.participant().retire_epoch(), store, oid));
+    }
+
+    /// Takes over an identifier that nobody else has seen.
+    pub(crate) fn give_back(&mut self, store: &ErmiaStore, oid: Oid) {
+        self.free_list(NonNull::from(store)).push(oid);
+    }
+
+    /// Returns an identifier that is not in use. Its slot holds nothing that counts.
+    #[inline]
+    pub(crate) fn take_oid(&mut self, store: &ErmiaStore) -> Result<Oid, OutOfMemory> {
+        let free = self.free_list(NonNull::from(store));
+        if let Some(oid) = free.pop() {
+            return Ok(oid);
+        }
+        free.extend(store.records().take_block()?.rev());
+        Ok(free.remove(free.len() - 1))
+    }
+
+    fn free_list(&mut self, store: NonNull<ErmiaStore>) -> &mut Vec<Oid> {
+        let at = self.free.iter().position(|(of, _)| *of == store).unwrap_or_else(|| {
+            // SAFETY: the engine keeps all of its stores.
+            self.free.retain(|(of, _)| !unsafe { of.as_ref() }.is_dropped());
+            self.free.push((store, Vec::new()));
+            self.free.len() - 1
+        });
+        &mut self.free[at].1
+    }
+}

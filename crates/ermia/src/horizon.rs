@@ -1,0 +1,78 @@
+//! The horizon: before it nobody needs a version that was overwritten.
+//!
+//! # Memory ordering
+//! `[horizon]` A transaction publishes an older horizon, has a light barrier (that of its pin), reads the stamp that it begins at, and
+//! publishes this. Who derives the horizon reads the stamp of the next commit, has a heavy barrier, and looks at what is published. It sees
+//! the transaction, or the transaction reads its stamp later.
+
+use ensilo_epoch::{Epoch, Epochs};
+use ensilo_sync::atomic::{AtomicU64, Ordering};
+use ensilo_sync::sync::Mutex;
+use ensilo_sync::{CachePadded, barrier};
+
+use crate::safe_snapshot::SafeSnapshot;
+use crate::stamp::{Clock, Stamp};
+use crate::transaction_table::TransactionTable;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Horizon {
+    stamp: CachePadded<AtomicU64>,
+    /// The tick of the epochs for which it was derived last.
+    derived_at: AtomicU64,
+    deriving: Mutex<()>,
+}
+
+impl Horizon {
+    pub(crate) fn new() -> Self {
+        // Not 0: a stamp of 0 is published by nobody.
+        Horizon {
+            stamp: CachePadded::new(AtomicU64::new(1)),
+            derived_at: AtomicU64::new(0),
+            deriving: Mutex::new(()),
+        }
+    }
+
+    /// Returns the horizon: every transaction that is under way, or begins, sees what was committed before it.
+    #[inline]
+    pub(crate) fn get(&self) -> Stamp {
+        // Acquire: [horizon] those that have ended have read what they needed.
+        Stamp::new(self.stamp.load(Ordering::Acquire))
+    }
+
+    /// Derives the horizon anew, once a tick of the epochs.
+    #[inline]
+    pub(crate) fn keep_up(
+        &self,
+        epochs: &Epochs,
+        clock: &Clock,
+        table: &TransactionTable,
+        snapshot: &SafeSnapshot,
+    ) {
+        let tick = epochs.last_tick();
+        if self.derived_at.load(Ordering::Relaxed) != tick.get() {
+            self.derive(tick, epochs, clock, table, snapshot);
+        }
+    }
+
+    #[cold]
+    fn derive(
+        &self,
+        tick: Epoch,
+        epochs: &Epochs,
+        clock: &Clock,
+        table: &TransactionTable,
+        snapshot: &SafeSnapshot,
+    ) {
+        let Ok(_deriving) = self.deriving.try_lock() else { return };
+        if self.derived_at.load(Ordering::Relaxed) == tick.get() {
+            return;
+        }
+        let newest = snapshot.keep_for(epochs).unwrap_or_else(|| clock.now());
+        barrier::heavy();
+        let oldest = table.oldest_begin().map_or(newest, |begin| begin.min(newest));
+        // AcqRel: [horizon].
+        self.stamp.fetch_max(oldest.get(), Ordering::AcqRel);
+        self.derived_at.store(tick.get(), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,98 @@
+//! Transactions as the layers above know them.
+
+use std::ops::ControlFlow;
+
+use ensilo_engine::{Abort, Committed, Direction, KeyBounds, NeverPrepared, Read, RowRef, Write};
+use ensilo_epoch::Epoch;
+
+use crate::handle::ErmiaHandle;
+use crate::isolation::Isolation;
+use crate::store::ErmiaStore;
+use crate::transaction::Transaction;
+
+impl<I: Isolation> Read for Transaction<'_, I> {
+    type Store = ErmiaStore;
+    type Found = ErmiaHandle;
+
+    #[inline]
+    fn has_found(&self, found: ErmiaHandle) -> bool {
+        found.number == self.context.number
+    }
+
+    #[inline]
+    fn find(&mut self, store: &ErmiaStore, key: &[u8]) -> Result<Option<ErmiaHandle>, Abort> {
+        self.find_key(store, key)
+    }
+
+    #[inline]
+    fn read<R>(&mut self, found: ErmiaHandle, decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
+        self.read_found(found, decode)
+    }
+
+    fn scan<R>(
+        &mut self,
+        store: &ErmiaStore,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(ErmiaHandle, R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.scan_range::<true, R>(store, bounds, direction, decode, each)
+    }
+
+    fn scan_to_read<R>(
+        &mut self,
+        store: &ErmiaStore,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(ErmiaHandle, R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.scan_range::<false, R>(store, bounds, direction, decode, each)
+    }
+}
+
+impl<I: Isolation> Write for Transaction<'_, I> {
+    type Prepared = NeverPrepared;
+
+    fn patch(&mut self, found: ErmiaHandle, words: &[(u32, u64)]) -> Result<(), Abort> {
+        self.patch_found(found, words)
+    }
+
+    fn put(&mut self, found: ErmiaHandle, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
+        self.put_found(found, row, len_bytes)
+    }
+
+    fn insert(
+        &mut self,
+        store: &ErmiaStore,
+        key: &[u8],
+        row: &[u64],
+        len_bytes: usize,
+    ) -> Result<bool, Abort> {
+        self.insert_row(store, key, row, len_bytes)
+    }
+
+    fn peek<R>(
+        &mut self,
+        store: &ErmiaStore,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.peek_range(store, bounds, direction, decode, each)
+    }
+
+    fn delete(&mut self, found: ErmiaHandle) -> Result<(), Abort> {
+        self.delete_found(found)
+    }
+
+    fn commit(self) -> Result<Committed, Abort> {
+        self.end_by_commit()
+    }
+
+    fn check(&mut self) -> Result<Epoch, Abort> {
+        self.check_reads()
+    }
+}

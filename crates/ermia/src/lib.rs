@@ -1,0 +1,63 @@
+//! Internal to `ensilo`, not to be used by itself: ERMIA's engine, under the traits of `ensilo-engine`.
+//!
+//! A transaction reads what was committed when it began, however long it takes, and waits for nobody. Of two that overlap and write the same
+//! row the first wins. Under [`Serializable`], the default, a transaction that might close a cycle aborts at its commit; under
+//! [`SnapshotIsolation`] write skew is possible. Transactions that read much and write little commit beside others that change what they read,
+//! where Silo's would not.
+//!
+//! # Source
+//! Kim, Wang, Johnson, Pandis, "ERMIA: Fast memory-optimized database system for heterogeneous workloads" (SIGMOD 2016). Where we deviate:
+//! - Epochs at two time scales come from `ensilo-epoch` as it is: those of memory, and those by which the horizon of versions moves on. The
+//!   third, for transaction ids, is not needed: a session keeps its place in the table.
+//! - A version that was overwritten is freed by the session that has overwritten it: no pass over the arrays looks for garbage.
+//! - Deleted keys leave the index.
+//! - Phantoms are found in both directions, see `certify`.
+//!
+//! There is no log yet: a database over this engine is in memory.
+//!
+//! # Layout
+//! ```text
+//! index: key -> OID      array: OID -> newest version -> older version -> ...
+//! ```
+//!
+//! # Terms
+//! - **OID**: names a record within its store: its place in the indirection array.
+//! - **stamp**: a place in the order of commits (the paper's LSN).
+//! - **begin**: the stamp at which a transaction has begun: it sees what has a smaller one.
+//! - **horizon**: a stamp before which nobody needs a version that was overwritten.
+
+mod certify;
+mod commit;
+mod context;
+mod dropped_store;
+mod engine;
+mod garbage;
+mod handle;
+mod horizon;
+mod interface;
+mod isolation;
+mod oid_array;
+mod peek;
+mod read;
+mod record_history;
+mod safe_snapshot;
+mod scan;
+mod session;
+mod shared;
+mod snapshot;
+mod stamp;
+mod store;
+mod transaction;
+mod transaction_table;
+mod version;
+mod write;
+
+pub use engine::Ermia;
+pub use handle::ErmiaHandle;
+#[doc(hidden)]
+pub use isolation::Fault;
+pub use isolation::{Isolation, Serializable, SnapshotIsolation};
+pub use session::ErmiaSession;
+pub use snapshot::Snapshot;
+pub use store::ErmiaStore;
+pub use transaction::Transaction;

@@ -1,0 +1,67 @@
+//! Looks at rows that nothing is concluded from: the newest committed ones, and the transaction's own.
+
+use std::ops::ControlFlow;
+
+use ensilo_engine::{Abort, Direction, KeyBounds, RowRef};
+use ensilo_index::{NodeStamp, ScanVisitor};
+
+use crate::isolation::Isolation;
+use crate::oid_array::Oid;
+use crate::stamp::Stamp;
+use crate::store::ErmiaStore;
+use crate::transaction::Transaction;
+use crate::version::{Sight, Version};
+
+impl<'s, I: Isolation> Transaction<'s, I> {
+    pub(crate) fn peek_range<R>(
+        &mut self,
+        store: &ErmiaStore,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.use_store(store)?;
+        store.scan(bounds, direction, &self.guard, &mut Peek { transaction: self, store, decode, each });
+        Ok(())
+    }
+
+    /// Returns the newest version of a record that is committed or this transaction's own, if it is a row.
+    fn newest_row(&self, store: &ErmiaStore, oid: Oid) -> Option<Version<I>> {
+        let mut next = Self::newest(store, oid);
+        while let Some(version) = next {
+            match version.sight(&self.shared.table, Stamp::NEVER, Some(self.id)) {
+                Sight::Own | Sight::Visible(_) => return Some(version).filter(|row| !row.is_deletion()),
+                Sight::Invisible => next = version.older(),
+            }
+        }
+        None
+    }
+}
+
+/// Visits entries on behalf of a transaction that does not rely on them.
+struct Peek<'a, 's, I: Isolation, D, E> {
+    transaction: &'a Transaction<'s, I>,
+    store: &'a ErmiaStore,
+    decode: D,
+    each: E,
+}
+
+impl<I, R, D, E> ScanVisitor for Peek<'_, '_, I, D, E>
+where
+    I: Isolation,
+    D: FnMut(&[u8], RowRef<'_>) -> R,
+    E: FnMut(R) -> ControlFlow<()>,
+{
+    fn node(&mut self, _: NodeStamp) {}
+
+    fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
+        match self.transaction.newest_row(self.store, Oid::from_index_value(value)) {
+            Some(version) => {
+                let value = (self.decode)(key, version.row());
+                (self.each)(value)
+            }
+            None => ControlFlow::Continue(()),
+        }
+    }
+}

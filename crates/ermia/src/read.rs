@@ -1,0 +1,202 @@
+//! Reads: from a key to the version that the transaction sees.
+//!
+//! # Source
+//! ERMIA (SIGMOD 2016) §3.6.1.
+//!
+//! What is read is tracked under a serializable level. A key that is missing, or has no version to be seen, is tracked by the node of the
+//! index that would hold it, and, where there is a later version, by this too.
+
+use ensilo_engine::{Abort, AbortReason, RowRef, Store as _};
+use ensilo_index::{Lookup, Masstree, NodeStamp};
+
+use crate::context::{FoundEntry, KeyAt, ReadEntry};
+use crate::handle::ErmiaHandle;
+use crate::isolation::Isolation;
+use crate::oid_array::Oid;
+use crate::stamp::Stamp;
+use crate::store::ErmiaStore;
+use crate::transaction::Transaction;
+use crate::version::{Sight, Version};
+
+/// What a transaction sees of a record.
+#[derive(Debug)]
+pub(crate) enum Seen<I: Isolation> {
+    /// Its own version, which may be a deletion: the position of the write.
+    Own(usize),
+    /// A version with this stamp, which may be a deletion.
+    Version(Version<I>, Stamp),
+    /// None; there is this one, the oldest, that it does not see.
+    Nothing(Option<Version<I>>),
+}
+
+impl<I: Isolation> Transaction<'_, I> {
+    /// Returns what the transaction sees of a record.
+    #[inline]
+    pub(crate) fn see(&self, store: &ErmiaStore, oid: Oid) -> Seen<I> {
+        let mut next = Self::newest(store, oid);
+        let mut passed_over = None;
+        while let Some(version) = next {
+            match version.sight(&self.shared.table, self.begin, Some(self.id)) {
+                Sight::Visible(stamp) => return Seen::Version(version, stamp),
+                Sight::Own => match self.own_write(store, oid) {
+                    Some(at) => return Seen::Own(at),
+                    None => unreachable!("an own version was written"),
+                },
+                Sight::Invisible => {
+                    passed_over = Some(version);
+                    next = version.older();
+                }
+            }
+        }
+        Seen::Nothing(passed_over)
+    }
+
+    /// Notes that a version was read.
+    #[inline]
+    pub(crate) fn track(&mut self, version: Version<I>, stamp: Stamp) -> Result<(), Abort> {
+        if I::SERIALIZABLE {
+            self.context.latest_read = self.context.latest_read.max(stamp);
+            let entry = ReadEntry { version, is_passed_over: false };
+            let added = self.context.reads.push(entry, &mut self.context.held);
+            added.map_err(|abort| self.doom(abort))?;
+        }
+        Ok(())
+    }
+
+    /// Notes that an insert was passed over, if there was one.
+    #[inline]
+    pub(crate) fn track_passed_over(&mut self, version: Option<Version<I>>) -> Result<(), Abort> {
+        if let Some(version) = version.filter(|_| I::SERIALIZABLE) {
+            let entry = ReadEntry { version, is_passed_over: true };
+            let added = self.context.reads.push(entry, &mut self.context.held);
+            added.map_err(|abort| self.doom(abort))?;
+        }
+        Ok(())
+    }
+
+    /// Notes that the transaction relies on a node of the index, for keys that are missing.
+    #[inline]
+    pub(crate) fn rely_on_node(&mut self, store: &ErmiaStore, stamp: NodeStamp) -> Result<(), Abort> {
+        if !I::SERIALIZABLE {
+            return Ok(());
+        }
+        // SAFETY: the node was reported under this guard.
+        let removed = unsafe { Masstree::latest_removal(stamp.node, &self.guard) };
+        // What has left the index was deleted before the transaction began. Larger numbers are those of others who have missed keys.
+        let removed = Stamp::new(removed).min(self.begin.before());
+        self.context.latest_read = self.context.latest_read.max(removed);
+        match self.context.nodes.add(stamp, &mut self.context.held) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.doom_at(AbortReason::NodeValidation, store, &[])),
+            Err(abort) => Err(self.doom(abort)),
+        }
+    }
+
+    /// Looks a key up.
+    pub(crate) fn find_key(&mut self, store: &ErmiaStore, key: &[u8]) -> Result<Option<ErmiaHandle>, Abort> {
+        self.use_store(store)?;
+        match store.index().get(key, &self.guard) {
+            Lookup::Found(value) => {
+                let oid = Oid::from_index_value(value);
+                match self.see(store, oid) {
+                    Seen::Own(at) if self.context.writes[at].version.is_deletion() => Ok(None),
+                    Seen::Own(_) => self.add_found(store, oid, None, Some(key)).map(Some),
+                    Seen::Version(version, stamp) if !version.is_deletion() => {
+                        self.track(version, stamp)?;
+                        if I::RECORDS_HISTORY {
+                            self.context.record_read(store.id(), key, stamp, false);
+                        }
+                        self.add_found(store, oid, Some(version), Some(key)).map(Some)
+                    }
+                    _ => self.miss_record(store, key),
+                }
+            }
+            Lookup::Missing(stamp) => self.miss_key(store, key, stamp).map(|()| None),
+        }
+    }
+
+    /// A key is in the index, with a record that the transaction does not see: that is looked at again behind the node.
+    #[cold]
+    fn miss_record(&mut self, store: &ErmiaStore, key: &[u8]) -> Result<Option<ErmiaHandle>, Abort> {
+        let (lookup, stamp) = store.index().get_with_node(key, &self.guard);
+        let Lookup::Found(value) = lookup else { return self.miss_key(store, key, stamp).map(|()| None) };
+        self.rely_on_node(store, stamp)?;
+        match self.see(store, Oid::from_index_value(value)) {
+            Seen::Version(version, stamp) if version.is_deletion() => {
+                self.track(version, stamp)?;
+                if I::RECORDS_HISTORY {
+                    self.context.record_read(store.id(), key, stamp, true);
+                }
+                Ok(None)
+            }
+            Seen::Nothing(passed_over) => {
+                self.track_passed_over(passed_over)?;
+                if I::RECORDS_HISTORY {
+                    self.context.record_missing(&self.shared.recorded_removals, store.id(), key);
+                }
+                Ok(None)
+            }
+            // What a transaction sees of a key stays as it is: it was a deletion that has left the index since, and the key came back.
+            Seen::Version(..) | Seen::Own(_) => Err(self.doom_at(AbortReason::NodeValidation, store, key)),
+        }
+    }
+
+    fn miss_key(&mut self, store: &ErmiaStore, key: &[u8], stamp: NodeStamp) -> Result<(), Abort> {
+        if I::RECORDS_HISTORY {
+            self.context.record_missing(&self.shared.recorded_removals, store.id(), key);
+        }
+        self.rely_on_node(store, stamp)
+    }
+
+    /// Returns a handle to a record; without a key nothing is written through it.
+    #[inline]
+    pub(crate) fn add_found(
+        &mut self,
+        store: &ErmiaStore,
+        oid: Oid,
+        version: Option<Version<I>>,
+        key: Option<&[u8]>,
+    ) -> Result<ErmiaHandle, Abort> {
+        let key = match key {
+            Some(key) => self.context.keep_key(key),
+            None => Ok(KeyAt::default()),
+        };
+        let added = key.and_then(|key| {
+            let entry = FoundEntry { store: store.into(), oid, version, key };
+            self.context.found.push(entry, &mut self.context.held)
+        });
+        match added {
+            Ok(at) => Ok(ErmiaHandle { number: self.context.number, at }),
+            Err(abort) => Err(self.doom(abort)),
+        }
+    }
+
+    /// Returns what was found.
+    #[inline]
+    pub(crate) fn found(&self, handle: ErmiaHandle) -> FoundEntry<I> {
+        assert!(handle.number == self.context.number, "a handle of another transaction");
+        self.context.found[handle.at as usize]
+    }
+
+    /// Computes a value from the row of a record that was found before.
+    #[inline]
+    pub(crate) fn read_found<R>(
+        &mut self,
+        handle: ErmiaHandle,
+        mut decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Result<R, Abort> {
+        let found = self.found(handle);
+        let version = match self.own_write(Self::store_of(found.store), found.oid) {
+            Some(at) => {
+                let own = self.context.writes[at].version;
+                assert!(!own.is_deletion(), "a deleted record is used");
+                own
+            }
+            None => match found.version {
+                Some(version) => version,
+                None => unreachable!("an own version was written"),
+            },
+        };
+        Ok(decode(version.row()))
+    }
+}

@@ -1,0 +1,52 @@
+//! What transactions need of their engine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ensilo_engine::TableId;
+use ensilo_epoch::Epochs;
+use ensilo_sync::sync::Mutex;
+
+use crate::horizon::Horizon;
+use crate::record_history::RecordedRemovals;
+use crate::safe_snapshot::SafeSnapshot;
+use crate::stamp::Clock;
+use crate::store::ErmiaStore;
+use crate::transaction_table::TransactionTable;
+
+/// What all sessions of an engine share.
+#[derive(Debug)]
+pub(crate) struct ErmiaShared {
+    pub(crate) epochs: Arc<Epochs>,
+    pub(crate) clock: Clock,
+    pub(crate) table: TransactionTable,
+    pub(crate) horizon: Horizon,
+    pub(crate) snapshot: SafeSnapshot,
+    /// All stores that there ever were: sessions hold their addresses.
+    pub(crate) stores: Mutex<BTreeMap<TableId, Arc<ErmiaStore>>>,
+    /// What levels that record histories note of deletions.
+    pub(crate) recorded_removals: RecordedRemovals,
+    /// How many snapshot epochs a snapshot transaction may fall behind before it aborts.
+    pub(crate) snapshot_age_max: u64,
+}
+
+impl ErmiaShared {
+    pub(crate) fn new(epochs: Arc<Epochs>, snapshot_age_max: u64) -> Self {
+        ErmiaShared {
+            epochs,
+            clock: Clock::new(),
+            table: TransactionTable::new(),
+            horizon: Horizon::new(),
+            snapshot: SafeSnapshot::new(),
+            stores: Mutex::new(BTreeMap::new()),
+            recorded_removals: RecordedRemovals::default(),
+            snapshot_age_max,
+        }
+    }
+
+    /// Moves the horizon on, if the epochs have.
+    #[inline]
+    pub(crate) fn keep_up(&self) {
+        self.horizon.keep_up(&self.epochs, &self.clock, &self.table, &self.snapshot);
+    }
+}

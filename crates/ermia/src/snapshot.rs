@@ -1,0 +1,206 @@
+//! A read-only transaction on a safe snapshot: it is not tracked, and conflicts with nobody.
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+use ensilo_engine::history::recorded_range;
+use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, Read, RowRef, Store as _};
+use ensilo_epoch::{Guard, Participant};
+use ensilo_index::{Lookup, NodeStamp, ScanVisitor};
+
+use crate::context::{Context, FoundEntry, KeyAt};
+use crate::handle::ErmiaHandle;
+use crate::isolation::{Isolation, Serializable};
+use crate::oid_array::Oid;
+use crate::shared::ErmiaShared;
+use crate::stamp::Stamp;
+use crate::store::ErmiaStore;
+use crate::transaction_table::Entry;
+use crate::version::{Sight, Version};
+
+/// A read-only transaction on the newest [safe snapshot](crate). It aborts only when it has grown older than the limit.
+pub struct Snapshot<'s, I: Isolation = Serializable> {
+    shared: &'s ErmiaShared,
+    guard: Guard<'s>,
+    context: &'s mut Context<I>,
+    entry: &'s Entry,
+    begin: Stamp,
+    /// How many snapshot epochs there had been.
+    begun_at: u64,
+}
+
+impl<'s, I: Isolation> Snapshot<'s, I> {
+    pub(crate) fn open(
+        shared: &'s ErmiaShared,
+        participant: &'s Participant,
+        context: &'s mut Context<I>,
+        slot: u16,
+    ) -> Self {
+        let entry = shared.table.entry(slot);
+        entry.publish_begin(shared.horizon.get());
+        // Its light barrier is that of the horizon.
+        let guard = participant.pin();
+        let begun_at = shared.epochs.snapshots();
+        let begin = shared.snapshot.current(&shared.epochs, &shared.clock);
+        entry.publish_begin(begin);
+        context.number = context.number.next();
+        Snapshot { shared, guard, context, entry, begin, begun_at }
+    }
+
+    fn check(&self, store: &ErmiaStore) -> Result<(), Abort> {
+        let age = self.shared.epochs.snapshots() - self.begun_at;
+        if age > self.shared.snapshot_age_max {
+            return Err(Abort::new(AbortReason::SnapshotTooOld, store.id(), &[]));
+        }
+        store.check(&self.shared.epochs)
+    }
+
+    /// Returns the row of a record that the snapshot shows.
+    fn see(&mut self, store: &ErmiaStore, oid: Oid, key: &[u8]) -> Option<Version<I>> {
+        let mut next = store.newest::<I>(oid);
+        while let Some(version) = next {
+            match version.sight(&self.shared.table, self.begin, None) {
+                Sight::Visible(stamp) => {
+                    if I::RECORDS_HISTORY {
+                        self.context.record_read(store.id(), key, stamp, version.is_deletion());
+                    }
+                    return Some(version).filter(|row| !row.is_deletion());
+                }
+                Sight::Own => unreachable!("a snapshot writes nothing"),
+                Sight::Invisible => next = version.older(),
+            }
+        }
+        None
+    }
+
+    fn add_found(&mut self, store: &ErmiaStore, oid: Oid, version: Version<I>) -> Result<ErmiaHandle, Abort> {
+        let entry = FoundEntry { store: store.into(), oid, version: Some(version), key: KeyAt::default() };
+        let at = self.context.found.push(entry, &mut self.context.held)?;
+        Ok(ErmiaHandle { number: self.context.number, at })
+    }
+}
+
+impl<I: Isolation> Read for Snapshot<'_, I> {
+    type Store = ErmiaStore;
+    type Found = ErmiaHandle;
+
+    fn has_found(&self, found: ErmiaHandle) -> bool {
+        found.number == self.context.number
+    }
+
+    fn find(&mut self, store: &ErmiaStore, key: &[u8]) -> Result<Option<ErmiaHandle>, Abort> {
+        self.check(store)?;
+        if let Lookup::Found(value) = store.index().get(key, &self.guard) {
+            let oid = Oid::from_index_value(value);
+            if let Some(version) = self.see(store, oid, key) {
+                return self.add_found(store, oid, version).map(Some);
+            }
+        }
+        if I::RECORDS_HISTORY {
+            self.context.record_missing_unless_read(&self.shared.recorded_removals, store.id(), key);
+        }
+        Ok(None)
+    }
+
+    fn read<R>(&mut self, found: ErmiaHandle, mut decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
+        assert!(self.has_found(found), "a handle of another transaction");
+        let found = self.context.found[found.at as usize];
+        // SAFETY: the engine keeps all of its stores.
+        self.check(unsafe { found.store.as_ref() })?;
+        match found.version {
+            Some(version) => Ok(decode(version.row())),
+            None => unreachable!("a snapshot writes nothing"),
+        }
+    }
+
+    fn scan<R>(
+        &mut self,
+        store: &ErmiaStore,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(ErmiaHandle, R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.check(store)?;
+        // A guard beside that of the snapshot, which is used meanwhile.
+        let participant = std::ptr::from_ref(self.guard.participant());
+        // SAFETY: the participant outlives the snapshot, which borrows it.
+        let guard = unsafe { &*participant }.pin();
+        let mut scan =
+            SnapshotScan { snapshot: &mut *self, store, decode, each, failed: None, stopped_at: None };
+        store.scan(bounds, direction, &guard, &mut scan);
+        let (failed, stopped_at) = (scan.failed, scan.stopped_at);
+        if I::RECORDS_HISTORY {
+            let range = recorded_range(store.id(), bounds, direction, stopped_at.as_deref());
+            let read = self.context.recording.reads.iter().filter(|read| read.key.0 == range.table);
+            let met: Vec<_> = read.map(|read| read.key.1.clone()).collect();
+            let removed = self.shared.recorded_removals.in_range(&range, &met);
+            self.context.recording.reads.extend(removed);
+            self.context.recording.ranges.push(range);
+        }
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+/// Visits entries on behalf of a snapshot.
+struct SnapshotScan<'a, 's, I: Isolation, D, E> {
+    snapshot: &'a mut Snapshot<'s, I>,
+    store: &'a ErmiaStore,
+    decode: D,
+    each: E,
+    failed: Option<Abort>,
+    /// The key at which `each` had enough, when histories are recorded.
+    stopped_at: Option<Vec<u8>>,
+}
+
+impl<I, R, D, E> ScanVisitor for SnapshotScan<'_, '_, I, D, E>
+where
+    I: Isolation,
+    D: FnMut(&[u8], RowRef<'_>) -> R,
+    E: FnMut(ErmiaHandle, R) -> ControlFlow<()>,
+{
+    fn node(&mut self, _: NodeStamp) {
+        self.failed = self.snapshot.check(self.store).err();
+    }
+
+    fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
+        if self.failed.is_some() {
+            return ControlFlow::Break(());
+        }
+        let oid = Oid::from_index_value(value);
+        let Some(version) = self.snapshot.see(self.store, oid, key) else {
+            return ControlFlow::Continue(());
+        };
+        let value = (self.decode)(key, version.row());
+        match self.snapshot.add_found(self.store, oid, version) {
+            Ok(found) => {
+                let flow = (self.each)(found, value);
+                if I::RECORDS_HISTORY && flow.is_break() {
+                    self.stopped_at = Some(key.to_vec());
+                }
+                flow
+            }
+            Err(abort) => {
+                self.failed = Some(abort);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
+impl<I: Isolation> Drop for Snapshot<'_, I> {
+    fn drop(&mut self) {
+        self.context.counters.count_snapshot();
+        if I::RECORDS_HISTORY {
+            self.context.record_commit(self.begin);
+        }
+        self.entry.end();
+        self.context.clear();
+    }
+}
+
+impl<I: Isolation> fmt::Debug for Snapshot<'_, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("begin", &self.begin).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,196 @@
+//! A read-write transaction: its beginning, and its end without a commit.
+//!
+//! # Source
+//! ERMIA (SIGMOD 2016) §3.1.
+
+use std::fmt;
+use std::ptr::NonNull;
+
+use ensilo_engine::{Abort, AbortReason, Store as _};
+use ensilo_epoch::{Epoch, ExclusiveGuard, Participant};
+use ensilo_sync::atomic::Ordering;
+
+use crate::context::{Context, WriteEntry};
+use crate::garbage::Garbage;
+use crate::isolation::{Isolation, Serializable};
+use crate::oid_array::DEAD;
+use crate::shared::ErmiaShared;
+use crate::stamp::{Stamp, TransactionId};
+use crate::store::ErmiaStore;
+use crate::transaction_table::Entry;
+use crate::version::Version;
+
+/// A read-write transaction over ERMIA's engine. It reads what was committed when it began. Dropping it aborts it.
+pub struct Transaction<'s, I: Isolation = Serializable> {
+    pub(crate) shared: &'s ErmiaShared,
+    pub(crate) guard: ExclusiveGuard<'s>,
+    pub(crate) context: &'s mut Context<I>,
+    pub(crate) garbage: &'s mut Garbage<I>,
+    pub(crate) entry: &'s Entry,
+    pub(crate) slot: u16,
+    pub(crate) id: TransactionId,
+    /// It sees what has a smaller stamp.
+    pub(crate) begin: Stamp,
+    /// The epoch at the beginning, or a later one: everything that it sees is of an earlier one or of this.
+    pub(crate) epoch: Epoch,
+}
+
+impl<'s, I: Isolation> Transaction<'s, I> {
+    #[inline]
+    pub(crate) fn open(
+        shared: &'s ErmiaShared,
+        participant: &'s mut Participant,
+        context: &'s mut Context<I>,
+        garbage: &'s mut Garbage<I>,
+        slot: u16,
+    ) -> Self {
+        let entry = shared.table.entry(slot);
+        entry.publish_begin(shared.horizon.get());
+        // Its light barrier is that of the horizon.
+        let guard = participant.pin_exclusively();
+        if garbage.is_ripe(shared) {
+            garbage.collect(shared, &guard, &context.counters);
+        }
+        let begin = shared.clock.now();
+        entry.publish_begin(begin);
+        let id = entry.begin(slot);
+        context.number = context.number.next();
+        context.is_open = true;
+        let epoch = shared.epochs.global_epoch();
+        Transaction { shared, guard, context, garbage, entry, slot, id, begin, epoch }
+    }
+
+    /// Ends a transaction that was leaked.
+    #[cold]
+    pub(crate) fn end_forgotten(
+        shared: &'s ErmiaShared,
+        participant: &'s mut Participant,
+        context: &'s mut Context<I>,
+        garbage: &'s mut Garbage<I>,
+        slot: u16,
+    ) {
+        let entry = shared.table.entry(slot);
+        let (begin, epoch, id) = (Stamp::ZERO, Epoch::new(0), entry.current(slot));
+        let guard = participant.pin_exclusively();
+        drop(Transaction { shared, guard, context, garbage, entry, slot, id, begin, epoch });
+    }
+
+    /// Notes that the transaction cannot commit any more, whatever the caller makes of the error.
+    #[cold]
+    pub(crate) fn doom(&mut self, abort: Abort) -> Abort {
+        self.context.doomed.get_or_insert(abort).clone()
+    }
+
+    #[cold]
+    pub(crate) fn doom_at(&mut self, reason: AbortReason, store: &ErmiaStore, key: &[u8]) -> Abort {
+        self.doom(Abort::new(reason, store.id(), key))
+    }
+
+    /// Checks that the store is there, and notes that it is used.
+    #[inline]
+    pub(crate) fn use_store(&mut self, store: &ErmiaStore) -> Result<(), Abort> {
+        let used = store.check(&self.shared.epochs).and_then(|()| self.context.note_store(store));
+        used.map_err(|abort| self.doom(abort))
+    }
+
+    /// Undoes all writes, and ends.
+    #[cold]
+    pub(crate) fn roll_back(&mut self) {
+        let reason = self.context.doomed.take().map_or(AbortReason::User, |abort| abort.reason());
+        self.context.counters.count_abort(reason);
+        self.entry.set_aborted();
+        for at in (0..self.context.writes.len()).rev() {
+            let write = self.context.writes[at];
+            self.undo(&write);
+        }
+        self.end();
+    }
+
+    /// Takes a version of this transaction's own back.
+    fn undo(&mut self, write: &WriteEntry<I>) {
+        match write.before {
+            Some(before) => {
+                if let Some(certificates) = before.certificates() {
+                    // Release: [end] who finds this transaction gone finds no successor.
+                    certificates.successor.store(0, Ordering::Release);
+                }
+                // SAFETY: the engine keeps all of its stores.
+                let slot = unsafe { write.store.as_ref() }.slot(write.oid);
+                // Release: [head].
+                slot.store(before.to_word(), Ordering::Release);
+                for version in write.own_versions() {
+                    version.set_created(Stamp::NEVER);
+                    // SAFETY: nothing leads to the version any more, and it was this transaction's alone.
+                    unsafe { version.retire(&self.guard) };
+                }
+            }
+            None => self.withdraw_insert(write),
+        }
+    }
+
+    /// Takes a record out that this transaction has made.
+    pub(crate) fn withdraw_insert(&mut self, write: &WriteEntry<I>) {
+        // SAFETY: the engine keeps all of its stores.
+        let store = unsafe { write.store.as_ref() };
+        // Release: [head] who would put a version on this one, which nobody else may, waits until the key is gone.
+        store.slot(write.oid).store(DEAD, Ordering::Release);
+        let key = self.context.key(write.key);
+        store.index().remove(key, write.oid.index_value(), &self.guard);
+        for version in write.own_versions() {
+            version.set_created(Stamp::NEVER);
+            // SAFETY: nothing leads to the version any more, and it was this transaction's alone.
+            unsafe { version.retire(&self.guard) };
+        }
+        self.garbage.bury(&self.guard, write.store, write.oid);
+    }
+
+    /// Ends the transaction: it holds nobody back any more.
+    #[inline]
+    pub(crate) fn end(&mut self) {
+        self.entry.end();
+        self.context.clear();
+    }
+
+    /// Returns the position of the write to this record, if the transaction has written to it.
+    #[inline]
+    pub(crate) fn own_write(&self, store: &ErmiaStore, oid: crate::oid_array::Oid) -> Option<usize> {
+        if self.context.writes.is_empty() {
+            return None;
+        }
+        let slot = std::ptr::from_ref(store.slot(oid)).addr();
+        self.context.written.get(slot).map(|at| at as usize)
+    }
+
+    /// Returns the store of an entry.
+    #[inline]
+    pub(crate) fn store_of(store: NonNull<ErmiaStore>) -> &'s ErmiaStore {
+        // SAFETY: the engine keeps all of its stores, and outlives the session.
+        unsafe { store.as_ref() }
+    }
+
+    /// Returns the newest version of a record.
+    #[inline]
+    pub(crate) fn newest(store: &ErmiaStore, oid: crate::oid_array::Oid) -> Option<Version<I>> {
+        store.newest(oid)
+    }
+}
+
+impl<I: Isolation> Drop for Transaction<'_, I> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.context.is_open {
+            self.roll_back();
+        }
+    }
+}
+
+impl<I: Isolation> fmt::Debug for Transaction<'_, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("begin", &self.begin)
+            .field("reads", &self.context.reads.len())
+            .field("writes", &self.context.writes.len())
+            .field("doomed", &self.context.doomed)
+            .finish_non_exhaustive()
+    }
+}

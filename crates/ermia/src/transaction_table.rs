@@ -1,0 +1,269 @@
+//! The table of transactions: what others ask about one whose id they have met.
+//!
+//! # Source
+//! ERMIA (SIGMOD 2016) §3.5. Places are handed to sessions and stay with them from one transaction to the next: so none is allocated or
+//! recycled while a transaction begins, and no epochs are needed at that time scale.
+//!
+//! # Memory ordering
+//! | edge | from | to | what it carries |
+//! |---|---|---|---|
+//! | `[id]` | begin: id, Release | ask: id, Acquire | the outcome belongs to the transaction with this id |
+//! | `[outcome]` | an outcome, Release | ask: outcome, Acquire | what the transaction did before |
+//! | `[end]` | end: id, Release | ask: id, Acquire | who finds the transaction gone finds its stamps where its id was |
+//!
+//! A question reads the id, the outcome and the id again. A transaction that begins takes the id away, behind which there is a fence,
+//! before it writes an outcome: who reads that one then does not find the old id again.
+
+use std::sync::OnceLock;
+
+use ensilo_sync::atomic::{AtomicU64, Ordering, fence};
+use ensilo_sync::sync::Mutex;
+use ensilo_sync::{Backoff, CachePadded};
+
+use crate::stamp::{SLOTS, Stamp, TransactionId};
+use crate::store::lock;
+
+/// What has become of a transaction.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It goes on: a stamp that it takes is later than all that were taken by now.
+    Active,
+    /// It commits. It has this stamp, or is about to take one.
+    Committing(Option<Stamp>),
+    /// It has committed, with its successor stamp. Its versions do not say so yet.
+    Committed { stamp: Stamp, successor: Stamp },
+    /// It has aborted.
+    Aborted,
+    /// It is over: where its id was found there is something else by now.
+    Gone,
+}
+
+const STATUS_BITS: u32 = 2;
+const STATUS: u64 = (1 << STATUS_BITS) - 1;
+const ACTIVE: u64 = 0;
+const COMMITTING: u64 = 1;
+const COMMITTED: u64 = 2;
+const ABORTED: u64 = 3;
+
+/// A place in the table.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The id's word, 0 between transactions.
+    id: AtomicU64,
+    /// Status in the low bits, and the stamp above.
+    outcome: AtomicU64,
+    successor: AtomicU64,
+    /// Where the transaction has begun; what was there then must stay. 0 between transactions.
+    begin: AtomicU64,
+    /// Of the last transaction. Its owner alone uses it.
+    generation: AtomicU64,
+}
+
+impl Entry {
+    const fn new() -> Self {
+        Entry {
+            id: AtomicU64::new(0),
+            outcome: AtomicU64::new(0),
+            successor: AtomicU64::new(0),
+            begin: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    /// Begins the next transaction of this place, which is at `slot`.
+    #[inline]
+    pub(crate) fn begin(&self, slot: u16) -> TransactionId {
+        let generation = self.generation.load(Ordering::Relaxed) + 1;
+        self.generation.store(generation, Ordering::Relaxed);
+        let id = TransactionId::new(slot, generation);
+        // The id is 0 since the last one has ended.
+        fence(Ordering::Release);
+        self.outcome.store(ACTIVE, Ordering::Relaxed);
+        // Release: [id].
+        self.id.store(id.to_word(), Ordering::Release);
+        id
+    }
+
+    /// Returns the id of the transaction that was begun last.
+    pub(crate) fn current(&self, slot: u16) -> TransactionId {
+        TransactionId::new(slot, self.generation.load(Ordering::Relaxed))
+    }
+
+    /// The transaction goes on, after a check for which it announced a commit.
+    pub(crate) fn set_active(&self) {
+        // Release: [outcome].
+        self.outcome.store(ACTIVE, Ordering::Release);
+    }
+
+    /// Announces that a stamp is about to be taken.
+    #[inline]
+    pub(crate) fn announce(&self) {
+        // Relaxed: [commit-order] taking the stamp releases it.
+        self.outcome.store(COMMITTING, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn set_stamp(&self, stamp: Stamp) {
+        // Release: [outcome].
+        self.outcome.store(stamp.get() << STATUS_BITS | COMMITTING, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn set_committed(&self, stamp: Stamp, successor: Stamp) {
+        self.successor.store(successor.get(), Ordering::Relaxed);
+        // Release: [outcome] the successor stamp, and what the transaction has written.
+        self.outcome.store(stamp.get() << STATUS_BITS | COMMITTED, Ordering::Release);
+    }
+
+    pub(crate) fn set_aborted(&self) {
+        // Release: [outcome].
+        self.outcome.store(ABORTED, Ordering::Release);
+    }
+
+    /// The transaction is over, and its id nowhere.
+    #[inline]
+    pub(crate) fn end(&self) {
+        // Release: [end].
+        self.id.store(0, Ordering::Release);
+        // Release: [horizon] what it has read was read before it may go.
+        self.begin.store(0, Ordering::Release);
+    }
+
+    /// Says what the transaction needs, see [`Horizon`](crate::horizon::Horizon).
+    #[inline]
+    pub(crate) fn publish_begin(&self, begin: Stamp) {
+        // Release: [horizon] the last transaction's reads come before, if this one begins later.
+        self.begin.store(begin.get(), Ordering::Release);
+    }
+
+    fn outcome_of(&self, id: TransactionId) -> Outcome {
+        // Acquire: [id], [end].
+        if self.id.load(Ordering::Acquire) != id.to_word() {
+            return Outcome::Gone;
+        }
+        // Acquire: [outcome].
+        let word = self.outcome.load(Ordering::Acquire);
+        let successor = Stamp::new(self.successor.load(Ordering::Relaxed));
+        // Acquire: an outcome of a later transaction shows that the id is gone.
+        fence(Ordering::Acquire);
+        if self.id.load(Ordering::Relaxed) != id.to_word() {
+            // Acquire: [end].
+            fence(Ordering::Acquire);
+            return Outcome::Gone;
+        }
+        let stamp = Stamp::new(word >> STATUS_BITS);
+        match word & STATUS {
+            ACTIVE => Outcome::Active,
+            COMMITTING => Outcome::Committing((stamp != Stamp::ZERO).then_some(stamp)),
+            COMMITTED => Outcome::Committed { stamp, successor },
+            _ => Outcome::Aborted,
+        }
+    }
+
+    /// Waits while a transaction with a smaller stamp commits here.
+    fn wait_for_commit_before(&self, stamp: Stamp) {
+        let mut backoff = Backoff::new();
+        loop {
+            // Acquire: [end].
+            let id = self.id.load(Ordering::Acquire);
+            // Acquire: [outcome].
+            let word = self.outcome.load(Ordering::Acquire);
+            let at = word >> STATUS_BITS;
+            let is_earlier = match word & STATUS {
+                COMMITTING => at == 0 || at < stamp.get(),
+                COMMITTED => at < stamp.get(),
+                _ => false,
+            };
+            if id == 0 || !is_earlier {
+                return;
+            }
+            backoff.wait();
+        }
+    }
+}
+
+const BLOCK_LEN: usize = 256;
+
+type Block = Box<[CachePadded<Entry>]>;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct TransactionTable {
+    /// Made when the first of their places is handed out.
+    blocks: Box<[OnceLock<Block>]>,
+    /// Places that were never handed out begin here.
+    used: AtomicU64,
+    free: Mutex<Vec<u16>>,
+}
+
+impl TransactionTable {
+    pub(crate) fn new() -> Self {
+        let blocks = (0..SLOTS / BLOCK_LEN).map(|_| OnceLock::new()).collect();
+        TransactionTable { blocks, used: AtomicU64::new(0), free: Mutex::new(Vec::new()) }
+    }
+
+    /// Hands out a place; `None` when there are none.
+    pub(crate) fn claim(&self) -> Option<u16> {
+        let mut free = lock(&self.free);
+        free.pop().or_else(|| {
+            let next = self.used.load(Ordering::Relaxed);
+            let slot = u16::try_from(next).ok()?;
+            self.blocks[usize::from(slot) / BLOCK_LEN]
+                .get_or_init(|| (0..BLOCK_LEN).map(|_| CachePadded::new(Entry::new())).collect());
+            // Release: [claim] the block.
+            self.used.store(next + 1, Ordering::Release);
+            Some(slot)
+        })
+    }
+
+    /// Takes a place back.
+    pub(crate) fn release(&self, slot: u16) {
+        lock(&self.free).push(slot);
+    }
+
+    /// Returns whether there are few places left: sessions give theirs back at the end of each transaction.
+    pub(crate) fn is_crowded(&self) -> bool {
+        // Relaxed: any recent value serves.
+        self.used.load(Ordering::Relaxed) > SLOTS as u64 / 2
+    }
+
+    #[inline]
+    pub(crate) fn entry(&self, slot: u16) -> &Entry {
+        self.entry_at(usize::from(slot))
+    }
+
+    #[inline]
+    fn entry_at(&self, slot: usize) -> &Entry {
+        match self.blocks[slot / BLOCK_LEN].get() {
+            Some(block) => &block[slot % BLOCK_LEN],
+            None => unreachable!("the place was handed out"),
+        }
+    }
+
+    /// Returns what has become of a transaction whose id was just met.
+    #[inline]
+    pub(crate) fn ask(&self, id: TransactionId) -> Outcome {
+        self.entry_at(id.slot()).outcome_of(id)
+    }
+
+    /// Waits until all other transactions with stamps before this one, which its own transaction has taken, have ended.
+    pub(crate) fn wait_for_commits_before(&self, stamp: Stamp, own: u16) {
+        // SeqCst fence: [reader-commit] one that only reads and has a smaller stamp is seen to commit.
+        fence(Ordering::SeqCst);
+        let others = self.in_use().filter(|(slot, _)| *slot != usize::from(own));
+        others.for_each(|(_, entry)| entry.wait_for_commit_before(stamp));
+    }
+
+    /// Returns the smallest stamp at which a transaction has begun that is under way, and is seen.
+    pub(crate) fn oldest_begin(&self) -> Option<Stamp> {
+        // Acquire: [horizon].
+        let begins = self.in_use().map(|(_, entry)| entry.begin.load(Ordering::Acquire));
+        begins.filter(|&begin| begin != 0).min().map(Stamp::new)
+    }
+
+    fn in_use(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        // Acquire: [claim]. A place that is handed out later begins a transaction later.
+        let used = self.used.load(Ordering::Acquire) as usize;
+        (0..used).map(|slot| (slot, self.entry_at(slot)))
+    }
+}

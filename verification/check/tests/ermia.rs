@@ -1,0 +1,128 @@
+//! Random transactions by many threads over ERMIA's engine: with the serial safety net every history is serializable, and mistakes in it are
+//! found.
+//!
+//! `ENSILO_STRESS_SECONDS=600 cargo test --profile quick -p ensilo-check --test ermia` runs longer than the default of some seconds;
+//! `ENSILO_STRESS_SEED=N` begins with run `N`.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod engine;
+
+use std::time::{Duration, Instant};
+
+use engine::plan::Plan;
+use engine::stress::run;
+use ensilo_ermia::{Ermia, Fault, Isolation, Serializable, SnapshotIsolation};
+use ensilo_txn::AbortReason;
+
+/// Declares a level that records its history.
+macro_rules! recording {
+    ($name:ident, $level:ident, $fault:expr, $docs:literal) => {
+        #[doc = $docs]
+        #[derive(Copy, Clone, Debug)]
+        struct $name;
+
+        impl Isolation for $name {
+            type Dependencies = <$level as Isolation>::Dependencies;
+            const SERIALIZABLE: bool = $level::SERIALIZABLE;
+            const RECORDS_HISTORY: bool = true;
+            const FAULT: Option<Fault> = $fault;
+        }
+    };
+}
+
+recording!(Recorded, Serializable, None, "The serial safety net.");
+recording!(RecordedSnapshots, SnapshotIsolation, None, "Snapshot isolation.");
+recording!(NoWindow, Serializable, Some(Fault::SkipWindow), "Without the exclusion window.");
+recording!(NoReaders, Serializable, Some(Fault::ForgetReaders), "Without the stamps of readers.");
+recording!(NoWaiting, Serializable, Some(Fault::SkipCommitting), "Commits in the past are not waited for.");
+recording!(NoNodes, Serializable, Some(Fault::SkipNodes), "Without the node set.");
+recording!(NoMisses, Serializable, Some(Fault::ForgetMisses), "Without the stamps of those who miss a key.");
+recording!(
+    NoPassedOver,
+    Serializable,
+    Some(Fault::ForgetPassedOver),
+    "Without the inserts that were passed over."
+);
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |value| value.parse().expect("a whole number"))
+}
+
+/// The serial safety net promises a serial order, and no more: a transaction may come before an earlier one of its own session.
+fn plan(seed: u64) -> Plan {
+    Plan { has_program_order: false, ..Plan::of_seed(seed) }
+}
+
+#[test]
+fn histories_of_random_transactions_are_serializable() {
+    let deadline = Instant::now() + Duration::from_secs(setting("ENSILO_STRESS_SECONDS", 10));
+    let first = setting("ENSILO_STRESS_SEED", 1);
+    let mut runs = 0;
+    let mut sums = [0; 6];
+    while runs < 5 || Instant::now() < deadline {
+        let outcome = run::<Ermia<Recorded>>(&plan(first + runs));
+        assert!(
+            outcome.is_clean(),
+            "{outcome}\nreplay: ENSILO_STRESS_SEED={} cargo test --profile quick -p ensilo-check --test ermia",
+            first + runs
+        );
+        runs += 1;
+        let statistics = &outcome.statistics.transactions;
+        let aborts = |reason: AbortReason| statistics.aborts[reason.index()];
+        let conflicts = [
+            AbortReason::ReadValidation,
+            AbortReason::NodeValidation,
+            AbortReason::KeyExists,
+            AbortReason::LockHeld,
+        ];
+        let counts = [statistics.commits, statistics.snapshots].into_iter().chain(conflicts.map(aborts));
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum += count;
+        }
+    }
+    println!("{runs} runs from seed {first} on");
+    println!(
+        "commits, snapshots; aborts by read validation, node validation, key exists, lock held: {sums:?}"
+    );
+    assert!(sums.iter().all(|sum| *sum > 0), "the runs left something out: {sums:?}");
+}
+
+/// Returns whether some run finds what is wrong at this level.
+fn is_found<I: Isolation>() -> bool {
+    (1..200).any(|seed| !run::<Ermia<I>>(&plan(seed)).is_clean())
+}
+
+#[test]
+fn snapshot_isolation_is_not_serializable() {
+    assert!(is_found::<RecordedSnapshots>());
+}
+
+#[test]
+fn a_commit_without_the_exclusion_window_is_caught() {
+    assert!(is_found::<NoWindow>());
+}
+
+#[test]
+fn readers_that_leave_no_stamp_are_caught() {
+    assert!(is_found::<NoReaders>());
+}
+
+#[test]
+fn a_commit_in_the_past_that_is_skipped_is_caught() {
+    assert!(is_found::<NoWaiting>());
+}
+
+#[test]
+fn a_commit_without_the_node_set_is_caught() {
+    assert!(is_found::<NoNodes>());
+}
+
+#[test]
+fn misses_that_leave_no_stamp_are_caught() {
+    assert!(is_found::<NoMisses>());
+}
+
+#[test]
+fn inserts_that_were_passed_over_are_caught() {
+    assert!(is_found::<NoPassedOver>());
+}
