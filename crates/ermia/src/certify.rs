@@ -93,7 +93,7 @@ impl<I: Isolation> Transaction<'_, I> {
             };
             match self.shared.table.ask(id) {
                 Outcome::Active | Outcome::Aborted => return None,
-                Outcome::Committing(Some(of_other)) if of_other > stamp => return None,
+                Outcome::Committing(Some(of_other)) if of_other >= stamp => return None,
                 Outcome::Committed { stamp: of_other, successor } => {
                     return (of_other < stamp).then_some(successor);
                 }
@@ -107,7 +107,7 @@ impl<I: Isolation> Transaction<'_, I> {
     #[cold]
     fn check_exclusion_window(&self, successor: Stamp, stamp: Stamp, has_written: bool) -> Result<(), Abort> {
         let predecessor = if has_written { self.predecessor(stamp) } else { self.context.latest_read };
-        if successor <= predecessor || self.shared.snapshot.is_crossed(successor, stamp) {
+        if successor <= predecessor || self.shared.snapshot.is_crossed(successor) {
             return Err(Abort::new(AbortReason::ReadValidation, TableId::NONE, &[]));
         }
         Ok(())

@@ -40,9 +40,7 @@ impl<I: Isolation> Transaction<'_, I> {
         }
         self.check_stores()?;
         if self.context.writes.iter().all(WriteEntry::is_cancelled) {
-            self.commit_reads()?;
-            self.stamp_versions(Stamp::ZERO, Stamp::ZERO);
-            return Ok(self.epoch);
+            return self.commit_reads().map(|()| self.epoch);
         }
         self.guard.participant().begin_commit();
         let committed = self.commit_writes();
@@ -59,6 +57,7 @@ impl<I: Isolation> Transaction<'_, I> {
     pub(crate) fn commit_reads(&mut self) -> Result<(), Abort> {
         let has_read = !self.context.reads.is_empty() || !self.context.nodes.stamps().is_empty();
         if !I::SERIALIZABLE || !has_read {
+            self.withdraw_cancelled();
             if I::RECORDS_HISTORY {
                 self.context.record_commit(Stamp::ZERO);
             }
@@ -67,7 +66,9 @@ impl<I: Isolation> Transaction<'_, I> {
         self.entry.announce();
         let stamp = self.shared.clock.reader_stamp();
         self.entry.set_stamp(stamp);
+        self.check_stores()?;
         let successor = self.certify(stamp, false)?;
+        self.withdraw_cancelled();
         self.entry.set_committed(stamp, successor);
         self.note_reads(stamp);
         if I::RECORDS_HISTORY {
@@ -88,7 +89,10 @@ impl<I: Isolation> Transaction<'_, I> {
             // On few cores nobody would come by.
             std::thread::yield_now();
         }
+        // Again: who has dropped a store before others took smaller stamps is seen from here.
+        self.check_stores()?;
         let successor = if I::SERIALIZABLE { self.certify(stamp, true)? } else { stamp };
+        self.withdraw_cancelled();
         self.entry.set_committed(stamp, successor);
         if I::SERIALIZABLE {
             self.note_reads(stamp);
@@ -100,12 +104,22 @@ impl<I: Isolation> Transaction<'_, I> {
         Ok(epoch)
     }
 
-    /// Puts the stamp into every version that was written, in the place of the id, and takes out what is cancelled.
-    fn stamp_versions(&mut self, stamp: Stamp, successor: Stamp) {
+    /// Takes out the records that the transaction has made and deleted, when it can no longer fail. Not later: to others such a record is
+    /// locked until the transaction has committed, and then a deletion, over which they insert.
+    fn withdraw_cancelled(&mut self) {
         for at in 0..self.context.writes.len() {
             let write = self.context.writes[at];
             if write.is_cancelled() {
                 self.withdraw_insert(&write);
+            }
+        }
+    }
+
+    /// Puts the stamp into every version that was written, in the place of the id.
+    fn stamp_versions(&mut self, stamp: Stamp, successor: Stamp) {
+        for at in 0..self.context.writes.len() {
+            let write = self.context.writes[at];
+            if write.is_cancelled() {
                 continue;
             }
             if let Some(before) = write.before {

@@ -68,7 +68,9 @@ impl Horizon {
         if self.derived_at.load(Ordering::Relaxed) == tick.get() {
             return;
         }
-        let newest = snapshot.keep_for(epochs).unwrap_or_else(|| clock.now());
+        // First: a snapshot that is taken behind the look at the last one is no older.
+        let now = clock.now();
+        let newest = snapshot.keep_for(epochs).map_or(now, |snapshot| snapshot.min(now));
         barrier::heavy();
         let oldest = table.oldest_begin().map_or(newest, |begin| begin.min(newest));
         // AcqRel: [horizon].

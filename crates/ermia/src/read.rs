@@ -63,15 +63,20 @@ impl<I: Isolation> Transaction<'_, I> {
         Ok(())
     }
 
-    /// Notes that an insert was passed over, if there was one.
+    /// Notes that a record has no version that the transaction sees: an insert was passed over, if there was one.
     #[inline]
     pub(crate) fn track_passed_over(&mut self, version: Option<Version<I>>) -> Result<(), Abort> {
-        if let Some(version) = version.filter(|_| I::SERIALIZABLE) {
-            let entry = ReadEntry { version, is_passed_over: true };
-            let added = self.context.reads.push(entry, &mut self.context.held);
-            added.map_err(|abort| self.doom(abort))?;
+        if !I::SERIALIZABLE {
+            return Ok(());
         }
-        Ok(())
+        // Without one the record is dead: its deletion was committed before the transaction began. The index may not say so yet.
+        let Some(version) = version else {
+            self.context.latest_read = self.context.latest_read.max(self.begin.before());
+            return Ok(());
+        };
+        let entry = ReadEntry { version, is_passed_over: true };
+        let added = self.context.reads.push(entry, &mut self.context.held);
+        added.map(|_| ()).map_err(|abort| self.doom(abort))
     }
 
     /// Notes that the transaction relies on a node of the index, for keys that are missing.
@@ -186,6 +191,7 @@ impl<I: Isolation> Transaction<'_, I> {
         mut decode: impl FnMut(RowRef<'_>) -> R,
     ) -> Result<R, Abort> {
         let found = self.found(handle);
+        Self::store_of(found.store).check(&self.shared.epochs).map_err(|abort| self.doom(abort))?;
         let version = match self.own_write(Self::store_of(found.store), found.oid) {
             Some(at) => {
                 let own = self.context.writes[at].version;

@@ -26,7 +26,7 @@ pub(crate) struct SafeSnapshot {
 
 #[derive(Copy, Clone, Debug)]
 struct Taken {
-    /// The tick of the epochs behind which it was taken: behind the next one another is.
+    /// The epoch in which it was taken: in the next one another is.
     epoch: Epoch,
     stamp: Stamp,
 }
@@ -36,11 +36,11 @@ impl SafeSnapshot {
         SafeSnapshot { newest: AtomicU64::new(0), taken: Mutex::new(None) }
     }
 
-    /// Returns a snapshot that was taken behind the last tick of the epochs: not a second ago, as snapshots are by their own epochs, since it
+    /// Returns a snapshot that was taken in this epoch: not a second ago, as snapshots are by their own epochs, since it
     /// would lead behind long chains of versions. The caller has published a stamp.
     pub(crate) fn current(&self, epochs: &Epochs, clock: &Clock) -> Stamp {
         let mut taken = lock(&self.taken);
-        let epoch = epochs.last_tick();
+        let epoch = epochs.global_epoch();
         match *taken {
             Some(Taken { epoch: for_epoch, stamp }) if for_epoch == epoch => stamp,
             _ => {
@@ -54,21 +54,22 @@ impl SafeSnapshot {
         }
     }
 
-    /// Returns the snapshot that others may begin to read at; those from before the last tick are forgotten.
+    /// Returns the snapshot that others may begin to read at; those of earlier epochs are forgotten.
     pub(crate) fn keep_for(&self, epochs: &Epochs) -> Option<Stamp> {
         let mut taken = lock(&self.taken);
-        *taken = taken.filter(|taken| taken.epoch == epochs.last_tick());
+        *taken = taken.filter(|taken| taken.epoch == epochs.global_epoch());
         taken.map(|taken| taken.stamp)
     }
 
-    /// Returns whether a transaction that has taken `stamp` and has this successor stamp would stand on both sides of a snapshot.
-    pub(crate) fn is_crossed(&self, successor: Stamp, stamp: Stamp) -> bool {
+    /// Returns whether a transaction with this successor stamp, and a later one of its own, may stand on both sides of a snapshot. The newest
+    /// one speaks for those before it, also where it was taken later than the transaction's stamp.
+    pub(crate) fn is_crossed(&self, successor: Stamp) -> bool {
         let mut backoff = Backoff::new();
         loop {
             // Acquire: [commit-order] behind a stamp that was taken later.
             match self.newest.load(Ordering::Acquire) {
                 PENDING => backoff.wait(),
-                newest => return successor.get() < newest && newest <= stamp.get(),
+                newest => return successor.get() < newest,
             }
         }
     }

@@ -71,15 +71,24 @@ impl<I: Isolation> SessionState<I> {
     #[inline]
     fn prepare(&mut self, shared: &ErmiaShared) -> u16 {
         let slot = self.claim_slot(shared);
-        if self.context.is_open {
-            let SessionState { participant, context, garbage, .. } = self;
-            Transaction::end_forgotten(shared, participant, context, garbage, slot);
+        if shared.table.entry(slot).has_begun() {
+            self.end_forgotten(shared, slot);
         }
-        // A snapshot may have been leaked, too.
-        self.participant.end_leaked_pins();
         shared.keep_up();
         self.participant.collect(RETIRED_BUDGET);
         slot
+    }
+
+    /// Ends a transaction of either kind that was leaked.
+    #[cold]
+    fn end_forgotten(&mut self, shared: &ErmiaShared, slot: u16) {
+        let SessionState { participant, context, garbage, .. } = self;
+        if context.is_open {
+            Transaction::end_forgotten(shared, participant, context, garbage, slot);
+        }
+        shared.table.entry(slot).end();
+        self.context.clear();
+        self.participant.end_leaked_pins();
     }
 
     /// Frees a bounded amount of garbage.

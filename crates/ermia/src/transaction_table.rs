@@ -129,6 +129,13 @@ impl Entry {
         self.begin.store(0, Ordering::Release);
     }
 
+    /// Returns whether a transaction is under way, or was leaked.
+    #[inline]
+    pub(crate) fn has_begun(&self) -> bool {
+        // Relaxed: the owner asks.
+        self.begin.load(Ordering::Relaxed) != 0
+    }
+
     /// Says what the transaction needs, see [`Horizon`](crate::horizon::Horizon).
     #[inline]
     pub(crate) fn publish_begin(&self, begin: Stamp) {

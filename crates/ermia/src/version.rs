@@ -165,7 +165,8 @@ impl<I: Isolation> Version<I> {
             match table.ask(id) {
                 Outcome::Active | Outcome::Aborted => return None,
                 Outcome::Committing(_) if has_fault::<I>(Fault::SkipCommitting) => return None,
-                Outcome::Committing(Some(stamp)) if stamp > begin => return None,
+                // Two that only look at what they have read may have the same stamp: neither waits for the other.
+                Outcome::Committing(Some(stamp)) if stamp >= begin => return None,
                 Outcome::Committed { stamp, .. } => return (stamp < begin).then_some(stamp),
                 Outcome::Committing(_) => backoff.wait(),
                 Outcome::Gone => {}

@@ -1,0 +1,163 @@
+//! What ERMIA's engine does beyond what every engine passes.
+#![allow(clippy::unwrap_used, clippy::mem_forget, reason = "tests")]
+
+use std::mem::forget;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ensilo_engine::{AbortReason, Engine, EngineOptions, Read, Session, TableId, TransactionOf, Write};
+use ensilo_ermia::{Ermia, ErmiaSession, ErmiaStore, Isolation, Serializable, SnapshotIsolation};
+
+type Started<I> = (Arc<Ermia<I>>, Arc<ErmiaStore>, [ErmiaSession<I>; 2]);
+
+fn start<I: Isolation>() -> Started<I> {
+    let engine = Ermia::<I>::start(EngineOptions::default());
+    let store = engine.new_store(TableId(1)).unwrap();
+    let sessions = [(); 2].map(|()| engine.session());
+    (engine, store, sessions)
+}
+
+fn set<I: Isolation>(tx: &mut TransactionOf<'_, Ermia<I>>, store: &ErmiaStore, key: &[u8], value: u64) {
+    match tx.find(store, key).unwrap() {
+        Some(found) => tx.put(found, &[value], 8).unwrap(),
+        None => assert!(tx.insert(store, key, &[value], 8).unwrap()),
+    }
+}
+
+fn get<I: Isolation>(tx: &mut TransactionOf<'_, Ermia<I>>, store: &ErmiaStore, key: &[u8]) -> Option<u64> {
+    tx.get(store, key, |row| row.word(0)).unwrap()
+}
+
+/// Two transactions read what the other one writes. Returns whether both have committed.
+fn skew_commits<I: Isolation>() -> bool {
+    let (_engine, store, [mut first, mut second]) = start::<I>();
+    let mut tx = first.begin();
+    [b"a", b"b"].iter().for_each(|key| set::<I>(&mut tx, &store, *key, 1));
+    tx.commit().unwrap();
+    let (mut one, mut other) = (first.begin(), second.begin());
+    assert_eq!(get::<I>(&mut one, &store, b"a"), Some(1));
+    assert_eq!(get::<I>(&mut other, &store, b"b"), Some(1));
+    set::<I>(&mut one, &store, b"b", 2);
+    set::<I>(&mut other, &store, b"a", 2);
+    // Two that look at what they have read, at one place in the order of commits, do not wait for each other.
+    thread::scope(|scope| {
+        let checks = [scope.spawn(|| one.check()), scope.spawn(|| other.check())];
+        checks.into_iter().for_each(|check| _ = check.join().unwrap().unwrap());
+    });
+    let first = one.commit();
+    first.and(other.commit()).is_ok()
+}
+
+#[test]
+fn write_skew_is_possible_under_snapshot_isolation_alone() {
+    assert!(skew_commits::<SnapshotIsolation>());
+    assert!(!skew_commits::<Serializable>());
+}
+
+#[test]
+fn a_long_reader_commits_beside_writers_of_what_it_reads() {
+    let (_engine, store, [mut reader, mut writer]) = start::<Serializable>();
+    let mut tx = writer.begin();
+    for number in 0..100_u64 {
+        set::<Serializable>(&mut tx, &store, &number.to_be_bytes(), 0);
+    }
+    tx.commit().unwrap();
+    let mut report = reader.begin();
+    let mut sum = 0;
+    for number in 0..100_u64 {
+        sum += get::<Serializable>(&mut report, &store, &number.to_be_bytes()).unwrap();
+        let mut tx = writer.begin();
+        set::<Serializable>(&mut tx, &store, &(99 - number).to_be_bytes(), 1);
+        tx.commit().unwrap();
+    }
+    assert_eq!(sum, 0);
+    assert!(report.insert(&store, b"report", &[sum], 8).unwrap());
+    report.commit().unwrap();
+}
+
+#[test]
+fn of_two_that_write_a_row_the_second_aborts_at_once() {
+    let (_engine, store, [mut first, mut second]) = start::<Serializable>();
+    let mut tx = first.begin();
+    set::<Serializable>(&mut tx, &store, b"a", 1);
+    tx.commit().unwrap();
+    let (mut one, mut other) = (first.begin(), second.begin());
+    set::<Serializable>(&mut one, &store, b"a", 2);
+    let found = other.find(&store, b"a").unwrap().unwrap();
+    assert_eq!(other.put(found, &[3], 8).unwrap_err().reason(), AbortReason::LockHeld);
+    one.commit().unwrap();
+    drop(other);
+    let mut late = first.begin();
+    assert_eq!(get::<Serializable>(&mut late, &store, b"a"), Some(2));
+}
+
+/// Threads insert and delete one key within a transaction, while others insert it and read it back.
+#[test]
+fn rows_that_are_inserted_beside_cancelled_ones_stay() {
+    fn run<I: Isolation>() {
+        let (engine, store, [mut cancelling, mut inserting]) = start::<I>();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut number = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    number += 1;
+                    let mut tx = cancelling.begin();
+                    set::<I>(&mut tx, &store, b"other", number);
+                    if tx.insert(&store, b"key", &[0], 8).is_ok_and(|inserted| inserted) {
+                        let found = tx.find(&store, b"key").unwrap().unwrap();
+                        tx.delete(found).unwrap();
+                        tx.commit().unwrap();
+                    }
+                }
+            });
+            for number in 1..20_000 {
+                let mut tx = inserting.begin();
+                if !tx.insert(&store, b"key", &[number], 8).is_ok_and(|inserted| inserted)
+                    || tx.commit().is_err()
+                {
+                    continue;
+                }
+                let mut tx = inserting.begin();
+                let found = tx.find(&store, b"key").unwrap().expect("a row that was committed");
+                assert_eq!(tx.read(found, |row| row.word(0)).unwrap(), number);
+                tx.delete(found).unwrap();
+                tx.commit().unwrap();
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        drop(engine);
+    }
+    run::<Serializable>();
+    run::<SnapshotIsolation>();
+}
+
+#[test]
+fn versions_that_nobody_needs_are_freed_also_behind_leaked_transactions() {
+    let (engine, store, [mut leaking, mut session]) = start::<Serializable>();
+    let mut tx = session.begin();
+    set::<Serializable>(&mut tx, &store, b"a", 0);
+    tx.commit().unwrap();
+    forget(leaking.begin_snapshot());
+    let mut tx = leaking.begin();
+    set::<Serializable>(&mut tx, &store, b"leaked", 1);
+    forget(tx);
+    for number in 0..1000 {
+        let mut tx = session.begin();
+        set::<Serializable>(&mut tx, &store, b"a", number);
+        tx.commit().unwrap();
+    }
+    forget(leaking.begin_snapshot());
+    drop(leaking);
+    let began = Instant::now();
+    while engine.statistics().transactions.versions > 0 {
+        session.collect();
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", engine.statistics());
+        thread::yield_now();
+    }
+    let mut tx = session.begin();
+    assert_eq!(get::<Serializable>(&mut tx, &store, b"a"), Some(999));
+    assert_eq!(get::<Serializable>(&mut tx, &store, b"leaked"), None);
+}
