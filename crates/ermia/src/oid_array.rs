@@ -65,9 +65,9 @@ unsafe impl Sync for OidArray {}
 impl OidArray {
     /// Reserves addresses for an array.
     pub(crate) fn new(pool: Arc<Pool>) -> Result<Self, OutOfMemory> {
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new mapping at an address that the system chooses.
-        let base = unsafe { mmap_anonymous(null_mut(), RESERVED_BYTES, ProtFlags::empty(), flags) };
+        // SAFETY: a new mapping at an address that the system chooses. What nobody may read takes no memory.
+        let base =
+            unsafe { mmap_anonymous(null_mut(), RESERVED_BYTES, ProtFlags::empty(), MapFlags::PRIVATE) };
         let base = base.ok().and_then(|base| NonNull::new(base.cast()));
         let base = base.ok_or_else(|| pool.out_of_memory(RESERVED_BYTES))?;
         Ok(OidArray { base, pool, backed: AtomicUsize::new(0), next: Mutex::new(0) })
