@@ -120,6 +120,6 @@ impl Drop for OidArray {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and nobody holds a slot any more. If the system refuses, the addresses stay reserved.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), RESERVED_BYTES) };
-        self.pool.forget_outside(*self.backed.get_mut() as u64);
+        self.pool.forget_outside(self.backed.load(Ordering::Relaxed) as u64);
     }
 }

@@ -60,7 +60,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    const fn new() -> Self {
+    fn new() -> Self {
         Entry {
             id: AtomicU64::new(0),
             outcome: AtomicU64::new(0),
