@@ -12,7 +12,7 @@
 //!
 //! #[derive(Row)]
 //! struct Account {
-//!     #[key]
+//!     #[row(key)]
 //!     id: u32,
 //!     balance: i64,
 //! }
