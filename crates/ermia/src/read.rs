@@ -33,7 +33,7 @@ impl<I: Isolation> Transaction<'_, I> {
     /// Returns what the transaction sees of a record.
     #[inline]
     pub(crate) fn see(&self, store: &ErmiaStore, oid: Oid) -> Seen<I> {
-        let mut next = Self::newest(store, oid);
+        let mut next = store.newest::<I>(oid);
         let mut passed_over = None;
         while let Some(version) = next {
             match version.sight(&self.shared.table, self.begin, Some(self.id)) {
@@ -56,11 +56,15 @@ impl<I: Isolation> Transaction<'_, I> {
     pub(crate) fn track(&mut self, version: Version<I>, stamp: Stamp) -> Result<(), Abort> {
         if I::SERIALIZABLE {
             self.context.latest_read = self.context.latest_read.max(stamp);
-            let entry = ReadEntry { version, is_passed_over: false };
-            let added = self.context.reads.push(entry, &mut self.context.held);
-            added.map_err(|abort| self.doom(abort))?;
+            self.push_read(ReadEntry { version, is_passed_over: false })?;
         }
         Ok(())
+    }
+
+    #[inline]
+    fn push_read(&mut self, entry: ReadEntry<I>) -> Result<(), Abort> {
+        let added = self.context.reads.push(entry, &mut self.context.held);
+        added.map(|_| ()).map_err(|abort| self.doom(abort))
     }
 
     /// Notes that a record has no version that the transaction sees: an insert was passed over, if there was one.
@@ -74,9 +78,7 @@ impl<I: Isolation> Transaction<'_, I> {
             self.context.latest_read = self.context.latest_read.max(self.begin.before());
             return Ok(());
         };
-        let entry = ReadEntry { version, is_passed_over: true };
-        let added = self.context.reads.push(entry, &mut self.context.held);
-        added.map(|_| ()).map_err(|abort| self.doom(abort))
+        self.push_read(ReadEntry { version, is_passed_over: true })
     }
 
     /// Notes that the transaction relies on a node of the index, for keys that are missing.

@@ -13,12 +13,11 @@ use ensilo_sync::atomic::Ordering;
 use crate::context::{Context, WriteEntry};
 use crate::garbage::Garbage;
 use crate::isolation::{Isolation, Serializable};
-use crate::oid_array::DEAD;
+use crate::oid_array::{DEAD, Oid};
 use crate::shared::ErmiaShared;
 use crate::stamp::{Stamp, TransactionId};
 use crate::store::ErmiaStore;
 use crate::transaction_table::Entry;
-use crate::version::Version;
 
 /// A read-write transaction over ERMIA's engine. It reads what was committed when it began. Dropping it aborts it.
 pub struct Transaction<'s, I: Isolation = Serializable> {
@@ -153,7 +152,7 @@ impl<'s, I: Isolation> Transaction<'s, I> {
 
     /// Returns the position of the write to this record, if the transaction has written to it.
     #[inline]
-    pub(crate) fn own_write(&self, store: &ErmiaStore, oid: crate::oid_array::Oid) -> Option<usize> {
+    pub(crate) fn own_write(&self, store: &ErmiaStore, oid: Oid) -> Option<usize> {
         if self.context.writes.is_empty() {
             return None;
         }
@@ -166,12 +165,6 @@ impl<'s, I: Isolation> Transaction<'s, I> {
     pub(crate) fn store_of(store: NonNull<ErmiaStore>) -> &'s ErmiaStore {
         // SAFETY: the engine keeps all of its stores, and outlives the session.
         unsafe { store.as_ref() }
-    }
-
-    /// Returns the newest version of a record.
-    #[inline]
-    pub(crate) fn newest(store: &ErmiaStore, oid: crate::oid_array::Oid) -> Option<Version<I>> {
-        store.newest(oid)
     }
 }
 

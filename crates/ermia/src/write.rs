@@ -227,7 +227,7 @@ impl<I: Isolation> Transaction<'_, I> {
     fn conflict(&mut self, found: &FoundEntry<I>) -> Abort {
         let store = Self::store_of(found.store);
         let is_locked =
-            Self::newest(store, found.oid).is_some_and(|newest| matches!(newest.author(), Author::By(_)));
+            store.newest::<I>(found.oid).is_some_and(|newest| matches!(newest.author(), Author::By(_)));
         let reason = if is_locked { AbortReason::LockHeld } else { AbortReason::ReadValidation };
         let abort = Abort::new(reason, store.id(), self.context.key(found.key));
         self.doom(abort)
