@@ -102,7 +102,7 @@ impl Options {
     /// Some memory lies beside the limit. When rows and indexes have taken all of it, sets of transactions
     /// may take an eighth more, so that rows can be found and deleted, and old versions of updated rows a
     /// sixteenth more. Each deleted row takes about 100 bytes until no snapshot needs it. What deleted rows leave
-    /// is free for rows of about their size, or of less; for longer ones when a chunk is free as a whole. While a database is
+    /// is free for rows of about their size, or of less, and for longer ones where deleted rows lay side by side. While a database is
     /// opened, it may take twice the limit. A database that holds more than the limit after that refuses what
     /// needs memory until rows were deleted.
     pub fn memory_limit_bytes(mut self, limit: u64) -> Self {

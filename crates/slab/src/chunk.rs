@@ -66,11 +66,6 @@ impl Extent {
         self.cut_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts bytes of a block that cannot be used any more, since it was cut up.
-    pub(crate) fn subtract_cut(&self, bytes: usize) {
-        self.cut_bytes.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
     /// Returns bytes of the blocks that were ever cut from the extent. Called by its owner.
     pub(crate) fn cut_bytes(&self) -> usize {
         self.cut_bytes.load(Ordering::Relaxed)

@@ -179,14 +179,16 @@ impl Heap {
         }
     }
 
-    /// Returns a block from what this heap has free as a whole, in blocks that are too small.
+    /// Returns a block from what this heap has free in blocks that are too small: extents as a whole, or blocks side by side.
     fn grow_from_own(&self, class: Class) -> Option<NonNull<u8>> {
-        if !self.local.may_trim_bring(self.pool.usage().live_bytes) || self.trim(&|| false) == 0 {
+        if !self.local.may_trim_bring(self.pool.usage().live_bytes) {
             return None;
         }
-        self.local.expect_trims();
-        self.pool.extend(&self.local).ok()?;
-        self.local.refill(class)
+        let block = match self.trim(&|| false) {
+            0 => self.local.coalesce(class),
+            _ => self.pool.extend(&self.local).ok().and_then(|()| self.local.refill(class)),
+        };
+        block.inspect(|_| self.local.expect_trims())
     }
 
     /// Returns a block from what the heaps that nobody uses now have free as a whole. They have not looked at what

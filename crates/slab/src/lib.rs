@@ -27,6 +27,9 @@
 //! A block is aligned to the largest power of two that divides its class's size, up to 4096: nodes of 320 bytes and
 //! records of 128 bytes start on a cache line.
 //!
+//! Blocks stay in their class as long as there is memory. When the limit leaves none, larger free blocks are cut up, and free blocks side
+//! by side become a larger one.
+//!
 //! # Invariants
 //! - **I1** A block is in one place: with a user, in one list, or in the part of a span that is not yet cut.
 //! - **I2** The lists and spans of a heap are touched by its owner alone; others only push onto its remote stack.

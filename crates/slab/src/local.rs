@@ -5,11 +5,12 @@ use std::cell::Cell;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use crate::chunk::{self, CHUNK_BYTES, PIECE_BYTES};
+use crate::chunk::{CHUNK_BYTES, PIECE_BYTES, extent_of};
 use crate::class::{CLASSES, Class};
 use crate::remote::{FreeBlock, RemoteBlocks};
 use crate::shared::HeapShared;
 
+mod coalesce;
 mod trim;
 
 /// A class's first span, so that a small database does not spread over 64 KiB per class. Each further one is twice as large.
@@ -32,6 +33,8 @@ pub(crate) struct Local {
     returned: Cell<RemoteBlocks>,
     /// The most live bytes in the pool since this heap was last trimmed for want of memory and had nothing whole; 0 if it had.
     live_bytes_max: Cell<u64>,
+    /// Bytes of the blocks that came back from others since then.
+    sorted_bytes: Cell<usize>,
     pub(crate) shared: Arc<HeapShared>,
 }
 
@@ -62,6 +65,7 @@ impl Local {
             extended_bytes: Cell::new(0),
             returned: Cell::new(RemoteBlocks::none()),
             live_bytes_max: Cell::new(0),
+            sorted_bytes: Cell::new(0),
             shared: Arc::new(HeapShared::new()),
         }
     }
@@ -102,15 +106,9 @@ impl Local {
                 .map(Class::at)
                 .filter(|&larger| class.fits_into(larger))
                 .find_map(|larger| self.take(larger).map(|block| (larger, block)))?;
-            // What remains of the larger block becomes the span. The span was used up: `refill` found nothing.
-            let list = &self.lists[class.index];
-            list.span.set(block, larger.size);
-            list.span.align(class.align());
-            let usable = list.span.left.get() - list.span.left.get() % class.size;
-            list.span.left.set(usable);
-            // SAFETY: a block in use lies in an extent with an owner, which is this heap.
-            unsafe { chunk::extent_of(block).as_ref() }.subtract_cut(larger.size - usable);
-            list.span.cut(class.size)
+            // SAFETY: the block has left its list.
+            unsafe { self.cut_up(block, larger.size, class) };
+            self.lists[class.index].pop()
         })
     }
 
@@ -122,11 +120,15 @@ impl Local {
     }
 
     /// Returns whether a trim for want of memory may bring something. If the last one did not, it may when a piece's
-    /// worth of memory was freed since: a trim takes time for every free block.
+    /// worth of memory was freed since, or came back that had been lent: a trim takes time for every free block.
     pub(crate) fn may_trim_bring(&self, live_bytes: u64) -> bool {
         let most = self.live_bytes_max.get();
-        let may_bring = most == 0 || live_bytes + PIECE_BYTES as u64 <= most;
+        let may_bring =
+            most == 0 || live_bytes + PIECE_BYTES as u64 <= most || self.sorted_bytes.get() >= PIECE_BYTES;
         self.live_bytes_max.set(if may_bring { live_bytes } else { most.max(live_bytes) });
+        if may_bring {
+            self.sorted_bytes.set(0);
+        }
         may_bring
     }
 
@@ -146,12 +148,14 @@ impl Local {
         if returned.is_empty() {
             returned = self.shared.remote.take();
         }
-        let mut sorted = 0;
+        let (mut sorted, mut bytes) = (0, self.sorted_bytes.get());
         for (block, class) in returned.by_ref().take(batch) {
             // SAFETY: others pushed the block because it is of this heap, with its class, and gave it away.
             unsafe { self.lists[class].push(block) };
             sorted += 1;
+            bytes = bytes.saturating_add(Class::at(class).size);
         }
+        self.sorted_bytes.set(bytes);
         self.returned.set(returned);
         sorted
     }
@@ -167,7 +171,7 @@ impl Local {
         {
             list.span.set(start, bytes);
             // SAFETY: the range is of an extent of this heap.
-            unsafe { chunk::extent_of(start).as_ref() }.add_cut(bytes);
+            unsafe { extent_of(start).as_ref() }.add_cut(bytes);
             list.span_bytes.set((2 * list.span_bytes.get()).min(SPAN_BYTES_MAX));
         }
     }
@@ -180,6 +184,24 @@ impl FreeList {
             span: Uncut::new(),
             span_bytes: Cell::new(SPAN_BYTES_FIRST),
         }
+    }
+
+    /// Returns what of the span is not cut into blocks yet, if anything.
+    fn uncut(&self) -> Option<(NonNull<u8>, usize)> {
+        NonNull::new(self.span.next.get())
+            .map(|start| (start, self.span.left.get()))
+            .filter(|&(_, left)| left > 0)
+    }
+
+    /// Returns the free blocks, without those that are not yet cut from the span. The list stays as it is until the last one is asked for.
+    fn free_blocks(&self) -> impl Iterator<Item = NonNull<u8>> {
+        let mut next = self.free.get();
+        std::iter::from_fn(move || {
+            let block = NonNull::new(next)?;
+            // SAFETY: a block in the list belongs to it, and `push` wrote its link.
+            next = unsafe { block.as_ref().next };
+            Some(block.cast())
+        })
     }
 
     #[inline]

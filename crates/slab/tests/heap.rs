@@ -90,6 +90,29 @@ fn at_the_limit_larger_free_blocks_are_cut_up() {
 }
 
 #[test]
+fn at_the_limit_small_free_blocks_side_by_side_become_large_ones() {
+    let pool = Pool::new(Some(4 * CHUNK));
+    let heap = pool.heap();
+    let small: Vec<_> = fill(&heap, layout(320)).into_iter().collect();
+    // One in thirty stays, all over the chunks: none is free as a whole.
+    let freed = || small.iter().enumerate().filter(|(place, _)| place % 30 != 0).map(|(_, &block)| block);
+    free_all(&heap, layout(320), freed());
+    assert_eq!(heap.trim(&|| false), 0);
+    let large = fill(&heap, layout(2300));
+    let possible = small.len() / 30 * ((29 * 320 - 256) / 2304);
+    assert!(large.len() >= possible / 10 * 9, "{} of {possible}", large.len());
+    // Nothing is lost: what is left over serves small blocks, and all of it in the end.
+    let again = fill(&heap, layout(16));
+    let bytes = large.len() * 2304 + again.len() * 16 + small.len() / 30 * 320;
+    assert!(bytes >= small.len() * 320 / 100 * 99, "{bytes} of {}", small.len() * 320);
+    free_all(&heap, layout(2300), large);
+    free_all(&heap, layout(16), again);
+    free_all(&heap, layout(320), small.iter().copied().step_by(30));
+    assert_eq!(pool.usage().live_bytes, 0);
+    assert!(heap.trim(&|| false) > 3 * CHUNK);
+}
+
+#[test]
 fn memory_freed_elsewhere_comes_back() {
     let pool = Pool::new(Some(2 * CHUNK));
     let (heap, other) = (pool.heap(), pool.heap());
@@ -375,10 +398,9 @@ fn at_the_limit_a_heap_takes_what_others_lend_and_the_rest_goes_back() {
     assert!(first.trim(&|| false) >= 2 * CHUNK);
 }
 
-/// Blocks of many sizes are taken, freed by either of two heaps and trimmed in random order; what is written into them stays.
-#[test]
-fn blocks_in_use_stay_whole_however_heaps_are_trimmed() {
-    let pool = Pool::new(Some(16 * CHUNK));
+/// Where blocks of many sizes are taken, freed by either of two heaps and trimmed in random order, what is written into them stays.
+fn blocks_stay_whole_below(chunks: u64) {
+    let pool = Pool::new(Some(chunks * CHUNK));
     let heaps = [pool.heap(), pool.heap()];
     let mut live: Vec<(NonNull<u8>, usize, u8)> = Vec::new();
     let mut state = 1_u64;
@@ -428,4 +450,18 @@ fn blocks_in_use_stay_whole_however_heaps_are_trimmed() {
     heaps.iter().for_each(|heap| _ = heap.trim(&|| false));
     pool.return_unused(Duration::ZERO);
     assert!(pool.mapped_bytes() <= 3 * CHUNK && pool.usage().live_bytes == 0, "{:?}", pool.usage());
+    let all = fill(&pool.heap(), layout(1000)).len() as u64 * 1024;
+    assert!(all > chunks * CHUNK / 10 * 9, "{all} bytes of {chunks} chunks are left");
+}
+
+#[test]
+fn blocks_in_use_stay_whole_however_heaps_are_trimmed() {
+    blocks_stay_whole_below(16);
+}
+
+/// Where blocks are cut up and put together.
+#[test]
+fn blocks_in_use_stay_whole_at_the_limit() {
+    blocks_stay_whole_below(1);
+    blocks_stay_whole_below(2);
 }

@@ -12,7 +12,7 @@ use crate::remote::FreeBlock;
 const BLOCKS_PER_LOOK: usize = 1024;
 
 /// The trim was interrupted.
-struct Interrupted;
+pub(super) struct Interrupted;
 
 impl Local {
     /// Takes out the extents with free blocks alone. Takes none when interrupted.
@@ -77,7 +77,9 @@ impl Local {
         }
         let removed: [FreeList; CLASSES] = std::array::from_fn(|_| FreeList::new());
         for (list, of_class) in self.lists.iter().zip(&removed) {
-            let outcome = list.move_blocks(of_class, |block| extents.contains(&block), is_interrupted);
+            // SAFETY: a free block of this heap.
+            let is_moved = |block| extents.contains(&unsafe { extent_of(block) });
+            let outcome = list.move_blocks(of_class, is_moved, is_interrupted);
             if let Err(interrupted) = outcome {
                 self.put_back(&removed);
                 return Err(interrupted);
@@ -110,25 +112,20 @@ impl Local {
 
 impl FreeList {
     /// Adds the bytes of the free blocks, by extent.
-    fn count_free(
+    pub(super) fn count_free(
         &self,
         size: usize,
         free: &mut HashMap<NonNull<Extent>, usize>,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<(), Interrupted> {
-        let span = NonNull::new(self.span.next.get()).filter(|_| self.span.left.get() > 0);
-        if let Some(start) = span {
+        if let Some((start, left)) = self.uncut() {
             // SAFETY: what is left of the span lies in an extent of this heap.
-            *free.entry(unsafe { extent_of(start) }).or_default() += self.span.left.get();
+            *free.entry(unsafe { extent_of(start) }).or_default() += left;
         }
-        let (mut next, mut walked) = (self.free.get(), 0);
         let mut run: Option<(NonNull<Extent>, usize)> = None;
-        while let Some(block) = NonNull::new(next) {
-            // SAFETY: a block in the list belongs to it and lies in an extent of this heap, and `push` wrote its link.
-            let extent = unsafe {
-                next = block.as_ref().next;
-                extent_of(block.cast())
-            };
+        for (walked, block) in self.free_blocks().enumerate() {
+            // SAFETY: a free block of this heap.
+            let extent = unsafe { extent_of(block) };
             // Neighbours in the list are often neighbours in memory.
             match &mut run {
                 Some((last, bytes)) if *last == extent => *bytes += size,
@@ -136,8 +133,7 @@ impl FreeList {
                     add_run(free, run.replace((extent, size)));
                 }
             }
-            walked += 1;
-            if walked % BLOCKS_PER_LOOK == 0 {
+            if walked % BLOCKS_PER_LOOK == BLOCKS_PER_LOOK - 1 {
                 go_on(is_interrupted)?;
             }
         }
@@ -145,11 +141,11 @@ impl FreeList {
         Ok(())
     }
 
-    /// Moves the free blocks of some extents to another list.
-    fn move_blocks(
+    /// Moves some free blocks to another list.
+    pub(super) fn move_blocks(
         &self,
         to: &FreeList,
-        is_of: impl Fn(NonNull<Extent>) -> bool,
+        is_wanted: impl Fn(NonNull<u8>) -> bool,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<(), Interrupted> {
         // What was walked over and stays.
@@ -157,8 +153,7 @@ impl FreeList {
         let mut walked = 0;
         let mut outcome = Ok(());
         while let Some(block) = self.pop() {
-            // SAFETY: a free block of this heap.
-            let is_moved = is_of(unsafe { extent_of(block) });
+            let is_moved = is_wanted(block);
             // SAFETY: the block has left this list, and goes into one other.
             unsafe { if is_moved { to.push(block.cast()) } else { kept.push(block.cast()) } };
             walked += 1;
