@@ -106,7 +106,7 @@ impl<I: Isolation> Transaction<'_, I> {
     /// Checks that nobody who must come before this transaction has committed after one who must come later.
     #[cold]
     fn check_exclusion_window(&self, successor: Stamp, stamp: Stamp, has_written: bool) -> Result<(), Abort> {
-        let predecessor = if has_written { self.predecessor(stamp) } else { self.context.latest_read };
+        let predecessor = if has_written { self.predecessor(stamp) } else { self.context.latest_seen() };
         if successor <= predecessor || self.shared.snapshot.is_crossed(successor) {
             return Err(Abort::new(AbortReason::ReadValidation, TableId::NONE, &[]));
         }
@@ -116,7 +116,7 @@ impl<I: Isolation> Transaction<'_, I> {
     /// Returns the predecessor stamp of a transaction that has written.
     fn predecessor(&self, stamp: Stamp) -> Stamp {
         self.shared.table.wait_for_commits_before(stamp, self.slot);
-        let mut predecessor = self.context.latest_read;
+        let mut predecessor = self.context.latest_seen();
         for write in self.context.writes.iter().filter(|write| !write.is_cancelled()) {
             for version in write.own_versions().chain(write.before) {
                 if let Some(certificates) = version.certificates() {

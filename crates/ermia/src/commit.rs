@@ -17,14 +17,29 @@ use crate::isolation::{Fault, Isolation, has_fault};
 use crate::stamp::Stamp;
 use crate::transaction::Transaction;
 
+/// Why a commit stopped before it had a stamp, or because of what it found behind it.
+pub(crate) enum CommitStop {
+    Abort(Abort),
+    /// The log has no buffer to spare.
+    LogFull,
+    /// There is no stamp in the epoch.
+    NoStamp(Epoch),
+}
+
+impl From<Abort> for CommitStop {
+    fn from(abort: Abort) -> Self {
+        CommitStop::Abort(abort)
+    }
+}
+
 impl<I: Isolation> Transaction<'_, I> {
     /// Commits, or aborts.
     pub(crate) fn end_by_commit(mut self) -> Result<Committed, Abort> {
         match self.try_commit() {
-            Ok(epoch) => {
+            Ok(committed) => {
                 self.context.counters.count_commit();
                 self.end();
-                Ok(Committed { tid: Tid::ZERO, epoch })
+                Ok(committed)
             }
             Err(abort) => {
                 self.doom(abort.clone());
@@ -34,18 +49,36 @@ impl<I: Isolation> Transaction<'_, I> {
         }
     }
 
-    fn try_commit(&mut self) -> Result<Epoch, Abort> {
+    fn try_commit(&mut self) -> Result<Committed, Abort> {
         if let Some(abort) = &self.context.doomed {
             return Err(abort.clone());
         }
         self.check_stores()?;
         if self.context.writes.iter().all(WriteEntry::is_cancelled) {
-            return self.commit_reads().map(|()| self.epoch);
+            let tid = self.context.latest_read.tid();
+            return self.commit_reads().map(|()| Committed { tid, epoch: self.epoch.max(tid.epoch()) });
         }
-        self.guard.participant().begin_commit();
-        let committed = self.commit_writes();
-        self.guard.participant().end_commit();
-        committed
+        let log_bytes = self.context.log_bytes();
+        loop {
+            self.guard.participant().begin_commit();
+            let outcome = self.commit_writes(log_bytes);
+            self.guard.participant().end_commit();
+            match outcome {
+                Ok(tid) => return Ok(Committed { tid, epoch: tid.epoch() }),
+                Err(CommitStop::Abort(abort)) => return Err(abort),
+                Err(CommitStop::LogFull) => self.context.wait_for_log()?,
+                Err(CommitStop::NoStamp(epoch)) => self.leave_epoch(epoch)?,
+            }
+        }
+    }
+
+    /// Waits for an epoch after this one: they may be long, and nobody else may be about to begin the next one.
+    #[cold]
+    fn leave_epoch(&self, epoch: Epoch) -> Result<(), Abort> {
+        if self.shared.epochs.advance_past(epoch) {
+            return Ok(());
+        }
+        Err(Abort::new(AbortReason::EpochsExhausted, TableId::NONE, &[]))
     }
 
     /// Checks that no store that was used has been dropped since.
@@ -77,13 +110,18 @@ impl<I: Isolation> Transaction<'_, I> {
         Ok(())
     }
 
-    fn commit_writes(&mut self) -> Result<Epoch, Abort> {
+    fn commit_writes(&mut self, log_bytes: usize) -> Result<Tid, CommitStop> {
         let epoch = self.guard.participant().global_epoch();
         if epoch >= Epoch::LAST {
-            return Err(Abort::new(AbortReason::EpochsExhausted, TableId::NONE, &[]));
+            return Err(CommitStop::NoStamp(epoch));
         }
+        // Before others may wait for this commit: from there on it waits for nothing but theirs.
+        self.context.reserve_log(log_bytes)?;
         self.entry.announce();
-        let stamp = self.shared.clock.take();
+        let Some(stamp) = self.shared.clock.take_in(epoch) else {
+            self.entry.set_active();
+            return Err(CommitStop::NoStamp(epoch));
+        };
         self.entry.set_stamp(stamp);
         if has_fault::<I>(Fault::SkipCommitting) {
             // On few cores nobody would come by.
@@ -92,6 +130,7 @@ impl<I: Isolation> Transaction<'_, I> {
         // Again: who has dropped a store before others took smaller stamps is seen from here.
         self.check_stores()?;
         let successor = if I::SERIALIZABLE { self.certify(stamp, true)? } else { stamp };
+        self.context.log_writes(stamp.tid());
         self.withdraw_cancelled();
         self.entry.set_committed(stamp, successor);
         if I::SERIALIZABLE {
@@ -101,7 +140,7 @@ impl<I: Isolation> Transaction<'_, I> {
             self.context.record_commit(stamp);
         }
         self.stamp_versions(stamp, successor);
-        Ok(epoch)
+        Ok(stamp.tid())
     }
 
     /// Takes out the records that the transaction has made and deleted, when it can no longer fail. Not later: to others such a record is

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ensilo_engine::history::TransactionRecord;
 use ensilo_engine::parts::{HeldMemory, NodeSet, PointerMap, SetBuffer};
 use ensilo_engine::{Abort, TransactionNumber, WorkerCounters};
+use ensilo_log::LogWriter;
 use ensilo_slab::Pool;
 
 use crate::isolation::Isolation;
@@ -85,12 +86,16 @@ pub(crate) struct Context<I: Isolation> {
     /// The stores that were used; one that is used again may be there again.
     stores: SetBuffer<NonNull<ErmiaStore>>,
     pub(crate) held: HeldMemory,
-    /// The largest stamp of what was read: the transaction comes after it.
+    /// The largest stamp of a version that was read: the transaction comes after it.
     pub(crate) latest_read: Stamp,
+    /// The same of a deletion because of which a key was missing, or a later one.
+    pub(crate) latest_miss: Stamp,
     pub(crate) counters: Arc<WorkerCounters>,
     /// Of the transaction under way, and of those that have ended, where histories are recorded.
     pub(crate) recording: TransactionRecord,
     pub(crate) history: Vec<TransactionRecord>,
+    /// The session's way into the log, if the database has one.
+    pub(crate) log: Option<LogWriter>,
 }
 
 // SAFETY: the addresses of stores are used under a pin, on whatever thread the session is by then.
@@ -111,9 +116,11 @@ impl<I: Isolation> Context<I> {
             stores: SetBuffer::new(),
             held: HeldMemory::new(pool),
             latest_read: Stamp::ZERO,
+            latest_miss: Stamp::ZERO,
             counters: Arc::default(),
             recording: TransactionRecord::default(),
             history: Vec::new(),
+            log: None,
         }
     }
 
@@ -147,6 +154,11 @@ impl<I: Isolation> Context<I> {
         self.stores.iter().map(|store| unsafe { store.as_ref() })
     }
 
+    /// Returns the largest stamp of what was read or found missing.
+    pub(crate) fn latest_seen(&self) -> Stamp {
+        self.latest_read.max(self.latest_miss)
+    }
+
     /// Makes room for a write and its place in the map.
     pub(crate) fn reserve_write(&mut self) -> Result<(), Abort> {
         if self.written.is_full() {
@@ -173,7 +185,7 @@ impl<I: Isolation> Context<I> {
         self.keys.clear();
         self.stores.clear();
         self.held.release();
-        self.latest_read = Stamp::ZERO;
+        (self.latest_read, self.latest_miss) = (Stamp::ZERO, Stamp::ZERO);
         self.is_open = false;
         if I::RECORDS_HISTORY {
             self.recording = TransactionRecord::default();

@@ -1,21 +1,26 @@
 //! The engine: what the sessions of one database share.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ensilo_engine::parts::end_keys;
 use ensilo_engine::{
-    Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Remains, TableId,
+    Engine, EngineOptions, EngineStatistics, KeyRange, NewStoreError, Remains, StoredRow, TableId,
     TransactionStatistics, WorkerCounters,
 };
-use ensilo_epoch::{Epochs, Participant};
-use ensilo_slab::Pool;
+use ensilo_epoch::{Epoch, Epochs, Participant};
+use ensilo_log::Log;
+use ensilo_slab::{OutOfMemory, Pool};
 use ensilo_sync::barrier;
 use ensilo_sync::sync::Mutex;
 
+use crate::checkpoint::walk;
 use crate::dropped_store::DroppedStore;
 use crate::handle::ErmiaHandle;
 use crate::isolation::{Isolation, Serializable};
+use crate::replay::{ErmiaReplayer, derive};
 use crate::session::{ErmiaSession, SessionState};
 use crate::shared::ErmiaShared;
 use crate::store::{ErmiaStore, lock};
@@ -39,6 +44,21 @@ pub struct Ermia<I: Isolation = Serializable> {
 }
 
 impl<I: Isolation> Ermia<I> {
+    /// Returns the state of a session that has ended, or a new one.
+    pub(crate) fn take_state(&self) -> Box<SessionState<I>> {
+        let parked = lock(&self.parked).pop();
+        parked.unwrap_or_else(|| {
+            let state = SessionState::new(self.shared.epochs.participant());
+            lock(&self.counters).push(Arc::clone(&state.context.counters));
+            Box::new(state)
+        })
+    }
+
+    /// Returns the smallest key of a store and the largest one.
+    fn end_keys(&self, store: &ErmiaStore) -> Option<(Vec<u8>, Vec<u8>)> {
+        end_keys(store.index(), &self.shared.epochs.participant().pin())
+    }
+
     /// Takes the state of a session that ends.
     pub(crate) fn give_back(&self, state: Box<SessionState<I>>) {
         lock(&self.parked).push(state);
@@ -85,13 +105,12 @@ impl<I: Isolation> Ermia<I> {
 
 // SAFETY: an engine keeps its epochs, and a session's participant is one of these.
 unsafe impl<I: Isolation> Engine for Ermia<I> {
-    const LOGS: bool = false;
     const KEY_LEN_MAX: usize = ensilo_index::KEY_LEN_MAX;
 
     type Store = ErmiaStore;
     type Found = ErmiaHandle;
     type Session = ErmiaSession<I>;
-    type Replayer<'e> = NoReplay;
+    type Replayer<'e> = ErmiaReplayer<'e, I>;
 
     fn start(options: EngineOptions) -> Arc<Self> {
         let pool = Pool::new(options.memory_limit_bytes);
@@ -113,12 +132,10 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
     }
 
     fn session(self: &Arc<Self>) -> ErmiaSession<I> {
-        let parked = lock(&self.parked).pop();
-        let state = parked.unwrap_or_else(|| {
-            let state = SessionState::new(self.shared.epochs.participant());
-            lock(&self.counters).push(Arc::clone(&state.context.counters));
-            Box::new(state)
-        });
+        let mut state = self.take_state();
+        if let Some(log) = self.shared.log.get() {
+            state.context.log.get_or_insert_with(|| log.writer());
+        }
         ErmiaSession::new(Arc::clone(self), state)
     }
 
@@ -149,8 +166,44 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
         lock(&self.shared.stores).values().filter(|store| !store.is_dropped()).cloned().collect()
     }
 
-    fn replayer(&self) -> NoReplay {
-        NoReplay
+    fn start_log(&self, log: Arc<Log>) {
+        assert!(self.shared.log.set(log).is_ok(), "an engine has one log");
+    }
+
+    fn replayer(&self) -> ErmiaReplayer<'_, I> {
+        ErmiaReplayer::new(self)
+    }
+
+    fn last_key(&self, store: &ErmiaStore) -> Option<Vec<u8>> {
+        self.end_keys(store).map(|(_, last)| last)
+    }
+
+    fn key_ranges(&self, store: &ErmiaStore, parts: usize) -> Vec<KeyRange> {
+        KeyRange::divide(self.end_keys(store), parts)
+    }
+
+    fn walk(
+        &self,
+        store: &ErmiaStore,
+        range: &KeyRange,
+        before: Epoch,
+        each: impl FnMut(StoredRow<'_>) -> ControlFlow<()>,
+        pause: impl FnMut() -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut state = self.take_state();
+        let outcome = walk(&self.shared, &mut state, store, range, before, each, pause);
+        state.release_slot(&self.shared);
+        self.give_back(state);
+        outcome
+    }
+
+    fn derive(
+        &self,
+        participant: &Participant,
+        store: &ErmiaStore,
+        row: &StoredRow<'_>,
+    ) -> Result<bool, OutOfMemory> {
+        derive::<I>(participant, store, row)
     }
 
     fn statistics(&self) -> EngineStatistics {

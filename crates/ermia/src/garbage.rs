@@ -13,7 +13,6 @@ use ensilo_sync::atomic::Ordering;
 
 use crate::isolation::Isolation;
 use crate::oid_array::{DEAD, Oid};
-use crate::record_history::tid_of;
 use crate::shared::ErmiaShared;
 use crate::stamp::{Author, Stamp};
 use crate::store::ErmiaStore;
@@ -144,7 +143,7 @@ impl<I: Isolation> Garbage<I> {
         };
         let is_dead = if I::RECORDS_HISTORY {
             // Who has found the slot dead, and asks for the deletion, waits until it is noted.
-            shared.recorded_removals.note((store.id(), deletion.key.clone()), tid_of(stamp), remove)
+            shared.recorded_removals.note((store.id(), deletion.key.clone()), stamp.tid(), remove)
         } else {
             remove().0
         };

@@ -13,8 +13,6 @@
 //! - Deleted keys leave the index.
 //! - Phantoms are found in both directions, see `certify`.
 //!
-//! There is no log yet: a database over this engine is in memory.
-//!
 //! # Layout
 //! ```text
 //! index: key -> OID      array: OID -> newest version -> older version -> ...
@@ -27,6 +25,7 @@
 //! - **horizon**: a stamp before which nobody needs a version that was overwritten.
 
 mod certify;
+mod checkpoint;
 mod commit;
 mod context;
 mod dropped_store;
@@ -36,10 +35,12 @@ mod handle;
 mod horizon;
 mod interface;
 mod isolation;
+mod log;
 mod oid_array;
 mod peek;
 mod read;
 mod record_history;
+mod replay;
 mod safe_snapshot;
 mod scan;
 mod session;
@@ -57,6 +58,7 @@ pub use handle::ErmiaHandle;
 #[doc(hidden)]
 pub use isolation::Fault;
 pub use isolation::{Isolation, Serializable, SnapshotIsolation};
+pub use replay::{ErmiaReplayer, ReplayWorker};
 pub use session::ErmiaSession;
 pub use snapshot::Snapshot;
 pub use store::ErmiaStore;

@@ -73,15 +73,21 @@ impl OidArray {
         Ok(OidArray { base, pool, backed: AtomicUsize::new(0), next: Mutex::new(0) })
     }
 
-    /// Hands out the next identifiers, [`BLOCK_LEN`] of them: their slots are empty.
+    /// Hands out the next [`BLOCK_LEN`] identifiers: their slots are empty.
     pub(crate) fn take_block(&self) -> Result<impl DoubleEndedIterator<Item = Oid> + use<>, OutOfMemory> {
+        let first = self.take_next(BLOCK_LEN)?.0;
+        Ok((first..first + BLOCK_LEN as u32).map(Oid))
+    }
+
+    /// Hands out so many identifiers in a row, and returns the first one: their slots are empty.
+    pub(crate) fn take_next(&self, count: usize) -> Result<Oid, OutOfMemory> {
         let mut next = lock(&self.next);
-        let (first, end) = (*next, *next + BLOCK_LEN);
+        let (first, end) = (*next, *next + count);
         if end * size_of::<AtomicU64>() > self.backed.load(Ordering::Relaxed) {
             self.grow()?;
         }
         *next = end;
-        Ok((first..end).map(|oid| Oid(oid as u32)))
+        Ok(Oid(first as u32))
     }
 
     /// Backs more of the array, twice as much each time up to a limit. The caller holds the lock.

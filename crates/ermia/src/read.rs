@@ -54,8 +54,8 @@ impl<I: Isolation> Transaction<'_, I> {
     /// Notes that a version was read.
     #[inline]
     pub(crate) fn track(&mut self, version: Version<I>, stamp: Stamp) -> Result<(), Abort> {
+        self.context.latest_read = self.context.latest_read.max(stamp);
         if I::SERIALIZABLE {
-            self.context.latest_read = self.context.latest_read.max(stamp);
             self.push_read(ReadEntry { version, is_passed_over: false })?;
         }
         Ok(())
@@ -75,7 +75,7 @@ impl<I: Isolation> Transaction<'_, I> {
         }
         // Without one the record is dead: its deletion was committed before the transaction began. The index may not say so yet.
         let Some(version) = version else {
-            self.context.latest_read = self.context.latest_read.max(self.begin.before());
+            self.context.latest_miss = self.begin.before();
             return Ok(());
         };
         self.push_read(ReadEntry { version, is_passed_over: true })
@@ -91,7 +91,7 @@ impl<I: Isolation> Transaction<'_, I> {
         let removed = unsafe { Masstree::latest_removal(stamp.node, &self.guard) };
         // What has left the index was deleted before the transaction began. Larger numbers are those of others who have missed keys.
         let removed = Stamp::new(removed).min(self.begin.before());
-        self.context.latest_read = self.context.latest_read.max(removed);
+        self.context.latest_miss = self.context.latest_miss.max(removed);
         match self.context.nodes.add(stamp, &mut self.context.held) {
             Ok(true) => Ok(()),
             Ok(false) => Err(self.doom_at(AbortReason::NodeValidation, store, &[])),

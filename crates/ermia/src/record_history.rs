@@ -13,15 +13,10 @@ use crate::stamp::Stamp;
 /// Every transaction of a history is of this epoch: its stamp says what a checker needs to know.
 const EPOCH: Epoch = Epoch::new(1);
 
-/// Returns the TID that stands for a stamp in a history.
-pub(crate) fn tid_of(stamp: Stamp) -> Tid {
-    Tid::from_raw(stamp.get() << Tid::STEP.trailing_zeros())
-}
-
 impl<I: Isolation> Context<I> {
     /// Notes a version that was read.
     pub(crate) fn record_read(&mut self, table: TableId, key: &[u8], stamp: Stamp, is_absent: bool) {
-        let version = tid_of(stamp);
+        let version = stamp.tid();
         self.recording.reads.push(RecordedRead { key: (table, key.into()), version, is_absent });
     }
 
@@ -59,7 +54,7 @@ impl<I: Isolation> Context<I> {
                 is_absent: write.version.is_deletion(),
             })
             .collect();
-        let tid = if writes.is_empty() { Tid::ZERO } else { tid_of(stamp) };
+        let tid = if writes.is_empty() { Tid::ZERO } else { stamp.tid() };
         self.history.push(TransactionRecord { tid, epoch: EPOCH, writes, ..noted });
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ensilo_engine::history::TransactionRecord;
 use ensilo_engine::{Remains, Session, WorkerCounters};
-use ensilo_epoch::Participant;
+use ensilo_epoch::{Guard, Participant};
 use ensilo_sync::Backoff;
 
 use crate::context::Context;
@@ -15,6 +15,7 @@ use crate::handle::ErmiaHandle;
 use crate::isolation::{Isolation, Serializable};
 use crate::shared::ErmiaShared;
 use crate::snapshot::Snapshot;
+use crate::stamp::Stamp;
 use crate::store::ErmiaStore;
 use crate::transaction::Transaction;
 
@@ -89,6 +90,20 @@ impl<I: Isolation> SessionState<I> {
         shared.table.entry(slot).end();
         self.context.clear();
         self.participant.end_leaked_pins();
+    }
+
+    /// Hands `look` a pin and a stamp at which it may look at versions as a transaction that has begun there, outside of one.
+    pub(crate) fn look<R>(&mut self, shared: &ErmiaShared, look: impl FnOnce(&Guard<'_>, Stamp) -> R) -> R {
+        let slot = self.prepare(shared);
+        let entry = shared.table.entry(slot);
+        entry.publish_begin(shared.horizon.get());
+        // Its light barrier is that of the horizon.
+        let guard = self.participant.pin();
+        let begin = shared.clock.now();
+        entry.publish_begin(begin);
+        let outcome = look(&guard, begin);
+        entry.end();
+        outcome
     }
 
     /// Frees a bounded amount of garbage.

@@ -1,10 +1,11 @@
 //! What transactions need of their engine.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ensilo_engine::TableId;
 use ensilo_epoch::Epochs;
+use ensilo_log::Log;
 use ensilo_sync::sync::Mutex;
 
 use crate::horizon::Horizon;
@@ -28,6 +29,8 @@ pub(crate) struct ErmiaShared {
     pub(crate) recorded_removals: RecordedRemovals,
     /// How many snapshot epochs a snapshot transaction may fall behind before it aborts.
     pub(crate) snapshot_age_max: u64,
+    /// Set once the database has one.
+    pub(crate) log: OnceLock<Arc<Log>>,
 }
 
 impl ErmiaShared {
@@ -41,6 +44,7 @@ impl ErmiaShared {
             stores: Mutex::new(BTreeMap::new()),
             recorded_removals: RecordedRemovals::default(),
             snapshot_age_max,
+            log: OnceLock::new(),
         }
     }
 

@@ -11,7 +11,12 @@
 //! ```
 //! Transactions that write have even stamps, from one counter. One that only reads takes the odd number before the next of these: it has
 //! its place, and the counter stays as it is.
+//!
+//! An even stamp is the [TID](Tid) of its transaction without the bits that no TID has, so that it names its epoch: the counter follows the
+//! epochs. So what commits in one epoch comes before what commits in the next, in the order of commits and in the log.
 
+use ensilo_engine::Tid;
+use ensilo_epoch::Epoch;
 use ensilo_sync::CachePadded;
 use ensilo_sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -38,6 +43,21 @@ impl Stamp {
 
     pub(crate) const fn get(self) -> u64 {
         self.0
+    }
+
+    /// Returns the stamp of the transaction with this TID.
+    pub(crate) const fn of(tid: Tid) -> Stamp {
+        Stamp(tid.get() >> TID_SHIFT)
+    }
+
+    /// Returns the TID of the transaction with this stamp, which has written.
+    pub(crate) const fn tid(self) -> Tid {
+        Tid::from_raw(self.0 << TID_SHIFT)
+    }
+
+    /// Returns the first stamp of an epoch.
+    const fn first_of(epoch: Epoch) -> Stamp {
+        Stamp(Stamp::of(Tid::before(epoch)).0 + STEP)
     }
 
     /// Returns the place just before this one.
@@ -81,6 +101,13 @@ impl Author {
     pub(crate) const fn from_word(word: u64) -> Author {
         if word & TRANSACTION == 0 { Author::At(Stamp(word)) } else { Author::By(TransactionId(word)) }
     }
+
+    pub(crate) const fn to_word(self) -> u64 {
+        match self {
+            Author::At(stamp) => stamp.0,
+            Author::By(id) => id.0,
+        }
+    }
 }
 
 /// Where stamps come from.
@@ -88,6 +115,9 @@ impl Author {
 pub(crate) struct Clock(CachePadded<AtomicU64>);
 
 const STEP: u64 = 2;
+
+/// The bits that no TID has, but for those that make stamps even.
+const TID_SHIFT: u32 = (Tid::STEP / STEP).trailing_zeros();
 
 impl Clock {
     pub(crate) fn new() -> Self {
@@ -108,6 +138,25 @@ impl Clock {
         Stamp(self.0.fetch_add(STEP, Ordering::AcqRel))
     }
 
+    /// The same for a commit in this epoch. `None` where stamps of a later epoch are given out, or this one's are used up.
+    #[inline]
+    pub(crate) fn take_in(&self, epoch: Epoch) -> Option<Stamp> {
+        loop {
+            let stamp = self.take();
+            if stamp >= Stamp::first_of(epoch) {
+                return (stamp.tid().epoch() == epoch).then_some(stamp);
+            }
+            // AcqRel: [commit-order].
+            self.0.fetch_max(Stamp::first_of(epoch).get(), Ordering::AcqRel);
+        }
+    }
+
+    /// Stamps are later than this one from now on.
+    pub(crate) fn pass(&self, stamp: Stamp) {
+        // AcqRel: [commit-order].
+        self.0.fetch_max(stamp.get() + STEP, Ordering::AcqRel);
+    }
+
     /// Returns a stamp for a transaction that has announced its commit and has written nothing.
     #[inline]
     pub(crate) fn reader_stamp(&self) -> Stamp {
@@ -115,5 +164,52 @@ impl Clock {
         // commits: otherwise this load would see the stamp taken.
         fence(Ordering::SeqCst);
         self.now().before()
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests {
+    use super::*;
+
+    const EPOCH: Epoch = Epoch::new(7);
+
+    #[test]
+    fn stamps_follow_the_epochs_and_never_go_back() {
+        let clock = Clock::new();
+        let [first, second] = [(); 2].map(|()| clock.take_in(EPOCH).unwrap());
+        assert!(first < second && first.tid().epoch() == EPOCH && second.tid().epoch() == EPOCH);
+        assert!(Tid::before(EPOCH) < first.tid() && first.tid() < second.tid());
+        assert_eq!((Stamp::of(first.tid()), Stamp::of(second.tid())), (first, second));
+        let later = clock.take_in(Epoch::new(9)).unwrap();
+        assert!(later > second && later.tid().epoch() == Epoch::new(9));
+        assert_eq!(clock.take_in(Epoch::new(8)), None, "its time is over");
+    }
+
+    #[test]
+    fn an_epoch_without_stamps_left_ends() {
+        let clock = Clock::new();
+        let taken = std::iter::from_fn(|| clock.take_in(EPOCH)).count() as u64;
+        assert_eq!(taken, Tid::PER_EPOCH);
+        assert_eq!(clock.take_in(EPOCH), None);
+        assert!(clock.take_in(Epoch::new(8)).is_some_and(|stamp| stamp.tid() > Tid::before(Epoch::new(8))));
+    }
+
+    #[test]
+    fn the_largest_stamp_leaves_room_for_the_bits_of_others() {
+        let last = Stamp::of(Tid::before(Epoch::LAST));
+        assert!(last.get() << STATUS_ROOM_BITS >> STATUS_ROOM_BITS == last.get() && last < Stamp::NEVER);
+    }
+
+    /// What the table of transactions keeps beside a stamp.
+    const STATUS_ROOM_BITS: u32 = 2;
+
+    #[test]
+    fn stamps_come_after_what_was_recovered() {
+        let clock = Clock::new();
+        let recovered = Stamp::of(Tid::before(EPOCH).next_in(EPOCH).unwrap());
+        clock.pass(recovered);
+        assert!(clock.now() > recovered);
+        assert!(clock.take_in(EPOCH).is_some_and(|stamp| stamp > recovered));
     }
 }

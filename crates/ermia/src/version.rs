@@ -58,7 +58,7 @@ impl<I: Isolation> Version<I> {
         guard: &Guard<'_>,
         store: TableId,
         row_len_bytes: usize,
-        author: TransactionId,
+        author: Author,
         older: Option<Self>,
     ) -> Result<Self, OutOfMemory> {
         let header = Header {
@@ -100,6 +100,14 @@ impl<I: Isolation> Version<I> {
     pub(crate) fn author(&self) -> Author {
         // Acquire: [created] a version with a stamp is as its author has left it.
         Author::from_word(self.0.header().created.load(Ordering::Acquire))
+    }
+
+    /// Returns the stamp of a version that a replay has put there.
+    pub(crate) fn replayed_stamp(&self) -> Stamp {
+        match self.author() {
+            Author::At(stamp) => stamp,
+            Author::By(_) => unreachable!("no transaction has begun"),
+        }
     }
 
     /// The author is over: it has committed at this stamp, or the version is seen [by nobody](Stamp::NEVER).

@@ -122,7 +122,7 @@ impl<I: Isolation> Transaction<'_, I> {
         self.context.reserve_write().map_err(|abort| self.doom(abort))?;
         let key_at = self.context.keep_key(key).map_err(|abort| self.doom(abort))?;
         let oid = self.garbage.take_oid(store).map_err(|_| self.out_of_memory(store, key))?;
-        let version = Version::allocate(&self.guard, store.id(), len_bytes, self.id, None);
+        let version = Version::allocate(&self.guard, store.id(), len_bytes, Author::By(self.id), None);
         let version = version.map_err(|_| {
             self.garbage.give_back(store, oid);
             self.out_of_memory(store, key)
@@ -200,7 +200,8 @@ impl<I: Isolation> Transaction<'_, I> {
     ) -> Result<(), Abort> {
         let store = Self::store_of(found.store);
         self.context.reserve_write().map_err(|abort| self.doom(abort))?;
-        let version = Version::allocate(&self.guard, store.id(), len_bytes, self.id, Some(before));
+        let version =
+            Version::allocate(&self.guard, store.id(), len_bytes, Author::By(self.id), Some(before));
         let version = version.map_err(|_| self.out_of_memory(store, &[]))?;
         fill(version);
         let slot = store.slot(found.oid);
@@ -262,7 +263,8 @@ impl<I: Isolation> Transaction<'_, I> {
         }
         // The version stays behind the larger one, for those who have passed it over and come back to ask for its author.
         let store = Self::store_of(write.store);
-        let larger = Version::allocate(&self.guard, store.id(), len_bytes, self.id, Some(write.version));
+        let larger =
+            Version::allocate(&self.guard, store.id(), len_bytes, Author::By(self.id), Some(write.version));
         let larger = larger.map_err(|_| self.out_of_memory(store, &[]))?;
         larger.record().store_row(row.iter().copied(), len_bytes);
         // Release: [head].

@@ -16,7 +16,6 @@
 //! - *unhooking*: taking a deleted record out of the tree. One that a snapshot may need goes into a second tree, which snapshots alone read.
 
 mod checkpoint;
-mod end_key;
 mod engine;
 mod global_tid;
 mod handle;

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use ensilo::{Database, Silo};
+use ensilo::ermia::{Ermia, SnapshotIsolation};
+use ensilo::generic::Database;
+use ensilo::{Engine, Silo};
 use ensilo_crash::environment::seed_or;
 use ensilo_crash::explore::{Acknowledged, Depth, Recorded};
 use ensilo_crash::parallel;
@@ -13,7 +15,7 @@ use ensilo_crash::setup::Setup;
 use ensilo_test_disk::{Recorder, SimulatedDisk};
 
 /// Lives of a database, each begun on what a crash of the one before has left.
-fn lives(seed: u64, lives: u64, steps: u64, crashes: usize) {
+fn lives<E: Engine>(seed: u64, lives: u64, steps: u64, crashes: usize) {
     let mut disk = SimulatedDisk::new();
     let mut history = History::default();
     for life in 0..lives {
@@ -21,40 +23,28 @@ fn lives(seed: u64, lives: u64, steps: u64, crashes: usize) {
         let recorder = Arc::new(Recorder::over(Arc::new(disk)));
         let mut acknowledged = Acknowledged::default();
         acknowledged.raise(WORKER, history.last());
-        let db: Database = setup.open(Arc::clone(&recorder) as _).unwrap();
+        let db: Database<E> = setup.open(Arc::clone(&recorder) as _).unwrap();
         serial::run(&db, &recorder, &mut history, &Plan::new(seed * 100 + life, steps)).unwrap();
         db.close().unwrap();
         let trace = recorder.trace();
         let recorded = Recorded { seed, trace: &trace, acknowledged: acknowledged.clone(), setup };
         let depth = Depth::of(&trace, crashes, seed);
-        let explored = recorded.explore::<Silo, _>(&history, &depth).unwrap_or_else(|what| panic!("{what}"));
+        let explored = recorded.explore::<E, _>(&history, &depth).unwrap_or_else(|what| panic!("{what}"));
         println!("seed {seed} life {life}: {} operations, {explored}", trace.len());
         // The next life begins where this one ends by a crash somewhere in its second half.
         let mut random = Random::new(seed + life);
         let position = trace.len() / 2 + random.below(trace.len() as u64 / 2) as usize;
         let tear = random.draw();
         let crashed = Arc::new(trace.disk_after(position).crash(tear));
-        let db: Database = setup.open(Arc::clone(&crashed) as _).unwrap();
-        let found = ensilo_crash::explore::Oracle::<Silo>::check(&history, &db, &acknowledged).unwrap();
+        let db: Database<E> = setup.open(Arc::clone(&crashed) as _).unwrap();
+        let found = ensilo_crash::explore::Oracle::<E>::check(&history, &db, &acknowledged).unwrap();
         history.cut_after(found);
         drop(db);
         disk = trace.disk_after(position).crash(tear);
     }
 }
 
-#[test]
-fn every_prefix_of_a_run_recovers_to_a_prefix_of_its_history() {
-    lives(seed_or(1), 1, 300, 100);
-}
-
-#[test]
-fn lives_that_end_in_crashes_follow_each_other() {
-    for seed in 1..4 {
-        lives(seed_or(1) + seed, 3, 120, 25);
-    }
-}
-
-fn parallel_run(seed: u64, crashes: usize) {
+fn parallel_run<E: Engine>(seed: u64, crashes: usize) {
     let plan = parallel::Plan {
         seed,
         workers: 3,
@@ -65,23 +55,50 @@ fn parallel_run(seed: u64, crashes: usize) {
     };
     let setup = Setup::of(seed);
     let disk = Arc::new(SimulatedDisk::new());
-    let db: Database = setup.open(Arc::clone(&disk) as _).unwrap();
+    let db: Database<E> = setup.open(Arc::clone(&disk) as _).unwrap();
     parallel::load(&db, &plan).unwrap();
     drop(db);
     let recorder = Arc::new(Recorder::over(Arc::new(disk.crash(seed))));
-    let db: Database = setup.open(Arc::clone(&recorder) as _).unwrap();
+    let db: Database<E> = setup.open(Arc::clone(&recorder) as _).unwrap();
     let transfers = parallel::run(&db, &recorder, &plan).unwrap();
     db.close().unwrap();
     let trace = recorder.trace();
     let recorded = Recorded { seed, trace: &trace, acknowledged: Acknowledged::default(), setup };
     let depth = Depth::of(&trace, crashes, seed);
-    let explored = recorded.explore::<Silo, _>(&transfers, &depth).unwrap_or_else(|what| panic!("{what}"));
+    let explored = recorded.explore::<E, _>(&transfers, &depth).unwrap_or_else(|what| panic!("{what}"));
     println!("seed {seed}: {} operations, {explored}", trace.len());
 }
 
-#[test]
-fn epochs_of_several_threads_are_whole() {
-    for seed in 10..16 {
-        parallel_run(seed_or(1) + seed, 20);
-    }
+/// The tests of one engine.
+macro_rules! on_engine {
+    ($($name:ident: $engine:ty;)+) => {
+        $(mod $name {
+            use super::*;
+
+            #[test]
+            fn every_prefix_of_a_run_recovers_to_a_prefix_of_its_history() {
+                lives::<$engine>(seed_or(1), 1, 300, 100);
+            }
+
+            #[test]
+            fn lives_that_end_in_crashes_follow_each_other() {
+                for seed in 1..4 {
+                    lives::<$engine>(seed_or(1) + seed, 3, 120, 25);
+                }
+            }
+
+            #[test]
+            fn epochs_of_several_threads_are_whole() {
+                for seed in 10..16 {
+                    parallel_run::<$engine>(seed_or(1) + seed, 20);
+                }
+            }
+        })+
+    };
+}
+
+on_engine! {
+    silo: Silo;
+    ermia: Ermia;
+    ermia_snapshot_isolation: Ermia<SnapshotIsolation>;
 }

@@ -4,9 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ensilo_engine::parts::end_keys;
 use ensilo_engine::{
-    Direction, Engine, EngineOptions, EngineStatistics, Failpoint, Fault, KeyRange, NewStoreError, Remains,
-    StoredRow, TableId, TransactionStatistics,
+    Engine, EngineOptions, EngineStatistics, Failpoint, Fault, KeyRange, NewStoreError, Remains, StoredRow,
+    TableId, TransactionStatistics,
 };
 use ensilo_epoch::{Epoch, Epochs, Participant};
 use ensilo_log::Log;
@@ -16,7 +17,6 @@ use ensilo_sync::barrier;
 use super::Silo;
 use super::dropped_store::DroppedStore;
 use crate::checkpoint::walk;
-use crate::end_key::end_key;
 use crate::handle::RecordHandle;
 use crate::registry::lock;
 use crate::replay::{SiloReplayer, derive_record};
@@ -96,12 +96,11 @@ unsafe impl<V: Variant> Engine for Silo<V> {
     }
 
     fn last_key(&self, store: &Store) -> Option<Vec<u8>> {
-        end_key(&self.shared.epochs, store, Direction::Reverse)
+        self.end_keys(store).map(|(_, last)| last)
     }
 
     fn key_ranges(&self, store: &Store, parts: usize) -> Vec<KeyRange> {
-        let end = |direction| end_key(&self.shared.epochs, store, direction);
-        KeyRange::divide(end(Direction::Forward).zip(end(Direction::Reverse)), parts)
+        KeyRange::divide(self.end_keys(store), parts)
     }
 
     fn walk(
@@ -179,6 +178,10 @@ unsafe impl<V: Variant> Engine for Silo<V> {
 }
 
 impl<V: Variant> Silo<V> {
+    fn end_keys(&self, store: &Store) -> Option<(Vec<u8>, Vec<u8>)> {
+        end_keys(store.index(), &self.shared.epochs.participant().pin())
+    }
+
     /// Makes commits look whether their stores are still there, where their statements may not have seen the flag of a dropped one.
     ///
     /// Who begins in the epoch of this tick, or a later one, sees the flag: it reads the epoch from this tick or one behind it. Of

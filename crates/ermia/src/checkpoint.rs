@@ -1,0 +1,117 @@
+//! Walking a store for a checkpoint, while transactions go on.
+//!
+//! A walk holds versions back as a transaction does, a batch at a time: it has a place in the table of transactions, and publishes where it
+//! has begun. What has changed since the checkpoint began is in the log, and left out.
+
+use std::ops::{Bound, ControlFlow};
+
+use ensilo_engine::{Direction, KeyRange, StoredRow, Tid};
+use ensilo_epoch::Epoch;
+use ensilo_index::{NodeStamp, ScanVisitor};
+
+use crate::isolation::Isolation;
+use crate::oid_array::Oid;
+use crate::session::SessionState;
+use crate::shared::ErmiaShared;
+use crate::stamp::Stamp;
+use crate::store::ErmiaStore;
+use crate::version::{Sight, Version};
+
+/// So many records are visited at a time: a walk of minutes keeps no memory from being freed.
+const BATCH_LEN: usize = 512;
+
+/// Walks a store for [`Engine::walk`](ensilo_engine::Engine::walk), in the place of a session.
+pub(crate) fn walk<I: Isolation>(
+    shared: &ErmiaShared,
+    state: &mut SessionState<I>,
+    store: &ErmiaStore,
+    range: &KeyRange,
+    before: Epoch,
+    mut each: impl FnMut(StoredRow<'_>) -> ControlFlow<()>,
+    mut pause: impl FnMut() -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut left = range.clone();
+    loop {
+        let last = state.look(shared, |guard, begin| {
+            let mut batch = WalkBatch::<I, _> {
+                shared,
+                store,
+                begin,
+                before,
+                each: &mut each,
+                words: Vec::new(),
+                visited: 0,
+                last: None,
+                is_over: false,
+                isolation: std::marker::PhantomData,
+            };
+            if !store.is_dropped() {
+                store.scan(left.bounds(), Direction::Forward, guard, &mut batch);
+            }
+            if batch.is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(batch.last) }
+        })?;
+        pause()?;
+        let Some(last) = last else { return ControlFlow::Continue(()) };
+        left.low = Bound::Excluded(last);
+    }
+}
+
+/// A batch of a walk.
+struct WalkBatch<'a, I: Isolation, E> {
+    shared: &'a ErmiaShared,
+    store: &'a ErmiaStore,
+    /// What has a smaller stamp is seen.
+    begin: Stamp,
+    before: Epoch,
+    each: &'a mut E,
+    words: Vec<u64>,
+    visited: usize,
+    /// The last key, if there may be more.
+    last: Option<Vec<u8>>,
+    /// Whether `each` had enough.
+    is_over: bool,
+    isolation: std::marker::PhantomData<I>,
+}
+
+impl<I: Isolation, E: FnMut(StoredRow<'_>) -> ControlFlow<()>> ScanVisitor for WalkBatch<'_, I, E> {
+    fn node(&mut self, _: NodeStamp) {}
+
+    fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
+        if let Some((tid, len_bytes)) = self.copy(Oid::from_index_value(value)) {
+            let row = StoredRow { key, tid, words: &self.words, len_bytes };
+            self.is_over = (self.each)(row).is_break();
+        }
+        self.visited += 1;
+        if self.visited == BATCH_LEN {
+            self.last = Some(key.to_vec());
+        }
+        if self.is_over || self.last.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl<I: Isolation, E> WalkBatch<'_, I, E> {
+    /// Copies the row of a record; `None` if the checkpoint leaves it out.
+    fn copy(&mut self, oid: Oid) -> Option<(Tid, usize)> {
+        let (version, tid) = self.see(oid)?;
+        if version.is_deletion() || tid.epoch() >= self.before {
+            return None;
+        }
+        let row = version.row();
+        self.words.clear();
+        row.copy_to(&mut self.words);
+        Some((tid, row.len_bytes()))
+    }
+
+    /// Returns the newest version that was committed when the batch began.
+    fn see(&self, oid: Oid) -> Option<(Version<I>, Tid)> {
+        let mut next = self.store.newest::<I>(oid);
+        while let Some(version) = next {
+            match version.sight(&self.shared.table, self.begin, None) {
+                Sight::Visible(stamp) => return Some((version, stamp.tid())),
+                Sight::Own => unreachable!("a walk writes nothing"),
+                Sight::Invisible => next = version.older(),
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,280 @@
+//! Putting a log and a checkpoint back into the engine.
+//!
+//! They may come from either engine, in any order and through many threads: of two versions of a record the one with the larger stamp stays.
+//! Words that were logged without their row, as Silo's engine does it, wait until all rows are there.
+
+mod pending;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use ensilo_engine::{
+    Engine, NewStoreError, ROW_LEN_MAX, Recovered, RecoveredStore, Replayer, Store as _, StoredRow, TableId,
+    Tid,
+};
+use ensilo_epoch::{Guard, Participant};
+use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX, Lookup};
+use ensilo_log::{Change, Replay, ReplayError, Write as LogWrite};
+use ensilo_slab::OutOfMemory;
+use ensilo_sync::atomic::Ordering;
+use ensilo_sync::sync::Mutex;
+
+use self::pending::PendingRows;
+use crate::engine::Ermia;
+use crate::isolation::{Isolation, Serializable};
+use crate::oid_array::Oid;
+use crate::stamp::{Author, Stamp};
+use crate::store::{ErmiaStore, lock};
+use crate::version::Version;
+
+/// Puts a log and a checkpoint back into an engine on which no transaction has begun.
+pub struct ErmiaReplayer<'e, I: Isolation = Serializable> {
+    engine: &'e Ermia<I>,
+    pending: PendingRows,
+    /// What the workers that have ended leave to do.
+    left: Mutex<Vec<Leftover>>,
+}
+
+/// One thread's part of a replay.
+pub struct ReplayWorker<'r> {
+    participant: Participant,
+    /// Where the last write went: the next one mostly goes there too.
+    store: Option<Arc<ErmiaStore>>,
+    leftover: Leftover,
+    left: &'r Mutex<Vec<Leftover>>,
+}
+
+/// What a worker leaves to do until everything is replayed, and what it has found out.
+#[derive(Debug, Default)]
+struct Leftover {
+    /// Keys that were deleted.
+    deleted: Vec<(TableId, Box<[u8]>)>,
+    /// Rows by store, as the difference that the worker made.
+    rows: HashMap<TableId, i64>,
+    /// The largest TID.
+    latest: Tid,
+}
+
+impl<'e, I: Isolation> ErmiaReplayer<'e, I> {
+    /// Returns a replay into `engine`.
+    pub(crate) fn new(engine: &'e Ermia<I>) -> Self {
+        ErmiaReplayer { engine, pending: PendingRows::new(), left: Mutex::new(Vec::new()) }
+    }
+
+    /// Returns the store of a table, made when its first record comes.
+    fn store(&self, table: TableId) -> Result<Arc<ErmiaStore>, ReplayError> {
+        loop {
+            if let Some(store) = lock(&self.engine.shared.stores).get(&table) {
+                return Ok(Arc::clone(store));
+            }
+            match self.engine.new_store(table) {
+                // Another thread may have made it meanwhile.
+                Ok(_) | Err(NewStoreError::IdTaken(_)) if table.is_logged() => {}
+                Err(NewStoreError::OutOfMemory(_)) => return Err(ReplayError::OutOfMemory),
+                _ => return Err(ReplayError::Refused("a table id that no table has".into())),
+            }
+        }
+    }
+
+    fn apply_write(&self, worker: &mut ReplayWorker<'_>, write: &LogWrite<'_>) -> Result<(), ReplayError> {
+        let (table, tid) = (TableId(write.table), Tid::from_raw(write.tid));
+        let store = match worker.store.take().filter(|store| store.id() == table) {
+            Some(store) => store,
+            None => self.store(table)?,
+        };
+        let ReplayWorker { participant, leftover, .. } = worker;
+        leftover.latest = leftover.latest.max(tid);
+        let row = match &write.change {
+            Change::Put(row) => Some(*row),
+            Change::Delete => None,
+            Change::Patch(words) => {
+                self.pending.add((table, write.key), tid, words.clone());
+                return Ok(());
+            }
+        };
+        if row.is_none() {
+            leftover.deleted.push((table, write.key.into()));
+        }
+        *leftover.rows.entry(table).or_default() +=
+            put::<I>(&store, write.key, tid, row, &participant.pin())?;
+        worker.store = Some(store);
+        Ok(())
+    }
+
+    /// Takes deleted keys out of their indexes.
+    fn finish_deleted(&self, deleted: &[(TableId, Box<[u8]>)]) -> Result<(), ReplayError> {
+        let mut state = self.engine.take_state();
+        for (table, key) in deleted {
+            let store = self.store(*table)?;
+            let guard = state.participant.pin();
+            // The key may have come back since, or be gone already.
+            let Some(oid) = find(&store, key, &guard) else { continue };
+            let Some(version) = store.newest::<I>(oid).filter(Version::is_deletion) else { continue };
+            let is_removed = store.index().remove(key, oid.index_value(), &guard);
+            assert!(is_removed, "nobody else changes this key");
+            // SAFETY: nothing leads to the version any more, and no transaction has begun.
+            unsafe { version.free(&guard) };
+            state.garbage.give_back(&store, oid);
+        }
+        self.engine.give_back(state);
+        Ok(())
+    }
+}
+
+impl<I: Isolation> Replay for ErmiaReplayer<'_, I> {
+    type Worker<'r>
+        = ReplayWorker<'r>
+    where
+        Self: 'r;
+
+    fn worker(&self) -> ReplayWorker<'_> {
+        let participant = self.engine.shared.epochs.participant();
+        ReplayWorker { participant, store: None, leftover: Leftover::default(), left: &self.left }
+    }
+
+    fn apply(&self, worker: &mut ReplayWorker<'_>, writes: &[LogWrite<'_>]) -> Result<(), ReplayError> {
+        worker.participant.collect(writes.len());
+        writes.iter().try_for_each(|write| self.apply_write(worker, write))
+    }
+}
+
+impl<I: Isolation> Replayer for ErmiaReplayer<'_, I> {
+    fn finish(self) -> Result<Recovered, ReplayError> {
+        let left = std::mem::take(&mut *lock(&self.left));
+        // Before keys leave: words of a deleted row are an error, unless they are older.
+        self.pending.finish::<I>(left.len(), &self.engine.shared.epochs, |table| self.store(table))?;
+        left.iter().try_for_each(|of| self.finish_deleted(&of.deleted))?;
+        let latest = left.iter().map(|of| of.latest).max().unwrap_or_default();
+        self.engine.shared.clock.pass(Stamp::of(latest));
+        let stores = self.engine.stores().into_iter().map(|store| {
+            let rows: i64 = left.iter().filter_map(|of| of.rows.get(&store.id())).sum();
+            RecoveredStore { id: store.id(), rows: rows.cast_unsigned() }
+        });
+        Ok(Recovered { stores: stores.collect() })
+    }
+}
+
+/// Puts a row into a store on which no transaction has begun, for [`Engine::derive`].
+pub(crate) fn derive<I: Isolation>(
+    participant: &Participant,
+    store: &ErmiaStore,
+    row: &StoredRow<'_>,
+) -> Result<bool, OutOfMemory> {
+    let StoredRow { key, tid, words, len_bytes } = *row;
+    let guard = participant.pin();
+    let author = Author::At(Stamp::of(tid));
+    let version = Version::<I>::allocate(&guard, store.id(), len_bytes, author, None)?;
+    version.record().store_row(words.iter().copied(), len_bytes);
+    let existing = insert(store, key, version, &guard);
+    if !matches!(existing, Ok(None)) {
+        // SAFETY: the index did not take the version, so nobody else knows it.
+        unsafe { version.free(&guard) };
+    }
+    existing.map(|existing| existing.is_none())
+}
+
+/// Puts a version into the record of its key, unless there is a later one; none of a row is a deletion. Returns how many rows there are
+/// more.
+fn put<I: Isolation>(
+    store: &ErmiaStore,
+    key: &[u8],
+    tid: Tid,
+    row: Option<&[u8]>,
+    guard: &Guard<'_>,
+) -> Result<i64, ReplayError> {
+    let row_len = row.map_or(0, <[u8]>::len);
+    if row_len > ROW_LEN_MAX || key.len() > KEY_LEN_MAX {
+        return Err(ReplayError::Refused("a key or a row longer than a record takes".into()));
+    }
+    let stamp = Stamp::of(tid);
+    let found = find(store, key, guard);
+    if found.and_then(|oid| store.newest::<I>(oid)).is_some_and(|newest| newest.replayed_stamp() >= stamp) {
+        return Ok(0);
+    }
+    let version = Version::<I>::allocate(guard, store.id(), row_len, Author::At(stamp), None);
+    let version = version.map_err(|_| ReplayError::OutOfMemory)?;
+    version.record().store_row_bytes(row.unwrap_or_default());
+    version.set_deletion(row.is_none());
+    let existing = match found {
+        Some(oid) => Ok(Some(oid)),
+        None => insert(store, key, version, guard),
+    };
+    match existing {
+        Ok(None) => Ok(rows_of(version)),
+        Ok(Some(oid)) => Ok(replace(store, oid, version, guard)),
+        Err(_) => {
+            // SAFETY: nobody else knows the version.
+            unsafe { version.free(guard) };
+            Err(ReplayError::OutOfMemory)
+        }
+    }
+}
+
+/// Puts a version in the place of an earlier one, or frees it. Returns how many rows there are more.
+fn replace<I: Isolation>(store: &ErmiaStore, oid: Oid, version: Version<I>, guard: &Guard<'_>) -> i64 {
+    let slot = store.slot(oid);
+    while let Some(newest) = store.newest::<I>(oid)
+        && newest.replayed_stamp() < version.replayed_stamp()
+    {
+        let (before, after) = (newest.to_word(), version.to_word());
+        // AcqRel: [head].
+        if slot.compare_exchange(before, after, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            let more = rows_of(version) - rows_of(newest);
+            // SAFETY: nothing leads to it any more, and it has left its slot once.
+            unsafe { newest.retire(guard) };
+            return more;
+        }
+    }
+    // SAFETY: nobody else knows the version.
+    unsafe { version.free(guard) };
+    0
+}
+
+/// Returns how many rows a version is.
+fn rows_of<I: Isolation>(version: Version<I>) -> i64 {
+    i64::from(!version.is_deletion())
+}
+
+fn find(store: &ErmiaStore, key: &[u8], guard: &Guard<'_>) -> Option<Oid> {
+    match store.index().get(key, guard) {
+        Lookup::Found(value) => Some(Oid::from_index_value(value)),
+        Lookup::Missing(_) => None,
+    }
+}
+
+/// Makes a record of a version. Returns the one that has this key already; then, and after an error, the version is the caller's still.
+fn insert<I: Isolation>(
+    store: &ErmiaStore,
+    key: &[u8],
+    version: Version<I>,
+    guard: &Guard<'_>,
+) -> Result<Option<Oid>, OutOfMemory> {
+    let oid = store.records().take_next(1)?;
+    // Release: [head].
+    store.slot(oid).store(version.to_word(), Ordering::Release);
+    match store.index().insert_if_absent(key, oid.index_value(), guard, &mut ()) {
+        Ok(Inserted::New) => Ok(None),
+        Ok(Inserted::Existing(value)) => Ok(Some(Oid::from_index_value(value))),
+        Err(InsertError::OutOfMemory(error)) => Err(error),
+        Err(error) => panic!("a key that was checked when its row was written: {error}"),
+    }
+}
+
+impl<I: Isolation> fmt::Debug for ErmiaReplayer<'_, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ErmiaReplayer").field("engine", self.engine).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ReplayWorker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplayWorker").finish_non_exhaustive()
+    }
+}
+
+impl Drop for ReplayWorker<'_> {
+    fn drop(&mut self) {
+        lock(self.left).push(std::mem::take(&mut self.leftover));
+    }
+}
