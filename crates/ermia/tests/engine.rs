@@ -98,6 +98,9 @@ fn of_two_that_write_a_row_the_second_aborts_at_once() {
 fn rows_that_are_inserted_beside_cancelled_ones_stay() {
     fn run<I: Isolation>() {
         let (engine, store, [mut cancelling, mut inserting]) = start::<I>();
+        let mut tx = cancelling.begin();
+        set::<I>(&mut tx, &store, b"other", 0);
+        tx.commit().unwrap();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
