@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Workload::Tpcc(tpcc) => tpcc.refusal(),
         Workload::Ycsb(_) => None,
     };
-    if let Some(why) = refused_here.or_else(|| refusal(&benchmark, &options)) {
+    if let Some(why) = common.refusal().or(refused_here).or_else(|| refusal(&benchmark, &options)) {
         crate::refuse_usage(&why);
     }
     let interrupt = interrupt::on_ctrl_c(remove_temporary_files);

@@ -23,7 +23,7 @@ fn main() -> Result<(), Failure> {
     let number = |text: String| text.parse().map_err(|_| Failure::Refused(format!("{text} is no number")));
     let (workload, name) = (argument(0, "ycsb"), argument(1, "ensilo"));
     let (transactions, records) = (number(argument(2, "20000"))?, number(argument(3, "20000"))?);
-    let system = System::ALL.into_iter().find(|system| system.name() == name);
+    let system = System::all().find(|system| system.name() == name);
     let system = system.ok_or_else(|| Failure::Refused(format!("there is no system {name}")))?;
     let benchmark = match workload.as_str() {
         "ycsb" => Benchmark::Ycsb(YcsbOptions { records, ..YcsbOptions::new(1) }),

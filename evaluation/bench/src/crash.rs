@@ -21,7 +21,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ensilo::Database;
+use ensilo::ermia::{Ermia, SnapshotIsolation};
+use ensilo::generic::Database;
+use ensilo::{Engine, Silo};
 use serde::{Deserialize, Serialize};
 
 use crate::database::{DatabaseOptions, Directories};
@@ -31,7 +33,8 @@ use crate::driver::{
 use crate::options::{Benchmark, BenchmarkOptions, CrashOptions, Run};
 use crate::place::TemporaryDirectory;
 use crate::report::{CheckedRun, RecoveryReport, SurvivalReport};
-use crate::tpcc::Tpcc;
+use crate::systems::System;
+use crate::tpcc::{TpccOf, Whole};
 use crate::ycsb::Ycsb;
 
 /// What the process that crashes has to know beside its arguments.
@@ -64,10 +67,15 @@ pub fn run_and_crash(
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         raised.raise();
     });
+    let load_and_crash = match options.system {
+        System::Ermia => load_and_crash::<Ermia>,
+        System::ErmiaSnapshot => load_and_crash::<Ermia<SnapshotIsolation>>,
+        _ => load_and_crash::<Silo>,
+    };
     load_and_crash(benchmark, options, &orders, view, interrupt).unwrap_or_else(|failure| failure)
 }
 
-fn load_and_crash(
+fn load_and_crash<E: Engine>(
     benchmark: &Benchmark,
     options: &BenchmarkOptions,
     orders: &Orders,
@@ -77,10 +85,10 @@ fn load_and_crash(
     let acknowledged = File::create(&orders.acknowledged)
         .map_err(|error| Failure::Io(format!("cannot make {}", orders.acknowledged.display()), error))?;
     let crash = Crash { acknowledged: &acknowledged, end: &hand_on_and_die };
-    let database = options.database.open(Some(&orders.directories))?;
+    let database: Database<E> = options.database.open(Some(&orders.directories))?;
     Ok(match benchmark {
         Benchmark::Tpcc(tpcc) => {
-            let tpcc = Tpcc::load(tpcc.clone(), database, view, interrupt)?;
+            let tpcc = TpccOf::<Whole<E>>::load(tpcc.clone(), database, view, interrupt)?;
             run_until_crash(&tpcc, &options.run, view, interrupt, &crash)
         }
         Benchmark::Ycsb(ycsb) => {
@@ -137,15 +145,31 @@ pub(crate) fn crash_and_recover(
     let result = run_other_process(crash, &orders, interrupt)?;
     // If the run is stopped early, its results are still wanted and checked; a second stop has no effect here.
     let database = DatabaseOptions { prefault_bytes: 0, ..options.database.clone() };
-    let recovered = recover(&database, directories, view)?;
+    let recover_and_check = match options.system {
+        System::Ermia => recover_and_check::<Ermia>,
+        System::ErmiaSnapshot => recover_and_check::<Ermia<SnapshotIsolation>>,
+        _ => recover_and_check::<Silo>,
+    };
+    recover_and_check(benchmark, options, &database, result, &orders, view)
+}
+
+fn recover_and_check<E: Engine>(
+    benchmark: &Benchmark,
+    options: &BenchmarkOptions,
+    database: &DatabaseOptions,
+    result: RunResult,
+    orders: &Orders,
+    view: &mut View,
+) -> Result<Run, Failure> {
+    let recovered = recover::<E>(database, &orders.directories, view)?;
     match benchmark {
         Benchmark::Tpcc(tpcc) => {
-            let tpcc = Tpcc::open(tpcc.clone(), recovered.database.clone())?;
-            check(&tpcc, recovered, result, &orders, options, view)
+            let tpcc = TpccOf::<Whole<E>>::open(tpcc.clone(), recovered.database.clone())?;
+            check(&tpcc, recovered, result, orders, options, view)
         }
         Benchmark::Ycsb(ycsb) => {
             let ycsb = Ycsb::open(ycsb.clone(), recovered.database.clone())?;
-            check(&ycsb, recovered, result, &orders, options, view)
+            check(&ycsb, recovered, result, orders, options, view)
         }
     }
 }
@@ -212,17 +236,17 @@ fn was_killed(status: ExitStatus) -> bool {
 }
 
 /// A database that is back.
-struct Recovered {
-    database: Database,
+struct Recovered<E: Engine> {
+    database: Database<E>,
     seconds: f64,
 }
 
 /// Opens the database and shows how far it is.
-fn recover(
+fn recover<E: Engine>(
     options: &DatabaseOptions,
     directories: &Directories,
     view: &mut View,
-) -> Result<Recovered, Failure> {
+) -> Result<Recovered<E>, Failure> {
     view.stage("recovering");
     let (sender, receiver) = channel();
     let hook = move |progress: &ensilo::RecoveryProgress| {
@@ -248,9 +272,9 @@ fn recover(
 }
 
 /// Checks what came back, and counts what did not.
-fn check<W: Workload>(
+fn check<W: Workload, E: Engine>(
     workload: &W,
-    recovered: Recovered,
+    recovered: Recovered<E>,
     result: RunResult,
     orders: &Orders,
     options: &BenchmarkOptions,
@@ -266,8 +290,8 @@ fn check<W: Workload>(
     Ok((types, CheckedRun { result, checks, disk: None, recovery: Some(recovery) }))
 }
 
-fn recovery_report(
-    recovered: &Recovered,
+fn recovery_report<E: Engine>(
+    recovered: &Recovered<E>,
     transactions: Vec<SurvivalReport>,
 ) -> Result<RecoveryReport, Failure> {
     let durability = recovered.database.statistics()?.durability.ok_or(ensilo::Error::NotDurable)?;

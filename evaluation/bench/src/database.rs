@@ -68,12 +68,12 @@ impl DatabaseOptions {
     ///
     /// # Errors
     /// As [`DatabaseOptions::open`].
-    pub(crate) fn recover(
+    pub(crate) fn recover<E: Engine>(
         &self,
         place: &Directories,
         hook: impl Fn(&RecoveryProgress) + Send + Sync + 'static,
-    ) -> Result<Database> {
-        self.durable_options(place).on_recovery(hook).open(&place.database)
+    ) -> Result<Database<E>> {
+        self.durable_options(place).on_recovery(hook).open_with(Arc::new(RealDisk), &place.database)
     }
 
     fn options(&self) -> Options {

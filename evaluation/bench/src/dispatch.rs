@@ -123,8 +123,8 @@ impl<V: Visitor> Loading<'_, V> {
             System::PartitionedStore => self.tpcc::<LockedPartitions>(tpcc, self.in_memory()?),
             System::Split => self.tpcc::<Split>(tpcc, self.in_memory()?),
             System::FastIds => self.tpcc::<FastIds>(tpcc, self.in_memory()?),
-            System::Ermia => self.tpcc::<Whole<Ermia>>(tpcc, self.in_memory()?),
-            System::ErmiaSnapshot => self.tpcc::<Whole<Ermia<SnapshotIsolation>>>(tpcc, self.in_memory()?),
+            System::Ermia => self.tpcc::<Whole<Ermia>>(tpcc, self.open()?),
+            System::ErmiaSnapshot => self.tpcc::<Whole<Ermia<SnapshotIsolation>>>(tpcc, self.open()?),
             System::KeyValue => self.refuse(),
         }
     }
@@ -142,8 +142,8 @@ impl<V: Visitor> Loading<'_, V> {
             System::Allocator => self.ycsb::<Silo<Allocator>>(ycsb, self.in_memory()?),
             System::NoGc => self.ycsb::<Silo<NoGc>>(ycsb, self.in_memory()?),
             System::KeyValue => self.ycsb::<KeyValue>(ycsb, self.in_memory()?),
-            System::Ermia => self.ycsb::<Ermia>(ycsb, self.in_memory()?),
-            System::ErmiaSnapshot => self.ycsb::<Ermia<SnapshotIsolation>>(ycsb, self.in_memory()?),
+            System::Ermia => self.ycsb::<Ermia>(ycsb, self.open()?),
+            System::ErmiaSnapshot => self.ycsb::<Ermia<SnapshotIsolation>>(ycsb, self.open()?),
             System::PartitionedStore | System::Split | System::FastIds => self.refuse(),
         }
     }

@@ -9,7 +9,7 @@ use crate::ycsb;
 pub fn refusal(benchmark: &Benchmark, options: &BenchmarkOptions) -> Option<String> {
     let system = options.system;
     let name = system.name();
-    if !system.is_product() && options.storage.is_some() {
+    if !system.is_product() && !system.is_ermia() && options.storage.is_some() {
         return Some(format!("{name} is measured in memory: it needs --memory"));
     }
     if system == System::Simple && options.database.memory_limit_bytes.is_some() {
@@ -48,6 +48,9 @@ fn refused_log(options: &BenchmarkOptions) -> Option<String> {
     let name = options.log_records.name();
     if options.log_records == LogRecords::Patches {
         return None;
+    }
+    if options.system.is_ermia() {
+        return Some(format!("--log-records {name}: ERMIA's engine has no choice of them"));
     }
     let Some(storage) = &options.storage else {
         return Some(format!("--log-records {name}: with --memory nothing is logged"));

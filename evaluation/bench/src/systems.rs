@@ -59,8 +59,8 @@ impl LogRecords {
 }
 
 impl System {
-    /// Every system.
-    pub const ALL: [Self; 13] = [
+    /// What Silo's paper knows.
+    pub const OF_SILO: [Self; 11] = [
         Self::Ensilo,
         Self::GlobalTid,
         Self::NoSnapshots,
@@ -72,11 +72,17 @@ impl System {
         Self::PartitionedStore,
         Self::Split,
         Self::FastIds,
-        Self::Ermia,
-        Self::ErmiaSnapshot,
     ];
 
-    /// The name by which it is asked for.
+    /// The product with ERMIA's engine.
+    pub const OF_ERMIA: [Self; 2] = [Self::Ermia, Self::ErmiaSnapshot];
+
+    /// Returns every system.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::OF_SILO.into_iter().chain(Self::OF_ERMIA)
+    }
+
+    /// The name by which it is asked for, and which the report shows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ensilo => "ensilo",
@@ -126,9 +132,14 @@ impl System {
         }
     }
 
-    /// Whether it is the product, under one of its names.
+    /// Whether it is the product with its default engine, under one of its names.
     pub fn is_product(self) -> bool {
         matches!(self, Self::Ensilo | Self::Overwrites)
+    }
+
+    /// Whether it is the product with ERMIA's engine.
+    pub fn is_ermia(self) -> bool {
+        Self::OF_ERMIA.contains(&self)
     }
 
     /// Whether read-only transactions can run on snapshots.
@@ -148,9 +159,9 @@ mod tests {
 
     #[test]
     fn names_and_descriptions_tell_systems_apart() {
-        let names: std::collections::BTreeSet<_> = System::ALL.map(System::name).into_iter().collect();
-        assert_eq!(names.len(), System::ALL.len());
+        let names: std::collections::BTreeSet<_> = System::all().map(System::name).collect();
+        assert_eq!(names.len(), System::all().count());
         // They stand in a column of a terminal's help.
-        assert!(System::ALL.iter().all(|system| system.description().chars().count() <= 85));
+        assert!(System::all().all(|system| system.description().chars().count() <= 85));
     }
 }

@@ -50,16 +50,34 @@ impl From<LogRecordsArgument> for LogRecords {
     }
 }
 
+/// The product's engines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum EngineArgument {
+    /// Optimistic: a transaction validates what it has read when it commits (Silo)
+    Silo,
+    /// Transactions read what was committed when they began, and write new versions (ERMIA)
+    Ermia,
+}
+
+/// What transactions may see of each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum IsolationArgument {
+    /// As if one ran after the other
+    Serializable,
+    /// Snapshot isolation, of ERMIA's engine: write skew is possible
+    Snapshot,
+}
+
 /// A system by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SystemArgument(pub(super) System);
+struct SystemArgument(System);
 
-/// Every system.
-const SYSTEMS: [SystemArgument; System::ALL.len()] = {
-    let mut systems = [SystemArgument(System::Ensilo); System::ALL.len()];
+/// Every system but the product's other engine, which is chosen by `--engine`.
+const SYSTEMS: [SystemArgument; System::OF_SILO.len()] = {
+    let mut systems = [SystemArgument(System::Ensilo); System::OF_SILO.len()];
     let mut at = 0;
     while at < systems.len() {
-        systems[at] = SystemArgument(System::ALL[at]);
+        systems[at] = SystemArgument(System::OF_SILO[at]);
         at += 1;
     }
     systems
@@ -83,7 +101,15 @@ pub(super) struct Common {
     /// What to run on: Ensilo, or a system that Silo's paper compares it with; those are measured with
     /// --memory
     #[arg(long, value_enum, value_name = "NAME", default_value = "ensilo")]
-    pub(super) system: SystemArgument,
+    system: SystemArgument,
+
+    /// The engine to run on
+    #[arg(long, value_enum, default_value_t = EngineArgument::Silo, conflicts_with = "system")]
+    engine: EngineArgument,
+
+    /// What transactions may see of each other
+    #[arg(long, value_enum, default_value_t = IsolationArgument::Serializable)]
+    isolation: IsolationArgument,
 
     /// Threads that run transactions [default: one for each core]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=4096))]
@@ -190,6 +216,20 @@ pub(super) struct Common {
 }
 
 impl Common {
+    /// Why these options do not go together, if so.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let is_refused = self.isolation == IsolationArgument::Snapshot && self.engine == EngineArgument::Silo;
+        is_refused.then(|| "--isolation snapshot needs --engine ermia".to_owned())
+    }
+
+    pub(super) fn system(&self) -> System {
+        match (self.engine, self.isolation) {
+            (EngineArgument::Silo, _) => self.system.0,
+            (EngineArgument::Ermia, IsolationArgument::Serializable) => System::Ermia,
+            (EngineArgument::Ermia, IsolationArgument::Snapshot) => System::ErmiaSnapshot,
+        }
+    }
+
     pub(super) fn workers(&self) -> usize {
         self.workers.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
     }
@@ -214,7 +254,7 @@ impl Common {
                 data_directory: self.data_dir.clone(),
                 log_directories: self.log_dir.clone(),
             }),
-            system: self.system.0,
+            system: self.system(),
             log_records: self.log_records.into(),
             database: DatabaseOptions {
                 epoch_interval: self.epoch_ms.map(Duration::from_millis),

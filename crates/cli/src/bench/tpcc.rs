@@ -102,7 +102,7 @@ fn share(text: &str) -> Result<Share, String> {
 impl Arguments {
     /// Why these options do not go together, if so.
     pub(super) fn refusal(&self) -> Option<String> {
-        let system = self.common.system.0;
+        let system = self.common.system();
         let is_idle = self.partitions.is_some() && !system.is_split();
         is_idle.then(|| format!("{} has no --partitions", system.name()))
     }
@@ -118,7 +118,7 @@ impl Arguments {
             read_only: match self.read_only {
                 Some(ReadOnlyArgument::Snapshot) => ReadOnly::Snapshot,
                 Some(ReadOnlyArgument::Ordinary) => ReadOnly::Ordinary,
-                None if self.common.system.0.has_snapshots() => ReadOnly::Snapshot,
+                None if self.common.system().has_snapshots() => ReadOnly::Snapshot,
                 None => ReadOnly::Ordinary,
             },
             warehouse_choice: match self.warehouse_choice {

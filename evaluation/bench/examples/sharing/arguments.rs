@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     workload: Option<WorkloadName>,
 
     /// Systems, like ensilo,global-tid; all that run the workload by default
-    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(System::ALL.map(System::name)))]
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(System::all().map(System::name)))]
     systems: Vec<String>,
 
     /// File for the counts as CSV
@@ -80,8 +80,7 @@ impl Arguments {
         let is_asked_for =
             |system: System| self.systems.is_empty() || self.systems.iter().any(|name| name == system.name());
         let all = workloads.into_iter().flat_map(|workload| {
-            System::ALL
-                .into_iter()
+            System::all()
                 .filter(move |&system| workload.runs_on(system))
                 .map(move |system| (workload, system))
         });
