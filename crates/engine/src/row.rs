@@ -87,7 +87,7 @@ impl<'a> RowRef<'a> {
 
     /// Returns the row's words; the last one is padded with zero bytes.
     #[inline]
-    pub fn all_words(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+    pub fn all_words(&self) -> impl ExactSizeIterator<Item = u64> + Clone + use<'a> {
         // SAFETY: the constructor's caller vouches for that many words during 'a; words may be written meanwhile, since they are
         // atomics.
         let words = unsafe { std::slice::from_raw_parts(self.words, self.len_words()) };

@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ensilo::{Database, Silo};
+use ensilo::ermia::Ermia;
+use ensilo::{Database, Engine, Silo, generic};
 use ensilo_crash::fixture::rows::{Contents, Event, Item, LONG_NOTE_BYTES, Stock, event, item};
 use ensilo_crash::fixture::stored::{Features, directory, features, load};
 use ensilo_crash::fixture::{Kind, make};
@@ -42,15 +43,19 @@ fn fixtures_of(formats: RangeInclusive<u32>) -> impl Iterator<Item = (Kind, Simu
 }
 
 fn open(kind: Kind, disk: Arc<dyn Disk>, path: &Path) -> Database {
-    kind.options(path).open_with::<Silo>(disk, path).unwrap()
+    open_with(kind, disk, path)
+}
+
+fn open_with<E: Engine>(kind: Kind, disk: Arc<dyn Disk>, path: &Path) -> generic::Database<E> {
+    kind.options(path).open_with(disk, path).unwrap()
 }
 
 /// The database is verified, opened, compared, goes on, and is opened again.
-fn check(kind: Kind, disk: &Arc<dyn Disk>, path: &Path) {
+fn check<E: Engine>(kind: Kind, disk: &Arc<dyn Disk>, path: &Path) {
     let verified = ensilo_log::verify(&**disk, path, &mut |damage| panic!("{kind:?}: {damage}")).unwrap();
     assert!(verified.durable_epoch.is_some() && verified.replayed.records > 0);
     let mut contents = Contents::of(kind);
-    let db = open(kind, Arc::clone(disk), path);
+    let db = open_with::<E>(kind, Arc::clone(disk), path);
     contents.check(&db).unwrap();
     let (items, events) = (db.open_table::<Item>().unwrap(), db.open_table::<Event>().unwrap());
     db.transact(|tx| items.insert(tx, &item(2_000))).unwrap();
@@ -60,13 +65,14 @@ fn check(kind: Kind, disk: &Arc<dyn Disk>, path: &Path) {
     contents.check(&db).unwrap();
     db.checkpoint().unwrap();
     db.close().unwrap();
-    contents.check(&open(kind, Arc::clone(disk), path)).unwrap();
+    contents.check(&open_with::<E>(kind, Arc::clone(disk), path)).unwrap();
 }
 
 #[test]
 fn databases_of_every_version_are_opened_and_go_on() {
     for (kind, disk) in fixtures() {
-        check(kind, &(Arc::new(disk) as Arc<dyn Disk>), Path::new(DATABASE));
+        check::<Silo>(kind, &(Arc::new(disk.fork()) as Arc<dyn Disk>), Path::new(DATABASE));
+        check::<Ermia>(kind, &(Arc::new(disk) as Arc<dyn Disk>), Path::new(DATABASE));
     }
 }
 
@@ -76,7 +82,7 @@ fn so_they_are_on_the_real_disk() {
         let name = format!("ensilo-format-{}-{}", kind.name(), std::process::id());
         let path = std::env::temp_dir().join(name);
         load(&directory(FORMAT_VERSION, kind), &RealDisk, &path).unwrap();
-        check(kind, &(Arc::new(RealDisk) as Arc<dyn Disk>), &path);
+        check::<Silo>(kind, &(Arc::new(RealDisk) as Arc<dyn Disk>), &path);
         std::fs::remove_dir_all(&path).unwrap();
     }
 }

@@ -28,8 +28,8 @@ struct PendingWord {
     word: u64,
 }
 
-/// The words of some rows, of each row each index once.
-type Shard = HashMap<(TableId, Box<[u8]>), Vec<PendingWord>>;
+/// The words of some rows by table and key, of each row each index once.
+type Shard = HashMap<TableId, HashMap<Box<[u8]>, Vec<PendingWord>>>;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -51,10 +51,13 @@ impl PendingRows {
         tid: Tid,
         words: impl Iterator<Item = (u32, u64)>,
     ) {
-        let key = (table, Box::from(key));
-        let shard = self.hasher.hash_one(&key) as usize % SHARDS;
+        let shard = self.hasher.hash_one((table, key)) as usize % SHARDS;
         let mut shard = lock(&self.shards[shard]);
-        let row = shard.entry(key).or_default();
+        let rows = shard.entry(table).or_default();
+        let row = match rows.get_mut(key) {
+            Some(row) => row,
+            None => rows.entry(key.into()).or_default(),
+        };
         for (index, word) in words {
             let pending = PendingWord { index, tid, word };
             match row.iter_mut().find(|pending| pending.index == index) {
@@ -76,8 +79,11 @@ impl PendingRows {
         let finish_share = |share| {
             let participant = epochs.participant();
             for shard in self.shards.iter().skip(share).step_by(threads) {
-                for ((table, key), words) in take(&mut *lock(shard)) {
-                    finish_row::<I>(&*store(table)?, &key, &words, &participant.pin())?;
+                for (table, rows) in take(&mut *lock(shard)) {
+                    let store = store(table)?;
+                    for (key, words) in rows {
+                        finish_row::<I>(&store, &key, &words, &participant.pin())?;
+                    }
                 }
             }
             Ok(())
