@@ -2,9 +2,17 @@
 //!
 //! A transaction over this engine reads what was committed when it began, however long it takes, and waits for nobody: beside others that
 //! change what it reads it commits, where one over [`Silo`](crate::Silo) would have to run again. Of two that overlap and write the same row
-//! the first one wins, and the other is run again. Databases over it are in memory for now:
-//! [`Options::open_with`](crate::Options::open_with) returns [`Error::NotDurable`](crate::Error::NotDurable). A closure may see a state that no
-//! serial order has; then its transaction aborts, and it is run again.
+//! the first one wins, and the other is run again. A closure may see a state that no serial order has; then its transaction aborts, and
+//! it is run again.
+//!
+//! Databases over it are in memory ([`Options::in_memory_with`](crate::Options::in_memory_with)) or in a directory
+//! ([`Options::open_with`](crate::Options::open_with)). A directory opens with either engine, also with the one that has not written it:
+//! log and checkpoints are the same. What was acknowledged as stored survives, with all that it has read or built on. A transaction
+//! that nobody has read from, and that was not acknowledged, may be lost where later ones are kept, also if it stands before them in the
+//! serial order.
+//!
+//! A snapshot ([`Database::read_stale`](crate::generic::Database::read_stale)) is as old as the epoch, not a second as over Silo. So it may have to
+//! wait until what it shows is stored.
 //!
 //! ```
 //! use ensilo::ermia::Ermia;

@@ -55,8 +55,14 @@ impl<I: Isolation> Transaction<'_, I> {
         }
         self.check_stores()?;
         if self.context.writes.iter().all(WriteEntry::is_cancelled) {
-            let tid = self.context.latest_read.tid();
-            return self.commit_reads().map(|()| Committed { tid, epoch: self.epoch.max(tid.epoch()) });
+            // Who has written is refused where the log takes nothing, also if nothing is left of it.
+            if !self.context.writes.is_empty()
+                && let Err(CommitStop::Abort(abort)) = self.context.reserve_log(0)
+            {
+                return Err(abort);
+            }
+            let (tid, epoch) = (self.context.latest_read.tid(), self.context.epoch_seen());
+            return self.commit_reads().map(|()| Committed { tid, epoch });
         }
         let log_bytes = self.context.log_bytes();
         loop {
@@ -202,6 +208,6 @@ impl<I: Isolation> Transaction<'_, I> {
             self.entry.set_active();
             certified.map_err(|abort| self.doom(abort))?;
         }
-        Ok(self.epoch)
+        Ok(self.context.epoch_seen())
     }
 }

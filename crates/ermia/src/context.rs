@@ -6,6 +6,8 @@ use std::sync::Arc;
 use ensilo_engine::history::TransactionRecord;
 use ensilo_engine::parts::{HeldMemory, NodeSet, PointerMap, SetBuffer};
 use ensilo_engine::{Abort, TransactionNumber, WorkerCounters};
+use ensilo_epoch::{Epoch, Guard};
+use ensilo_index::{Masstree, NodeId};
 use ensilo_log::LogWriter;
 use ensilo_slab::Pool;
 
@@ -154,9 +156,25 @@ impl<I: Isolation> Context<I> {
         self.stores.iter().map(|store| unsafe { store.as_ref() })
     }
 
+    /// Notes that a transaction that has begun at `begin` has found keys missing in a node.
+    ///
+    /// # Safety
+    /// As [`Masstree::latest_removal`].
+    pub(crate) unsafe fn note_miss(&mut self, node: NodeId, begin: Stamp, guard: &Guard<'_>) {
+        // SAFETY: the caller's promise.
+        let removed = unsafe { Masstree::latest_removal(node, guard) };
+        // What has left the index was deleted before the transaction began. Larger numbers are those of others who have missed keys.
+        self.latest_miss = self.latest_miss.max(Stamp::new(removed).min(begin.before()));
+    }
+
     /// Returns the largest stamp of what was read or found missing.
     pub(crate) fn latest_seen(&self) -> Stamp {
         self.latest_read.max(self.latest_miss)
+    }
+
+    /// Returns the last epoch that what was read or found missing is of: once it is durable, no crash takes it back.
+    pub(crate) fn epoch_seen(&self) -> Epoch {
+        self.latest_seen().tid().epoch()
     }
 
     /// Makes room for a write and its place in the map.

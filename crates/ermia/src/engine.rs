@@ -56,7 +56,10 @@ impl<I: Isolation> Ermia<I> {
 
     /// Returns the smallest key of a store and the largest one.
     fn end_keys(&self, store: &ErmiaStore) -> Option<(Vec<u8>, Vec<u8>)> {
-        end_keys(store.index(), &self.shared.epochs.participant().pin())
+        let participant = self.shared.epochs.participant();
+        let guard = participant.pin();
+        // Behind the pin: from there on nobody takes the store apart.
+        if store.is_dropped() { None } else { end_keys(store.index(), &guard) }
     }
 
     /// Takes the state of a session that ends.

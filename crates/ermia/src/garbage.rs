@@ -82,10 +82,16 @@ impl<I: Isolation> Garbage<I> {
     /// Returns whether something can be freed.
     #[inline]
     pub(crate) fn is_ripe(&self, shared: &ErmiaShared) -> bool {
+        self.has_ripe_versions(shared)
+            || self.dead.front().is_some_and(|(epoch, ..)| *epoch < shared.epochs.memory_horizon())
+    }
+
+    /// Returns whether a version or a deletion can be freed.
+    #[inline]
+    pub(crate) fn has_ripe_versions(&self, shared: &ErmiaShared) -> bool {
         let is_before = |stamp: Option<Stamp>| stamp.is_some_and(|stamp| stamp < shared.horizon.get());
         is_before(self.overwritten.front().map(|(stamp, _)| *stamp))
             || is_before(self.deletions.front().map(|(stamp, _)| *stamp))
-            || self.dead.front().is_some_and(|(epoch, ..)| *epoch < shared.epochs.memory_horizon())
     }
 
     /// Frees a bounded amount. The caller is pinned, and has published a horizon.

@@ -55,8 +55,9 @@ impl Horizon {
         }
     }
 
+    /// Derives the horizon anew, unless somebody else does.
     #[cold]
-    fn derive(
+    pub(crate) fn derive(
         &self,
         tick: Epoch,
         epochs: &Epochs,
@@ -65,9 +66,6 @@ impl Horizon {
         snapshot: &SafeSnapshot,
     ) {
         let Ok(_deriving) = self.deriving.try_lock() else { return };
-        if self.derived_at.load(Ordering::Relaxed) == tick.get() {
-            return;
-        }
         // First: a snapshot that is taken behind the look at the last one is no older.
         let now = clock.now();
         let newest = snapshot.keep_for(epochs).map_or(now, |snapshot| snapshot.min(now));

@@ -50,6 +50,10 @@ impl<I: Isolation> Read for Transaction<'_, I> {
     ) -> Result<(), Abort> {
         self.scan_range::<false, R>(store, bounds, direction, decode, each)
     }
+
+    fn largest_epoch_seen(&self) -> Epoch {
+        self.context.epoch_seen()
+    }
 }
 
 impl<I: Isolation> Write for Transaction<'_, I> {

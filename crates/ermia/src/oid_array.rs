@@ -2,10 +2,11 @@
 //!
 //! # Source
 //! ERMIA (SIGMOD 2016) §3.2. An array is a range of addresses that is reserved once and backed by memory as it grows, so that it never
-//! moves.
+//! moves. Where we deviate: it is two ranges, a small one for all stores and a large one for those that need it, since addresses
+//! are not without end, and there may be thousands of stores with a few records each.
 
 use std::ptr::{NonNull, null_mut};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ensilo_slab::{OutOfMemory, Pool};
 use ensilo_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,9 +15,11 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, m
 
 use crate::store::lock;
 
+/// The records that the first range has slots for.
+const FIRST_SLOTS: usize = 1 << 16;
+
 /// The most records that a store has had at a time.
 const SLOTS_MAX: usize = 1 << 31;
-const RESERVED_BYTES: usize = SLOTS_MAX * size_of::<AtomicU64>();
 
 /// What is backed first, and at most at once.
 const GROWTH_BYTES_MIN: usize = 4 << 10;
@@ -49,28 +52,61 @@ impl Oid {
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct OidArray {
-    base: NonNull<AtomicU64>,
+    first: Range,
+    /// Made when the first one is full.
+    rest: OnceLock<Range>,
     pool: Arc<Pool>,
-    /// Backed bytes.
+    /// Bytes of both that are backed.
     backed: AtomicUsize,
     /// Identifiers that were never handed out begin here. Whoever holds the lock makes the array grow.
     next: Mutex<usize>,
 }
 
-// SAFETY: a slot is an atomic, and the rest is shared behind a lock or as an atomic.
-unsafe impl Send for OidArray {}
-// SAFETY: as for `Send`.
-unsafe impl Sync for OidArray {}
+/// Slots in a range of addresses, without memory at first.
+#[derive(Debug)]
+struct Range {
+    base: NonNull<AtomicU64>,
+    slots: usize,
+}
+
+// SAFETY: a slot is an atomic, and the addresses belong to the range.
+unsafe impl Send for Range {}
+// SAFETY: as above.
+unsafe impl Sync for Range {}
+
+impl Range {
+    /// Returns a range, unless the system refuses.
+    fn reserve(slots: usize) -> Option<Range> {
+        let bytes = slots * size_of::<AtomicU64>();
+        // SAFETY: a new mapping, where the system likes, which needs no memory.
+        let base = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE) };
+        Some(Range { base: NonNull::new(base.ok()?.cast())?, slots })
+    }
+
+    /// Has the system put memory behind so many bytes more, if it does.
+    fn back(&self, backed: usize, more: usize) -> bool {
+        // SAFETY: within the mapping, which is ours, behind what is in use.
+        unsafe {
+            let start = self.base.as_ptr().cast::<u8>().add(backed);
+            mprotect(start.cast(), more, MprotectFlags::READ | MprotectFlags::WRITE).is_ok()
+        }
+    }
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody holds a slot any more. If the system refuses, the addresses stay reserved.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.slots * size_of::<AtomicU64>()) };
+    }
+}
 
 impl OidArray {
-    /// Reserves addresses for an array.
+    /// Returns an array without records.
     pub(crate) fn new(pool: Arc<Pool>) -> Result<Self, OutOfMemory> {
-        // SAFETY: a new mapping at an address that the system chooses. What nobody may read takes no memory.
-        let base =
-            unsafe { mmap_anonymous(null_mut(), RESERVED_BYTES, ProtFlags::empty(), MapFlags::PRIVATE) };
-        let base = base.ok().and_then(|base| NonNull::new(base.cast()));
-        let base = base.ok_or_else(|| pool.out_of_memory(RESERVED_BYTES))?;
-        Ok(OidArray { base, pool, backed: AtomicUsize::new(0), next: Mutex::new(0) })
+        let first =
+            Range::reserve(FIRST_SLOTS).ok_or_else(|| pool.out_of_memory(FIRST_SLOTS * size_of::<u64>()))?;
+        let (rest, backed) = (OnceLock::new(), AtomicUsize::new(0));
+        Ok(OidArray { first, rest, pool, backed, next: Mutex::new(0) })
     }
 
     /// Hands out the next [`BLOCK_LEN`] identifiers: their slots are empty.
@@ -93,18 +129,20 @@ impl OidArray {
     /// Backs more of the array, twice as much each time up to a limit. The caller holds the lock.
     #[cold]
     fn grow(&self) -> Result<(), OutOfMemory> {
+        const FIRST_BYTES: usize = FIRST_SLOTS * size_of::<AtomicU64>();
         let backed = self.backed.load(Ordering::Relaxed);
-        let more = backed.clamp(GROWTH_BYTES_MIN, GROWTH_BYTES_MAX);
-        if backed + more > RESERVED_BYTES {
-            return Err(self.pool.out_of_memory(more));
+        let (range, before) = if backed < FIRST_BYTES {
+            (&self.first, backed)
+        } else {
+            (self.rest().ok_or_else(|| self.pool.out_of_memory(GROWTH_BYTES_MAX))?, backed - FIRST_BYTES)
+        };
+        let left = range.slots * size_of::<AtomicU64>() - before;
+        let more = backed.clamp(GROWTH_BYTES_MIN, GROWTH_BYTES_MAX).min(left);
+        if more == 0 {
+            return Err(self.pool.out_of_memory(GROWTH_BYTES_MAX));
         }
         self.pool.count_outside(more)?;
-        // SAFETY: within the mapping, which is ours, behind what is in use.
-        let granted = unsafe {
-            let start = self.base.as_ptr().cast::<u8>().add(backed);
-            mprotect(start.cast(), more, MprotectFlags::READ | MprotectFlags::WRITE)
-        };
-        if granted.is_err() {
+        if !range.back(before, more) {
             self.pool.forget_outside(more as u64);
             return Err(self.pool.out_of_memory(more));
         }
@@ -112,20 +150,59 @@ impl OidArray {
         Ok(())
     }
 
+    /// Returns the second range, unless the system refuses. The caller holds the lock.
+    fn rest(&self) -> Option<&Range> {
+        if self.rest.get().is_none() {
+            let range = Range::reserve(SLOTS_MAX - FIRST_SLOTS)?;
+            assert!(self.rest.set(range).is_ok(), "made under the lock alone");
+        }
+        self.rest.get()
+    }
+
     /// Returns the slot of a record.
     #[inline]
     pub(crate) fn slot(&self, oid: Oid) -> &AtomicU64 {
-        debug_assert!((oid.0 as usize) < self.backed.load(Ordering::Relaxed) / size_of::<AtomicU64>());
+        let at = oid.0 as usize;
+        debug_assert!(at < self.backed.load(Ordering::Relaxed) / size_of::<AtomicU64>());
+        let (range, at) = match at.checked_sub(FIRST_SLOTS) {
+            None => (&self.first, at),
+            Some(at) => match self.rest.get() {
+                Some(rest) => (rest, at),
+                None => unreachable!("an identifier is handed out behind the growth that backs its slot"),
+            },
+        };
         // SAFETY: an identifier is handed out behind the growth that backs its slot, and the mapping lives as long as `self`. Fresh
         // memory of the system is 0, a value of an atomic.
-        unsafe { &*self.base.as_ptr().add(oid.0 as usize) }
+        unsafe { &*range.base.as_ptr().add(at) }
     }
 }
 
 impl Drop for OidArray {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody holds a slot any more. If the system refuses, the addresses stay reserved.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), RESERVED_BYTES) };
         self.pool.forget_outside(self.backed.load(Ordering::Relaxed) as u64);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_of_both_ranges_are_empty_and_apart() {
+        let array = OidArray::new(Pool::new(None)).unwrap();
+        let oids: Vec<_> =
+            (0..FIRST_SLOTS / BLOCK_LEN + 1000).flat_map(|_| array.take_block().unwrap()).collect();
+        assert!(oids.iter().all(|&oid| array.slot(oid).load(Ordering::Relaxed) == 0));
+        oids.iter().for_each(|&oid| array.slot(oid).store(oid.index_value(), Ordering::Relaxed));
+        assert!(oids.iter().all(|&oid| array.slot(oid).load(Ordering::Relaxed) == oid.index_value()));
+    }
+
+    #[test]
+    fn there_is_room_for_many_small_arrays() {
+        let pool = Pool::new(None);
+        let arrays: Vec<_> = (0..20_000).map(|_| OidArray::new(Arc::clone(&pool)).unwrap()).collect();
+        arrays.iter().step_by(1000).for_each(|array| _ = array.take_block().unwrap());
+        drop(arrays);
+        assert_eq!(pool.mapped_bytes(), 0);
     }
 }

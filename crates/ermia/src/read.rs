@@ -7,7 +7,7 @@
 //! index that would hold it, and, where there is a later version, by this too.
 
 use ensilo_engine::{Abort, AbortReason, RowRef, Store as _};
-use ensilo_index::{Lookup, Masstree, NodeStamp};
+use ensilo_index::{Lookup, NodeStamp};
 
 use crate::context::{FoundEntry, KeyAt, ReadEntry};
 use crate::handle::ErmiaHandle;
@@ -70,28 +70,22 @@ impl<I: Isolation> Transaction<'_, I> {
     /// Notes that a record has no version that the transaction sees: an insert was passed over, if there was one.
     #[inline]
     pub(crate) fn track_passed_over(&mut self, version: Option<Version<I>>) -> Result<(), Abort> {
-        if !I::SERIALIZABLE {
-            return Ok(());
-        }
         // Without one the record is dead: its deletion was committed before the transaction began. The index may not say so yet.
         let Some(version) = version else {
             self.context.latest_miss = self.begin.before();
             return Ok(());
         };
-        self.push_read(ReadEntry { version, is_passed_over: true })
+        if I::SERIALIZABLE { self.push_read(ReadEntry { version, is_passed_over: true }) } else { Ok(()) }
     }
 
     /// Notes that the transaction relies on a node of the index, for keys that are missing.
     #[inline]
     pub(crate) fn rely_on_node(&mut self, store: &ErmiaStore, stamp: NodeStamp) -> Result<(), Abort> {
+        // SAFETY: the node was reported under this guard.
+        unsafe { self.context.note_miss(stamp.node, self.begin, &self.guard) };
         if !I::SERIALIZABLE {
             return Ok(());
         }
-        // SAFETY: the node was reported under this guard.
-        let removed = unsafe { Masstree::latest_removal(stamp.node, &self.guard) };
-        // What has left the index was deleted before the transaction began. Larger numbers are those of others who have missed keys.
-        let removed = Stamp::new(removed).min(self.begin.before());
-        self.context.latest_miss = self.context.latest_miss.max(removed);
         match self.context.nodes.add(stamp, &mut self.context.held) {
             Ok(true) => Ok(()),
             Ok(false) => Err(self.doom_at(AbortReason::NodeValidation, store, &[])),

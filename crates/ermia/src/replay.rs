@@ -1,10 +1,12 @@
 //! Putting a log and a checkpoint back into the engine.
 //!
-//! They may come from either engine, in any order and through many threads: of two versions of a record the one with the larger stamp stays.
+//! They may come from either engine, in any order and through many threads: of two versions of a record the one with the larger stamp stays,
+//! and takes the place of the other in memory, if it fits there.
 //! Words that were logged without their row, as Silo's engine does it, wait until all rows are there.
 
 mod pending;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +19,8 @@ use ensilo_epoch::{Guard, Participant};
 use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX, Lookup};
 use ensilo_log::{Change, Replay, ReplayError, Write as LogWrite};
 use ensilo_slab::OutOfMemory;
-use ensilo_sync::atomic::Ordering;
+use ensilo_sync::Backoff;
+use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::sync::Mutex;
 
 use self::pending::PendingRows;
@@ -64,15 +67,16 @@ impl<'e, I: Isolation> ErmiaReplayer<'e, I> {
 
     /// Returns the store of a table, made when its first record comes.
     fn store(&self, table: TableId) -> Result<Arc<ErmiaStore>, ReplayError> {
+        if !table.is_logged() || table > TableId::MAX {
+            return Err(ReplayError::Refused("a table id that no table has".into()));
+        }
         loop {
             if let Some(store) = lock(&self.engine.shared.stores).get(&table) {
                 return Ok(Arc::clone(store));
             }
-            match self.engine.new_store(table) {
-                // Another thread may have made it meanwhile.
-                Ok(_) | Err(NewStoreError::IdTaken(_)) if table.is_logged() => {}
-                Err(NewStoreError::OutOfMemory(_)) => return Err(ReplayError::OutOfMemory),
-                _ => return Err(ReplayError::Refused("a table id that no table has".into())),
+            // Another thread may be making it: then the id is taken, and it is there now.
+            if let Err(NewStoreError::OutOfMemory(_)) = self.engine.new_store(table) {
+                return Err(ReplayError::OutOfMemory);
             }
         }
     }
@@ -134,7 +138,6 @@ impl<I: Isolation> Replay for ErmiaReplayer<'_, I> {
     }
 
     fn apply(&self, worker: &mut ReplayWorker<'_>, writes: &[LogWrite<'_>]) -> Result<(), ReplayError> {
-        worker.participant.collect(writes.len());
         writes.iter().try_for_each(|write| self.apply_write(worker, write))
     }
 }
@@ -174,8 +177,7 @@ pub(crate) fn derive<I: Isolation>(
     existing.map(|existing| existing.is_none())
 }
 
-/// Puts a version into the record of its key, unless there is a later one; none of a row is a deletion. Returns how many rows there are
-/// more.
+/// Makes a row, or without one a deletion, the version of its key, unless there is a later one. Returns how many rows there are more.
 fn put<I: Isolation>(
     store: &ErmiaStore,
     key: &[u8],
@@ -183,52 +185,103 @@ fn put<I: Isolation>(
     row: Option<&[u8]>,
     guard: &Guard<'_>,
 ) -> Result<i64, ReplayError> {
-    let row_len = row.map_or(0, <[u8]>::len);
-    if row_len > ROW_LEN_MAX || key.len() > KEY_LEN_MAX {
+    if row.is_some_and(|row| row.len() > ROW_LEN_MAX) || key.len() > KEY_LEN_MAX {
         return Err(ReplayError::Refused("a key or a row longer than a record takes".into()));
     }
     let stamp = Stamp::of(tid);
-    let found = find(store, key, guard);
-    if found.and_then(|oid| store.newest::<I>(oid)).is_some_and(|newest| newest.replayed_stamp() >= stamp) {
+    let oid = match find(store, key, guard) {
+        Some(oid) => oid,
+        None => {
+            let version = allocate::<I>(store, row, stamp, guard)?;
+            match insert(store, key, version, guard) {
+                Ok(None) => return Ok(rows_of(version)),
+                existing => {
+                    // SAFETY: the index did not take the version, so nobody else knows it.
+                    unsafe { version.free(guard) };
+                    existing.ok().flatten().ok_or(ReplayError::OutOfMemory)?
+                }
+            }
+        }
+    };
+    let record = LockedRecord::lock(store.slot(oid));
+    let before = record.version::<I>();
+    if before.replayed_stamp() >= stamp {
         return Ok(0);
     }
-    let version = Version::<I>::allocate(guard, store.id(), row_len, Author::At(stamp), None);
-    let version = version.map_err(|_| ReplayError::OutOfMemory)?;
+    let rows_before = rows_of(before);
+    let version = if before.record().fits(row.map_or(0, <[u8]>::len)) {
+        fill(before, row);
+        before.set_created(stamp);
+        before
+    } else {
+        let larger = allocate(store, row, stamp, guard)?;
+        record.replace(larger);
+        // SAFETY: nothing leads to it any more, and who looks at a version holds the lock.
+        unsafe { before.free(guard) };
+        larger
+    };
+    Ok(rows_of(version) - rows_before)
+}
+
+/// Returns a version that nobody else knows.
+fn allocate<I: Isolation>(
+    store: &ErmiaStore,
+    row: Option<&[u8]>,
+    stamp: Stamp,
+    guard: &Guard<'_>,
+) -> Result<Version<I>, ReplayError> {
+    let row_len = row.map_or(0, <[u8]>::len);
+    let version = Version::allocate(guard, store.id(), row_len, Author::At(stamp), None);
+    version.inspect(|&version| fill(version, row)).map_err(|_| ReplayError::OutOfMemory)
+}
+
+/// Makes a version a row, or without one a deletion. It has room, and nobody else looks at it.
+fn fill<I: Isolation>(version: Version<I>, row: Option<&[u8]>) {
     version.record().store_row_bytes(row.unwrap_or_default());
     version.set_deletion(row.is_none());
-    let existing = match found {
-        Some(oid) => Ok(Some(oid)),
-        None => insert(store, key, version, guard),
-    };
-    match existing {
-        Ok(None) => Ok(rows_of(version)),
-        Ok(Some(oid)) => Ok(replace(store, oid, version, guard)),
-        Err(_) => {
-            // SAFETY: nobody else knows the version.
-            unsafe { version.free(guard) };
-            Err(ReplayError::OutOfMemory)
+}
+
+/// A record of which one thread of a replay alone looks at the version. No transaction has begun.
+struct LockedRecord<'a> {
+    slot: &'a AtomicU64,
+    /// What the slot gets back.
+    word: Cell<u64>,
+}
+
+/// In a slot: a record is locked.
+const LOCKED: u64 = 2;
+
+impl<'a> LockedRecord<'a> {
+    fn lock(slot: &'a AtomicU64) -> Self {
+        let mut backoff = Backoff::new();
+        loop {
+            // Acquire: [replay] what others have made of the version.
+            let word = slot.fetch_or(LOCKED, Ordering::Acquire);
+            if word & LOCKED == 0 {
+                return LockedRecord { slot, word: Cell::new(word) };
+            }
+            backoff.wait();
         }
+    }
+
+    fn version<I: Isolation>(&self) -> Version<I> {
+        // SAFETY: a key leads to the record, so that it has a version, which leaves it only under the lock.
+        match unsafe { Version::from_word(self.word.get()) } {
+            Some(version) => version,
+            None => unreachable!("a record without a version"),
+        }
+    }
+
+    fn replace<I: Isolation>(&self, version: Version<I>) {
+        self.word.set(version.to_word());
     }
 }
 
-/// Puts a version in the place of an earlier one, or frees it. Returns how many rows there are more.
-fn replace<I: Isolation>(store: &ErmiaStore, oid: Oid, version: Version<I>, guard: &Guard<'_>) -> i64 {
-    let slot = store.slot(oid);
-    while let Some(newest) = store.newest::<I>(oid)
-        && newest.replayed_stamp() < version.replayed_stamp()
-    {
-        let (before, after) = (newest.to_word(), version.to_word());
-        // AcqRel: [head].
-        if slot.compare_exchange(before, after, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            let more = rows_of(version) - rows_of(newest);
-            // SAFETY: nothing leads to it any more, and it has left its slot once.
-            unsafe { newest.retire(guard) };
-            return more;
-        }
+impl Drop for LockedRecord<'_> {
+    fn drop(&mut self) {
+        // Release: [replay].
+        self.slot.store(self.word.get(), Ordering::Release);
     }
-    // SAFETY: nobody else knows the version.
-    unsafe { version.free(guard) };
-    0
 }
 
 /// Returns how many rows a version is.

@@ -18,6 +18,7 @@ use crate::snapshot::Snapshot;
 use crate::stamp::Stamp;
 use crate::store::ErmiaStore;
 use crate::transaction::Transaction;
+use crate::transaction_table::Entry;
 
 /// Retired memory that a session frees at most when a transaction begins.
 const RETIRED_BUDGET: usize = 64;
@@ -101,9 +102,8 @@ impl<I: Isolation> SessionState<I> {
         let guard = self.participant.pin();
         let begin = shared.clock.now();
         entry.publish_begin(begin);
-        let outcome = look(&guard, begin);
-        entry.end();
-        outcome
+        let _end = EndOnDrop(entry);
+        look(&guard, begin)
     }
 
     /// Frees a bounded amount of garbage.
@@ -126,6 +126,15 @@ impl<I: Isolation> SessionState<I> {
         } else {
             Remains::Later
         }
+    }
+}
+
+/// Ends what was begun at a place of the table, also behind a panic.
+struct EndOnDrop<'e>(&'e Entry);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

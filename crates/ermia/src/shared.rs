@@ -48,6 +48,13 @@ impl ErmiaShared {
         }
     }
 
+    /// Moves the horizon on as far as it goes, for want of memory.
+    #[cold]
+    pub(crate) fn keep_up_now(&self) {
+        let tick = self.epochs.last_tick();
+        self.horizon.derive(tick, &self.epochs, &self.clock, &self.table, &self.snapshot);
+    }
+
     /// Moves the horizon on, if the epochs have.
     #[inline]
     pub(crate) fn keep_up(&self) {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use ensilo_engine::history::recorded_range;
 use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, Read, RowRef, Store as _};
-use ensilo_epoch::{Guard, Participant};
+use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_index::{Lookup, NodeStamp, ScanVisitor};
 
 use crate::context::{Context, FoundEntry, KeyAt};
@@ -58,9 +58,14 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
     /// Returns the row of a record that the snapshot shows.
     fn see(&mut self, store: &ErmiaStore, oid: Oid, key: &[u8]) -> Option<Version<I>> {
         let mut next = store.newest::<I>(oid);
+        if next.is_none() {
+            // The record is dead: its deletion was committed before the snapshot. The index may not say so yet.
+            self.context.latest_miss = self.begin.before();
+        }
         while let Some(version) = next {
             match version.sight(&self.shared.table, self.begin, None) {
                 Sight::Visible(stamp) => {
+                    self.context.latest_read = self.context.latest_read.max(stamp);
                     if I::RECORDS_HISTORY {
                         self.context.record_read(store.id(), key, stamp, version.is_deletion());
                     }
@@ -71,6 +76,15 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
             }
         }
         None
+    }
+
+    /// Notes that keys are missing in a node.
+    ///
+    /// # Safety
+    /// The node was reported during the snapshot.
+    unsafe fn note_miss(&mut self, stamp: NodeStamp) {
+        // SAFETY: the caller's promise: under the snapshot's pin, or another one of the same participant.
+        unsafe { self.context.note_miss(stamp.node, self.begin, &self.guard) };
     }
 
     fn add_found(&mut self, store: &ErmiaStore, oid: Oid, version: Version<I>) -> Result<ErmiaHandle, Abort> {
@@ -90,11 +104,15 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
 
     fn find(&mut self, store: &ErmiaStore, key: &[u8]) -> Result<Option<ErmiaHandle>, Abort> {
         self.check(store)?;
-        if let Lookup::Found(value) = store.index().get(key, &self.guard) {
-            let oid = Oid::from_index_value(value);
-            if let Some(version) = self.see(store, oid, key) {
-                return self.add_found(store, oid, version).map(Some);
+        match store.index().get(key, &self.guard) {
+            Lookup::Found(value) => {
+                let oid = Oid::from_index_value(value);
+                if let Some(version) = self.see(store, oid, key) {
+                    return self.add_found(store, oid, version).map(Some);
+                }
             }
+            // SAFETY: the node was reported under this guard.
+            Lookup::Missing(stamp) => unsafe { self.note_miss(stamp) },
         }
         if I::RECORDS_HISTORY {
             self.context.record_missing_unless_read(&self.shared.recorded_removals, store.id(), key);
@@ -140,6 +158,10 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
         }
         failed.map_or(Ok(()), Err)
     }
+
+    fn largest_epoch_seen(&self) -> Epoch {
+        self.context.epoch_seen()
+    }
 }
 
 /// Visits entries on behalf of a snapshot.
@@ -159,8 +181,10 @@ where
     D: FnMut(&[u8], RowRef<'_>) -> R,
     E: FnMut(ErmiaHandle, R) -> ControlFlow<()>,
 {
-    fn node(&mut self, _: NodeStamp) {
+    fn node(&mut self, stamp: NodeStamp) {
         self.failed = self.snapshot.check(self.store).err();
+        // SAFETY: the scan goes on under the snapshot's pin.
+        unsafe { self.snapshot.note_miss(stamp) };
     }
 
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ptr::NonNull;
 
 use ensilo_engine::{Abort, AbortReason, Store as _};
-use ensilo_epoch::{Epoch, ExclusiveGuard, Participant};
+use ensilo_epoch::{ExclusiveGuard, Participant};
 use ensilo_sync::atomic::Ordering;
 
 use crate::context::{Context, WriteEntry};
@@ -15,9 +15,10 @@ use crate::garbage::Garbage;
 use crate::isolation::{Isolation, Serializable};
 use crate::oid_array::{DEAD, Oid};
 use crate::shared::ErmiaShared;
-use crate::stamp::{Stamp, TransactionId};
+use crate::stamp::{Author, Stamp, TransactionId};
 use crate::store::ErmiaStore;
 use crate::transaction_table::Entry;
+use crate::version::Version;
 
 /// A read-write transaction over ERMIA's engine. It reads what was committed when it began. Dropping it aborts it.
 pub struct Transaction<'s, I: Isolation = Serializable> {
@@ -30,8 +31,6 @@ pub struct Transaction<'s, I: Isolation = Serializable> {
     pub(crate) id: TransactionId,
     /// It sees what has a smaller stamp.
     pub(crate) begin: Stamp,
-    /// The epoch at the beginning, or a later one: everything that it sees is of an earlier one or of this.
-    pub(crate) epoch: Epoch,
 }
 
 impl<'s, I: Isolation> Transaction<'s, I> {
@@ -55,8 +54,7 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         let id = entry.begin(slot);
         context.number = context.number.next();
         context.is_open = true;
-        let epoch = shared.epochs.global_epoch();
-        Transaction { shared, guard, context, garbage, entry, slot, id, begin, epoch }
+        Transaction { shared, guard, context, garbage, entry, slot, id, begin }
     }
 
     /// Ends a transaction that was leaked.
@@ -69,9 +67,9 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         slot: u16,
     ) {
         let entry = shared.table.entry(slot);
-        let (begin, epoch, id) = (Stamp::ZERO, Epoch::new(0), entry.current(slot));
+        let (begin, id) = (Stamp::ZERO, entry.current(slot));
         let guard = participant.pin_exclusively();
-        drop(Transaction { shared, guard, context, garbage, entry, slot, id, begin, epoch });
+        drop(Transaction { shared, guard, context, garbage, entry, slot, id, begin });
     }
 
     /// Notes that the transaction cannot commit any more, whatever the caller makes of the error.
@@ -117,6 +115,7 @@ impl<'s, I: Isolation> Transaction<'s, I> {
                 let slot = unsafe { write.store.as_ref() }.slot(write.oid);
                 // Release: [head].
                 slot.store(before.to_word(), Ordering::Release);
+                self.adopt_deletion(write, before);
                 for version in write.own_versions() {
                     version.set_created(Stamp::NEVER);
                     // SAFETY: nothing leads to the version any more, and it was this transaction's alone.
@@ -124,6 +123,17 @@ impl<'s, I: Isolation> Transaction<'s, I> {
                 }
             }
             None => self.withdraw_insert(write),
+        }
+    }
+
+    /// Takes over a deletion that is the newest version again: who has made it may have found another one in front of it, and forgotten it.
+    fn adopt_deletion(&mut self, write: &WriteEntry<I>, before: Version<I>) {
+        if let Author::At(stamp) = before.author()
+            && before.is_deletion()
+        {
+            let key = self.context.key(write.key);
+            let record = (write.store, write.oid);
+            self.garbage.add_deletion(stamp, record, key, before, &self.context.counters);
         }
     }
 

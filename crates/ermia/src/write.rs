@@ -6,6 +6,7 @@
 
 use ensilo_engine::{Abort, AbortReason, Store as _, assert_is_row};
 use ensilo_index::{InsertError, InsertObserver, Inserted, KEY_LEN_MAX, NodeId, NodeStamp, NodeVersion};
+use ensilo_slab::OutOfMemory;
 use ensilo_sync::Backoff;
 use ensilo_sync::atomic::Ordering;
 
@@ -122,8 +123,7 @@ impl<I: Isolation> Transaction<'_, I> {
         self.context.reserve_write().map_err(|abort| self.doom(abort))?;
         let key_at = self.context.keep_key(key).map_err(|abort| self.doom(abort))?;
         let oid = self.garbage.take_oid(store).map_err(|_| self.out_of_memory(store, key))?;
-        let version = Version::allocate(&self.guard, store.id(), len_bytes, Author::By(self.id), None);
-        let version = version.map_err(|_| {
+        let version = self.allocate(store, len_bytes, None).map_err(|_| {
             self.garbage.give_back(store, oid);
             self.out_of_memory(store, key)
         })?;
@@ -200,8 +200,7 @@ impl<I: Isolation> Transaction<'_, I> {
     ) -> Result<(), Abort> {
         let store = Self::store_of(found.store);
         self.context.reserve_write().map_err(|abort| self.doom(abort))?;
-        let version =
-            Version::allocate(&self.guard, store.id(), len_bytes, Author::By(self.id), Some(before));
+        let version = self.allocate(store, len_bytes, Some(before));
         let version = version.map_err(|_| self.out_of_memory(store, &[]))?;
         fill(version);
         let slot = store.slot(found.oid);
@@ -221,6 +220,29 @@ impl<I: Isolation> Transaction<'_, I> {
         let write = WriteEntry { store, oid, version, before: Some(before), key };
         self.context.push_write(write, std::ptr::from_ref(slot).addr());
         Ok(())
+    }
+
+    /// Returns a version by this transaction. Where there is no memory, the session's garbage goes first.
+    fn allocate(
+        &mut self,
+        store: &ErmiaStore,
+        row_len_bytes: usize,
+        older: Option<Version<I>>,
+    ) -> Result<Version<I>, OutOfMemory> {
+        let author = Author::By(self.id);
+        Version::allocate(&self.guard, store.id(), row_len_bytes, author, older).or_else(|_| {
+            self.free_garbage();
+            Version::allocate(&self.guard, store.id(), row_len_bytes, author, older)
+        })
+    }
+
+    /// Frees what nobody needs that is no older than this transaction.
+    #[cold]
+    fn free_garbage(&mut self) {
+        self.shared.keep_up_now();
+        while self.garbage.has_ripe_versions(self.shared) {
+            self.garbage.collect(self.shared, &self.guard, &self.context.counters);
+        }
     }
 
     /// Dooms the transaction because the record that it would write has a newer version.
@@ -263,8 +285,7 @@ impl<I: Isolation> Transaction<'_, I> {
         }
         // The version stays behind the larger one, for those who have passed it over and come back to ask for its author.
         let store = Self::store_of(write.store);
-        let larger =
-            Version::allocate(&self.guard, store.id(), len_bytes, Author::By(self.id), Some(write.version));
+        let larger = self.allocate(store, len_bytes, Some(write.version));
         let larger = larger.map_err(|_| self.out_of_memory(store, &[]))?;
         larger.record().store_row(row.iter().copied(), len_bytes);
         // Release: [head].

@@ -164,3 +164,29 @@ fn versions_that_nobody_needs_are_freed_also_behind_leaked_transactions() {
     assert_eq!(get::<Serializable>(&mut tx, &store, b"a"), Some(999));
     assert_eq!(get::<Serializable>(&mut tx, &store, b"leaked"), None);
 }
+
+/// A transaction that inserts over a deletion and aborts leaves the deletion to be collected, also where that was tried meanwhile.
+#[test]
+fn a_deleted_key_leaves_the_index_behind_an_insert_that_aborts() {
+    let (engine, store, [mut deleting, mut inserting]) = start::<Serializable>();
+    let mut tx = deleting.begin();
+    set::<Serializable>(&mut tx, &store, b"a", 0);
+    tx.commit().unwrap();
+    let mut tx = deleting.begin();
+    let found = tx.find(&store, b"a").unwrap().unwrap();
+    tx.delete(found).unwrap();
+    tx.commit().unwrap();
+    let mut tx = inserting.begin();
+    assert!(tx.insert(&store, b"a", &[1], 8).unwrap());
+    // Tries to take the deletion out.
+    for _ in 0..100 {
+        engine.epochs().advance();
+        deleting.collect();
+    }
+    drop(tx);
+    for _ in 0..100 {
+        engine.epochs().advance();
+        inserting.collect();
+    }
+    assert_eq!(engine.last_key(&store), None);
+}

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ensilo_engine::{
-    Abort, AbortReason, Committed, Direction, Engine, EngineOptions, NewStoreError, Read, Session, Store,
-    TableId, Tid, TransactionOf, Write,
+    Abort, AbortReason, Committed, Direction, Engine, EngineOptions, KeyRange, NewStoreError, Read, Remains,
+    Session, Store, TableId, Tid, TransactionOf, Write,
 };
+use ensilo_epoch::Epoch;
+use ensilo_log::{Change, Replay, ReplayError, Write as LogWrite};
 
 /// An engine with one store.
 struct Started<E: Engine> {
@@ -245,4 +247,39 @@ pub fn a_peek_sees_what_is_committed_and_own_writes<E: Engine>() {
     tx.commit().unwrap();
     drop(session);
     drop(engine);
+}
+
+/// A walk that finds its store dropped, and taken apart, finds nothing there.
+pub fn a_dropped_store_has_no_keys<E: Engine>() {
+    if !E::LOGS {
+        return;
+    }
+    let mut started = Started::<E>::new();
+    started.insert(b"key");
+    let Started { engine, store, session } = started;
+    drop(session);
+    assert_eq!(engine.last_key(&store), Some(b"key".to_vec()));
+    assert!(engine.drop_store(TableId(1)));
+    while engine.collect_orphaned() != Remains::Nothing {
+        engine.epochs().advance();
+    }
+    assert_eq!((engine.last_key(&store), engine.key_ranges(&store, 4)), (None, vec![KeyRange::ALL]));
+    let nothing =
+        engine.walk(&store, &KeyRange::ALL, Epoch::LAST, |_| panic!("a row"), || ControlFlow::Continue(()));
+    assert!(nothing.is_continue());
+}
+
+/// A log is only as good as its bytes: what names a table that no database has is refused, and no reason to search for ever.
+pub fn a_write_of_a_table_that_cannot_be_is_not_replayed<E: Engine>() {
+    if !E::LOGS {
+        return;
+    }
+    let engine = E::start(EngineOptions::default());
+    let replayer = engine.replayer();
+    let mut worker = replayer.worker();
+    for table in [0, 2, TableId::MAX.0 + 2, u32::MAX] {
+        let write = LogWrite { tid: 1 << 20, table, key: b"key", change: Change::Put(b"row") };
+        let refused = replayer.apply(&mut worker, &[write]);
+        assert!(matches!(refused, Err(ReplayError::Refused(_))), "{table}: {refused:?}");
+    }
 }

@@ -57,7 +57,8 @@ impl Options {
         self.open_with(Arc::new(RealDisk), whole_path(directory.into()))
     }
 
-    /// Like [`Options::open`], on another disk and with the engine `E`.
+    /// Like [`Options::open`], on another disk and with the engine `E`. Every engine that logs opens what
+    /// another one has written; [`ermia`](crate::ermia) says what differs.
     ///
     /// # Errors
     /// As [`Options::open`]; [`Error::NotDurable`] when the engine keeps no log.

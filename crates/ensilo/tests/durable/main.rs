@@ -7,6 +7,7 @@ mod checkpoints;
 mod closing;
 mod collection;
 mod crashes;
+mod engines;
 mod events;
 #[path = "../database/failpoints.rs"]
 mod failpoints;

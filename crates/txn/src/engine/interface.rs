@@ -179,7 +179,10 @@ unsafe impl<V: Variant> Engine for Silo<V> {
 
 impl<V: Variant> Silo<V> {
     fn end_keys(&self, store: &Store) -> Option<(Vec<u8>, Vec<u8>)> {
-        end_keys(store.index(), &self.shared.epochs.participant().pin())
+        let participant = self.shared.epochs.participant();
+        let guard = participant.pin();
+        // Behind the pin: from there on nobody takes the store apart.
+        if store.is_dropped() { None } else { end_keys(store.index(), &guard) }
     }
 
     /// Makes commits look whether their stores are still there, where their statements may not have seen the flag of a dropped one.
