@@ -83,26 +83,25 @@ impl<'e, I: Isolation> ErmiaReplayer<'e, I> {
 
     fn apply_write(&self, worker: &mut ReplayWorker<'_>, write: &LogWrite<'_>) -> Result<(), ReplayError> {
         let (table, tid) = (TableId(write.table), Tid::from_raw(write.tid));
-        let store = match worker.store.take().filter(|store| store.id() == table) {
-            Some(store) => store,
-            None => self.store(table)?,
-        };
-        let ReplayWorker { participant, leftover, .. } = worker;
+        let ReplayWorker { participant, store, leftover, .. } = worker;
         leftover.latest = leftover.latest.max(tid);
         let row = match &write.change {
             Change::Put(row) => Some(*row),
-            Change::Delete => None,
+            Change::Delete => {
+                leftover.deleted.push((table, write.key.into()));
+                None
+            }
             Change::Patch(words) => {
                 self.pending.add((table, write.key), tid, words.clone());
                 return Ok(());
             }
         };
-        if row.is_none() {
-            leftover.deleted.push((table, write.key.into()));
-        }
-        *leftover.rows.entry(table).or_default() +=
-            put::<I>(&store, write.key, tid, row, &participant.pin())?;
-        worker.store = Some(store);
+        let store = match store {
+            Some(store) if store.id() == table => store,
+            _ => store.insert(self.store(table)?),
+        };
+        let more = put::<I>(store, write.key, tid, row, &participant.pin())?;
+        *leftover.rows.entry(table).or_default() += more;
         Ok(())
     }
 
