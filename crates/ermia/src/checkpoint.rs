@@ -3,6 +3,7 @@
 //! A walk holds versions back as a transaction does, a batch at a time: it has a place in the table of transactions, and publishes where it
 //! has begun. What has changed since the checkpoint began is in the log, and left out.
 
+use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 
 use ensilo_engine::{Direction, KeyRange, StoredRow, Tid};
@@ -15,7 +16,7 @@ use crate::session::SessionState;
 use crate::shared::ErmiaShared;
 use crate::stamp::Stamp;
 use crate::store::ErmiaStore;
-use crate::version::{Sight, Version};
+use crate::version::Version;
 
 /// So many records are visited at a time: a walk of minutes keeps no memory from being freed.
 const BATCH_LEN: usize = 512;
@@ -43,7 +44,7 @@ pub(crate) fn walk<I: Isolation>(
                 visited: 0,
                 last: None,
                 is_over: false,
-                isolation: std::marker::PhantomData,
+                isolation: PhantomData,
             };
             if !store.is_dropped() {
                 store.scan(left.bounds(), Direction::Forward, guard, &mut batch);
@@ -70,7 +71,7 @@ struct WalkBatch<'a, I: Isolation, E> {
     last: Option<Vec<u8>>,
     /// Whether `each` had enough.
     is_over: bool,
-    isolation: std::marker::PhantomData<I>,
+    isolation: PhantomData<I>,
 }
 
 impl<I: Isolation, E: FnMut(StoredRow<'_>) -> ControlFlow<()>> ScanVisitor for WalkBatch<'_, I, E> {
@@ -92,7 +93,9 @@ impl<I: Isolation, E: FnMut(StoredRow<'_>) -> ControlFlow<()>> ScanVisitor for W
 impl<I: Isolation, E> WalkBatch<'_, I, E> {
     /// Copies the row of a record; `None` if the checkpoint leaves it out.
     fn copy(&mut self, oid: Oid) -> Option<(Tid, usize)> {
-        let (version, tid) = self.see(oid)?;
+        let newest = self.store.newest::<I>(oid);
+        let (version, stamp) = Version::visible_from(newest, &self.shared.table, self.begin)?;
+        let tid = stamp.tid();
         if version.is_deletion() || tid.epoch() >= self.before {
             return None;
         }
@@ -100,18 +103,5 @@ impl<I: Isolation, E> WalkBatch<'_, I, E> {
         self.words.clear();
         row.copy_to(&mut self.words);
         Some((tid, row.len_bytes()))
-    }
-
-    /// Returns the newest version that was committed when the batch began.
-    fn see(&self, oid: Oid) -> Option<(Version<I>, Tid)> {
-        let mut next = self.store.newest::<I>(oid);
-        while let Some(version) = next {
-            match version.sight(&self.shared.table, self.begin, None) {
-                Sight::Visible(stamp) => return Some((version, stamp.tid())),
-                Sight::Own => unreachable!("a walk writes nothing"),
-                Sight::Invisible => next = version.older(),
-            }
-        }
-        None
     }
 }

@@ -51,21 +51,24 @@ impl Horizon {
     ) {
         let tick = epochs.last_tick();
         if self.derived_at.load(Ordering::Relaxed) != tick.get() {
-            self.derive(tick, epochs, clock, table, snapshot);
+            self.derive(Some(tick), epochs, clock, table, snapshot);
         }
     }
 
-    /// Derives the horizon anew, unless somebody else does.
+    /// Derives the horizon anew, unless somebody else does, or has done it for this tick.
     #[cold]
     pub(crate) fn derive(
         &self,
-        tick: Epoch,
+        tick: Option<Epoch>,
         epochs: &Epochs,
         clock: &Clock,
         table: &TransactionTable,
         snapshot: &SafeSnapshot,
     ) {
         let Ok(_deriving) = self.deriving.try_lock() else { return };
+        if tick.is_some_and(|tick| self.derived_at.load(Ordering::Relaxed) == tick.get()) {
+            return;
+        }
         // First: a snapshot that is taken behind the look at the last one is no older.
         let now = clock.now();
         let newest = snapshot.keep_for(epochs).map_or(now, |snapshot| snapshot.min(now));
@@ -73,6 +76,8 @@ impl Horizon {
         let oldest = table.oldest_begin().map_or(newest, |begin| begin.min(newest));
         // AcqRel: [horizon].
         self.stamp.fetch_max(oldest.get(), Ordering::AcqRel);
-        self.derived_at.store(tick.get(), Ordering::Relaxed);
+        if let Some(tick) = tick {
+            self.derived_at.store(tick.get(), Ordering::Relaxed);
+        }
     }
 }

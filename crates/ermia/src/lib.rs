@@ -12,6 +12,7 @@
 //! - A version that was overwritten is freed by the session that has overwritten it: no pass over the arrays looks for garbage.
 //! - Deleted keys leave the index.
 //! - Phantoms are found in both directions, see `certify`.
+//! - The log is that of Silo's engine, in epochs, see `log`, and not the one of §3.3. So each engine opens what the other has written.
 //!
 //! # Layout
 //! ```text

@@ -16,7 +16,7 @@ use crate::shared::ErmiaShared;
 use crate::stamp::Stamp;
 use crate::store::ErmiaStore;
 use crate::transaction_table::Entry;
-use crate::version::{Sight, Version};
+use crate::version::Version;
 
 /// A read-only transaction on the newest [safe snapshot](crate). It aborts only when it has grown older than the limit.
 pub struct Snapshot<'s, I: Isolation = Serializable> {
@@ -57,25 +57,17 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
 
     /// Returns the row of a record that the snapshot shows.
     fn see(&mut self, store: &ErmiaStore, oid: Oid, key: &[u8]) -> Option<Version<I>> {
-        let mut next = store.newest::<I>(oid);
-        if next.is_none() {
+        let newest = store.newest::<I>(oid);
+        if newest.is_none() {
             // The record is dead: its deletion was committed before the snapshot. The index may not say so yet.
             self.context.latest_miss = self.begin.before();
         }
-        while let Some(version) = next {
-            match version.sight(&self.shared.table, self.begin, None) {
-                Sight::Visible(stamp) => {
-                    self.context.latest_read = self.context.latest_read.max(stamp);
-                    if I::RECORDS_HISTORY {
-                        self.context.record_read(store.id(), key, stamp, version.is_deletion());
-                    }
-                    return Some(version).filter(|row| !row.is_deletion());
-                }
-                Sight::Own => unreachable!("a snapshot writes nothing"),
-                Sight::Invisible => next = version.older(),
-            }
+        let (version, stamp) = Version::visible_from(newest, &self.shared.table, self.begin)?;
+        self.context.latest_read = self.context.latest_read.max(stamp);
+        if I::RECORDS_HISTORY {
+            self.context.record_read(store.id(), key, stamp, version.is_deletion());
         }
-        None
+        Some(version).filter(|row| !row.is_deletion())
     }
 
     /// Notes that keys are missing in a node.

@@ -156,6 +156,23 @@ impl<I: Isolation> Version<I> {
         }
     }
 
+    /// Returns the first version from `newest` on that was committed before `begin`, and its stamp.
+    pub(crate) fn visible_from(
+        newest: Option<Self>,
+        table: &TransactionTable,
+        begin: Stamp,
+    ) -> Option<(Self, Stamp)> {
+        let mut next = newest;
+        while let Some(version) = next {
+            match version.sight(table, begin, None) {
+                Sight::Visible(stamp) => return Some((version, stamp)),
+                Sight::Own => unreachable!("who reads outside of a transaction writes nothing"),
+                Sight::Invisible => next = version.older(),
+            }
+        }
+        None
+    }
+
     #[cold]
     fn sight_of_other(&self, table: &TransactionTable, begin: Stamp) -> Sight {
         match self.fate(table, begin) {

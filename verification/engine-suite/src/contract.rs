@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 use std::ops::{Bound, ControlFlow};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ensilo_engine::{
     Abort, AbortReason, Committed, Direction, Engine, EngineOptions, KeyRange, NewStoreError, Read, Remains,
@@ -247,6 +247,27 @@ pub fn a_peek_sees_what_is_committed_and_own_writes<E: Engine>() {
     tx.commit().unwrap();
     drop(session);
     drop(engine);
+}
+
+/// Who answers for what was read so far knows how far the log has to be for that.
+pub fn what_was_read_names_its_epoch<E: Engine>() {
+    if !E::LOGS {
+        return;
+    }
+    let mut started = Started::<E>::new();
+    let written = started.insert(b"key").epoch;
+    let Started { engine, store, mut session } = started;
+    let mut tx = session.begin();
+    assert!(tx.largest_epoch_seen() < written, "nothing was read");
+    assert_eq!(tx.get(&store, b"key", |row| row.word(0)).unwrap(), Some(7));
+    assert_eq!(tx.largest_epoch_seen(), written);
+    assert_eq!(tx.commit().unwrap().epoch, written);
+    if E::SNAPSHOTS {
+        engine.take_snapshot(Instant::now());
+        let mut snapshot = session.begin_snapshot();
+        assert_eq!(snapshot.get(&store, b"key", |row| row.word(0)).unwrap(), Some(7));
+        assert_eq!(snapshot.largest_epoch_seen(), written);
+    }
 }
 
 /// A walk that finds its store dropped, and taken apart, finds nothing there.

@@ -20,6 +20,7 @@ macro_rules! engine_tests {
             ids_of_stores_are_used_once_and_dropped_stores_abort,
             what_ended_sessions_have_counted_stays,
             a_peek_sees_what_is_committed_and_own_writes,
+            what_was_read_names_its_epoch,
             a_dropped_store_has_no_keys,
             a_write_of_a_table_that_cannot_be_is_not_replayed,
         ]);
